@@ -1,0 +1,53 @@
+"""Every error this package raises on purpose, each saying what to do next.
+
+    McpMemoryError
+    ├── InvalidInput      the caller's words are off; nothing was written; call again, corrected
+    ├── NotFound          an id, session, node, ref or cursor that this space does not hold
+    ├── Refused           the words are fine, the rules forbid it (a token missing, a read-only home, a cap)
+    ├── Damaged           a file no longer matches the hash that was stored with it
+    ├── StoreUnavailable  the home cannot be used now (not writable, disk full, locked, from a newer version)
+    └── EmbeddingFailed   the configured embedding model did not answer; lexical search goes on without it
+
+The text of each is written for the agent or the person who reads it: what was wrong, then the next step.
+Anything that is not one of these is a bug: the edges log it with its traceback and show no detail.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "Damaged",
+    "EmbeddingFailed",
+    "InvalidInput",
+    "McpMemoryError",
+    "NotFound",
+    "Refused",
+    "StoreUnavailable",
+]
+
+
+class McpMemoryError(Exception):
+    """Base of all of them; `str(error)` is a sentence or two for the reader."""
+
+
+class InvalidInput(McpMemoryError):
+    """An argument is wrong. The text names it, says what is allowed, and nothing was written."""
+
+
+class NotFound(McpMemoryError):
+    """Nothing in this space has that id, name or cursor."""
+
+
+class Refused(McpMemoryError):
+    """Understood, and not done: a rule forbids it. The text names the rule."""
+
+
+class Damaged(McpMemoryError):
+    """Stored bytes no longer match their hash. The damaged file is left where it is."""
+
+
+class StoreUnavailable(McpMemoryError):
+    """The store cannot be opened or written to now. Nothing that was acknowledged is lost."""
+
+
+class EmbeddingFailed(McpMemoryError):
+    """The embedding model failed. Turns are stored all the same and embedded later."""

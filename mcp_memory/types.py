@@ -1,0 +1,282 @@
+"""The nouns: frozen values that every layer passes around, and the answers that the verbs give.
+
+Ids are short strings, typed by agents: turn `t812`, atom `a57`, ref `r-9f2c1a7b3d4e`, node `003-N4`,
+folded group `003-F1`, tombstone `x3`. Times are aware datetimes. Each row belongs to one space.
+
+The classes under "answers" are also the output schemas that the MCP edge publishes, so their field
+docs are read by agents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+Role = Literal["user", "assistant", "system", "tool", "note"]
+"""Who said a turn. `note` is what was told through `remember`: the evidence of that atom."""
+
+Kind = Literal["persona", "episodic", "instruction"]
+"""What an atom is about: a stable trait of the user, something that happened, a rule for the agent."""
+
+StepStatus = Literal["doing", "done", "paused", "blocked"]
+"""Where a step of a task stands; `blocked` is a dead end that nobody should walk again."""
+
+Detail = Literal["concise", "detailed"]
+
+# --- long-term rows ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTurn:
+    """A message as a client hands it in. `client_id` or `said_at` tells a repeat from a retry."""
+
+    role: Role
+    content: str
+    name: str | None = None
+    said_at: datetime | None = None
+    client_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """L0: one message, verbatim, never rewritten. `position` counts from 0 within its session."""
+
+    id: str
+    session: str
+    position: int
+    role: Role
+    name: str | None
+    content: str
+    said_at: datetime
+    learned_at: datetime
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """(entity, relation, value), held true from `valid_from` until `valid_to` (None: still)."""
+
+    atom: str
+    entity: str
+    relation: str
+    value: str
+    valid_from: datetime
+    valid_to: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Atom:
+    """L1: one durable statement with the turn and characters it rests on.
+
+    Four times are kept: said (the evidence turn's `said_at`), true from, true until, learned.
+    """
+
+    id: str
+    kind: Kind
+    text: str
+    priority: int
+    confidence: float
+    evidence: str
+    span: tuple[int, int]
+    valid_from: datetime
+    valid_to: datetime | None
+    learned_at: datetime
+    superseded_by: str | None = None
+    fact: Fact | None = None
+
+
+# --- short-term rows --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ref:
+    """A raw tool result in `refs/`, addressed by its content. `path` is relative to the space's folder."""
+
+    id: str
+    path: str
+    tool: str
+    arguments: Any
+    tool_call_id: str | None
+    session: str
+    timestamp: datetime
+    bytes: int
+    sha256: str
+    content_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One tool call in one line, as `offload-<session>.jsonl` has it; field order is the file's."""
+
+    timestamp: datetime
+    node_id: str
+    tool_call: str
+    summary: str
+    result_ref: str
+    tool_call_id: str | None
+    offloaded: bool
+    session: str
+    score: int
+    tokens_raw: int
+    tokens_kept: int
+    ref: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanvasRow:
+    """A stored canvas: `text` is the `.mmd` file, byte for byte; `version` guards against lost updates.
+
+    `folded` is True where only its metadata stands in the context; `groups` maps a folded group's id
+    (`003-F1`) to its member nodes.
+    """
+
+    number: int
+    label: str
+    session: str
+    text: str
+    status: StepStatus
+    folded: bool = False
+    groups: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    updated: datetime
+    version: int
+
+
+# --- answers ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What `record_turns` did. `session` is the handle to pass next time."""
+
+    session: str
+    stored: list[str]
+    duplicates: int
+    emptied: int
+    """Turns that held nothing but text recalled from this memory, which is never stored again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    atom: Atom
+    replaced: list[Atom]
+    similar: list[Atom]
+    """Current atoms that say nearly the same or may contradict; replace them with `supersedes`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnHit:
+    turn: Turn
+    score: float
+    found_by: list[str]
+    """Which signals found it: `words`, `meaning`."""
+    neighbours: list[Turn]
+    """Turns just before and after, in order, where they were asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnResults:
+    hits: list[TurnHit]
+    cursor: str | None
+    """Pass it back for the next page; None when there is no more."""
+    note: str | None = None
+    """What the reader should know of the search itself: a part of the index that is still being built."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtomHit:
+    atom: Atom
+    score: float
+    found_by: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryResults:
+    atoms: list[AtomHit]
+    facts: list[Fact]
+    turns: list[TurnHit]
+    """Verbatim turns that fill up where atoms are few."""
+    cursor: str | None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """What recall puts into a context. `stable` changes rarely, so a prompt cache keeps it."""
+
+    stable: str
+    dynamic: str
+    tokens: int
+    left_out: list[str]
+    """Ids that were relevant and did not fit the budget."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Persona:
+    text: str
+    sections: list[str]
+    version: int
+    updated: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offloaded:
+    node: str
+    ref: str
+    session: str
+    task: str
+    summary: str
+    """At most 200 characters: the line that the record keeps."""
+    preview: str
+    """A typed synopsis with head and tail; line numbers to expand by."""
+    kind: str
+    """What the result was recognised as: json, table, log, traceback, tests, diff, markdown, html, code …"""
+    tokens_raw: int
+    tokens_kept: int
+    path: str
+    canvas: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expansion:
+    """A piece of the layer below, never over the tokens that were asked for."""
+
+    view: str
+    text: str
+    tokens: int
+    ref: str | None
+    lines: tuple[int, int] | None
+    total_lines: int | None
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanvasView:
+    """A canvas as it stands in the context: Mermaid, or its four metadata fields when folded."""
+
+    canvas: str
+    task_goal: str
+    status: StepStatus
+    updated_time: str
+    mmd_file_path: str
+    folded: bool
+    text: str
+    tokens: int
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    ids: list[str]
+    tombstone: str | None
+    """Pass it as `undo` to bring them back; None on a dry run."""
+    dry_run: bool
+    previews: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionInfo:
+    session: str
+    turns: int
+    first: datetime
+    last: datetime
