@@ -1,0 +1,90 @@
+"""Settings: read once, from the environment over `config.toml` in the home over the defaults.
+
+`load_settings()` is the only place that looks at the environment. A wrong value or an unknown key is an
+`InvalidInput` that names it. Every setting `x_y` is `MCP_MEMORY_X_Y` in the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mcp_memory.errors import InvalidInput
+
+__all__ = ["Settings", "load_settings"]
+
+PREFIX = "MCP_MEMORY_"
+
+
+class Settings(BaseModel):
+    """Everything that a person can set; the field descriptions are the README's table."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    home: Annotated[Path, Field(description="Folder of the store and all its files")] = Path("~/.mcp-memory")
+    space: Annotated[str, Field(description="Whose memory: a user, a project, an agent")] = "default"
+    embedder: Annotated[
+        str,
+        Field(description="`bundled`, `none`, or a litellm embedding model such as `ollama/nomic-embed-text`"),
+    ] = "bundled"
+    embedder_base_url: Annotated[
+        str | None, Field(description="Address of the embedding endpoint, where it is not the provider's own")
+    ] = None
+    embedder_api_key: Annotated[
+        str | None, Field(description="Key of the embedding provider; its own variable works too", repr=False)
+    ] = None
+    tokenizer: Annotated[
+        Literal["o200k_base", "cl100k_base"], Field(description="Vocabulary that tokens are counted with")
+    ] = "o200k_base"
+    token: Annotated[
+        str | None,
+        Field(description="Bearer token that HTTP and SSE clients must send; needed off loopback", repr=False),
+    ] = None
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], Field(description="What the log on stderr shows")
+    ] = "warning"
+
+
+def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
+    """Return the settings in force; `overrides` that are not None win over everything.
+
+    Raises InvalidInput for an unknown key, a wrong value or a `config.toml` that is not TOML.
+    """
+    environ = os.environ if environ is None else environ
+    given = {k: v for k, v in overrides.items() if v is not None}
+    from_env = {
+        name: environ[PREFIX + name.upper()]
+        for name in Settings.model_fields
+        if environ.get(PREFIX + name.upper())
+    }
+    home = Path(given.get("home") or from_env.get("home") or Settings.model_fields["home"].default).expanduser()
+    values: dict[str, Any] = {**_read_toml(home / "config.toml"), **from_env, **given, "home": home.absolute()}
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        raise InvalidInput(_explain(error)) from None
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError:
+        return {}  # no file, or a home that cannot be read: opening the store says the latter better
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"{path} is not valid TOML ({error}). Mend or remove it.") from None
+
+
+def _explain(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    name = str(first["loc"][0]) if first["loc"] else "settings"
+    if first["type"] == "extra_forbidden":
+        known = ", ".join(sorted(Settings.model_fields))
+        return f"There is no setting {name!r} in config.toml. Known settings: {known}."
+    return f"Setting {name!r} ({PREFIX}{name.upper()}) is wrong: {first['msg']}."

@@ -1,0 +1,387 @@
+"""The Store: what any engine must do, verb by verb. This page is the contract; `sqlite/` is one reading.
+
+Model
+    Evidence (turns, refs) is appended and hashed, never changed. All else is a projection of it.
+    Every verb takes a `space` and sees nothing outside it.
+    A verb that writes is one transaction: rows, index entries and files land together or not at all.
+    When it returns, the write survives a kill of the process at any moment.
+
+Concurrency
+    Verbs are plain functions, safe to call from any thread; several processes may hold the same home.
+    Writers queue; nobody waits for readers. A read sees one consistent state.
+
+Failure
+    InvalidInput, NotFound, Damaged and StoreUnavailable (see `errors`), and nothing else on purpose.
+
+What the contract does not know: how text is chosen, ranked, summarised or drawn. It stores and finds.
+One suite, `tests/store/test_contract.py`, runs against every implementation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from mcp_memory.types import Atom, CanvasRow, Fact, Kind, NewTurn, Record, Ref, Role, SessionInfo, Turn
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "Appended",
+    "Change",
+    "Conflict",
+    "Counts",
+    "Filters",
+    "Layer",
+    "NewAtom",
+    "NewRef",
+    "Scored",
+    "Store",
+    "Tombstone",
+    "VectorIndex",
+    "Vectors",
+    "WrittenAtom",
+]
+
+Layer = Literal["turn", "atom"]
+
+
+class Conflict(Exception):
+    """Another writer was first: read again, decide again, commit again. Never shown to a user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vectors:
+    """Embeddings of the rows handed in beside them, in order; `data` is float32 of shape (rows, dimensions)."""
+
+    identity: str
+    data: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """`stored` has the new turns; `duplicates` counts those that were there already."""
+
+    stored: list[Turn]
+    duplicates: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """What a search may return, applied before ranking. None means any.
+
+    `since` (inclusive) and `until` (exclusive) are compared with a turn's said_at and an atom's valid_from.
+    `as_of`: atoms held true at that moment; None means the present. `session`, `role`: turns only;
+    `kind`, `entity` (its atoms carry a fact of that entity, compared without case): atoms only.
+    """
+
+    session: str | None = None
+    role: Role | None = None
+    kind: Kind | None = None
+    entity: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    as_of: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """A search hit. Higher is better; scores of different legs are not comparable."""
+
+    id: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewAtom:
+    """An atom to store. `note` is appended to the space's journal as a turn and becomes its evidence."""
+
+    kind: Kind
+    text: str
+    priority: int
+    confidence: float
+    session: str
+    valid_from: datetime
+    entity: str | None = None
+    relation: str | None = None
+    value: str | None = None
+    single_valued: bool = False
+    """At most one open fact per (entity, relation): an older open one is closed and superseded."""
+    supersedes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenAtom:
+    """`duplicate`: the same statement was already held, and `atom` is that one; nothing was written."""
+
+    atom: Atom
+    replaced: list[Atom]
+    duplicate: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tombstone:
+    """What was forgotten together. `ids` are out of every search and listing until it is undone."""
+
+    id: str
+    ids: list[str]
+    reason: str
+    at: datetime
+    undone: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRef:
+    """A raw result on its way into `refs/`. `data` is kept byte for byte."""
+
+    data: bytes
+    tool: str
+    arguments: object
+    tool_call_id: str | None
+    session: str
+    timestamp: datetime
+    content_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorIndex:
+    """Rows embedded by one model, of all rows that could be. Complete when `embedded == total`."""
+
+    identity: str
+    dimensions: int
+    embedded: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Something that a subscriber may watch: `topic` is `persona`, `canvas:003`, `session:…`, `atom:a57` …"""
+
+    space: str
+    topic: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Rows of one space, forgotten ones left out; sums are over its records."""
+
+    sessions: int
+    turns: int
+    atoms: int
+    facts: int
+    forgotten: int
+    refs: int
+    records: int
+    canvases: int
+    raw_bytes: int
+    tokens_raw: int
+    tokens_kept: int
+
+
+class Store(Protocol):
+    """One home. See the module docstring for what holds of every verb."""
+
+    def close(self) -> None:
+        """Release files and threads. Safe to call twice; the store cannot be used afterwards."""
+        ...
+
+    # L0 ------------------------------------------------------------------------------------------
+
+    def append_turns(
+        self, space: str, session: str, turns: Sequence[NewTurn], *, now: datetime, vectors: Vectors | None = None
+    ) -> Appended:
+        """Append turns in order, with their index terms, vectors (one per turn) and journal lines.
+
+        Stored once: a turn whose `client_id` and hash the session holds already; and, for turns without one,
+        the longest run at the start of `turns` that repeats the end of the session (a client that sends its
+        history again). `said_at` is part of the hash where the client gave it.
+        """
+        ...
+
+    def turns(self, space: str, ids: Iterable[str]) -> list[Turn]:
+        """The turns that exist and are not forgotten, in the order asked for."""
+        ...
+
+    def session_turns(
+        self, space: str, session: str, *, start: int = 0, limit: int = 100
+    ) -> list[Turn]:
+        """Turns of a session from position `start`, in order. Empty for an unknown session."""
+        ...
+
+    def last_turns(self, space: str, session: str, *, limit: int, roles: Sequence[Role] = ()) -> list[Turn]:
+        """The newest turns of a session (of these roles), oldest first."""
+        ...
+
+    def neighbours(self, space: str, turn: str, *, before: int, after: int) -> list[Turn]:
+        """The turns around one, itself left out, in order, within its session."""
+        ...
+
+    def sessions(self, space: str, *, prefix: str = "", limit: int = 100) -> list[SessionInfo]:
+        """Sessions that have turns, the one written to last first."""
+        ...
+
+    # L1 ------------------------------------------------------------------------------------------
+
+    def add_atom(self, space: str, atom: NewAtom, *, now: datetime, vectors: Vectors | None = None) -> WrittenAtom:
+        """Store a statement, its evidence (a turn of role `note`) and its fact; close what it replaces.
+
+        Replaced atoms get `valid_to` and `superseded_by` and stay. The same text held true already
+        (compared without case and white space) is a duplicate unless the atom brings something new.
+        Raises NotFound when `supersedes` names an atom that is not there, InvalidInput when it is closed.
+        """
+        ...
+
+    def atoms(self, space: str, ids: Iterable[str]) -> list[Atom]:
+        """The atoms that exist and are not forgotten, closed ones too, in the order asked for."""
+        ...
+
+    def list_atoms(
+        self, space: str, *, filters: Filters, after: str | None = None, limit: int = 100
+    ) -> list[Atom]:
+        """Atoms held true (at `filters.as_of`), highest priority first (−1 before all), then oldest first."""
+        ...
+
+    def facts(self, space: str, *, filters: Filters, relation: str | None = None, limit: int = 100) -> list[Fact]:
+        """Facts held true (at `filters.as_of`) by entity, relation, then time."""
+        ...
+
+    # search --------------------------------------------------------------------------------------
+
+    def lexical(
+        self, space: str, layer: Layer, terms: Sequence[str], *, filters: Filters, limit: int
+    ) -> list[Scored]:
+        """Rows that share a term (of `text.index_terms`), best BM25 first; ties by id, newest first."""
+        ...
+
+    def nearest(
+        self, space: str, layer: Layer, vectors: Vectors, *, filters: Filters, limit: int
+    ) -> list[Scored]:
+        """Rows nearest to the one vector given, by cosine, among those its model has embedded."""
+        ...
+
+    # vector indexes ------------------------------------------------------------------------------
+
+    def vector_indexes(self) -> list[VectorIndex]:
+        """Every model with rows here, most complete first."""
+        ...
+
+    def ensure_vector_index(self, identity: str, dimensions: int) -> None:
+        """Make room for a model's vectors. InvalidInput when it is there with other dimensions."""
+        ...
+
+    def unembedded(self, identity: str, *, limit: int) -> list[tuple[str, str]]:
+        """(id, text) of rows, of all spaces, that the model has yet to embed, oldest first."""
+        ...
+
+    def put_vectors(self, ids: Sequence[str], vectors: Vectors) -> None:
+        """Add vectors of rows; those forgotten or embedded meanwhile are passed over."""
+        ...
+
+    def drop_vector_index(self, identity: str) -> None:
+        """Delete a model's vectors. They can be made again."""
+        ...
+
+    # persona -------------------------------------------------------------------------------------
+
+    def persona(self, space: str) -> tuple[str, int, datetime] | None:
+        """Text, version and time of the current persona page."""
+        ...
+
+    def put_persona(self, space: str, text: str, *, now: datetime) -> int:
+        """Write `persona.md` and a new version, and return its number; the same text changes nothing."""
+        ...
+
+    # short-term ----------------------------------------------------------------------------------
+
+    def put_ref(self, space: str, ref: NewRef) -> Ref:
+        """Write the raw bytes to `refs/` and return how they are addressed; the same bytes are kept once."""
+        ...
+
+    def ref(self, space: str, id: str) -> Ref:
+        """NotFound when there is none; `id` may be the 12 digits without the `r-`."""
+        ...
+
+    def read_ref(self, space: str, id: str) -> bytes:
+        """The raw bytes. Damaged when the file is missing, torn or does not match its hash."""
+        ...
+
+    def commit_step(self, space: str, *, record: Record, canvas: CanvasRow, expected: int) -> None:
+        """Append the record (a row, a line of its session's file) and write the canvas, in one transaction.
+
+        `expected` is the canvas's version that the caller read, 0 for a new one; `canvas.version` is ignored.
+        Raises Conflict when the canvas has moved on, or a new one's number is taken.
+        The canvas becomes its session's active one.
+        """
+        ...
+
+    def save_canvas(self, space: str, canvas: CanvasRow, *, expected: int) -> None:
+        """Write a canvas that gained no record, as `commit_step` does."""
+        ...
+
+    def activate(self, space: str, session: str, number: int | None) -> None:
+        """Make a canvas its session's active one, or none."""
+        ...
+
+    def active_canvas(self, space: str, session: str | None = None) -> CanvasRow | None:
+        """The active canvas of a session; with None, the one of the space that was active last."""
+        ...
+
+    def canvas(self, space: str, number: int) -> CanvasRow:
+        """NotFound when there is none."""
+        ...
+
+    def canvases(
+        self, space: str, *, session: str | None = None, label: str | None = None, limit: int = 100
+    ) -> list[CanvasRow]:
+        """Canvases, the one updated last first."""
+        ...
+
+    def next_canvas_number(self, space: str) -> int:
+        """One more than the highest there is; `commit_step` says Conflict if another took it."""
+        ...
+
+    def records(
+        self, space: str, *, node: str | None = None, session: str | None = None, ref: str | None = None,
+        tool_call_id: str | None = None, start: int = 0, limit: int = 100
+    ) -> list[Record]:
+        """Records in the order they were made. `node` takes `003-N4`, or `003` for a whole canvas."""
+        ...
+
+    # forgetting ----------------------------------------------------------------------------------
+
+    def forget(self, space: str, ids: Sequence[str], *, reason: str, now: datetime) -> Tombstone:
+        """Take turns, atoms and refs out of every search, listing and read; the evidence stays on disk.
+
+        An atom goes with its facts and its note. NotFound names the ids that are not there, and nothing is done.
+        """
+        ...
+
+    def undo_forget(self, space: str, tombstone: str) -> Tombstone:
+        """Bring back what it took. NotFound for another's or an undone one."""
+        ...
+
+    # seeing --------------------------------------------------------------------------------------
+
+    def spaces(self) -> list[str]:
+        """Spaces that hold anything, by name."""
+        ...
+
+    def counts(self, space: str) -> Counts:
+        """What the space holds."""
+        ...
+
+    def last_change(self) -> int:
+        """A number that grows with every commit of any process; cheap enough to poll."""
+        ...
+
+    def changes(self, after: int, *, space: str | None = None) -> list[Change]:
+        """What changed since `last_change()` answered `after`, each topic once."""
+        ...
+
+    def problems(self) -> list[str]:
+        """Everything that `doctor` should tell: damaged rows, files that are missing, torn or strange."""
+        ...
