@@ -1,0 +1,184 @@
+"""The files of a home: their formats, byte for byte, and the two ways they are written.
+
+Formats are those of the README: a ref is YAML front matter over raw bytes, a record and a journal entry
+are one JSON line each. Values in the front matter are JSON, which YAML reads.
+
+A whole file is written beside itself, flushed and renamed. A line file is appended to inside the database's
+write transaction, which records the length it then has: whatever lies behind that length was never
+acknowledged, and the next append cuts it off. So rows and files say the same after any kill.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from mcp_memory.errors import Damaged
+from mcp_memory.text import iso
+from mcp_memory.types import Record, Ref, Turn
+
+__all__ = [
+    "append",
+    "file_hash",
+    "journal_line",
+    "read_ref_file",
+    "record_line",
+    "ref_file",
+    "ref_name",
+    "write_whole",
+]
+
+_FENCE = b"---\n"
+
+
+def ref_name(tool: str, day: str, digest: str) -> str:
+    """Return `refs/<date>-<tool>-<hash12>.md`; a tool's name keeps letters, digits, `_` and `-`."""
+    slug = re.sub(r"[^\w-]+", "-", tool, flags=re.ASCII).strip("-")[:40] or "tool"
+    return f"refs/{day}-{slug}-{digest[:12]}.md"
+
+
+def ref_file(ref: Ref, data: bytes) -> bytes:
+    """Return the file: front matter, a line `---`, then the data unchanged."""
+    fields: dict[str, Any] = {
+        "ref": ref.id,
+        "tool": ref.tool,
+        "arguments": ref.arguments,
+        "tool_call_id": ref.tool_call_id,
+        "session": ref.session,
+        "timestamp": iso(ref.timestamp),
+        "bytes": ref.bytes,
+        "sha256": ref.sha256,
+        "content_type": ref.content_type,
+    }
+    # ASCII keeps the front matter valid UTF-8 and YAML whatever the arguments hold, lone surrogates too.
+    head = "".join(f"{key}: {json.dumps(value)}\n" for key, value in fields.items())
+    return _FENCE + head.encode("ascii") + _FENCE + data
+
+
+def read_ref_file(content: bytes) -> tuple[dict[str, Any], bytes]:
+    """Return front matter and data. Raises Damaged when the bytes do not match their own hash."""
+    end = content.find(b"\n" + _FENCE, len(_FENCE))
+    if not content.startswith(_FENCE) or end < 0:
+        raise Damaged("it has no front matter")
+    fields: dict[str, Any] = {}
+    try:
+        for line in content[len(_FENCE) : end + 1].decode("ascii").splitlines():
+            key, _, value = line.partition(": ")
+            fields[key] = json.loads(value)
+    except ValueError:
+        raise Damaged("its front matter cannot be read") from None
+    data = content[end + 1 + len(_FENCE) :]
+    if hashlib.sha256(data).hexdigest() != fields.get("sha256"):
+        raise Damaged(f"its {len(data)} bytes do not match the hash stored with them")
+    return fields, data
+
+
+def record_line(record: Record) -> bytes:
+    """Return the line of `offload-<session>.jsonl`; the first seven names are fixed by the format."""
+    return _line(
+        {
+            "timestamp": iso(record.timestamp),
+            "node_id": record.node_id,
+            "tool_call": record.tool_call,
+            "summary": record.summary,
+            "result_ref": record.result_ref,
+            "tool_call_id": record.tool_call_id,
+            "offloaded": record.offloaded,
+            "session": record.session,
+            "score": record.score,
+            "tokens_raw": record.tokens_raw,
+            "tokens_kept": record.tokens_kept,
+            "ref": record.ref,
+        }
+    )
+
+
+def journal_line(turn: Turn, *, client_id: str | None, told: dict[str, Any] | None = None) -> bytes:
+    """Return the line of `conversations/<day>.jsonl`. `told` is what came with a note, to rebuild its atom."""
+    fields: dict[str, Any] = {
+        "turn": turn.id,
+        "session": turn.session,
+        "position": turn.position,
+        "role": turn.role,
+        "name": turn.name,
+        "content": turn.content,
+        "said_at": iso(turn.said_at),
+        "learned_at": iso(turn.learned_at),
+        "client_id": client_id,
+        "sha256": turn.sha256,
+    }
+    return _line(fields if told is None else {**fields, "told": told})
+
+
+def _line(fields: dict[str, Any]) -> bytes:
+    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+    # Readers that split lines as Unicode does would cut at these three.
+    for char in "\x85\u2028\u2029":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text.encode("utf-8", "backslashreplace") + b"\n"
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write beside, flush, rename: the file is either the old one or the new one, whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def append(path: Path, lines: Iterable[bytes], *, committed: int) -> int:
+    """Append after the first `committed` bytes, cutting off what lies behind, and return the new length.
+
+    Raises Damaged when the file is shorter than what was committed: it has lost acknowledged lines.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    created = not path.exists()
+    with path.open("r+b" if not created else "x+b") as file:
+        if file.seek(0, os.SEEK_END) < committed:
+            raise Damaged(f"{path.name} has lost lines that were written to it")
+        file.seek(committed)
+        file.truncate()
+        for line in lines:
+            file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+        length = file.tell()
+    if created:
+        _sync_folder(path.parent)
+    return length
+
+
+def file_hash(path: Path, *, length: int | None = None) -> str:
+    """Return the SHA-256 of the first `length` bytes of a file (all of it by default), read in pieces."""
+    digest = hashlib.sha256()
+    left = length
+    with path.open("rb") as file:
+        while left is None or left > 0:
+            piece = file.read(1 << 20 if left is None else min(left, 1 << 20))
+            if not piece:
+                break
+            digest.update(piece)
+            left = None if left is None else left - len(piece)
+    return digest.hexdigest()
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "nt":  # folders cannot be opened there, and renames are journalled
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

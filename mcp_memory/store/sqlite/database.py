@@ -1,0 +1,165 @@
+"""One SQLite file: a writer, a pool of readers that cannot write, and errors that say what to do.
+
+A plain function that takes a connection crosses into `write` or `read`; a connection or cursor never leaves.
+Writes are `BEGIN IMMEDIATE` transactions, one at a time per process, queued by SQLite between processes.
+Reads see one snapshot and never wait for a writer. Any thread may call; none keeps a connection.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+import sqlite_vec  # pyright: ignore[reportMissingTypeStubs]
+
+from mcp_memory.errors import StoreUnavailable
+from mcp_memory.store.sqlite.migrations import migrate
+
+__all__ = ["Database"]
+
+T = TypeVar("T")
+
+_BUSY_MS = 30_000
+_READERS = 4
+_RETRIES = 8
+
+
+class Database:
+    """The open file. Made whole by the constructor, or not at all; `close()` is safe to call twice."""
+
+    def __init__(self, home: Path) -> None:
+        """Open or create `memory.db` in `home`. Raises StoreUnavailable."""
+        self.home = home
+        self.path = home / "memory.db"
+        self._write_lock = threading.Lock()
+        self._readers: queue.LifoQueue[apsw.Connection | None] = queue.LifoQueue()
+        for _ in range(_READERS):
+            self._readers.put(None)  # opened when first needed
+        self._closed = False
+        with self._explained():
+            _make_home(home)
+            self._writer = self._open(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+            try:
+                _set_wal(self._writer)
+                # A commit is on the disk when the call returns, so a power cut loses nothing acknowledged.
+                self._writer.execute("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")
+                migrate(self._writer)
+            except BaseException:
+                self._writer.close()
+                raise
+
+    def write(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work` in one transaction: all of it is committed when this returns, or none of it."""
+        with self._explained(), self._write_lock:
+            self._must_be_open()
+            con = self._writer
+            con.execute("BEGIN IMMEDIATE")
+            try:
+                result = work(con)
+                con.execute("COMMIT")
+            except BaseException:
+                if con.in_transaction:
+                    con.execute("ROLLBACK")
+                raise
+            return result
+
+    def read(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work` on a connection that cannot write; all its queries see one moment."""
+        with self._explained():
+            self._must_be_open()
+            con = self._readers.get()
+            try:
+                if con is None:
+                    con = self._open(apsw.SQLITE_OPEN_READONLY)
+                con.execute("BEGIN")
+                try:
+                    return work(con)
+                finally:
+                    if con.in_transaction:
+                        con.execute("ROLLBACK")
+            finally:
+                self._readers.put(con)
+
+    def close(self) -> None:
+        """Close every connection; readers at work are waited for."""
+        with self._write_lock:
+            if self._closed:
+                return
+            self._closed = True
+            for _ in range(_READERS):
+                con = self._readers.get()
+                if con is not None:
+                    con.close()
+            for _ in range(_READERS):
+                self._readers.put(None)
+            self._writer.close()
+
+    def _must_be_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailable("The store is closed. Open it again with open_memory().")
+
+    def _open(self, flags: int) -> apsw.Connection:
+        con = apsw.Connection(str(self.path), flags=flags)
+        try:
+            con.set_busy_timeout(_BUSY_MS)
+            con.enable_load_extension(True)
+            con.load_extension(sqlite_vec.loadable_path())
+            con.enable_load_extension(False)
+            con.execute("PRAGMA cache_size = -4000; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = ON")
+        except BaseException:
+            con.close()
+            raise
+        return con
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn what SQLite and the file system say into a sentence with the next step."""
+        try:
+            yield
+        except apsw.BusyError:
+            raise StoreUnavailable(
+                f"{self.path} has been locked by another program for {_BUSY_MS // 1000} s. Nothing was written; try again."
+            ) from None
+        except (apsw.FullError, apsw.NoMemError) as error:
+            raise StoreUnavailable(
+                f"No room to write {self.path} ({error}). Nothing was written; free some disk space and try again."
+            ) from None
+        except (apsw.CorruptError, apsw.NotADBError) as error:
+            raise StoreUnavailable(
+                f"{self.path} is damaged ({error}). Keep a copy of it and run `mcp-memory doctor`."
+            ) from None
+        except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.AuthError, apsw.PermissionsError) as error:
+            raise StoreUnavailable(self._not_writable(str(error))) from None
+        except OSError as error:
+            raise StoreUnavailable(self._not_writable(error.strerror or str(error))) from None
+
+    def _not_writable(self, why: str) -> str:
+        return (
+            f"The home {self.home} cannot be used ({why}). Nothing was written. Make it a folder you can write to, "
+            f"or choose another with MCP_MEMORY_HOME."
+        )
+
+
+def _make_home(home: Path) -> None:
+    # What people said over years is theirs alone to read.
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not os.access(home, os.W_OK | os.X_OK):
+        raise PermissionError(13, "permission denied")
+
+
+def _set_wal(con: apsw.Connection) -> None:
+    """Switch to WAL. SQLite answers `busy` at once, without waiting, when others open at the same moment."""
+    for attempt in range(_RETRIES):
+        try:
+            con.execute("PRAGMA journal_mode = WAL").fetchall()
+            return
+        except apsw.BusyError:
+            if attempt == _RETRIES - 1:
+                raise
+            threading.Event().wait(0.05 * 2**attempt)

@@ -1,0 +1,45 @@
+"""Filters as SQL, one way for every leg: rows are left out before they are ranked, never after."""
+
+from __future__ import annotations
+
+from mcp_memory.store.protocol import Filters, Layer
+from mcp_memory.store.sqlite.rows import to_ms
+
+__all__ = ["is_plain", "where"]
+
+
+def is_plain(filters: Filters) -> bool:
+    """Tell whether nothing narrows the search, forgotten rows and closed atoms aside."""
+    return filters == Filters()
+
+
+def where(layer: Layer, space: int, filters: Filters) -> tuple[str, list[int | str]]:
+    """Return the condition on the row `r` of a layer's table, and its values."""
+    conditions = ["r.space = ?", "r.tombstone IS NULL"]
+    values: list[int | str] = [space]
+
+    def add(condition: str, *given: int | str) -> None:
+        conditions.append(condition)
+        values.extend(given)
+
+    when = "r.said_at" if layer == "turn" else "r.valid_from"
+    if filters.since is not None:
+        add(f"{when} >= ?", to_ms(filters.since))
+    if filters.until is not None:
+        add(f"{when} < ?", to_ms(filters.until))
+    if layer == "turn":
+        if filters.session is not None:
+            add("r.session = (SELECT id FROM session WHERE space = ? AND name = ?)", space, filters.session)
+        if filters.role is not None:
+            add("r.role = ?", filters.role)
+    else:
+        if filters.kind is not None:
+            add("r.kind = ?", filters.kind)
+        if filters.entity is not None:
+            add("r.id IN (SELECT atom FROM fact WHERE space = ? AND entity_key = ?)", space, filters.entity.casefold())
+        if filters.as_of is None:
+            add("r.valid_to IS NULL")
+        else:
+            moment = to_ms(filters.as_of)
+            add("r.valid_from <= ? AND (r.valid_to IS NULL OR r.valid_to > ?)", moment, moment)
+    return " AND ".join(conditions), values

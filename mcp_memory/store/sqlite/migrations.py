@@ -1,0 +1,166 @@
+"""The schema, as the list of steps that made it. A released step is never edited; a new one is added below.
+
+Each step runs in one transaction with the record that it ran, so a kill in between leaves the step undone.
+A database with a step that this program does not know is from a newer version: it is refused, untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import apsw
+
+from mcp_memory.errors import StoreUnavailable
+
+__all__ = ["SCHEMA", "migrate"]
+
+
+def _first(con: apsw.Connection) -> None:
+    """Spaces, turns, atoms, facts, refs, records, canvases, persona, tombstones, search and the change feed.
+
+    Moments are milliseconds since 1970 in UTC. A row with a `tombstone` is forgotten: out of everything but
+    the evidence. Term tables are contentless: they hold `text.index_terms`, and only a space keeps terms apart.
+    """
+    con.execute(
+        """
+        CREATE TABLE space (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+        CREATE TABLE session (
+            id INTEGER PRIMARY KEY, space INTEGER NOT NULL REFERENCES space, name TEXT NOT NULL,
+            active_canvas INTEGER, activated_at INTEGER, UNIQUE (space, name)
+        ) STRICT;
+        CREATE TABLE tombstone (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, space INTEGER NOT NULL REFERENCES space,
+            reason TEXT NOT NULL, at INTEGER NOT NULL, undone_at INTEGER
+        ) STRICT;
+
+        CREATE TABLE turn (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, space INTEGER NOT NULL REFERENCES space,
+            session INTEGER NOT NULL REFERENCES session, position INTEGER NOT NULL,
+            role TEXT NOT NULL, name TEXT, content TEXT NOT NULL, client_id TEXT,
+            said_at INTEGER NOT NULL, dated INTEGER NOT NULL, learned_at INTEGER NOT NULL, sha256 BLOB NOT NULL, told TEXT,
+            tombstone INTEGER REFERENCES tombstone, UNIQUE (session, position)
+        ) STRICT;
+        CREATE UNIQUE INDEX turn_client ON turn (session, client_id, sha256) WHERE client_id IS NOT NULL;
+        CREATE INDEX turn_day ON turn (space, learned_at);
+        CREATE INDEX turn_forgotten ON turn (tombstone) WHERE tombstone IS NOT NULL;
+        CREATE TRIGGER turn_is_evidence BEFORE UPDATE OF space, session, position, role, name, content, said_at,
+            dated, learned_at, sha256 ON turn BEGIN SELECT RAISE(ABORT, 'turns are never rewritten'); END;
+
+        CREATE TABLE atom (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, space INTEGER NOT NULL REFERENCES space,
+            kind TEXT NOT NULL, text TEXT NOT NULL, folded TEXT NOT NULL,
+            priority INTEGER NOT NULL, confidence REAL NOT NULL,
+            evidence INTEGER NOT NULL REFERENCES turn, span_start INTEGER NOT NULL, span_end INTEGER NOT NULL,
+            valid_from INTEGER NOT NULL, valid_to INTEGER, learned_at INTEGER NOT NULL,
+            superseded_by INTEGER REFERENCES atom, tombstone INTEGER REFERENCES tombstone
+        ) STRICT;
+        CREATE INDEX atom_open ON atom (space, kind, priority) WHERE valid_to IS NULL AND tombstone IS NULL;
+        CREATE INDEX atom_same ON atom (space, folded);
+        CREATE INDEX atom_forgotten ON atom (tombstone) WHERE tombstone IS NOT NULL;
+
+        CREATE TABLE fact (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, space INTEGER NOT NULL REFERENCES space,
+            atom INTEGER NOT NULL REFERENCES atom, entity TEXT NOT NULL, entity_key TEXT NOT NULL,
+            relation TEXT NOT NULL, value TEXT NOT NULL, single_valued INTEGER NOT NULL,
+            valid_from INTEGER NOT NULL, valid_to INTEGER, tombstone INTEGER REFERENCES tombstone
+        ) STRICT;
+        CREATE UNIQUE INDEX fact_open ON fact (space, entity_key, relation)
+            WHERE single_valued AND valid_to IS NULL AND tombstone IS NULL;
+        CREATE INDEX fact_entity ON fact (space, entity_key, relation);
+        CREATE INDEX fact_atom ON fact (atom);
+
+        CREATE TABLE ref (
+            space INTEGER NOT NULL REFERENCES space, id TEXT NOT NULL, path TEXT NOT NULL, tool TEXT NOT NULL,
+            arguments TEXT NOT NULL, tool_call_id TEXT, session TEXT NOT NULL, timestamp TEXT NOT NULL,
+            bytes INTEGER NOT NULL, sha256 TEXT NOT NULL, content_type TEXT NOT NULL,
+            tombstone INTEGER REFERENCES tombstone, PRIMARY KEY (space, id)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE canvas (
+            space INTEGER NOT NULL REFERENCES space, number INTEGER NOT NULL, label TEXT NOT NULL,
+            session INTEGER NOT NULL REFERENCES session, text TEXT NOT NULL, status TEXT NOT NULL,
+            folded INTEGER NOT NULL, groups TEXT NOT NULL, updated INTEGER NOT NULL, version INTEGER NOT NULL,
+            PRIMARY KEY (space, number)
+        ) STRICT;
+        CREATE INDEX canvas_session ON canvas (session, updated);
+        CREATE TABLE record (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, space INTEGER NOT NULL REFERENCES space,
+            session INTEGER NOT NULL REFERENCES session, canvas INTEGER NOT NULL, node TEXT NOT NULL,
+            tool_call TEXT NOT NULL, summary TEXT NOT NULL, result_ref TEXT NOT NULL, tool_call_id TEXT,
+            timestamp TEXT NOT NULL, score INTEGER NOT NULL, tokens_raw INTEGER NOT NULL,
+            tokens_kept INTEGER NOT NULL, ref TEXT NOT NULL,
+            FOREIGN KEY (space, canvas) REFERENCES canvas
+        ) STRICT;
+        CREATE INDEX record_node ON record (space, canvas, node);
+        CREATE INDEX record_session ON record (session);
+        CREATE INDEX record_ref ON record (space, ref);
+
+        CREATE TABLE persona (
+            space INTEGER NOT NULL REFERENCES space, version INTEGER NOT NULL, text TEXT NOT NULL,
+            at INTEGER NOT NULL, PRIMARY KEY (space, version)
+        ) STRICT;
+
+        CREATE TABLE file (
+            space INTEGER NOT NULL REFERENCES space, path TEXT NOT NULL, bytes INTEGER NOT NULL,
+            PRIMARY KEY (space, path)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE change (
+            space INTEGER NOT NULL REFERENCES space, topic TEXT NOT NULL, seq INTEGER NOT NULL,
+            PRIMARY KEY (space, topic)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX change_seq ON change (seq);
+        CREATE TABLE vector_index (
+            id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE, dimensions INTEGER NOT NULL
+        ) STRICT;
+        """
+    )
+    for layer in ("turn", "atom"):
+        # The terms are final: the tokenizer may only split at white space.
+        con.execute(
+            f"""
+            CREATE VIRTUAL TABLE {layer}_terms USING fts5(
+                space, terms, content='', contentless_delete=1, detail=full,
+                tokenize="unicode61 remove_diacritics 0 categories 'L* M* N* P* S* Co'"
+            );
+            CREATE VIRTUAL TABLE {layer}_vocabulary USING fts5vocab({layer}_terms, col);
+            """
+        )
+
+
+SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [("0001-first", _first)]
+
+
+def migrate(con: apsw.Connection) -> None:
+    """Bring a database to this program's schema. Raises StoreUnavailable when it is from a newer one."""
+    if _applied(con) == {name for name, _ in SCHEMA}:
+        return  # the usual start: nothing to write, so nobody to wait for
+    while True:
+        con.execute("BEGIN IMMEDIATE")
+        try:
+            con.execute("CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY, at TEXT NOT NULL) STRICT")
+            done = _applied(con)
+            _refuse_newer(con, done)
+            step = next((step for step in SCHEMA if step[0] not in done), None)
+            if step is not None:
+                step[1](con)
+                con.execute("INSERT INTO migration VALUES (?, strftime('%Y-%m-%dT%H:%M:%fZ'))", (step[0],))
+            con.execute("COMMIT")
+        except BaseException:
+            con.execute("ROLLBACK")
+            raise
+        if step is None:
+            return
+
+
+def _applied(con: apsw.Connection) -> set[str]:
+    if not con.table_exists("main", "migration"):
+        return set()
+    return {str(name) for (name,) in con.execute("SELECT name FROM migration")}
+
+
+def _refuse_newer(con: apsw.Connection, done: set[str]) -> None:
+    unknown = sorted(done - {name for name, _ in SCHEMA})
+    if unknown:
+        raise StoreUnavailable(
+            f"{con.filename} was written by a newer mcp-memory (schema {unknown[-1]}). Nothing was changed. "
+            f"Upgrade this one: `pip install --upgrade mcp-memory`."
+        )

@@ -1,0 +1,92 @@
+"""What the tables share: spaces and sessions by name, moments as integers, ids as text, the change feed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+
+import apsw
+
+from mcp_memory.errors import NotFound
+from mcp_memory.text import one_line
+
+__all__ = [
+    "from_ms",
+    "marks",
+    "number_of",
+    "numbers_of",
+    "session_for",
+    "session_id",
+    "space_for",
+    "space_id",
+    "to_ms",
+    "touch",
+]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def to_ms(moment: datetime) -> int:
+    """Return an aware moment as milliseconds since 1970, exactly (years before 1970 are negative)."""
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def from_ms(ms: int) -> datetime:
+    """Return the moment in the zone of this machine, as people and agents read it."""
+    moment = _EPOCH + timedelta(milliseconds=ms)
+    try:
+        return moment.astimezone()
+    except (OverflowError, OSError, ValueError):  # far from now, some systems know no local time
+        return moment
+
+
+def space_id(con: apsw.Connection, space: str) -> int | None:
+    """Return the number of a space, None where it holds nothing yet."""
+    return con.execute("SELECT id FROM space WHERE name = ?", (space,)).get
+
+
+def space_for(con: apsw.Connection, space: str) -> int:
+    """Return the number of a space, made if it is new."""
+    known = space_id(con, space)
+    if known is None:
+        known = con.execute("INSERT INTO space (name) VALUES (?) RETURNING id", (space,)).get
+    return known
+
+
+def session_id(con: apsw.Connection, space: int | None, session: str) -> int | None:
+    return con.execute("SELECT id FROM session WHERE space = ? AND name = ?", (space, session)).get
+
+
+def session_for(con: apsw.Connection, space: int, session: str) -> int:
+    known = session_id(con, space, session)
+    if known is None:
+        known = con.execute("INSERT INTO session (space, name) VALUES (?, ?) RETURNING id", (space, session)).get
+    return known
+
+
+def number_of(id: str, prefix: str) -> int:
+    """Return 812 for `t812`. Raises NotFound, which also says how such ids look."""
+    match = re.fullmatch(rf"{prefix}(\d{{1,18}})", id.strip(), flags=re.ASCII)
+    if match is None:
+        raise NotFound(f"There is no {one_line(id, 40)!r}. Ids of this kind look like {prefix}12.")
+    return int(match[1])
+
+
+def numbers_of(ids: Iterable[str], prefix: str) -> list[int]:
+    return [number_of(id, prefix) for id in ids]
+
+
+def marks(values: Sequence[object]) -> str:
+    """Return `?, ?, ?` for that many values."""
+    return ", ".join("?" * len(values))
+
+
+def touch(con: apsw.Connection, space: int, *topics: str) -> None:
+    """Note in the change feed that these topics of the space changed, in the transaction that changed them."""
+    seq = (con.execute("SELECT max(seq) FROM change").get or 0) + 1
+    con.executemany(
+        "INSERT INTO change (space, topic, seq) VALUES (?, ?, ?) "
+        "ON CONFLICT DO UPDATE SET seq = excluded.seq",
+        [(space, topic, seq) for topic in dict.fromkeys(topics)],
+    )

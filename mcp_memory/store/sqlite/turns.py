@@ -1,0 +1,285 @@
+"""L0 in SQLite: turns with their terms, vectors and journal lines, and what is asked of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from mcp_memory.store import files
+from mcp_memory.store.protocol import Appended, Vectors
+from mcp_memory.store.sqlite import terms, vectors
+from mcp_memory.store.sqlite.linefiles import append_lines
+from mcp_memory.store.sqlite.rows import (
+    from_ms,
+    marks,
+    number_of,
+    numbers_of,
+    session_for,
+    session_id,
+    space_for,
+    space_id,
+    to_ms,
+    touch,
+)
+from mcp_memory.types import NewTurn, Role, SessionInfo, Turn
+
+__all__ = ["append", "around", "by_ids", "evidence_hash", "insert", "last", "of_session", "sessions"]
+
+_COLUMNS = "t.id, s.name, t.position, t.role, t.name, t.content, t.said_at, t.learned_at, t.sha256"
+_FROM = "FROM turn t JOIN session s ON s.id = t.session"
+_LOOK_BACK = 1000
+
+
+def evidence_hash(turn: NewTurn) -> bytes:
+    """Return SHA-256 over the tagged, length-prefixed fields that a client hands in.
+
+    The tag has a version: should the fields ever change, old hashes can still be checked.
+    """
+    said = "" if turn.said_at is None else str(to_ms(turn.said_at))
+    digest = hashlib.sha256(b"mcp-memory turn 1\n")
+    for field in (turn.role, turn.name or "", said, turn.content):
+        data = field.encode()
+        digest.update(b"%d:" % len(data) + data)
+    return digest.digest()
+
+
+def append(
+    con: apsw.Connection,
+    folder: Path,
+    space: str,
+    session: str,
+    turns: Sequence[NewTurn],
+    *,
+    now: datetime,
+    embedded: Vectors | None,
+) -> Appended:
+    """See `Store.append_turns`; `folder` is the space's."""
+    space_no = space_for(con, space)
+    session_no = session_for(con, space_no, session)
+    hashes = [evidence_hash(turn) for turn in turns]
+    fresh = _not_yet_stored(con, session_no, turns, hashes)
+    stored = [
+        insert(con, space_no, session_no, session, turns[i], now=now, digest=hashes[i]) for i in fresh
+    ]
+    if stored:
+        if embedded is not None:
+            vectors.put(con, "turn", [number_of(turn.id, "t") for turn in stored], embedded, rows=fresh)
+        journal(con, folder, space_no, stored, [turns[i].client_id for i in fresh], now=now)
+        touch(con, space_no, f"session:{session}")
+    return Appended(stored=stored, duplicates=len(turns) - len(stored))
+
+
+def insert(
+    con: apsw.Connection,
+    space: int,
+    session: int,
+    session_name: str,
+    turn: NewTurn,
+    *,
+    now: datetime,
+    digest: bytes | None = None,
+    told: dict[str, Any] | None = None,
+) -> Turn:
+    """Insert one row with its terms, at the end of its session."""
+    digest = digest or evidence_hash(turn)
+    said = to_ms(turn.said_at or now)
+    number, position = con.execute(
+        "INSERT INTO turn (space, session, position, role, name, content, client_id, said_at, dated, learned_at,"
+        " sha256, told) VALUES (?1, ?2, (SELECT coalesce(max(position), -1) + 1 FROM turn WHERE session = ?2),"
+        " ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) RETURNING id, position",
+        (
+            space,
+            session,
+            turn.role,
+            turn.name,
+            turn.content,
+            turn.client_id,
+            said,
+            turn.said_at is not None,
+            to_ms(now),
+            digest,
+            None if told is None else json.dumps(told),
+        ),
+    ).fetchone()  # pyright: ignore[reportGeneralTypeIssues]  # RETURNING gives a row
+    terms.put(con, "turn", space, int(number), terms.of_turn(turn.content, turn.name))
+    return Turn(
+        id=f"t{number}",
+        session=session_name,
+        position=int(position),
+        role=turn.role,
+        name=turn.name,
+        content=turn.content,
+        said_at=from_ms(said),
+        learned_at=from_ms(to_ms(now)),
+        sha256=digest.hex(),
+    )
+
+
+def _not_yet_stored(
+    con: apsw.Connection, session: int, turns: Sequence[NewTurn], hashes: Sequence[bytes]
+) -> list[int]:
+    """Return the places in `turns` of those that the session lacks."""
+    known = [
+        (client_id, bytes(digest))
+        for client_id, digest in con.execute(
+            "SELECT client_id, sha256 FROM turn WHERE session = ? ORDER BY position DESC LIMIT ?",
+            (session, len(turns) + _LOOK_BACK),
+        )
+    ][::-1]
+    given = [(turn.client_id, digest) for turn, digest in zip(turns, hashes, strict=True)]
+    repeated = _repeated(known, given)
+    seen: set[tuple[str | None, bytes]] = set()
+    fresh: list[int] = []
+    for place, key in enumerate(given):
+        if key[0] is None:
+            if place >= repeated:
+                fresh.append(place)
+        elif key not in seen and not _has(con, session, key):
+            seen.add(key)
+            fresh.append(place)
+    return fresh
+
+
+def _repeated(known: Sequence[object], given: Sequence[object]) -> int:
+    """Return how many of `given`, from its start, the session holds as one run.
+
+    Either the run reaches the session's end, as when a client sends its growing history again, or all of
+    `given` (two turns at least) stands in it, as when an earlier call is tried again. One lone turn that
+    stands further back is taken for said twice.
+    """
+    for start in range(max(0, len(known) - len(given)), len(known)):
+        if list(known[start:]) == list(given[: len(known) - start]):
+            return len(known) - start
+    if len(given) >= 2:
+        for start in range(len(known) - len(given) + 1):
+            if known[start] == given[0] and list(known[start : start + len(given)]) == list(given):
+                return len(given)
+    return 0
+
+
+def _has(con: apsw.Connection, session: int, key: tuple[str | None, bytes]) -> bool:
+    return con.execute(
+        "SELECT 1 FROM turn WHERE session = ? AND client_id = ? AND sha256 = ?", (session, *key)
+    ).get is not None
+
+
+def journal(
+    con: apsw.Connection,
+    folder: Path,
+    space: int,
+    stored: Sequence[Turn],
+    client_ids: Sequence[str | None],
+    *,
+    now: datetime,
+    told: dict[str, Any] | None = None,
+) -> None:
+    """Append turns to the journal of the day they were learned, in UTC: a day never opens twice."""
+    day = now.astimezone(UTC).date()
+
+    def whole_day() -> Iterator[bytes]:
+        start = datetime(day.year, day.month, day.day, tzinfo=UTC)
+        for *columns, client_id, told_json in con.execute(
+            f"SELECT {_COLUMNS}, t.client_id, t.told {_FROM} WHERE t.space = ? AND t.learned_at >= ? "
+            "AND t.learned_at < ? ORDER BY t.id",
+            (space, to_ms(start), to_ms(start + timedelta(days=1))),
+        ):
+            told_then = None if told_json is None else json.loads(str(told_json))
+            yield files.journal_line(_utc(_turn(columns)), client_id=client_id, told=told_then)
+
+    append_lines(
+        con,
+        folder,
+        space,
+        f"conversations/{day.isoformat()}.jsonl",
+        [
+            files.journal_line(_utc(turn), client_id=client_id, told=told)
+            for turn, client_id in zip(stored, client_ids, strict=True)
+        ],
+        rewrite=whole_day,
+    )
+
+
+def by_ids(con: apsw.Connection, space: str, ids: Iterable[str]) -> list[Turn]:
+    numbers = numbers_of(ids, "t")
+    rows = con.execute(
+        f"SELECT {_COLUMNS} {_FROM} WHERE t.space = ? AND t.tombstone IS NULL AND t.id IN ({marks(numbers)})",
+        (space_id(con, space), *numbers),
+    )
+    found = {turn.id: turn for turn in map(_turn, rows)}
+    return [found[id] for id in (f"t{n}" for n in dict.fromkeys(numbers)) if id in found]
+
+
+def of_session(con: apsw.Connection, space: str, session: str, *, start: int, limit: int) -> list[Turn]:
+    return _select(
+        con, space, session, "t.position >= ? ORDER BY t.position LIMIT ?", (start, limit)
+    )
+
+
+def last(con: apsw.Connection, space: str, session: str, *, limit: int, roles: Sequence[Role]) -> list[Turn]:
+    wanted = f"t.role IN ({marks(roles)}) AND " if roles else ""
+    return _select(
+        con, space, session, f"{wanted}1 ORDER BY t.position DESC LIMIT ?", (*roles, limit)
+    )[::-1]
+
+
+def around(con: apsw.Connection, space: str, turn: str, *, before: int, after: int) -> list[Turn]:
+    place = con.execute(
+        "SELECT session, position FROM turn WHERE id = ? AND space = ?", (number_of(turn, "t"), space_id(con, space))
+    ).fetchone()
+    if place is None:
+        return []
+    return [
+        _turn(row)
+        for row in con.execute(
+            f"SELECT {_COLUMNS} {_FROM} WHERE t.session = ?1 AND t.position BETWEEN ?2 - ?3 AND ?2 + ?4"
+            " AND t.position <> ?2 AND t.tombstone IS NULL AND t.role <> 'note' ORDER BY t.position",
+            (*place, before, after),
+        )
+    ]
+
+
+def sessions(con: apsw.Connection, space: str, *, prefix: str, limit: int) -> list[SessionInfo]:
+    rows = con.execute(
+        "SELECT s.name, count(*), min(t.said_at), max(t.said_at) FROM session s JOIN turn t ON t.session = s.id"
+        " WHERE s.space = ?1 AND substr(s.name, 1, length(?2)) = ?2 AND t.tombstone IS NULL"
+        " GROUP BY s.id ORDER BY max(t.id) DESC LIMIT ?3",
+        (space_id(con, space), prefix, limit),
+    )
+    return [
+        SessionInfo(session=str(name), turns=int(count), first=from_ms(int(first)), last=from_ms(int(newest)))
+        for name, count, first, newest in rows
+    ]
+
+
+def _select(con: apsw.Connection, space: str, session: str, rest: str, values: tuple[object, ...]) -> list[Turn]:
+    number = session_id(con, space_id(con, space), session)
+    sql = f"SELECT {_COLUMNS} {_FROM} WHERE t.session = ? AND t.tombstone IS NULL AND {rest}"
+    return [_turn(row) for row in con.execute(sql, (number, *values))]  # pyright: ignore[reportArgumentType]
+
+
+def _turn(row: Sequence[Any]) -> Turn:
+    number, session, position, role, name, content, said_at, learned_at, digest = row
+    return Turn(
+        id=f"t{number}",
+        session=session,
+        position=position,
+        role=role,
+        name=name,
+        content=content,
+        said_at=from_ms(said_at),
+        learned_at=from_ms(learned_at),
+        sha256=bytes(digest).hex(),
+    )
+
+
+def _utc(turn: Turn) -> Turn:
+    """The journal is in UTC, so that its bytes do not depend on where the machine happens to be."""
+    from dataclasses import replace
+
+    return replace(turn, said_at=turn.said_at.astimezone(UTC), learned_at=turn.learned_at.astimezone(UTC))
