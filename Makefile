@@ -1,0 +1,48 @@
+# Everything a developer runs. Needs python3 (3.11 or newer), pip and make; the rest goes into .venv.
+
+PYTHON = python3
+PY = .venv/bin/python
+READY = .venv/.ready
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | expand -t 14
+
+demo: $(READY) ## run the real server through its main job, over stdio
+	.venv/bin/mcp-memory demo
+
+test: $(READY) ## run the tests; ARGS='-k canvas -x' goes to pytest
+	$(PY) -m pytest $(ARGS)
+
+check: $(READY) ## formatting, lint and types
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m pyright
+
+peers: $(READY) ## run the protocol tests against the official suites and the inspector
+	$(PY) scripts/install_peers.py
+	$(PY) -m pytest -m peers $(ARGS)
+
+format: $(READY) ## put the code into shape
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+constraints: ## resolve the dependencies anew and pin what came out
+	rm -rf build/fresh
+	$(PYTHON) -m venv build/fresh
+	build/fresh/bin/python -m pip install -q -e '.[dev]'
+	build/fresh/bin/python -m pip freeze --exclude-editable > constraints.txt
+
+clean: ## remove everything that can be made again
+	rm -rf .venv .peers .demo build dist .pytest_cache .ruff_cache .hypothesis .coverage
+
+.PHONY: help demo test check peers format constraints clean
+
+# Some systems ship venv without the pip to put in it; then the pip beside PYTHON fills the environment.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "mcp-memory needs Python 3.11 or newer, and $(PYTHON) is `$(PYTHON) --version`." >&2; \
+	  echo "Name another one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@test -x $(PY) || $(PYTHON) -m venv .venv 2>/dev/null || { \
+	  $(PYTHON) -m venv --clear --without-pip .venv && $(PYTHON) -m pip --python $(PY) install -q pip; }
+	$(PY) -m pip install -q -c constraints.txt -e '.[dev]'
+	@touch $@

