@@ -322,7 +322,7 @@ class Store(Protocol):
         """Write a canvas that gained no record, as `commit_step` does."""
         ...
 
-    def activate(self, space: str, session: str, number: int | None) -> None:
+    def activate(self, space: str, session: str, number: int | None, *, now: datetime) -> None:
         """Make a canvas its session's active one, or none."""
         ...
 
@@ -360,7 +360,7 @@ class Store(Protocol):
         """
         ...
 
-    def undo_forget(self, space: str, tombstone: str) -> Tombstone:
+    def undo_forget(self, space: str, tombstone: str, *, now: datetime) -> Tombstone:
         """Bring back what it took. NotFound for another's or an undone one."""
         ...
 

@@ -54,7 +54,7 @@ def search(
         query = f"space : s{number} AND {query}"
     condition, values = where(layer, number, filters)
     rows = con.execute(
-        f"SELECT r.id, bm25({layer}_terms, 0.0, 1.0) AS score FROM {layer}_terms JOIN {layer} r ON r.id = rowid"
+        f"SELECT r.id, bm25({layer}_terms, 0.0, 1.0) AS score FROM {layer}_terms JOIN {layer} r ON r.id = {layer}_terms.rowid"
         f" WHERE {layer}_terms MATCH ? AND {condition} ORDER BY score, r.id DESC LIMIT ?",
         (query, *values, limit),
     )

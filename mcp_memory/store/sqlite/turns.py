@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from mcp_memory.store.sqlite.rows import (
 )
 from mcp_memory.types import NewTurn, Role, SessionInfo, Turn
 
-__all__ = ["append", "around", "by_ids", "evidence_hash", "insert", "last", "of_session", "sessions"]
+__all__ = ["append", "around", "by_ids", "evidence_hash", "insert", "journal", "last", "of_session", "sessions"]
 
 _COLUMNS = "t.id, s.name, t.position, t.role, t.name, t.content, t.said_at, t.learned_at, t.sha256"
 _FROM = "FROM turn t JOIN session s ON s.id = t.session"
@@ -107,7 +108,8 @@ def insert(
             None if told is None else json.dumps(told),
         ),
     ).fetchone()  # pyright: ignore[reportGeneralTypeIssues]  # RETURNING gives a row
-    terms.put(con, "turn", space, int(number), terms.of_turn(turn.content, turn.name))
+    if turn.role != "note":  # a note is found through its atom
+        terms.put(con, "turn", space, int(number), terms.of_turn(turn.content, turn.name))
     return Turn(
         id=f"t{number}",
         session=session_name,
@@ -128,7 +130,7 @@ def _not_yet_stored(
     known = [
         (client_id, bytes(digest))
         for client_id, digest in con.execute(
-            "SELECT client_id, sha256 FROM turn WHERE session = ? ORDER BY position DESC LIMIT ?",
+            "SELECT client_id, sha256 FROM turn WHERE session = ? AND role <> 'note' ORDER BY position DESC LIMIT ?",
             (session, len(turns) + _LOOK_BACK),
         )
     ][::-1]
@@ -248,7 +250,7 @@ def sessions(con: apsw.Connection, space: str, *, prefix: str, limit: int) -> li
     rows = con.execute(
         "SELECT s.name, count(*), min(t.said_at), max(t.said_at) FROM session s JOIN turn t ON t.session = s.id"
         " WHERE s.space = ?1 AND substr(s.name, 1, length(?2)) = ?2 AND t.tombstone IS NULL"
-        " GROUP BY s.id ORDER BY max(t.id) DESC LIMIT ?3",
+        " AND t.role <> 'note' GROUP BY s.id ORDER BY max(t.id) DESC LIMIT ?3",
         (space_id(con, space), prefix, limit),
     )
     return [
@@ -280,6 +282,4 @@ def _turn(row: Sequence[Any]) -> Turn:
 
 def _utc(turn: Turn) -> Turn:
     """The journal is in UTC, so that its bytes do not depend on where the machine happens to be."""
-    from dataclasses import replace
-
     return replace(turn, said_at=turn.said_at.astimezone(UTC), learned_at=turn.learned_at.astimezone(UTC))

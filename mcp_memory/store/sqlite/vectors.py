@@ -28,6 +28,7 @@ _COARSE = 8  # how many times more rows the bits propose than are asked for …
 _COARSE_LEAST = 256  # … and at least
 _K_MOST = 4_096  # vec0 allows no more
 _LAYERS: tuple[Layer, ...] = ("turn", "atom")
+_EMBEDDABLE = {"turn": "tombstone IS NULL AND role <> 'note'", "atom": "tombstone IS NULL"}
 
 
 def ensure(con: apsw.Connection, identity: str, dimensions: int) -> None:
@@ -101,7 +102,7 @@ def nearest(
     if (con.execute(f"SELECT max(rowid) FROM {table}_rowids").get or 0) <= _EXACT:
         sql = (
             f"SELECT rowid, distance FROM {table} WHERE embedding MATCH vec_int8(?) AND k = ? AND space = ?"
-            f" {narrowed} ORDER BY distance, rowid DESC"
+            f" {narrowed} ORDER BY +distance, +rowid DESC"
         )
         given = (fine[0].tobytes(), min(limit, _K_MOST), number, *values)
     else:
@@ -123,7 +124,7 @@ def nearest(
 
 def indexes(con: apsw.Connection) -> list[VectorIndex]:
     """See `Store.vector_indexes`."""
-    total = sum(con.execute(f"SELECT count(*) FROM {la} WHERE tombstone IS NULL").get for la in _LAYERS)
+    total = sum(con.execute(f"SELECT count(*) FROM {la} WHERE {_EMBEDDABLE[la]}").get for la in _LAYERS)
     found = [
         VectorIndex(
             identity=str(identity),
@@ -147,7 +148,7 @@ def unembedded(con: apsw.Connection, identity: str, *, limit: int) -> list[tuple
         found += [
             (f"{layer[0]}{number}", str(content))
             for number, content in con.execute(
-                f"SELECT id, {text} FROM {layer} WHERE tombstone IS NULL {missing} ORDER BY id LIMIT ?",
+                f"SELECT id, {text} FROM {layer} WHERE {_EMBEDDABLE[layer]} {missing} ORDER BY id LIMIT ?",
                 (limit - len(found),),
             )
         ]

@@ -1,0 +1,113 @@
+"""Seeing: what a space holds, what changed since, and everything that no longer fits together."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from mcp_memory.errors import Damaged
+from mcp_memory.store import files
+from mcp_memory.store.protocol import Change, Counts
+from mcp_memory.store.sqlite.rows import from_ms, space_id
+from mcp_memory.store.sqlite.tasks import canvas_path
+from mcp_memory.store.sqlite.turns import evidence_hash
+from mcp_memory.types import NewTurn
+
+__all__ = ["changes", "counts", "last_change", "problems", "spaces"]
+
+
+def spaces(con: apsw.Connection) -> list[str]:
+    return [str(name) for (name,) in con.execute("SELECT name FROM space ORDER BY name")]
+
+
+def counts(con: apsw.Connection, space: str) -> Counts:
+    number = space_id(con, space)
+
+    def count(sql: str) -> int:
+        return con.execute(f"SELECT {sql}", (number,)).get or 0
+
+    return Counts(
+        sessions=count("count(*) FROM session WHERE space = ?"),
+        turns=count("count(*) FROM turn WHERE space = ? AND tombstone IS NULL AND role <> 'note'"),
+        atoms=count("count(*) FROM atom WHERE space = ? AND tombstone IS NULL"),
+        facts=count("count(*) FROM fact WHERE space = ? AND tombstone IS NULL"),
+        forgotten=count("count(*) FROM tombstone WHERE space = ? AND undone_at IS NULL"),
+        refs=count("count(*) FROM ref WHERE space = ? AND tombstone IS NULL"),
+        records=count("count(*) FROM record WHERE space = ?"),
+        canvases=count("count(*) FROM canvas WHERE space = ?"),
+        raw_bytes=count("sum(bytes) FROM ref WHERE space = ? AND tombstone IS NULL"),
+        tokens_raw=count("sum(tokens_raw) FROM record WHERE space = ?"),
+        tokens_kept=count("sum(tokens_kept) FROM record WHERE space = ?"),
+    )
+
+
+def last_change(con: apsw.Connection) -> int:
+    return con.execute("SELECT max(seq) FROM change").get or 0
+
+
+def changes(con: apsw.Connection, after: int, *, space: str | None) -> list[Change]:
+    rows = con.execute(
+        "SELECT s.name, c.topic FROM change c JOIN space s ON s.id = c.space"
+        " WHERE c.seq > ?1 AND (?2 IS NULL OR s.name = ?2) ORDER BY c.seq, c.topic",
+        (after, space),
+    )
+    return [Change(space=str(name), topic=str(topic)) for name, topic in rows]
+
+
+def problems(con: apsw.Connection, home: Path) -> list[str]:
+    """See `Store.problems`. Reads everything: it takes as long as the store is large."""
+    found = [str(line) for (line,) in con.execute("PRAGMA integrity_check") if line != "ok"]
+    found += [f"Row {rowid} of {table} points at nothing." for table, rowid, *_ in con.execute("PRAGMA foreign_key_check")]
+    found += _turn_problems(con)
+    for number, name in con.execute("SELECT id, name FROM space").fetchall():
+        folder = home / "spaces" / str(name)
+        found += [f"{name}: {problem}" for problem in _file_problems(con, folder, int(number))]
+    return found
+
+
+def _turn_problems(con: apsw.Connection) -> Iterator[str]:
+    rows: Any = con.execute("SELECT id, role, name, content, said_at, dated, sha256 FROM turn")
+    for number, role, name, content, said_at, dated, digest in rows:
+        turn = NewTurn(role=role, name=name, content=content, said_at=from_ms(said_at) if dated else None)
+        if evidence_hash(turn) != bytes(digest):
+            yield f"Turn t{number} does not match its hash: its words were changed outside this program."
+    for layer, wanted in (("turn", "tombstone IS NULL AND role <> 'note'"), ("atom", "tombstone IS NULL")):
+        lacking = con.execute(
+            f"SELECT count(*) FROM {layer} WHERE {wanted} AND id NOT IN (SELECT id FROM {layer}_terms_docsize)"
+        ).get
+        if lacking:
+            yield f"{lacking} {layer}s are not in the word index."
+
+
+def _file_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
+    for path, length in con.execute("SELECT path, bytes FROM file WHERE space = ?", (space,)).fetchall():
+        target = folder / str(path)
+        if not target.exists():
+            yield f"{path} is missing; the next line written to it brings all of it back."
+        elif target.stat().st_size < int(length):
+            yield f"{path} is torn: {target.stat().st_size} of {length} bytes; the next line written mends it."
+    refs: Any = con.execute("SELECT id, path, sha256 FROM ref WHERE space = ? AND tombstone IS NULL", (space,))
+    for id, path, digest in refs:
+        try:
+            data = files.read_ref_file((folder / path).read_bytes())[1]
+        except FileNotFoundError:
+            yield f"The file of {id} is missing: {path}. Restore it from a backup."
+        except Damaged as error:
+            yield f"The file of {id} is damaged: {error}: {path}. Restore it from a backup."
+        else:
+            if hashlib.sha256(data).hexdigest() != digest:
+                yield f"The file of {id} holds other bytes than were stored: {path}. Restore it from a backup."
+    canvases: Any = con.execute("SELECT number, label, text FROM canvas WHERE space = ?", (space,))
+    for number, label, text in canvases:
+        path = canvas_path(number, label)
+        if not (folder / path).exists():
+            yield f"{path} is missing; the next step of its task writes it anew."
+        elif (folder / path).read_bytes() != text.encode():
+            yield f"{path} is not the canvas that was stored; the next step of its task writes it anew."
+    if folder.exists():
+        for stray in sorted(folder.rglob(".*.tmp")):
+            yield f"{stray.relative_to(folder)} is left from a write that was cut short; it can be deleted."

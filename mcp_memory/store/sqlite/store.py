@@ -1,0 +1,206 @@
+"""`SQLiteStore`: the verbs of `store.protocol`, each one transaction over the functions beside this file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from mcp_memory.store.protocol import (
+    Appended,
+    Change,
+    Counts,
+    Filters,
+    Layer,
+    NewAtom,
+    NewRef,
+    Scored,
+    Tombstone,
+    VectorIndex,
+    Vectors,
+    WrittenAtom,
+)
+from mcp_memory.store.sqlite import atoms, checks, forgetting, tasks, terms, turns, vectors
+from mcp_memory.store.sqlite.database import Database
+from mcp_memory.types import Atom, CanvasRow, Fact, NewTurn, Record, Ref, Role, SessionInfo, Turn
+
+__all__ = ["SQLiteStore", "open_store"]
+
+
+def open_store(home: Path) -> SQLiteStore:
+    """Open or create the store in `home`. Raises StoreUnavailable, which says what to do."""
+    return SQLiteStore(Database(home))
+
+
+class SQLiteStore:
+    """One open home; `store.protocol.Store` says what each verb promises."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def folder(self, space: str) -> Path:
+        """Where the files of a space are."""
+        return self._db.home / "spaces" / space
+
+    def close(self) -> None:
+        self._db.close()
+
+    # L0
+
+    def append_turns(
+        self, space: str, session: str, new: Sequence[NewTurn], *, now: datetime, vectors: Vectors | None = None
+    ) -> Appended:
+        folder = self.folder(space)
+        return self._db.write(
+            lambda con: turns.append(con, folder, space, session, new, now=now, embedded=vectors)
+        )
+
+    def turns(self, space: str, ids: Iterable[str]) -> list[Turn]:
+        return self._db.read(lambda con: turns.by_ids(con, space, ids))
+
+    def session_turns(self, space: str, session: str, *, start: int = 0, limit: int = 100) -> list[Turn]:
+        return self._db.read(lambda con: turns.of_session(con, space, session, start=start, limit=limit))
+
+    def last_turns(self, space: str, session: str, *, limit: int, roles: Sequence[Role] = ()) -> list[Turn]:
+        return self._db.read(lambda con: turns.last(con, space, session, limit=limit, roles=roles))
+
+    def neighbours(self, space: str, turn: str, *, before: int, after: int) -> list[Turn]:
+        return self._db.read(lambda con: turns.around(con, space, turn, before=before, after=after))
+
+    def sessions(self, space: str, *, prefix: str = "", limit: int = 100) -> list[SessionInfo]:
+        return self._db.read(lambda con: turns.sessions(con, space, prefix=prefix, limit=limit))
+
+    # L1
+
+    def add_atom(self, space: str, atom: NewAtom, *, now: datetime, vectors: Vectors | None = None) -> WrittenAtom:
+        folder = self.folder(space)
+        return self._db.write(lambda con: atoms.add(con, folder, space, atom, now=now, embedded=vectors))
+
+    def atoms(self, space: str, ids: Iterable[str]) -> list[Atom]:
+        return self._db.read(lambda con: atoms.by_ids(con, space, ids))
+
+    def list_atoms(self, space: str, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Atom]:
+        return self._db.read(lambda con: atoms.listed(con, space, filters=filters, after=after, limit=limit))
+
+    def facts(self, space: str, *, filters: Filters, relation: str | None = None, limit: int = 100) -> list[Fact]:
+        return self._db.read(lambda con: atoms.facts(con, space, filters=filters, relation=relation, limit=limit))
+
+    # search
+
+    def lexical(
+        self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, limit: int
+    ) -> list[Scored]:
+        return self._db.read(lambda con: terms.search(con, layer, space, wanted, filters=filters, limit=limit))
+
+    def nearest(
+        self, space: str, layer: Layer, query: Vectors, *, filters: Filters, limit: int
+    ) -> list[Scored]:
+        return self._db.read(lambda con: vectors.nearest(con, layer, space, query, filters=filters, limit=limit))
+
+    def vector_indexes(self) -> list[VectorIndex]:
+        return self._db.read(vectors.indexes)
+
+    def ensure_vector_index(self, identity: str, dimensions: int) -> None:
+        self._db.write(lambda con: vectors.ensure(con, identity, dimensions))
+
+    def unembedded(self, identity: str, *, limit: int) -> list[tuple[str, str]]:
+        return self._db.read(lambda con: vectors.unembedded(con, identity, limit=limit))
+
+    def put_vectors(self, ids: Sequence[str], new: Vectors) -> None:
+        self._db.write(lambda con: vectors.put_by_id(con, ids, new))
+
+    def drop_vector_index(self, identity: str) -> None:
+        self._db.write(lambda con: vectors.drop(con, identity))
+
+    # persona
+
+    def persona(self, space: str) -> tuple[str, int, datetime] | None:
+        return self._db.read(lambda con: atoms.persona(con, space))
+
+    def put_persona(self, space: str, text: str, *, now: datetime) -> int:
+        folder = self.folder(space)
+        return self._db.write(lambda con: atoms.put_persona(con, folder, space, text, now=now))
+
+    # short-term
+
+    def put_ref(self, space: str, ref: NewRef) -> Ref:
+        folder = self.folder(space)
+        return self._db.write(lambda con: tasks.put_ref(con, folder, space, ref))
+
+    def ref(self, space: str, id: str) -> Ref:
+        return self._db.read(lambda con: tasks.ref(con, space, id))
+
+    def read_ref(self, space: str, id: str) -> bytes:
+        return tasks.read_ref(self.folder(space), self.ref(space, id))
+
+    def commit_step(self, space: str, *, record: Record, canvas: CanvasRow, expected: int) -> None:
+        folder = self.folder(space)
+        self._db.write(
+            lambda con: tasks.commit_step(con, folder, space, record=record, row=canvas, expected=expected)
+        )
+
+    def save_canvas(self, space: str, canvas: CanvasRow, *, expected: int) -> None:
+        folder = self.folder(space)
+        self._db.write(
+            lambda con: tasks.save_canvas(con, folder, space, canvas, expected=expected, make_active=False)
+        )
+
+    def activate(self, space: str, session: str, number: int | None, *, now: datetime) -> None:
+        self._db.write(lambda con: tasks.activate(con, space, session, number, now=now))
+
+    def active_canvas(self, space: str, session: str | None = None) -> CanvasRow | None:
+        return self._db.read(lambda con: tasks.active_canvas(con, space, session))
+
+    def canvas(self, space: str, number: int) -> CanvasRow:
+        return self._db.read(lambda con: tasks.canvas(con, space, number))
+
+    def canvases(
+        self, space: str, *, session: str | None = None, label: str | None = None, limit: int = 100
+    ) -> list[CanvasRow]:
+        return self._db.read(lambda con: tasks.canvases(con, space, session=session, label=label, limit=limit))
+
+    def next_canvas_number(self, space: str) -> int:
+        return self._db.read(lambda con: tasks.next_number(con, space))
+
+    def records(
+        self,
+        space: str,
+        *,
+        node: str | None = None,
+        session: str | None = None,
+        ref: str | None = None,
+        tool_call_id: str | None = None,
+        start: int = 0,
+        limit: int = 100,
+    ) -> list[Record]:
+        return self._db.read(
+            lambda con: tasks.records(
+                con, space, node=node, session=session, ref=ref, call=tool_call_id, start=start, limit=limit
+            )
+        )
+
+    # forgetting
+
+    def forget(self, space: str, ids: Sequence[str], *, reason: str, now: datetime) -> Tombstone:
+        return self._db.write(lambda con: forgetting.forget(con, space, ids, reason=reason, now=now))
+
+    def undo_forget(self, space: str, tombstone: str, *, now: datetime) -> Tombstone:
+        return self._db.write(lambda con: forgetting.undo(con, space, tombstone, now=now))
+
+    # seeing
+
+    def spaces(self) -> list[str]:
+        return self._db.read(checks.spaces)
+
+    def counts(self, space: str) -> Counts:
+        return self._db.read(lambda con: checks.counts(con, space))
+
+    def last_change(self) -> int:
+        return self._db.read(checks.last_change)
+
+    def changes(self, after: int, *, space: str | None = None) -> list[Change]:
+        return self._db.read(lambda con: checks.changes(con, after, space=space))
+
+    def problems(self) -> list[str]:
+        home = self._db.home
+        return self._db.read(lambda con: checks.problems(con, home))
