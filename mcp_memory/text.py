@@ -92,7 +92,7 @@ def _stem(word: str) -> str:
 
 
 @lru_cache(maxsize=2)
-def _stemmer(language: str):  # noqa: ANN202  the package ships no types
+def _stemmer(language: str):
     import Stemmer  # pyright: ignore[reportMissingTypeStubs]  # loaded late: the server starts without it
 
     return Stemmer.Stemmer(language)

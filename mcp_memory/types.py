@@ -159,6 +159,8 @@ class Recorded:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
     atom: Atom
+    duplicate: bool
+    """The same was held already: nothing was stored, and `atom` is the one held."""
     replaced: list[Atom]
     similar: list[Atom]
     """Current atoms that say nearly the same or may contradict; replace them with `supersedes`."""
@@ -271,6 +273,8 @@ class Forgotten:
     tombstone: str | None
     """Pass it as `undo` to bring them back; None on a dry run."""
     dry_run: bool
+    undone: bool
+    """True when they were brought back."""
     previews: list[str]
 
 

@@ -20,8 +20,9 @@ One suite, `tests/store/test_contract.py`, runs against every implementation.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from mcp_memory.types import Atom, CanvasRow, Fact, Kind, NewTurn, Record, Ref, Role, SessionInfo, Turn
@@ -192,7 +193,13 @@ class Store(Protocol):
     # L0 ------------------------------------------------------------------------------------------
 
     def append_turns(
-        self, space: str, session: str, turns: Sequence[NewTurn], *, now: datetime, vectors: Vectors | None = None
+        self,
+        space: str,
+        session: str,
+        turns: Sequence[NewTurn],
+        *,
+        now: datetime,
+        vectors: Vectors | None = None,
     ) -> Appended:
         """Append turns in order, with their index terms, vectors (one per turn) and journal lines.
 
@@ -206,9 +213,7 @@ class Store(Protocol):
         """The turns that exist and are not forgotten, in the order asked for."""
         ...
 
-    def session_turns(
-        self, space: str, session: str, *, start: int = 0, limit: int = 100
-    ) -> list[Turn]:
+    def session_turns(self, space: str, session: str, *, start: int = 0, limit: int = 100) -> list[Turn]:
         """Turns of a session from position `start`, in order. Empty for an unknown session."""
         ...
 
@@ -226,7 +231,9 @@ class Store(Protocol):
 
     # L1 ------------------------------------------------------------------------------------------
 
-    def add_atom(self, space: str, atom: NewAtom, *, now: datetime, vectors: Vectors | None = None) -> WrittenAtom:
+    def add_atom(
+        self, space: str, atom: NewAtom, *, now: datetime, vectors: Vectors | None = None
+    ) -> WrittenAtom:
         """Store a statement, its evidence (a turn of role `note`) and its fact; close what it replaces.
 
         Replaced atoms get `valid_to` and `superseded_by` and stay. The same text held true already
@@ -245,7 +252,9 @@ class Store(Protocol):
         """Atoms held true (at `filters.as_of`), highest priority first (−1 before all), then oldest first."""
         ...
 
-    def facts(self, space: str, *, filters: Filters, relation: str | None = None, limit: int = 100) -> list[Fact]:
+    def facts(
+        self, space: str, *, filters: Filters, relation: str | None = None, limit: int = 100
+    ) -> list[Fact]:
         """Facts held true (at `filters.as_of`) by entity, relation, then time."""
         ...
 
@@ -345,8 +354,15 @@ class Store(Protocol):
         ...
 
     def records(
-        self, space: str, *, node: str | None = None, session: str | None = None, ref: str | None = None,
-        tool_call_id: str | None = None, start: int = 0, limit: int = 100
+        self,
+        space: str,
+        *,
+        node: str | None = None,
+        session: str | None = None,
+        ref: str | None = None,
+        tool_call_id: str | None = None,
+        start: int = 0,
+        limit: int = 100,
     ) -> list[Record]:
         """Records in the order they were made. `node` takes `003-N4`, or `003` for a whole canvas."""
         ...
@@ -365,6 +381,14 @@ class Store(Protocol):
         ...
 
     # seeing --------------------------------------------------------------------------------------
+
+    def schema(self) -> str:
+        """The name of the schema the store is at."""
+        ...
+
+    def folder(self, space: str) -> Path:
+        """Where the files of a space are."""
+        ...
 
     def spaces(self) -> list[str]:
         """Spaces that hold anything, by name."""

@@ -99,13 +99,18 @@ def _to_replace(con: apsw.Connection, space: int, atom: NewAtom) -> set[int]:
     for id in atom.supersedes:
         number = number_of(id, "a")
         row = con.execute(
-            "SELECT valid_to, superseded_by FROM atom WHERE id = ? AND space = ? AND tombstone IS NULL", (number, space)
+            "SELECT valid_to, superseded_by FROM atom WHERE id = ? AND space = ? AND tombstone IS NULL",
+            (number, space),
         ).fetchone()
         if row is None:
-            raise NotFound(f"There is no atom {id} to supersede. Find it with memory_search; nothing was stored.")
+            raise NotFound(
+                f"There is no atom {id} to supersede. Find it with memory_search; nothing was stored."
+            )
         if row[0] is not None:
             by = f" by a{row[1]}" if row[1] else ""
-            raise InvalidInput(f"{id} was replaced already{by}. Supersede that one instead; nothing was stored.")
+            raise InvalidInput(
+                f"{id} was replaced already{by}. Supersede that one instead; nothing was stored."
+            )
         older.add(number)
     if atom.single_valued and atom.entity and atom.relation:
         older |= {
@@ -155,7 +160,9 @@ def _note(con: apsw.Connection, folder: Path, space: int, atom: NewAtom, *, now:
 
 def _latest_start(con: apsw.Connection, atoms: set[int]) -> datetime:
     """Nothing ends before it began, whatever `valid_from` the newer one was given."""
-    latest = con.execute(f"SELECT max(valid_from) FROM atom WHERE id IN ({marks(list(atoms))})", tuple(atoms)).get
+    latest = con.execute(
+        f"SELECT max(valid_from) FROM atom WHERE id IN ({marks(list(atoms))})", tuple(atoms)
+    ).get
     return from_ms(latest or 0)
 
 
@@ -175,7 +182,9 @@ def by_ids(con: apsw.Connection, space: str, ids: Iterable[str]) -> list[Atom]:
     return [found[id] for id in (f"a{n}" for n in dict.fromkeys(numbers)) if id in found]
 
 
-def listed(con: apsw.Connection, space: str, *, filters: Filters, after: str | None, limit: int) -> list[Atom]:
+def listed(
+    con: apsw.Connection, space: str, *, filters: Filters, after: str | None, limit: int
+) -> list[Atom]:
     """See `Store.list_atoms`."""
     number = space_id(con, space)
     if number is None:
@@ -212,7 +221,8 @@ def facts(
 
 def persona(con: apsw.Connection, space: str) -> tuple[str, int, datetime] | None:
     row = con.execute(
-        "SELECT text, version, at FROM persona WHERE space = ? ORDER BY version DESC LIMIT 1", (space_id(con, space),)
+        "SELECT text, version, at FROM persona WHERE space = ? ORDER BY version DESC LIMIT 1",
+        (space_id(con, space),),
     ).fetchone()
     return None if row is None else (str(row[0]), int(row[1]), from_ms(int(row[2])))
 
@@ -224,7 +234,10 @@ def put_persona(con: apsw.Connection, folder: Path, space: str, text: str, *, no
         return current[1]
     space_no = space_for(con, space)
     version = 1 + (current[1] if current else 0)
-    con.execute("INSERT INTO persona (space, version, text, at) VALUES (?, ?, ?, ?)", (space_no, version, text, to_ms(now)))
+    con.execute(
+        "INSERT INTO persona (space, version, text, at) VALUES (?, ?, ?, ?)",
+        (space_no, version, text, to_ms(now)),
+    )
     files.write_whole(folder / "persona.md", text.encode("utf-8", "backslashreplace"))
     touch(con, space_no, "persona")
     return version

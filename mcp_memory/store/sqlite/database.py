@@ -134,7 +134,13 @@ class Database:
             raise StoreUnavailable(
                 f"{self.path} is damaged ({error}). Keep a copy of it and run `mcp-memory doctor`."
             ) from None
-        except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.AuthError, apsw.PermissionsError) as error:
+        except (
+            apsw.CantOpenError,
+            apsw.ReadOnlyError,
+            apsw.IOError,
+            apsw.AuthError,
+            apsw.PermissionsError,
+        ) as error:
             raise StoreUnavailable(self._not_writable(str(error))) from None
         except OSError as error:
             raise StoreUnavailable(self._not_writable(error.strerror or str(error))) from None

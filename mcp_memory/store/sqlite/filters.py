@@ -36,7 +36,11 @@ def where(layer: Layer, space: int, filters: Filters) -> tuple[str, list[int | s
         if filters.kind is not None:
             add("r.kind = ?", filters.kind)
         if filters.entity is not None:
-            add("r.id IN (SELECT atom FROM fact WHERE space = ? AND entity_key = ?)", space, filters.entity.casefold())
+            add(
+                "r.id IN (SELECT atom FROM fact WHERE space = ? AND entity_key = ?)",
+                space,
+                filters.entity.casefold(),
+            )
         if filters.as_of is None:
             add("r.valid_to IS NULL")
         else:

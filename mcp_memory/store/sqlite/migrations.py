@@ -136,7 +136,9 @@ def migrate(con: apsw.Connection) -> None:
     while True:
         con.execute("BEGIN IMMEDIATE")
         try:
-            con.execute("CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY, at TEXT NOT NULL) STRICT")
+            con.execute(
+                "CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY, at TEXT NOT NULL) STRICT"
+            )
             done = _applied(con)
             _refuse_newer(con, done)
             step = next((step for step in SCHEMA if step[0] not in done), None)

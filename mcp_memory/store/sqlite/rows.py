@@ -61,7 +61,9 @@ def session_id(con: apsw.Connection, space: int | None, session: str) -> int | N
 def session_for(con: apsw.Connection, space: int, session: str) -> int:
     known = session_id(con, space, session)
     if known is None:
-        known = con.execute("INSERT INTO session (space, name) VALUES (?, ?) RETURNING id", (space, session)).get
+        known = con.execute(
+            "INSERT INTO session (space, name) VALUES (?, ?) RETURNING id", (space, session)
+        ).get
     return known
 
 

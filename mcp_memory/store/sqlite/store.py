@@ -22,6 +22,7 @@ from mcp_memory.store.protocol import (
 )
 from mcp_memory.store.sqlite import atoms, checks, forgetting, tasks, terms, turns, vectors
 from mcp_memory.store.sqlite.database import Database
+from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.types import Atom, CanvasRow, Fact, NewTurn, Record, Ref, Role, SessionInfo, Turn
 
 __all__ = ["SQLiteStore", "open_store"]
@@ -48,7 +49,13 @@ class SQLiteStore:
     # L0
 
     def append_turns(
-        self, space: str, session: str, new: Sequence[NewTurn], *, now: datetime, vectors: Vectors | None = None
+        self,
+        space: str,
+        session: str,
+        new: Sequence[NewTurn],
+        *,
+        now: datetime,
+        vectors: Vectors | None = None,
     ) -> Appended:
         folder = self.folder(space)
         return self._db.write(
@@ -72,30 +79,42 @@ class SQLiteStore:
 
     # L1
 
-    def add_atom(self, space: str, atom: NewAtom, *, now: datetime, vectors: Vectors | None = None) -> WrittenAtom:
+    def add_atom(
+        self, space: str, atom: NewAtom, *, now: datetime, vectors: Vectors | None = None
+    ) -> WrittenAtom:
         folder = self.folder(space)
         return self._db.write(lambda con: atoms.add(con, folder, space, atom, now=now, embedded=vectors))
 
     def atoms(self, space: str, ids: Iterable[str]) -> list[Atom]:
         return self._db.read(lambda con: atoms.by_ids(con, space, ids))
 
-    def list_atoms(self, space: str, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Atom]:
+    def list_atoms(
+        self, space: str, *, filters: Filters, after: str | None = None, limit: int = 100
+    ) -> list[Atom]:
         return self._db.read(lambda con: atoms.listed(con, space, filters=filters, after=after, limit=limit))
 
-    def facts(self, space: str, *, filters: Filters, relation: str | None = None, limit: int = 100) -> list[Fact]:
-        return self._db.read(lambda con: atoms.facts(con, space, filters=filters, relation=relation, limit=limit))
+    def facts(
+        self, space: str, *, filters: Filters, relation: str | None = None, limit: int = 100
+    ) -> list[Fact]:
+        return self._db.read(
+            lambda con: atoms.facts(con, space, filters=filters, relation=relation, limit=limit)
+        )
 
     # search
 
     def lexical(
         self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, limit: int
     ) -> list[Scored]:
-        return self._db.read(lambda con: terms.search(con, layer, space, wanted, filters=filters, limit=limit))
+        return self._db.read(
+            lambda con: terms.search(con, layer, space, wanted, filters=filters, limit=limit)
+        )
 
     def nearest(
         self, space: str, layer: Layer, query: Vectors, *, filters: Filters, limit: int
     ) -> list[Scored]:
-        return self._db.read(lambda con: vectors.nearest(con, layer, space, query, filters=filters, limit=limit))
+        return self._db.read(
+            lambda con: vectors.nearest(con, layer, space, query, filters=filters, limit=limit)
+        )
 
     def vector_indexes(self) -> list[VectorIndex]:
         return self._db.read(vectors.indexes)
@@ -157,7 +176,9 @@ class SQLiteStore:
     def canvases(
         self, space: str, *, session: str | None = None, label: str | None = None, limit: int = 100
     ) -> list[CanvasRow]:
-        return self._db.read(lambda con: tasks.canvases(con, space, session=session, label=label, limit=limit))
+        return self._db.read(
+            lambda con: tasks.canvases(con, space, session=session, label=label, limit=limit)
+        )
 
     def next_canvas_number(self, space: str) -> int:
         return self._db.read(lambda con: tasks.next_number(con, space))
@@ -188,6 +209,9 @@ class SQLiteStore:
         return self._db.write(lambda con: forgetting.undo(con, space, tombstone, now=now))
 
     # seeing
+
+    def schema(self) -> str:
+        return SCHEMA[-1][0]
 
     def spaces(self) -> list[str]:
         return self._db.read(checks.spaces)

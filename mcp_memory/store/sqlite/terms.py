@@ -33,7 +33,8 @@ def of_atom(text: str) -> list[str]:
 
 def put(con: apsw.Connection, layer: Layer, space: int, number: int, found: Sequence[str]) -> None:
     con.execute(
-        f"INSERT INTO {layer}_terms (rowid, space, terms) VALUES (?, ?, ?)", (number, f"s{space}", " ".join(found))
+        f"INSERT INTO {layer}_terms (rowid, space, terms) VALUES (?, ?, ?)",
+        (number, f"s{space}", " ".join(found)),
     )
 
 

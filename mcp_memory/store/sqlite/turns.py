@@ -30,7 +30,17 @@ from mcp_memory.store.sqlite.rows import (
 )
 from mcp_memory.types import NewTurn, Role, SessionInfo, Turn
 
-__all__ = ["append", "around", "by_ids", "evidence_hash", "insert", "journal", "last", "of_session", "sessions"]
+__all__ = [
+    "append",
+    "around",
+    "by_ids",
+    "evidence_hash",
+    "insert",
+    "journal",
+    "last",
+    "of_session",
+    "sessions",
+]
 
 _COLUMNS = "t.id, s.name, t.position, t.role, t.name, t.content, t.said_at, t.learned_at, t.sha256"
 _FROM = "FROM turn t JOIN session s ON s.id = t.session"
@@ -65,9 +75,7 @@ def append(
     session_no = session_for(con, space_no, session)
     hashes = [evidence_hash(turn) for turn in turns]
     fresh = _not_yet_stored(con, session_no, turns, hashes)
-    stored = [
-        insert(con, space_no, session_no, session, turns[i], now=now, digest=hashes[i]) for i in fresh
-    ]
+    stored = [insert(con, space_no, session_no, session, turns[i], now=now, digest=hashes[i]) for i in fresh]
     if stored:
         if embedded is not None:
             vectors.put(con, "turn", [number_of(turn.id, "t") for turn in stored], embedded, rows=fresh)
@@ -166,9 +174,12 @@ def _repeated(known: Sequence[object], given: Sequence[object]) -> int:
 
 
 def _has(con: apsw.Connection, session: int, key: tuple[str | None, bytes]) -> bool:
-    return con.execute(
-        "SELECT 1 FROM turn WHERE session = ? AND client_id = ? AND sha256 = ?", (session, *key)
-    ).get is not None
+    return (
+        con.execute(
+            "SELECT 1 FROM turn WHERE session = ? AND client_id = ? AND sha256 = ?", (session, *key)
+        ).get
+        is not None
+    )
 
 
 def journal(
@@ -218,21 +229,18 @@ def by_ids(con: apsw.Connection, space: str, ids: Iterable[str]) -> list[Turn]:
 
 
 def of_session(con: apsw.Connection, space: str, session: str, *, start: int, limit: int) -> list[Turn]:
-    return _select(
-        con, space, session, "t.position >= ? ORDER BY t.position LIMIT ?", (start, limit)
-    )
+    return _select(con, space, session, "t.position >= ? ORDER BY t.position LIMIT ?", (start, limit))
 
 
 def last(con: apsw.Connection, space: str, session: str, *, limit: int, roles: Sequence[Role]) -> list[Turn]:
     wanted = f"t.role IN ({marks(roles)}) AND " if roles else ""
-    return _select(
-        con, space, session, f"{wanted}1 ORDER BY t.position DESC LIMIT ?", (*roles, limit)
-    )[::-1]
+    return _select(con, space, session, f"{wanted}1 ORDER BY t.position DESC LIMIT ?", (*roles, limit))[::-1]
 
 
 def around(con: apsw.Connection, space: str, turn: str, *, before: int, after: int) -> list[Turn]:
     place = con.execute(
-        "SELECT session, position FROM turn WHERE id = ? AND space = ?", (number_of(turn, "t"), space_id(con, space))
+        "SELECT session, position FROM turn WHERE id = ? AND space = ?",
+        (number_of(turn, "t"), space_id(con, space)),
     ).fetchone()
     if place is None:
         return []
@@ -259,7 +267,9 @@ def sessions(con: apsw.Connection, space: str, *, prefix: str, limit: int) -> li
     ]
 
 
-def _select(con: apsw.Connection, space: str, session: str, rest: str, values: tuple[object, ...]) -> list[Turn]:
+def _select(
+    con: apsw.Connection, space: str, session: str, rest: str, values: tuple[object, ...]
+) -> list[Turn]:
     number = session_id(con, space_id(con, space), session)
     sql = f"SELECT {_COLUMNS} {_FROM} WHERE t.session = ? AND t.tombstone IS NULL AND {rest}"
     return [_turn(row) for row in con.execute(sql, (number, *values))]  # pyright: ignore[reportArgumentType]

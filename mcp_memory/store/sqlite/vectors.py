@@ -53,7 +53,12 @@ def ensure(con: apsw.Connection, identity: str, dimensions: int) -> None:
 
 
 def put(
-    con: apsw.Connection, layer: Layer, numbers: Sequence[int], vectors: Vectors, *, rows: Sequence[int] | None = None
+    con: apsw.Connection,
+    layer: Layer,
+    numbers: Sequence[int],
+    vectors: Vectors,
+    *,
+    rows: Sequence[int] | None = None,
 ) -> None:
     """Store vectors of rows that have none yet; `rows` picks theirs from `vectors.data` (default: in order)."""
     index = _index(con, vectors.identity)
@@ -83,7 +88,9 @@ def put_by_id(con: apsw.Connection, ids: Sequence[str], vectors: Vectors) -> Non
 def delete(con: apsw.Connection, layer: Layer, numbers: Sequence[int]) -> None:
     """Take rows out of every model's index."""
     for (index,) in con.execute("SELECT id FROM vector_index").fetchall():
-        con.executemany(f"DELETE FROM {_table(layer, index)} WHERE rowid = ?", [(number,) for number in numbers])
+        con.executemany(
+            f"DELETE FROM {_table(layer, index)} WHERE rowid = ?", [(number,) for number in numbers]
+        )
 
 
 def nearest(
@@ -119,7 +126,9 @@ def nearest(
             *values,
             limit,
         )
-    return [Scored(id=f"{layer[0]}{id}", score=1.0 - float(distance)) for id, distance in con.execute(sql, given)]
+    return [
+        Scored(id=f"{layer[0]}{id}", score=1.0 - float(distance)) for id, distance in con.execute(sql, given)
+    ]
 
 
 def indexes(con: apsw.Connection) -> list[VectorIndex]:
@@ -129,7 +138,9 @@ def indexes(con: apsw.Connection) -> list[VectorIndex]:
         VectorIndex(
             identity=str(identity),
             dimensions=int(dimensions),
-            embedded=sum(con.execute(f"SELECT count(*) FROM {_table(la, number)}_rowids").get for la in _LAYERS),
+            embedded=sum(
+                con.execute(f"SELECT count(*) FROM {_table(la, number)}_rowids").get for la in _LAYERS
+            ),
             total=total,
         )
         for number, identity, dimensions in con.execute(
@@ -144,7 +155,9 @@ def unembedded(con: apsw.Connection, identity: str, *, limit: int) -> list[tuple
     index = _index(con, identity)
     found: list[tuple[str, str]] = []
     for layer, text in (("atom", "text"), ("turn", "content")):
-        missing = "" if index is None else f"AND id NOT IN (SELECT rowid FROM {_table(layer, index[0])}_rowids)"
+        missing = (
+            "" if index is None else f"AND id NOT IN (SELECT rowid FROM {_table(layer, index[0])}_rowids)"
+        )
         found += [
             (f"{layer[0]}{number}", str(content))
             for number, content in con.execute(
@@ -193,4 +206,3 @@ def _quantise(data: NDArray[np.float32], width: int) -> tuple[NDArray[np.uint8],
     largest[largest == 0] = 1.0
     fine = np.rint(padded / largest * 127).astype(np.int8)
     return np.packbits(padded > 0, axis=1, bitorder="little"), fine
-

@@ -1,0 +1,146 @@
+"""Keeps rows embedded by the configured model, and gives the vectors of a query.
+
+A model on this machine embeds inside the call that stores a row; a remote one follows in the background, so
+that storing never waits for a network. Rows without a vector are the queue: a kill, a failed call or a change
+of model needs no other bookkeeping. Until the configured model has embedded everything, the fullest other
+index that can still be asked is searched too, so a change of model never empties an answer.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mcp_memory.config import Settings
+from mcp_memory.embed import Embedder, embedder_for
+from mcp_memory.errors import EmbeddingFailed
+from mcp_memory.store.protocol import Store, Vectors
+
+__all__ = ["IndexState", "Indexing"]
+
+logger = logging.getLogger(__name__)
+
+_BATCH = 256
+_EVERY_S = 30.0
+_AFTER_FAILURE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexState:
+    """How far the configured model has come. `error` is why it last failed, None after a success."""
+
+    model: str | None
+    embedded: int
+    total: int
+    error: str | None
+
+
+class Indexing:
+    """The background thread and what it knows. `start()` and `close()` belong to `open_memory`."""
+
+    def __init__(self, store: Store, embedder: Embedder | None, settings: Settings) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._settings = settings
+        self._complete = embedder is None
+        self._error: str | None = None
+        self._bell = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="indexing", daemon=True)
+
+    def start(self) -> None:
+        if self._embedder is not None:
+            self._thread.start()
+
+    def close(self) -> None:
+        """Stop after the batch at hand; what is left is found again by its missing vectors."""
+        self._stop.set()
+        self._bell.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    # what the verbs ask
+
+    def of_rows(self, texts: Sequence[str]) -> Vectors | None:
+        """Return vectors to store with new rows, or None where the background will make them."""
+        embedder = self._embedder
+        if embedder is None or not texts:
+            return None
+        if not embedder.local:
+            self._complete = False
+            return None
+        return Vectors(identity=embedder.identity, data=embedder.embed(texts))
+
+    def stored(self) -> None:
+        """Tell the background that there may be rows to embed."""
+        self._bell.set()
+
+    def of_query(self, text: str) -> tuple[list[Vectors], str | None]:
+        """Return the query's vector by each model to search with, and a note when one could not be had."""
+        if self._embedder is None:
+            return [], None
+        asked = [self._embedder]
+        if not self._complete:
+            asked += self._fullest_other(self._embedder.identity)
+        found: list[Vectors] = []
+        note = None
+        for embedder in asked:
+            try:
+                found.append(Vectors(identity=embedder.identity, data=embedder.embed_query(text)[None, :]))
+            except EmbeddingFailed as error:
+                note = f"Searched by words only where this failed: {error}"
+        return found, note
+
+    def state(self) -> IndexState:
+        model = self._embedder.identity if self._embedder else None
+        held = {index.identity: index for index in self._store.vector_indexes()}
+        index = held.get(model or "")
+        total = index.total if index else len(self._store.unembedded(model or "", limit=1_000_000))
+        return IndexState(
+            model=model, embedded=index.embedded if index else 0, total=total, error=self._error
+        )
+
+    def _fullest_other(self, identity: str) -> list[Embedder]:
+        for index in self._store.vector_indexes():
+            if index.identity != identity:
+                other = embedder_for(index.identity, self._settings)
+                if other is not None:
+                    return [other]
+        return []
+
+    # the background
+
+    def _run(self) -> None:
+        seen = -1
+        while not self._stop.is_set():
+            self._bell.clear()
+            try:
+                change = self._store.last_change()
+                if change != seen or not self._complete:
+                    self._catch_up()
+                    seen = change
+                self._error = None
+                wait = _EVERY_S
+            except EmbeddingFailed as error:
+                self._error = str(error)
+                logger.warning("embedding waits: %s", error)
+                wait = _AFTER_FAILURE_S
+            except Exception:
+                self._error = "an internal error; see the log"
+                logger.exception("embedding failed")
+                wait = _AFTER_FAILURE_S
+            self._bell.wait(wait)
+
+    def _catch_up(self) -> None:
+        embedder = self._embedder
+        assert embedder is not None
+        while not self._stop.is_set():
+            rows = self._store.unembedded(embedder.identity, limit=_BATCH)
+            if not rows:
+                self._complete = True
+                return
+            self._complete = False
+            data = embedder.embed([text for _, text in rows])
+            self._store.put_vectors([id for id, _ in rows], Vectors(identity=embedder.identity, data=data))

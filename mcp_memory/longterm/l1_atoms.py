@@ -1,0 +1,113 @@
+"""L1: what was told in so many words. Model-made atoms are another stage's; these need none.
+
+An atom told explicitly is certain (confidence 1), and an instruction told explicitly always applies
+(priority −1, as upstream marks a global rule).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from mcp_memory.errors import InvalidInput
+from mcp_memory.longterm.search import Search
+from mcp_memory.store.protocol import Filters, NewAtom, Store, Vectors, WrittenAtom
+from mcp_memory.text import fold, index_terms, well_formed
+from mcp_memory.types import Atom, Kind
+
+__all__ = ["similar", "told"]
+
+MAX_CHARS = 2_000
+PRIORITY: dict[Kind, int] = {"persona": 80, "episodic": 70, "instruction": -1}
+_SAME_COSINE = 0.75
+_SAME_WORDS = 0.7
+_SIMILAR = 5  # candidates, as upstream takes
+
+# Relations of which a person has one at a time, so that a new value ends the old one. Any other may have
+# several values at once (likes, speaks, owns); there, only `supersedes` ends a statement.
+SINGLE_VALUED = frozenset(
+    ["age", "address", "birthday", "birthplace", "boss", "city", "country", "current_project", "email", "employer", "first_name", "full_name", "gender", "height", "home", "home_town", "job", "job_title", "language", "last_name", "lives_in", "locale", "located_in", "manager", "marital_status", "married_to", "name", "nationality", "nickname", "occupation", "partner", "phone", "phone_number", "preferred_language", "preferred_name", "profession", "pronouns", "reports_to", "role", "spouse", "status", "surname", "team", "timezone", "title", "version", "weight", "works_as", "works_at", "works_for"]
+)
+
+
+def told(
+    text: str,
+    *,
+    kind: Kind,
+    session: str,
+    entity: str | None,
+    relation: str | None,
+    value: str | None,
+    supersedes: Sequence[str],
+    valid_from: datetime,
+) -> NewAtom:
+    """Return the atom that a `remember` asks for. Raises InvalidInput."""
+    parts = {"entity": entity, "relation": relation, "value": value}
+    given = {name: part.strip() for name, part in parts.items() if part is not None and part.strip()}
+    if given and len(given) < 3:
+        lacking = " and ".join(sorted(parts.keys() - given.keys()))
+        raise InvalidInput(
+            f"A fact needs entity, relation and value together; {lacking} is missing. Nothing was stored."
+        )
+    words = text.strip() or " ".join(given.values())
+    if not words:
+        raise InvalidInput("There is nothing to remember: text is empty.")
+    if len(words) > MAX_CHARS:
+        raise InvalidInput(
+            f"{len(words)} characters are more than one statement (at most {MAX_CHARS}). Split it into several, or keep "
+            "the words with record_turns. Nothing was stored."
+        )
+    if not all(map(well_formed, (words, *given.values()))):
+        raise InvalidInput("The text has a lone surrogate, which is not text. Nothing was stored.")
+    name = _relation(given["relation"]) if given else None
+    return NewAtom(
+        kind=kind,
+        text=words,
+        priority=PRIORITY[kind],
+        confidence=1.0,
+        session=session,
+        valid_from=valid_from,
+        entity=given.get("entity"),
+        relation=name,
+        value=given.get("value"),
+        single_valued=name in SINGLE_VALUED,
+        supersedes=tuple(supersedes),
+    )
+
+
+def similar(
+    store: Store,
+    search: Search,
+    space: str,
+    written: WrittenAtom,
+    *,
+    embedded: Callable[[], Sequence[Vectors]],
+) -> list[Atom]:
+    """Return current atoms that may repeat or contradict the one just written."""
+    apart = {written.atom.id, *(atom.id for atom in written.replaced)}
+    hits = search(
+        space, "atom", written.atom.text, embedded=embedded, filters=Filters(), limit=_SIMILAR + len(apart)
+    )
+    near = {hit.id: (hit.cosine or 0.0) >= _SAME_COSINE for hit in hits}
+    found = store.atoms(space, [hit.id for hit in hits if hit.id not in apart])
+    return [atom for atom in found if near[atom.id] or _alike(written.atom, atom)][:_SIMILAR]
+
+
+def _alike(one: Atom, other: Atom) -> bool:
+    """Tell whether two statements share most of their words, or speak of the same entity's same relation."""
+    if one.fact and other.fact:
+        same = (one.fact.entity.casefold(), one.fact.relation) == (
+            other.fact.entity.casefold(),
+            other.fact.relation,
+        )
+        if same:
+            return True
+    mine, theirs = set(index_terms(one.text)), set(index_terms(other.text))
+    return bool(mine and theirs) and len(mine & theirs) / min(len(mine), len(theirs)) >= _SAME_WORDS
+
+
+def _relation(name: str) -> str:
+    """`Lives in`, `livesIn` and `lives-in` are one relation: `lives_in`."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    return "_".join(re.findall(r"[\w']+", fold(spaced))) or "is"

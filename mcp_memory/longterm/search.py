@@ -1,0 +1,117 @@
+"""One search for turns and atoms: a lexical and a vector leg over the same filters, fused by rank.
+
+Reciprocal rank fusion (Cormack, Clarke and Büttcher, 2009): a row's score is the sum over the legs of
+weight / (60 + its rank). Ranks need no calibration between BM25 and cosines of different models, so the
+vectors of two models can stand side by side while a change of model is being indexed.
+Deterministic: equal scores are ordered by id, newest first.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from mcp_memory.errors import InvalidInput
+from mcp_memory.store.protocol import Filters, Layer, Scored, Store, Vectors
+from mcp_memory.text import index_terms
+
+__all__ = ["Ranked", "Search", "next_cursor", "offset_of"]
+
+RRF_K = 60
+MAX_QUERY_CHARS = 10_000
+MAX_OFFSET = 2_000
+_DEPTH = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """A hit: its fused score, what found it (`words`, `meaning`), and its cosine where vectors found it."""
+
+    id: str
+    score: float
+    found_by: list[str]
+    cosine: float | None
+
+
+class Search:
+    """Runs the legs of a query side by side; owns the thread that the second leg runs on."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._beside = ThreadPoolExecutor(max_workers=2, thread_name_prefix="search-leg")
+
+    def close(self) -> None:
+        self._beside.shutdown()
+
+    def __call__(
+        self,
+        space: str,
+        layer: Layer,
+        query: str,
+        *,
+        embedded: Callable[[], Sequence[Vectors]],
+        filters: Filters,
+        limit: int,
+    ) -> list[Ranked]:
+        """Return the best `limit` rows. `embedded` gives the query's vector by each model there is, or none."""
+        depth = max(_DEPTH, 3 * limit)
+        words = self._beside.submit(
+            lambda: self._store.lexical(
+                space, layer, index_terms(query[:MAX_QUERY_CHARS]), filters=filters, limit=depth
+            )
+        )
+        meanings = [
+            self._store.nearest(space, layer, vectors, filters=filters, limit=depth) for vectors in embedded()
+        ]
+        return _fused(words.result(), meanings)[:limit]
+
+
+def _fused(words: Sequence[Scored], meanings: Sequence[Sequence[Scored]]) -> list[Ranked]:
+    scores: dict[str, float] = {}
+    found_by: dict[str, list[str]] = {}
+    cosines: dict[str, float] = {}
+    for name, leg in (("words", words), *(("meaning", leg) for leg in meanings)):
+        for rank, hit in enumerate(leg, start=1):
+            scores[hit.id] = scores.get(hit.id, 0.0) + 1 / (RRF_K + rank)
+            names = found_by.setdefault(hit.id, [])
+            if name not in names:
+                names.append(name)
+            if name == "meaning":
+                cosines[hit.id] = max(hit.score, cosines.get(hit.id, -1.0))
+    order = sorted(scores, key=lambda id: (-scores[id], -int(id[1:])))
+    return [Ranked(id=id, score=scores[id], found_by=found_by[id], cosine=cosines.get(id)) for id in order]
+
+
+# --- pages ------------------------------------------------------------------------------------------
+
+
+def next_cursor(offset: int, asked: object) -> str:
+    """Return an opaque cursor for the results from `offset` on of what was `asked`."""
+    text = json.dumps([offset, _digest(asked)], separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def offset_of(cursor: str | None, asked: object) -> int:
+    """Return where a cursor points. InvalidInput for one that is not ours or belongs to another question."""
+    if cursor is None:
+        return 0
+    try:
+        offset, digest = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except (ValueError, binascii.Error, TypeError):
+        raise InvalidInput(
+            "That cursor is not one of ours. Leave it out to start from the first result."
+        ) from None
+    if not isinstance(offset, int) or not 0 < offset <= MAX_OFFSET or digest != _digest(asked):
+        raise InvalidInput(
+            "That cursor belongs to another question. Repeat the same query and filters with it, or leave it out."
+        )
+    return offset
+
+
+def _digest(asked: object) -> str:
+    return hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()[:12]
