@@ -1,0 +1,245 @@
+"""The canvas of a task: a flowchart as a value, and its text, which is what `mmds/NNN-label.mmd` holds.
+
+Guarantees: the text of a canvas is valid for the real Mermaid, and `parse(render(canvas)) == canvas` where
+node ids are unique and edges join them. A canvas cleans its own words when it is made: titles have at most
+80 characters, summaries and goals 200, edge labels 40, and moments whole milliseconds.
+
+The text: a comment line of JSON, `flowchart TD`, one line a node, one line an edge. What `parse` does not
+know how to write again it refuses with the number of the line, and nothing is lost by guessing.
+It does not know how steps are placed (`place`), what is folded (`view`) or where the file is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any, NoReturn, get_args
+
+from mcp_memory.errors import Damaged, InvalidInput
+from mcp_memory.shortterm import label
+from mcp_memory.text import iso
+from mcp_memory.types import CanvasRow, StepStatus
+
+__all__ = ["Canvas", "Edge", "Node", "metadata", "number_of", "padded", "parse", "read", "render"]
+
+TITLE_LIMIT, SUMMARY_LIMIT, GOAL_LIMIT, LABEL_LIMIT = 80, 200, 200, 40
+
+_ID = r"\d{3,}-(?:N\d+|F\d+(?:-\d+)?)"
+_NODE = re.compile(rf'\s*({_ID})\["([^"]*)"\]\s*')
+_EDGE = re.compile(rf'\s*({_ID}) (-->|-\.->)(?:\|(?:"([^"]*)"|([^"|]*))\|)? ({_ID})\s*')
+_EMPTY = re.compile(r"\s*%% (\d{3,})\s*")  # stands in for the nodes where there are none yet
+_PLAIN = re.compile(r"[A-Za-z0-9]+(?: [A-Za-z0-9]+)*")  # longer than one word only with single spaces
+_STATUSES: tuple[StepStatus, ...] = get_args(StepStatus)
+_HEADER = ("taskGoal", "status", "createdTime", "updatedTime")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A step. `id` is `003-N4`, or `003-F1` for a folded group; `timestamp` is that of its newest record."""
+
+    id: str
+    title: str
+    status: StepStatus
+    summary: str
+    timestamp: datetime
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", label.clean(self.title, TITLE_LIMIT))
+        object.__setattr__(self, "summary", label.clean(self.summary, SUMMARY_LIMIT))
+        object.__setattr__(self, "timestamp", _moment(self.timestamp))
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """`target` followed `source`; dashed where it led to a dead end."""
+
+    source: str
+    target: str
+    label: str = ""
+    dashed: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", label.clean(self.label, LABEL_LIMIT))
+
+
+@dataclass(frozen=True, slots=True)
+class Canvas:
+    """A task: nodes in the order they were made, edges in the order they were drawn."""
+
+    number: int
+    task_goal: str
+    status: StepStatus
+    created: datetime
+    updated: datetime
+    nodes: tuple[Node, ...] = field(default=())
+    edges: tuple[Edge, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "task_goal", label.clean(self.task_goal, GOAL_LIMIT))
+        object.__setattr__(self, "created", _moment(self.created))
+        object.__setattr__(self, "updated", _moment(self.updated))
+
+
+def _moment(moment: datetime) -> datetime:
+    """Whole milliseconds at a fixed offset, which is all that the text can say."""
+    offset = moment.utcoffset()
+    if offset is None:
+        raise ValueError(f"a moment without an offset: {moment!r}")
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000, tzinfo=timezone(offset), fold=0)
+
+
+def padded(number: int) -> str:
+    """Return how a canvas is written in ids and file names: `003`."""
+    return f"{number:03d}"
+
+
+def number_of(id_: str) -> int:
+    """Return the canvas number of a node or group id."""
+    return int(id_.partition("-")[0])
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def render(canvas: Canvas) -> str:
+    """Return the text of the `.mmd` file, with a newline at its end."""
+    lines = [f"%% {_header(canvas)}", "flowchart TD"]
+    lines += [f"    {_node_line(node)}" for node in canvas.nodes] or [f"    %% {padded(canvas.number)}"]
+    lines += [f"    {_edge_line(edge)}" for edge in canvas.edges]
+    return "\n".join(lines) + "\n"
+
+
+def metadata(canvas: Canvas) -> dict[str, str]:
+    """Return the four fields of the first line."""
+    values = (canvas.task_goal, canvas.status, iso(canvas.created), iso(canvas.updated))
+    return dict(zip(_HEADER, values, strict=True))
+
+
+def _header(canvas: Canvas) -> str:
+    text = json.dumps(metadata(canvas), ensure_ascii=False, separators=(",", ":"))
+    # Mermaid looks for tags and for `%%{` before it drops comments.
+    return text.replace("<", "\\u003c").replace("%%", "%\\u0025")
+
+
+def _node_line(node: Node) -> str:
+    parts = (
+        label.encode(node.title),
+        f"status: {node.status}",
+        f"summary: {label.encode(node.summary)}",
+        f"Timestamp: {iso(node.timestamp)}",
+    )
+    return f'{node.id}["{"<br/>".join(parts)}"]'
+
+
+def _edge_line(edge: Edge) -> str:
+    arrow = "-.->" if edge.dashed else "-->"
+    if edge.label:
+        plain = _PLAIN.fullmatch(edge.label) and label.encode(edge.label) == edge.label
+        text = edge.label if plain else f'"{label.encode(edge.label)}"'
+        arrow += f"|{text}|"
+    return f"{edge.source} {arrow} {edge.target}"
+
+
+# --- reading ----------------------------------------------------------------------------------------
+
+
+def read(row: CanvasRow) -> Canvas:
+    """Return a stored canvas. Raises Damaged when its text is not one: its records still are."""
+    try:
+        return parse(row.text)
+    except InvalidInput as error:
+        number = padded(row.number)
+        raise Damaged(
+            f"Canvas {number}-{row.label} cannot be read: {error} "
+            f"Its records are intact: expand_node {number} lists them. Another task starts a new canvas."
+        ) from None
+
+
+def parse(text: str) -> Canvas:
+    """Return the canvas of a text in the form that `render` writes; blank lines and CRLF are let pass.
+
+    Raises InvalidInput with the number of the line that is torn or foreign, and what is expected there.
+    """
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    goal, status, created, updated = _read_header(lines[0])
+    if len(lines) < 2 or lines[1].strip() != "flowchart TD":
+        _refuse(2, "is not 'flowchart TD'")
+    number: int | None = None
+    nodes: dict[str, Node] = {}
+    edges: list[Edge] = []
+    for at, line in enumerate(lines[2:], start=3):
+        if found := _NODE.fullmatch(line):
+            node = _read_node(found, at)
+            number = number_of(node.id) if number is None else number
+            if node.id in nodes or number_of(node.id) != number:
+                _refuse(at, f"has the id {node.id}, which is there already or of another canvas")
+            nodes[node.id] = node
+        elif found := _EDGE.fullmatch(line):
+            source, arrow, quoted, plain, target = found.groups()
+            if source not in nodes or target not in nodes:
+                _refuse(at, f"joins {source} and {target}, and a node that it names is not above it")
+            edges.append(Edge(source, target, label.decode(quoted or plain or ""), arrow == "-.->"))
+        elif (found := _EMPTY.fullmatch(line)) and number is None:
+            number = int(found[1])
+        elif line.strip():
+            _refuse(at, 'is neither a node 003-N1["title<br/>status: …"] nor an edge 003-N1 --> 003-N2')
+    if number is None:
+        _refuse(len(lines), "is the end, and no node was named")
+    return Canvas(number, goal, status, created, updated, tuple(nodes.values()), tuple(edges))
+
+
+def _read_header(line: str) -> tuple[str, StepStatus, datetime, datetime]:
+    try:
+        values: Any = json.loads(line.removeprefix("\ufeff").removeprefix("%%"))
+        goal, status, created, updated = (values[name] for name in _HEADER)
+        if not isinstance(goal, str):
+            raise TypeError
+        return (
+            label.clean(goal, GOAL_LIMIT),
+            _read_status(status),
+            _read_moment(created),
+            _read_moment(updated),
+        )
+    except (ValueError, TypeError, KeyError, RecursionError):
+        _refuse(1, f"is not a comment like %% {{{', '.join(_HEADER)}}} with a status and two moments")
+
+
+def _read_node(found: re.Match[str], at: int) -> Node:
+    parts = found[2].split("<br/>")
+    try:
+        title, status, summary, moment = parts
+        return Node(
+            found[1],
+            label.decode(title),
+            _read_status(_after("status: ", status)),
+            label.decode(_after("summary: ", summary)),
+            _read_moment(_after("Timestamp: ", moment)),
+        )
+    except ValueError:
+        _refuse(
+            at,
+            "does not read title<br/>status: …<br/>summary: …<br/>Timestamp: … (a known status, a moment)",
+        )
+
+
+def _after(prefix: str, part: str) -> str:
+    if not part.startswith(prefix):
+        raise ValueError(part)
+    return part.removeprefix(prefix)
+
+
+def _read_status(value: object) -> StepStatus:
+    for status in _STATUSES:
+        if value == status:
+            return status
+    raise ValueError(value)
+
+
+def _read_moment(value: str) -> datetime:
+    return _moment(datetime.fromisoformat(value))
+
+
+def _refuse(line: int, why: str) -> NoReturn:
+    raise InvalidInput(f"line {line} {why}. Mend that line, or take the text from before.")
