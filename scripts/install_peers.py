@@ -77,7 +77,7 @@ def install(peer: Peer) -> None:
 
 
 def node_environment() -> dict[str, str]:
-    """The environment that peers run in: our Node first on PATH, npm quiet, patient and without a lock file."""
+    """The environment that peers run in: our Node first on PATH; npm quiet, patient, without a lock file."""
     npm = {
         "audit": "false",
         "fund": "false",

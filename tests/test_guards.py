@@ -6,6 +6,7 @@ import os
 import socket
 from pathlib import Path
 
+import anyio
 import pytest
 from blockbuster import BlockingError
 
@@ -23,15 +24,22 @@ def test_a_name_of_another_machine_is_not_looked_up() -> None:
 
 
 def test_a_connection_to_this_machine_is_allowed() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as client,
+    ):
         assert client.getpeername() == server.getsockname()
 
 
-async def test_code_that_blocks_the_event_loop_fails(home: Path) -> None:
+def test_code_that_blocks_the_event_loop_fails(home: Path) -> None:
     home.mkdir()
     (home / "config.toml").write_text("", encoding="utf-8")
-    with pytest.raises(BlockingError):
+
+    async def read_a_file() -> None:
         load_settings({}, home=home)
+
+    with pytest.raises(BlockingError):
+        anyio.run(read_a_file)
 
 
 def test_the_developers_own_settings_are_out_of_sight() -> None:

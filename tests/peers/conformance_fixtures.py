@@ -2,9 +2,7 @@
 
 The suites test a server by calling things that no real server has (`test_simple_text`, ...). This module adds
 them to the real server, so that the whole scored set runs against the same object, transport and middleware
-that ship. It is used by the peer tests only and is not in the package.
-
-    python -m tests.peers.conformance_fixtures --home DIR --port N
+that ship. It is used by the peer tests only (`serve_with_fixtures.py`) and is not in the package.
 """
 
 from __future__ import annotations
@@ -272,7 +270,7 @@ def static_binary() -> bytes:
     return PNG
 
 
-def template_data(id: str) -> str:  # noqa: A002 (the suite names it)
+def template_data(id: str) -> str:
     """A resource with a variable in its address."""
     return json.dumps({"id": id, "templateTest": True, "data": f"Data for ID: {id}"})
 

@@ -1,0 +1,158 @@
+"""The shape of the code: imports point down, each vendor library and all SQL have one place, starting is cheap."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "mcp_memory"
+SOURCES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+# From the floor up. A unit imports from the layers below it and from itself; two units of one layer do not
+# know each other.
+LAYERS: list[set[str]] = [
+    {"errors"},
+    {"types", "text"},
+    {"config", "tokens"},
+    {"store", "llm", "embed", "prompts"},
+    {"longterm", "shortterm", "indexing"},
+    {"pipeline"},
+    {"memory"},
+    {"testing"},
+    {"render"},
+    {"server"},
+    {"demo"},
+    {"cli"},
+    {"__main__"},
+]
+LAYER_OF = {unit: height for height, units in enumerate(LAYERS) for unit in units}
+
+# Where each vendor library may be imported; pydantic and anyio are everywhere's.
+VENDORS = {
+    "apsw": "store/sqlite/",
+    "sqlite_vec": "store/sqlite/",
+    "tiktoken": "tokens.py",
+    "litellm": "llm.py",
+    "model2vec": "embed/",
+    "mcp": "server/|demo/",
+    "uvicorn": "server/",
+    "starlette": "server/",
+    "click": "cli/",
+    "mermaidx": "cli/|render.py",
+    "numpy": "store/|embed/|indexing.py|testing.py",
+    "Stemmer": "text.py",
+    "regex": "text.py|shortterm/",
+    "jsonpath": "shortterm/",
+    "pydantic": "",
+    "pydantic_core": "",
+    "anyio": "",
+}
+
+HEAVY = ["litellm", "model2vec", "numpy", "tiktoken", "tokenizers", "mermaidx", "hypothesis"]
+
+SQL = re.compile(
+    r"\b(SELECT\b.+\bFROM|INSERT\s+(OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM"
+    r"|(CREATE|DROP|ALTER)\s+(VIRTUAL\s+)?(TABLE|INDEX)|PRAGMA\s+\w+|BEGIN\s+IMMEDIATE)\b",
+    re.DOTALL,
+)
+
+
+def imports_of(source: Path) -> Iterator[str]:
+    """Every module that a file imports, wherever in the file: `from a import b` counts as `a` and `a.b`."""
+    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=module, names=names, level=0):
+                yield str(module)
+                yield from (f"{module}.{alias.name}" for alias in names)
+            case ast.ImportFrom(level=level):
+                yield "." * level
+            case _:
+                pass
+
+
+@cache
+def imports() -> dict[str, set[str]]:
+    """What each file of the package imports, by its path in the package."""
+    return {file: set(imports_of(source)) for file, source in SOURCES.items()}
+
+
+def unit_of(dotted: str) -> str | None:
+    """`mcp_memory.store.sqlite` → `store`; None for other packages and for `mcp_memory` itself."""
+    package, _, rest = dotted.partition(".")
+    unit = rest.partition(".")[0]
+    is_unit = package == "mcp_memory" and ((PACKAGE / unit).is_dir() or (PACKAGE / f"{unit}.py").is_file())
+    return unit if unit and is_unit else None
+
+
+def strings_of(source: Path) -> Iterator[str]:
+    """Every string literal but the docstrings."""
+    tree = ast.parse(source.read_text(encoding="utf-8"))
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+            yield node.value
+
+
+def own_unit(file: str) -> str:
+    return file.partition("/")[0].removesuffix(".py")
+
+
+def test_every_module_has_a_layer() -> None:
+    assert {own_unit(file) for file in SOURCES} - {"__init__"} - set(LAYER_OF) == set()
+
+
+def test_imports_point_down() -> None:
+    upward = {
+        (file, str(unit))
+        for file, imported in imports().items()
+        for unit in {unit_of(dotted) for dotted in imported} - {None, own_unit(file)}
+        if file != "__init__.py" and LAYER_OF[str(unit)] >= LAYER_OF[own_unit(file)]
+    }
+    assert upward == set()
+
+
+def test_imports_name_their_module_in_full() -> None:
+    relative = {file for file, imported in imports().items() if any(dotted.startswith(".") for dotted in imported)}
+    assert relative == set()
+
+
+def test_only_memory_knows_which_store_it_is() -> None:
+    knowing = {
+        file
+        for file, imported in imports().items()
+        if any(dotted.startswith("mcp_memory.store.sqlite") for dotted in imported)
+    }
+    assert {file for file in knowing if not file.startswith("store/")} <= {"memory.py"}
+
+
+def test_each_vendor_library_is_imported_in_its_place() -> None:
+    misplaced = {
+        (file, vendor)
+        for file, imported in imports().items()
+        for vendor in {dotted.partition(".")[0] for dotted in imported} - sys.stdlib_module_names - {"mcp_memory"}
+        if vendor not in VENDORS or not re.match(VENDORS[vendor], file)
+    }
+    assert misplaced == set()
+
+
+def test_sql_lives_under_store_and_nowhere_else() -> None:
+    outside = {file: source for file, source in SOURCES.items() if not file.startswith("store/")}
+    assert {
+        (file, text) for file, source in outside.items() for text in strings_of(source) if SQL.search(text)
+    } == set()
+
+
+@pytest.mark.parametrize("module", ["mcp_memory", "mcp_memory.server.app", "mcp_memory.cli"])
+def test_starting_loads_no_heavy_library(module: str) -> None:
+    code = f"import sys, {module}; print([name for name in {HEAVY} if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (run.stdout.strip(), run.stderr) == ("[]", "")
