@@ -1,34 +1,34 @@
-"""Serves over HTTP the server that ships, with the conformance fixtures added: `--port N`, home from the environment."""
+"""Serves the server that ships over HTTP, with the conformance fixtures added.
+
+    python serve_with_fixtures.py --port N          (the home comes from MCP_MEMORY_HOME)
+
+It is the same object as `mcp-memory serve --transport http` runs. Only the event store is added: the scenario of
+a stream that is cut and resumed needs one.
+"""
 
 from __future__ import annotations
 
-import sys
+import argparse
 import warnings
 
+import anyio
 from conformance_fixtures import add_fixtures
 from event_store import MemoryEventStore
 from mcp import MCPDeprecationWarning
-from mcp.server.mcpserver import MCPServer
-from mcp.types import Completion, EmptyResult, SubscribeRequestParams, UnsubscribeRequestParams
+
+from mcp_memory.config import load_settings
+from mcp_memory.server.app import build_server
 
 
-def main() -> None:
-    warnings.simplefilter("ignore", MCPDeprecationWarning)  # the suites test what is deprecated, too
-    mcp = MCPServer("x", version="1", log_level="WARNING")
-
-    @mcp.completion()
-    async def c(ref, argument, context):
-        return Completion(values=[], total=0, has_more=False)
-
-    async def ok(_ctx, _params):
-        return EmptyResult()
-
-    mcp._lowlevel_server.add_request_handler("resources/subscribe", SubscribeRequestParams, ok)
-    mcp._lowlevel_server.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, ok)
-    add_fixtures(mcp)
-    port = int(sys.argv[sys.argv.index("--port") + 1])
-    mcp.run("streamable-http", port=port, event_store=MemoryEventStore(), retry_interval=100)
+async def serve(port: int) -> None:
+    server = build_server(load_settings())
+    add_fixtures(server)
+    async with server.running():
+        await server.run_streamable_http_async(port=port, event_store=MemoryEventStore(), retry_interval=100)
 
 
 if __name__ == "__main__":
-    main()
+    warnings.simplefilter("ignore", MCPDeprecationWarning)  # the suites test what is deprecated, too
+    options = argparse.ArgumentParser()
+    options.add_argument("--port", type=int, required=True)
+    anyio.run(serve, options.parse_args().port)

@@ -7,6 +7,7 @@ same server object, nothing may fail and nothing may warn.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -38,12 +39,21 @@ def server_with_fixtures(serve: Serve) -> str:
     return serve([sys.executable, str(Path(__file__).with_name("serve_with_fixtures.py"))])
 
 
-def assert_conforms(name: str, url: str, expected: Path, tmp_path: Path) -> None:
+def assert_conforms(name: str, url: str, expected: Path, folder: Path) -> None:
     peer, scenarios = SETS[name]
-    run = run_peer(peer, "server", "--url", url, *scenarios, "--expected-failures", str(expected), cwd=tmp_path)
+    results = folder / "results"
+    options = [*scenarios, "--expected-failures", str(expected), "-o", str(results)]
+    run = run_peer(peer, "server", "--url", url, *options, cwd=folder)
     _, _, summary = run.stdout.partition("=== SUMMARY ===")
     print(f"{name}:{summary}")
-    assert run.returncode == 0, summary or run.stdout + run.stderr
+    assert run.returncode == 0, "\n".join([summary or run.stdout + run.stderr, *complaints(results)])
+
+
+def complaints(results: Path) -> list[str]:
+    """What each check that failed or warned had to say."""
+    found = [check for file in sorted(results.glob("*/checks.json")) for check in json.loads(file.read_bytes())]
+    wrong = [check for check in found if check["status"] in {"FAILURE", "WARNING"}]
+    return [f"{check['status']} {check['id']}: {check.get('errorMessage', '')}" for check in wrong]
 
 
 @pytest.mark.parametrize("name", SETS)
