@@ -58,12 +58,15 @@ def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
     environ = os.environ if environ is None else environ
     given = {k: v for k, v in overrides.items() if v is not None}
     from_env = {
-        name: environ[PREFIX + name.upper()]
-        for name in Settings.model_fields
-        if environ.get(PREFIX + name.upper())
+        name: environ[PREFIX + name.upper()] for name in Settings.model_fields if environ.get(PREFIX + name.upper())
     }
     home = Path(given.get("home") or from_env.get("home") or Settings.model_fields["home"].default).expanduser()
-    values: dict[str, Any] = {**_read_toml(home / "config.toml"), **from_env, **given, "home": home.absolute()}
+    values: dict[str, Any] = {
+        **_read_toml(home / "config.toml"),
+        **from_env,
+        **given,
+        "home": home.absolute(),
+    }
     try:
         return Settings.model_validate(values)
     except ValidationError as error:

@@ -136,7 +136,7 @@ class Memory:
             self.space,
             query,
             embedded=asking.vectors,
-            filters=Filters(session=session, role=role, **_times(since, until)),
+            filters=Filters(session=session, role=role, since=_from(since), until=_until(until)),
             neighbours=neighbours,
             limit=limit,
             cursor=cursor,
@@ -184,9 +184,7 @@ class Memory:
         similar = l1_atoms.similar(
             parts.store, parts.search, self.space, written, embedded=parts.asking(atom.text).vectors
         )
-        return Remembered(
-            atom=written.atom, duplicate=written.duplicate, replaced=written.replaced, similar=similar
-        )
+        return Remembered(atom=written.atom, duplicate=written.duplicate, replaced=written.replaced, similar=similar)
 
     @in_thread
     def memory_search(
@@ -208,9 +206,7 @@ class Memory:
 
         _in_range(limit, "limit", 1, MAX_LIMIT)
         if scene is not None:
-            raise NotFound(
-                f"There is no scene {one_line(scene, 40)!r}: no scenes have been made. Leave scene out."
-            )
+            raise NotFound(f"There is no scene {one_line(scene, 40)!r}: no scenes have been made. Leave scene out.")
         asking = self._parts.asking(query)
         results = find.memories(
             self._parts.store,
@@ -222,7 +218,8 @@ class Memory:
                 kind=kind,
                 entity=entity,
                 as_of=parse_time(as_of, what="as_of", end=True) if as_of else None,
-                **_times(since, until),
+                since=_from(since),
+                until=_until(until),
             ),
             limit=limit,
             cursor=cursor,
@@ -456,9 +453,7 @@ class Memory:
         return self._parts.store.canvas(self.space, number)
 
     @in_thread
-    def records(
-        self, *, node: str | None = None, session: str | None = None, limit: int = 100
-    ) -> list[Record]:
+    def records(self, *, node: str | None = None, session: str | None = None, limit: int = 100) -> list[Record]:
         return self._parts.store.records(self.space, node=node, session=session, limit=limit)
 
     @in_thread
@@ -585,11 +580,12 @@ def _part(parts: _Parts) -> None:
     parts.store.close()
 
 
-def _times(since: str | None, until: str | None) -> dict[str, datetime | None]:
-    return {
-        "since": parse_time(since, what="since") if since else None,
-        "until": parse_time(until, what="until", end=True) if until else None,
-    }
+def _from(since: str | None) -> datetime | None:
+    return parse_time(since, what="since") if since else None
+
+
+def _until(until: str | None) -> datetime | None:
+    return parse_time(until, what="until", end=True) if until else None
 
 
 def _in_range(value: int, what: str, least: int, most: int) -> None:

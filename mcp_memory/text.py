@@ -10,7 +10,8 @@ import re
 import unicodedata
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 from mcp_memory.errors import InvalidInput
 
@@ -59,7 +60,7 @@ def index_terms(text: str) -> list[str]:
 
 def _dense_terms(run: str) -> Iterator[str]:
     yield from run
-    for left, right in zip(run, run[1:], strict=False):
+    for left, right in pairwise(run):
         yield left + right
 
 
@@ -92,7 +93,7 @@ def _stem(word: str) -> str:
 
 
 @lru_cache(maxsize=2)
-def _stemmer(language: str):
+def _stemmer(language: str) -> Any:
     import Stemmer  # pyright: ignore[reportMissingTypeStubs]  # loaded late: the server starts without it
 
     return Stemmer.Stemmer(language)

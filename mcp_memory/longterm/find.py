@@ -34,9 +34,7 @@ def turns(
     if not query.strip():
         raise InvalidInput("The query is empty. Say what to look for, in the words you would expect to find.")
     if filters.session is not None and not store.session_turns(space, filters.session, limit=1):
-        raise NotFound(
-            f"There is no session {filters.session!r} in this space. Leave it out to search all of them."
-        )
+        raise NotFound(f"There is no session {filters.session!r} in this space. Leave it out to search all of them.")
     asked = ("turns", space, query, filters)
     start = offset_of(cursor, asked)
     hits = search(space, "turn", query, embedded=embedded, filters=filters, limit=start + limit + 1)
@@ -73,9 +71,7 @@ def memories(
     else:
         listed = store.list_atoms(space, filters=filters, limit=wanted)
         atoms = [Ranked(id=atom.id, score=0.0, found_by=["listed"], cosine=None) for atom in listed]
-    said = _said(
-        store, search, space, query, embedded, filters, wanted - len(atoms), {hit.id for hit in atoms}
-    )
+    said = _said(store, search, space, query, embedded, filters, wanted - len(atoms), {hit.id for hit in atoms})
     both = [*atoms, *said]
     page = both[start : start + limit]
     return MemoryResults(
@@ -134,9 +130,7 @@ def _turn_hits(store: Store, space: str, hits: Sequence[Ranked], neighbours: int
             turn=found[hit.id],
             score=round(hit.score, 5),
             found_by=hit.found_by,
-            neighbours=(
-                store.neighbours(space, hit.id, before=neighbours, after=neighbours) if neighbours else []
-            ),
+            neighbours=(store.neighbours(space, hit.id, before=neighbours, after=neighbours) if neighbours else []),
         )
         for hit in hits
         if hit.id in found
@@ -146,9 +140,7 @@ def _turn_hits(store: Store, space: str, hits: Sequence[Ranked], neighbours: int
 def _atom_hits(store: Store, space: str, hits: Sequence[Ranked]) -> list[AtomHit]:
     found = {atom.id: atom for atom in store.atoms(space, [hit.id for hit in hits])}
     return [
-        AtomHit(atom=found[hit.id], score=round(hit.score, 5), found_by=hit.found_by)
-        for hit in hits
-        if hit.id in found
+        AtomHit(atom=found[hit.id], score=round(hit.score, 5), found_by=hit.found_by) for hit in hits if hit.id in found
     ]
 
 

@@ -51,9 +51,7 @@ def forget(
     if (not ids if dry_run is None else dry_run) or not wanted:
         return Forgotten(ids=wanted, tombstone=None, dry_run=True, previews=previews, undone=False)
     tombstone = store.forget(space, wanted, reason=reason, now=now)
-    return Forgotten(
-        ids=tombstone.ids, tombstone=tombstone.id, dry_run=False, previews=previews, undone=False
-    )
+    return Forgotten(ids=tombstone.ids, tombstone=tombstone.id, dry_run=False, previews=previews, undone=False)
 
 
 def _meant(

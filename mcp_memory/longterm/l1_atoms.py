@@ -27,7 +27,58 @@ _SIMILAR = 5  # candidates, as upstream takes
 # Relations of which a person has one at a time, so that a new value ends the old one. Any other may have
 # several values at once (likes, speaks, owns); there, only `supersedes` ends a statement.
 SINGLE_VALUED = frozenset(
-    ["age", "address", "birthday", "birthplace", "boss", "city", "country", "current_project", "email", "employer", "first_name", "full_name", "gender", "height", "home", "home_town", "job", "job_title", "language", "last_name", "lives_in", "locale", "located_in", "manager", "marital_status", "married_to", "name", "nationality", "nickname", "occupation", "partner", "phone", "phone_number", "preferred_language", "preferred_name", "profession", "pronouns", "reports_to", "role", "spouse", "status", "surname", "team", "timezone", "title", "version", "weight", "works_as", "works_at", "works_for"]
+    [
+        "age",
+        "address",
+        "birthday",
+        "birthplace",
+        "boss",
+        "city",
+        "country",
+        "current_project",
+        "email",
+        "employer",
+        "first_name",
+        "full_name",
+        "gender",
+        "height",
+        "home",
+        "home_town",
+        "job",
+        "job_title",
+        "language",
+        "last_name",
+        "lives_in",
+        "locale",
+        "located_in",
+        "manager",
+        "marital_status",
+        "married_to",
+        "name",
+        "nationality",
+        "nickname",
+        "occupation",
+        "partner",
+        "phone",
+        "phone_number",
+        "preferred_language",
+        "preferred_name",
+        "profession",
+        "pronouns",
+        "reports_to",
+        "role",
+        "spouse",
+        "status",
+        "surname",
+        "team",
+        "timezone",
+        "title",
+        "version",
+        "weight",
+        "works_as",
+        "works_at",
+        "works_for",
+    ]
 )
 
 
@@ -55,8 +106,8 @@ def told(
         raise InvalidInput("There is nothing to remember: text is empty.")
     if len(words) > MAX_CHARS:
         raise InvalidInput(
-            f"{len(words)} characters are more than one statement (at most {MAX_CHARS}). Split it into several, or keep "
-            "the words with record_turns. Nothing was stored."
+            f"{len(words)} characters are more than one statement (at most {MAX_CHARS}). Split it into several, or "
+            "keep the words with record_turns. Nothing was stored."
         )
     if not all(map(well_formed, (words, *given.values()))):
         raise InvalidInput("The text has a lone surrogate, which is not text. Nothing was stored.")
@@ -86,9 +137,7 @@ def similar(
 ) -> list[Atom]:
     """Return current atoms that may repeat or contradict the one just written."""
     apart = {written.atom.id, *(atom.id for atom in written.replaced)}
-    hits = search(
-        space, "atom", written.atom.text, embedded=embedded, filters=Filters(), limit=_SIMILAR + len(apart)
-    )
+    hits = search(space, "atom", written.atom.text, embedded=embedded, filters=Filters(), limit=_SIMILAR + len(apart))
     near = {hit.id: (hit.cosine or 0.0) >= _SAME_COSINE for hit in hits}
     found = store.atoms(space, [hit.id for hit in hits if hit.id not in apart])
     return [atom for atom in found if near[atom.id] or _alike(written.atom, atom)][:_SIMILAR]

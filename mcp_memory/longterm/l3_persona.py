@@ -32,10 +32,10 @@ _HEADINGS: tuple[tuple[Kind, str], ...] = (
 
 def page(store: Store, space: str) -> str:
     """Return the page, at most 2,000 characters; each section says how many lines did not fit."""
-    told = {kind: _current(store, space, kind) for kind, _ in _HEADINGS}
+    told: dict[Kind, list[Atom]] = {kind: _current(store, space, kind) for kind, _ in _HEADINGS}
     if not any(told.values()):
         return EMPTY
-    shown = {kind: len(atoms) for kind, atoms in told.items()}
+    shown: dict[Kind, int] = {kind: len(atoms) for kind, atoms in told.items()}
     while True:
         text = _compose(told, shown)
         if len(text) <= MAX_CHARS:
@@ -62,10 +62,7 @@ def section_of(text: str, wanted: str) -> str:
 def identity(store: Store, space: str) -> list[str]:
     """Return what tells who the user is, most telling first: the facts about the user, as `name: Maya`."""
     facts = store.facts(space, filters=Filters(entity="user"), limit=50)
-    rank = {
-        name: place
-        for place, name in enumerate(("name", "preferred_name", "full_name", "pronouns", "works_as"))
-    }
+    rank = {name: place for place, name in enumerate(("name", "preferred_name", "full_name", "pronouns", "works_as"))}
     facts.sort(key=lambda fact: rank.get(fact.relation, len(rank)))
     return [f"{fact.relation.replace('_', ' ')}: {one_line(fact.value, 80)}" for fact in facts]
 

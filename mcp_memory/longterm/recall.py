@@ -71,9 +71,7 @@ def _stable(store: Store, space: str, counter: TokenCounter, budget: int) -> tup
     who = _within("User: ", l3_persona.identity(store, space), "; ", counter, IDENTITY_TOKENS)
     rules = store.list_atoms(space, filters=Filters(kind="instruction"), limit=50)
     standing = [atom for atom in rules if atom.priority < 0]
-    always = _within(
-        "Always:\n", [f"- {one_line(a.text, 300)}" for a in standing], "\n", counter, STANDING_TOKENS
-    )
+    always = _within("Always:\n", [f"- {one_line(a.text, 300)}" for a in standing], "\n", counter, STANDING_TOKENS)
     persona = store.persona(space)
     body = _without(persona[0], "Standing instructions") if persona and persona[0] != l3_persona.EMPTY else ""
     lines = [(id_, line) for line in [*who, *always, *body] for id_ in [_id_in(line)]]
@@ -158,9 +156,7 @@ def _speaker(turn: Turn) -> str:
     return one_line(turn.name, 40) if turn.name else turn.role
 
 
-def _fit(
-    lines: Sequence[tuple[str, str]], counter: TokenCounter, budget: int, *, part: str
-) -> tuple[str, list[str]]:
+def _fit(lines: Sequence[tuple[str, str]], counter: TokenCounter, budget: int, *, part: str) -> tuple[str, list[str]]:
     """Return the block of the lines that fit, in order, and the ids of those that do not."""
     taken: list[str] = []
     left_out: list[str] = []

@@ -65,9 +65,7 @@ class Search:
                 space, layer, index_terms(query[:MAX_QUERY_CHARS]), filters=filters, limit=depth
             )
         )
-        meanings = [
-            self._store.nearest(space, layer, vectors, filters=filters, limit=depth) for vectors in embedded()
-        ]
+        meanings = [self._store.nearest(space, layer, vectors, filters=filters, limit=depth) for vectors in embedded()]
         return _fused(words.result(), meanings)[:limit]
 
 
@@ -103,9 +101,7 @@ def offset_of(cursor: str | None, asked: object) -> int:
     try:
         offset, digest = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (ValueError, binascii.Error, TypeError):
-        raise InvalidInput(
-            "That cursor is not one of ours. Leave it out to start from the first result."
-        ) from None
+        raise InvalidInput("That cursor is not one of ours. Leave it out to start from the first result.") from None
     if not isinstance(offset, int) or not 0 < offset <= MAX_OFFSET or digest != _digest(asked):
         raise InvalidInput(
             "That cursor belongs to another question. Repeat the same query and filters with it, or leave it out."

@@ -231,9 +231,7 @@ class Store(Protocol):
 
     # L1 ------------------------------------------------------------------------------------------
 
-    def add_atom(
-        self, space: str, atom: NewAtom, *, now: datetime, vectors: Vectors | None = None
-    ) -> WrittenAtom:
+    def add_atom(self, space: str, atom: NewAtom, *, now: datetime, vectors: Vectors | None = None) -> WrittenAtom:
         """Store a statement, its evidence (a turn of role `note`) and its fact; close what it replaces.
 
         Replaced atoms get `valid_to` and `superseded_by` and stay. The same text held true already
@@ -246,29 +244,21 @@ class Store(Protocol):
         """The atoms that exist and are not forgotten, closed ones too, in the order asked for."""
         ...
 
-    def list_atoms(
-        self, space: str, *, filters: Filters, after: str | None = None, limit: int = 100
-    ) -> list[Atom]:
+    def list_atoms(self, space: str, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Atom]:
         """Atoms held true (at `filters.as_of`), highest priority first (−1 before all), then oldest first."""
         ...
 
-    def facts(
-        self, space: str, *, filters: Filters, relation: str | None = None, limit: int = 100
-    ) -> list[Fact]:
+    def facts(self, space: str, *, filters: Filters, relation: str | None = None, limit: int = 100) -> list[Fact]:
         """Facts held true (at `filters.as_of`) by entity, relation, then time."""
         ...
 
     # search --------------------------------------------------------------------------------------
 
-    def lexical(
-        self, space: str, layer: Layer, terms: Sequence[str], *, filters: Filters, limit: int
-    ) -> list[Scored]:
+    def lexical(self, space: str, layer: Layer, terms: Sequence[str], *, filters: Filters, limit: int) -> list[Scored]:
         """Rows that share a term (of `text.index_terms`), best BM25 first; ties by id, newest first."""
         ...
 
-    def nearest(
-        self, space: str, layer: Layer, vectors: Vectors, *, filters: Filters, limit: int
-    ) -> list[Scored]:
+    def nearest(self, space: str, layer: Layer, vectors: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
         """Rows nearest to the one vector given, by cosine, among those its model has embedded."""
         ...
 

@@ -103,14 +103,10 @@ def _to_replace(con: apsw.Connection, space: int, atom: NewAtom) -> set[int]:
             (number, space),
         ).fetchone()
         if row is None:
-            raise NotFound(
-                f"There is no atom {id} to supersede. Find it with memory_search; nothing was stored."
-            )
+            raise NotFound(f"There is no atom {id} to supersede. Find it with memory_search; nothing was stored.")
         if row[0] is not None:
             by = f" by a{row[1]}" if row[1] else ""
-            raise InvalidInput(
-                f"{id} was replaced already{by}. Supersede that one instead; nothing was stored."
-            )
+            raise InvalidInput(f"{id} was replaced already{by}. Supersede that one instead; nothing was stored.")
         older.add(number)
     if atom.single_valued and atom.entity and atom.relation:
         older |= {
@@ -160,9 +156,7 @@ def _note(con: apsw.Connection, folder: Path, space: int, atom: NewAtom, *, now:
 
 def _latest_start(con: apsw.Connection, atoms: set[int]) -> datetime:
     """Nothing ends before it began, whatever `valid_from` the newer one was given."""
-    latest = con.execute(
-        f"SELECT max(valid_from) FROM atom WHERE id IN ({marks(list(atoms))})", tuple(atoms)
-    ).get
+    latest = con.execute(f"SELECT max(valid_from) FROM atom WHERE id IN ({marks(list(atoms))})", tuple(atoms)).get
     return from_ms(latest or 0)
 
 
@@ -182,9 +176,7 @@ def by_ids(con: apsw.Connection, space: str, ids: Iterable[str]) -> list[Atom]:
     return [found[id] for id in (f"a{n}" for n in dict.fromkeys(numbers)) if id in found]
 
 
-def listed(
-    con: apsw.Connection, space: str, *, filters: Filters, after: str | None, limit: int
-) -> list[Atom]:
+def listed(con: apsw.Connection, space: str, *, filters: Filters, after: str | None, limit: int) -> list[Atom]:
     """See `Store.list_atoms`."""
     number = space_id(con, space)
     if number is None:
@@ -201,9 +193,7 @@ def listed(
     return [_atom(row) for row in con.execute(sql, (*values, limit))]
 
 
-def facts(
-    con: apsw.Connection, space: str, *, filters: Filters, relation: str | None, limit: int
-) -> list[Fact]:
+def facts(con: apsw.Connection, space: str, *, filters: Filters, relation: str | None, limit: int) -> list[Fact]:
     """See `Store.facts`."""
     number = space_id(con, space)
     if number is None:

@@ -62,8 +62,7 @@ def problems(con: apsw.Connection, home: Path) -> list[str]:
     """See `Store.problems`. Reads everything: it takes as long as the store is large."""
     found = [str(line) for (line,) in con.execute("PRAGMA integrity_check") if line != "ok"]
     found += [
-        f"Row {rowid} of {table} points at nothing."
-        for table, rowid, *_ in con.execute("PRAGMA foreign_key_check")
+        f"Row {rowid} of {table} points at nothing." for table, rowid, *_ in con.execute("PRAGMA foreign_key_check")
     ]
     found += _turn_problems(con)
     for number, name in con.execute("SELECT id, name FROM space").fetchall():
@@ -93,9 +92,7 @@ def _file_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[s
             yield f"{path} is missing; the next line written to it brings all of it back."
         elif target.stat().st_size < int(length):
             yield f"{path} is torn: {target.stat().st_size} of {length} bytes; the next line written mends it."
-    refs: Any = con.execute(
-        "SELECT id, path, sha256 FROM ref WHERE space = ? AND tombstone IS NULL", (space,)
-    )
+    refs: Any = con.execute("SELECT id, path, sha256 FROM ref WHERE space = ? AND tombstone IS NULL", (space,))
     for id, path, digest in refs:
         try:
             data = files.read_ref_file((folder / path).read_bytes())[1]

@@ -124,7 +124,8 @@ class Database:
             yield
         except apsw.BusyError:
             raise StoreUnavailable(
-                f"{self.path} has been locked by another program for {_BUSY_MS // 1000} s. Nothing was written; try again."
+                f"{self.path} has been locked by another program for {_BUSY_MS // 1000} s. "
+                "Nothing was written; try again."
             ) from None
         except (apsw.FullError, apsw.NoMemError) as error:
             raise StoreUnavailable(

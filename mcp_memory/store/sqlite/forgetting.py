@@ -43,13 +43,9 @@ def forget(con: apsw.Connection, space: str, ids: Sequence[str], *, reason: str,
 def undo(con: apsw.Connection, space: str, tombstone: str, *, now: datetime) -> Tombstone:
     """See `Store.undo_forget`."""
     number, space_no = number_of(tombstone, "x"), space_id(con, space)
-    row = con.execute(
-        "SELECT undone_at FROM tombstone WHERE id = ? AND space = ?", (number, space_no)
-    ).fetchone()
+    row = con.execute("SELECT undone_at FROM tombstone WHERE id = ? AND space = ?", (number, space_no)).fetchone()
     if space_no is None or row is None or row[0] is not None:
-        raise NotFound(
-            f"There is nothing to bring back under {one_line(tombstone, 20)}, or it is back already."
-        )
+        raise NotFound(f"There is nothing to bring back under {one_line(tombstone, 20)}, or it is back already.")
     undone = _tombstone(con, space_no, number)
     _refuse_second_truth(con, space_no, number)
     for layer, table in (("turn", "turn"), ("atom", "atom"), (None, "fact"), (None, "ref")):
@@ -92,9 +88,7 @@ def _mark(con: apsw.Connection, space: int, id: str, tombstone: int) -> None:
 
 def _reindex(con: apsw.Connection, layer: Layer, tombstone: int) -> None:
     columns = "id, space, content, name, role" if layer == "turn" else "id, space, text, NULL, NULL"
-    rows: list[Any] = con.execute(
-        f"SELECT {columns} FROM {layer} WHERE tombstone = ?", (tombstone,)
-    ).fetchall()
+    rows: list[Any] = con.execute(f"SELECT {columns} FROM {layer} WHERE tombstone = ?", (tombstone,)).fetchall()
     for number, space, text, name, role in rows:
         if role != "note":
             terms.put(con, layer, space, number, terms.of_turn(text, name))
@@ -128,9 +122,7 @@ def _tombstone(con: apsw.Connection, space: int, number: int) -> Tombstone:
             (number, space),
         )
     ]
-    return Tombstone(
-        id=f"x{number}", ids=ids, reason=str(reason), at=from_ms(int(at)), undone=undone is not None
-    )
+    return Tombstone(id=f"x{number}", ids=ids, reason=str(reason), at=from_ms(int(at)), undone=undone is not None)
 
 
 def _topics(con: apsw.Connection, ids: Sequence[str]) -> list[str]:

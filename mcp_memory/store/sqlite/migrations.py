@@ -37,8 +37,8 @@ def _first(con: apsw.Connection) -> None:
             id INTEGER PRIMARY KEY AUTOINCREMENT, space INTEGER NOT NULL REFERENCES space,
             session INTEGER NOT NULL REFERENCES session, position INTEGER NOT NULL,
             role TEXT NOT NULL, name TEXT, content TEXT NOT NULL, client_id TEXT,
-            said_at INTEGER NOT NULL, dated INTEGER NOT NULL, learned_at INTEGER NOT NULL, sha256 BLOB NOT NULL, told TEXT,
-            tombstone INTEGER REFERENCES tombstone, UNIQUE (session, position)
+            said_at INTEGER NOT NULL, dated INTEGER NOT NULL, learned_at INTEGER NOT NULL, sha256 BLOB NOT NULL,
+            told TEXT, tombstone INTEGER REFERENCES tombstone, UNIQUE (session, position)
         ) STRICT;
         CREATE UNIQUE INDEX turn_client ON turn (session, client_id, sha256) WHERE client_id IS NOT NULL;
         CREATE INDEX turn_day ON turn (space, learned_at);
@@ -136,9 +136,7 @@ def migrate(con: apsw.Connection) -> None:
     while True:
         con.execute("BEGIN IMMEDIATE")
         try:
-            con.execute(
-                "CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY, at TEXT NOT NULL) STRICT"
-            )
+            con.execute("CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY, at TEXT NOT NULL) STRICT")
             done = _applied(con)
             _refuse_newer(con, done)
             step = next((step for step in SCHEMA if step[0] not in done), None)

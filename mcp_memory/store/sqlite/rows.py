@@ -61,9 +61,7 @@ def session_id(con: apsw.Connection, space: int | None, session: str) -> int | N
 def session_for(con: apsw.Connection, space: int, session: str) -> int:
     known = session_id(con, space, session)
     if known is None:
-        known = con.execute(
-            "INSERT INTO session (space, name) VALUES (?, ?) RETURNING id", (space, session)
-        ).get
+        known = con.execute("INSERT INTO session (space, name) VALUES (?, ?) RETURNING id", (space, session)).get
     return known
 
 
@@ -88,7 +86,6 @@ def touch(con: apsw.Connection, space: int, *topics: str) -> None:
     """Note in the change feed that these topics of the space changed, in the transaction that changed them."""
     seq = (con.execute("SELECT max(seq) FROM change").get or 0) + 1
     con.executemany(
-        "INSERT INTO change (space, topic, seq) VALUES (?, ?, ?) "
-        "ON CONFLICT DO UPDATE SET seq = excluded.seq",
+        "INSERT INTO change (space, topic, seq) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET seq = excluded.seq",
         [(space, topic, seq) for topic in dict.fromkeys(topics)],
     )

@@ -58,9 +58,7 @@ class SQLiteStore:
         vectors: Vectors | None = None,
     ) -> Appended:
         folder = self.folder(space)
-        return self._db.write(
-            lambda con: turns.append(con, folder, space, session, new, now=now, embedded=vectors)
-        )
+        return self._db.write(lambda con: turns.append(con, folder, space, session, new, now=now, embedded=vectors))
 
     def turns(self, space: str, ids: Iterable[str]) -> list[Turn]:
         return self._db.read(lambda con: turns.by_ids(con, space, ids))
@@ -79,42 +77,26 @@ class SQLiteStore:
 
     # L1
 
-    def add_atom(
-        self, space: str, atom: NewAtom, *, now: datetime, vectors: Vectors | None = None
-    ) -> WrittenAtom:
+    def add_atom(self, space: str, atom: NewAtom, *, now: datetime, vectors: Vectors | None = None) -> WrittenAtom:
         folder = self.folder(space)
         return self._db.write(lambda con: atoms.add(con, folder, space, atom, now=now, embedded=vectors))
 
     def atoms(self, space: str, ids: Iterable[str]) -> list[Atom]:
         return self._db.read(lambda con: atoms.by_ids(con, space, ids))
 
-    def list_atoms(
-        self, space: str, *, filters: Filters, after: str | None = None, limit: int = 100
-    ) -> list[Atom]:
+    def list_atoms(self, space: str, *, filters: Filters, after: str | None = None, limit: int = 100) -> list[Atom]:
         return self._db.read(lambda con: atoms.listed(con, space, filters=filters, after=after, limit=limit))
 
-    def facts(
-        self, space: str, *, filters: Filters, relation: str | None = None, limit: int = 100
-    ) -> list[Fact]:
-        return self._db.read(
-            lambda con: atoms.facts(con, space, filters=filters, relation=relation, limit=limit)
-        )
+    def facts(self, space: str, *, filters: Filters, relation: str | None = None, limit: int = 100) -> list[Fact]:
+        return self._db.read(lambda con: atoms.facts(con, space, filters=filters, relation=relation, limit=limit))
 
     # search
 
-    def lexical(
-        self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, limit: int
-    ) -> list[Scored]:
-        return self._db.read(
-            lambda con: terms.search(con, layer, space, wanted, filters=filters, limit=limit)
-        )
+    def lexical(self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, limit: int) -> list[Scored]:
+        return self._db.read(lambda con: terms.search(con, layer, space, wanted, filters=filters, limit=limit))
 
-    def nearest(
-        self, space: str, layer: Layer, query: Vectors, *, filters: Filters, limit: int
-    ) -> list[Scored]:
-        return self._db.read(
-            lambda con: vectors.nearest(con, layer, space, query, filters=filters, limit=limit)
-        )
+    def nearest(self, space: str, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
+        return self._db.read(lambda con: vectors.nearest(con, layer, space, query, filters=filters, limit=limit))
 
     def vector_indexes(self) -> list[VectorIndex]:
         return self._db.read(vectors.indexes)
@@ -154,15 +136,11 @@ class SQLiteStore:
 
     def commit_step(self, space: str, *, record: Record, canvas: CanvasRow, expected: int) -> None:
         folder = self.folder(space)
-        self._db.write(
-            lambda con: tasks.commit_step(con, folder, space, record=record, row=canvas, expected=expected)
-        )
+        self._db.write(lambda con: tasks.commit_step(con, folder, space, record=record, row=canvas, expected=expected))
 
     def save_canvas(self, space: str, canvas: CanvasRow, *, expected: int) -> None:
         folder = self.folder(space)
-        self._db.write(
-            lambda con: tasks.save_canvas(con, folder, space, canvas, expected=expected, make_active=False)
-        )
+        self._db.write(lambda con: tasks.save_canvas(con, folder, space, canvas, expected=expected, make_active=False))
 
     def activate(self, space: str, session: str, number: int | None, *, now: datetime) -> None:
         self._db.write(lambda con: tasks.activate(con, space, session, number, now=now))
@@ -176,9 +154,7 @@ class SQLiteStore:
     def canvases(
         self, space: str, *, session: str | None = None, label: str | None = None, limit: int = 100
     ) -> list[CanvasRow]:
-        return self._db.read(
-            lambda con: tasks.canvases(con, space, session=session, label=label, limit=limit)
-        )
+        return self._db.read(lambda con: tasks.canvases(con, space, session=session, label=label, limit=limit))
 
     def next_canvas_number(self, space: str) -> int:
         return self._db.read(lambda con: tasks.next_number(con, space))

@@ -61,9 +61,7 @@ def put_ref(con: apsw.Connection, folder: Path, space: str, new: NewRef) -> Ref:
         return known[0]
     found = Ref(
         id=id,
-        path=files.ref_name(new.tool, new.timestamp.date().isoformat(), id[2:])
-        if known is None
-        else known[0].path,
+        path=files.ref_name(new.tool, new.timestamp.date().isoformat(), id[2:]) if known is None else known[0].path,
         tool=new.tool,
         arguments=new.arguments,
         tool_call_id=new.tool_call_id,
@@ -112,9 +110,7 @@ def read_ref(folder: Path, found: Ref) -> bytes:
     except Damaged as error:
         raise Damaged(f"The file of {found.id} is damaged: {error}. It is left as it is: {path}.") from None
     if hashlib.sha256(data).hexdigest() != found.sha256:
-        raise Damaged(
-            f"The file of {found.id} holds other bytes than were stored. It is left as it is: {path}."
-        )
+        raise Damaged(f"The file of {found.id} holds other bytes than were stored. It is left as it is: {path}.")
     return data
 
 
@@ -126,12 +122,8 @@ def _intact(path: Path) -> bool:
     return True
 
 
-def _find_ref(
-    con: apsw.Connection, space: int | None, id: str, *, forgotten: bool
-) -> tuple[Ref, bool] | None:
-    row: Any = con.execute(
-        f"SELECT {_REF}, tombstone FROM ref WHERE space = ? AND id = ?", (space, id)
-    ).fetchone()
+def _find_ref(con: apsw.Connection, space: int | None, id: str, *, forgotten: bool) -> tuple[Ref, bool] | None:
+    row: Any = con.execute(f"SELECT {_REF}, tombstone FROM ref WHERE space = ? AND id = ?", (space, id)).fetchone()
     if row is None or (row[-1] is not None and not forgotten):
         return None
     id, path, tool, arguments, call, session, timestamp, size, digest, content_type, tombstone = row
@@ -251,9 +243,7 @@ def canvases(
 
 
 def next_number(con: apsw.Connection, space: str) -> int:
-    return con.execute(
-        "SELECT coalesce(max(number), 0) + 1 FROM canvas WHERE space = ?", (space_id(con, space),)
-    ).get
+    return con.execute("SELECT coalesce(max(number), 0) + 1 FROM canvas WHERE space = ?", (space_id(con, space),)).get
 
 
 def _canvas(row: Sequence[Any]) -> CanvasRow:
@@ -302,9 +292,7 @@ def commit_step(
     )
 
     def whole_session() -> Iterator[bytes]:
-        for held in records(
-            con, space, node=None, session=record.session, ref=None, call=None, start=0, limit=-1
-        ):
+        for held in records(con, space, node=None, session=record.session, ref=None, call=None, start=0, limit=-1):
             yield files.record_line(held)
 
     append_lines(

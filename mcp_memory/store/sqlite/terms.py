@@ -55,7 +55,8 @@ def search(
         query = f"space : s{number} AND {query}"
     condition, values = where(layer, number, filters)
     rows = con.execute(
-        f"SELECT r.id, bm25({layer}_terms, 0.0, 1.0) AS score FROM {layer}_terms JOIN {layer} r ON r.id = {layer}_terms.rowid"
+        f"SELECT r.id, bm25({layer}_terms, 0.0, 1.0) AS score"
+        f" FROM {layer}_terms JOIN {layer} r ON r.id = {layer}_terms.rowid"
         f" WHERE {layer}_terms MATCH ? AND {condition} ORDER BY score, r.id DESC LIMIT ?",
         (query, *values, limit),
     )
@@ -67,11 +68,7 @@ def _telling(con: apsw.Connection, layer: Layer, wanted: list[str]) -> list[str]
     counted = [
         (int(count), term)
         for term in wanted
-        if (
-            count := con.execute(
-                f"SELECT doc FROM {layer}_vocabulary WHERE term = ? AND col = 'terms'", (term,)
-            ).get
-        )
+        if (count := con.execute(f"SELECT doc FROM {layer}_vocabulary WHERE term = ? AND col = 'terms'", (term,)).get)
     ]
     kept: list[str] = []
     postings = 0

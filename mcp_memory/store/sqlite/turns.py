@@ -131,9 +131,7 @@ def insert(
     )
 
 
-def _not_yet_stored(
-    con: apsw.Connection, session: int, turns: Sequence[NewTurn], hashes: Sequence[bytes]
-) -> list[int]:
+def _not_yet_stored(con: apsw.Connection, session: int, turns: Sequence[NewTurn], hashes: Sequence[bytes]) -> list[int]:
     """Return the places in `turns` of those that the session lacks."""
     known = [
         (client_id, bytes(digest))
@@ -175,9 +173,7 @@ def _repeated(known: Sequence[object], given: Sequence[object]) -> int:
 
 def _has(con: apsw.Connection, session: int, key: tuple[str | None, bytes]) -> bool:
     return (
-        con.execute(
-            "SELECT 1 FROM turn WHERE session = ? AND client_id = ? AND sha256 = ?", (session, *key)
-        ).get
+        con.execute("SELECT 1 FROM turn WHERE session = ? AND client_id = ? AND sha256 = ?", (session, *key)).get
         is not None
     )
 
@@ -267,9 +263,7 @@ def sessions(con: apsw.Connection, space: str, *, prefix: str, limit: int) -> li
     ]
 
 
-def _select(
-    con: apsw.Connection, space: str, session: str, rest: str, values: tuple[object, ...]
-) -> list[Turn]:
+def _select(con: apsw.Connection, space: str, session: str, rest: str, values: tuple[object, ...]) -> list[Turn]:
     number = session_id(con, space_id(con, space), session)
     sql = f"SELECT {_COLUMNS} {_FROM} WHERE t.session = ? AND t.tombstone IS NULL AND {rest}"
     return [_turn(row) for row in con.execute(sql, (number, *values))]  # pyright: ignore[reportArgumentType]

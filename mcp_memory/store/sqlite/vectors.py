@@ -88,9 +88,7 @@ def put_by_id(con: apsw.Connection, ids: Sequence[str], vectors: Vectors) -> Non
 def delete(con: apsw.Connection, layer: Layer, numbers: Sequence[int]) -> None:
     """Take rows out of every model's index."""
     for (index,) in con.execute("SELECT id FROM vector_index").fetchall():
-        con.executemany(
-            f"DELETE FROM {_table(layer, index)} WHERE rowid = ?", [(number,) for number in numbers]
-        )
+        con.executemany(f"DELETE FROM {_table(layer, index)} WHERE rowid = ?", [(number,) for number in numbers])
 
 
 def nearest(
@@ -126,9 +124,7 @@ def nearest(
             *values,
             limit,
         )
-    return [
-        Scored(id=f"{layer[0]}{id}", score=1.0 - float(distance)) for id, distance in con.execute(sql, given)
-    ]
+    return [Scored(id=f"{layer[0]}{id}", score=1.0 - float(distance)) for id, distance in con.execute(sql, given)]
 
 
 def indexes(con: apsw.Connection) -> list[VectorIndex]:
@@ -138,9 +134,7 @@ def indexes(con: apsw.Connection) -> list[VectorIndex]:
         VectorIndex(
             identity=str(identity),
             dimensions=int(dimensions),
-            embedded=sum(
-                con.execute(f"SELECT count(*) FROM {_table(la, number)}_rowids").get for la in _LAYERS
-            ),
+            embedded=sum(con.execute(f"SELECT count(*) FROM {_table(la, number)}_rowids").get for la in _LAYERS),
             total=total,
         )
         for number, identity, dimensions in con.execute(
@@ -155,9 +149,7 @@ def unembedded(con: apsw.Connection, identity: str, *, limit: int) -> list[tuple
     index = _index(con, identity)
     found: list[tuple[str, str]] = []
     for layer, text in (("atom", "text"), ("turn", "content")):
-        missing = (
-            "" if index is None else f"AND id NOT IN (SELECT rowid FROM {_table(layer, index[0])}_rowids)"
-        )
+        missing = "" if index is None else f"AND id NOT IN (SELECT rowid FROM {_table(layer, index[0])}_rowids)"
         found += [
             (f"{layer[0]}{number}", str(content))
             for number, content in con.execute(
