@@ -1,0 +1,593 @@
+"""What `store.protocol` promises, of every implementation."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_memory.errors import Damaged, InvalidInput, NotFound
+from mcp_memory.store.protocol import Change, Conflict, Filters, NewAtom, NewRef, Store, Vectors
+from mcp_memory.text import index_terms
+from mcp_memory.types import CanvasRow, Fact, NewTurn, Record, SessionInfo
+
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+ANY = Filters()
+
+
+def user(content: str, **more: Any) -> NewTurn:
+    return NewTurn(role="user", content=content, **more)
+
+
+def assistant(content: str, **more: Any) -> NewTurn:
+    return NewTurn(role="assistant", content=content, **more)
+
+
+def append(store: Store, *turns: NewTurn, session: str = "s", space: str = "me", now: datetime = NOW) -> list[str]:
+    return [turn.id for turn in store.append_turns(space, session, turns, now=now).stored]
+
+
+def atom(text: str, **more: Any) -> NewAtom:
+    given: dict[str, Any] = {"kind": "persona", "priority": 80, "confidence": 1.0, "session": "s", "valid_from": NOW}
+    return NewAtom(text=text, **{**given, **more})
+
+
+def vectors(*rows: list[float], identity: str = "test/4") -> Vectors:
+    return Vectors(identity=identity, data=np.array(rows, dtype=np.float32))
+
+
+def words(store: Store, text: str, *, filters: Filters = ANY, space: str = "me") -> list[str]:
+    return [hit.id for hit in store.lexical(space, "turn", index_terms(text), filters=filters, limit=10)]
+
+
+# --- turns ------------------------------------------------------------------------------------------
+
+
+def test_turns_come_back_verbatim_in_order_with_positions(store: Store) -> None:
+    said = [user("  Hallo Welt \x00 ∂🎉\r\n", name="Ann"), assistant("ok", said_at=NOW - timedelta(days=3))]
+    stored = store.append_turns("me", "s", said, now=NOW).stored
+    assert stored == store.session_turns("me", "s")
+    assert [(t.position, t.role, t.name, t.content, t.said_at, t.learned_at) for t in stored] == [
+        (0, "user", "Ann", "  Hallo Welt \x00 ∂🎉\r\n", NOW, NOW),
+        (1, "assistant", None, "ok", NOW - timedelta(days=3), NOW),
+    ]
+
+
+def test_the_hash_of_a_turn_depends_on_every_field_the_client_gave(store: Store) -> None:
+    base = user("same", said_at=NOW)
+    others = [assistant("same", said_at=NOW), replace(base, name="x"), replace(base, content="same "), user("same")]
+    hashes = {t.sha256 for t in store.append_turns("me", "s", [base, *others], now=NOW).stored}
+    assert len(hashes) == 5
+
+
+def test_a_growing_history_sent_again_and_again_is_stored_once(store: Store) -> None:
+    history = [user("one"), assistant("two"), user("one"), assistant("four")]
+    counts = [store.append_turns("me", "s", history[:end], now=NOW) for end in (2, 4, 4)]
+    assert [(len(done.stored), done.duplicates) for done in counts] == [(2, 0), (2, 2), (0, 4)]
+    assert [t.content for t in store.session_turns("me", "s")] == ["one", "two", "one", "four"]
+
+
+def test_a_window_that_overlaps_the_end_adds_only_what_is_new(store: Store) -> None:
+    append(store, user("a"), assistant("b"), user("c"))
+    assert len(append(store, assistant("b"), user("c"), assistant("d"))) == 1
+
+
+def test_an_earlier_call_tried_again_late_adds_nothing(store: Store) -> None:
+    append(store, user("a"), assistant("b"))
+    append(store, user("c"), assistant("d"))
+    assert append(store, user("a"), assistant("b")) == []
+
+
+def test_a_lone_message_said_again_later_is_kept(store: Store) -> None:
+    append(store, user("yes"), assistant("Done."))
+    assert len(append(store, user("yes"))) == 1
+
+
+def test_a_client_id_tells_a_repeat_from_a_retry(store: Store) -> None:
+    append(store, user("yes", client_id="m1"))
+    again = store.append_turns("me", "s", [user("yes", client_id="m1"), user("yes", client_id="m2")], now=NOW)
+    assert (len(again.stored), again.duplicates) == (1, 1)
+
+
+def test_an_edited_message_is_kept_beside_the_first_one(store: Store) -> None:
+    append(store, user("teh cat", client_id="m1"))
+    append(store, user("the cat", client_id="m1"))
+    assert [t.content for t in store.session_turns("me", "s")] == ["teh cat", "the cat"]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cuts=st.lists(st.integers(1, 12), min_size=1, max_size=6), space=st.uuids())
+def test_however_a_conversation_is_cut_and_resent_it_is_stored_once(store: Store, cuts: list[int], space: Any) -> None:
+    history = [(user if i % 2 == 0 else assistant)(f"message {i}") for i in range(12)]
+    for end in [*cuts, 12]:
+        append(store, *history[: max(cuts[0], end)], space=str(space))
+    assert [t.content for t in store.session_turns(str(space), "s")] == [t.content for t in history]
+
+
+def test_neighbours_stay_within_the_session_and_leave_the_turn_out(store: Store) -> None:
+    ids = append(store, *[user(str(i)) for i in range(5)])
+    append(store, user("elsewhere"), session="other")
+    assert [t.content for t in store.neighbours("me", ids[3], before=2, after=2)] == ["1", "2", "4"]
+
+
+def test_the_last_turns_are_the_newest_of_their_roles_oldest_first(store: Store) -> None:
+    append(store, user("u1"), assistant("a1"), user("u2"), assistant("a2"), NewTurn(role="tool", content="t"))
+    last = store.last_turns("me", "s", limit=3, roles=("user", "assistant"))
+    assert [t.content for t in last] == ["a1", "u2", "a2"]
+
+
+def test_sessions_are_listed_by_their_latest_writing(store: Store) -> None:
+    append(store, user("x"), session="a")
+    append(store, user("y"), session="b", now=NOW + timedelta(hours=1))
+    append(store, user("z"), session="a", now=NOW + timedelta(hours=2))
+    assert store.sessions("me") == [
+        SessionInfo(session="a", turns=2, first=NOW, last=NOW + timedelta(hours=2)),
+        SessionInfo(session="b", turns=1, first=NOW + timedelta(hours=1), last=NOW + timedelta(hours=1)),
+    ]
+    assert [info.session for info in store.sessions("me", prefix="b")] == ["b"]
+
+
+def test_the_journal_has_a_line_for_each_turn_and_each_thing_told(store: Store) -> None:
+    append(store, user("Grüße\u2028zwei"), session="s", now=NOW)
+    store.add_atom("me", atom("Likes tea"), now=NOW)
+    lines = (store.folder("me") / "conversations" / "2026-11-20.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["content"] for line in lines] == ["Grüße\u2028zwei", "Likes tea"]
+    assert json.loads(lines[1])["told"]["kind"] == "persona"
+
+
+def test_a_journal_that_lost_lines_is_set_aside_and_written_anew(store: Store) -> None:
+    append(store, user("first"), assistant("second"))
+    journal = store.folder("me") / "conversations" / "2026-11-20.jsonl"
+    whole = journal.read_bytes()
+    journal.write_bytes(whole[:50])
+    assert store.problems() == [
+        f"me: conversations/2026-11-20.jsonl is torn: 50 of {len(whole)} bytes; the next line written mends it."
+    ]
+    append(store, user("third"))
+    assert journal.read_bytes().startswith(whole)
+    assert len(journal.read_bytes().splitlines()) == 3
+    assert (journal.parent / "2026-11-20.jsonl.damaged-1").read_bytes() == whole[:50]
+    assert store.problems() == []
+
+
+def test_bytes_behind_the_last_commit_are_cut_off_by_the_next(store: Store) -> None:
+    append(store, user("first"))
+    journal = store.folder("me") / "conversations" / "2026-11-20.jsonl"
+    with journal.open("ab") as file:
+        file.write(b'{"turn":"t2","cont')
+    append(store, user("second"))
+    assert [json.loads(line)["content"] for line in journal.read_bytes().splitlines()] == ["first", "second"]
+
+
+# --- spaces -----------------------------------------------------------------------------------------
+
+
+def test_no_verb_sees_another_space(store: Store) -> None:
+    (turn,) = append(store, user("secret garden"), space="mine")
+    told = store.add_atom("mine", atom("Owns a garden", entity="user", relation="owns", value="garden"), now=NOW)
+    ref = store.put_ref("mine", new_ref(b"data"))
+    store.commit_step("mine", record=record(), canvas=canvas(), expected=0)
+    tomb = store.forget("mine", [ref.id], reason="", now=NOW)
+    append(store, user("mine is bare"), space="theirs")
+    theirs = "theirs"
+    assert store.turns(theirs, [turn]) == []
+    assert store.session_turns(theirs, "s")[0].content == "mine is bare"
+    assert store.neighbours(theirs, turn, before=5, after=5) == []
+    assert store.atoms(theirs, [told.atom.id]) == []
+    assert store.facts(theirs, filters=ANY) == []
+    assert words(store, "secret garden", space=theirs) == []
+    assert store.canvases(theirs) == []
+    assert store.records(theirs) == []
+    assert store.active_canvas(theirs) is None
+    for unknown in (
+        lambda: store.ref(theirs, ref.id),
+        lambda: store.canvas(theirs, 1),
+        lambda: store.forget(theirs, [turn], reason="", now=NOW),
+        lambda: store.undo_forget(theirs, tomb.id, now=NOW),
+    ):
+        with pytest.raises(NotFound):
+            unknown()
+    assert store.spaces() == ["mine", "theirs"]
+
+
+# --- search -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("I was walking the dogs", "walk dog"),
+        ("我喜欢喝绿茶", "绿茶"),
+        ("我喜欢喝绿茶", "茶"),
+        ("ฉันชอบกินข้าว", "ข้าว"),
+        ("서울에서 만났어요", "서울"),
+        ("Я купила новые книги", "книга"),
+        ("el café de mañana", "cafe manana"),
+        ("ＦＵＬＬ ｗｉｄｔｈ", "full width"),
+        ("see foo_bar.py line 3", "foo_bar.py"),
+        ("see foo_bar.py line 3", "bar"),
+        ("set maxConnections=5", "connections"),
+        ("PR#4831 was merged", "4831"),
+        ("written in C++ and C#", "C++"),
+        ("party 🎉 tonight", "🎉"),
+    ],
+)
+def test_words_are_found_in_any_script(store: Store, text: str, query: str) -> None:
+    append(store, user("something else entirely"), assistant("nothing here"))
+    (wanted,) = append(store, user(text))
+    assert words(store, query) == [wanted]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text())
+def test_a_search_never_raises_for_any_text(store: Store, text: str) -> None:
+    store.lexical("me", "turn", index_terms(text), filters=ANY, limit=5)
+    store.lexical("me", "atom", [text], filters=ANY, limit=5)
+
+
+@pytest.mark.parametrize("query", ['"', "a AND b", "NEAR(x y)", "terms:a", "x*", "-a", "^b", "(", "a OR"])
+def test_search_syntax_is_taken_for_words(store: Store, query: str) -> None:
+    (wanted,) = append(store, user(f"say {query} loudly ab"))
+    assert words(store, query) == [wanted] or index_terms(query) == []
+
+
+def test_filters_apply_before_ranking(store: Store) -> None:
+    append(store, *[user("apple pie " * 3) for _ in range(40)], session="loud")
+    (old,) = append(store, user("an apple", said_at=NOW - timedelta(days=30)), session="quiet")
+    (new,) = append(store, assistant("one apple"), session="quiet")
+    day = timedelta(days=1)
+    for filters, ids in [
+        (Filters(session="quiet"), {old, new}),
+        (Filters(role="assistant"), {new}),
+        (Filters(until=NOW - day), {old}),
+        (Filters(session="quiet", since=NOW - day), {new}),
+        (Filters(session="nowhere"), set[str]()),
+    ]:
+        assert set(words(store, "apple", filters=filters)) == ids
+
+
+def test_the_nearest_rows_come_first_within_filters(store: Store) -> None:
+    data = vectors([1, 0, 0, 0], [0.9, 0.1, 0, 0], [0, 1, 0, 0])
+    stored = store.append_turns("me", "s", [user("a"), assistant("b"), user("c")], now=NOW, vectors=data).stored
+    a, b, c = (turn.id for turn in stored)
+    near = store.nearest("me", "turn", vectors([1, 0, 0, 0]), filters=ANY, limit=3)
+    assert [hit.id for hit in near] == [a, b, c]
+    assert near[0].score == pytest.approx(1.0, abs=0.02)
+    only = store.nearest("me", "turn", vectors([1, 0, 0, 0]), filters=Filters(role="assistant"), limit=3)
+    assert [hit.id for hit in only] == [b]
+
+
+def test_many_rows_are_searched_as_exactly_as_few(store: Store) -> None:
+    rng = np.random.default_rng(7)
+    data = rng.normal(size=(6_000, 64)).astype(np.float32)
+    data[4_321] = data[17] + 0.01
+    store.append_turns(
+        "me", "s", [user(f"n{i}") for i in range(6_000)], now=NOW, vectors=Vectors(identity="test/64", data=data)
+    )
+    query = Vectors(identity="test/64", data=data[17:18])
+    assert [hit.id for hit in store.nearest("me", "turn", query, filters=ANY, limit=2)] == ["t18", "t4322"]
+
+
+def test_an_unknown_model_finds_nothing_and_a_zero_vector_too(store: Store) -> None:
+    store.append_turns("me", "s", [user("a")], now=NOW, vectors=vectors([0, 0, 0, 0]))
+    assert store.nearest("me", "turn", vectors([1, 0, 0, 0], identity="other"), filters=ANY, limit=3) == []
+    assert store.nearest("me", "turn", vectors([0, 0, 0, 0]), filters=ANY, limit=3) == []
+
+
+def test_equal_scores_are_ordered_newest_first(store: Store) -> None:
+    ids = append(store, *[user("same words", client_id=str(i)) for i in range(3)])
+    assert words(store, "same") == ids[::-1]
+
+
+# --- vector indexes ---------------------------------------------------------------------------------
+
+
+def test_rows_without_vectors_are_the_queue_of_each_model(store: Store) -> None:
+    append(store, user("one"), assistant("two"))
+    written = store.add_atom("me", atom("three"), now=NOW).atom
+    assert store.unembedded("m", limit=10) == [(written.id, "three"), ("t1", "one"), ("t2", "two")]
+    store.put_vectors(["t2", written.id], vectors([1, 0, 0, 0], [0, 1, 0, 0], identity="m"))
+    assert store.unembedded("m", limit=10) == [("t1", "one")]
+    store.put_vectors(["t1", "t2"], vectors([0, 0, 1, 0], [0, 0, 0, 1], identity="m"))
+    assert [(i.identity, i.dimensions, i.embedded, i.total) for i in store.vector_indexes()] == [("m", 4, 3, 3)]
+    (hit,) = store.nearest("me", "turn", vectors([1, 0, 0, 0], identity="m"), filters=ANY, limit=1)
+    assert hit.id == "t2"  # the vector that came first stays
+    store.drop_vector_index("m")
+    assert store.vector_indexes() == []
+
+
+def test_one_model_cannot_have_two_widths(store: Store) -> None:
+    store.ensure_vector_index("m", 4)
+    with pytest.raises(InvalidInput, match="vectors of 8 numbers"):
+        store.ensure_vector_index("m", 8)
+
+
+def test_vectors_of_any_width_are_kept(store: Store) -> None:
+    stored = store.append_turns(
+        "me", "s", [user("a"), user("b")], now=NOW, vectors=vectors([1, 0, 0], [0, 0, 1], identity="three")
+    ).stored
+    hits = store.nearest("me", "turn", vectors([0, 0, 1], identity="three"), filters=ANY, limit=1)
+    assert [hit.id for hit in hits] == [stored[1].id]
+
+
+# --- atoms ------------------------------------------------------------------------------------------
+
+
+def test_an_atom_rests_on_a_note_of_the_same_words(store: Store) -> None:
+    held = store.add_atom("me", atom("Plays the cello"), now=NOW).atom
+    (note,) = store.turns("me", [held.evidence])
+    assert (note.role, note.content[slice(*held.span)]) == ("note", "Plays the cello")
+
+
+def test_a_single_valued_fact_closes_the_one_before_and_keeps_it(store: Store) -> None:
+    fact = {"entity": "user", "relation": "lives_in", "single_valued": True}
+    berlin = store.add_atom("me", atom("Lives in Berlin", value="Berlin", **fact), now=NOW).atom
+    later = NOW + timedelta(days=9)
+    done = store.add_atom("me", atom("Lives in Rome", value="Rome", valid_from=later, **fact), now=later)
+    assert [(old.id, old.valid_to, old.superseded_by) for old in done.replaced] == [(berlin.id, later, done.atom.id)]
+    assert [fact.value for fact in store.facts("me", filters=Filters(entity="USER"))] == ["Rome"]
+    then = Filters(as_of=NOW + timedelta(days=1))
+    assert [fact.value for fact in store.facts("me", filters=then)] == ["Berlin"]
+    assert [a.id for a in store.list_atoms("me", filters=then)] == [berlin.id]
+
+
+def test_a_relation_with_many_values_keeps_them_all(store: Store) -> None:
+    for value in ("tea", "coffee"):
+        store.add_atom("me", atom(f"Likes {value}", entity="user", relation="likes", value=value), now=NOW)
+    assert store.facts("me", filters=ANY, relation="likes") == [
+        Fact(atom="a1", entity="user", relation="likes", value="tea", valid_from=NOW),
+        Fact(atom="a2", entity="user", relation="likes", value="coffee", valid_from=NOW),
+    ]
+
+
+def test_what_an_atom_supersedes_is_closed_never_deleted(store: Store) -> None:
+    old = store.add_atom("me", atom("Works nights"), now=NOW).atom
+    done = store.add_atom("me", atom("Works days", supersedes=[old.id]), now=NOW + timedelta(days=1))
+    assert [a.superseded_by for a in store.atoms("me", [old.id])] == [done.atom.id]
+    with pytest.raises(InvalidInput, match="replaced already by a2"):
+        store.add_atom("me", atom("Works never", supersedes=[old.id]), now=NOW)
+    with pytest.raises(NotFound, match="no atom a99"):
+        store.add_atom("me", atom("Works never", supersedes=["a99"]), now=NOW)
+    assert store.counts("me").atoms == 2
+
+
+def test_the_same_statement_twice_is_one_atom(store: Store) -> None:
+    first = store.add_atom("me", atom("Likes tea."), now=NOW)
+    again = store.add_atom("me", atom("likes  TEA"), now=NOW)
+    assert (again.duplicate, again.atom) == (True, first.atom)
+    assert not store.add_atom("me", atom("Likes tea", entity="user", relation="likes", value="tea"), now=NOW).duplicate
+
+
+def test_nothing_ends_before_it_began(store: Store) -> None:
+    old = store.add_atom("me", atom("A", valid_from=NOW), now=NOW).atom
+    early = atom("B", supersedes=[old.id], valid_from=NOW - timedelta(days=99))
+    assert [a.valid_to for a in store.add_atom("me", early, now=NOW).replaced] == [NOW]
+
+
+def test_standing_rules_are_listed_first_then_by_priority_then_age(store: Store) -> None:
+    for text, priority in [("low", 10), ("high", 90), ("rule", -1), ("high too", 90)]:
+        store.add_atom("me", atom(text, priority=priority), now=NOW)
+    listed = store.list_atoms("me", filters=ANY)
+    assert [a.text for a in listed] == ["rule", "high", "high too", "low"]
+    assert store.list_atoms("me", filters=ANY, after=listed[1].id) == listed[2:]
+
+
+def test_the_persona_is_versioned_and_the_same_text_changes_nothing(store: Store) -> None:
+    assert store.persona("me") is None
+    versions = [store.put_persona("me", text, now=NOW) for text in ("# A", "# A", "# B")]
+    assert versions == [1, 1, 2]
+    assert store.persona("me") == ("# B", 2, NOW)
+    assert (store.folder("me") / "persona.md").read_text() == "# B"
+
+
+# --- forgetting -------------------------------------------------------------------------------------
+
+
+def test_what_is_forgotten_is_in_no_search_or_listing_until_it_is_undone(store: Store) -> None:
+    done = store.append_turns("me", "s", [user("buried treasure")], now=NOW, vectors=vectors([1, 0, 0, 0]))
+    turn = done.stored[0].id
+    held = store.add_atom("me", atom("Buried it", entity="user", relation="buried", value="it"), now=NOW).atom
+    ref = store.put_ref("me", new_ref(b"map"))
+    tomb = store.forget("me", [turn, held.id, ref.id], reason="asked", now=NOW)
+    assert set(tomb.ids) == {turn, held.id, ref.id}
+    assert words(store, "treasure") == []
+    assert store.nearest("me", "turn", vectors([1, 0, 0, 0]), filters=ANY, limit=5) == []
+    assert (store.turns("me", [turn]), store.session_turns("me", "s"), store.atoms("me", [held.id])) == ([], [], [])
+    assert store.facts("me", filters=ANY) == []
+    with pytest.raises(NotFound):
+        store.read_ref("me", ref.id)
+    store.undo_forget("me", tomb.id, now=NOW)
+    assert words(store, "treasure") == [turn]
+    assert store.unembedded("test/4", limit=9) == [(held.id, "Buried it"), (turn, "buried treasure")]
+    assert store.read_ref("me", ref.id) == b"map"
+    assert store.atoms("me", [held.id]) == [held]
+
+
+def test_forgetting_is_all_or_nothing(store: Store) -> None:
+    (turn,) = append(store, user("stay"))
+    with pytest.raises(NotFound, match="t99"):
+        store.forget("me", [turn, "t99"], reason="", now=NOW)
+    assert words(store, "stay") == [turn]
+
+
+def test_undoing_cannot_make_two_truths_of_one(store: Store) -> None:
+    fact = {"entity": "user", "relation": "lives_in", "single_valued": True}
+    old = store.add_atom("me", atom("In Berlin", value="Berlin", **fact), now=NOW).atom
+    tomb = store.forget("me", [old.id], reason="", now=NOW)
+    store.add_atom("me", atom("In Rome", value="Rome", **fact), now=NOW)
+    with pytest.raises(InvalidInput, match="Rome"):
+        store.undo_forget("me", tomb.id, now=NOW)
+
+
+# --- refs, records, canvases ------------------------------------------------------------------------
+
+
+def new_ref(data: bytes, **more: Any) -> NewRef:
+    given: dict[str, Any] = {
+        "tool": "bash",
+        "arguments": {"cmd": "ls"},
+        "tool_call_id": "c1",
+        "session": "s",
+        "timestamp": NOW,
+        "content_type": "text/plain",
+    }
+    return NewRef(data=data, **{**given, **more})
+
+
+def record(node: str = "001-N1", **more: Any) -> Record:
+    given: dict[str, Any] = {
+        "timestamp": NOW,
+        "node_id": node,
+        "tool_call": "bash ls",
+        "summary": "3 files",
+        "result_ref": "refs/x.md",
+        "tool_call_id": "c1",
+        "offloaded": True,
+        "session": "s",
+        "score": 5,
+        "tokens_raw": 100,
+        "tokens_kept": 10,
+        "ref": "r-000000000000",
+    }
+    return Record(**{**given, **more})
+
+
+def canvas(number: int = 1, **more: Any) -> CanvasRow:
+    given: dict[str, Any] = {
+        "number": number,
+        "label": "fix-login",
+        "session": "s",
+        "text": "flowchart TD\n",
+        "status": "doing",
+        "updated": NOW,
+        "version": 0,
+    }
+    return CanvasRow(**{**given, **more})
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    data=st.binary(),
+    tool=st.text(max_size=60),
+    arguments=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.dictionaries(st.text(), inner)
+    ),
+)
+def test_a_ref_reads_back_byte_for_byte_whatever_is_in_it(store: Store, data: bytes, tool: str, arguments: Any) -> None:
+    ref = store.put_ref("me", new_ref(data, tool=tool, arguments=arguments))
+    assert store.read_ref("me", ref.id) == data
+    assert store.ref("me", ref.id[2:]) == ref
+
+
+def test_the_same_bytes_are_kept_once_in_a_space(store: Store) -> None:
+    first = store.put_ref("me", new_ref(b"abc"))
+    assert store.put_ref("me", new_ref(b"abc", tool="cat")) == first
+    assert len(list((store.folder("me") / "refs").iterdir())) == 1
+
+
+def test_a_ref_file_is_front_matter_then_the_bytes(store: Store) -> None:
+    import yaml
+
+    data = b"---\nraw \xff\x00 bytes"
+    ref = store.put_ref("me", new_ref(data, tool="web fetch!"))
+    content = (store.folder("me") / ref.path).read_bytes()
+    head, body = content[4:].split(b"\n---\n", 1)
+    assert (content[:4], body) == (b"---\n", data)
+    assert yaml.safe_load(head) == {
+        "ref": ref.id,
+        "tool": "web fetch!",
+        "arguments": {"cmd": "ls"},
+        "tool_call_id": "c1",
+        "session": "s",
+        "timestamp": "2026-11-20T12:00:00.000+00:00",
+        "bytes": len(data),
+        "sha256": ref.sha256,
+        "content_type": "text/plain",
+    }
+    assert ref.path == f"refs/2026-11-20-web-fetch-{ref.id[2:]}.md"
+
+
+@pytest.mark.parametrize("harm", ["flip", "cut", "remove", "front"])
+def test_a_ref_whose_bytes_changed_is_damaged_and_left_as_it_is(store: Store, harm: str) -> None:
+    ref = store.put_ref("me", new_ref(b"important words"))
+    path = store.folder("me") / ref.path
+    whole = path.read_bytes()
+    match harm:
+        case "flip":
+            path.write_bytes(whole.replace(b"important", b"impotent "))
+        case "cut":
+            path.write_bytes(whole[:-3])
+        case "front":
+            path.write_bytes(b"nothing")
+        case _:
+            path.unlink()
+    with pytest.raises(Damaged, match=ref.id):
+        store.read_ref("me", ref.id)
+    assert [line for line in store.problems() if ref.id in line]
+    assert store.put_ref("me", new_ref(b"important words")).id == ref.id  # the same bytes again mend it
+    assert store.read_ref("me", ref.id) == b"important words"
+
+
+def test_a_step_is_a_row_a_line_and_a_canvas_together(store: Store) -> None:
+    store.commit_step("me", record=record(), canvas=canvas(), expected=0)
+    step = record("001-N2", tool_call="bash pwd")
+    store.commit_step("me", record=step, canvas=canvas(text="flowchart TD\n    x\n"), expected=1)
+    assert store.records("me", node="001-N2") == [step]
+    assert [r.node_id for r in store.records("me", node="001")] == ["001-N1", "001-N2"]
+    lines = (store.folder("me") / "offload-s.jsonl").read_text().splitlines()
+    assert list(json.loads(lines[1])) == [
+        "timestamp",
+        "node_id",
+        "tool_call",
+        "summary",
+        "result_ref",
+        "tool_call_id",
+        "offloaded",
+        "session",
+        "score",
+        "tokens_raw",
+        "tokens_kept",
+        "ref",
+    ]
+    assert (store.folder("me") / "mmds/001-fix-login.mmd").read_text() == "flowchart TD\n    x\n"
+    assert store.active_canvas("me", "s") == canvas(text="flowchart TD\n    x\n", version=2)
+
+
+def test_a_canvas_that_moved_on_is_a_conflict_and_nothing_is_written(store: Store) -> None:
+    store.commit_step("me", record=record(), canvas=canvas(), expected=0)
+    for expected in (0, 2):
+        with pytest.raises(Conflict):
+            store.commit_step("me", record=record("001-N2"), canvas=canvas(text="other"), expected=expected)
+    assert len(store.records("me")) == 1
+    assert store.canvas("me", 1).text == "flowchart TD\n"
+
+
+def test_each_session_has_its_own_active_canvas(store: Store) -> None:
+    store.commit_step("me", record=record(), canvas=canvas(1), expected=0)
+    store.commit_step("me", record=record("002-N1", session="t"), canvas=canvas(2, session="t", label="b"), expected=0)
+    active = [store.active_canvas("me", session) for session in ("s", "t", None, "nobody")]
+    assert [row.number if row else None for row in active] == [1, 2, 2, None]
+    store.activate("me", "s", 1, now=NOW)
+    store.activate("me", "t", None, now=NOW)
+    active = [store.active_canvas("me", session) for session in ("s", "t", None)]
+    assert [row.number if row else None for row in active] == [1, None, 1]
+    assert store.next_canvas_number("me") == 3
+
+
+# --- the change feed --------------------------------------------------------------------------------
+
+
+def test_every_write_shows_in_the_change_feed_once(store: Store) -> None:
+    seen = store.last_change()
+    append(store, user("a"))
+    append(store, user("b"))
+    store.put_persona("me", "# P", now=NOW)
+    assert store.changes(seen) == [Change(space="me", topic="session:s"), Change(space="me", topic="persona")]
+    assert store.changes(store.last_change()) == []
+    assert store.changes(seen, space="you") == []
