@@ -237,6 +237,8 @@ class Offloaded:
     tokens_kept: int
     path: str
     canvas: str
+    note: str | None = None
+    """What the reader should know: that it saved nothing, or that the same call was offloaded before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
