@@ -1,0 +1,232 @@
+"""What only the embedded engine promises: processes that share a home, readers that cannot write, the schema."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+
+import apsw
+import pytest
+
+from mcp_memory.errors import StoreUnavailable
+from mcp_memory.store.protocol import Filters
+from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.database import Database
+from mcp_memory.store.sqlite.migrations import SCHEMA
+from mcp_memory.types import NewTurn
+
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+RELEASED = sorted((Path(__file__).parents[2] / "fixtures" / "schemas").glob("*.db"))
+
+WRITER = """
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from mcp_memory.store.sqlite import open_store
+from mcp_memory.types import NewTurn
+
+home, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+print("ready", flush=True)
+sys.stdin.readline()
+store = open_store(home)
+for i in range(count):
+    turn = NewTurn(role="user", content=f"{name} {i}", client_id=f"{name}-{i}")
+    store.append_turns("me", "shared", [turn], now=datetime.now(UTC))
+    print(i, flush=True)
+store.close()
+"""
+
+
+def writers(home: Path, names: list[str], count: int) -> list[subprocess.Popen[str]]:
+    """Start writers that all wait for one starting shot, on a home that does not exist yet."""
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(home), name, str(count)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in names
+    ]
+    for process in started:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    return started
+
+
+def test_processes_that_start_together_on_an_empty_home_lose_nothing(home: Path) -> None:
+    processes = writers(home, ["a", "b", "c"], 15)
+    for process in processes:
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+    store = open_store(home)
+    turns = store.session_turns("me", "shared", limit=1000)
+    assert [turn.position for turn in turns] == list(range(45))
+    for name in "abc":
+        assert [t.content for t in turns if t.content[0] == name] == [f"{name} {i}" for i in range(15)]
+    assert store.problems() == []
+    journal = [line for path in store.folder("me").glob("conversations/*") for line in path.read_bytes().splitlines()]
+    assert len(journal) == 45
+    store.close()
+
+
+def test_what_was_acknowledged_survives_a_kill(home: Path) -> None:
+    (process,) = writers(home, ["k"], 10_000)
+    assert process.stdout is not None
+    acknowledged = [int(process.stdout.readline()) for _ in range(20)]
+    os.kill(process.pid, signal.SIGKILL)
+    acknowledged += [int(line) for line in process.communicate(timeout=60)[0].split()]
+    store = open_store(home)
+    held = {turn.content for turn in store.session_turns("me", "shared", limit=20_000)}
+    assert {f"k {i}" for i in acknowledged} <= held
+    store.append_turns("me", "shared", [NewTurn(role="user", content="after")], now=NOW)
+    assert store.problems() == []
+    store.close()
+
+
+def test_a_reader_cannot_write(home: Path) -> None:
+    database = Database(home)
+    with pytest.raises(StoreUnavailable):
+        database.read(lambda con: con.execute("INSERT INTO space (name) VALUES ('x')").fetchall())
+    assert database.read(lambda con: con.execute("SELECT count(*) FROM space").get) == 0
+    database.close()
+
+
+def test_a_reader_sees_one_moment_and_waits_for_no_writer(home: Path) -> None:
+    store = open_store(home)
+    store.append_turns("me", "s", [NewTurn(role="user", content="one")], now=NOW)
+    database = Database(home)
+    writing, may_end = threading.Event(), threading.Event()
+
+    def hold(con: apsw.Connection) -> None:
+        con.execute("DELETE FROM change")
+        writing.set()
+        assert may_end.wait(30)
+
+    writer = threading.Thread(target=lambda: database.write(hold))
+    writer.start()
+    assert writing.wait(30)
+    assert store.last_change() == 1
+    may_end.set()
+    writer.join()
+    database.close()
+    store.close()
+
+
+def test_turns_cannot_be_rewritten_even_by_hand(home: Path) -> None:
+    store = open_store(home)
+    store.append_turns("me", "s", [NewTurn(role="user", content="one")], now=NOW)
+    database = Database(home)
+    with pytest.raises(apsw.ConstraintError, match="never rewritten"):
+        database.write(lambda con: con.execute("UPDATE turn SET content = 'two'").fetchall())
+    database.close()
+    store.close()
+
+
+def test_a_change_of_words_outside_this_program_is_found(home: Path) -> None:
+    store = open_store(home)
+    store.append_turns("me", "s", [NewTurn(role="user", content="one")], now=NOW)
+    database = Database(home)
+
+    def forge(con: apsw.Connection) -> None:
+        con.execute("DROP TRIGGER turn_is_evidence; UPDATE turn SET content = 'two'")
+
+    database.write(forge)
+    assert store.problems() == ["Turn t1 does not match its hash: its words were changed outside this program."]
+    database.close()
+    store.close()
+
+
+def test_a_write_that_fails_leaves_no_trace(home: Path) -> None:
+    database = Database(home)
+
+    def fail(con: apsw.Connection) -> None:
+        con.execute("INSERT INTO space (name) VALUES ('x')")
+        raise KeyError("in the middle")
+
+    with pytest.raises(KeyError):
+        database.write(fail)
+    assert database.read(lambda con: con.execute("SELECT count(*) FROM space").get) == 0
+    database.close()
+
+
+# --- homes that cannot be used ----------------------------------------------------------------------
+
+
+def test_a_home_that_is_a_file_says_what_to_do(home: Path) -> None:
+    home.write_text("not a folder")
+    with pytest.raises(StoreUnavailable, match="MCP_MEMORY_HOME"):
+        open_store(home)
+
+
+def test_a_database_that_is_not_one_is_left_as_it_is(home: Path) -> None:
+    home.mkdir()
+    (home / "memory.db").write_bytes(b"this is not a database, it is a poem" * 99)
+    with pytest.raises(StoreUnavailable, match="doctor"):
+        open_store(home)
+    assert (home / "memory.db").read_bytes() == b"this is not a database, it is a poem" * 99
+
+
+def test_a_database_from_a_newer_version_is_refused_untouched(home: Path) -> None:
+    database = Database(home)
+    database.write(lambda con: con.execute("INSERT INTO migration VALUES ('9999-later', '2030')").fetchall())
+    database.close()
+    with pytest.raises(StoreUnavailable, match="newer mcp-memory"):
+        open_store(home)
+
+
+def test_a_closed_store_says_so(home: Path) -> None:
+    store = open_store(home)
+    store.close()
+    store.close()
+    with pytest.raises(StoreUnavailable, match="closed"):
+        store.last_change()
+
+
+# --- the schema -------------------------------------------------------------------------------------
+
+
+def test_there_is_a_database_of_every_released_schema() -> None:
+    assert [path.stem for path in RELEASED] == [name for name, _ in SCHEMA]
+
+
+@pytest.mark.parametrize("path", RELEASED, ids=lambda path: path.stem)
+def test_a_database_of_every_released_schema_still_opens(path: Path, home: Path) -> None:
+    home.mkdir()
+    shutil.copy(path, home / "memory.db")
+    store = open_store(home)
+    assert [turn.content for turn in store.session_turns("default", "first")] == [
+        "I moved to Lisbon in May.",
+        "Noted.",
+        "Lives in Lisbon",
+    ]
+    assert [hit.id for hit in store.lexical("default", "turn", ["lisbon"], filters=Filters(), limit=5)] == ["t1"]
+    assert [atom.text for atom in store.list_atoms("default", filters=Filters())] == ["Lives in Lisbon"]
+    store.append_turns("default", "first", [NewTurn(role="user", content="And I stayed.")], now=NOW)
+    store.close()
+
+
+def test_a_step_of_the_schema_that_fails_leaves_the_old_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_store(home).close()
+
+    def half(con: apsw.Connection) -> None:
+        con.execute("CREATE TABLE later (id)")
+        raise apsw.FullError("disk full in the middle")
+
+    monkeypatch.setattr("mcp_memory.store.sqlite.migrations.SCHEMA", [*SCHEMA, ("9999-later", half)])
+    with pytest.raises(StoreUnavailable, match="free some disk space"):
+        open_store(home)
+    monkeypatch.undo()
+    database = Database(home)
+    assert not database.read(lambda con: con.table_exists("main", "later"))
+    database.close()
