@@ -1,0 +1,172 @@
+"""What a tool takes and gives, as JSON Schema, and what is said when a call does not fit.
+
+Everything is read off the signature of the function that runs the tool. It is built on first use, not at
+import: pydantic needs tens of milliseconds for all of it, and `initialize` must not wait for that.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, cast, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
+from pydantic_core import ErrorDetails, from_json
+
+from mcp_memory import types
+from mcp_memory.errors import InvalidInput
+from mcp_memory.text import one_line
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+__all__ = ["argument_model", "input_schema", "output_schema", "parse_arguments", "parse_json"]
+
+_SHOWN_PROBLEMS = 3
+_SHOWN_VALUE = 40
+_KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
+
+
+def argument_model(run: Callable[..., object]) -> type[BaseModel]:
+    """Return the model of all parameters of `run` but the first, which is the memory it works on."""
+    hints = get_type_hints(run, include_extras=True, localns={"Memory": object})
+    _memory, *parameters = inspect.signature(run).parameters.values()
+    fields: dict[str, Any] = {p.name: (hints[p.name], ... if p.default is p.empty else p.default) for p in parameters}
+    return create_model(run.__name__, __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def parse_arguments(tool: str, model: type[BaseModel], given: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call, checked. InvalidInput names each one that is wrong and what it takes."""
+    try:
+        parsed = model.model_validate(given)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_context=True)
+        sentences = [_sentence(tool, model, problem) for problem in problems[:_SHOWN_PROBLEMS]]
+        if len(problems) > _SHOWN_PROBLEMS:
+            sentences.append(f"And {len(problems) - _SHOWN_PROBLEMS} more like these.")
+        raise InvalidInput(" ".join(sentences)) from None
+    return {name: getattr(parsed, name) for name in model.model_fields}
+
+
+def parse_json(text: str, *, what: str, expected: str) -> JsonValue:
+    """Return what a JSON text says; InvalidInput where it is none (NaN and Infinity are none)."""
+    try:
+        return cast("JsonValue", from_json(text, allow_inf_nan=False))
+    except ValueError as error:
+        raise InvalidInput(f"{what} is not valid JSON ({one_line(str(error), 120)}). Send {expected}.") from None
+
+
+def _sentence(tool: str, model: type[BaseModel], problem: ErrorDetails) -> str:
+    name, context = _path(problem["loc"]), problem.get("ctx", {})
+    match problem["type"]:
+        case "extra_forbidden":
+            owner, known = _fields_beside(tool, model, problem["loc"])
+            return f"{owner} {one_line(str(problem['loc'][-1]), _SHOWN_VALUE)!r}; it takes: {', '.join(known)}."
+        case "missing":
+            return f"{tool} needs {name!r}."
+        case "literal_error":
+            return f"{name} must be one of {context['expected']}, not {_shown(problem['input'])}."
+        case "greater_than_equal":
+            return f"{name} must be at least {context['ge']}, not {_shown(problem['input'])}."
+        case "less_than_equal":
+            return f"{name} must be at most {context['le']}, not {_shown(problem['input'])}."
+        case "too_short":
+            return f"{name} is empty; send at least one."
+        case "string_type":
+            return f"{name} must be a string, not {_kind(problem['input'])}."
+        case "string_unicode":
+            return f"{name} holds half a surrogate pair, which is not text; replace it with U+FFFD and call again."
+        case "int_type" | "int_parsing" | "int_from_float":
+            return f"{name} must be a whole number, not {_shown(problem['input'])}."
+        case "bool_type" | "bool_parsing":
+            return f"{name} must be true or false, not {_shown(problem['input'])}."
+        case "list_type":
+            return f"{name} must be a list, not {_kind(problem['input'])}."
+        case "model_type" | "dict_type":
+            return f"{name} must be an object, not {_kind(problem['input'])}."
+        case _:
+            return f"{name}: {problem['msg']}."
+
+
+def _fields_beside(tool: str, model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[str, Iterable[str]]:
+    if len(loc) == 1:
+        return f"{tool} has no argument", model.model_fields
+    schema = input_schema(model)["properties"][loc[0]]["items"]  # only lists of objects are nested
+    return f"{_path(loc[:-1])} has no field", schema["properties"]
+
+
+def _path(loc: Iterable[int | str]) -> str:
+    path = ""
+    for part in loc:
+        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
+    return path
+
+
+def _kind(value: object) -> str:
+    return _KINDS.get(type(value), "a number")
+
+
+def _shown(value: object) -> str:
+    """Return a wrong value for a sentence: whole when it is short, never more than a glimpse of it."""
+    return repr(one_line(value, _SHOWN_VALUE)) if isinstance(value, str) else one_line(repr(value), _SHOWN_VALUE)
+
+
+# --- schemas ----------------------------------------------------------------------------------------
+
+
+def input_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the schema to publish: inlined, and without titles and nulls, which only cost tokens.
+
+    That an argument may be left out is said by its absence from `required`; null is taken all the same.
+    """
+    schema = model.model_json_schema()
+    defs = schema.pop("$defs", {})
+    return _lean(schema, defs)
+
+
+def _lean(schema: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
+    schema = {k: v for k, v in schema.items() if k != "title" and not (k == "default" and v in (None, [], ""))}
+    if "$ref" in schema:
+        schema = defs[schema.pop("$ref").removeprefix("#/$defs/")] | schema
+        return _lean(schema, defs)
+    if "anyOf" in schema:
+        choices = [choice for choice in schema["anyOf"] if choice != {"type": "null"}]
+        if len(choices) == 1:
+            del schema["anyOf"]
+            return _lean(choices[0] | schema, defs)
+    if "properties" in schema:
+        schema["properties"] = {name: _lean(field, defs) for name, field in schema["properties"].items()}
+    if "items" in schema:
+        schema["items"] = _lean(schema["items"], defs)
+    return schema
+
+
+def output_schema(answer: type) -> dict[str, Any]:
+    """Return the schema of an answer of `types`, with the docs under its fields as descriptions."""
+    schema = TypeAdapter(answer).json_schema(mode="serialization")
+    docs = _field_docs()
+    for owner in (schema, *schema.get("$defs", {}).values()):
+        described = docs.get(owner.pop("title", ""), {})
+        for name, field in owner.get("properties", {}).items():
+            field.pop("title", None)
+            if name in described:
+                field["description"] = described[name]
+    return schema
+
+
+@cache
+def _field_docs() -> dict[str, dict[str, str]]:
+    tree = ast.parse(inspect.getsource(types))
+    return {node.name: dict(_documented(node)) for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _documented(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, doc in pairwise(node.body):
+        match field, doc:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                yield name, " ".join(text.split())
+            case _:
+                pass

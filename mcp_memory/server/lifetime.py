@@ -1,0 +1,105 @@
+"""One open Memory a process: opened on first use, closed when the last connection has gone.
+
+An SDK lifespan is a connection's on stdio and SSE and the process's on HTTP, so the Memory cannot live in one.
+It lives in a task of its own, which opens it, runs what belongs beside it (`alongside`) and closes it again,
+all in that one task, as task groups demand. A home that cannot be opened fails the call that needed it, and
+the next call tries again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskStatus
+
+from mcp_memory.config import Settings
+
+if TYPE_CHECKING:
+    from mcp_memory.memory import Memory
+
+__all__ = ["SharedMemory"]
+
+logger = logging.getLogger(__name__)
+
+_CLOSING_SECONDS = 20.0
+
+
+class Alongside(Protocol):
+    """Work that goes on while the Memory is open; `task_status.started()` lets the first caller have it."""
+
+    async def __call__(self, memory: Memory, *, task_status: TaskStatus[None]) -> None: ...
+
+
+class SharedMemory:
+    """The Memory of `settings`, shared by everybody who is inside `held()`."""
+
+    def __init__(self, settings: Settings, *, alongside: Alongside) -> None:
+        self._settings = settings
+        self._alongside = alongside
+        self._holders = 0
+        self._keeper: asyncio.Task[None] | None = None
+        self._opened: asyncio.Future[Memory] | None = None
+        self._closing = asyncio.Event()
+
+    @asynccontextmanager
+    async def held(self) -> AsyncGenerator[None]:
+        """Keep the Memory, once it is open, until the block ends; the last one out closes it."""
+        self._holders += 1
+        try:
+            yield
+        finally:
+            self._holders -= 1
+            if not self._holders:
+                await self.close()
+
+    async def get(self) -> Memory:
+        """Return the open Memory, opening it first where need be. Raises what opening it raised."""
+        return await asyncio.shield(self.open_soon())
+
+    def open_soon(self) -> asyncio.Future[Memory]:
+        """Begin to open the Memory, unless it is open or about to be, and return what will be it."""
+        if self._keeper is None or self._keeper.done() or self._closing.is_set():
+            self._closing = asyncio.Event()
+            self._opened = asyncio.get_running_loop().create_future()
+            self._opened.add_done_callback(_seen)
+            self._keeper = asyncio.create_task(self._keep(self._opened, self._closing), name="mcp-memory store")
+        assert self._opened is not None
+        return self._opened
+
+    async def _keep(self, opened: asyncio.Future[Memory], closing: asyncio.Event) -> None:
+        try:
+            module = await anyio.to_thread.run_sync(import_module, "mcp_memory.memory")
+            async with module.open_memory(self._settings) as memory, anyio.create_task_group() as beside:
+                await beside.start(self._alongside, memory)
+                opened.set_result(memory)
+                await closing.wait()
+                beside.cancel_scope.cancel()
+        except Exception as error:  # this task is an edge: whoever waits gets the error
+            if opened.done():
+                logger.exception("the store was closed by an error; the next call opens it again")
+            else:
+                opened.set_exception(error)
+
+    async def close(self) -> None:
+        """Close the Memory if it is open. The next `get` opens it anew."""
+        keeper = self._keeper
+        if keeper is None or keeper.done():
+            return
+        self._closing.set()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait([keeper], timeout=_CLOSING_SECONDS)
+        if not keeper.done():
+            logger.warning("the store did not close within %s s and is left as it is", _CLOSING_SECONDS)
+            keeper.cancel()
+
+
+def _seen(opened: asyncio.Future[Memory]) -> None:
+    if not opened.cancelled():
+        opened.exception()  # whoever asked gets it; where nobody did (a warm-up), asyncio shall not complain

@@ -1,0 +1,153 @@
+"""The resources: what a client can show, attach or watch without calling a tool.
+
+Two fixed pages and a status, the canvases worked on last, and templates for everything that has an id.
+Texts come from Memory as they are; a raw result that is no UTF-8 comes as a blob.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, quote, unquote
+
+import mcp.types as wire
+from mcp.server.lowlevel.helper_types import ReadResourceContents
+from pydantic_core import to_json
+
+from mcp_memory.errors import InvalidInput, NotFound
+from mcp_memory.render import minute
+from mcp_memory.server.subscriptions import LISTED_CANVASES
+from mcp_memory.text import one_line
+from mcp_memory.types import CanvasRow, Ref, Turn
+
+if TYPE_CHECKING:
+    from mcp_memory.memory import Memory
+
+__all__ = ["FIXED", "TEMPLATES", "list_resources", "read_resource"]
+
+MARKDOWN, MERMAID, JSON = "text/markdown", "text/vnd.mermaid", "application/json"
+_PAGE = 100  # turns of a session at a time
+
+FIXED = (
+    wire.Resource(
+        uri="memory://persona",
+        name="persona.md",
+        title="Persona",
+        description="The page about the user, with the list of scenes",
+        mime_type=MARKDOWN,
+    ),
+    wire.Resource(
+        uri="memory://canvas/active",
+        name="active.mmd",
+        title="Active canvas",
+        description="The Mermaid flowchart of the task in hand",
+        mime_type=MERMAID,
+    ),
+    wire.Resource(
+        uri="memory://status",
+        name="status.json",
+        title="Status",
+        description="What is stored, indexed, saved and waiting",
+        mime_type=JSON,
+    ),
+)
+
+TEMPLATES = (
+    wire.ResourceTemplate(
+        uri_template="memory://canvas/{number}",
+        name="canvas",
+        title="Canvas",
+        description="A task's Mermaid flowchart, by its number",
+        mime_type=MERMAID,
+    ),
+    wire.ResourceTemplate(
+        uri_template="memory://session/{session}",
+        name="session",
+        title="Conversation",
+        description=f"The turns of a session, verbatim, {_PAGE} at a time; ?start=N goes on from a position",
+        mime_type=MARKDOWN,
+    ),
+    wire.ResourceTemplate(
+        uri_template="memory://atom/{id}",
+        name="atom",
+        title="Statement",
+        description="What is held true, with its dates and evidence",
+        mime_type=JSON,
+    ),
+    wire.ResourceTemplate(
+        uri_template="memory://ref/{id}",
+        name="ref",
+        title="Raw tool result",
+        description="An offloaded result, byte for byte",
+    ),
+)
+
+
+async def list_resources(memory: Memory) -> list[wire.Resource]:
+    """Return the fixed resources, then the canvases worked on last, by number."""
+    canvases = await memory.canvases(limit=LISTED_CANVASES)
+    return [*FIXED, *(_canvas_entry(canvas) for canvas in sorted(canvases, key=lambda canvas: canvas.number))]
+
+
+def _canvas_entry(canvas: CanvasRow) -> wire.Resource:
+    return wire.Resource(
+        uri=f"memory://canvas/{canvas.number:03}",
+        name=f"{canvas.number:03}-{canvas.label}.mmd",
+        title=f"Canvas {canvas.number:03}: {one_line(canvas.label, 80)}",
+        mime_type=MERMAID,
+    )
+
+
+async def read_resource(memory: Memory, uri: str) -> ReadResourceContents:
+    """Return the contents at a `memory://` address. Raises NotFound, InvalidInput, Damaged."""
+    address, _, query = uri.removeprefix("memory://").partition("?")
+    kind, _, name = address.partition("/")
+    match kind, unquote(name):
+        case "persona", "":
+            return ReadResourceContents((await memory.read_persona()).text or _NO_PERSONA, MARKDOWN)
+        case "status", "":
+            return ReadResourceContents(to_json(await memory.status(), indent=2).decode(), JSON)
+        case "canvas", "active":
+            active = await memory.active_canvas()
+            return ReadResourceContents(active.text if active else _NO_CANVAS, MERMAID)
+        case "canvas", number if _NUMBER.fullmatch(number):
+            return ReadResourceContents((await memory.canvas(int(number))).text, MERMAID)
+        case "session", session if session:
+            return ReadResourceContents(await _session_page(memory, session, query), MARKDOWN)
+        case "atom", atom if atom:
+            return ReadResourceContents(to_json(await memory.atom(atom), indent=2).decode(), JSON)
+        case "ref", ref if ref:
+            return _raw(*await memory.ref(ref))
+        case _:
+            known = ", ".join([*(fixed.uri for fixed in FIXED), *(template.uri_template for template in TEMPLATES)])
+            raise NotFound(f"There is no resource {one_line(uri, 120)!r}. Addresses: {known}.")
+
+
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_NO_PERSONA = "No persona yet. It grows from what is told with the tool `remember`.\n"
+_NO_CANVAS = "%% No task is active: offload_tool_result starts a canvas, fold_canvas with action=switch opens one.\n"
+
+
+async def _session_page(memory: Memory, session: str, query: str) -> str:
+    start = parse_qs(query).get("start", ["0"])[-1]
+    if not _NUMBER.fullmatch(start):
+        raise InvalidInput(f"start must be a position in the session such as 100, not {one_line(start, 40)!r}.")
+    turns = await memory.session_turns(session, start=int(start), limit=_PAGE + 1)
+    if not turns:
+        raise NotFound(f"Session {one_line(session, 80)!r} has no turn at position {start} or later.")
+    page = "\n\n".join([f"# Session {session}", *map(_turn, turns[:_PAGE])])
+    if len(turns) > _PAGE:
+        page += f"\n\nMore: memory://session/{quote(session, safe='')}?start={turns[_PAGE].position}"
+    return page + "\n"
+
+
+def _turn(turn: Turn) -> str:
+    name = f" ({one_line(turn.name, 40)})" if turn.name else ""
+    return f"## {turn.id} · {turn.role}{name} · {minute(turn.said_at)}\n\n{turn.content}"
+
+
+def _raw(ref: Ref, data: bytes) -> ReadResourceContents:
+    try:
+        return ReadResourceContents(data.decode(), ref.content_type)
+    except UnicodeDecodeError:
+        return ReadResourceContents(data, "application/octet-stream")

@@ -1,0 +1,405 @@
+"""The tools: each a function over Memory's verbs, and the table that publishes them.
+
+A function's signature is the tool's input schema, its docstring the description, its return type the output
+schema. Nothing is decided here: arguments are checked for shape, Memory does the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+
+import mcp.types as wire
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema
+from pydantic_core import to_jsonable_python
+
+from mcp_memory.errors import InvalidInput
+from mcp_memory.render import Answer, excerpted, render
+from mcp_memory.server.arguments import argument_model, input_schema, output_schema, parse_arguments, parse_json
+from mcp_memory.text import well_formed
+from mcp_memory.types import (
+    Bundle,
+    CanvasView,
+    Detail,
+    Expansion,
+    Forgotten,
+    Kind,
+    MemoryResults,
+    NewTurn,
+    Offloaded,
+    Persona,
+    Recorded,
+    Remembered,
+    Role,
+    StepStatus,
+    TurnResults,
+)
+
+if TYPE_CHECKING:
+    from mcp_memory.memory import Memory
+
+__all__ = ["TOOLS", "Tool"]
+
+
+# --- arguments --------------------------------------------------------------------------------------
+
+
+def _any_text(value: object) -> str:
+    """Take every string, lone surrogates too: raw results are kept as they are."""
+    if not isinstance(value, str):
+        raise InvalidInput("result must be a string: the tool's output exactly as it came.")
+    return value
+
+
+def _json_turns(value: object) -> object:
+    return parse_json(value, what="turns", expected="a list of {role, content}") if isinstance(value, str) else value
+
+
+def _json_arguments(value: object) -> object:
+    return parse_json(value, what="arguments", expected="an object") if isinstance(value, str) else value
+
+
+def _ids(value: object) -> object:
+    """Take a list that came as JSON text, or ids with commas or spaces between them."""
+    if not isinstance(value, str):
+        return value
+    if value.lstrip().startswith("["):
+        return parse_json(value, what="The list", expected="a list of ids")
+    return re.findall(r"[^\s,]+", value)
+
+
+def _undescribed(schema: dict[str, Any]) -> None:
+    del schema["description"]  # a docstring, which is for readers of this file
+
+
+class TurnIn(BaseModel):
+    """A message as a client hands it in."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_undescribed)
+
+    role: Literal["user", "assistant", "system", "tool"]
+    content: str
+    name: Annotated[str | None, Field(description="Speaker")] = None
+    said_at: Annotated[datetime | None, Field(description="ISO 8601")] = None
+    id: Annotated[str | None, Field(description="Your own id of it")] = None
+
+    def new_turn(self) -> NewTurn:
+        said_at = self.said_at if self.said_at is None or self.said_at.tzinfo else self.said_at.astimezone()
+        return NewTurn(role=self.role, content=self.content, name=self.name, said_at=said_at, client_id=self.id)
+
+
+Turns = Annotated[list[TurnIn], BeforeValidator(_json_turns), Field(min_length=1)]
+Ids = Annotated[list[str], BeforeValidator(_ids)]
+RawText = Annotated[Any, BeforeValidator(_any_text), WithJsonSchema({"type": "string"})]
+CallArguments = Annotated[Any, BeforeValidator(_json_arguments), WithJsonSchema({"type": "object"})]
+Limit = Annotated[int, Field(ge=1, le=50)]
+Cursor = Annotated[str | None, Field(description="From the last page")]
+Since = Annotated[str | None, Field(description="Date or time")]
+Until = str | None
+Session = str | None
+
+
+# --- long-term --------------------------------------------------------------------------------------
+
+
+async def record_turns(
+    memory: Memory,
+    turns: Turns,
+    session: Annotated[Session, Field(description="From the last call; left out, this server's own")] = None,
+) -> Recorded:
+    """Store messages of this conversation word for word, so that any later conversation can find them.
+
+    Call it after each exchange, or with several at once; sending the same turns again is harmless.
+    Pass the session it answers with next time.
+    """
+    return await memory.record_turns([turn.new_turn() for turn in turns], session=session)
+
+
+async def remember(
+    memory: Memory,
+    text: Annotated[str, Field(description="One statement, clear on its own: names, no pronouns")],
+    kind: Annotated[
+        Kind,
+        Field(
+            description="persona: a lasting trait, preference or fact; episodic: what happened; "
+            "instruction: a rule for you"
+        ),
+    ] = "persona",
+    entity: Annotated[str | None, Field(description="The same as a fact, e.g. Anna / lives in / Porto")] = None,
+    relation: str | None = None,
+    value: str | None = None,
+    supersedes: Annotated[Ids, Field(description="Ids of atoms it makes outdated")] = [],  # noqa: B006
+    valid_from: Annotated[str | None, Field(description="Date or time; left out, now")] = None,
+) -> Remembered:
+    """Keep one durable statement about the user, their world, or how they want you to work.
+
+    Call it when they state a fact, a preference, a decision or a rule, or ask you to remember something.
+    The answer shows what it replaced and similar statements: where one is outdated, call again and name it
+    in supersedes. Nothing is overwritten.
+    """
+    return await memory.remember(
+        text,
+        kind=kind,
+        entity=entity,
+        relation=relation,
+        value=value,
+        supersedes=supersedes,
+        valid_from=valid_from,
+    )
+
+
+async def conversation_search(
+    memory: Memory,
+    query: Annotated[str, Field(description="Words or a question, any language")],
+    session: Session = None,
+    role: Role | None = None,
+    since: Since = None,
+    until: Until = None,
+    neighbours: Annotated[int, Field(ge=0, le=10, description="Turns to show around each")] = 0,
+    limit: Limit = 10,
+    cursor: Cursor = None,
+    detail: Detail = "concise",
+) -> TurnResults:
+    """Find what was said in past conversations, verbatim, by words and by meaning.
+
+    Use it when the user refers to something earlier, and before you say that you do not know. Names, code,
+    error messages and numbers work as they are. For what holds true now, use memory_search.
+    """
+    results = await memory.conversation_search(
+        query,
+        session=session,
+        role=role,
+        since=since,
+        until=until,
+        neighbours=neighbours,
+        limit=limit,
+        cursor=cursor,
+    )
+    return excerpted(results, detail=detail, query=query)
+
+
+async def memory_search(
+    memory: Memory,
+    query: Annotated[str, Field(description="Left out: list by the filters")] = "",
+    kind: Kind | None = None,
+    scene: Annotated[str | None, Field(description="Slug of a scene")] = None,
+    entity: Annotated[str | None, Field(description="Person, project or thing")] = None,
+    since: Since = None,
+    until: Until = None,
+    as_of: Annotated[str | None, Field(description="What was held true then")] = None,
+    limit: Limit = 10,
+    cursor: Cursor = None,
+    detail: Detail = "concise",
+) -> MemoryResults:
+    """Look up what is known: statements and facts about the user, people, projects and past events, each with
+    dates and its evidence; verbatim turns fill up where these are few.
+
+    Use it for questions such as "what does Anna work on" or "which database did we choose".
+    """
+    results = await memory.memory_search(
+        query,
+        kind=kind,
+        scene=scene,
+        entity=entity,
+        since=since,
+        until=until,
+        as_of=as_of,
+        limit=limit,
+        cursor=cursor,
+    )
+    return excerpted(results, detail=detail, query=query)
+
+
+async def recall(
+    memory: Memory,
+    query: Annotated[str, Field(description="What the user asks or the task is about")] = "",
+    session: Session = None,
+    budget_tokens: Annotated[int, Field(ge=100, le=100_000)] = 1200,
+) -> Bundle:
+    """Get in one call what matters before you answer: who the user is, their standing rules, and what is known
+    about the question, within a token budget.
+
+    Call it first in every conversation, and again when the topic turns to the user or to earlier work.
+    """
+    return await memory.recall(query, session=session, budget_tokens=budget_tokens)
+
+
+async def read_persona(
+    memory: Memory,
+    section: Annotated[str | None, Field(description="Heading; left out, the whole page")] = None,
+) -> Persona:
+    """Read the page about the user: traits, preferences and rules, with the list of scenes."""
+    return await memory.read_persona(section)
+
+
+async def forget(
+    memory: Memory,
+    ids: Annotated[Ids, Field(description="Turns (t8), atoms (a5), refs (r-…)")] = [],  # noqa: B006
+    query: Annotated[str | None, Field(description="Instead of ids: what to look for")] = None,
+    reason: str = "",
+    dry_run: Annotated[bool | None, Field(description="Show only; the default with query")] = None,
+    undo: Annotated[str | None, Field(description="Tombstone to take back")] = None,
+) -> Forgotten:
+    """Take turns, statements or results out of memory when the user asks for it. It can be undone.
+
+    With a query, first see what would go, then call again with the ids.
+    """
+    return await memory.forget(ids, query=query, reason=reason, dry_run=dry_run, undo=undo)
+
+
+# --- short-term -------------------------------------------------------------------------------------
+
+
+async def offload_tool_result(
+    memory: Memory,
+    tool_name: str,
+    result: Annotated[RawText, Field(description="The output, unchanged")],
+    arguments: Annotated[CallArguments, Field(description="What the tool was called with")] = None,
+    tool_call_id: str | None = None,
+    session: Session = None,
+    task: Annotated[str | None, Field(description="Goal in a few words; a new one starts a new canvas")] = None,
+    step: Annotated[str | None, Field(description="What this call was for; the same words continue a node")] = None,
+    after: Annotated[Ids, Field(description="Nodes it follows; left out, the last")] = [],  # noqa: B006
+    status: StepStatus | None = None,
+    summary: Annotated[str | None, Field(description="Your conclusion, up to 200 characters")] = None,
+) -> Offloaded:
+    """Move a large tool result (more than about 500 tokens) out of your context.
+
+    It is kept whole in a file; a summary, a preview and a node on the task's Mermaid canvas stand for it, and
+    expand_node gets any part back. Mark dead ends with status=blocked. Secrets are masked in what is shown.
+    """
+    return await memory.offload_tool_result(
+        tool_name,
+        result,
+        arguments=arguments,
+        tool_call_id=tool_call_id,
+        session=session,
+        task=task,
+        step=step,
+        after=after,
+        status=status,
+        summary=summary,
+    )
+
+
+async def expand_node(
+    memory: Memory,
+    node: Annotated[str | None, Field(description="003-N4, group 003-F1 or canvas 003")] = None,
+    ref: Annotated[str | None, Field(description="Or a ref: r-9f2c1a7b3d4e")] = None,
+    view: Annotated[str | None, Field(description="records, raw, …")] = None,
+    lines: Annotated[str | None, Field(description="120-180")] = None,
+    grep: Annotated[str | None, Field(description="Regular expression")] = None,
+    json_path: Annotated[str | None, Field(description="$.items[0].name")] = None,
+    max_tokens: Annotated[int, Field(ge=100, le=100_000)] = 2000,
+    cursor: Cursor = None,
+) -> Expansion:
+    """Go one layer down: from a canvas node to its records, from a node or ref to the raw result, whole or by
+    lines, search or JSON path.
+
+    Never more than max_tokens; the cursor turns the page.
+    """
+    if (node is None) == (ref is None):
+        raise InvalidInput("expand_node takes either node (such as 003-N4) or ref (such as r-9f2c1a7b3d4e).")
+    return await memory.expand_node(
+        node or ref or "",
+        view=view,
+        lines=lines,
+        grep=grep,
+        json_path=json_path,
+        max_tokens=max_tokens,
+        cursor=cursor,
+    )
+
+
+async def fold_canvas(
+    memory: Memory,
+    task: Annotated[str | None, Field(description="Number or label of the canvas; left out, the active one")] = None,
+    nodes: Annotated[Ids, Field(description="Only these nodes")] = [],  # noqa: B006
+    action: Literal["show", "fold", "unfold", "complete", "switch"] = "show",
+    budget_tokens: Annotated[int | None, Field(ge=1, description="Fold old steps until it fits")] = None,
+    session: Session = None,
+) -> CanvasView:
+    """Show or reshape a task's canvas, the flowchart of its steps.
+
+    fold what is finished (it stays one call away), unfold it, complete a task, or switch to another one.
+    Show it after a compaction, to go on where you were.
+    """
+    return await memory.fold_canvas(task=task, nodes=nodes, action=action, budget_tokens=budget_tokens, session=session)
+
+
+# --- the table --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tool:
+    """A function as agents see it. Schemas are built on first use and kept."""
+
+    run: Callable[..., Awaitable[Answer]]
+    title: str
+    read_only: bool = False
+    destructive: bool = False
+    idempotent: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.run.__name__
+
+    @cached_property
+    def model(self) -> type[BaseModel]:
+        return argument_model(self.run)
+
+    @cached_property
+    def definition(self) -> wire.Tool:
+        return wire.Tool(
+            name=self.name,
+            title=self.title,
+            description=" ".join((self.run.__doc__ or "").split()),
+            input_schema=input_schema(self.model),
+            output_schema=output_schema(get_type_hints(self.run, localns={"Memory": object})["return"]),
+            annotations=wire.ToolAnnotations(
+                read_only_hint=self.read_only,
+                destructive_hint=self.destructive,
+                idempotent_hint=self.idempotent,
+                open_world_hint=False,
+            ),
+        )
+
+    async def call(self, memory: Callable[[], Awaitable[Memory]], given: dict[str, Any]) -> wire.CallToolResult:
+        """Run a call: arguments are checked before the store is asked for."""
+        arguments = parse_arguments(self.name, self.model, given)
+        answer = await self.run(await memory(), **arguments)
+        return wire.CallToolResult(
+            content=[wire.TextContent(text=_sendable(render(answer)))],
+            structured_content=_sendable(to_jsonable_python(answer)),
+        )
+
+
+def _sendable(value: JsonValue) -> Any:
+    """Return the JSON value with every lone surrogate, which no transport can carry, as U+FFFD."""
+    match value:
+        case str():
+            return value if well_formed(value) else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case list():
+            return [_sendable(item) for item in value]
+        case dict():
+            return {key: _sendable(item) for key, item in value.items()}
+        case _:
+            return value
+
+
+TOOLS = (
+    Tool(run=recall, title="Recall what matters", read_only=True, idempotent=True),
+    Tool(run=memory_search, title="Search what is known", read_only=True, idempotent=True),
+    Tool(run=conversation_search, title="Search past conversations", read_only=True, idempotent=True),
+    Tool(run=read_persona, title="Read the persona", read_only=True, idempotent=True),
+    Tool(run=remember, title="Remember a statement", idempotent=True),
+    Tool(run=record_turns, title="Record turns", idempotent=True),
+    Tool(run=offload_tool_result, title="Offload a tool result"),
+    Tool(run=expand_node, title="Expand a node", read_only=True, idempotent=True),
+    Tool(run=fold_canvas, title="Fold or show a canvas", idempotent=True),
+    Tool(run=forget, title="Forget", destructive=True),
+)

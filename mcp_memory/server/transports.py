@@ -1,0 +1,235 @@
+"""How clients reach the server: stdio, streamable HTTP at `/mcp`, HTTP with SSE at `/sse`.
+
+On stdio standard output carries the protocol and nothing else. HTTP and SSE listen on this machine only, and
+turn away pages that reach it by DNS rebinding; anywhere else they ask every request for the bearer token, and
+without one the server does not start. Each ends cleanly on SIGTERM, on SIGINT and when its client is gone.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import contextmanager, suppress
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, cast
+
+import anyio
+import mcp.types as wire
+from anyio.streams.memory import MemoryObjectSendStream
+from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared._stream_protocols import ReadStream, WriteStream
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+from starlette.responses import PlainTextResponse
+
+from mcp_memory.config import Settings
+from mcp_memory.errors import Refused
+from mcp_memory.server.app import MemoryServer, build_server
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+__all__ = ["TRANSPORTS", "http_app", "serve"]
+
+TRANSPORTS = ("stdio", "http", "sse")
+MAX_BODY = 64 * 2**20
+_GRACE_SECONDS = 2
+
+
+def serve(settings: Settings, transport: str = "stdio", host: str = "127.0.0.1", port: int = 8765) -> None:
+    """Serve until the client is gone (stdio) or a signal ends it. Port 0 takes any free one; stderr names it.
+
+    Raises Refused for a host other than loopback without `settings.token`, and for a port that is taken.
+    """
+    _log_to_stderr(settings)
+    if transport == "stdio":
+        anyio.run(_serve_stdio, build_server(settings))
+    else:
+        server = build_server(settings)
+        app = http_app(server, settings, transport=transport, host=host)
+        anyio.run(_serve_http, server, app, transport, host, port)
+
+
+def http_app(server: MemoryServer, settings: Settings, *, transport: str, host: str) -> ASGIApp:
+    """Return the ASGI application of `transport` (http or sse), guarded as its host demands.
+
+    Raises Refused for a host other than loopback without a token.
+    """
+    if not settings.token and not _is_loopback(host):
+        raise Refused(
+            f"{host} can be reached from other machines, so clients must prove who they are: set MCP_MEMORY_TOKEN "
+            "to a long random secret (clients send it as a bearer token), or listen on 127.0.0.1."
+        )
+    security = _security(host)
+    if transport == "sse":
+        app = server.sse_app(host=host, max_request_body_size=MAX_BODY, transport_security=security)
+    else:
+        app = server.streamable_http_app(host=host, max_request_body_size=MAX_BODY, transport_security=security)
+    return _RequireToken(app, settings.token) if settings.token else app
+
+
+# --- stdio ------------------------------------------------------------------------------------------
+
+
+async def _serve_stdio(server: MemoryServer) -> None:
+    low = server._lowlevel_server  # pyright: ignore[reportPrivateUsage]
+    async with server.running(), anyio.create_task_group() as tasks:
+        tasks.start_soon(_leave_on_signal, server)
+        async with stdio_server() as (lines, replies):
+            checked, messages = anyio.create_memory_object_stream[SessionMessage]()
+            tasks.start_soon(_answer_malformed, lines, checked, replies)
+            await low.run(messages, replies, low.create_initialization_options())
+        tasks.cancel_scope.cancel()
+
+
+async def _leave_on_signal(server: MemoryServer) -> None:
+    with _signals() as received:
+        async for _ in received:
+            await server.memory.close()
+            # A thread is blocked reading standard input, and nothing can wake it: without this the process
+            # would wait for its client to close the pipe. All that has to be closed is closed.
+            sys.stderr.flush()
+            os._exit(0)
+
+
+async def _answer_malformed(
+    lines: ReadStream[SessionMessage | Exception],
+    checked: MemoryObjectSendStream[SessionMessage],
+    replies: WriteStream[SessionMessage],
+) -> None:
+    """Pass messages on. A line that is none is answered, where the SDK would let its client wait for ever."""
+    async with checked:
+        async for line in lines:
+            message = second_look(line) if isinstance(line, Exception) else line
+            await (replies if isinstance(message.message, wire.JSONRPCError) else checked).send(message)
+
+
+def second_look(error: Exception) -> SessionMessage:
+    """Return the message that the SDK's parser refused, or the error to answer with.
+
+    It refuses half a surrogate pair, which is what JavaScript writes when it cuts a text inside an emoji.
+    """
+    line = error.errors()[0]["input"] if isinstance(error, ValidationError) else ""
+    id_, code, problem = None, wire.PARSE_ERROR, "The line is not valid JSON."
+    with suppress(ValueError, RecursionError):
+        value = json.loads(line) if isinstance(line, str) else line
+        code, problem = wire.INVALID_REQUEST, "The line is no JSON-RPC message."
+        id_ = cast("dict[str, object]", value).get("id") if isinstance(value, dict) else None
+        return SessionMessage(wire.jsonrpc_message_adapter.validate_python(value, by_name=False))
+    id_ = id_ if isinstance(id_, str | int) else None
+    return SessionMessage(wire.JSONRPCError(jsonrpc="2.0", id=id_, error=wire.ErrorData(code=code, message=problem)))
+
+
+# --- HTTP and SSE -----------------------------------------------------------------------------------
+
+
+async def _serve_http(server: MemoryServer, app: ASGIApp, transport: str, host: str, port: int) -> None:
+    import uvicorn
+
+    class Http(uvicorn.Server):
+        @contextmanager
+        def capture_signals(self) -> Generator[None]:
+            yield  # uvicorn would raise the signal anew before the store is closed; `_stop_on_signal` takes it
+
+    listener = _listen(host, port)
+    http = Http(
+        uvicorn.Config(app, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=_GRACE_SECONDS)
+    )
+    async with server.running(), anyio.create_task_group() as tasks:
+        tasks.start_soon(_stop_on_signal, http.handle_exit)
+        address = f"[{host}]" if ":" in host else host
+        path = "mcp" if transport == "http" else "sse"
+        print(f"mcp-memory listens on http://{address}:{listener.getsockname()[1]}/{path}", file=sys.stderr)
+        await http.serve(sockets=[listener])
+        tasks.cancel_scope.cancel()
+
+
+async def _stop_on_signal(stop: Callable[[int, None], None]) -> None:
+    with _signals() as received:
+        async for signum in received:
+            stop(signum, None)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
+        raise Refused(f"Cannot listen on {host} port {port}: {error}. Choose another --host or --port.") from None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _security(host: str) -> TransportSecuritySettings:
+    """Return which Host and Origin headers are taken.
+
+    Bound to every address, the names a client may use cannot be known; there the token alone decides, which a
+    page that rebinds DNS does not have.
+    """
+    if host in ("0.0.0.0", "::"):
+        return TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    bound = f"[{host}]" if ":" in host else host
+    names = {"127.0.0.1", "localhost", "[::1]", bound} if _is_loopback(host) else {bound}
+    hosts = sorted(names | {f"{name}:*" for name in names})
+    return TransportSecuritySettings(
+        allowed_hosts=hosts, allowed_origins=[f"{scheme}://{name}" for scheme in ("http", "https") for name in hosts]
+    )
+
+
+class _RequireToken:
+    """Lets a request through if it carries the bearer token, whatever its route."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._expected = token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan" or self._is_authorized(scope):
+            await self._app(scope, receive, send)
+            return
+        response = PlainTextResponse(
+            "This memory needs its token: send the header `Authorization: Bearer <token>`.\n",
+            status_code=401,
+            headers={"WWW-Authenticate": 'Bearer realm="mcp-memory"'},
+        )
+        await response(scope, receive, send)
+
+    def _is_authorized(self, scope: Scope) -> bool:
+        given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+        scheme, _, token = given.partition(b" ")
+        return scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self._expected)
+
+
+# --- both -------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _signals() -> Generator[AsyncIterator[int]]:
+    try:
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
+            yield received
+    except NotImplementedError:  # Windows: Ctrl-C raises KeyboardInterrupt, there is no SIGTERM
+        yield _no_signals()
+
+
+async def _no_signals() -> AsyncIterator[int]:
+    await anyio.sleep_forever()
+    yield 0
+
+
+def _log_to_stderr(settings: Settings) -> None:
+    logging.basicConfig(
+        level=settings.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
