@@ -20,7 +20,7 @@ def server_command() -> list[str]:
 
 @pytest.fixture(scope="module")
 def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Sequence[str]], str]]:
-    """Start a command that takes `--port`; the answer is the address of its MCP endpoint."""
+    """Start a server; the answer is the address of its MCP endpoint."""
     with ExitStack() as running:
 
         def start(command: Sequence[str]) -> str:

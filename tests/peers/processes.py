@@ -1,20 +1,23 @@
-"""Starting and stopping the programs of the peer tests: servers until their port is open, peers to their end."""
+"""Starting and stopping the programs of the peer tests: servers until they name their address, peers to their end."""
 
 from __future__ import annotations
 
 import os
-import socket
+import re
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import IO
 
 import pytest
 
 from scripts.install_peers import Peer, node_environment
 
-READY_WITHIN = 30  # seconds from spawn to an open port, on a busy machine
+READY_WITHIN = 30  # seconds from spawn to a server that listens, on a busy machine
+STOPPED_WITHIN = 10
 
 
 def run_peer(peer: Peer, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -34,46 +37,47 @@ def run_peer(peer: Peer, *arguments: str, cwd: Path) -> subprocess.CompletedProc
 
 @contextmanager
 def serving(command: Sequence[str], folder: Path) -> Iterator[str]:
-    """Run `command --port N` in `folder` and yield the address of its MCP endpoint once that answers."""
-    port = _free_port()
-    log = folder / "server.log"
-    with log.open("wb") as sink:
-        server = subprocess.Popen(
-            [*command, "--port", str(port)],
-            cwd=folder,
-            env={**os.environ, "MCP_MEMORY_HOME": str(folder / "home")},
-            stdin=subprocess.DEVNULL,
-            stdout=sink,
-            stderr=sink,
-        )
+    """Run a server in `folder` and yield the address that it says it listens on."""
+    server = subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**os.environ, "MCP_MEMORY_HOME": str(folder / "home")},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stderr is not None
+    said: list[str] = []
+    address: SimpleQueue[str | None] = SimpleQueue()
+    listener = Thread(target=_listen, args=(server.stderr, said, address))
+    listener.start()
     try:
-        _wait_until_open(port, server, log)
-        yield f"http://127.0.0.1:{port}/mcp"
+        yield _wait_for(address, said)
     finally:
         server.terminate()
         try:
-            server.wait(timeout=10)
+            server.wait(STOPPED_WITHIN)
         except subprocess.TimeoutExpired:
             server.kill()
             server.wait()
+        listener.join()
+        server.stderr.close()
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
+def _listen(stderr: IO[str], said: list[str], address: SimpleQueue[str | None]) -> None:
+    for line in stderr:
+        said.append(line)
+        if named := re.search(r"listens on (\S+)", line):
+            address.put(named[1])
+    address.put(None)
 
 
-def _wait_until_open(port: int, server: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + READY_WITHIN
-    while time.monotonic() < deadline:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return
-        except ConnectionRefusedError:
-            try:
-                server.wait(timeout=0.05)  # the pause, and the end if the server died
-            except subprocess.TimeoutExpired:
-                continue
-            break
-    state = "did not open its port" if server.returncode is None else f"ended with {server.returncode}"
-    pytest.fail(f"the server {state}:\n{log.read_text(errors='replace')}")
+def _wait_for(address: SimpleQueue[str | None], said: list[str]) -> str:
+    try:
+        url = address.get(timeout=READY_WITHIN)
+    except Empty:
+        url = None
+    if url is None:
+        pytest.fail(f"the server does not listen; it said:\n{''.join(said)}")
+    return url

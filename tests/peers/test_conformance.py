@@ -31,7 +31,7 @@ SETS: dict[str, tuple[Peer, list[str]]] = {
 
 @pytest.fixture(scope="module")
 def server(serve: Serve, server_command: list[str]) -> str:
-    return serve([*server_command, "--transport", "http"])
+    return serve([*server_command, "--transport", "http", "--port", "0"])
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +50,9 @@ def assert_conforms(name: str, url: str, expected: Path, folder: Path) -> None:
 
 
 def complaints(results: Path) -> list[str]:
-    """What each check that failed or warned had to say."""
-    found = [check for file in sorted(results.glob("*/checks.json")) for check in json.loads(file.read_bytes())]
+    """What each check that failed or warned had to say; the tasks extension, which nobody scores, is left out."""
+    files = [file for file in sorted(results.glob("*/checks.json")) if not file.match("server-tasks-*/*")]
+    found = [check for file in files for check in json.loads(file.read_bytes())]
     wrong = [check for check in found if check["status"] in {"FAILURE", "WARNING"}]
     return [f"{check['status']} {check['id']}: {check.get('errorMessage', '')}" for check in wrong]
 
