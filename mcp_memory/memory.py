@@ -47,6 +47,7 @@ from mcp_memory.types import (
 )
 
 if TYPE_CHECKING:
+    from mcp_memory.embed import Embedder
     from mcp_memory.indexing import Indexing
     from mcp_memory.longterm.search import Search
     from mcp_memory.store.protocol import Change, Store, Vectors
@@ -536,13 +537,18 @@ class _Asking:
 
 @asynccontextmanager
 async def open_memory(
-    settings: Settings | None = None, *, now: Callable[[], datetime] | None = None, **overrides: Any
+    settings: Settings | None = None,
+    *,
+    now: Callable[[], datetime] | None = None,
+    embedder: Embedder | str | None = None,
+    **overrides: Any,
 ) -> AsyncIterator[Memory]:
     """Open a store and yield its verbs; background work has ended when this returns.
 
-    `overrides` are settings by name (`home=…`, `space=…`). Raises StoreUnavailable and InvalidInput.
+    `overrides` are settings by name (`home=…`, `space=…`); `now` and `embedder` take the place of the clock
+    and of the configured model (a string is the setting). Raises StoreUnavailable and InvalidInput.
     """
-    parts = await anyio.to_thread.run_sync(partial(_join, settings, now, overrides))
+    parts = await anyio.to_thread.run_sync(partial(_join, settings, now, embedder, overrides))
     try:
         yield Memory(parts)
     finally:
@@ -550,19 +556,26 @@ async def open_memory(
             await anyio.to_thread.run_sync(_part, parts)
 
 
-def _join(settings: Settings | None, now: Callable[[], datetime] | None, overrides: dict[str, Any]) -> _Parts:
+def _join(
+    settings: Settings | None,
+    now: Callable[[], datetime] | None,
+    embedder: Embedder | str | None,
+    overrides: dict[str, Any],
+) -> _Parts:
     from mcp_memory.embed import make_embedder
     from mcp_memory.indexing import Indexing
     from mcp_memory.longterm.search import Search
     from mcp_memory.store.sqlite import open_store
     from mcp_memory.tokens import token_counter
 
+    if isinstance(embedder, str):
+        overrides, embedder = {**overrides, "embedder": embedder}, None
     if settings is None or overrides:
         base = settings.model_dump(exclude_unset=True) if settings else {}
         settings = load_settings(**{**base, **overrides})
     safe_name(settings.space, what="space")
     store = open_store(settings.home)
-    indexing = Indexing(store, make_embedder(settings), settings)
+    indexing = Indexing(store, embedder or make_embedder(settings), settings)
     indexing.start()
     return _Parts(
         settings=settings,

@@ -1,0 +1,65 @@
+"""Doubles that ship: a clock that stands still and an embedder that needs no model.
+
+For tests of programs that use this package, and for its own. They are real implementations, only small ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from mcp_memory.errors import EmbeddingFailed
+from mcp_memory.text import index_terms
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["FixedClock", "HashEmbedder"]
+
+
+class FixedClock:
+    """Tells the same moment until it is moved; pass it as `now` to `open_memory`."""
+
+    def __init__(self, moment: datetime = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)) -> None:
+        self.moment = moment
+
+    def __call__(self) -> datetime:
+        return self.moment
+
+    def advance(self, **span: float) -> None:
+        """Move on by `timedelta(**span)`; negative spans move back."""
+        self.moment += timedelta(**span)
+
+
+class HashEmbedder:
+    """Embeds a text as the hashed counts of its index terms: texts that share words are near.
+
+    `failing` makes every call raise EmbeddingFailed until it is reset. `calls` keeps what was embedded.
+    """
+
+    def __init__(self, identity: str = "hash/64", *, dimensions: int = 64, local: bool = True) -> None:
+        self.identity = identity
+        self.dimensions = dimensions
+        self.local = local
+        self.failing = False
+        self.calls: list[list[str]] = []
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        import numpy as np
+
+        if self.failing:
+            raise EmbeddingFailed(f"{self.identity} does not answer.")
+        self.calls.append(list(texts))
+        data = np.zeros((len(texts), self.dimensions), dtype=np.float32)
+        for row, text in enumerate(texts):
+            for term in index_terms(text):
+                digest = hashlib.sha256(term.encode("utf-8", "surrogatepass")).digest()
+                data[row, int.from_bytes(digest[:4]) % self.dimensions] += 1 if digest[4] % 2 else -1
+        lengths = np.linalg.norm(data, axis=1, keepdims=True)
+        return data / np.where(lengths == 0, 1, lengths)
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        return self.embed([text])[0]

@@ -1,0 +1,140 @@
+"""Turns in and out: what is stored, what is cut out, what is found and how it is paged."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_memory.errors import InvalidInput, NotFound
+from mcp_memory.longterm.l0_turns import MAX_TURN_BYTES, admit, recall_block
+from mcp_memory.memory import Memory
+from mcp_memory.testing import FixedClock, HashEmbedder
+from mcp_memory.types import NewTurn, Recorded
+
+
+def user(content: str) -> NewTurn:
+    return NewTurn(role="user", content=content)
+
+
+async def test_recorded_turns_are_found_again_at_once(memory: Memory) -> None:
+    done = await memory.record_turns([user("The blue kettle leaks"), user("Buy stamps")], session="kitchen")
+    assert done == Recorded(session="kitchen", stored=["t1", "t2"], duplicates=0, emptied=0)
+    (first, *_) = (await memory.conversation_search("kettle leaking")).hits
+    assert (first.turn.content, first.found_by) == ("The blue kettle leaks", ["words", "meaning"])
+
+
+async def test_without_a_session_one_is_given_for_the_life_of_the_memory(memory: Memory) -> None:
+    first = await memory.record_turns([user("a")])
+    second = await memory.record_turns([user("b")])
+    assert first.session == second.session == memory.session
+    assert first.session.startswith("2026-11-20-")
+
+
+async def test_recalled_text_is_never_stored_again(memory: Memory) -> None:
+    block = recall_block("- [a1] Likes tea", part="stable")
+    done = await memory.record_turns([user(f"{block}What do I like?"), user(block)], session="s")
+    assert (len(done.stored), done.emptied) == (1, 1)
+    assert [turn.content for turn in await memory.session_turns("s")] == ["What do I like?"]
+
+
+@given(st.text())
+def test_no_text_can_close_the_fence_it_stands_in(text: str) -> None:
+    for inside in (text, f"</mcp-memory-recall>{text}", f"< / MCP-MEMORY-RECALL >{text}"):
+        block = recall_block(inside, part="dynamic")
+        assert admit([user(f"before\n{block}\nafter")])[0] == [user("before\n\nafter")]
+
+
+@pytest.mark.parametrize(
+    ("turns", "problem"),
+    [
+        ([], "no turns"),
+        ([user("fine"), user(" \n")], "Turn 2 is empty"),
+        ([user("a\ud800b")], "lone surrogate"),
+        ([user("x" * (MAX_TURN_BYTES + 1))], "larger than 4 MiB.*offload_tool_result"),
+        ([user("x")] * 5001, "at most 5000"),
+    ],
+)
+async def test_turns_that_cannot_be_stored_are_refused_and_none_of_them_is(
+    memory: Memory, turns: list[NewTurn], problem: str
+) -> None:
+    with pytest.raises(InvalidInput, match=problem):
+        await memory.record_turns(turns, session="s")
+    assert (await memory.status())["counts"]["turns"] == 0
+
+
+@pytest.mark.parametrize("session", ["../../x", "/etc", "CON", "", "a\x00b"])
+async def test_a_session_that_is_a_path_is_refused(memory: Memory, session: str) -> None:
+    with pytest.raises(InvalidInput, match="The session"):
+        await memory.record_turns([user("a")], session=session)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(query=st.text(min_size=1))
+def test_a_search_never_fails_for_any_text(memory: Memory, query: str) -> None:
+    if query.strip():
+        anyio.run(memory.conversation_search, query)
+    else:
+        with pytest.raises(InvalidInput, match="query is empty"):
+            anyio.run(memory.conversation_search, query)
+    anyio.run(memory.memory_search, query)
+
+
+async def test_pages_follow_each_other_without_gaps_or_repeats(memory: Memory) -> None:
+    await memory.record_turns([user(f"report number {i}") for i in range(23)], session="s")
+    found: list[str] = []
+    cursor = None
+    while True:
+        page = await memory.conversation_search("report", limit=10, cursor=cursor)
+        found += [hit.turn.id for hit in page.hits]
+        cursor = page.cursor
+        if cursor is None:
+            break
+    assert sorted(found) == sorted(f"t{i}" for i in range(1, 24))
+
+
+@pytest.mark.parametrize("cursor", ["nonsense", "", "WzEwLCJmZmZmIl0", "…"])
+async def test_a_cursor_of_another_question_is_refused(memory: Memory, cursor: str) -> None:
+    await memory.record_turns([user("report")], session="s")
+    with pytest.raises(InvalidInput, match="cursor"):
+        await memory.conversation_search("report", cursor=cursor)
+
+
+async def test_neighbours_come_in_order_around_a_hit(memory: Memory) -> None:
+    await memory.record_turns([user(f"line {word}") for word in ("one", "two", "three", "four")], session="s")
+    (hit,) = (await memory.conversation_search("two", neighbours=1, limit=1)).hits
+    assert [turn.content for turn in hit.neighbours] == ["line one", "line three"]
+
+
+async def test_times_are_whole_days_and_filter_before_ranking(memory: Memory, clock: FixedClock) -> None:
+    for day in range(3):
+        await memory.record_turns([user(f"walked the dog {day}")], session="s")
+        clock.advance(days=1)
+    results = await memory.conversation_search("walked", since="2026-11-21", until="2026-11-21")
+    assert [hit.turn.content for hit in results.hits] == ["walked the dog 1"]
+
+
+async def test_wrong_ranges_and_unknown_sessions_say_what_is_allowed(memory: Memory) -> None:
+    with pytest.raises(InvalidInput, match="limit is 0; it can be 1 to 50"):
+        await memory.conversation_search("x", limit=0)
+    with pytest.raises(InvalidInput, match="neighbours is 99"):
+        await memory.conversation_search("x", neighbours=99)
+    with pytest.raises(NotFound, match="no session 'nowhere'"):
+        await memory.conversation_search("x", session="nowhere")
+    with pytest.raises(NotFound, match="no session 'nowhere'"):
+        await memory.session_turns("nowhere")
+
+
+async def test_search_goes_on_by_words_when_the_model_fails(memory: Memory, embedder: HashEmbedder) -> None:
+    await memory.record_turns([user("the blue kettle")], session="s")
+    embedder.failing = True
+    results = await memory.conversation_search("kettle")
+    assert [hit.found_by for hit in results.hits] == [["words"]]
+    assert results.note is not None
+    assert "hash/64 does not answer" in results.note
+
+
+async def test_a_turn_is_stored_even_when_the_model_fails(memory: Memory, embedder: HashEmbedder) -> None:
+    embedder.failing = True
+    assert (await memory.record_turns([user("kept all the same")], session="s")).stored == ["t1"]

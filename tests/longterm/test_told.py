@@ -1,0 +1,179 @@
+"""What is told with `remember`: atoms, facts, the persona page, search over them, forgetting."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from mcp_memory.errors import InvalidInput, NotFound
+from mcp_memory.memory import Memory
+from mcp_memory.testing import FixedClock
+from mcp_memory.types import NewTurn
+
+
+async def test_a_told_atom_is_certain_and_rests_on_its_own_words(memory: Memory) -> None:
+    done = await memory.remember("Allergic to peanuts", session="s")
+    atom = done.atom
+    assert (atom.id, atom.kind, atom.confidence, atom.priority, atom.span) == ("a1", "persona", 1.0, 80, (0, 19))
+    assert [turn.content for turn in await memory.session_turns("s")] == ["Allergic to peanuts"]
+
+
+async def test_an_instruction_always_applies(memory: Memory) -> None:
+    assert (await memory.remember("Answer in German", kind="instruction")).atom.priority == -1
+
+
+async def test_a_fact_of_one_value_replaces_the_one_before(memory: Memory, clock: FixedClock) -> None:
+    await memory.remember("Lives in Berlin", entity="user", relation="lives in", value="Berlin")
+    clock.advance(days=10)
+    done = await memory.remember("Moved to Rome", entity="User", relation="livesIn", value="Rome")
+    assert [(old.id, old.superseded_by) for old in done.replaced] == [("a1", "a2")]
+    now = await memory.memory_search(entity="user")
+    then = await memory.memory_search(entity="user", as_of="2026-11-22")
+    assert [fact.value for fact in now.facts] == ["Rome"]
+    assert [fact.value for fact in then.facts] == ["Berlin"]
+
+
+async def test_what_may_repeat_or_contradict_is_shown_and_left(memory: Memory) -> None:
+    await memory.remember("Likes tea in the morning", entity="user", relation="likes", value="tea")
+    done = await memory.remember("Likes coffee at noon", entity="user", relation="likes", value="coffee")
+    assert (done.replaced, [atom.id for atom in done.similar]) == ([], ["a1"])
+    again = await memory.remember("likes TEA in the morning.")
+    assert (again.duplicate, again.atom.id) == (True, "a1")
+
+
+async def test_an_older_statement_can_be_told_later(memory: Memory) -> None:
+    done = await memory.remember("Studied in Leeds", kind="episodic", valid_from="2015")
+    assert done.atom.valid_from == datetime(2015, 1, 1).astimezone()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"text": " "}, "text is empty"),
+        ({"text": "x" * 2001}, "at most 2000"),
+        ({"text": "a\ud800"}, "lone surrogate"),
+        ({"text": "x", "entity": "user"}, "relation and value is missing"),
+        ({"text": "x", "valid_from": "soon"}, "valid_from 'soon' is not a date"),
+    ],
+)
+async def test_what_cannot_be_told_is_refused_and_nothing_is_stored(
+    memory: Memory, arguments: dict[str, str], problem: str
+) -> None:
+    with pytest.raises(InvalidInput, match=problem):
+        await memory.remember(**arguments)  # pyright: ignore[reportArgumentType]
+    assert (await memory.status())["counts"]["atoms"] == 0
+
+
+async def test_superseding_what_is_not_there_stores_nothing(memory: Memory) -> None:
+    with pytest.raises(NotFound, match="no atom a7"):
+        await memory.remember("x", supersedes=["a7"])
+    assert (await memory.status())["counts"]["atoms"] == 0
+
+
+async def test_a_memory_search_fills_up_with_what_was_said(memory: Memory) -> None:
+    await memory.record_turns([NewTurn(role="user", content="My cello teacher is Ines")], session="s")
+    await memory.remember("Plays the cello")
+    results = await memory.memory_search("cello")
+    assert [hit.atom.text for hit in results.atoms] == ["Plays the cello"]
+    assert [hit.turn.content for hit in results.turns] == ["My cello teacher is Ines"]
+
+
+async def test_filters_of_atoms_leave_turns_out(memory: Memory) -> None:
+    await memory.record_turns([NewTurn(role="user", content="cello")], session="s")
+    await memory.remember("Plays the cello")
+    assert (await memory.memory_search("cello", kind="instruction")).turns == []
+
+
+async def test_without_a_query_what_was_told_is_listed(memory: Memory) -> None:
+    await memory.remember("Plays the cello")
+    await memory.remember("Be brief", kind="instruction")
+    results = await memory.memory_search()
+    assert [hit.atom.text for hit in results.atoms] == ["Be brief", "Plays the cello"]
+
+
+async def test_an_unknown_scene_is_not_found(memory: Memory) -> None:
+    with pytest.raises(NotFound, match="no scenes have been made"):
+        await memory.memory_search("x", scene="work")
+
+
+async def test_the_persona_lists_what_was_told_and_nothing_else(memory: Memory, home: Path) -> None:
+    assert (await memory.read_persona()).version == 0
+    await memory.remember("Plays the cello")
+    await memory.remember("Be brief", kind="instruction")
+    await memory.remember("Moved to Rome", kind="episodic", valid_from="2026-05-01")
+    page = await memory.read_persona()
+    assert page.text == (
+        "# Persona\n\n## Standing instructions\n\n- Be brief (a2)\n\n## About the user\n\n- Plays the cello (a1)\n\n"
+        "## What happened\n\n- 2026-05-01: Moved to Rome (a3)\n"
+    )
+    assert page.text == (home / "spaces" / "default" / "persona.md").read_text()
+    assert page.sections == ["Standing instructions", "About the user", "What happened"]
+    section = await memory.read_persona("about the USER")
+    assert section.text == "## About the user\n\n- Plays the cello (a1)\n"
+    with pytest.raises(NotFound, match="Sections: Standing instructions, About the user, What happened"):
+        await memory.read_persona("Hobbies")
+
+
+async def test_a_long_life_still_fits_the_page(memory: Memory) -> None:
+    for i in range(40):
+        await memory.remember(f"Fact {i} about a rather eventful life full of detail", kind="persona")
+    text = (await memory.read_persona()).text
+    assert len(text) <= 2000
+    assert "more: memory_search kind=persona" in text
+
+
+async def test_forgetting_by_id_takes_it_out_of_the_persona_and_undo_brings_it_back(memory: Memory) -> None:
+    await memory.remember("Plays the cello")
+    done = await memory.forget(["a1"], reason="asked")
+    assert (done.ids, done.dry_run, done.tombstone) == (["a1"], False, "x1")
+    assert "cello" not in (await memory.read_persona()).text
+    assert (await memory.memory_search("cello")).atoms == []
+    back = await memory.forget(undo="x1")
+    assert (back.undone, back.ids) == (True, ["a1"])
+    assert "cello" in (await memory.read_persona()).text
+    assert [hit.atom.id for hit in (await memory.memory_search("cello")).atoms] == ["a1"]
+
+
+async def test_forgetting_by_query_first_shows_what_it_would_take(memory: Memory) -> None:
+    await memory.record_turns(
+        [NewTurn(role="user", content="My password hint is a blue whale"), NewTurn(role="user", content="A whale!")],
+        session="s",
+    )
+    shown = await memory.forget(query="blue whale")
+    assert (shown.dry_run, shown.tombstone, shown.previews) == (True, None, ["t1: My password hint is a blue whale"])
+    done = await memory.forget(query="blue whale", dry_run=False)
+    assert (done.ids, done.tombstone) == (["t1"], "x1")
+
+
+@pytest.mark.parametrize("arguments", [{}, {"ids": ["a1"], "query": "x"}, {"ids": ["a1"], "undo": "x1"}])
+async def test_forgetting_wants_exactly_one_way_to_say_what(memory: Memory, arguments: dict[str, object]) -> None:
+    with pytest.raises(InvalidInput, match="exactly one"):
+        await memory.forget(**arguments)  # pyright: ignore[reportArgumentType]
+
+
+async def test_unknown_ids_are_named_and_nothing_is_forgotten(memory: Memory) -> None:
+    await memory.remember("Plays the cello")
+    with pytest.raises(NotFound, match="a9"):
+        await memory.forget(["a1", "a9"])
+    with pytest.raises(InvalidInput, match="Ids look like"):
+        await memory.forget(["everything"])
+    with pytest.raises(NotFound, match="x4"):
+        await memory.forget(undo="x4")
+    assert (await memory.atom("a1")).text == "Plays the cello"
+
+
+async def test_spaces_do_not_mix(home: Path) -> None:
+    from mcp_memory.memory import open_memory
+    from mcp_memory.testing import HashEmbedder
+
+    async with (
+        open_memory(home=home, space="mine", embedder=HashEmbedder()) as mine,
+        open_memory(home=home, space="yours", embedder=HashEmbedder()) as yours,
+    ):
+        await mine.remember("Plays the cello")
+        assert (await yours.memory_search("cello")).atoms == []
+        with pytest.raises(NotFound):
+            await yours.atom("a1")
+        assert datetime.now(UTC) > (await mine.atom("a1")).learned_at

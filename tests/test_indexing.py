@@ -1,0 +1,72 @@
+"""Vectors in the background: remote models, failures, and a change of model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+
+from mcp_memory.config import Settings
+from mcp_memory.embed import make_embedder
+from mcp_memory.indexing import IndexState
+from mcp_memory.memory import Memory, open_memory
+from mcp_memory.testing import HashEmbedder
+from mcp_memory.types import NewTurn
+
+TURNS = [NewTurn(role="user", content=f"remark {i} on kettles") for i in range(10)]
+
+
+async def until(memory: Memory, wanted: Callable[[IndexState], bool]) -> IndexState:
+    with anyio.fail_after(20):
+        while True:
+            state = IndexState(**(await memory.status())["embedding"])
+            if wanted(state):
+                return state
+            await anyio.sleep(0.01)
+
+
+async def test_a_model_far_away_follows_in_the_background(home: Path) -> None:
+    far = HashEmbedder("far/64", local=False)
+    async with open_memory(home=home, embedder=far) as memory:
+        await memory.record_turns(TURNS, session="s")
+        state = await until(memory, lambda state: state.embedded == 10)
+        assert state == IndexState(model="far/64", embedded=10, total=10, error=None)
+        (hit, *_) = (await memory.conversation_search("remark 3 on kettles")).hits
+        assert hit.found_by == ["words", "meaning"]
+
+
+async def test_a_model_that_fails_is_shown_and_tried_again(home: Path) -> None:
+    far = HashEmbedder("far/64", local=False)
+    far.failing = True
+    async with open_memory(home=home, embedder=far) as memory:
+        await memory.record_turns(TURNS, session="s")
+        state = await until(memory, lambda state: state.error is not None)
+        assert state.error == "far/64 does not answer."
+        far.failing = False
+        await memory.record_turns([NewTurn(role="user", content="one more")], session="s")
+        assert (await until(memory, lambda state: state.embedded == 11)).error is None
+
+
+async def test_what_another_process_stored_without_vectors_is_caught_up(home: Path) -> None:
+    async with open_memory(home=home, embedder="none") as memory:
+        await memory.record_turns(TURNS, session="s")
+    async with open_memory(home=home, embedder=HashEmbedder()) as memory:
+        await until(memory, lambda state: state.embedded == 10)
+
+
+async def test_search_by_meaning_goes_on_while_a_new_model_is_indexed(home: Path) -> None:
+    settings = Settings(home=home)
+    bundled = make_embedder(settings)
+    assert bundled is not None
+    async with open_memory(settings) as memory:
+        await memory.record_turns([NewTurn(role="user", content="My automobile would not start")], session="s")
+    slow = HashEmbedder("new/64", local=False)
+    slow.failing = True
+    async with open_memory(settings, embedder=slow) as memory:
+        await until(memory, lambda state: state.error is not None)
+        results = await memory.conversation_search("car trouble")
+        assert [hit.found_by for hit in results.hits] == [["meaning"]]
+        slow.failing = False
+        await memory.record_turns([NewTurn(role="user", content="Unrelated")], session="s")
+        await until(memory, lambda state: state.embedded == state.total == 2)
