@@ -13,7 +13,7 @@ from typing import Any
 
 from mcp_memory.demo.generated import GENERATED
 
-__all__ = ["Step", "Task", "conversation", "task"]
+__all__ = ["Step", "Task", "conversation", "memories", "task"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,11 @@ def conversation() -> list[tuple[str, list[dict[str, str]]]]:
         turn: dict[str, str] = json.loads(line)
         sessions.setdefault(turn.pop("session"), []).append(turn)
     return list(sessions.items())
+
+
+def memories() -> list[dict[str, str]]:
+    """What is told with `remember`, in order; `replaces` names the key of one before it."""
+    return json.loads(_read("memories.json"))
 
 
 def task() -> Task:

@@ -1,0 +1,65 @@
+"""The command line: the verbs of Memory for people and for shell scripts.
+
+    serve, demo        what runs            `running`
+    search, show       what is stored       `reading`
+    status, doctor     how it is            `checking`
+
+Every command that reads takes `--json`. Importing this loads click and little else: a client that starts
+`mcp-memory serve` waits for it.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+
+import click
+
+from mcp_memory import __version__
+from mcp_memory.cli.base import Program, place
+
+__all__ = ["main", "program"]
+
+MODULES = {
+    "serve": "mcp_memory.cli.running",
+    "demo": "mcp_memory.cli.running",
+    "search": "mcp_memory.cli.reading",
+    "show": "mcp_memory.cli.reading",
+    "status": "mcp_memory.cli.checking",
+    "doctor": "mcp_memory.cli.checking",
+}
+
+
+@click.group(
+    cls=Program,
+    modules=MODULES,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="mcp-memory")
+@place
+@click.pass_context
+def program(ctx: click.Context) -> None:
+    """Long-term and short-term memory for agents, over MCP: one local store, no key needed.
+
+    \b
+    Try it:        mcp-memory demo
+    Connect it:    put {"command": "mcp-memory", "args": ["serve"]} into your client's MCP settings
+    Look into it:  mcp-memory status, mcp-memory search "night boat"
+
+    Each command has its own --help with examples. Settings come from the options, then from MCP_MEMORY_*
+    variables, then from config.toml in the home.
+    """
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def main() -> None:
+    """Run the command line; a character that the terminal cannot show is written as an escape."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    program(prog_name="mcp-memory")

@@ -1,0 +1,109 @@
+"""What the commands share: the options that say which memory, the way to ask it, and how errors leave.
+
+Exit codes: 0 done, 1 not found or something is wrong, 2 the command line itself is wrong. An error of ours is
+one sentence on stderr; anything else is a bug and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from mcp_memory.errors import InvalidInput, McpMemoryError, NotFound
+
+if TYPE_CHECKING:
+    from mcp_memory.config import Settings
+    from mcp_memory.memory import Memory
+
+__all__ = ["Program", "as_json", "ask", "place", "settings", "told"]
+
+T = TypeVar("T")
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Program(click.Group):
+    """The outermost group: loads a command when it is called, and turns our errors into an exit code."""
+
+    def __init__(self, *args: Any, modules: Mapping[str, str], **kwargs: Any) -> None:
+        """`modules` says for each command, in the order of the help, where the function of its name is."""
+        super().__init__(*args, **kwargs)
+        self._modules = modules
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._modules)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._modules:
+            return None
+        return getattr(importlib.import_module(self._modules[cmd_name]), cmd_name)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except McpMemoryError as error:
+            from mcp_memory.terminal import visible
+
+            click.echo(f"Error: {visible(str(error))}", err=True)
+            ctx.exit(2 if isinstance(error, InvalidInput) else 1)
+
+
+def _keep(ctx: click.Context, option: click.Parameter, value: object) -> None:
+    if value is not None and option.name:
+        ctx.ensure_object(dict[str, Any])[option.name] = value
+
+
+_HOME = click.option(
+    "--home",
+    type=click.Path(path_type=Path),
+    callback=_keep,
+    expose_value=False,
+    help="Folder of the memory.  [default: $MCP_MEMORY_HOME or ~/.mcp-memory]",
+)
+_SPACE = click.option(
+    "--space",
+    callback=_keep,
+    expose_value=False,
+    help="Whose memory: a user, a project, an agent.  [default: $MCP_MEMORY_SPACE or default]",
+)
+as_json = click.option("--json", "as_json", is_flag=True, help="Answer in JSON, for programs.")
+
+
+def place(command: Command) -> Command:
+    """Add `--home` and `--space`; they may stand before the command's name or after it."""
+    return _HOME(_SPACE(command))
+
+
+def told() -> dict[str, Any]:
+    """Return the settings that stand on the command line."""
+    return click.get_current_context().ensure_object(dict[str, Any])
+
+
+def settings() -> Settings:
+    """Return the settings in force, those of the command line over all others."""
+    from mcp_memory.config import load_settings
+
+    return load_settings(**told())
+
+
+def ask(question: Callable[[Memory], Awaitable[T]]) -> T:
+    """Open the memory that the options name, ask it one thing, close it. A home that is not there is not made."""
+    import anyio
+
+    from mcp_memory.memory import open_memory
+
+    chosen = settings()
+    if not (chosen.home / "memory.db").is_file():
+        raise NotFound(
+            f"There is no memory in {chosen.home} yet. It is made when a client connected to `mcp-memory serve` "
+            "first stores something; `mcp-memory demo` makes one to look at."
+        )
+
+    async def visit() -> T:
+        async with open_memory(chosen) as memory:
+            return await question(memory)
+
+    return anyio.run(visit)

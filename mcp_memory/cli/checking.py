@@ -1,0 +1,100 @@
+"""`status` and `doctor`: how much is kept, what it costs, and whether everything is well."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mcp_memory.cli.base import as_json, ask, place, told
+from mcp_memory.terminal import columns, indented, json_text, number, plural, size, visible
+
+if TYPE_CHECKING:
+    from mcp_memory.cli.examining import Check
+
+__all__ = ["doctor", "status"]
+
+COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+@click.command()
+@as_json
+@place
+def status(as_json: bool) -> None:
+    """Show what is kept, where, and what it saves.
+
+    \b
+    mcp-memory status
+    mcp-memory --space work status --json
+    """
+    answer = ask(lambda memory: memory.status())
+    click.echo(json_text(answer) if as_json else visible(columns(_lines(answer))))
+
+
+def _lines(answer: dict[str, Any]) -> list[tuple[str, str]]:
+    counts, embedding, tokenizer = answer["counts"], answer["embedding"], answer["tokenizer"]
+    others = [name for name in answer["spaces"] if name != answer["space"]]
+    return [
+        ("home", answer["home"]),
+        ("space", answer["space"] + (f" (also here: {', '.join(others)})" if others else "")),
+        ("version", f"{answer['version']}, schema {answer['schema']}"),
+        ("conversation", f"{plural(counts['turns'], 'turn')} in {plural(counts['sessions'], 'session')}"),
+        ("memories", f"{plural(counts['atoms'], 'statement')}, {plural(counts['facts'], 'fact')}"),
+        ("forgotten", plural(counts["forgotten"], "time")),
+        (
+            "tasks",
+            f"{plural(counts['records'], 'tool result')} on {number(counts['canvases'])} canvases, "
+            f"{size(answer['offload']['raw_bytes'])} raw",
+        ),
+        ("on disk", f"{size(answer['disk']['database'])} database, {size(answer['disk']['files'])} files"),
+        ("embedding", _embedding(embedding)),
+        ("tokens", f"{tokenizer['name']}, {'exact' if tokenizer['exact'] else 'estimated, never too low'}"),
+        ("offloading", _saving(answer["offload"])),
+    ]
+
+
+def _embedding(embedding: dict[str, Any]) -> str:
+    if embedding["model"] is None:
+        return "none: search goes by words alone"
+    line = f"{embedding['model']}, {number(embedding['embedded'])} of {number(embedding['total'])} rows"
+    return f"{line}, last error: {embedding['error']}" if embedding["error"] else line
+
+
+def _saving(offload: dict[str, int]) -> str:
+    raw, kept = offload["tokens_raw"], offload["tokens_kept"]
+    if not raw:
+        return "nothing yet"
+    return f"{number(raw)} tokens became {number(kept)}: {(raw - kept) / raw:.1%} saved"
+
+
+@click.command()
+@as_json
+@place
+def doctor(as_json: bool) -> None:
+    """Examine the installation and the memory.
+
+    Each check says what it found and what to do where that is not well. Every file is read and compared
+    with its hash; nothing is changed. Exit code 1 when a check fails.
+
+    \b
+    mcp-memory doctor
+    mcp-memory --home /backup/mcp-memory doctor --json
+    """
+    from mcp_memory.cli.examining import examine
+
+    checks: list[Check] = []
+    for check in examine(**told()):
+        checks.append(check)
+        if not as_json:
+            _print(check)
+    well = not any(check.state == "fail" for check in checks)
+    if as_json:
+        click.echo(json_text({"ok": well, "checks": checks}))
+    sys.exit(0 if well else 1)
+
+
+def _print(check: Check) -> None:
+    click.echo(f"{click.style(f'{check.state:<5}', fg=COLOURS[check.state])} {check.name:<10} {visible(check.found)}")
+    if check.next_step:
+        click.echo(indented(check.next_step, 17))

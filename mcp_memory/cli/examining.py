@@ -1,0 +1,247 @@
+"""Examines an installation and a home: each check says what it found and, where that is not well, what to do.
+
+Nothing is changed, and a home that does not exist is not made. `fail` means that something is lost or does not
+work, `warn` that it works less well than it could. The check of files reads every byte that is kept, so it takes
+as long as the memory is large.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from mcp_memory.errors import InvalidInput, McpMemoryError
+
+if TYPE_CHECKING:
+    from mcp_memory.config import Settings
+
+__all__ = ["Check", "examine"]
+
+LITTLE_DISK, TOO_LITTLE_DISK = 1_000_000_000, 50_000_000
+STRAY_AFTER_SECONDS = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing looked at. `next_step` is there where `state` is not `ok`."""
+
+    name: str
+    state: Literal["ok", "warn", "fail"]
+    found: str
+    next_step: str | None = None
+
+
+def examine(**overrides: Any) -> Iterator[Check]:
+    """Yield the checks, the quick ones first. `overrides` are settings, as `load_settings` takes them."""
+    from mcp_memory.config import load_settings
+
+    yield _python()
+    yield _engine()
+    try:
+        settings = load_settings(**overrides)
+    except InvalidInput as error:
+        yield Check(
+            name="settings",
+            state="fail",
+            found=str(error),
+            next_step="Mend it and run doctor again: the other checks need the settings.",
+        )
+        return
+    yield _settings(settings)
+    yield _home(settings.home)
+    yield _disk(settings.home)
+    yield from _store(settings)
+    yield _embedder(settings)
+    yield _tokenizer(settings)
+    yield _leftovers(settings.home)
+
+
+def _python() -> Check:
+    return Check(name="python", state="ok", found=f"{platform.python_version()} at {sys.executable}")
+
+
+def _engine() -> Check:
+    """A turn is stored in a scratch home and found again: the engine, its extensions and its index work."""
+    import anyio
+
+    from mcp_memory.config import Settings
+    from mcp_memory.memory import open_memory
+    from mcp_memory.types import NewTurn
+
+    async def try_out(scratch: str) -> int:
+        async with open_memory(Settings(home=Path(scratch), embedder="none")) as memory:
+            await memory.record_turns([NewTurn(role="user", content="The night boat sails at 02:30.")])
+            return len((await memory.conversation_search("night boat")).hits)
+
+    versions = ", ".join(f"{name} {version(name)}" for name in ("apsw", "sqlite-vec"))
+    try:
+        with tempfile.TemporaryDirectory(prefix="mcp-memory-doctor-") as scratch:
+            found = anyio.run(try_out, scratch)
+    except (McpMemoryError, OSError, ImportError) as error:
+        return Check(
+            name="engine",
+            state="fail",
+            found=f"a scratch store does not work ({versions}): {error}",
+            next_step="Install the packages anew: pip install --force-reinstall apsw sqlite-vec",
+        )
+    if not found:
+        return Check(
+            name="engine",
+            state="fail",
+            found=f"what was stored in a scratch store was not found again ({versions})",
+            next_step="Install the packages anew: pip install --force-reinstall apsw sqlite-vec PyStemmer",
+        )
+    return Check(name="engine", state="ok", found=f"stores and finds ({versions})")
+
+
+def _settings(settings: Settings) -> Check:
+    path = settings.home / "config.toml"
+    source = f"{path} and the environment" if path.is_file() else "the environment over the defaults"
+    return Check(name="settings", state="ok", found=f"valid, from {source}")
+
+
+def _home(home: Path) -> Check:
+    exists = home.is_dir()
+    place = next(folder for folder in (home, *home.parents) if folder.exists())
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        return Check(
+            name="home",
+            state="fail",
+            found=f"{place} cannot be written to: {error.strerror}",
+            next_step="Give your user the right to write there, or name another home with MCP_MEMORY_HOME.",
+        )
+    return Check(name="home", state="ok", found=f"{home}" if exists else f"{home}, made when first needed")
+
+
+def _disk(home: Path) -> Check:
+    place = next(folder for folder in (home, *home.parents) if folder.exists())
+    free = shutil.disk_usage(place).free
+    state = "fail" if free < TOO_LITTLE_DISK else "warn" if free < LITTLE_DISK else "ok"
+    return Check(
+        name="disk",
+        state=state,
+        found=f"{free / 1e9:.1f} GB free",
+        next_step=None if state == "ok" else "Make room: a full disk refuses new turns and results.",
+    )
+
+
+def _store(settings: Settings) -> Iterator[Check]:
+    import anyio
+
+    from mcp_memory.memory import open_memory
+
+    if not (settings.home / "memory.db").is_file():
+        yield Check(name="database", state="ok", found="none yet, made when something is first stored")
+        return
+
+    async def look() -> tuple[dict[str, Any], list[str]]:
+        async with open_memory(settings) as memory:
+            return await memory.status(), await memory.problems()
+
+    try:
+        status, problems = anyio.run(look)
+    except McpMemoryError as error:
+        yield Check(
+            name="database",
+            state="fail",
+            found=str(error),
+            next_step="Nothing was changed. When this is mended, run doctor again.",
+        )
+        return
+    yield Check(name="database", state="ok", found=f"opens, schema {status['schema']}")
+    yield _index(status["embedding"])
+    if not problems:
+        yield Check(name="files", state="ok", found="every row and file is there and matches its hash")
+    for problem in problems:
+        yield Check(
+            name="files",
+            state="fail",
+            found=problem,
+            next_step="Restore it from a backup of the home if you have one; everything else works on.",
+        )
+
+
+def _index(embedding: dict[str, Any]) -> Check:
+    embedded, total = embedding["embedded"], embedding["total"]
+    if embedding["model"] is None or embedded == total:
+        return Check(name="index", state="ok", found=f"{embedded} of {total} rows embedded")
+    return Check(
+        name="index",
+        state="warn",
+        found=f"{embedded} of {total} rows embedded",
+        next_step="A running server embeds the rest in the background; words are searched meanwhile.",
+    )
+
+
+def _embedder(settings: Settings) -> Check:
+    from mcp_memory.embed import make_embedder
+
+    try:
+        embedder = make_embedder(settings)
+        if embedder is None:
+            return Check(
+                name="embedder",
+                state="warn",
+                found="switched off: search goes by words alone",
+                next_step="Set MCP_MEMORY_EMBEDDER=bundled to search by meaning too.",
+            )
+        began = time.perf_counter()
+        dimensions = embedder.embed(["Does it answer?"]).shape[1]
+        milliseconds = (time.perf_counter() - began) * 1000
+    except McpMemoryError as error:
+        return Check(
+            name="embedder",
+            state="fail",
+            found=str(error),
+            next_step="Mend the embedder settings; search goes by words alone until then.",
+        )
+    found = f"{embedder.identity} answers in {milliseconds:.0f} ms, {dimensions} dimensions"
+    return Check(name="embedder", state="ok", found=found)
+
+
+def _tokenizer(settings: Settings) -> Check:
+    from mcp_memory.tokens import token_counter
+
+    counter = token_counter(settings.tokenizer)
+    if counter.exact:
+        return Check(name="tokenizer", state="ok", found=f"{settings.tokenizer}, counted exactly")
+    return Check(
+        name="tokenizer",
+        state="warn",
+        found=f"the vocabulary of {settings.tokenizer} is not here: tokens are estimated, never too low",
+        next_step="Install litellm again, which brings it, or set TIKTOKEN_CACHE_DIR to a folder that holds it.",
+    )
+
+
+def _leftovers(home: Path) -> Check:
+    """Files of a write that was killed. Writers rename theirs within a moment, so an old one is nobody's."""
+    before = time.time() - STRAY_AFTER_SECONDS
+    stray = [path for path in sorted(home.rglob(".*.tmp")) if _modified(path) < before]
+    if not stray:
+        return Check(name="leftovers", state="ok", found="no unfinished files")
+    shown = ", ".join(os.fspath(path.relative_to(home)) for path in stray[:5])
+    return Check(
+        name="leftovers",
+        state="warn",
+        found=f"{len(stray)} unfinished files of writes that were cut off: {shown}{', …' if stray[5:] else ''}",
+        next_step="Delete them: nothing that was acknowledged is in them alone.",
+    )
+
+
+def _modified(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:  # its writer was alive after all
+        return time.time()

@@ -1,0 +1,364 @@
+"""`search` and `show`: what is stored, for people and for programs."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mcp_memory.cli import drawing
+from mcp_memory.cli.base import as_json, ask, place
+from mcp_memory.errors import NotFound
+from mcp_memory.terminal import columns, day, indented, json_text, minute, one_line, plural, size, visible
+
+if TYPE_CHECKING:
+    from mcp_memory.memory import Memory
+    from mcp_memory.types import AtomHit, CanvasRow, MemoryResults, Ref, SessionInfo, Turn, TurnHit, TurnResults
+
+__all__ = ["KINDS", "ROLES", "search", "show"]
+
+KINDS = ("persona", "episodic", "instruction")
+ROLES = ("user", "assistant", "system", "tool", "note")
+
+
+# --- search -----------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("query", nargs=-1, required=True)
+@click.option("--in", "layer", type=click.Choice(["turns", "memories"]), help="Search only these.")
+@click.option("--since", metavar="TIME", help="From this date or time on: 2026-10, 2026-10-25, 2026-10-25T08:20.")
+@click.option("--until", metavar="TIME", help="Up to this date or time; a bare date is included.")
+@click.option("--session", metavar="NAME", help="Turns of this session.")
+@click.option("--role", type=click.Choice(ROLES), help="Turns said by this role.")
+@click.option(
+    "--neighbours", type=click.IntRange(0, 10), default=0, metavar="N", help="Show N turns around each one found."
+)
+@click.option("--kind", type=click.Choice(KINDS), help="Memories of this kind.")
+@click.option("--entity", metavar="NAME", help="Memories that hold a fact about this person or thing.")
+@click.option("--as-of", metavar="TIME", help="Memories held true then, instead of now.")
+@click.option(
+    "--limit", type=click.IntRange(1, 50), default=10, show_default=True, metavar="N", help="At most N of each."
+)
+@click.option("--cursor", help="Continue a search where its last page ended; needs --in.")
+@as_json
+@place
+def search(
+    query: tuple[str, ...],
+    layer: str | None,
+    since: str | None,
+    until: str | None,
+    session: str | None,
+    role: Any,
+    neighbours: int,
+    kind: Any,
+    entity: str | None,
+    as_of: str | None,
+    limit: int,
+    cursor: str | None,
+    as_json: bool,
+) -> None:
+    """Find memories and verbatim turns, by words and by meaning.
+
+    A filter that only one of the two knows (--session, --role, --neighbours; --kind, --entity, --as-of)
+    narrows the search to it. Exit code 1 when nothing is found.
+
+    \b
+    mcp-memory search "who looks after bookings"
+    mcp-memory search TRF-90457 --neighbours 2
+    mcp-memory search knee --since 2026-10-14 --until 2026-10-20 --role user
+    mcp-memory search 牙医 --json
+    """
+    of_turns, of_memories = bool(session or role or neighbours), bool(kind or entity or as_of)
+    if (of_turns and (of_memories or layer == "memories")) or (of_memories and layer == "turns"):
+        raise click.UsageError(
+            "--session, --role and --neighbours are about turns; --kind, --entity and --as-of about memories."
+        )
+    layer = layer or ("turns" if of_turns else "memories" if of_memories else None)
+    if cursor and not layer:
+        raise click.UsageError("--cursor continues one list: add --in turns or --in memories.")
+    words = " ".join(query)
+
+    async def find(memory: Memory) -> tuple[MemoryResults | None, TurnResults | None, list[str]]:
+        known = said = None
+        if layer != "turns":
+            known = await memory.memory_search(
+                words, kind=kind, entity=entity, since=since, until=until, as_of=as_of, limit=limit, cursor=cursor
+            )
+        if layer != "memories":
+            said = await memory.conversation_search(
+                words,
+                session=session,
+                role=role,
+                since=since,
+                until=until,
+                neighbours=neighbours,
+                limit=limit,
+                cursor=cursor,
+            )
+        found = bool((known and known.atoms) or (said and said.hits))
+        return known, said, [] if found else (await memory.status())["spaces"]
+
+    known, said, spaces = ask(find)
+    memories, turns = known.atoms if known else [], said.hits if said else []
+    notes = list(dict.fromkeys(answer.note for answer in (known, said) if answer and answer.note))
+    cursors = {"memories": known and known.cursor, "turns": said and said.cursor}
+    if as_json:
+        answer = {"query": words, "memories": memories, "turns": turns, "cursors": cursors, "notes": notes}
+        click.echo(json_text(answer))
+    else:
+        _print_found(memories, turns, limit=limit, cursors=cursors)
+        for note in notes:
+            click.echo(note, err=True)
+    if not memories and not turns:
+        raise NotFound(f"Nothing found. Spaces that hold something here: {', '.join(spaces) or 'none'}.")
+
+
+def _print_found(memories: list[AtomHit], turns: list[TurnHit], *, limit: int, cursors: dict[str, str | None]) -> None:
+    blocks: list[str] = []
+    if memories:
+        rows = [(hit.atom.id, hit.atom.kind, day(hit.atom.valid_from), one_line(hit.atom.text, 64)) for hit in memories]
+        blocks.append(f"{click.style('memories', bold=True)}\n{columns(rows, indent=2)}")
+    if turns:
+        said = "\n".join(_found_turn(hit) for hit in turns)
+        blocks.append(f"{click.style('turns', bold=True)}\n{said}")
+    for layer, cursor in cursors.items():
+        if cursor:
+            blocks.append(f"More {layer}: --in {layer} --limit {limit} --cursor {cursor}")
+    if blocks:
+        click.echo("\n\n".join(blocks))
+
+
+def _found_turn(hit: TurnHit) -> str:
+    around = sorted([hit.turn, *hit.neighbours], key=lambda turn: turn.position)
+    shown = [_turn(turn, marked=turn is hit.turn and bool(hit.neighbours)) for turn in around]
+    return "\n".join(shown) + ("\n" if hit.neighbours else "")
+
+
+def _turn(turn: Turn, *, marked: bool = False) -> str:
+    who = f"{turn.role} {turn.name}" if turn.name else turn.role
+    head = f"{'*' if marked else ' '} {turn.id}  {minute(turn.said_at)}  {who}  {turn.session}"
+    return f"{click.style(visible(head), dim=True)}\n{indented(turn.content, 4)}"
+
+
+# --- show -------------------------------------------------------------------------------------------
+
+
+@click.group()
+def show() -> None:
+    """Show a persona, session, canvas or raw result.
+
+    \b
+    mcp-memory show persona
+    mcp-memory show canvas
+    mcp-memory show session go-live
+    mcp-memory show ref 003-N4 | less
+    """
+
+
+@show.command()
+@click.argument("section", required=False)
+@as_json
+@place
+def persona(section: str | None, as_json: bool) -> None:
+    """Show the page about the user, or one SECTION of it.
+
+    Without a model it lists what was told with `remember`; nothing is inferred.
+
+    \b
+    mcp-memory show persona
+    mcp-memory show persona --json
+    """
+    page = ask(lambda memory: memory.read_persona(section))
+    click.echo(json_text(page) if as_json else visible(page.text))
+
+
+@show.command()
+@as_json
+@place
+def scenes(as_json: bool) -> None:
+    """Show the scenes: there are none in this version.
+
+    Scenes are pages that a model writes from memories. The stage that asks a model is not part of this
+    version; memories and verbatim turns are all here without it.
+
+    \b
+    mcp-memory show scenes
+    """
+    click.echo(
+        "[]"
+        if as_json
+        else "There are no scenes: a model writes them, and this version asks none. "
+        "What is known stands in `mcp-memory show persona`."
+    )
+
+
+@show.command()
+@click.argument("name", required=False)
+@click.option("--start", type=click.IntRange(min=0), default=0, metavar="N", help="Begin at the turn with position N.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, metavar="N")
+@as_json
+@place
+def session(name: str | None, start: int, limit: int, as_json: bool) -> None:
+    """Show the turns of a session: of NAME, or of the one written to last.
+
+    \b
+    mcp-memory show session
+    mcp-memory show session go-live --limit 20
+    """
+
+    async def read(memory: Memory) -> tuple[str, list[Turn]]:
+        wanted = name or next((one.session for one in await memory.sessions(limit=1)), None)
+        if wanted is None:
+            raise NotFound("No session has turns in this space yet.")
+        return wanted, await memory.session_turns(wanted, start=start, limit=limit)
+
+    wanted, turns = ask(read)
+    if as_json:
+        click.echo(json_text({"session": wanted, "turns": turns}))
+        return
+    click.echo("\n".join(_turn(turn) for turn in turns))
+    if len(turns) == limit:
+        click.echo(f"There may be more: --start {turns[-1].position + 1}", err=True)
+
+
+@show.command()
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, metavar="N")
+@as_json
+@place
+def sessions(limit: int, as_json: bool) -> None:
+    """List the sessions, the one written to last first.
+
+    \b
+    mcp-memory show sessions --limit 5
+    """
+    found = ask(lambda memory: memory.sessions(limit=limit))
+    _list(found, "session", as_json=as_json, rows=map(_session_row, found))
+
+
+def _session_row(one: SessionInfo) -> tuple[str, ...]:
+    return one.session, plural(one.turns, "turn"), minute(one.first), f"to {minute(one.last)}"
+
+
+@show.command()
+@click.argument("name", required=False)
+@click.option("--mermaid", is_flag=True, help="Print the .mmd file instead of an outline.")
+@click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Draw it into this file.")
+@click.option("--png", type=click.Path(path_type=Path, dir_okay=False), help="Draw it into this file.")
+@as_json
+@place
+def canvas(name: str | None, mermaid: bool, svg: Path | None, png: Path | None, as_json: bool) -> None:
+    """Show the canvas of a task: NAME is its number or its label; left out, the active one.
+
+    \b
+    mcp-memory show canvas
+    mcp-memory show canvas 3 --mermaid > task.mmd
+    mcp-memory show canvas fix-login --svg task.svg
+    """
+
+    async def read(memory: Memory) -> tuple[CanvasRow, dict[str, list[str]]]:
+        row = await _canvas(memory, name)
+        refs: dict[str, list[str]] = {}
+        for record in await memory.records(node=f"{row.number:03d}", limit=1000):
+            refs.setdefault(record.node_id, []).append(record.ref)
+        return row, refs
+
+    row, refs = ask(read)
+    if svg or png:
+        drawing.draw(row.text, svg=svg, png=png)
+    elif mermaid:
+        click.echo(row.text, nl=False)
+    elif as_json:
+        click.echo(json_text(drawing.plain(row, refs)))
+    else:
+        click.echo(drawing.outline(row, refs))
+
+
+async def _canvas(memory: Memory, name: str | None) -> CanvasRow:
+    if name is None:
+        active = await memory.active_canvas()
+        recent = [active] if active else await memory.canvases(limit=1)
+        if not recent:
+            raise NotFound("There is no canvas in this space yet: offloading a tool result draws the first.")
+        return recent[0]
+    number, _, label = name.partition("-")
+    if number.isdecimal() and (not label or number == number.zfill(3)):
+        return await memory.canvas(int(number))
+    rows = await memory.canvases(limit=1000)
+    if found := next((row for row in rows if row.label == name), None):
+        return found
+    raise NotFound(f"There is no canvas {name!r}. `mcp-memory show canvases` lists them.")
+
+
+@show.command()
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, metavar="N")
+@as_json
+@place
+def canvases(limit: int, as_json: bool) -> None:
+    """List the canvases, the one updated last first.
+
+    \b
+    mcp-memory show canvases
+    """
+    found = ask(lambda memory: memory.canvases(limit=limit))
+    rows = (
+        (f"{row.number:03d}", row.status, minute(row.updated), "folded" if row.folded else "open", visible(row.label))
+        for row in found
+    )
+    _list(found, "canvas", as_json=as_json, rows=rows)
+
+
+def _list(found: list[Any], what: str, *, as_json: bool, rows: Iterable[tuple[str, ...]]) -> None:
+    if as_json:
+        click.echo(json_text(found))
+    else:
+        click.echo(columns(rows) if found else f"There is no {what} in this space yet.")
+
+
+@show.command()
+@click.argument("name", metavar="REF")
+@as_json
+@place
+def ref(name: str, as_json: bool) -> None:
+    """Print a raw tool result, byte for byte. REF is its id or a node that holds one result.
+
+    In a pipe or a file it is exactly what was stored; on a terminal, control characters are made visible.
+
+    \b
+    mcp-memory show ref r-9f2c1a7b3d4e > result.log
+    mcp-memory show ref 003-N4 | grep ERROR
+    """
+
+    async def read(memory: Memory) -> tuple[Ref, bytes]:
+        return await memory.ref(await _ref_id(memory, name))
+
+    found, data = ask(read)
+    if as_json:
+        click.echo(json_text({"ref": found, **_content(data)}))
+    elif sys.stdout.isatty():
+        click.echo(visible(data.decode("utf-8", "backslashreplace")))
+        click.echo(f"{found.id}  {size(found.bytes)}  {found.tool}  {minute(found.timestamp)}  {found.path}", err=True)
+    else:
+        click.echo(data, nl=False)
+
+
+async def _ref_id(memory: Memory, name: str) -> str:
+    if "-N" not in name:
+        return name
+    refs = list(dict.fromkeys(record.ref for record in await memory.records(node=name)))
+    if len(refs) == 1:
+        return refs[0]
+    if not refs:
+        raise NotFound(f"There is no node {name}. `mcp-memory show canvas` lists the nodes with their refs.")
+    raise NotFound(f"Node {name} holds {len(refs)} results: {', '.join(refs)}. Name one of them.")
+
+
+def _content(data: bytes) -> dict[str, str]:
+    try:
+        return {"text": data.decode()}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}

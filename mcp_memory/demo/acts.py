@@ -1,0 +1,228 @@
+"""The acts of the demo, in the order they are played. Each asks the server and prints what it answered."""
+
+from __future__ import annotations
+
+import base64
+import os
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import click
+from mcp import Client, StdioServerParameters
+from mcp.types import BlobResourceContents, TextResourceContents
+
+from mcp_memory.demo import inputs
+from mcp_memory.demo.inputs import Step, Task
+from mcp_memory.shortterm.canvas import parse
+from mcp_memory.terminal import WIDTH, columns, number, one_line, size, steps
+
+__all__ = ["play"]
+
+QUESTIONS = (
+    ("a word as it stands", "TRF-90457"),
+    ("other words for it", "why did she have to stop running?"),
+    ("in Chinese", "什么时候去看牙医"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An offloaded result: what went in, and what the server answered."""
+
+    step: Step
+    answer: dict[str, Any]
+
+
+async def play(command: list[str], home: Path) -> None:
+    """Start the server with `command` and play all acts on it."""
+    server = StdioServerParameters(command=command[0], args=command[1:])
+    async with Client(server) as client:
+        agent = Agent(client)
+        click.echo(f"mcp-memory {version('mcp-memory')}, MCP {client.protocol_version} over stdio, memory in {home}")
+        await record(agent)
+        await remember(agent)
+        await search(agent)
+        task = inputs.task()
+        kept = await offload(agent, task)
+        await descend(agent, kept)
+        await fold(agent, kept)
+        await recall(agent, task)
+        await settle(agent, kept, home)
+
+
+class Agent:
+    """What an agent does with the connection: calls tools, reads resources."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """Return the structured answer of a tool."""
+        given = {name: value for name, value in arguments.items() if value is not None}
+        result = await self._client.call_tool(tool, given)
+        if result.is_error or result.structured_content is None:
+            raise RuntimeError(f"{tool} failed: {result.content}")
+        return result.structured_content
+
+    async def read(self, uri: str) -> bytes:
+        """Return the bytes of a resource."""
+        match (await self._client.read_resource(uri)).contents:
+            case [TextResourceContents(text=text)]:
+                return text.encode()
+            case [BlobResourceContents(blob=blob)]:
+                return base64.b64decode(blob)
+            case other:
+                raise RuntimeError(f"{uri} has {len(other)} parts")
+
+
+def act(title: str, about: str) -> None:
+    click.echo(f"\n{click.style(title, bold=True)}\n{click.style(about, dim=True)}\n")
+
+
+# --- long-term --------------------------------------------------------------------------------------
+
+
+async def record(agent: Agent) -> None:
+    act("1. Record", "A fortnight of talk with one person goes in word for word (record_turns).")
+    rows: list[tuple[str, ...]] = []
+    for session, turns in inputs.conversation():
+        answer = await agent.call("record_turns", session=session, turns=turns)
+        told = one_line(turns[0]["content"], 50)
+        rows.append((session, turns[0]["said_at"][:10], f"{len(answer['stored'])} turns", f"“{told}”"))
+    click.echo(columns(rows, indent=2))
+
+
+async def remember(agent: Agent) -> None:
+    act("2. Remember", "What should hold from now on is told (remember); what it replaces stays, closed.")
+    ids: dict[str, str] = {}
+    for memory in inputs.memories():
+        key, replaces = memory.pop("key"), memory.pop("replaces", None)
+        answer = await agent.call("remember", **memory, supersedes=[ids[replaces]] if replaces else None)
+        ids[key] = answer["atom"]["id"]
+        click.echo(f"  {ids[key]:<4} {one_line(answer['atom']['text'], WIDTH - 8)}")
+        for old in answer["replaced"]:
+            click.echo(click.style(f"       replaces {old['id']}: {one_line(old['text'], WIDTH - 24)}", fg="yellow"))
+
+
+async def search(agent: Agent) -> None:
+    act("3. Search", "No model, no key: by words and by meaning, in any language (conversation_search).")
+    for how, query in QUESTIONS:
+        click.echo(f"  {click.style(query, bold=True)}  ({how})")
+        for hit in (await agent.call("conversation_search", query=query, limit=2))["hits"]:
+            turn = hit["turn"]
+            why = "+".join(hit["found_by"])
+            click.echo(f"    {turn['id']:<4} {turn['said_at'][:10]}  {one_line(turn['content'], 60)}  [{why}]")
+
+
+# --- short-term -------------------------------------------------------------------------------------
+
+
+async def offload(agent: Agent, task: Task) -> list[Kept]:
+    act(
+        f"4. Offload: {task.goal}",
+        "Each tool result goes to a file; a node on the task's canvas stands for it (offload_tool_result).",
+    )
+    kept: list[Kept] = []
+    nodes: dict[str, str] = {}
+    drawn: list[str] = []
+    for step in task.steps:
+        answer = await agent.call(
+            "offload_tool_result",
+            tool_name=step.tool,
+            result=step.result,
+            arguments=step.arguments,
+            session=task.session,
+            task=task.goal,
+            step=step.step,
+            after=[nodes[key] for key in step.after] or None,
+            status=step.status,
+            summary=step.summary,
+        )
+        nodes[step.key] = answer["node"]
+        kept.append(Kept(step, answer))
+        now = steps(parse((await agent.read("memory://canvas/active")).decode()))
+        for line in (line for line in now if line not in drawn):
+            click.echo(f"  {line}")
+        drawn = now
+        click.echo(click.style(f"           {_measure(answer, step)}", dim=True))
+        click.echo(f"           {one_line(answer['summary'], WIDTH - 12)}")
+    return kept
+
+
+def _measure(answer: dict[str, Any], step: Step) -> str:
+    raw, now = number(answer["tokens_raw"]), number(answer["tokens_kept"])
+    return f"{step.tool}, {answer['kind']}, {size(len(step.result.encode()))}: {raw} -> {now} tokens  {answer['ref']}"
+
+
+async def descend(agent: Agent, kept: list[Kept]) -> None:
+    node = kept[0].answer["node"]
+    act("5. Go down", f"From the canvas to the one line that tells it all (expand_node {node}).")
+    records = await agent.call("expand_node", node=node, view="records")
+    _quote(f"expand_node {node} view=records", records["text"], 6)
+    found = await agent.call("expand_node", node=node, grep="already present", max_tokens=300)
+    _quote(f'expand_node {node} grep="already present"  ({found["tokens"]} tokens)', found["text"], 8)
+
+
+async def fold(agent: Agent, kept: list[Kept]) -> None:
+    act("6. Fold", "The task is done: four fields stay in the context, the rest is one call away (fold_canvas).")
+    number_ = kept[0].answer["node"].partition("-")[0]
+    open_ = await agent.call("fold_canvas", task=number_, action="complete")
+    _quote(f"before: {open_['nodes']} nodes, {open_['tokens']} tokens", open_["text"], 40)
+    folded = await agent.call("fold_canvas", task=number_, action="fold")
+    _quote(f"folded: {folded['tokens']} tokens", folded["text"], 8)
+
+
+async def recall(agent: Agent, task: Task) -> None:
+    act("7. Read and recall", "The page about the person (read_persona), and what a next question needs (recall).")
+    persona = await agent.call("read_persona")
+    _quote("read_persona", persona["text"], 24)
+    question = "Book us a table for the team dinner, something Tamsin can eat"
+    bundle = await agent.call("recall", query=question, budget_tokens=600)
+    _quote(f"recall “{question}”  ({bundle['tokens']} of 600 tokens)", f"{bundle['stable']}\n{bundle['dynamic']}", 40)
+
+
+def _quote(title: str, text: str, most: int) -> None:
+    lines = text.strip().split("\n")
+    click.echo(f"  {click.style(title, bold=True)}")
+    for line in lines[:most]:
+        click.echo(f"  | {one_line(line, WIDTH - 4)}" if line.strip() else "  |")
+    if len(lines) > most:
+        click.echo(f"  | … {len(lines) - most} more lines")
+    click.echo()
+
+
+# --- the account ------------------------------------------------------------------------------------
+
+
+async def settle(agent: Agent, kept: list[Kept], home: Path) -> None:
+    act("8. The account", "Each raw result is read back over MCP and compared with what went in, byte by byte.")
+    rows: list[tuple[str, ...]] = [("result", "kind", "bytes", "tokens without", "with", "saved", "read back")]
+    went_in = came_back = raw = now = 0
+    for step, answer in ((one.step, one.answer) for one in kept):
+        data = step.result.encode()
+        same = await agent.read(f"memory://ref/{answer['ref']}") == data
+        went_in, came_back = went_in + len(data), came_back + len(data) * same
+        raw, now = raw + answer["tokens_raw"], now + answer["tokens_kept"]
+        name, verdict = f"{answer['node']} {step.key}", "identical" if same else "DIFFERENT"
+        rows.append((name, answer["kind"], *_figures(len(data), answer["tokens_raw"], answer["tokens_kept"]), verdict))
+    canvas = await agent.call("fold_canvas", task=kept[0].answer["node"].partition("-")[0])
+    rows.append(("canvas, folded", "mermaid", "", "", number(canvas["tokens"])))
+    total = _figures(went_in, raw, now + canvas["tokens"])
+    rows.append(("total", "", *total, f"{came_back / went_in:.0%} of the bytes"))
+    click.echo(columns(rows, indent=2))
+    folder = home / "spaces" / "default"
+    files = [
+        ("canvas", canvas["mmd_file_path"]),
+        ("records", f"offload-{kept[0].answer['session']}.jsonl"),
+        ("raw results", f"refs{os.sep} ({len({one.answer['ref'] for one in kept})} files)"),
+        ("conversation", f"conversations{os.sep}"),
+        ("persona", "persona.md"),
+    ]
+    click.echo(f"\n  {click.style('files', bold=True)} in {folder}")
+    click.echo(columns(files, indent=2))
+
+
+def _figures(count: int, raw: int, now: int) -> tuple[str, str, str, str]:
+    return number(count), number(raw), number(now), f"{(raw - now) / raw:.1%}"

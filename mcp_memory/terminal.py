@@ -1,0 +1,153 @@
+"""What a terminal shows: aligned columns, sizes, the steps of a canvas, JSON. Pure functions to text.
+
+Stored words may hold anything, an escape sequence that repaints the terminal included, so whatever is shown
+to people goes through `visible` first. JSON is ASCII: it survives every code page, pipe and lone surrogate.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from mcp_memory.shortterm.canvas import Canvas
+
+__all__ = [
+    "WIDTH",
+    "columns",
+    "day",
+    "indented",
+    "json_text",
+    "minute",
+    "number",
+    "one_line",
+    "plural",
+    "size",
+    "steps",
+    "visible",
+]
+
+WIDTH = 100
+COLOURS = {"done": "green", "doing": "cyan", "paused": "yellow", "blocked": "red"}
+# C0 and C1 controls but tab and newline, bidi overrides, lone surrogates.
+_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """Return the text with what a terminal would act on, and not show, written as escapes."""
+    return _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def one_line(text: str, limit: int) -> str:
+    """Return the text on one line of at most `limit` columns, an ellipsis where it was cut."""
+    line = visible(" ".join(text.split()))
+    if _columns(line) <= limit:
+        return line
+    while _columns(line) > limit - 1:
+        line = line[:-1]
+    return line.rstrip() + "…"
+
+
+def indented(text: str, by: int) -> str:
+    """Return the text wrapped to the terminal's width, every line behind `by` spaces."""
+    margin = " " * by
+    lines = (
+        textwrap.wrap(line, WIDTH, initial_indent=margin, subsequent_indent=margin, replace_whitespace=False)
+        for line in visible(text).split("\n")
+    )
+    return "\n".join("\n".join(wrapped) for wrapped in lines)
+
+
+def columns(rows: Iterable[Sequence[str]], *, gap: int = 2, indent: int = 0) -> str:
+    """Return rows of cells as aligned lines; the last cell of a row is never padded."""
+    cells = [list(row) for row in rows]
+    widths = [max(_columns(row[at]) for row in cells if at < len(row)) for at in range(max(map(len, cells), default=0))]
+    return "\n".join(
+        (
+            " " * indent
+            + "".join(cell + " " * (width + gap - _columns(cell)) for cell, width in zip(row, widths, strict=False))
+        ).rstrip()
+        for row in cells
+    )
+
+
+def _columns(text: str) -> int:
+    """Terminal columns that a text takes: two for wide characters, none for colours and combining marks."""
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in click.unstyle(text)
+    )
+
+
+def size(count: int) -> str:
+    """Return a number of bytes for people: `199.9 kB`."""
+    if count < 1000:
+        return f"{count} B"
+    value = float(count)
+    for unit in ("kB", "MB", "GB"):
+        value /= 1000
+        if value < 999.95:
+            return f"{value:.1f} {unit}"
+    return f"{value / 1000:.1f} TB"
+
+
+def number(count: int) -> str:
+    """Return a count with thousands apart: `1 747`, with a space that does not break."""
+    return f"{count:,}".replace(",", "\u202f")
+
+
+def plural(count: int, word: str) -> str:
+    """Return `1 turn`, `2 turns`, `3 memories`."""
+    many = f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
+    return f"{number(count)} {word if count == 1 else many}"
+
+
+def steps(canvas: Canvas) -> list[str]:
+    """Return one line a step: status, id, title, and what it followed where that is not the line above."""
+    before: dict[str, list[str]] = {node.id: [] for node in canvas.nodes}
+    for edge in canvas.edges:
+        before[edge.target].append(edge.source)
+    rows: list[tuple[str, str, str]] = []
+    above: list[str] = []
+    for node in canvas.nodes:
+        came_from = "" if before[node.id] == above else f"  <- {', '.join(map(_short, before[node.id])) or 'start'}"
+        title = one_line(node.title, 64)
+        rows.append((click.style(f"{node.status:<7}", fg=COLOURS[node.status]), _short(node.id), title + came_from))
+        above = [node.id]
+    return columns(rows).split("\n") if rows else []
+
+
+def _short(node: str) -> str:
+    return node.partition("-")[2]
+
+
+def minute(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M}"
+
+
+def day(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d}"
+
+
+def json_text(value: Any) -> str:
+    """Return an answer as JSON: dataclasses as objects, moments as ISO 8601, paths as text."""
+    return json.dumps(value, default=_plain, indent=2)
+
+
+def _plain(value: object) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no place in an answer")

@@ -1,0 +1,71 @@
+"""Text for terminals: nothing acts on the terminal, columns stand under each other, JSON says the same."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_memory.terminal import columns, indented, json_text, number, one_line, plural, size, visible
+
+anything = st.text(st.characters())
+
+
+@given(anything)
+def test_what_is_visible_cannot_act_on_a_terminal(text: str) -> None:
+    shown = visible(text)
+    assert {c for c in shown if unicodedata.category(c) in ("Cc", "Cs")} <= {"\n", "\t"}
+    assert visible(shown) == shown
+
+
+@given(anything, st.integers(2, 60))
+def test_a_line_never_exceeds_its_columns(text: str, limit: int) -> None:
+    line = one_line(text, limit)
+    wide = sum(2 if unicodedata.east_asian_width(c) in "WF" else not unicodedata.combining(c) for c in line)
+    assert wide <= limit
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize("first", ["ascii", "牙医", "e\u0301te\u0301", click.style("red", fg="red")])
+def test_the_second_column_starts_under_itself(first: str) -> None:
+    top, bottom = columns([(first, "x"), ("0123456789", "x")]).split("\n")
+    shown = click.unstyle(top)
+    wide = sum(1 for c in shown if unicodedata.east_asian_width(c) == "W")
+    narrow = sum(1 for c in shown if unicodedata.combining(c))
+    assert len(shown) + wide - narrow == len(bottom)
+
+
+def test_rows_may_differ_in_length() -> None:
+    assert columns([("a", "b", "c"), ("long",), ()]) == "a     b  c\nlong\n"
+
+
+@given(anything)
+def test_indenting_keeps_every_word(text: str) -> None:
+    assert "".join(indented(text, 4).split()) == "".join(visible(text).split())
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    name: str
+    at: datetime
+
+
+@given(anything)
+def test_json_keeps_every_text_and_is_ascii(text: str) -> None:
+    at = datetime(2026, 10, 25, 2, 30, tzinfo=UTC)
+    told = json_text({"found": [Named(text, at)]})
+    assert told.isascii()
+    assert json.loads(told) == {"found": [{"name": text, "at": "2026-10-25T02:30:00+00:00"}]}
+
+
+def test_counts_read_well() -> None:
+    assert [size(n) for n in (0, 999, 1000, 199_866, 999_960, 5_000_000_000)] == [
+        "0 B", "999 B", "1.0 kB", "199.9 kB", "1.0 MB", "5.0 GB",
+    ]  # fmt: skip
+    assert [plural(1, "turn"), plural(2, "entry"), number(1_234_567)] == ["1 turn", "2 entries", "1\u202f234\u202f567"]
