@@ -319,7 +319,7 @@ class Memory:
         cursor: str | None = None,
     ) -> Expansion:
         """Return the layer below a canvas, node, folded group or ref, within `max_tokens`."""
-        from mcp_memory.shortterm.fold import expand
+        from mcp_memory.shortterm.drill import expand
 
         return expand(
             self._parts.store,
