@@ -36,7 +36,7 @@ def clean(text: str, limit: int) -> str:
     """Return the text on one line of at most `limit` characters, an ellipsis where it was cut.
 
     Control characters and runs of white space become one space; lone surrogates, which no file can hold,
-    become U+FFFD; word joiners (BOM too) and bidi controls go. Marks that scripts and emoji need (ZWJ, LRM, RLM) stay.
+    become U+FFFD; word joiners, BOMs and bidi controls go. ZWJ, LRM and RLM stay: scripts and emoji need them.
     """
     text = _CONTROL.sub(" ", _UNWRITABLE.sub("\ufffd", _DROPPED.sub("", text)))
     text = " ".join(text.split())

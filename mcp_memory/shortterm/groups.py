@@ -1,0 +1,121 @@
+"""Folded groups: nodes of a canvas that stand as one composite node. Pure; the nodes themselves never change.
+
+Two kinds of id. `003-F1` is a group that somebody folded; it is kept in `CanvasRow.groups` and may hold other
+groups, so that unfolding gives back what was there. `003-F2-9` is the stretch from node 003-N2 to 003-N9, folded
+for the moment to fit a budget; it is kept nowhere, because its name says what it holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from mcp_memory.shortterm.canvas import Canvas, Edge, Node, padded
+from mcp_memory.shortterm.place import DEAD_END
+from mcp_memory.types import StepStatus
+
+__all__ = ["Groups", "fold_groups", "members", "new_group_id", "nodes_of", "opened", "stretch_id", "top_level"]
+
+Groups = Mapping[str, Sequence[str]]
+
+_STRETCH = re.compile(r"(\d{3,})-F(\d+)-(\d+)")
+
+
+def members(groups: Groups, id_: str) -> list[str]:
+    """Return the nodes that a group holds, those of groups inside it too; a node holds itself."""
+    return [node for each in groups[id_] for node in members(groups, each)] if id_ in groups else [id_]
+
+
+def nodes_of(canvas: Canvas, groups: Groups, id_: str) -> tuple[str, ...]:
+    """Return the nodes that a node's, group's or stretch's id stands for, in the canvas's order; none if unknown."""
+    if found := _STRETCH.fullmatch(id_):
+        number, first, last = map(int, found.groups())
+        held = {f"{padded(number)}-N{at}" for at in range(first, min(last, first + 100_000) + 1)}
+    else:
+        held = set(members(groups, id_))
+    return tuple(node.id for node in canvas.nodes if node.id in held)
+
+
+def opened(groups: Groups, node: str) -> dict[str, list[str]]:
+    """Return the groups without those that hold the node: it is being worked on again."""
+    return {id_: list(each) for id_, each in groups.items() if node not in members(groups, id_)}
+
+
+def top_level(groups: Groups, id_: str) -> str:
+    """Return the outermost group that holds a node or group, or itself."""
+    holder = next((each for each, held in groups.items() if id_ in held), None)
+    return id_ if holder is None else top_level(groups, holder)
+
+
+def new_group_id(number: int, groups: Groups) -> str:
+    """Return the id of the next group of a canvas."""
+    highest = max((int(id_.rpartition("F")[2]) for id_ in groups), default=0)
+    return f"{padded(number)}-F{highest + 1}"
+
+
+def stretch_id(first: str, last: str) -> str:
+    """Return the id of the stretch between two nodes, both in it."""
+    number, _, start = first.partition("-N")
+    return f"{number}-F{start}-{last.rpartition('N')[2]}"
+
+
+def fold_groups(canvas: Canvas, groups: Groups) -> Canvas:
+    """Return the canvas with one composite node for each outermost group, where its first node stood.
+
+    Edges go to the composite; those inside it, and doubles, are gone. An edge stays dashed only where all that it
+    leads to is a dead end.
+    """
+    holder = {node: id_ for id_ in groups if top_level(groups, id_) == id_ for node in members(groups, id_)}
+    shown: dict[str, list[Node]] = {}
+    for node in canvas.nodes:
+        shown.setdefault(holder.get(node.id, node.id), []).append(node)
+    nodes = {id_: _composite(id_, held) if id_ in groups else held[0] for id_, held in shown.items()}
+    edges: dict[tuple[str, str], Edge] = {}
+    for edge in canvas.edges:
+        source, target = holder.get(edge.source, edge.source), holder.get(edge.target, edge.target)
+        if source != target:
+            drawn = _rewired(edge, source, target, into_group=target in groups, status=nodes[target].status)
+            edges.setdefault((source, target), drawn)
+    return replace(canvas, nodes=tuple(nodes.values()), edges=tuple(edges.values()))
+
+
+def _rewired(edge: Edge, source: str, target: str, *, into_group: bool, status: StepStatus) -> Edge:
+    if not into_group:
+        return replace(edge, source=source, target=target)
+    dead = status == "blocked"
+    return Edge(source, target, DEAD_END if dead else "", dead)
+
+
+def _composite(id_: str, nodes: Sequence[Node]) -> Node:
+    """`3 steps: Explore · Fix`, with the conclusion of the newest that is no dead end."""
+    live = [node for node in nodes if node.status != "blocked"]
+    dead = len(nodes) - len(live)
+    count = f"{len(nodes)} step{'s' * (len(nodes) != 1)}"
+    if live and dead:
+        count += f", {dead} dead end{'s' * (dead != 1)}"
+    newest = max(live or nodes, key=lambda node: node.timestamp)
+    titles = _titles(live or nodes, room=78 - len(count))
+    return Node(
+        id_,
+        f"{count}: {titles}",
+        _status(live),
+        newest.summary,
+        max(node.timestamp for node in nodes),
+    )
+
+
+def _titles(nodes: Sequence[Node], *, room: int) -> str:
+    """The first and the last title, cut evenly where both do not fit."""
+    ends = [nodes[0].title, nodes[-1].title] if len(nodes) > 1 else [nodes[0].title]
+    joint = " · " if len(nodes) <= 2 else " … "
+    each = (room - len(joint)) // len(ends)
+    return joint.join(title if len(title) <= each else title[: each - 1].rstrip() + "…" for title in ends)
+
+
+def _status(live: Iterable[Node]) -> StepStatus:
+    statuses = {node.status for node in live}
+    for status in ("doing", "paused", "done"):
+        if status in statuses:
+            return status
+    return "blocked"

@@ -1,0 +1,292 @@
+"""A tool result on its way in: the raw bytes become a ref, a line becomes its record, a step goes on the canvas.
+
+Guarantees: the ref is on disk before the canvas names it; record and canvas land together; two writers of one
+canvas both get their step; the same call with the same bytes is taken in once per session.
+It does not know what a result says (`synopsis`), where a step goes (`place`) or which task it is (`tasks`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from mcp_memory.errors import InvalidInput, StoreUnavailable
+from mcp_memory.shortterm.canvas import TITLE_LIMIT, Canvas, number_of, padded, read, render
+from mcp_memory.shortterm.groups import Groups, nodes_of, opened
+from mcp_memory.shortterm.label import clean
+from mcp_memory.shortterm.place import Step, latest, place, routine_node
+from mcp_memory.shortterm.records import call_line, make_record, summary_line, title_of, tool_of
+from mcp_memory.shortterm.secrets import mask
+from mcp_memory.shortterm.synopsis import Synopsis, synopsise
+from mcp_memory.shortterm.tasks import Choice, check_task, choose_task, label_of
+from mcp_memory.store.protocol import Conflict, NewRef, Store
+from mcp_memory.text import well_formed
+from mcp_memory.types import CanvasRow, Offloaded, Record, Ref, StepStatus
+
+if TYPE_CHECKING:
+    from mcp_memory.tokens import TokenCounter
+
+__all__ = ["MAX_BYTES", "OffloadRequest", "offload"]
+
+MAX_BYTES = 64 * 2**20
+PREVIEW_CHARS = 1200
+ATTEMPTS = 50
+"""Each conflict means that another writer got its step in, so only that many writers at once can use them up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffloadRequest:
+    """A tool call with its result, and what the agent says of it; see the tool `offload_tool_result`."""
+
+    tool_name: str
+    result: str | bytes
+    session: str
+    arguments: object = None
+    tool_call_id: str | None = None
+    task: str | None = None
+    step: str | None = None
+    after: tuple[str, ...] = ()
+    status: StepStatus | None = None
+    summary: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """A request understood: all that does not depend on its place."""
+
+    request: OffloadRequest
+    synopsis: Synopsis
+    line: str
+    title: str
+    summary: str
+    goal_hint: str
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where the call goes, as the store stood when it was asked; `row.version` guards it."""
+
+    row: CanvasRow
+    node: str
+
+
+def offload(
+    store: Store,
+    space: str,
+    *,
+    request: OffloadRequest,
+    counter: TokenCounter,
+    now: datetime,
+    goal_hint: str = "",
+    talk: str = "",
+) -> Offloaded:
+    """Store a tool result and return what stands for it.
+
+    `goal_hint` (what the user asked for) names a new task where the agent names none; `talk` is the recent
+    conversation, whose words the synopsis looks for. Both may be empty.
+    Raises InvalidInput for a result that is empty or over 64 MB, a path-like task, or an unknown node id.
+    """
+    data = _checked(request)
+    synopsis, text = _understood(request, data, talk)
+    call = _Call(
+        request=request,
+        synopsis=synopsis,
+        line=call_line(request.tool_name, request.arguments),
+        title=title_of(request.tool_name, request.arguments),
+        summary=summary_line(request.summary or "") or summary_line(synopsis.summary),
+        goal_hint=mask(goal_hint),
+        now=now,
+    )
+    _find_place(store, space, call)  # what is refused is refused before anything is written
+    ref = store.put_ref(space, _new_ref(call, data))
+    tokens_raw = counter.count(text)
+    for _ in range(ATTEMPTS):
+        if earlier := _earlier(store, space, request, ref):
+            return _answer(store.canvas(space, number_of(earlier.node_id)), earlier, synopsis, again=True)
+        found = _find_place(store, space, call)
+        record = _record(call, ref, found.node, tokens_raw, counter)
+        try:
+            store.commit_step(space, record=record, canvas=found.row, expected=found.row.version)
+        except Conflict:
+            continue
+        return _answer(found.row, record, synopsis)
+    raise StoreUnavailable(
+        f"The canvas is being written to by many others at once. The result is safe as {ref.id}; "
+        "call again with the same tool_call_id and result to give it its place."
+    )
+
+
+# --- the result -------------------------------------------------------------------------------------
+
+
+def _checked(request: OffloadRequest) -> bytes:
+    """Return the bytes of the result. Lone surrogates of a str survive, as three bytes each."""
+    if not clean(request.tool_name, 60):
+        raise InvalidInput("tool_name is empty. Name the tool whose result this is.")
+    if not well_formed(request.tool_call_id or ""):
+        raise InvalidInput("tool_call_id has a lone surrogate. Pass the id as the client gave it.")
+    if not request.result:
+        raise InvalidInput("result is empty: there is nothing to offload. Pass the tool's output, whole.")
+    data = request.result
+    if isinstance(data, str):
+        data = data.encode("utf-8", "surrogatepass") if len(data) <= MAX_BYTES else bytes(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise InvalidInput(
+            f"result is over {MAX_BYTES // 2**20} MB. Write it to a file and offload the part that is needed, "
+            "or split it into several calls with the same step."
+        )
+    return data
+
+
+def _understood(request: OffloadRequest, data: bytes, talk: str) -> tuple[Synopsis, str]:
+    """Return the synopsis, masked, and the text whose tokens the agent is spared."""
+    text = request.result
+    if isinstance(text, bytes):
+        try:
+            text = data.decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            return _binary(data), data.decode("latin-1")
+    made = synopsise(text, tool=request.tool_name, arguments=request.arguments, talk=talk, budget_chars=PREVIEW_CHARS)
+    preview = mask(made.preview).encode("utf-8", "replace").decode()
+    return replace(made, preview=preview), text
+
+
+def _binary(data: bytes) -> Synopsis:
+    kind = next((name for magic, name in _MAGIC.items() if data.startswith(magic)), "binary data")
+    summary = f"{kind}, {len(data):,} bytes, not text"
+    preview = f"{summary}\nfirst bytes: {data[:32].hex(' ')}"
+    return Synopsis(kind="binary", content_type="application/octet-stream", summary=summary, preview=preview, score=2)
+
+
+_MAGIC = {
+    b"\x89PNG": "PNG image",
+    b"\xff\xd8\xff": "JPEG image",
+    b"GIF8": "GIF image",
+    b"%PDF": "PDF document",
+    b"PK\x03\x04": "ZIP archive",
+    b"\x1f\x8b": "gzip archive",
+    b"SQLite format 3": "SQLite database",
+    b"\x7fELF": "ELF program",
+}
+
+
+def _new_ref(call: _Call, data: bytes) -> NewRef:
+    return NewRef(
+        data=data,
+        tool=clean(call.request.tool_name, 100),
+        arguments=call.request.arguments,
+        tool_call_id=call.request.tool_call_id,
+        session=call.request.session,
+        timestamp=call.now,
+        content_type=call.synopsis.content_type,
+    )
+
+
+def _earlier(store: Store, space: str, request: OffloadRequest, ref: Ref) -> Record | None:
+    """Return the record that this very call made before, in this session."""
+    if request.tool_call_id is None:
+        return None
+    held = store.records(space, session=request.session, tool_call_id=request.tool_call_id, ref=ref.id, limit=1)
+    return held[0] if held else None
+
+
+# --- the place --------------------------------------------------------------------------------------
+
+
+def _find_place(store: Store, space: str, call: _Call) -> _Place:
+    """Read and place: nothing is written."""
+    choice = _choose(store, space, call)
+    row, now = choice.row, call.now
+    number = row.number if row else store.next_canvas_number(space)
+    canvas = read(row) if row else Canvas(number, choice.goal, "doing", now, now)
+    groups = row.groups if row else {}
+    grown, node = place(canvas, _step(store, space, call, canvas, groups))
+    return _Place(
+        row=CanvasRow(
+            number=number,
+            label=choice.label,
+            session=call.request.session,
+            text=render(grown),
+            status=grown.status,
+            groups=opened(groups, node),
+            updated=grown.updated,
+            version=row.version if row else 0,
+        ),
+        node=node,
+    )
+
+
+def _choose(store: Store, space: str, call: _Call) -> Choice:
+    request = call.request
+    earlier: list[CanvasRow] = []
+    if request.task is not None:
+        task = check_task(request.task)
+        for label in dict.fromkeys((label_of(task), task)):
+            earlier += store.canvases(space, session=request.session, label=label)
+    return choose_task(
+        task=request.task,
+        active=store.active_canvas(space, request.session),
+        earlier=earlier,
+        goal_hint=call.goal_hint,
+        tool=request.tool_name,
+    )
+
+
+def _step(store: Store, space: str, call: _Call, canvas: Canvas, groups: Groups) -> Step:
+    request = call.request
+    last = latest(canvas)
+    first = store.records(space, node=last.id, limit=1) if last else []
+    first_call = first[0].tool_call if first else ""
+    return Step(
+        title=call.title,
+        summary=call.summary,
+        now=call.now,
+        name=mask(clean(request.step or "", TITLE_LIMIT)) or None,
+        # What follows a folded group follows its last step.
+        after=tuple((nodes_of(canvas, groups, id_) or (id_,))[-1] for id_ in request.after),
+        status=request.status,
+        routine=routine_node(canvas, first_call=first_call, tool=tool_of(call.line), title=call.title),
+    )
+
+
+def _record(call: _Call, ref: Ref, node: str, tokens_raw: int, counter: TokenCounter) -> Record:
+    return make_record(
+        ref,
+        node=node,
+        line=call.line,
+        summary=call.summary,
+        tool_call_id=call.request.tool_call_id,
+        session=call.request.session,
+        now=call.now,
+        score=call.synopsis.score,
+        tokens_raw=tokens_raw,
+        tokens_kept=counter.count(f"{node} {ref.id}\n{call.summary}\n{call.synopsis.preview}"),
+    )
+
+
+# --- the answer -------------------------------------------------------------------------------------
+
+
+def _answer(row: CanvasRow, record: Record, synopsis: Synopsis, *, again: bool = False) -> Offloaded:
+    saved = record.tokens_raw - record.tokens_kept
+    note = None
+    if again:
+        note = "This call was offloaded before; nothing was written. Its node and ref are the same."
+    elif saved <= 0:
+        note = f"The result is small ({record.tokens_raw} tokens): offloading it saved nothing."
+    return Offloaded(
+        node=record.node_id,
+        ref=record.ref,
+        session=record.session,
+        task=row.label,
+        summary=record.summary,
+        preview=synopsis.preview,
+        kind=synopsis.kind,
+        tokens_raw=record.tokens_raw,
+        tokens_kept=record.tokens_kept,
+        path=record.result_ref,
+        canvas=padded(row.number),
+        note=note,
+    )

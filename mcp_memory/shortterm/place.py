@@ -1,0 +1,167 @@
+"""Where a step goes on the canvas. Pure and deterministic: the same canvas and step give the same canvas.
+
+Rules
+    The same step (its id, or its title compared without case and white space) continues its node.
+    A call without a step continues the node touched last, where that one stands for the same routine.
+    A new step follows the nodes it names in `after`, or the node touched last. A dead end (`blocked`) is joined
+    by a dashed edge, and what comes next follows what came before it.
+    When a step starts, what it follows is done, if it was still `doing`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from mcp_memory.errors import InvalidInput
+from mcp_memory.shortterm.canvas import TITLE_LIMIT, Canvas, Edge, Node, padded
+from mcp_memory.shortterm.label import clean
+from mcp_memory.shortterm.records import tool_of
+from mcp_memory.types import StepStatus
+
+__all__ = ["DEAD_END", "Step", "latest", "place", "routine_node"]
+
+DEAD_END = "dead end"
+
+_NODE_ID = re.compile(r"\d{3,}-[NF]\d+(?:-\d+)?")
+_MORE = re.compile(r" \(\+(\d+) more\)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A tool call on its way to the canvas. `name` is what the agent calls its step, or a node's id."""
+
+    title: str
+    """What the call is called where nobody named a step."""
+    summary: str
+    now: datetime
+    name: str | None = None
+    after: tuple[str, ...] = ()
+    status: StepStatus | None = None
+    routine: str | None = None
+    """The node that a call without a name continues (see `routine_node`)."""
+
+
+def place(canvas: Canvas, step: Step) -> tuple[Canvas, str]:
+    """Return the canvas with the step on it, and the node's id.
+
+    Raises InvalidInput when `name` or `after` has an id that is not on the canvas; its text names those that are.
+    """
+    for id_ in step.after:
+        _require(canvas, id_, "after")
+    found = _existing(canvas, step)
+    grown, node = _continued(canvas, found, step) if found else _started(canvas, step)
+    edges = tuple(_styled(edge, node) for edge in grown.edges)
+    return replace(grown, edges=edges, status="doing", updated=max(grown.updated, step.now)), node.id
+
+
+def latest(canvas: Canvas) -> Node | None:
+    """Return the node that was touched last."""
+    newest = max((node.timestamp for node in canvas.nodes), default=None)
+    return next((node for node in reversed(canvas.nodes) if node.timestamp == newest), None)
+
+
+def routine_node(canvas: Canvas, *, first_call: str, tool: str, title: str) -> str | None:
+    """Return the node touched last if a call without a step is more of the same there, else None.
+
+    `first_call` is the record line that node began with. More of the same: the same tool, the same first word
+    (so that `pytest …` and `git …` of one shell stay apart), a node nobody named, still `doing`.
+    """
+    node = latest(canvas)
+    if node is None or node.status != "doing" or tool_of(first_call) != tool:
+        return None
+    verb, *rest = _MORE.sub("", node.title).replace('"', " ").replace("…", " ").split() or [""]
+    nobody_named_it = all(word.removeprefix("/") in first_call for word in rest if word != "in")
+    return node.id if nobody_named_it and title.split()[:1] == [verb] else None
+
+
+# --- finding ----------------------------------------------------------------------------------------
+
+
+def _existing(canvas: Canvas, step: Step) -> Node | None:
+    if step.name is None:
+        return next((node for node in canvas.nodes if node.id == step.routine), None) if not step.after else None
+    name = clean(step.name, TITLE_LIMIT)
+    if _NODE_ID.fullmatch(name):
+        return _require(canvas, name, "step")
+    return next((node for node in reversed(canvas.nodes) if _key(node.title) == _key(name)), None)
+
+
+def _require(canvas: Canvas, id_: str, what: str) -> Node:
+    by_id = {node.id: node for node in canvas.nodes}
+    if id_ in by_id:
+        return by_id[id_]
+    known = ", ".join(list(by_id)[-12:]) or "none yet"
+    raise InvalidInput(
+        f"{what} names {clean(id_, 40)!r}, which is no node of canvas {padded(canvas.number)}. "
+        f"Its nodes{', the newest ones,' if len(by_id) > 12 else ''} are: {known}."
+    )
+
+
+def _key(title: str) -> str:
+    return "".join(title.casefold().split())
+
+
+# --- growing ----------------------------------------------------------------------------------------
+
+
+def _continued(canvas: Canvas, old: Node, step: Step) -> tuple[Canvas, Node]:
+    merged = step.name is None
+    node = replace(
+        old,
+        title=_more(old.title) if merged else old.title,
+        status=step.status or ("blocked" if old.status == "blocked" else "doing"),
+        summary=step.summary,
+        timestamp=max(old.timestamp, step.now),
+    )
+    nodes = tuple(node if each.id == node.id else each for each in canvas.nodes)
+    joined = {(edge.source, edge.target) for edge in canvas.edges}
+    new = dict.fromkeys(id_ for id_ in step.after if id_ != node.id and (id_, node.id) not in joined)
+    return replace(canvas, nodes=nodes, edges=(*canvas.edges, *(Edge(id_, node.id) for id_ in new))), node
+
+
+def _started(canvas: Canvas, step: Step) -> tuple[Canvas, Node]:
+    number = max((int(node.id.rpartition("N")[2]) for node in canvas.nodes), default=0) + 1
+    node = Node(
+        f"{padded(canvas.number)}-N{number}",
+        step.title if step.name is None else step.name,
+        step.status or "doing",
+        step.summary,
+        step.now,
+    )
+    before = tuple(dict.fromkeys(step.after or _live_ends(canvas)))
+    nodes = tuple(
+        replace(each, status="done") if each.id in before and each.status == "doing" else each for each in canvas.nodes
+    )
+    edges = (*canvas.edges, *(Edge(id_, node.id) for id_ in before))
+    return replace(canvas, nodes=(*nodes, node), edges=edges), node
+
+
+def _live_ends(canvas: Canvas) -> list[str]:
+    """The node touched last; where that is a dead end, what came before it, as far back as dead ends go."""
+    blocked = {node.id for node in canvas.nodes if node.status == "blocked"}
+    last = latest(canvas)
+    ends: list[str] = [last.id] if last else []
+    seen = set(ends)
+    while any(id_ in blocked for id_ in ends):
+        sources = [edge.source for end in ends if end in blocked for edge in canvas.edges if edge.target == end]
+        ends = [id_ for id_ in ends if id_ not in blocked] + [id_ for id_ in sources if id_ not in seen]
+        seen.update(sources)
+    return ends
+
+
+def _styled(edge: Edge, node: Node) -> Edge:
+    """An edge into the node looks like what the node has become."""
+    if edge.target != node.id:
+        return edge
+    if node.status == "blocked":
+        return Edge(edge.source, edge.target, edge.label or DEAD_END, dashed=True)
+    return Edge(edge.source, edge.target, "" if edge.label == DEAD_END else edge.label)
+
+
+def _more(title: str) -> str:
+    """`Read app.py` becomes `Read app.py (+1 more)`, and that `Read app.py (+2 more)`."""
+    found = _MORE.search(title)
+    suffix = f" (+{int(found[1]) + 1 if found else 1} more)"
+    return clean(_MORE.sub("", title), TITLE_LIMIT - len(suffix)) + suffix
