@@ -1,0 +1,108 @@
+"""The bundled model: a vector for each token of all-MiniLM-L6-v2, and a text is their weighted sum.
+
+It needs no network, no key and no neural network at run time: a text costs a tenth of a millisecond. How it
+was made, and the figures behind its size, stand in `model/README.md`.
+
+The files are in model2vec's format and give the vectors that model2vec would, read here with numpy and
+tokenizers alone: importing model2vec costs another 16 MB and 0.1 s for what loading does not need.
+
+Only the first 256 known tokens of a text, about a thousand characters of English, are embedded, sought in
+its first 2,048 characters: reading more helped on one set and hurt on another, and the lexical leg of the
+search reads texts whole. What it does not know: word order, negation, and meaning in any language but
+English, where it sees letters or nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from mcp_memory.embed.protocol import unit_rows
+from mcp_memory.errors import EmbeddingFailed
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from tokenizers import Tokenizer
+
+__all__ = ["StaticEmbedder"]
+
+DIMENSIONS = 256
+TOKENS_READ = 256
+CHARACTERS_READ = 2048
+
+# The end is the start of the SHA-256 of the model's files; a test holds it to them.
+IDENTITY = "bundled/1:all-MiniLM-L6-v2:256:9ddecc46"
+
+_loading = threading.Lock()
+
+
+class StaticEmbedder:
+    """Embeds with the model of this package. All of them in a process share one loaded model (13 MB)."""
+
+    identity = IDENTITY
+    dimensions = DIMENSIONS
+    local = True
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        import numpy as np
+
+        model = _model()
+        vectors = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
+        for vector, text in zip(vectors, texts, strict=True):
+            ids = _known_tokens(model, text)
+            vector[:] = model.weights[ids] @ model.rows[ids].astype(np.float32)
+        return unit_rows(vectors)
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        return self.embed([text])[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Model:
+    """`rows` is int8, `weights` float32: the vector of token i is `weights[i] * rows[i]`."""
+
+    tokenizer: Tokenizer
+    rows: NDArray[np.int8]
+    weights: NDArray[np.float32]
+    unknown: int | None
+
+
+def _model() -> _Model:
+    with _loading:
+        return _load()
+
+
+@cache
+def _load() -> _Model:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load  # pyright: ignore[reportUnknownVariableType]
+    from tokenizers import Tokenizer
+
+    folder = resources.files("mcp_memory.embed") / "model"
+    try:
+        tensors = load((folder / "model.safetensors").read_bytes())
+        tokenizer = Tokenizer.from_str((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    except (OSError, SafetensorError) as error:
+        raise EmbeddingFailed(
+            f"The bundled embedding model cannot be read ({error}). Install mcp-memory again; until then search "
+            "goes by words alone."
+        ) from error
+    return _Model(
+        tokenizer=tokenizer,
+        rows=tensors["embeddings"],
+        weights=tensors["weights"],
+        unknown=tokenizer.token_to_id("[UNK]"),
+    )
+
+
+def _known_tokens(model: _Model, text: str) -> list[int]:
+    head = text[:CHARACTERS_READ].encode("utf-8", "replace").decode()  # a lone surrogate is no text to tokenizers
+    # One text at a time: `encode_batch` is no faster here, and having used its threads makes tokenizers warn
+    # at every later fork of this process.
+    ids: list[int] = model.tokenizer.encode(head, add_special_tokens=False).ids
+    return [id for id in ids if id != model.unknown][:TOKENS_READ]

@@ -1,0 +1,131 @@
+"""The bundled model: the bytes that ship, and what it makes of any text."""
+
+from __future__ import annotations
+
+import threading
+from hashlib import sha256
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_memory.config import Settings
+from mcp_memory.embed import embedder_for, make_embedder
+from mcp_memory.embed.static import CHARACTERS_READ, IDENTITY, TOKENS_READ, StaticEmbedder
+
+MODEL = Path(str(resources.files("mcp_memory.embed") / "model"))
+EMBEDDER = StaticEmbedder()
+
+any_text = st.text(max_size=200) | st.text(st.characters(codec=None), max_size=50)
+
+
+def cosine(left: str, right: str) -> float:
+    vectors = EMBEDDER.embed([left, right])
+    return float(vectors[0] @ vectors[1])
+
+
+def test_the_identity_names_the_bytes_that_are_shipped() -> None:
+    digest = sha256()
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        digest.update((MODEL / name).read_bytes())
+    assert IDENTITY.rpartition(":")[2] == digest.hexdigest()[:8], "a new model needs a new identity"
+
+
+def test_the_shipped_files_stay_within_ten_megabytes() -> None:
+    assert sum(path.stat().st_size for path in MODEL.iterdir()) <= 10_000_000
+
+
+@given(st.lists(any_text, max_size=5))
+def test_any_text_has_a_row_of_length_one_or_of_zeros(texts: list[str]) -> None:
+    vectors = EMBEDDER.embed(texts)
+    lengths = np.linalg.norm(vectors, axis=1)
+    assert (vectors.shape, vectors.dtype) == ((len(texts), EMBEDDER.dimensions), np.float32)
+    assert bool(np.all(np.isclose(lengths, 1, atol=1e-5) | (lengths == 0)))
+
+
+@given(st.lists(any_text, min_size=1, max_size=5))
+def test_a_text_has_the_same_vector_alone_and_among_others(texts: list[str]) -> None:
+    together = EMBEDDER.embed(texts)
+    alone = np.stack([EMBEDDER.embed_query(text) for text in texts])
+    assert np.array_equal(together, alone)
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", "\U0001f9ed", "\ue000"])
+def test_a_text_with_no_known_token_is_a_row_of_zeros(text: str) -> None:
+    assert not EMBEDDER.embed([text, "a letter"])[0].any()
+
+
+def test_a_text_about_the_same_is_nearer_than_another_though_they_share_no_word() -> None:
+    asked = "Which pet does she own?"
+    assert cosine(asked, "Her dog is called Biscuit.") > cosine(asked, "A bridge was closed until Monday.")
+
+
+def test_only_the_beginning_of_a_long_text_is_read() -> None:
+    long = "harbour " * (TOKENS_READ + 40)
+    assert np.array_equal(EMBEDDER.embed_query(long + "violin"), EMBEDDER.embed_query("harbour " * TOKENS_READ))
+    assert np.array_equal(
+        EMBEDDER.embed_query("." * CHARACTERS_READ + "x"), EMBEDDER.embed_query("." * CHARACTERS_READ)
+    )
+
+
+def test_the_vectors_are_those_that_model2vec_makes_of_the_same_files() -> None:
+    from model2vec import StaticModel
+
+    texts = ["The ferry leaves at six.", "def main() -> None:", "Ünïcode und Umlaute", "東京で会いましょう", "a", "42"]
+    theirs = StaticModel.from_pretrained(MODEL, force_download=False).encode(texts, max_length=TOKENS_READ)
+    assert np.allclose(EMBEDDER.embed(texts), theirs, atol=1e-5)
+
+
+def test_threads_that_come_at_once_get_the_same_vectors() -> None:
+    start = threading.Barrier(4)
+    found: list[bytes] = []
+
+    def ask() -> None:
+        start.wait(timeout=10)
+        found.append(StaticEmbedder().embed_query("The ferry leaves at six.").tobytes())
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=10)
+    assert found == [EMBEDDER.embed_query("The ferry leaves at six.").tobytes()] * 4
+
+
+def test_the_settings_choose_the_embedder(tmp_path: Path) -> None:
+    def made(name: str) -> str | None:
+        embedder = make_embedder(Settings(home=tmp_path, embedder=name))
+        return embedder and embedder.identity
+
+    assert [made(name) for name in ("bundled", "none", "ollama/all-minilm")] == [
+        IDENTITY,
+        None,
+        "litellm/1:ollama/all-minilm",
+    ]
+
+
+def test_the_address_is_part_of_a_remote_identity_and_cannot_be_read_from_it(tmp_path: Path) -> None:
+    here, there = (
+        make_embedder(Settings(home=tmp_path, embedder="openai/m", embedder_base_url=f"http://u:pass@{host}/v1"))
+        for host in ("here", "there")
+    )
+    assert here is not None
+    assert there is not None
+    assert here.identity != there.identity
+    assert "pass" not in here.identity
+
+
+def test_an_index_can_be_searched_while_its_model_can_still_be_had(tmp_path: Path) -> None:
+    remote = Settings(home=tmp_path, embedder="ollama/all-minilm")
+
+    def still(identity: str, settings: Settings) -> str | None:
+        embedder = embedder_for(identity, settings)
+        return embedder and embedder.identity
+
+    assert still(IDENTITY, remote) == IDENTITY
+    assert still("litellm/1:ollama/all-minilm", remote) == "litellm/1:ollama/all-minilm"
+    assert still("litellm/1:ollama/all-minilm", Settings(home=tmp_path)) is None
+    assert still("bundled/1:an-older-model:256:0123abcd", Settings(home=tmp_path)) is None
