@@ -21,7 +21,8 @@ LAYERS: list[set[str]] = [
     {"errors"},
     {"types", "text"},
     {"config", "tokens"},
-    {"store", "llm", "embed", "prompts"},
+    {"llm"},  # under embed: litellm is imported in one place, whatever it is asked for
+    {"store", "embed", "prompts"},
     {"longterm", "shortterm", "indexing"},
     {"pipeline"},
     {"memory"},
@@ -40,7 +41,8 @@ VENDORS = {
     "sqlite_vec": "store/sqlite/",
     "tiktoken": "tokens.py",
     "litellm": "llm.py",
-    "model2vec": "embed/",
+    "tokenizers": "embed/",
+    "safetensors": "embed/",
     "mcp": "server/|demo/",
     "uvicorn": "server/",
     "starlette": "server/",
@@ -55,7 +57,7 @@ VENDORS = {
     "anyio": "",
 }
 
-HEAVY = ["litellm", "model2vec", "numpy", "tiktoken", "tokenizers", "mermaidx", "hypothesis"]
+HEAVY = ["litellm", "numpy", "tiktoken", "tokenizers", "model2vec", "mermaidx", "hypothesis"]
 
 SQL = re.compile(
     r"\b(SELECT\b.+\bFROM|INSERT\s+(OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM"
