@@ -68,10 +68,13 @@ class Indexing:
         embedder = self._embedder
         if embedder is None or not texts:
             return None
-        if not embedder.local:
-            self._complete = False
-            return None
-        return Vectors(identity=embedder.identity, data=embedder.embed(texts))
+        if embedder.local:
+            try:
+                return Vectors(identity=embedder.identity, data=embedder.embed(texts))
+            except EmbeddingFailed as error:  # words are stored whatever becomes of their vectors
+                self._error = str(error)
+        self._complete = False
+        return None
 
     def stored(self) -> None:
         """Tell the background that there may be rows to embed."""

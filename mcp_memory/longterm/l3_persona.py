@@ -54,7 +54,7 @@ def section_of(text: str, wanted: str) -> str:
     for name in sections(text):
         if fold(name) == fold(wanted.strip().lstrip("# ")):
             rest = text[text.index(f"## {name}\n") :]
-            return rest[: rest.find("\n## ", 1) + 1] if "\n## " in rest[1:] else rest
+            return rest.partition("\n## ")[0].rstrip() + "\n"
     known = ", ".join(sections(text)) or "none yet"
     raise NotFound(f"The persona has no section {one_line(wanted, 40)!r}. Sections: {known}.")
 

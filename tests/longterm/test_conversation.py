@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import anyio
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.errors import InvalidInput, NotFound
+from mcp_memory.longterm import find
 from mcp_memory.longterm.l0_turns import MAX_TURN_BYTES, admit, recall_block
+from mcp_memory.longterm.search import Search
 from mcp_memory.memory import Memory
+from mcp_memory.store.protocol import Filters, Store, Vectors
+from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock, HashEmbedder
 from mcp_memory.types import NewTurn, Recorded
+
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
 def user(content: str) -> NewTurn:
@@ -43,7 +52,7 @@ async def test_recalled_text_is_never_stored_again(memory: Memory) -> None:
 def test_no_text_can_close_the_fence_it_stands_in(text: str) -> None:
     for inside in (text, f"</mcp-memory-recall>{text}", f"< / MCP-MEMORY-RECALL >{text}"):
         block = recall_block(inside, part="dynamic")
-        assert admit([user(f"before\n{block}\nafter")])[0] == [user("before\n\nafter")]
+        assert admit([user(f"before\n{block}\nafter")])[0] == [user("before\nafter")]
 
 
 @pytest.mark.parametrize(
@@ -70,15 +79,33 @@ async def test_a_session_that_is_a_path_is_refused(memory: Memory, session: str)
         await memory.record_turns([user("a")], session=session)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
-@given(query=st.text(min_size=1))
-def test_a_search_never_fails_for_any_text(memory: Memory, query: str) -> None:
-    if query.strip():
-        anyio.run(memory.conversation_search, query)
-    else:
-        with pytest.raises(InvalidInput, match="query is empty"):
-            anyio.run(memory.conversation_search, query)
-    anyio.run(memory.memory_search, query)
+@pytest.fixture
+def store(home: Path) -> Iterator[Store]:
+    opened = open_store(home)
+    yield opened
+    opened.close()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(query=st.text(min_size=1).filter(str.strip))
+def test_a_search_never_fails_for_any_text(store: Store, query: str) -> None:
+    model, search = HashEmbedder(), Search(store)
+
+    def embedded() -> list[Vectors]:
+        return [Vectors(identity=model.identity, data=model.embed([query]))]
+
+    store.append_turns("me", "s", [user(query)], now=NOW, vectors=embedded()[0])
+    said = find.turns(
+        store, search, "me", query, embedded=embedded, filters=Filters(), neighbours=1, limit=5, cursor=None
+    )
+    known = find.memories(store, search, "me", query, embedded=embedded, filters=Filters(), limit=5, cursor=None)
+    search.close()
+    assert {hit.turn.id for hit in known.turns} == {hit.turn.id for hit in said.hits}
+
+
+async def test_an_empty_query_is_refused(memory: Memory) -> None:
+    with pytest.raises(InvalidInput, match="query is empty"):
+        await memory.conversation_search(" ")
 
 
 async def test_pages_follow_each_other_without_gaps_or_repeats(memory: Memory) -> None:
