@@ -103,7 +103,7 @@ def _view(
     if name not in ("", "raw", "page"):
         return _VIEWS[name]
     arguments: dict[View, str | None] = {"lines": lines, "grep": grep, "json": json_path}
-    given = [kind for kind, value in arguments.items() if value]
+    given: list[View] = [kind for kind, value in arguments.items() if value]
     if len(given) > 1:
         raise InvalidInput("Give one of lines, grep and json_path: each is a view of its own.")
     if given:

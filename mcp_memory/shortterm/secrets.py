@@ -23,7 +23,7 @@ _NAMED = re.compile(
     r"""(?ix)
     (\b[\w.-]*(?:passw(?:or)?d|passphrase|secret|api[-_]?key|access[-_]?key|auth[-_]?token|access[-_]?token
        |refresh[-_]?token|private[-_]?token|client[-_]?secret)["']?\s*(?::|=|=>)\s*["']?)
-    (?!["']?(?:none|null|true|false|undefined)\b|[{[(<$*•]|\s)([^\s"',;&)}\]]{4,})
+    (?!["']?(?:none|null|true|false|undefined)\b|[{[(<$*•]|\s|[\w.]+[([])([^\s"',;&)}\]]{4,})
     """
 )
 _BEARER = re.compile(r"(?i)(\b(?:bearer|basic|token)\s+)([A-Za-z0-9._~+/=-]{16,})")

@@ -1,0 +1,58 @@
+"""The short-term verbs as tests call them: a clock that moves by hand, and an exact small counter of tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from mcp_memory.shortterm.drill import expand
+from mcp_memory.shortterm.fold import fold_canvas
+from mcp_memory.shortterm.offload import OffloadRequest, offload
+from mcp_memory.store.protocol import Store
+from mcp_memory.types import CanvasView, Expansion, Offloaded
+
+START = datetime(2026, 4, 16, 12, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class FourCharacters:
+    """A token is four characters, begun or whole: a prefix never counts more than the text."""
+
+    def count(self, text: str) -> int:
+        return -(-len(text) // 4)
+
+    def fits(self, text: str, limit: int) -> bool:
+        return self.count(text) <= limit
+
+    def cut(self, text: str, limit: int) -> str:
+        return text[: 4 * max(0, limit)]
+
+
+@dataclass
+class Agent:
+    """The short-term verbs as an agent in one session calls them; each call is a second later."""
+
+    store: Store
+    session: str = "s1"
+    space: str = "default"
+    counter: Any = field(default_factory=FourCharacters)
+    seconds: int = 0
+
+    @property
+    def now(self) -> datetime:
+        self.seconds += 1
+        return START + timedelta(seconds=self.seconds)
+
+    def offload(
+        self, result: str | bytes = "line\n" * 500, tool: str = "Read", hint: str = "", **request: Any
+    ) -> Offloaded:
+        asked = OffloadRequest(tool_name=tool, result=result, session=self.session, **request)
+        return offload(self.store, self.space, request=asked, counter=self.counter, now=self.now, goal_hint=hint)
+
+    def fold(self, **asked: Any) -> CanvasView:
+        asked = {"session": self.session, "budget_tokens": 10_000} | asked
+        return fold_canvas(self.store, self.space, counter=self.counter, now=self.now, **asked)
+
+    def expand(self, target: str, **asked: Any) -> Expansion:
+        return expand(self.store, self.space, target=target, counter=self.counter, **asked)
