@@ -19,7 +19,7 @@ SOURCES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE
 # know each other.
 LAYERS: list[set[str]] = [
     {"errors"},
-    {"types", "text"},
+    {"types", "text", "estimate"},
     {"config", "tokens"},
     {"llm"},  # under embed: litellm is imported in one place, whatever it is asked for
     {"store", "embed", "prompts"},
