@@ -1,0 +1,84 @@
+"""The two floors of retrieval: what anybody has without this package, over the same turns.
+
+`bm25`: one FTS5 table with the porter stemmer, stop words dropped, OR of the words left. Scripts written
+without spaces are split into characters and pairs of them: FTS5 takes a whole Chinese sentence for one word
+and would find nothing (turn R@10 of 1 instead of 82). On text in other scripts this changes nothing.
+
+`dense`: the cosine of the question to every turn, by the bundled static model, nothing approximate.
+
+Both rank all turns of the haystack that they can find (`bm25`: that share a word), and sessions in the order of
+their first turn. They see a turn's name, where it has one, and its text, not its date. Ties go to the older turn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from time import perf_counter
+
+import apsw
+import numpy as np
+
+from bench.asking import Answer, Ask, ranked
+from bench.sets import Haystack, Question, Turn
+from bench.words import FUNCTION_WORDS
+from mcp_memory.config import Settings
+from mcp_memory.embed import make_embedder
+
+__all__ = ["bm25", "dense", "or_query", "spaced"]
+
+_STOP = frozenset(FUNCTION_WORDS)
+_DENSE_RUN = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7ff\uf900-\ufaff]+")
+_WORD = re.compile(r"\w+")
+
+
+def spaced(text: str) -> str:
+    """Return the text with runs of Han, kana and Hangul split into characters and pairs."""
+    return _DENSE_RUN.sub(lambda run: f" {' '.join([*run[0], *(a + b for a, b in pairwise(run[0]))])} ", text)
+
+
+def or_query(text: str) -> str:
+    """Return an FTS5 query for any of the words but the stop words; of all words where nothing else is left."""
+    words = list(dict.fromkeys(_WORD.findall(spaced(text).lower())))
+    telling = [word for word in words if word not in _STOP]
+    return " OR ".join(f'"{word}"' for word in telling or words)
+
+
+@asynccontextmanager
+async def bm25(haystack: Haystack) -> AsyncGenerator[Ask]:
+    con = apsw.Connection(":memory:")
+    con.execute("CREATE VIRTUAL TABLE said USING fts5(text, tokenize = 'porter unicode61')")
+    said = list(haystack.turns())
+    con.executemany("INSERT INTO said (text) VALUES (?)", [(spaced(_text(turn)),) for _, turn in said])
+
+    async def ask(question: Question) -> Answer:
+        start = perf_counter()
+        query = or_query(question.text)
+        found = con.execute("SELECT rowid FROM said WHERE said MATCH ? ORDER BY bm25(said), rowid", (query,))
+        places = [int(number) - 1 for (number,) in found] if query else []
+        return ranked(said, places, seconds=perf_counter() - start)
+
+    yield ask
+    con.close()
+
+
+@asynccontextmanager
+async def dense(haystack: Haystack) -> AsyncGenerator[Ask]:
+    embedder = make_embedder(Settings())
+    assert embedder is not None
+    said = list(haystack.turns())
+    vectors = embedder.embed([turn.content for _, turn in said])
+
+    async def ask(question: Question) -> Answer:
+        start = perf_counter()
+        scores = vectors @ embedder.embed_query(question.text)
+        places = np.argsort(-scores, kind="stable").tolist()
+        return ranked(said, places, seconds=perf_counter() - start)
+
+    yield ask
+
+
+def _text(turn: Turn) -> str:
+    return f"{turn.name}: {turn.content}" if turn.name else turn.content

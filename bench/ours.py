@@ -1,0 +1,93 @@
+"""The system itself, asked as an agent asks it: through `Memory.record_turns` and `Memory.conversation_search`.
+
+Each haystack gets a home of its own, with default settings and nothing from the environment: what a person's
+store would hold. Spaces of one home would not do, for BM25 would weigh words by what other haystacks say.
+A session is recorded in one call, its turns dated with the session's `started_at` and carrying their names
+and, as `client_id`, the set's id. Turns of white space only are left out, as the verb refuses them.
+
+A question is the query as it stands; `asked_at` is not used yet. The first page of 20 ranks the turns and is
+what is timed (its first call, which loads the model, is made before). Sessions are ranked by their first turn
+over as many further pages of 50 as it takes to see 10 sessions or the end. `tokens` counts the first 10 hits
+with cl100k_base as the tool's concise text shows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+from mcp_memory.tokens import token_counter
+
+from bench.asking import Answer, Ask, in_order_of_first_turn
+from bench.sets import Haystack, Question
+from mcp_memory.config import Settings
+from mcp_memory.memory import Memory, open_memory
+from mcp_memory.render import excerpted, render
+from mcp_memory.types import NewTurn, TurnHit, TurnResults
+
+__all__ = ["ours"]
+
+PAGE, FURTHER_PAGE = 20, 50
+SESSIONS = 10
+SHOWN = 10
+
+
+@asynccontextmanager
+async def ours(haystack: Haystack) -> AsyncGenerator[Ask]:
+    with TemporaryDirectory(prefix="bench-") as folder:
+        async with open_memory(Settings(home=Path(folder))) as memory:
+            ids, sessions = await _record(memory, haystack)
+            await memory.conversation_search("warm")
+            counter = token_counter("cl100k_base")
+
+            async def ask(question: Question) -> Answer:
+                start = perf_counter()
+                first = await memory.conversation_search(question.text, limit=PAGE)
+                seconds = perf_counter() - start
+                hits = await _until_enough_sessions(memory, question.text, first)
+                shown = excerpted(replace(first, hits=first.hits[:SHOWN]), detail="concise", query=question.text)
+                return Answer(
+                    turns=[ids[hit.turn.id] for hit in hits],
+                    sessions=in_order_of_first_turn(sessions[hit.turn.session] for hit in hits),
+                    seconds=seconds,
+                    tokens=counter.count(render(shown)),
+                )
+
+            yield ask
+
+
+async def _record(memory: Memory, haystack: Haystack) -> tuple[dict[str, str], dict[str, str]]:
+    """Store the haystack; return the set's ids of turns and sessions by ours.
+
+    Sessions get names of ours, since the set's may hold what no file name can.
+    """
+    ids: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for number, session in enumerate(haystack.sessions, start=1):
+        turns = [turn for turn in session.turns if turn.content.strip()]
+        if not turns:
+            continue
+        done = await memory.record_turns(
+            [
+                NewTurn(
+                    role=turn.role, content=turn.content, name=turn.name, said_at=session.started_at, client_id=turn.id
+                )
+                for turn in turns
+            ],
+            session=f"session-{number}",
+        )
+        names[done.session] = session.id
+        ids.update(zip(done.stored, (turn.id for turn in turns), strict=True))
+    return ids, names
+
+
+async def _until_enough_sessions(memory: Memory, query: str, first: TurnResults) -> list[TurnHit]:
+    hits, cursor = list(first.hits), first.cursor
+    while cursor and len({hit.turn.session for hit in hits}) < SESSIONS:
+        page = await memory.conversation_search(query, limit=FURTHER_PAGE, cursor=cursor)
+        hits, cursor = [*hits, *page.hits], page.cursor
+    return hits
