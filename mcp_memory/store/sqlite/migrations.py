@@ -121,7 +121,6 @@ def _first(con: apsw.Connection) -> None:
                 space, terms, content='', contentless_delete=1, detail=full,
                 tokenize="unicode61 remove_diacritics 0 categories 'L* M* N* P* S* Co'"
             );
-            CREATE VIRTUAL TABLE {layer}_vocabulary USING fts5vocab({layer}_terms, col);
             """
         )
 

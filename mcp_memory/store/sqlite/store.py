@@ -38,6 +38,7 @@ class SQLiteStore:
 
     def __init__(self, database: Database) -> None:
         self._db = database
+        self._common = terms.CommonTerms()
 
     def folder(self, space: str) -> Path:
         """Where the files of a space are."""
@@ -93,7 +94,9 @@ class SQLiteStore:
     # search
 
     def lexical(self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, limit: int) -> list[Scored]:
-        return self._db.read(lambda con: terms.search(con, layer, space, wanted, filters=filters, limit=limit))
+        return self._db.read(
+            lambda con: terms.search(con, layer, space, wanted, filters=filters, limit=limit, common=self._common)
+        )
 
     def nearest(self, space: str, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
         return self._db.read(lambda con: vectors.nearest(con, layer, space, query, filters=filters, limit=limit))

@@ -1,12 +1,14 @@
 """The lexical leg in SQLite: FTS5 over the terms of `text.index_terms`, ranked by BM25.
 
-A term that stands in much of the store costs much and tells little, so a query keeps its rarest terms and
-takes commoner ones only while their postings stay within a bound. No list of stop words, no language.
+FTS5 scores every row that matches, at a microsecond or more each, so what a query costs is how many postings
+it touches. A term that stands in much of the store tells little: the query keeps its rarest terms and takes
+commoner ones only while their postings stay within a bound. No list of stop words, no language.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import apsw
 
@@ -15,11 +17,25 @@ from mcp_memory.store.sqlite.filters import where
 from mcp_memory.store.sqlite.rows import space_id
 from mcp_memory.text import index_terms
 
-__all__ = ["delete", "of_atom", "of_turn", "put", "search"]
+__all__ = ["CommonTerms", "delete", "of_atom", "of_turn", "put", "search"]
 
-_POSTINGS = 20_000
-_RAREST = 3  # kept whatever they cost: a query of common words only is still answered
+_POSTINGS = 12_000
+_COMMON = 4_000  # rows at which a term is called common; nobody counts further
+_RAREST = 2  # kept whatever they cost, so that a query of common words is still answered …
+_NEWEST = 25_000  # … but among this many rows, the newest
 _MOST = 64
+_REMEMBERED = 10_000
+
+
+@dataclass(slots=True)
+class CommonTerms:
+    """Terms known to be common, by layer. Rows only come, so what is common stays so (a `forget` is no matter)."""
+
+    known: dict[Layer, set[str]] = field(default_factory=lambda: {"turn": set[str](), "atom": set[str]()})
+
+    def add(self, layer: Layer, term: str) -> None:
+        if len(self.known[layer]) < _REMEMBERED:
+            self.known[layer].add(term)
 
 
 def of_turn(content: str, name: str | None) -> list[str]:
@@ -33,8 +49,7 @@ def of_atom(text: str) -> list[str]:
 
 def put(con: apsw.Connection, layer: Layer, space: int, number: int, found: Sequence[str]) -> None:
     con.execute(
-        f"INSERT INTO {layer}_terms (rowid, space, terms) VALUES (?, ?, ?)",
-        (number, f"s{space}", " ".join(found)),
+        f"INSERT INTO {layer}_terms (rowid, space, terms) VALUES (?, ?, ?)", (number, f"s{space}", " ".join(found))
     )
 
 
@@ -43,33 +58,47 @@ def delete(con: apsw.Connection, layer: Layer, number: int) -> None:
 
 
 def search(
-    con: apsw.Connection, layer: Layer, space: str, wanted: Sequence[str], *, filters: Filters, limit: int
+    con: apsw.Connection,
+    layer: Layer,
+    space: str,
+    wanted: Sequence[str],
+    *,
+    filters: Filters,
+    limit: int,
+    common: CommonTerms,
 ) -> list[Scored]:
     """See `Store.lexical`."""
     number = space_id(con, space)
-    kept = _telling(con, layer, list(dict.fromkeys(wanted))[:_MOST])
+    kept, all_common = _telling(con, layer, list(dict.fromkeys(wanted))[:_MOST], common)
     if number is None or not kept:
         return []
-    query = "terms : (" + " OR ".join(f'"{term.replace(chr(34), chr(34) * 2)}"' for term in kept) + ")"
+    table = f"{layer}_terms"
+    query = "terms : (" + " OR ".join(map(_quoted, kept)) + ")"
     if con.execute("SELECT count(*) FROM space").get > 1:
         query = f"space : s{number} AND {query}"
-    condition, values = where(layer, number, filters)
+    joined, values = "", list[int | str]()
+    if layer == "atom" or filters != Filters():  # rows of the term table are all of the space and none forgotten
+        condition, values = where(layer, number, filters)
+        joined = f"AND {table}.rowid IN (SELECT r.id FROM {layer} r WHERE {condition})"
+    elif all_common:
+        joined = f"AND {table}.rowid > (SELECT max(id) FROM {layer}) - {_NEWEST}"
     rows = con.execute(
-        f"SELECT r.id, bm25({layer}_terms, 0.0, 1.0) AS score"
-        f" FROM {layer}_terms JOIN {layer} r ON r.id = {layer}_terms.rowid"
-        f" WHERE {layer}_terms MATCH ? AND {condition} ORDER BY score, r.id DESC LIMIT ?",
+        f"SELECT rowid, bm25({table}, 0.0, 1.0) AS score FROM {table} WHERE {table} MATCH ? {joined}"
+        " ORDER BY score, rowid DESC LIMIT ?",
         (query, *values, limit),
     )
     return [Scored(id=f"{layer[0]}{id}", score=-float(score)) for id, score in rows]
 
 
-def _telling(con: apsw.Connection, layer: Layer, wanted: list[str]) -> list[str]:
-    """Return the terms worth looking for, rarest first."""
-    counted = [
-        (int(count), term)
-        for term in wanted
-        if (count := con.execute(f"SELECT doc FROM {layer}_vocabulary WHERE term = ? AND col = 'terms'", (term,)).get)
-    ]
+def _telling(con: apsw.Connection, layer: Layer, wanted: list[str], common: CommonTerms) -> tuple[list[str], bool]:
+    """Return the terms worth looking for, rarest first, and whether they are all common ones."""
+    counted: list[tuple[int, str]] = []
+    for term in wanted:
+        count = _COMMON if term in common.known[layer] else _count(con, layer, term)
+        if count:
+            counted.append((count, term))
+        if count == _COMMON:
+            common.add(layer, term)
     kept: list[str] = []
     postings = 0
     for count, term in sorted(counted):
@@ -77,4 +106,15 @@ def _telling(con: apsw.Connection, layer: Layer, wanted: list[str]) -> list[str]
         if len(kept) >= _RAREST and postings > _POSTINGS:
             break
         kept.append(term)
-    return kept
+    return kept, bool(counted) and min(counted)[0] == _COMMON
+
+
+def _count(con: apsw.Connection, layer: Layer, term: str) -> int:
+    return con.execute(
+        f"SELECT count(*) FROM (SELECT 1 FROM {layer}_terms WHERE {layer}_terms MATCH ? LIMIT {_COMMON})",
+        (f"terms : {_quoted(term)}",),
+    ).get
+
+
+def _quoted(term: str) -> str:
+    return '"' + term.replace('"', '""') + '"'
