@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -25,7 +24,6 @@ __all__ = [
     "WIDTH",
     "columns",
     "day",
-    "indented",
     "json_text",
     "minute",
     "number",
@@ -34,12 +32,18 @@ __all__ = [
     "size",
     "steps",
     "visible",
+    "wrapped",
 ]
 
 WIDTH = 100
 COLOURS = {"done": "green", "doing": "cyan", "paused": "yellow", "blocked": "red"}
 # C0 and C1 controls but tab and newline, bidi overrides, lone surrogates.
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# What a line may be broken between: one wide character, a word (a very long one in parts), white space.
+_WIDE = (
+    "\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\U00020000-\U0003fffd"
+)
+_PIECE = re.compile(rf"[{_WIDE}]|[^\s{_WIDE}]{{1,80}}|\s+")
 
 
 def visible(text: str) -> str:
@@ -57,14 +61,19 @@ def one_line(text: str, limit: int) -> str:
     return line.rstrip() + "…"
 
 
-def indented(text: str, by: int) -> str:
-    """Return the text wrapped to the terminal's width, every line behind `by` spaces."""
-    margin = " " * by
-    lines = (
-        textwrap.wrap(line, WIDTH, initial_indent=margin, subsequent_indent=margin, replace_whitespace=False)
-        for line in visible(text).split("\n")
-    )
-    return "\n".join("\n".join(wrapped) for wrapped in lines)
+def wrapped(text: str, margin: str) -> str:
+    """Return the text within the terminal's width, every line behind the margin."""
+    rows: list[str] = []
+    for line in visible(text).split("\n"):
+        row, taken = "", 0
+        for piece in _PIECE.findall(line):
+            more = _columns(piece)
+            if taken + more > WIDTH - len(margin) and not piece.isspace():
+                rows.append(row)
+                row, taken = "", 0
+            row, taken = row + piece, taken + more
+        rows.append(row)
+    return "\n".join((margin + row).rstrip() for row in rows)
 
 
 def columns(rows: Iterable[Sequence[str]], *, gap: int = 2, indent: int = 0) -> str:
@@ -106,8 +115,8 @@ def number(count: int) -> str:
 
 
 def plural(count: int, word: str) -> str:
-    """Return `1 turn`, `2 turns`, `3 memories`."""
-    many = f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
+    """Return `1 turn`, `2 turns`, `3 canvases`."""
+    many = f"{word}es" if word.endswith("s") else f"{word}s"
     return f"{number(count)} {word if count == 1 else many}"
 
 
@@ -121,7 +130,8 @@ def steps(canvas: Canvas) -> list[str]:
     for node in canvas.nodes:
         came_from = "" if before[node.id] == above else f"  <- {', '.join(map(_short, before[node.id])) or 'start'}"
         title = one_line(node.title, 64)
-        rows.append((click.style(f"{node.status:<7}", fg=COLOURS[node.status]), _short(node.id), title + came_from))
+        status = click.style(f"{node.status:<7}", fg=COLOURS[node.status])
+        rows.append((status, f"{_short(node.id):<4}", title + came_from))
         above = [node.id]
     return columns(rows).split("\n") if rows else []
 
@@ -131,11 +141,13 @@ def _short(node: str) -> str:
 
 
 def minute(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M}"
+    """Return a moment as the reader's clock has it: `2026-10-25 02:30`."""
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
 
 
 def day(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d}"
+    """Return a moment's day where the reader is: `2026-10-25`."""
+    return f"{moment.astimezone():%Y-%m-%d}"
 
 
 def json_text(value: Any) -> str:

@@ -51,9 +51,13 @@ class Program(click.Group):
             ctx.exit(2 if isinstance(error, InvalidInput) else 1)
 
 
+class Told(dict[str, Any]):
+    """Settings by name."""
+
+
 def _keep(ctx: click.Context, option: click.Parameter, value: object) -> None:
     if value is not None and option.name:
-        ctx.ensure_object(dict[str, Any])[option.name] = value
+        ctx.ensure_object(Told)[option.name] = value
 
 
 _HOME = click.option(
@@ -77,9 +81,9 @@ def place(command: Command) -> Command:
     return _HOME(_SPACE(command))
 
 
-def told() -> dict[str, Any]:
-    """Return the settings that stand on the command line."""
-    return click.get_current_context().ensure_object(dict[str, Any])
+def told() -> Told:
+    """Return the settings that stand on the command line of the command at work."""
+    return click.get_current_context().ensure_object(Told)
 
 
 def settings() -> Settings:

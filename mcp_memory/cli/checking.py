@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcp_memory.cli.base import as_json, ask, place, told
-from mcp_memory.terminal import columns, indented, json_text, number, plural, size, visible
+from mcp_memory.terminal import columns, json_text, number, plural, size, visible, wrapped
 
 if TYPE_CHECKING:
     from mcp_memory.cli.examining import Check
@@ -44,7 +44,7 @@ def _lines(answer: dict[str, Any]) -> list[tuple[str, str]]:
         ("forgotten", plural(counts["forgotten"], "time")),
         (
             "tasks",
-            f"{plural(counts['records'], 'tool result')} on {number(counts['canvases'])} canvases, "
+            f"{plural(counts['records'], 'tool result')} on {plural(counts['canvases'], 'canvas')}, "
             f"{size(answer['offload']['raw_bytes'])} raw",
         ),
         ("on disk", f"{size(answer['disk']['database'])} database, {size(answer['disk']['files'])} files"),
@@ -97,4 +97,4 @@ def doctor(as_json: bool) -> None:
 def _print(check: Check) -> None:
     click.echo(f"{click.style(f'{check.state:<5}', fg=COLOURS[check.state])} {check.name:<10} {visible(check.found)}")
     if check.next_step:
-        click.echo(indented(check.next_step, 17))
+        click.echo(wrapped(check.next_step, " " * 17))

@@ -7,7 +7,6 @@ as long as the memory is large.
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import sys
@@ -27,12 +26,11 @@ if TYPE_CHECKING:
 __all__ = ["Check", "examine"]
 
 LITTLE_DISK, TOO_LITTLE_DISK = 1_000_000_000, 50_000_000
-STRAY_AFTER_SECONDS = 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing looked at. `next_step` is there where `state` is not `ok`."""
+    """One thing looked at. Where `state` is not `ok`, `next_step` says what to do, unless `found` does."""
 
     name: str
     state: Literal["ok", "warn", "fail"]
@@ -62,7 +60,6 @@ def examine(**overrides: Any) -> Iterator[Check]:
     yield from _store(settings)
     yield _embedder(settings)
     yield _tokenizer(settings)
-    yield _leftovers(settings.home)
 
 
 def _python() -> Check:
@@ -165,12 +162,7 @@ def _store(settings: Settings) -> Iterator[Check]:
     if not problems:
         yield Check(name="files", state="ok", found="every row and file is there and matches its hash")
     for problem in problems:
-        yield Check(
-            name="files",
-            state="fail",
-            found=problem,
-            next_step="Restore it from a backup of the home if you have one; everything else works on.",
-        )
+        yield Check(name="files", state="fail", found=problem)
 
 
 def _index(embedding: dict[str, Any]) -> Check:
@@ -223,25 +215,3 @@ def _tokenizer(settings: Settings) -> Check:
         found=f"the vocabulary of {settings.tokenizer} is not here: tokens are estimated, never too low",
         next_step="Install litellm again, which brings it, or set TIKTOKEN_CACHE_DIR to a folder that holds it.",
     )
-
-
-def _leftovers(home: Path) -> Check:
-    """Files of a write that was killed. Writers rename theirs within a moment, so an old one is nobody's."""
-    before = time.time() - STRAY_AFTER_SECONDS
-    stray = [path for path in sorted(home.rglob(".*.tmp")) if _modified(path) < before]
-    if not stray:
-        return Check(name="leftovers", state="ok", found="no unfinished files")
-    shown = ", ".join(os.fspath(path.relative_to(home)) for path in stray[:5])
-    return Check(
-        name="leftovers",
-        state="warn",
-        found=f"{len(stray)} unfinished files of writes that were cut off: {shown}{', …' if stray[5:] else ''}",
-        next_step="Delete them: nothing that was acknowledged is in them alone.",
-    )
-
-
-def _modified(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except FileNotFoundError:  # its writer was alive after all
-        return time.time()

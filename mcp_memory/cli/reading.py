@@ -13,7 +13,7 @@ import click
 from mcp_memory.cli import drawing
 from mcp_memory.cli.base import as_json, ask, place
 from mcp_memory.errors import NotFound
-from mcp_memory.terminal import columns, day, indented, json_text, minute, one_line, plural, size, visible
+from mcp_memory.terminal import columns, day, json_text, minute, one_line, plural, size, visible, wrapped
 
 if TYPE_CHECKING:
     from mcp_memory.memory import Memory
@@ -106,7 +106,7 @@ def search(
     known, said, spaces = ask(find)
     memories, turns = known.atoms if known else [], said.hits if said else []
     notes = list(dict.fromkeys(answer.note for answer in (known, said) if answer and answer.note))
-    cursors = {"memories": known and known.cursor, "turns": said and said.cursor}
+    cursors = {"memories": known.cursor if known and memories else None, "turns": said.cursor if said else None}
     if as_json:
         answer = {"query": words, "memories": memories, "turns": turns, "cursors": cursors, "notes": notes}
         click.echo(json_text(answer))
@@ -142,7 +142,7 @@ def _found_turn(hit: TurnHit) -> str:
 def _turn(turn: Turn, *, marked: bool = False) -> str:
     who = f"{turn.role} {turn.name}" if turn.name else turn.role
     head = f"{'*' if marked else ' '} {turn.id}  {minute(turn.said_at)}  {who}  {turn.session}"
-    return f"{click.style(visible(head), dim=True)}\n{indented(turn.content, 4)}"
+    return f"{click.style(visible(head), dim=True)}\n{wrapped(turn.content, '    ')}"
 
 
 # --- show -------------------------------------------------------------------------------------------

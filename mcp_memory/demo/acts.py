@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -16,13 +17,13 @@ from mcp.types import BlobResourceContents, TextResourceContents
 from mcp_memory.demo import inputs
 from mcp_memory.demo.inputs import Step, Task
 from mcp_memory.shortterm.canvas import parse
-from mcp_memory.terminal import WIDTH, columns, number, one_line, size, steps
+from mcp_memory.terminal import WIDTH, columns, number, one_line, size, steps, wrapped
 
 __all__ = ["play"]
 
 QUESTIONS = (
     ("a word as it stands", "TRF-90457"),
-    ("other words for it", "why did she have to stop running?"),
+    ("other words for it", "why was the race called off?"),
     ("in Chinese", "什么时候去看牙医"),
 )
 
@@ -48,7 +49,7 @@ async def play(command: list[str], home: Path) -> None:
         kept = await offload(agent, task)
         await descend(agent, kept)
         await fold(agent, kept)
-        await recall(agent, task)
+        await recall(agent)
         await settle(agent, kept, home)
 
 
@@ -112,8 +113,9 @@ async def search(agent: Agent) -> None:
         click.echo(f"  {click.style(query, bold=True)}  ({how})")
         for hit in (await agent.call("conversation_search", query=query, limit=2))["hits"]:
             turn = hit["turn"]
-            why = "+".join(hit["found_by"])
-            click.echo(f"    {turn['id']:<4} {turn['said_at'][:10]}  {one_line(turn['content'], 60)}  [{why}]")
+            found_by = " and ".join(hit["found_by"])
+            head = f"    {turn['id']:<4} {turn['said_at'][:10]}  {turn['role']}, found by {found_by}"
+            click.echo(f"{click.style(head, dim=True)}\n{wrapped(turn['content'], ' ' * 9)}")
 
 
 # --- short-term -------------------------------------------------------------------------------------
@@ -160,36 +162,35 @@ async def descend(agent: Agent, kept: list[Kept]) -> None:
     node = kept[0].answer["node"]
     act("5. Go down", f"From the canvas to the one line that tells it all (expand_node {node}).")
     records = await agent.call("expand_node", node=node, view="records")
-    _quote(f"expand_node {node} view=records", records["text"], 6)
+    _quote(f"{node}, its records", records["text"])
     found = await agent.call("expand_node", node=node, grep="already present", max_tokens=300)
-    _quote(f'expand_node {node} grep="already present"  ({found["tokens"]} tokens)', found["text"], 8)
+    _quote(f"{node}, raw, grep 'already present': {found['tokens']} tokens", found["text"])
 
 
 async def fold(agent: Agent, kept: list[Kept]) -> None:
     act("6. Fold", "The task is done: four fields stay in the context, the rest is one call away (fold_canvas).")
-    number_ = kept[0].answer["node"].partition("-")[0]
-    open_ = await agent.call("fold_canvas", task=number_, action="complete")
-    _quote(f"before: {open_['nodes']} nodes, {open_['tokens']} tokens", open_["text"], 40)
-    folded = await agent.call("fold_canvas", task=number_, action="fold")
-    _quote(f"folded: {folded['tokens']} tokens", folded["text"], 8)
+    canvas = kept[0].answer["node"].partition("-")[0]
+    before = await agent.call("fold_canvas", task=canvas, action="show", budget_tokens=8000)
+    _quote(f"before: {before['nodes']} nodes, {before['tokens']} tokens", before["text"], wrap=False)
+    after = await agent.call("fold_canvas", task=canvas, action="complete")
+    fields = columns(json.loads(after["text"]).items())
+    _quote(f"after: {after['tokens']} tokens", fields)
 
 
-async def recall(agent: Agent, task: Task) -> None:
+async def recall(agent: Agent) -> None:
     act("7. Read and recall", "The page about the person (read_persona), and what a next question needs (recall).")
     persona = await agent.call("read_persona")
-    _quote("read_persona", persona["text"], 24)
-    question = "Book us a table for the team dinner, something Tamsin can eat"
+    _quote("read_persona", persona["text"])
+    question = "Book a table for the team dinner: what must the kitchen know?"
     bundle = await agent.call("recall", query=question, budget_tokens=600)
-    _quote(f"recall “{question}”  ({bundle['tokens']} of 600 tokens)", f"{bundle['stable']}\n{bundle['dynamic']}", 40)
+    _quote(f"recall “{question}”: {bundle['tokens']} of 600 tokens", f"{bundle['stable']}\n{bundle['dynamic']}")
 
 
-def _quote(title: str, text: str, most: int) -> None:
-    lines = text.strip().split("\n")
+def _quote(title: str, text: str, *, wrap: bool = True) -> None:
+    """Print stored words behind a bar; lines that are too long are wrapped, or cut."""
     click.echo(f"  {click.style(title, bold=True)}")
-    for line in lines[:most]:
-        click.echo(f"  | {one_line(line, WIDTH - 4)}" if line.strip() else "  |")
-    if len(lines) > most:
-        click.echo(f"  | … {len(lines) - most} more lines")
+    lines = text.strip().split("\n")
+    click.echo(wrapped("\n".join(lines if wrap else (one_line(line, WIDTH - 4) for line in lines)), "  | "))
     click.echo()
 
 

@@ -12,9 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.terminal import columns, indented, json_text, number, one_line, plural, size, visible
+from mcp_memory.terminal import WIDTH, columns, json_text, number, one_line, plural, size, visible, wrapped
 
 anything = st.text(st.characters())
+
+
+def columns_of(line: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else not unicodedata.combining(c) for c in line)
 
 
 @given(anything)
@@ -27,8 +31,7 @@ def test_what_is_visible_cannot_act_on_a_terminal(text: str) -> None:
 @given(anything, st.integers(2, 60))
 def test_a_line_never_exceeds_its_columns(text: str, limit: int) -> None:
     line = one_line(text, limit)
-    wide = sum(2 if unicodedata.east_asian_width(c) in "WF" else not unicodedata.combining(c) for c in line)
-    assert wide <= limit
+    assert columns_of(line) <= limit
     assert "\n" not in line
 
 
@@ -45,9 +48,15 @@ def test_rows_may_differ_in_length() -> None:
     assert columns([("a", "b", "c"), ("long",), ()]) == "a     b  c\nlong\n"
 
 
-@given(anything)
-def test_indenting_keeps_every_word(text: str) -> None:
-    assert "".join(indented(text, 4).split()) == "".join(visible(text).split())
+@given(st.text(st.characters() | st.sampled_from("a \n牙医\u0301"), max_size=400))
+def test_wrapping_keeps_every_word_within_the_width(text: str) -> None:
+    lines = wrapped(text, " | ").split("\n")
+    assert all(columns_of(line) <= WIDTH for line in lines)
+    assert "".join("".join(line[3:] for line in lines).split()) == "".join(visible(text).split())
+
+
+def test_wrapping_keeps_what_fits_as_it_is() -> None:
+    assert wrapped("def f():\n    return 1\n", "  ") == "  def f():\n      return 1\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,4 +77,8 @@ def test_counts_read_well() -> None:
     assert [size(n) for n in (0, 999, 1000, 199_866, 999_960, 5_000_000_000)] == [
         "0 B", "999 B", "1.0 kB", "199.9 kB", "1.0 MB", "5.0 GB",
     ]  # fmt: skip
-    assert [plural(1, "turn"), plural(2, "entry"), number(1_234_567)] == ["1 turn", "2 entries", "1\u202f234\u202f567"]
+    assert [plural(1, "turn"), plural(2, "canvas"), number(1_234_567)] == [
+        "1 turn",
+        "2 canvases",
+        "1\u202f234\u202f567",
+    ]

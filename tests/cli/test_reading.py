@@ -1,0 +1,199 @@
+"""`search` and `show` on a small real memory: what people read, and what programs parse."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from tests.cli.conftest import LOG, ODD
+
+Run = Callable[..., Result]
+Answer = Callable[..., Any]
+
+
+# --- search -----------------------------------------------------------------------------------------
+
+
+def test_a_search_shows_memories_and_turns_with_ids_and_dates(run: Run) -> None:
+    result = run("search", "hazelnuts", "TRF-90457")
+    assert result.exit_code == 0
+    assert "memories\n  a1  persona" in result.stdout
+    assert "t1  2026-10-21" in result.stdout
+    assert "\n    The van is booked under reference TRF-90457.\n" in result.stdout
+
+
+def test_a_search_in_json_has_these_keys(answer: Answer) -> None:
+    found = answer("search", "TRF-90457")
+    assert list(found) == ["query", "memories", "turns", "cursors", "notes"]
+    assert {hit["turn"]["content"] for hit in found["turns"]} >= {"The van is booked under reference TRF-90457."}
+    assert list(found["cursors"]) == ["memories", "turns"]
+
+
+def test_chinese_is_found_by_a_word_inside_a_sentence(answer: Answer) -> None:
+    assert answer("search", "牙医")["turns"][0]["turn"]["content"] == "李伟的妈妈下周五要去看牙医。"
+
+
+@pytest.mark.parametrize(
+    ("narrowing", "empty"),
+    [
+        (["--in", "turns"], "memories"),
+        (["--role", "user"], "memories"),
+        (["--session", "moving"], "memories"),
+        (["--neighbours", "1"], "memories"),
+        (["--in", "memories"], "turns"),
+        (["--kind", "persona"], "turns"),
+        (["--entity", "user"], "turns"),
+        (["--as-of", "2099"], "turns"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_filter_of_one_layer_searches_only_that_layer(narrowing: list[str], empty: str, answer: Answer) -> None:
+    found = answer("search", "Bergen", "van", *narrowing)
+    assert (found[empty], found["cursors"][empty]) == ([], None)
+    assert found["turns" if empty == "memories" else "memories"] != []
+
+
+def test_neighbours_stand_around_the_turn_that_was_found(run: Run) -> None:
+    lines = run("search", "Noted", "Saturday", "--neighbours", "1", "--limit", "1").stdout.splitlines()
+    heads = [line[:4] for line in lines if line[2:3] == "t" and line[2:4] != "tu"]
+    assert heads == ["  t1", "* t2", "  t3"]
+
+
+def test_a_cursor_continues_where_the_page_ended(answer: Answer) -> None:
+    first = answer("search", "TRF-90457", "--in", "turns", "--limit", "1")
+    second = answer("search", "TRF-90457", "--in", "turns", "--limit", "1", "--cursor", first["cursors"]["turns"])
+    assert {first["turns"][0]["turn"]["id"], second["turns"][0]["turn"]["id"]} == {"t1", "t2"}
+
+
+def test_what_is_not_found_ends_with_1_and_says_where_it_looked(run: Run) -> None:
+    result = run("search", "zzzunheardof", "--in", "turns", "--since", "2030")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "default, work" in result.stderr
+
+
+def test_what_is_not_found_is_still_json_for_programs(run: Run) -> None:
+    result = run("search", "zzzunheardof", "--in", "turns", "--since", "2030", "--json")
+    assert (result.exit_code, json.loads(result.stdout)["turns"]) == (1, [])
+
+
+def test_spaces_do_not_see_each_other(run: Run, answer: Answer) -> None:
+    assert [hit["atom"]["text"] for hit in answer("--space", "work", "search", "quay")["memories"]] == [
+        "The office is on the quay."
+    ]
+    assert "quay" not in run("search", "office", "quay").stdout
+
+
+def test_stored_words_cannot_act_on_the_terminal(run: Run) -> None:
+    for command in (["search", "terminal", "trap"], ["show", "session", "moving"]):
+        shown = run(*command).stdout
+        assert "\\x1b[2J" in shown
+        assert "\x1b" not in shown
+
+
+# --- show -------------------------------------------------------------------------------------------
+
+
+def test_the_persona_lists_what_was_told(run: Run, answer: Answer) -> None:
+    page = answer("show", "persona")
+    assert list(page) == ["text", "sections", "version", "updated"]
+    assert "hazelnuts" in page["text"]
+    assert run("show", "persona").stdout == page["text"] + "\n"
+
+
+def test_one_section_of_the_persona(answer: Answer) -> None:
+    first = answer("show", "persona")["sections"][0]
+    assert answer("show", "persona", first)["text"].startswith(f"## {first}\n")
+
+
+def test_there_are_no_scenes_and_the_answer_says_why(run: Run, answer: Answer) -> None:
+    assert "a model writes them" in run("show", "scenes").stdout
+    assert answer("show", "scenes") == []
+
+
+def test_a_session_is_shown_turn_by_turn(run: Run, answer: Answer) -> None:
+    shown = answer("show", "session", "moving")
+    assert (shown["session"], [turn["position"] for turn in shown["turns"]]) == ("moving", [0, 1, 2, 3])
+    assert "  t1  2026-10-21 " in run("show", "session", "moving").stdout
+
+
+def test_a_long_session_is_paged(run: Run) -> None:
+    result = run("show", "session", "moving", "--start", "1", "--limit", "2")
+    assert ("t2" in result.stdout, "t4" in result.stdout) == (True, False)
+    assert "--start 3" in result.stderr
+
+
+def test_without_a_name_the_latest_session_is_shown(answer: Answer) -> None:
+    latest = answer("show", "sessions")[0]
+    assert answer("show", "session")["session"] == latest["session"]
+    assert list(latest) == ["session", "turns", "first", "last"]
+
+
+def test_the_list_of_sessions_is_one_line_each(run: Run, answer: Answer) -> None:
+    assert len(run("show", "sessions").stdout.splitlines()) == len(answer("show", "sessions"))
+
+
+def test_a_canvas_is_shown_step_by_step_with_its_refs(run: Run, answer: Answer) -> None:
+    told = answer("show", "canvas")
+    assert [(node["id"], node["title"], node["status"]) for node in told["nodes"]] == [
+        ("001-N1", "Read the log", "done"),
+        ("001-N2", "Try a newer library", "blocked"),
+        ("001-N3", "Read the code", told["nodes"][2]["status"]),
+    ]
+    shown = run("show", "canvas").stdout
+    assert "blocked  N2    Try a newer library" in shown
+    assert "Read the code  <- N1" in shown
+    assert all(ref in shown for node in told["nodes"] for ref in node["refs"])
+
+
+@pytest.mark.parametrize("name", ["1", "001"])
+def test_a_canvas_is_named_by_number_or_label(name: str, answer: Answer) -> None:
+    listed = answer("show", "canvases")[0]
+    assert answer("show", "canvas", name) == answer("show", "canvas", listed["label"])
+    assert answer("show", "canvas", f"001-{listed['label']}")["number"] == 1
+
+
+def test_the_mermaid_text_is_the_file(run: Run, small_home: Path) -> None:
+    [file] = (small_home / "spaces" / "default" / "mmds").iterdir()
+    assert run("show", "canvas", "1", "--mermaid").stdout_bytes == file.read_bytes()
+
+
+def test_a_canvas_is_drawn_by_the_real_mermaid(run: Run, tmp_path: Path) -> None:
+    svg, png = tmp_path / "task.svg", tmp_path / "task.png"
+    result = run("show", "canvas", "--svg", str(svg), "--png", str(png))
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "Try a newer library" in svg.read_text(encoding="utf-8")
+    assert png.read_bytes().startswith(b"\x89PNG")
+
+
+def test_drawing_without_the_extra_says_how_to_get_it(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mermaidx", None)
+    result = run("show", "canvas", "--svg", str(tmp_path / "x.svg"))
+    assert result.exit_code == 1
+    assert "pip install 'mcp-memory[render]'" in result.stderr
+
+
+def test_drawing_into_a_folder_that_is_not_there_is_an_error(run: Run, tmp_path: Path) -> None:
+    result = run("show", "canvas", "--svg", str(tmp_path / "none" / "x.svg"))
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+
+
+def test_a_ref_comes_out_byte_for_byte(run: Run, answer: Answer) -> None:
+    nodes = {node["title"]: node for node in answer("show", "canvas")["nodes"]}
+    for title, raw in (("Read the log", LOG), ("Try a newer library", ODD)):
+        [ref] = nodes[title]["refs"]
+        assert run("show", "ref", ref).stdout_bytes == raw.encode()
+        assert run("show", "ref", nodes[title]["id"]).stdout_bytes == raw.encode()
+
+
+def test_a_ref_in_json_has_its_header_and_its_text(answer: Answer) -> None:
+    told = answer("show", "ref", "001-N2")
+    assert (list(told), told["text"], told["ref"]["tool"]) == (["ref", "text"], ODD, "shell")
+    assert told["ref"]["bytes"] == len(ODD.encode())
