@@ -22,7 +22,7 @@ from mcp_memory.shortterm import label
 from mcp_memory.text import iso
 from mcp_memory.types import CanvasRow, StepStatus
 
-__all__ = ["Canvas", "Edge", "Node", "metadata", "number_of", "padded", "parse", "read", "render"]
+__all__ = ["Canvas", "Edge", "Node", "edge_line", "metadata", "number_of", "padded", "parse", "read", "render"]
 
 TITLE_LIMIT, SUMMARY_LIMIT, GOAL_LIMIT, LABEL_LIMIT = 80, 200, 200, 40
 
@@ -107,7 +107,7 @@ def render(canvas: Canvas) -> str:
     """Return the text of the `.mmd` file, with a newline at its end."""
     lines = [f"%% {_header(canvas)}", "flowchart TD"]
     lines += [f"    {_node_line(node)}" for node in canvas.nodes] or [f"    %% {padded(canvas.number)}"]
-    lines += [f"    {_edge_line(edge)}" for edge in canvas.edges]
+    lines += [f"    {edge_line(edge)}" for edge in canvas.edges]
     return "\n".join(lines) + "\n"
 
 
@@ -133,7 +133,8 @@ def _node_line(node: Node) -> str:
     return f'{node.id}["{"<br/>".join(parts)}"]'
 
 
-def _edge_line(edge: Edge) -> str:
+def edge_line(edge: Edge) -> str:
+    """Return an edge as Mermaid has it."""
     arrow = "-.->" if edge.dashed else "-->"
     if edge.label:
         plain = _PLAIN.fullmatch(edge.label) and label.encode(edge.label) == edge.label

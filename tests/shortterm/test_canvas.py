@@ -133,16 +133,12 @@ TRAPS = [
     "+",
     "fix.\n",
 ]
-words = st.lists(
-    st.one_of(st.sampled_from([trap for trap in TRAPS if trap]), st.text(max_size=6)), max_size=12
-)
+words = st.lists(st.one_of(st.sampled_from([trap for trap in TRAPS if trap]), st.text(max_size=6)), max_size=12)
 text = st.one_of(words.map(" ".join), words.map("".join), st.text(max_size=400))
 moments = st.datetimes(
     min_value=datetime(1970, 1, 2),
     max_value=datetime(2200, 1, 1),
-    timezones=st.builds(
-        timezone, st.integers(-14 * 60, 14 * 60).map(lambda minutes: timedelta(minutes=minutes))
-    ),
+    timezones=st.builds(timezone, st.integers(-14 * 60, 14 * 60).map(lambda minutes: timedelta(minutes=minutes))),
 )
 statuses: st.SearchStrategy[StepStatus] = st.sampled_from(get_args(StepStatus))
 
@@ -150,16 +146,11 @@ statuses: st.SearchStrategy[StepStatus] = st.sampled_from(get_args(StepStatus))
 @st.composite
 def canvases(draw: st.DrawFn) -> Canvas:
     number = draw(st.integers(1, 4000))
-    ids = [
-        f"{number:03d}-{kind}{at}"
-        for at, kind in enumerate(draw(st.lists(st.sampled_from("NF"), max_size=5)), 1)
-    ]
+    ids = [f"{number:03d}-{kind}{at}" for at, kind in enumerate(draw(st.lists(st.sampled_from("NF"), max_size=5)), 1)]
     nodes = [Node(id_, draw(text), draw(statuses), draw(text), draw(moments)) for id_ in ids]
     ends = st.sampled_from(ids) if ids else st.nothing()
     edges = draw(st.lists(st.builds(Edge, ends, ends, text, st.booleans()), max_size=5 if ids else 0))
-    return Canvas(
-        number, draw(text), draw(statuses), draw(moments), draw(moments), tuple(nodes), tuple(edges)
-    )
+    return Canvas(number, draw(text), draw(statuses), draw(moments), draw(moments), tuple(nodes), tuple(edges))
 
 
 def sample() -> Canvas:
@@ -264,15 +255,10 @@ def mermaid() -> Engine:
 
 def shown(svg: str, kind: str) -> list[list[str]]:
     """The lines of text of each label, as a reader sees them."""
-    part = svg[svg.index(f'class="{kind}"') :].partition('<g class="nodes"' if kind != "nodes" else "</svg>")[
-        0
-    ]
+    part = svg[svg.index(f'class="{kind}"') :].partition('<g class="nodes"' if kind != "nodes" else "</svg>")[0]
     labels = re.findall(r"<foreignObject[^>]*>(.*?)</foreignObject>", part, flags=re.DOTALL)
     return [
-        [
-            html.unescape(re.sub("<[^>]*>", "", line)).replace("\u2060", "")
-            for line in re.split(r"<br ?/>", each)
-        ]
+        [html.unescape(re.sub("<[^>]*>", "", line)).replace("\u2060", "") for line in re.split(r"<br ?/>", each)]
         for each in labels
     ]
 
@@ -334,9 +320,7 @@ def test_the_real_mermaid_shows_exactly_the_label_of_every_edge(mermaid: Engine)
     nodes = (Node("003-N1", "x", "done", "", AT), Node("003-N2", "y", "done", "", AT))
     edges = tuple(Edge("003-N1", "003-N2", each, at % 2 == 0) for at, each in enumerate(labels))
     svg = drawn(mermaid, Canvas(3, "edges", "doing", AT, AT, nodes, edges))
-    assert [spaced(" ".join(label)) for label in shown(svg, "edgeLabels")] == [
-        spaced(each) for each in labels
-    ]
+    assert [spaced(" ".join(label)) for label in shown(svg, "edgeLabels")] == [spaced(each) for each in labels]
 
 
 def test_the_real_mermaid_takes_a_canvas_without_nodes(mermaid: Engine) -> None:
