@@ -19,6 +19,7 @@ import click
 
 if TYPE_CHECKING:
     from mcp_memory.shortterm.canvas import Canvas
+    from mcp_memory.types import Turn
 
 __all__ = [
     "WIDTH",
@@ -26,9 +27,9 @@ __all__ = [
     "day",
     "json_text",
     "minute",
-    "number",
     "one_line",
     "plural",
+    "said",
     "size",
     "steps",
     "visible",
@@ -56,6 +57,7 @@ def one_line(text: str, limit: int) -> str:
     line = visible(" ".join(text.split()))
     if _columns(line) <= limit:
         return line
+    line = line[:limit]
     while _columns(line) > limit - 1:
         line = line[:-1]
     return line.rstrip() + "…"
@@ -109,15 +111,10 @@ def size(count: int) -> str:
     return f"{value / 1000:.1f} TB"
 
 
-def number(count: int) -> str:
-    """Return a count with thousands apart: `1 747`, with a space that does not break."""
-    return f"{count:,}".replace(",", "\u202f")
-
-
 def plural(count: int, word: str) -> str:
     """Return `1 turn`, `2 turns`, `3 canvases`."""
     many = f"{word}es" if word.endswith("s") else f"{word}s"
-    return f"{number(count)} {word if count == 1 else many}"
+    return f"{count:,} {word if count == 1 else many}"
 
 
 def steps(canvas: Canvas) -> list[str]:
@@ -134,6 +131,13 @@ def steps(canvas: Canvas) -> list[str]:
         rows.append((status, f"{_short(node.id):<4}", title + came_from))
         above = [node.id]
     return columns(rows).split("\n") if rows else []
+
+
+def said(turn: Turn, *, marked: bool = False) -> str:
+    """Return a turn as a line of who, when and where, and its words under it."""
+    who = f"{turn.role} {turn.name}" if turn.name else turn.role
+    head = f"{'*' if marked else ' '} {turn.id}  {minute(turn.said_at)}  {who}  {turn.session}"
+    return f"{click.style(visible(head), dim=True)}\n{wrapped(turn.content, '    ')}"
 
 
 def _short(node: str) -> str:

@@ -1,8 +1,9 @@
 """The command line: the verbs of Memory for people and for shell scripts.
 
-    serve, demo        what runs            `running`
-    search, show       what is stored       `reading`
-    status, doctor     how it is            `checking`
+    serve, demo        what runs         `running`
+    search             what is stored    `searching`
+    show                                 `showing`, `drawing`
+    status, doctor     how it is         `checking`, `examining`
 
 Every command that reads takes `--json`. Importing this loads click and little else: a client that starts
 `mcp-memory serve` waits for it.
@@ -24,8 +25,8 @@ __all__ = ["main", "program"]
 MODULES = {
     "serve": "mcp_memory.cli.running",
     "demo": "mcp_memory.cli.running",
-    "search": "mcp_memory.cli.reading",
-    "show": "mcp_memory.cli.reading",
+    "search": "mcp_memory.cli.searching",
+    "show": "mcp_memory.cli.showing",
     "status": "mcp_memory.cli.checking",
     "doctor": "mcp_memory.cli.checking",
 }

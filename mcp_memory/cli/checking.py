@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcp_memory.cli.base import as_json, ask, place, told
-from mcp_memory.terminal import columns, json_text, number, plural, size, visible, wrapped
+from mcp_memory.terminal import columns, json_text, plural, size, visible, wrapped
 
 if TYPE_CHECKING:
     from mcp_memory.cli.examining import Check
@@ -57,7 +57,7 @@ def _lines(answer: dict[str, Any]) -> list[tuple[str, str]]:
 def _embedding(embedding: dict[str, Any]) -> str:
     if embedding["model"] is None:
         return "none: search goes by words alone"
-    line = f"{embedding['model']}, {number(embedding['embedded'])} of {number(embedding['total'])} rows"
+    line = f"{embedding['model']}, {embedding['embedded']:,} of {embedding['total']:,} rows"
     return f"{line}, last error: {embedding['error']}" if embedding["error"] else line
 
 
@@ -65,7 +65,7 @@ def _saving(offload: dict[str, int]) -> str:
     raw, kept = offload["tokens_raw"], offload["tokens_kept"]
     if not raw:
         return "nothing yet"
-    return f"{number(raw)} tokens became {number(kept)}: {(raw - kept) / raw:.1%} saved"
+    return f"{raw:,} tokens became {kept:,}: {(raw - kept) / raw:.1%} saved"
 
 
 @click.command()

@@ -17,7 +17,7 @@ from mcp.types import BlobResourceContents, TextResourceContents
 from mcp_memory.demo import inputs
 from mcp_memory.demo.inputs import Step, Task
 from mcp_memory.shortterm.canvas import parse
-from mcp_memory.terminal import WIDTH, columns, number, one_line, size, steps, wrapped
+from mcp_memory.terminal import WIDTH, columns, one_line, size, steps, wrapped
 
 __all__ = ["play"]
 
@@ -154,8 +154,8 @@ async def offload(agent: Agent, task: Task) -> list[Kept]:
 
 
 def _measure(answer: dict[str, Any], step: Step) -> str:
-    raw, now = number(answer["tokens_raw"]), number(answer["tokens_kept"])
-    return f"{step.tool}, {answer['kind']}, {size(len(step.result.encode()))}: {raw} -> {now} tokens  {answer['ref']}"
+    count, raw, now = size(len(step.result.encode())), answer["tokens_raw"], answer["tokens_kept"]
+    return f"{step.tool}, {answer['kind']}, {count}: {raw:,} -> {now:,} tokens  {answer['ref']}"
 
 
 async def descend(agent: Agent, kept: list[Kept]) -> None:
@@ -209,7 +209,7 @@ async def settle(agent: Agent, kept: list[Kept], home: Path) -> None:
         name, verdict = f"{answer['node']} {step.key}", "identical" if same else "DIFFERENT"
         rows.append((name, answer["kind"], *_figures(len(data), answer["tokens_raw"], answer["tokens_kept"]), verdict))
     canvas = await agent.call("fold_canvas", task=kept[0].answer["node"].partition("-")[0])
-    rows.append(("canvas, folded", "mermaid", "", "", number(canvas["tokens"])))
+    rows.append(("canvas, folded", "mermaid", "", "", f"{canvas['tokens']:,}"))
     total = _figures(went_in, raw, now + canvas["tokens"])
     rows.append(("total", "", *total, f"{came_back / went_in:.0%} of the bytes"))
     click.echo(columns(rows, indent=2))
@@ -226,4 +226,4 @@ async def settle(agent: Agent, kept: list[Kept], home: Path) -> None:
 
 
 def _figures(count: int, raw: int, now: int) -> tuple[str, str, str, str]:
-    return number(count), number(raw), number(now), f"{(raw - now) / raw:.1%}"
+    return f"{count:,}", f"{raw:,}", f"{now:,}", f"{(raw - now) / raw:.1%}"

@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 
 from mcp_memory import __version__
 from mcp_memory.cli import program
-from mcp_memory.cli.reading import KINDS, ROLES
 from mcp_memory.cli.running import TRANSPORTS
+from mcp_memory.cli.searching import KINDS, ROLES
 from mcp_memory.server import transports
 from mcp_memory.types import Kind, Role
 

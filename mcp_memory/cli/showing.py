@@ -1,4 +1,4 @@
-"""`search` and `show`: what is stored, for people and for programs."""
+"""`show`: the persona, sessions, canvases and raw results, one at a time or listed."""
 
 from __future__ import annotations
 
@@ -13,139 +13,13 @@ import click
 from mcp_memory.cli import drawing
 from mcp_memory.cli.base import as_json, ask, place
 from mcp_memory.errors import NotFound
-from mcp_memory.terminal import columns, day, json_text, minute, one_line, plural, size, visible, wrapped
+from mcp_memory.terminal import columns, json_text, minute, plural, said, size, visible
 
 if TYPE_CHECKING:
     from mcp_memory.memory import Memory
-    from mcp_memory.types import AtomHit, CanvasRow, MemoryResults, Ref, SessionInfo, Turn, TurnHit, TurnResults
+    from mcp_memory.types import CanvasRow, Ref, SessionInfo, Turn
 
-__all__ = ["KINDS", "ROLES", "search", "show"]
-
-KINDS = ("persona", "episodic", "instruction")
-ROLES = ("user", "assistant", "system", "tool", "note")
-
-
-# --- search -----------------------------------------------------------------------------------------
-
-
-@click.command()
-@click.argument("query", nargs=-1, required=True)
-@click.option("--in", "layer", type=click.Choice(["turns", "memories"]), help="Search only these.")
-@click.option("--since", metavar="TIME", help="From this date or time on: 2026-10, 2026-10-25, 2026-10-25T08:20.")
-@click.option("--until", metavar="TIME", help="Up to this date or time; a bare date is included.")
-@click.option("--session", metavar="NAME", help="Turns of this session.")
-@click.option("--role", type=click.Choice(ROLES), help="Turns said by this role.")
-@click.option(
-    "--neighbours", type=click.IntRange(0, 10), default=0, metavar="N", help="Show N turns around each one found."
-)
-@click.option("--kind", type=click.Choice(KINDS), help="Memories of this kind.")
-@click.option("--entity", metavar="NAME", help="Memories that hold a fact about this person or thing.")
-@click.option("--as-of", metavar="TIME", help="Memories held true then, instead of now.")
-@click.option(
-    "--limit", type=click.IntRange(1, 50), default=10, show_default=True, metavar="N", help="At most N of each."
-)
-@click.option("--cursor", help="Continue a search where its last page ended; needs --in.")
-@as_json
-@place
-def search(
-    query: tuple[str, ...],
-    layer: str | None,
-    since: str | None,
-    until: str | None,
-    session: str | None,
-    role: Any,
-    neighbours: int,
-    kind: Any,
-    entity: str | None,
-    as_of: str | None,
-    limit: int,
-    cursor: str | None,
-    as_json: bool,
-) -> None:
-    """Find memories and verbatim turns, by words and by meaning.
-
-    A filter that only one of the two knows (--session, --role, --neighbours; --kind, --entity, --as-of)
-    narrows the search to it. Exit code 1 when nothing is found.
-
-    \b
-    mcp-memory search "who looks after bookings"
-    mcp-memory search TRF-90457 --neighbours 2
-    mcp-memory search knee --since 2026-10-14 --until 2026-10-20 --role user
-    mcp-memory search 牙医 --json
-    """
-    of_turns, of_memories = bool(session or role or neighbours), bool(kind or entity or as_of)
-    if (of_turns and (of_memories or layer == "memories")) or (of_memories and layer == "turns"):
-        raise click.UsageError(
-            "--session, --role and --neighbours are about turns; --kind, --entity and --as-of about memories."
-        )
-    layer = layer or ("turns" if of_turns else "memories" if of_memories else None)
-    if cursor and not layer:
-        raise click.UsageError("--cursor continues one list: add --in turns or --in memories.")
-    words = " ".join(query)
-
-    async def find(memory: Memory) -> tuple[MemoryResults | None, TurnResults | None, list[str]]:
-        known = said = None
-        if layer != "turns":
-            known = await memory.memory_search(
-                words, kind=kind, entity=entity, since=since, until=until, as_of=as_of, limit=limit, cursor=cursor
-            )
-        if layer != "memories":
-            said = await memory.conversation_search(
-                words,
-                session=session,
-                role=role,
-                since=since,
-                until=until,
-                neighbours=neighbours,
-                limit=limit,
-                cursor=cursor,
-            )
-        found = bool((known and known.atoms) or (said and said.hits))
-        return known, said, [] if found else (await memory.status())["spaces"]
-
-    known, said, spaces = ask(find)
-    memories, turns = known.atoms if known else [], said.hits if said else []
-    notes = list(dict.fromkeys(answer.note for answer in (known, said) if answer and answer.note))
-    cursors = {"memories": known.cursor if known and memories else None, "turns": said.cursor if said else None}
-    if as_json:
-        answer = {"query": words, "memories": memories, "turns": turns, "cursors": cursors, "notes": notes}
-        click.echo(json_text(answer))
-    else:
-        _print_found(memories, turns, limit=limit, cursors=cursors)
-        for note in notes:
-            click.echo(note, err=True)
-    if not memories and not turns:
-        raise NotFound(f"Nothing found. Spaces that hold something here: {', '.join(spaces) or 'none'}.")
-
-
-def _print_found(memories: list[AtomHit], turns: list[TurnHit], *, limit: int, cursors: dict[str, str | None]) -> None:
-    blocks: list[str] = []
-    if memories:
-        rows = [(hit.atom.id, hit.atom.kind, day(hit.atom.valid_from), one_line(hit.atom.text, 64)) for hit in memories]
-        blocks.append(f"{click.style('memories', bold=True)}\n{columns(rows, indent=2)}")
-    if turns:
-        said = "\n".join(_found_turn(hit) for hit in turns)
-        blocks.append(f"{click.style('turns', bold=True)}\n{said}")
-    for layer, cursor in cursors.items():
-        if cursor:
-            blocks.append(f"More {layer}: --in {layer} --limit {limit} --cursor {cursor}")
-    if blocks:
-        click.echo("\n\n".join(blocks))
-
-
-def _found_turn(hit: TurnHit) -> str:
-    around = sorted([hit.turn, *hit.neighbours], key=lambda turn: turn.position)
-    shown = [_turn(turn, marked=turn is hit.turn and bool(hit.neighbours)) for turn in around]
-    return "\n".join(shown) + ("\n" if hit.neighbours else "")
-
-
-def _turn(turn: Turn, *, marked: bool = False) -> str:
-    who = f"{turn.role} {turn.name}" if turn.name else turn.role
-    head = f"{'*' if marked else ' '} {turn.id}  {minute(turn.said_at)}  {who}  {turn.session}"
-    return f"{click.style(visible(head), dim=True)}\n{wrapped(turn.content, '    ')}"
-
-
-# --- show -------------------------------------------------------------------------------------------
+__all__ = ["show"]
 
 
 @click.group()
@@ -221,7 +95,7 @@ def session(name: str | None, start: int, limit: int, as_json: bool) -> None:
     if as_json:
         click.echo(json_text({"session": wanted, "turns": turns}))
         return
-    click.echo("\n".join(_turn(turn) for turn in turns))
+    click.echo("\n".join(said(turn) for turn in turns))
     if len(turns) == limit:
         click.echo(f"There may be more: --start {turns[-1].position + 1}", err=True)
 

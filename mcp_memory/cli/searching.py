@@ -1,0 +1,139 @@
+"""`search`: memories and turns, by words and by meaning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mcp_memory.cli.base import as_json, ask, place
+from mcp_memory.errors import NotFound
+from mcp_memory.terminal import day, json_text, said, wrapped
+
+if TYPE_CHECKING:
+    from mcp_memory.memory import Memory
+    from mcp_memory.types import AtomHit, MemoryResults, TurnHit, TurnResults
+
+__all__ = ["KINDS", "ROLES", "search"]
+
+KINDS = ("persona", "episodic", "instruction")
+ROLES = ("user", "assistant", "system", "tool", "note")
+
+
+@click.command()
+@click.argument("query", nargs=-1, required=True)
+@click.option("--in", "layer", type=click.Choice(["turns", "memories"]), help="Search only these.")
+@click.option("--since", metavar="TIME", help="From this date or time on: 2026-10, 2026-10-25, 2026-10-25T08:20.")
+@click.option("--until", metavar="TIME", help="Up to this date or time; a bare date is included.")
+@click.option("--session", metavar="NAME", help="Turns of this session.")
+@click.option("--role", type=click.Choice(ROLES), help="Turns said by this role.")
+@click.option(
+    "--neighbours", type=click.IntRange(0, 10), default=0, metavar="N", help="Show N turns around each one found."
+)
+@click.option("--kind", type=click.Choice(KINDS), help="Memories of this kind.")
+@click.option("--entity", metavar="NAME", help="Memories that hold a fact about this person or thing.")
+@click.option("--as-of", metavar="TIME", help="Memories held true then, instead of now.")
+@click.option(
+    "--limit", type=click.IntRange(1, 50), default=10, show_default=True, metavar="N", help="At most N of each."
+)
+@click.option("--cursor", help="Continue a search where its last page ended; needs --in.")
+@as_json
+@place
+def search(
+    query: tuple[str, ...],
+    layer: str | None,
+    since: str | None,
+    until: str | None,
+    session: str | None,
+    role: Any,
+    neighbours: int,
+    kind: Any,
+    entity: str | None,
+    as_of: str | None,
+    limit: int,
+    cursor: str | None,
+    as_json: bool,
+) -> None:
+    """Find memories and verbatim turns, by words and by meaning.
+
+    A filter that only one of the two knows (--session, --role, --neighbours; --kind, --entity, --as-of)
+    narrows the search to it. Exit code 1 when nothing is found.
+
+    \b
+    mcp-memory search "who looks after bookings"
+    mcp-memory search TRF-90457 --neighbours 2
+    mcp-memory search knee --since 2026-10-14 --until 2026-10-20 --role user
+    mcp-memory search 牙医 --json
+    """
+    layer = _layer(layer, of_turns=bool(session or role or neighbours), of_memories=bool(kind or entity or as_of))
+    if cursor and not layer:
+        raise click.UsageError("--cursor continues one list: add --in turns or --in memories.")
+    words = " ".join(query)
+
+    async def find(memory: Memory) -> tuple[MemoryResults | None, TurnResults | None, list[str]]:
+        known = heard = None
+        if layer != "turns":
+            known = await memory.memory_search(
+                words, kind=kind, entity=entity, since=since, until=until, as_of=as_of, limit=limit, cursor=cursor
+            )
+        if layer != "memories":
+            heard = await memory.conversation_search(
+                words,
+                session=session,
+                role=role,
+                since=since,
+                until=until,
+                neighbours=neighbours,
+                limit=limit,
+                cursor=cursor,
+            )
+        found = bool((known and known.atoms) or (heard and heard.hits))
+        return known, heard, [] if found else (await memory.status())["spaces"]
+
+    known, heard, spaces = ask(find)
+    memories, turns = known.atoms if known else [], heard.hits if heard else []
+    notes = list(dict.fromkeys(answer.note for answer in (known, heard) if answer and answer.note))
+    cursors = {"memories": known.cursor if known and memories else None, "turns": heard.cursor if heard else None}
+    if as_json:
+        answer = {"query": words, "memories": memories, "turns": turns, "cursors": cursors, "notes": notes}
+        click.echo(json_text(answer))
+    else:
+        _print_found(memories, turns, limit=limit, cursors=cursors)
+        for note in notes:
+            click.echo(note, err=True)
+    if not memories and not turns:
+        raise NotFound(f"Nothing found. Spaces that hold something here: {', '.join(spaces) or 'none'}.")
+
+
+def _layer(chosen: str | None, *, of_turns: bool, of_memories: bool) -> str | None:
+    """Return the one layer that the filters leave, or None for both."""
+    if (of_turns and (of_memories or chosen == "memories")) or (of_memories and chosen == "turns"):
+        raise click.UsageError(
+            "--session, --role and --neighbours are about turns; --kind, --entity and --as-of about memories."
+        )
+    return chosen or ("turns" if of_turns else "memories" if of_memories else None)
+
+
+def _print_found(memories: list[AtomHit], turns: list[TurnHit], *, limit: int, cursors: dict[str, str | None]) -> None:
+    blocks: list[str] = []
+    for title, found in (("memories", [_memory(hit) for hit in memories]), ("turns", [_turn(hit) for hit in turns])):
+        if found:
+            blocks.append("\n".join([click.style(title, bold=True), *found]))
+    for layer, cursor in cursors.items():
+        if cursor:
+            blocks.append(f"More {layer}: --in {layer} --limit {limit} --cursor {cursor}")
+    if blocks:
+        click.echo("\n\n".join(blocks))
+
+
+def _memory(hit: AtomHit) -> str:
+    atom = hit.atom
+    until = f" to {day(atom.valid_to)}" if atom.valid_to else ""
+    head = f"  {atom.id}  {day(atom.valid_from)}{until}  {atom.kind}"
+    return f"{click.style(head, dim=True)}\n{wrapped(atom.text, '    ')}"
+
+
+def _turn(hit: TurnHit) -> str:
+    around = sorted([hit.turn, *hit.neighbours], key=lambda turn: turn.position)
+    shown = [said(turn, marked=turn is hit.turn and bool(hit.neighbours)) for turn in around]
+    return "\n".join(shown) + ("\n" if hit.neighbours else "")
