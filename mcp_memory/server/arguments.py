@@ -77,8 +77,6 @@ def _sentence(tool: str, model: type[BaseModel], problem: ErrorDetails) -> str:
             return f"{name} is empty; send at least one."
         case "string_type":
             return f"{name} must be a string, not {_kind(problem['input'])}."
-        case "string_unicode":
-            return f"{name} holds half a surrogate pair, which is not text; replace it with U+FFFD and call again."
         case "int_type" | "int_parsing" | "int_from_float":
             return f"{name} must be a whole number, not {_shown(problem['input'])}."
         case "bool_type" | "bool_parsing":

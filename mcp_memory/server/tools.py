@@ -45,14 +45,10 @@ if TYPE_CHECKING:
 __all__ = ["TOOLS", "Tool"]
 
 
+_FRAME_TOKENS = 40  # what `render` puts around a text that was asked for within a budget
+
+
 # --- arguments --------------------------------------------------------------------------------------
-
-
-def _any_text(value: object) -> str:
-    """Take every string, lone surrogates too: raw results are kept as they are."""
-    if not isinstance(value, str):
-        raise InvalidInput("result must be a string: the tool's output exactly as it came.")
-    return value
 
 
 def _json_turns(value: object) -> object:
@@ -94,7 +90,6 @@ class TurnIn(BaseModel):
 
 Turns = Annotated[list[TurnIn], BeforeValidator(_json_turns), Field(min_length=1)]
 Ids = Annotated[list[str], BeforeValidator(_ids)]
-RawText = Annotated[Any, BeforeValidator(_any_text), WithJsonSchema({"type": "string"})]
 CallArguments = Annotated[Any, BeforeValidator(_json_arguments), WithJsonSchema({"type": "object"})]
 Limit = Annotated[int, Field(ge=1, le=50)]
 Cursor = Annotated[str | None, Field(description="From the last page")]
@@ -225,7 +220,7 @@ async def recall(
 
     Call it first in every conversation, and again when the topic turns to the user or to earlier work.
     """
-    return await memory.recall(query, session=session, budget_tokens=budget_tokens)
+    return await memory.recall(query, session=session, budget_tokens=max(100, budget_tokens - _FRAME_TOKENS))
 
 
 async def read_persona(
@@ -257,7 +252,7 @@ async def forget(
 async def offload_tool_result(
     memory: Memory,
     tool_name: str,
-    result: Annotated[RawText, Field(description="The output, unchanged")],
+    result: Annotated[str, Field(description="The output, unchanged")],
     arguments: Annotated[CallArguments, Field(description="What the tool was called with")] = None,
     tool_call_id: str | None = None,
     session: Session = None,
@@ -290,7 +285,7 @@ async def expand_node(
     memory: Memory,
     node: Annotated[str | None, Field(description="003-N4, group 003-F1 or canvas 003")] = None,
     ref: Annotated[str | None, Field(description="Or a ref: r-9f2c1a7b3d4e")] = None,
-    view: Annotated[str | None, Field(description="records, raw, …")] = None,
+    view: Annotated[str | None, Field(description="records, page, lines, grep, json")] = None,
     lines: Annotated[str | None, Field(description="120-180")] = None,
     grep: Annotated[str | None, Field(description="Regular expression")] = None,
     json_path: Annotated[str | None, Field(description="$.items[0].name")] = None,
@@ -310,7 +305,7 @@ async def expand_node(
         lines=lines,
         grep=grep,
         json_path=json_path,
-        max_tokens=max_tokens,
+        max_tokens=max_tokens - _FRAME_TOKENS,
         cursor=cursor,
     )
 

@@ -15,9 +15,9 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import anyio
 import mcp.types as wire
@@ -116,15 +116,32 @@ def second_look(error: Exception) -> SessionMessage:
 
     It refuses half a surrogate pair, which is what JavaScript writes when it cuts a text inside an emoji.
     """
-    line = error.errors()[0]["input"] if isinstance(error, ValidationError) else ""
-    id_, code, problem = None, wire.PARSE_ERROR, "The line is not valid JSON."
-    with suppress(ValueError, RecursionError):
-        value = json.loads(line) if isinstance(line, str) else line
-        code, problem = wire.INVALID_REQUEST, "The line is no JSON-RPC message."
-        id_ = cast("dict[str, object]", value).get("id") if isinstance(value, dict) else None
+    try:
+        value = _refused_json(error)
+    except (ValueError, RecursionError):
+        return _failure(None, wire.PARSE_ERROR, "The line is not valid JSON.")
+    try:
         return SessionMessage(wire.jsonrpc_message_adapter.validate_python(value, by_name=False))
-    id_ = id_ if isinstance(id_, str | int) else None
-    return SessionMessage(wire.JSONRPCError(jsonrpc="2.0", id=id_, error=wire.ErrorData(code=code, message=problem)))
+    except ValidationError:
+        match value:
+            case {"id": str() | int() as id_}:
+                return _failure(id_, wire.INVALID_REQUEST, "The line is no JSON-RPC message.")
+            case _:
+                return _failure(None, wire.INVALID_REQUEST, "The line is no JSON-RPC message.")
+
+
+def _refused_json(error: Exception) -> object:
+    if not isinstance(error, ValidationError):
+        raise ValueError(error)
+    problems = error.errors()
+    if problems[0]["type"] == "json_invalid":
+        return json.loads(problems[0]["input"])
+    # A union tells what each of its members missed: the input of such a problem is the message itself.
+    return next((problem["input"] for problem in problems if problem["type"] == "missing"), None)
+
+
+def _failure(id_: str | int | None, code: int, message: str) -> SessionMessage:
+    return SessionMessage(wire.JSONRPCError(jsonrpc="2.0", id=id_, error=wire.ErrorData(code=code, message=message)))
 
 
 # --- HTTP and SSE -----------------------------------------------------------------------------------

@@ -1,0 +1,198 @@
+"""Resources, prompts and completions, through the SDK's own client, of both protocol generations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inline_snapshot import snapshot
+from mcp import Client, MCPError
+from mcp.types import (
+    BlobResourceContents,
+    PromptReference,
+    ResourceTemplateReference,
+    TextContent,
+    TextResourceContents,
+)
+
+from mcp_memory.config import load_settings
+from mcp_memory.server.app import MemoryServer, build_server
+from mcp_memory.types import NewTurn
+
+FIXED = ["memory://persona", "memory://canvas/active", "memory://status"]
+
+
+@pytest.fixture(scope="module")
+async def filled(server: MemoryServer) -> MemoryServer:
+    memory = await server.memory.get()
+    turns = [NewTurn(role="user", content=f"turn number {n}") for n in range(130)]
+    await memory.record_turns(turns, session="a/b".replace("/", "-"))
+    await memory.remember("Anna lives in Porto", entity="Anna", relation="lives in", value="Porto")
+    for task in ("Fix the build", "Write the report"):
+        await memory.offload_tool_result("bash", f"{task}: no output\n", task=task, session="a-b", step="look")
+    return server
+
+
+@pytest.fixture
+async def client(filled: MemoryServer, era: Any) -> AsyncIterator[Client]:
+    async with Client(filled, mode=era) as client:
+        yield client
+
+
+async def read(client: Client, uri: str) -> TextResourceContents:
+    (content,) = (await client.read_resource(uri)).contents
+    assert isinstance(content, TextResourceContents)
+    return content
+
+
+async def prompt(client: Client, name: str, arguments: dict[str, str]) -> str:
+    (message,) = (await client.get_prompt(name, arguments)).messages
+    assert isinstance(message.content, TextContent)
+    return message.content.text
+
+
+async def test_the_fixed_resources_come_first_then_the_canvases_by_number(client: Client) -> None:
+    listed = (await client.list_resources()).resources
+    assert [resource.uri for resource in listed] == [*FIXED, "memory://canvas/001", "memory://canvas/002"]
+    assert [listed[0].name, listed[0].mime_type] == ["persona.md", "text/markdown"]
+    assert [template.uri_template for template in (await client.list_resource_templates()).resource_templates] == [
+        "memory://canvas/{number}",
+        "memory://session/{session}",
+        "memory://atom/{id}",
+        "memory://ref/{id}",
+    ]
+
+
+async def test_each_address_is_read_in_its_own_format(client: Client) -> None:
+    persona, active, status = [await read(client, uri) for uri in FIXED]
+    assert persona.mime_type == "text/markdown"
+    assert "Porto" in persona.text
+    assert active.mime_type == "text/vnd.mermaid"
+    assert (
+        active.text
+        == (await read(client, "memory://canvas/2")).text
+        == (await read(client, "memory://canvas/002")).text
+    )
+    assert active.text.startswith("%% {")
+    assert json.loads(status.text)["space"] == "default"
+    assert json.loads((await read(client, "memory://atom/a1")).text)["text"] == "Anna lives in Porto"
+
+
+async def test_a_long_session_is_read_page_by_page(client: Client) -> None:
+    first = (await read(client, "memory://session/a-b")).text
+    second = (await read(client, "memory://session/a-b?start=100")).text
+    assert "turn number 99\n" in first
+    assert "turn number 100" not in first
+    assert first.endswith("More: memory://session/a-b?start=100\n")
+    assert "turn number 129" in second
+
+
+async def test_a_raw_result_is_text_where_it_is_utf8_and_a_blob_where_not(client: Client, filled: MemoryServer) -> None:
+    memory = await filled.memory.get()
+    plain = await memory.offload_tool_result("bash", "grüße\n", session="a-b", task="Fix the build")
+    odd = await memory.offload_tool_result("bash", "half \ud83d\n", session="a-b", task="Fix the build")
+    assert (await read(client, f"memory://ref/{plain.ref}")).text == "grüße\n"
+    (blob,) = (await client.read_resource(f"memory://ref/{odd.ref}")).contents
+    assert isinstance(blob, BlobResourceContents)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "memory://atom/a999",
+        "memory://ref/r-000000000000",
+        "memory://session/never%20was",
+        "memory://session/a-b?start=x",
+        "memory://canvas/404",
+        "memory://canvas/99999999999999999999",
+        "memory://nonsense",
+        "memory://atom/../../etc/passwd",
+        "file:///etc/passwd",
+    ],
+)
+async def test_what_is_not_there_is_an_invalid_parameter_with_its_address(client: Client, uri: str) -> None:
+    with pytest.raises(MCPError) as caught:
+        await client.read_resource(uri)
+    assert (caught.value.error.code, caught.value.error.data) == (-32602, {"uri": uri})
+
+
+def tear(home: Path, ref: str) -> str:
+    (path,) = home.rglob(Path(ref).name)
+    path.chmod(0o600)
+    path.write_bytes(path.read_bytes()[:-3] + b"!!!")
+    return path.name
+
+
+async def test_a_damaged_ref_says_that_it_is_damaged(client: Client, filled: MemoryServer) -> None:
+    memory = await filled.memory.get()
+    offloaded = await memory.offload_tool_result(
+        "bash", f"to be torn {id(client)}\n", session="a-b", task="Fix the build"
+    )
+    name = tear(memory.settings.home, offloaded.path)
+    with pytest.raises(MCPError) as caught:
+        await client.read_resource(f"memory://ref/{offloaded.ref}")
+    assert caught.value.error.code == -32603
+    assert offloaded.ref in caught.value.error.message or name in caught.value.error.message
+
+
+async def test_an_empty_memory_says_so_and_how_to_begin(tmp_path: Path, era: Any) -> None:
+    empty = build_server(load_settings({}, home=tmp_path / "home", embedder="none"))
+    async with Client(empty, mode=era) as client:
+        assert (await read(client, "memory://canvas/active")).text.startswith("%% No task is active")
+        assert (await read(client, "memory://persona")).text.strip()
+        assert [resource.uri for resource in (await client.list_resources()).resources] == FIXED
+        assert "No turn of this conversation is stored yet." in await prompt(client, "wrap_up", {})
+
+
+async def test_prompts_are_described_and_fetch_what_they_are_about(client: Client) -> None:
+    listed = (await client.list_prompts()).prompts
+    assert {prompt.name: [argument.name for argument in prompt.arguments or []] for prompt in listed} == snapshot(
+        {"recall": ["topic"], "continue_task": ["task"], "wrap_up": ["session"]}
+    )
+    assert all(prompt.description and prompt.title for prompt in listed)
+    assert "Anna lives in Porto" in await prompt(client, "recall", {"topic": "Where does Anna live?"})
+    continued = await prompt(client, "continue_task", {"task": "001"})
+    assert "Fix the build" in continued
+    assert "001-N1" in continued
+    wrapped = await prompt(client, "wrap_up", {"session": "a-b"})
+    assert "turn number 129" in wrapped
+    assert "flowchart" in wrapped
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("recall", {"subject": "x"}),
+        ("continue_task", {"task": "no such task"}),
+        ("wrap_up", {"session": "never was"}),
+        ("nonsense", {}),
+    ],
+)
+async def test_a_wrong_prompt_call_is_told_what_is_wrong(client: Client, name: str, arguments: dict[str, str]) -> None:
+    with pytest.raises(MCPError) as caught:
+        await client.get_prompt(name, arguments)
+    assert caught.value.error.code == -32602
+    assert caught.value.error.message.endswith((".", "?"))
+
+
+@pytest.mark.parametrize(
+    ("reference", "name", "typed", "values"),
+    [
+        (PromptReference(name="recall"), "topic", "an", ["Anna"]),
+        (PromptReference(name="continue_task"), "task", "report", ["002-write-the-report"]),
+        (PromptReference(name="wrap_up"), "session", "A", ["a-b"]),
+        (ResourceTemplateReference(uri="memory://canvas/{number}"), "number", "2", ["002"]),
+        (ResourceTemplateReference(uri="memory://session/{session}"), "session", "", ["a-b"]),
+        (ResourceTemplateReference(uri="memory://atom/{id}"), "id", "a", ["a1"]),
+        (PromptReference(name="recall"), "nonsense", "", []),
+    ],
+)
+async def test_arguments_complete_from_what_is_stored(
+    client: Client, reference: PromptReference | ResourceTemplateReference, name: str, typed: str, values: list[str]
+) -> None:
+    completed = (await client.complete(reference, {"name": name, "value": typed})).completion.values
+    assert [value for value in completed if value in values] == values
+    assert all(typed.casefold() in value.casefold() for value in completed)

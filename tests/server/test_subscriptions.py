@@ -1,0 +1,158 @@
+"""Updates reach subscribers of both protocol generations, whoever made the change."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+from anyio.streams.memory import MemoryObjectReceiveStream
+from mcp import Client, MCPDeprecationWarning
+from mcp.client.subscriptions import ResourceUpdated
+from mcp.types import ResourceListChangedNotification, ResourceUpdatedNotification
+
+from mcp_memory.config import Settings
+from mcp_memory.server.app import MemoryServer
+from mcp_memory.server.subscriptions import uris_of
+from mcp_memory.types import NewTurn
+from tests.server.answers import WAIT, answer_of
+
+LIST = "the list"
+
+WRITER = """
+import asyncio, sys
+from mcp_memory.config import load_settings
+from mcp_memory.memory import open_memory
+
+async def main():
+    async with open_memory(load_settings({}, home=sys.argv[1], embedder="none")) as memory:
+        await memory.remember(sys.argv[2], kind="episodic")
+
+asyncio.run(main())
+"""
+
+
+@asynccontextmanager
+async def listening(server: MemoryServer, era: Any, uris: list[str]) -> AsyncIterator[MemoryObjectReceiveStream[str]]:
+    """Yield the stream of updated addresses (and of LIST) that a client of that generation is told."""
+    send, receive = anyio.create_memory_object_stream[str](100)
+
+    async def on_message(message: Any) -> None:
+        match message:
+            case ResourceUpdatedNotification():
+                await send.send(str(message.params.uri))
+            case ResourceListChangedNotification():
+                await send.send(LIST)
+            case _:
+                pass
+
+    async with send, receive, Client(server, mode=era, message_handler=on_message) as client:
+        if era == "legacy":
+            for uri in uris:
+                with pytest.warns(MCPDeprecationWarning):
+                    await client.subscribe_resource(uri)
+            yield receive
+            return
+        async with (
+            client.listen(resource_subscriptions=uris, resources_list_changed=True) as subscription,
+            anyio.create_task_group() as tasks,
+        ):
+
+            async def forward() -> None:
+                async for event in subscription:
+                    await send.send(event.uri if isinstance(event, ResourceUpdated) else LIST)
+
+            tasks.start_soon(forward)
+            yield receive
+            tasks.cancel_scope.cancel()
+
+
+async def told(stream: MemoryObjectReceiveStream[str], expected: set[str]) -> list[str]:
+    """Wait until all of the expected have come, and return everything that came."""
+    came: list[str] = []
+    with anyio.fail_after(WAIT):
+        while not expected <= set(came):
+            came.append(await stream.receive())
+    return came
+
+
+async def test_a_write_through_another_client_reaches_a_subscriber(server: MemoryServer, era: Any) -> None:
+    watched = ["memory://persona", "memory://status", f"memory://session/s-{era}"]
+    async with listening(server, era, watched) as updates, Client(server) as other:
+        answer_of(await other.call_tool("remember", {"text": f"Likes tea in the {era} era"}))
+        await told(updates, {"memory://persona", "memory://status"})
+        turns = [{"role": "user", "content": "hello"}]
+        answer_of(await other.call_tool("record_turns", {"turns": turns, "session": f"s-{era}"}))
+        await told(updates, {f"memory://session/s-{era}"})
+
+
+async def test_a_change_by_another_process_reaches_a_subscriber(
+    server: MemoryServer, settings: Settings, era: Any
+) -> None:
+    async with listening(server, era, ["memory://status"]) as updates:
+        await anyio.run_process([sys.executable, "-c", WRITER, str(settings.home), f"Another process, {era}"])
+        await told(updates, {"memory://status"})
+
+
+async def test_a_new_canvas_changes_the_list_and_a_further_step_only_the_canvas(server: MemoryServer, era: Any) -> None:
+    watched = ["memory://canvas/active", "memory://persona"]
+    async with listening(server, era, watched) as updates, Client(server) as other:
+        call = {"tool_name": "bash", "result": f"output of {era}", "task": f"Task of {era}", "session": era}
+        answer_of(await other.call_tool("offload_tool_result", call))
+        await told(updates, {"memory://canvas/active", LIST})
+        answer_of(await other.call_tool("offload_tool_result", {**call, "result": "more", "step": "next"}))
+        await told(updates, {"memory://canvas/active"})
+        answer_of(await other.call_tool("remember", {"text": f"Watches canvases of {era}"}))
+        assert LIST not in await told(updates, {"memory://persona"})
+
+
+async def test_who_unsubscribes_is_told_no_more(server: MemoryServer) -> None:
+    async with listening(server, "legacy", ["memory://status"]) as updates:
+        (connection,) = server.updates._connections
+        assert server.updates._connections[connection] == {"memory://status"}
+    seen: list[Any] = []
+
+    async def on_message(message: Any) -> None:
+        seen.append(message)
+
+    async with Client(server, mode="legacy", message_handler=on_message) as client:
+        with pytest.warns(MCPDeprecationWarning):
+            await client.subscribe_resource("memory://status")
+        with pytest.warns(MCPDeprecationWarning):
+            await client.unsubscribe_resource("memory://status")
+        async with listening(server, "auto", ["memory://status"]) as updates:
+            memory = await server.memory.get()
+            await memory.record_turns([NewTurn(role="user", content="unheard")], session="quiet")
+            await told(updates, {"memory://status"})
+        await client.list_tools()
+        assert [message for message in seen if isinstance(message, ResourceUpdatedNotification)] == []
+
+
+async def test_handshake_clients_are_told_that_they_can_subscribe(server: MemoryServer) -> None:
+    async with Client(server, mode="legacy") as client:
+        assert client.server_capabilities is not None
+        resources = client.server_capabilities.resources
+        assert resources is not None
+        assert (resources.subscribe, resources.list_changed) == (True, True)
+
+
+async def test_a_connection_that_ended_is_forgotten(server: MemoryServer) -> None:
+    async with Client(server, mode="legacy") as client:
+        await client.list_tools()
+        assert len(server.updates._connections) == 1
+    assert len(server.updates._connections) == 0
+
+
+def test_topics_map_to_the_addresses_that_are_published() -> None:
+    topics = ["persona", "canvas:003", "session:a b", "atom:a57", "ref:r-1", "something:else"]
+    assert [uris_of(topic) for topic in topics] == [
+        ["memory://persona"],
+        ["memory://canvas/003", "memory://canvas/3", "memory://canvas/active"],
+        ["memory://session/a%20b"],
+        ["memory://atom/a57"],
+        ["memory://ref/r-1"],
+        [],
+    ]

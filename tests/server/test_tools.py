@@ -1,0 +1,185 @@
+"""What the tools are and what they answer, through the SDK's own client."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+from inline_snapshot import snapshot
+from mcp import Client
+from mcp.types import Tool
+
+from mcp_memory.server.app import INSTRUCTIONS
+from mcp_memory.server.tools import TOOLS
+from mcp_memory.tokens import token_counter
+from tests.server.answers import answer_of, text_of
+
+LOG = "\n".join(f"2026-04-16 22:19:{n % 60:02} INFO step {n} finished" for n in range(2000)) + "\nERROR disk is full"
+
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    (
+        "record_turns",
+        {
+            "session": "trip",
+            "turns": [
+                {"role": "user", "content": "We sail to Bergen on the night boat.", "said_at": "2026-04-16T22:19:00Z"},
+                {"role": "assistant", "content": "Noted: Bergen, by boat.", "name": "Ada", "id": "m2"},
+            ],
+        },
+    ),
+    ("remember", {"text": "Anna lives in Porto", "entity": "Anna", "relation": "lives in", "value": "Porto"}),
+    ("remember", {"text": "Always answer in French.", "kind": "instruction", "valid_from": "2026-01-02"}),
+    ("conversation_search", {"query": "night boat", "neighbours": 1, "detail": "detailed"}),
+    ("memory_search", {"query": "Where does Anna live?"}),
+    ("recall", {"query": "Where does Anna live?", "budget_tokens": 300}),
+    ("read_persona", {}),
+    (
+        "offload_tool_result",
+        {"tool_name": "bash", "result": LOG, "arguments": {"cmd": "make"}, "task": "Fix the build", "session": "trip"},
+    ),
+    ("expand_node", {"node": "001-N1", "grep": "disk is full"}),
+    ("fold_canvas", {"session": "trip"}),
+    ("forget", {"query": "night boat"}),
+]
+
+
+@pytest.fixture(scope="module")
+def definitions() -> dict[str, Tool]:
+    return {tool.name: tool.definition for tool in TOOLS}
+
+
+async def test_both_generations_list_the_same_tools_in_the_same_order(client: Client) -> None:
+    assert [tool.name for tool in (await client.list_tools()).tools] == snapshot(
+        [
+            "recall",
+            "memory_search",
+            "conversation_search",
+            "read_persona",
+            "remember",
+            "record_turns",
+            "offload_tool_result",
+            "expand_node",
+            "fold_canvas",
+            "forget",
+        ]
+    )
+
+
+def test_all_definitions_together_take_at_most_2500_tokens(definitions: dict[str, Tool]) -> None:
+    count = token_counter("cl100k_base").count
+    spent = {
+        name: count(f"{name}\n{tool.description}\n{json.dumps(tool.input_schema)}")
+        for name, tool in definitions.items()
+    }
+    assert sum(spent.values()) <= 2_500, spent
+
+
+def test_each_tool_says_whether_it_reads_destroys_repeats_or_reaches_out(definitions: dict[str, Tool]) -> None:
+    hints = {
+        name: [
+            hint
+            for hint in ("read_only_hint", "destructive_hint", "idempotent_hint", "open_world_hint")
+            if getattr(tool.annotations, hint)
+        ]
+        for name, tool in definitions.items()
+    }
+    assert all(
+        getattr(tool.annotations, hint) is not None
+        for tool in definitions.values()
+        for hint in ("read_only_hint", "destructive_hint", "idempotent_hint", "open_world_hint")
+    )
+    assert hints == snapshot(
+        {
+            "recall": ["read_only_hint", "idempotent_hint"],
+            "memory_search": ["read_only_hint", "idempotent_hint"],
+            "conversation_search": ["read_only_hint", "idempotent_hint"],
+            "read_persona": ["read_only_hint", "idempotent_hint"],
+            "remember": ["idempotent_hint"],
+            "record_turns": ["idempotent_hint"],
+            "offload_tool_result": [],
+            "expand_node": ["read_only_hint", "idempotent_hint"],
+            "fold_canvas": ["idempotent_hint"],
+            "forget": ["destructive_hint"],
+        }
+    )
+
+
+def test_input_schemas_are_inlined_closed_and_free_of_titles_and_nulls(definitions: dict[str, Tool]) -> None:
+    for tool in definitions.values():
+        text = json.dumps(tool.input_schema)
+        assert not [word for word in ('"title"', '"null"', "$ref", "$defs", "anyOf") if word in text], text
+        assert tool.input_schema["additionalProperties"] is False
+    assert definitions["record_turns"].input_schema["properties"]["turns"]["items"]["additionalProperties"] is False
+
+
+def test_output_schemas_are_valid_and_carry_the_docs_of_the_fields(definitions: dict[str, Tool]) -> None:
+    for tool in definitions.values():
+        assert tool.output_schema is not None
+        jsonschema.Draft202012Validator.check_schema(tool.output_schema)
+        assert tool.output_schema["type"] == "object"
+    assert definitions["recall"].output_schema["properties"]["left_out"]["description"] == snapshot(
+        "Ids that were relevant and did not fit the budget."
+    )
+
+
+def test_the_instructions_say_when_to_search_and_record_at_their_beginning() -> None:
+    assert len(INSTRUCTIONS.encode()) <= 2_048
+    start = INSTRUCTIONS[:500]
+    assert [word for word in ("recall", "conversation_search", "memory_search", "remember") if word in start] == [
+        "recall",
+        "conversation_search",
+        "memory_search",
+        "remember",
+    ]
+
+
+async def test_every_tool_answers_in_short_text_and_by_its_schema(client: Client, definitions: dict[str, Tool]) -> None:
+    called: set[str] = set()
+    for name, arguments in CALLS:
+        result = await client.call_tool(name, arguments)
+        jsonschema.validate(answer_of(result), definitions[name].output_schema)
+        assert len(text_of(result)) < 6_000
+        assert not text_of(result).startswith("{")
+        called.add(name)
+    assert called == set(definitions)
+
+
+async def test_an_answer_holds_ids_to_go_on_with(client: Client) -> None:
+    recorded = answer_of(await client.call_tool("record_turns", CALLS[0][1]))
+    again = answer_of(await client.call_tool("record_turns", CALLS[0][1]))
+    found = answer_of(await client.call_tool("conversation_search", {"query": "night boat", "limit": 1}))
+    assert again == {"session": "trip", "stored": [], "duplicates": 2, "emptied": 0}
+    assert recorded["session"] == "trip"
+    assert found["hits"][0]["turn"]["session"] == "trip"
+
+
+async def test_lists_may_come_as_json_text_or_as_bare_ids(client: Client) -> None:
+    turns = json.dumps([{"role": "user", "content": "The code is 4711."}])
+    stored = answer_of(await client.call_tool("record_turns", {"turns": turns, "session": f"json-{id(client)}"}))
+    (turn,) = stored["stored"]
+    for ids in (turn, f'["{turn}"]', [turn]):
+        shown = answer_of(await client.call_tool("forget", {"ids": ids, "dry_run": True}))
+        assert shown["ids"] == [turn]
+
+
+async def test_a_long_turn_comes_as_the_part_that_was_asked_for(client: Client) -> None:
+    content = f"{'lorem ipsum ' * 200}the password rota is on Tuesdays{' dolor sit' * 200}"
+    await client.call_tool("record_turns", {"turns": [{"role": "user", "content": content}], "session": "long"})
+    query = {"query": "password rota Tuesdays", "limit": 1}
+    concise = answer_of(await client.call_tool("conversation_search", query))["hits"][0]["turn"]["content"]
+    detailed = answer_of(await client.call_tool("conversation_search", {**query, "detail": "detailed"}))
+    assert "password rota is on Tuesdays" in concise
+    assert len(concise) < 400
+    assert detailed["hits"][0]["turn"]["content"] == content
+
+
+@pytest.mark.parametrize("budget", [150, 400])
+async def test_text_that_was_asked_for_within_a_budget_stays_within_it(client: Client, budget: int) -> None:
+    await client.call_tool(*CALLS[7])
+    count = token_counter("o200k_base").count
+    expanded = await client.call_tool("expand_node", {"node": "001-N1", "view": "page", "max_tokens": budget})
+    recalled = await client.call_tool("recall", {"query": "Anna", "budget_tokens": budget})
+    assert count(text_of(expanded)) <= budget
+    assert count(text_of(recalled)) <= budget

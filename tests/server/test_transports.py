@@ -1,0 +1,278 @@
+"""stdio, HTTP and SSE as real processes, and what guards the last two."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import JSONRPCError, JSONRPCRequest
+
+from mcp_memory.config import load_settings
+from mcp_memory.errors import Refused
+from mcp_memory.server.app import build_server
+from mcp_memory.server.transports import MAX_BODY, http_app, second_look, serve
+from tests.server.answers import WAIT, answer_of
+
+TURNS = [{"role": "user", "content": "The ferry leaves at nine."}]
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+HEADERS = {"Accept": "application/json, text/event-stream"}
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "mcp_memory", "serve", *arguments]
+
+
+def environment(home: Path) -> dict[str, str]:
+    return {**os.environ, "MCP_MEMORY_HOME": str(home), "MCP_MEMORY_EMBEDDER": "none"}
+
+
+async def use(client: Client) -> None:
+    """Do through a connection what every connection must be able to do."""
+    with anyio.fail_after(WAIT):
+        answer_of(await client.call_tool("record_turns", {"turns": TURNS, "session": "trip"}))
+        found = answer_of(await client.call_tool("conversation_search", {"query": "ferry"}))
+        assert [hit["turn"]["content"] for hit in found["hits"]] == [TURNS[0]["content"]]
+        assert "ferry" in (await client.read_resource("memory://session/trip")).contents[0].text
+
+
+# --- stdio ------------------------------------------------------------------------------------------
+
+
+async def test_stdio_serves_both_generations(tmp_path: Path, era: Any) -> None:
+    parameters = StdioServerParameters(
+        command=sys.executable, args=["-m", "mcp_memory", "serve"], env=environment(tmp_path / "home")
+    )
+    with anyio.fail_after(WAIT):
+        async with Client(parameters, mode=era) as client:
+            await use(client)
+
+
+@pytest.fixture
+def piped(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        command(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(tmp_path / "home"),
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def ask(process: subprocess.Popen[str], line: str) -> dict[str, Any]:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(line + "\n")
+    process.stdin.flush()
+    return json.loads(process.stdout.readline())
+
+
+def call(id_: int, tool: str, arguments: dict[str, Any]) -> str:
+    """Return the line of a tool call, lone surrogates escaped as JavaScript escapes them."""
+    params = {"name": tool, "arguments": arguments}
+    return json.dumps({"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": params})
+
+
+def test_stdio_answers_malformed_and_huge_lines_and_goes_on(piped: subprocess.Popen[str]) -> None:
+    assert ask(piped, json.dumps(INITIALIZE))["result"]["serverInfo"]["name"] == "mcp-memory"
+    assert ask(piped, '{"jsonrpc": "2.0", "id": 2,')["error"]["code"] == -32700
+    assert ask(piped, '{"jsonrpc": "2.0", "id": 3, "method": 7}') == {
+        "jsonrpc": "2.0",
+        "id": 3,
+        "error": {"code": -32600, "message": "The line is no JSON-RPC message."},
+    }
+    answer = ask(piped, call(4, "offload_tool_result", {"tool_name": "cat", "result": "half an emoji: \ud83d"}))
+    assert answer["id"] == 4
+    assert "isError" not in answer["result"] or not answer["result"]["isError"]
+    answer = ask(piped, call(5, "remember", {"text": "half an emoji: \ud83d"}))
+    assert (answer["id"], answer["result"]["isError"]) == (5, True)
+
+    turns = [{"role": "user", "content": "0123456789abcdef\n" * (50_000_000 // 17)}]
+    answer = ask(piped, call(6, "record_turns", {"turns": turns}))
+    assert answer["result"]["isError"]
+    assert len(answer["result"]["content"][0]["text"]) < 300
+    assert not ask(piped, call(7, "remember", {"text": "still here"}))["result"].get("isError")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGTERM on Windows")
+def test_stdio_ends_on_a_signal_though_its_input_stays_open(piped: subprocess.Popen[str]) -> None:
+    ask(piped, json.dumps(INITIALIZE))
+    ask(piped, call(2, "remember", {"text": "kept"}))
+    piped.terminate()
+    assert piped.wait(WAIT) == 0
+    assert piped.stderr is not None
+    assert piped.stderr.read() == ""
+
+
+def test_stdio_ends_with_its_input(piped: subprocess.Popen[str]) -> None:
+    ask(piped, json.dumps(INITIALIZE))
+    ask(piped, call(2, "remember", {"text": "kept"}))
+    output, log = piped.communicate(timeout=WAIT)
+    assert (output, log, piped.returncode) == ("", "", 0)
+
+
+def test_nothing_heavy_is_loaded_when_initialize_is_answered(tmp_path: Path) -> None:
+    code = (
+        "import sys, threading\n"
+        "from mcp_memory.config import load_settings\n"
+        "from mcp_memory.server import app, transports\n"
+        "app.build_server(load_settings({}, home=sys.argv[1]))\n"
+        "print(*sorted(n for n in sys.modules if n in sys.argv[2:]))\n"
+    )
+    heavy = ["numpy", "litellm", "tiktoken", "model2vec", "apsw", "sqlite_vec", "Stemmer", "openai"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "home"), *heavy], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []
+    assert not (tmp_path / "home").exists()
+
+
+def test_what_the_parser_refuses_is_understood_at_a_second_look_or_answered() -> None:
+    from mcp.types import jsonrpc_message_adapter
+
+    def refused(line: str) -> Exception:
+        with pytest.raises(ValueError) as caught:
+            jsonrpc_message_adapter.validate_json(line, by_name=False)
+        return caught.value
+
+    understood = second_look(refused('{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":"\\ud83d"}}')).message
+    assert understood == JSONRPCRequest(jsonrpc="2.0", id=7, method="x", params={"a": "\ud83d"})
+    answers = [second_look(refused(line)).message for line in ("[" * 5000, "[]", '{"id": {}}', "")]
+    assert all(isinstance(answer, JSONRPCError) for answer in answers)
+    assert [answer.error.code for answer in answers] == [-32700, -32600, -32600, -32700]
+
+
+# --- HTTP and SSE -----------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def listening(home: Path, transport: str, **extra: str) -> AsyncIterator[tuple[str, int]]:
+    """Run the command and yield the address that it names, and its process id."""
+    process = await anyio.open_process(
+        command("--transport", transport, "--port", "0"), env={**environment(home), **extra}, stdout=None
+    )
+    async with process:
+        try:
+            assert process.stderr is not None
+            log = b""
+            with anyio.fail_after(WAIT):
+                while not (named := re.search(rb"listens on (\S+)\n", log)):
+                    log += await process.stderr.receive()
+            yield named[1].decode(), process.pid
+            process.terminate()
+            with anyio.fail_after(WAIT):
+                assert await process.wait() == 0
+        finally:
+            if process.returncode is None:
+                process.kill()
+
+
+async def test_http_serves_both_generations_to_who_has_the_token_and_ends_while_they_are_connected(
+    tmp_path: Path,
+) -> None:
+    async with (
+        listening(tmp_path / "home", "http", MCP_MEMORY_TOKEN="s3cret") as (url, pid),
+        httpx2.AsyncClient(headers={"Authorization": "Bearer s3cret"}) as bearer,
+        Client(streamable_http_client(url, http_client=bearer)) as modern,
+        Client(streamable_http_client(url, http_client=bearer), mode="legacy") as legacy,
+    ):
+        await use(modern)
+        await use(legacy)
+        os.kill(pid, signal.SIGINT)
+
+
+async def test_sse_serves_both_generations_at_once(tmp_path: Path) -> None:
+    async with (
+        listening(tmp_path / "home", "sse") as (url, _pid),
+        Client(sse_client(url)) as modern,
+        Client(sse_client(url), mode="legacy") as legacy,
+    ):
+        await use(modern)
+        await use(legacy)
+
+
+@asynccontextmanager
+async def in_process(home: Path, *, transport: str, host: str, token: str | None) -> AsyncIterator[httpx2.AsyncClient]:
+    settings = load_settings({}, home=home, embedder="none", token=token)
+    app = http_app(build_server(settings), settings, transport=transport, host=host)
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1:8765") as client:
+        yield client
+
+
+@pytest.mark.parametrize("transport", ["http", "sse"])
+@pytest.mark.parametrize("path", ["/mcp", "/sse", "/messages/", "/", "/nowhere"])
+async def test_every_route_asks_for_the_token(tmp_path: Path, transport: str, path: str) -> None:
+    async with in_process(tmp_path, transport=transport, host="0.0.0.0", token="s3cret") as client:
+        for given in (b"", b"Bearer s3cre", b"Basic s3cret", b"Bearer s3cr\xe9t", b"s3cret"):
+            response = await client.post(path, json=INITIALIZE, headers={b"Authorization": given})
+            assert (response.status_code, response.headers["WWW-Authenticate"]) == (401, 'Bearer realm="mcp-memory"')
+
+
+@pytest.mark.parametrize(
+    ("host", "token", "headers", "status"),
+    [
+        ("127.0.0.1", None, {"Host": "evil.example"}, 421),
+        ("127.0.0.1", None, {"Host": "127.0.0.1:8765", "Origin": "http://evil.example"}, 403),
+        ("192.0.2.7", "s3cret", {"Host": "evil.example", "Authorization": "Bearer s3cret"}, 421),
+        (
+            "192.0.2.7",
+            "s3cret",
+            {"Host": "192.0.2.7:8765", "Origin": "http://evil.example", "Authorization": "Bearer s3cret"},
+            403,
+        ),
+    ],
+)
+async def test_a_page_that_rebinds_dns_is_turned_away(
+    tmp_path: Path, host: str, token: str | None, headers: dict[str, str], status: int
+) -> None:
+    async with in_process(tmp_path, transport="sse", host=host, token=token) as client:
+        response = await client.post("/messages/", json=INITIALIZE, headers=headers)
+        assert response.status_code == status
+
+
+async def test_a_body_over_the_limit_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    async with in_process(tmp_path, transport="sse", host="127.0.0.1", token=None) as client:
+        response = await client.post("/messages/", content=b"", headers={"Content-Length": str(MAX_BODY + 1)})
+        assert (response.status_code, response.text) == (413, "Request body too large")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "memory.example"])
+def test_without_a_token_nothing_listens_beyond_this_machine(tmp_path: Path, host: str) -> None:
+    with pytest.raises(Refused, match="MCP_MEMORY_TOKEN"):
+        serve(load_settings({}, home=tmp_path / "home"), "http", host, 0)
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(Refused, match=f"port {port}"):
+            serve(load_settings({}, home=tmp_path / "home"), "http", "127.0.0.1", port)
