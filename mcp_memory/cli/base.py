@@ -7,6 +7,7 @@ one sentence on stderr; anything else is a bug and keeps its traceback.
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -100,9 +101,9 @@ def ask(question: Callable[[Memory], Awaitable[T]]) -> T:
     from mcp_memory.memory import open_memory
 
     chosen = settings()
-    if not (chosen.home / "memory.db").is_file():
+    if not os.access(chosen.home / "memory.db", os.R_OK):
         raise NotFound(
-            f"There is no memory in {chosen.home} yet. It is made when a client connected to `mcp-memory serve` "
+            f"There is no memory in {chosen.home} that can be read. One is made when a client connected to `mcp-memory serve` "
             "first stores something; `mcp-memory demo` makes one to look at."
         )
 

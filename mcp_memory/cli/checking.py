@@ -75,7 +75,7 @@ def doctor(as_json: bool) -> None:
     """Examine the installation and the memory.
 
     Each check says what it found and what to do where that is not well. Every file is read and compared
-    with its hash; nothing is changed. Exit code 1 when a check fails.
+    with its hash. Exit code 1 when a check fails.
 
     \b
     mcp-memory doctor

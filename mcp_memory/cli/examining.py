@@ -1,12 +1,13 @@
 """Examines an installation and a home: each check says what it found and, where that is not well, what to do.
 
-Nothing is changed, and a home that does not exist is not made. `fail` means that something is lost or does not
-work, `warn` that it works less well than it could. The check of files reads every byte that is kept, so it takes
-as long as the memory is large.
+A home that does not exist is not made; opening one may bring its schema up to date, and changes nothing else.
+`fail` means that something is lost or does not work, `warn` that it works less well than it could. The check of
+files reads every byte that is kept, so it takes as long as the memory is large.
 """
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import sys
@@ -107,8 +108,7 @@ def _settings(settings: Settings) -> Check:
 
 
 def _home(home: Path) -> Check:
-    exists = home.is_dir()
-    place = next(folder for folder in (home, *home.parents) if folder.exists())
+    place = _nearest(home)
     try:
         with tempfile.TemporaryFile(dir=place):
             pass
@@ -119,12 +119,16 @@ def _home(home: Path) -> Check:
             found=f"{place} cannot be written to: {error.strerror}",
             next_step="Give your user the right to write there, or name another home with MCP_MEMORY_HOME.",
         )
-    return Check(name="home", state="ok", found=f"{home}" if exists else f"{home}, made when first needed")
+    return Check(name="home", state="ok", found=str(home) if place == home else f"{home}, made when first needed")
+
+
+def _nearest(home: Path) -> Path:
+    """Return the home, or the nearest folder above it that is there."""
+    return next(folder for folder in (home, *home.parents) if os.access(folder, os.F_OK))
 
 
 def _disk(home: Path) -> Check:
-    place = next(folder for folder in (home, *home.parents) if folder.exists())
-    free = shutil.disk_usage(place).free
+    free = shutil.disk_usage(_nearest(home)).free
     state = "fail" if free < TOO_LITTLE_DISK else "warn" if free < LITTLE_DISK else "ok"
     return Check(
         name="disk",
@@ -139,7 +143,7 @@ def _store(settings: Settings) -> Iterator[Check]:
 
     from mcp_memory.memory import open_memory
 
-    if not (settings.home / "memory.db").is_file():
+    if not os.access(settings.home / "memory.db", os.F_OK):
         yield Check(name="database", state="ok", found="none yet, made when something is first stored")
         return
 
