@@ -266,7 +266,7 @@ def test_the_nearest_rows_come_first_within_filters(store: Store) -> None:
 def test_many_rows_are_searched_as_exactly_as_few(store: Store) -> None:
     rng = np.random.default_rng(7)
     data = rng.normal(size=(6_000, 64)).astype(np.float32)
-    data[4_321] = data[17] + 0.01
+    data[4_321] = data[17] + 0.05
     store.append_turns(
         "me", "s", [user(f"n{i}") for i in range(6_000)], now=NOW, vectors=Vectors(identity="test/64", data=data)
     )
