@@ -103,8 +103,8 @@ def ask(question: Callable[[Memory], Awaitable[T]]) -> T:
     chosen = settings()
     if not os.access(chosen.home / "memory.db", os.R_OK):
         raise NotFound(
-            f"There is no memory in {chosen.home} that can be read. One is made when a client connected to `mcp-memory serve` "
-            "first stores something; `mcp-memory demo` makes one to look at."
+            f"There is no memory in {chosen.home} that can be read. One is made when a client of "
+            "`mcp-memory serve` first stores something; `mcp-memory demo` makes one to look at."
         )
 
     async def visit() -> T:
