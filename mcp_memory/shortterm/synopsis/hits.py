@@ -1,0 +1,113 @@
+"""Search hits: `grep -n`, `grep -r`, ripgrep with and without headings, and compilers' `file:line:col: message`.
+
+Hits are regrouped: each file once with its lines under it, the ones nearest to what was asked first in line.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from collections.abc import Sequence
+
+from mcp_memory.shortterm.synopsis.draft import Draft, listed
+from mcp_memory.shortterm.synopsis.focus import Focus
+from mcp_memory.shortterm.synopsis.page import Line, Page, clip
+
+__all__ = ["describe_hits"]
+
+IN_FILE = re.compile(
+    r"(?P<path>(?:[A-Za-z]:)?[^\s:][^:\n]{0,250}?[\w)\]])(?P<mark>[:])(?:(?P<line>\d+):(?:\d+:)?)?(?P<text>.*)"
+)
+CONTEXT = re.compile(r"(?P<path>\S{1,250}?\.\w{1,8})-(?:(?P<line>\d+)-)?(?P<text>.*)")
+NUMBERED = re.compile(r"(?P<line>\d+)(?P<mark>[:-])(?P<text>.*)")
+LOOKS_LIKE_PATH = re.compile(r"[\w.~@+/\\ -]*(?:/[\w.@+ -]+|\.\w{1,8})$")
+SEVERITY = re.compile(r"\s*(?P<what>fatal error|error|warning|note|info)\b(?:\[[\w-]+\])?:? ?(?P<text>.*)", re.I)
+DEFINES = re.compile(r"\s*(?:async |export |pub )*(?:def|class|func|fn|function|interface|struct|enum)\b")
+SEPARATOR = "--"
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    path: str
+    line: str
+    text: str
+    at: int
+    context: bool = False
+
+
+def describe_hits(page: Page, focus: Focus) -> Draft | None:
+    """At least 70 % of the lines are hits, their context, separators or the headings above them."""
+    if len(_read(page.sample)) < 0.6 * len(page.sample):
+        return None
+    hits = _read(page.lines)
+    rows = [line for line in page.lines if line.text.strip() and line.text.strip() != SEPARATOR]
+    if len(hits) < 2 or len(hits) < 0.7 * len(rows):
+        return None
+    real = [hit for hit in hits if not hit.context]
+    if not real:
+        return None
+    by_file: dict[str, list[Hit]] = {}
+    for hit in hits:
+        by_file.setdefault(hit.path, []).append(hit)
+    severities = [m["what"].lower() for hit in real if (m := SEVERITY.match(hit.text))]
+    compiled = len(severities) > 0.5 * len(real)
+    facts = [] if list(by_file) == [""] else _by_file(by_file, focus)
+    picks = {hit.at: (0.2 if hit.context else 1.0) + (1.5 if DEFINES.match(hit.text) else 0) for hit in hits}
+    return Draft(
+        kind="diagnostics" if compiled else "matches",
+        summary=_diagnosed(real, severities) if compiled else _found(real, by_file, focus),
+        score=5 if compiled or len(real) <= 8 else 4,
+        facts=tuple(facts),
+        picks=picks if not facts else {},
+    )
+
+
+def _read(lines: Sequence[Line]) -> list[Hit]:
+    hits: list[Hit] = []
+    heading = ""
+    for line in lines:
+        text = line.text
+        if (found := NUMBERED.match(text)) and not text.startswith("0"):
+            hits.append(Hit(heading, found["line"], found["text"], line.number, found["mark"] == "-"))
+        elif (found := IN_FILE.match(text)) and LOOKS_LIKE_PATH.match(found["path"]):
+            hits.append(Hit(found["path"], found["line"] or "", found["text"], line.number))
+        elif found := CONTEXT.match(text):
+            hits.append(Hit(found["path"], found["line"] or "", found["text"], line.number, context=True))
+        elif text and LOOKS_LIKE_PATH.match(text) and "/" in text:
+            heading = text
+    return hits
+
+
+def _by_file(by_file: dict[str, list[Hit]], focus: Focus) -> list[str]:
+    """One fact a file: its path, then its hits, cut so that many files get their turn."""
+    room = max(90, 900 // len(by_file))
+    ranked = sorted(by_file, key=lambda p: -max(focus.of(f"{p} {h.text}") for h in by_file[p]))
+    facts: list[str] = []
+    for path in ranked[:40]:
+        hits = [hit for hit in by_file[path] if not hit.context] or by_file[path]
+        best = sorted(hits, key=lambda h: -focus.of(h.text))[: max(1, room // 60)]
+        head = f"{path} ({len(hits)} match{'es' * (len(hits) != 1)}, raw line {by_file[path][0].at})"
+        told = [
+            f"  {hit.line}: {clip(' '.join(hit.text.split()), 100)}" if hit.line else f"  {clip(' '.join(hit.text.split()), 100)}"
+            for hit in sorted(best, key=lambda h: h.at)
+        ]
+        facts.append("\n".join([head, *told]))
+    return facts
+
+
+def _found(real: list[Hit], by_file: dict[str, list[Hit]], focus: Focus) -> str:
+    if list(by_file) == [""]:
+        where = f"at lines {listed([hit.line for hit in real if hit.line], 8)}"
+        best = focus.best((" ".join(hit.text.split()) for hit in real), 2)
+        return f"{len(real)} matches {where}: {clip('; '.join(clip(text, 60) for text in best), 120)}"
+    counts = {path: sum(1 for hit in hits if not hit.context) for path, hits in by_file.items()}
+    ranked = sorted((path for path in counts if path), key=lambda p: (-focus.of(p), -counts[p]))
+    many = f"{len(real)} match{'es' * (len(real) != 1)} in {len(ranked)} file{'s' * (len(ranked) != 1)}"
+    return f"{many}: {listed([f'{path} ({counts[path]})' for path in ranked], 3)}"
+
+
+def _diagnosed(real: list[Hit], severities: list[str]) -> str:
+    errors = sum(1 for s in severities if "error" in s)
+    warnings = sum(1 for s in severities if s == "warning")
+    first = next((hit for hit in real if "error" in hit.text.lower()[:20]), real[0])
+    return f"{errors} errors, {warnings} warnings; first: {first.path}:{first.line}: {first.text.strip()}"

@@ -1,0 +1,170 @@
+"""Tabular text: CSV, TSV, pipe tables (Markdown, psql) and columns aligned by spaces.
+
+Gives columns with their range or their commonest values, the number of rows, the first and last rows, and rows
+that the call asked for. Reads the lines of the page.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mcp_memory.shortterm.synopsis.draft import Draft, listed
+from mcp_memory.shortterm.synopsis.focus import Focus
+from mcp_memory.shortterm.synopsis.page import Line, Page, clip
+
+__all__ = ["describe_table"]
+
+GAP = re.compile(r" {2,}|\t+")
+RULE = re.compile(r"[\s|+:=─━┼│-]*[-=─━]{3,}[\s|+:=─━┼│-]*$")
+NUMBER = re.compile(r"[-+]?[$€£]?\d[\d,]*(?:\.\d+)?%?$")
+COLUMN = re.compile(r"[A-Za-z#%@][\w %()/.#@-]{0,40}$")
+CODE_END = re.compile(r"[;{}]\s*$")
+TYPES = {",": "text/csv", "\t": "text/tab-separated-values"}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    content_type: str
+    columns: list[str]
+    rows: list[list[str]]
+    at: list[int]
+    """Raw line of each row."""
+
+
+def describe_table(page: Page, focus: Focus) -> Draft | None:
+    """Nearly all sampled lines split into the same number of cells."""
+    if len(page.sample) < 3 or sum(1 for line in page.sample if CODE_END.search(line.text)) > 0.2 * len(page.sample):
+        return None
+    table = _piped(page) or _delimited(page, "\t") or _delimited(page, ",") or _delimited(page, ";") or _aligned(page)
+    if table is None or len(table.rows) < 2:
+        return None
+    more = "" if page.whole else " read"
+    named = [clip(name, 30) for name in table.columns if name]
+    asked = sorted(range(len(table.rows)), key=lambda i: -focus.of(" ".join(table.rows[i])))
+    best = [i for i in asked[:2] if focus.of(" ".join(table.rows[i])) > 0] or [0]
+    summary = f"table of {len(table.rows):,} rows{more}: {listed(named, 8)}"
+    row = next((", ".join(cell for cell in table.rows[i] if cell) for i in best), "")
+    facts = [f"{len(table.rows):,} rows{more}, {len(table.columns)} columns"]
+    facts += [_column(table, at, focus) for at in range(min(30, len(table.columns)))]
+    return Draft(
+        kind="table",
+        content_type=table.content_type,
+        summary=f"{summary}; {'such as' if best != [0] else 'first'} {clip(row, 90)}",
+        score=4,
+        facts=("\n".join(facts),),
+        picks={table.at[0]: 3.0, table.at[-1]: 3.0} | {n: 0.1 for n in table.at[1:200]},
+    )
+
+
+def _delimited(page: Page, mark: str) -> Table | None:
+    """CSV and its kin; the first line names the columns unless it has numbers in it."""
+    need = 3 if mark in ",;" else 2
+    counts = Counter(line.text.count(mark) for line in page.sample)
+    cells, agree = counts.most_common(1)[0]
+    quoted = any('"' in line.text for line in page.sample)
+    if cells + 1 < need or agree < (0.5 if quoted else 0.85) * len(page.sample):
+        return None
+    reader = csv.reader((line.text for line in page.lines), delimiter=mark)
+    rows: list[list[str]] = []
+    at: list[int] = []
+    try:
+        for row in reader:
+            if any(cell.strip() for cell in row):
+                rows.append([cell.strip() for cell in row])
+                at.append(page.lines[reader.line_num - 1].number)
+    except csv.Error:
+        return None
+    width = Counter(map(len, rows)).most_common(1)[0]
+    if width[0] < need or width[1] < 0.85 * len(rows):
+        return None
+    while len(rows[0]) != width[0]:  # a title above the table
+        del rows[0], at[0]
+    if sum(1 for line in page.sample if line.text[:1] in " \t") > 0.2 * len(page.sample) and mark != "\t":
+        return None
+    if mark == "," and sum(map(len, rows[len(rows) // 2])) > 60 * width[0]:  # sentences with commas
+        return None
+    return _headed(TYPES.get(mark, "text/csv"), rows, at)
+
+
+def _piped(page: Page) -> Table | None:
+    lines = [line for line in page.lines if line.text.count("|") + line.text.count("│") >= 1 or RULE.match(line.text)]
+    filled = sum(1 for line in page.lines if line.text.strip())
+    if len(lines) < 3 or len(lines) < 0.8 * filled or not any(RULE.match(line.text) for line in page.sample):
+        return None
+    rows: list[list[str]] = []
+    at: list[int] = []
+    for line in lines:
+        if not RULE.match(line.text):
+            text = line.text.replace("│", "|").strip()
+            rows.append([cell.strip() for cell in text.removeprefix("|").removesuffix("|").split("|")])
+            at.append(line.number)
+    width = Counter(map(len, rows)).most_common(1)
+    if not width or width[0][0] < 2 or width[0][1] < 0.8 * len(rows):
+        return None
+    return Table("text/plain", rows[0], rows[1:], at[1:])
+
+
+def _aligned(page: Page) -> Table | None:
+    """Columns that begin where the words of the header begin, as `ps`, `docker ps` or `pip list` print them."""
+    lines = [line for line in page.lines if line.text.strip() and not RULE.match(line.text)]
+    if len(lines) < 3 or lines[0].text[:1].isspace():
+        return None
+    starts = [0, *(m.end() for m in GAP.finditer(lines[0].text.rstrip()))]
+    if len(starts) < 2 or len(starts) > 40 or not _upright(lines[:60], starts):
+        return None
+    names = [cell.strip() for cell in _cells(lines[0].text, starts)]
+    if not all(COLUMN.match(name) for name in names):
+        return None
+    rows = [[cell.strip() for cell in _cells(line.text, starts)] for line in lines[1:]]
+    return Table("text/plain", names, rows, [line.number for line in lines[1:]])
+
+
+def _upright(lines: Sequence[Line], starts: list[int]) -> bool:
+    """True where nearly every line has white space just before nearly every column."""
+    fits = 0
+    for line in lines[1:]:
+        text = line.text.ljust(starts[-1] + 1)
+        fits += all(text[s - 1].isspace() for s in starts[1:]) and not text[0].isspace()
+    return fits >= 0.9 * (len(lines) - 1)
+
+
+def _cells(text: str, starts: list[int]) -> list[str]:
+    return [text[a:b] for a, b in zip(starts, [*starts[1:], None], strict=True)]
+
+
+def _headed(content_type: str, rows: list[list[str]], at: list[int]) -> Table | None:
+    if len(rows) < 2:
+        return None
+    if any(NUMBER.match(cell) for cell in rows[0]) or len(set(rows[0])) < len(rows[0]):
+        return Table(content_type, [f"column {n + 1}" for n in range(len(rows[0]))], rows, at)
+    return Table(content_type, rows[0], rows[1:], at[1:])
+
+
+def _column(table: Table, at: int, focus: Focus) -> str:
+    cells = [row[at] for row in table.rows if at < len(row) and row[at]]
+    name = clip(table.columns[at] or f"column {at + 1}", 40)
+    empty = len(table.rows) - len(cells)
+    gaps = f", {empty:,} empty" if empty else ""
+    if not cells:
+        return f"  {name}: empty"
+    if sum(1 for cell in cells if NUMBER.match(cell)) > 0.9 * len(cells):
+        values = sorted((_value(cell), cell) for cell in cells if NUMBER.match(cell))
+        return f"  {name}: {clip(values[0][1], 24)} to {clip(values[-1][1], 24)}{gaps}"
+    counts = Counter(cells)
+    if len(counts) <= 8 and len(counts) < len(cells):
+        told = ", ".join(f"{clip(cell, 24)} {n:,}" for cell, n in counts.most_common())
+    elif cells == sorted(cells):
+        told = f"{clip(cells[0], 30)} … {clip(cells[-1], 30)}, sorted"
+    else:
+        told = (
+            f"{len(counts):,} different, such as {', '.join(clip(c, 24) for c in focus.best(dict.fromkeys(cells), 3))}"
+        )
+    return f"  {name}: {told}{gaps}"
+
+
+def _value(cell: str) -> float:
+    return float(re.sub(r"[^\d.+-]", "", cell)[:300])

@@ -1,0 +1,335 @@
+"""Opening a raw result again: pages, lines, search, JSON path, cursors, budgets."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_memory.errors import InvalidInput
+from mcp_memory.shortterm.expand import content_of, expand_text, view_of_cursor
+from mcp_memory.types import Expansion
+
+REF = "r-9f2c1a7b3d4e"
+POEM = "".join(f"line {n} of the log\n" for n in range(1, 101))
+
+
+@dataclass(frozen=True)
+class FourCharacters:
+    """A counter for tests: a token is four characters, rounded up."""
+
+    name: str = "four"
+    exact: bool = True
+
+    def count(self, text: str) -> int:
+        return -(-len(text) // 4)
+
+    def fits(self, text: str, budget: int) -> bool:
+        return self.count(text) <= budget
+
+    def cut(self, text: str, budget: int) -> str:
+        return text[: 4 * max(0, budget)]
+
+
+COUNTER = FourCharacters()
+
+
+def expand(raw: str, **asked: object) -> Expansion:
+    given: dict[str, object] = {"ref": REF, "counter": COUNTER, "view": "page", "max_tokens": 200, **asked}
+    return expand_text(raw, **given)  # type: ignore[arg-type]
+
+
+def follow(raw: str, **asked: object) -> list[Expansion]:
+    """All answers to one question, cursor after cursor."""
+    answers = [expand(raw, **asked)]
+    while answers[-1].cursor:
+        answers.append(expand(raw, **asked, cursor=answers[-1].cursor))
+    return answers
+
+
+# --- by page -----------------------------------------------------------------------------------------
+
+
+def test_a_short_result_is_one_page_without_a_cursor() -> None:
+    assert expand("one\ntwo\n") == Expansion(
+        view="page",
+        text=f"{REF} lines 1–2 of 2\none\ntwo\n",
+        tokens=COUNTER.count(f"{REF} lines 1–2 of 2\none\ntwo\n"),
+        ref=REF,
+        lines=(1, 2),
+        total_lines=2,
+        cursor=None,
+    )
+
+
+def test_a_page_ends_with_a_line_and_says_what_is_left_and_how_to_get_it() -> None:
+    first = expand(POEM, max_tokens=60)
+    assert first.text.splitlines()[0] == f"{REF} lines 1–8 of 100"
+    assert first.text.splitlines()[-1] == f"… 92 more lines in the result: go on with cursor={first.cursor}"
+    assert expand(POEM, max_tokens=60, cursor=first.cursor).lines == (9, 15)
+
+
+def test_an_empty_result_opens_as_an_empty_page() -> None:
+    assert expand("").text == f"{REF} page (the result has 0 lines)\n"
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    raw=st.one_of(
+        st.text(max_size=3000),
+        st.text(alphabet="ab \n\r\t\x00\ud800é漢", max_size=3000),
+        st.builds(lambda a, n: a * n, st.text(min_size=1, max_size=9), st.integers(1, 600)),
+    ),
+    max_tokens=st.integers(50, 300),
+)
+def test_the_pages_of_any_text_join_to_the_text_and_keep_to_the_budget(raw: str, max_tokens: int) -> None:
+    pages = follow(raw, max_tokens=max_tokens)
+    assert "".join(content_of(page) for page in pages) == raw
+    assert all(COUNTER.count(page.text) == page.tokens <= max_tokens for page in pages)
+
+
+def test_one_line_of_a_million_characters_is_paged_through_by_character() -> None:
+    raw = "".join(f"{n:07}" for n in range(20_000))
+    assert "".join(content_of(page) for page in follow(raw, max_tokens=2000)) == raw
+
+
+# --- by lines ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lines", "shown"),
+    [("3-5", (3, 5)), ("7", (7, 7)), ("-2", (99, 100)), ("98-", (98, 100)), ("99-500", (99, 100)), ("3–4", (3, 4))],
+)
+def test_each_form_of_a_range_shows_its_lines_with_their_numbers(lines: str, shown: tuple[int, int]) -> None:
+    answer = expand(POEM, view="lines", lines=lines)
+    numbered = "\n".join(f"{n}\tline {n} of the log" for n in range(shown[0], shown[1] + 1))
+    assert (answer.lines, content_of(answer), answer.cursor) == (shown, numbered, None)
+
+
+def test_lines_that_do_not_fit_follow_behind_a_cursor() -> None:
+    answers = follow(POEM, view="lines", lines="10-60", max_tokens=80)
+    rows = [row for answer in answers for row in content_of(answer).split("\n")]
+    assert rows == [f"{n}\tline {n} of the log" for n in range(10, 61)]
+    assert answers[0].text.startswith(f"{REF} lines 10–")
+
+
+def test_a_line_longer_than_the_budget_goes_on_in_the_next_answer() -> None:
+    raw = "short\n" + "x" * 1000 + "\nend"
+    answers = follow(raw, view="lines", lines="1-3", max_tokens=60)
+    rows = [row for answer in answers for row in content_of(answer).split("\n")]
+    assert rows[0] == "1\tshort"
+    assert "".join(row.split("\t")[1] for row in rows if row.startswith("2")) == "x" * 1000
+    assert [row.split("\t")[0] for row in rows[1:4]] == ["2", "2+", "2+"]
+    assert rows[-1] == "3\tend"
+
+
+@pytest.mark.parametrize("lines", ["0", "5-3", "101", "abc", "1-2-3", "--4", "-", "9" * 40])
+def test_a_wrong_range_is_refused_with_the_allowed_forms_and_the_number_of_lines(lines: str) -> None:
+    with pytest.raises(InvalidInput, match=r'Allowed: "120-180".*100 lines'):
+        expand(POEM, view="lines", lines=lines)
+
+
+def test_lines_of_an_empty_result_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="0 lines"):
+        expand("", view="lines", lines="1")
+
+
+# --- by search ---------------------------------------------------------------------------------------
+
+
+def test_a_search_shows_matches_with_two_lines_around_merged_where_they_overlap() -> None:
+    answer = expand(POEM, view="grep", grep="line (10|12|50) ")
+    assert answer.text == "\n".join(
+        [
+            f"{REF} lines 8–52 of 100, grep 'line (10|12|50)': 3 matching lines",
+            "8-line 8 of the log",
+            "9-line 9 of the log",
+            "10:line 10 of the log",
+            "11-line 11 of the log",
+            "12:line 12 of the log",
+            "13-line 13 of the log",
+            "14-line 14 of the log",
+            "--",
+            "48-line 48 of the log",
+            "49-line 49 of the log",
+            "50:line 50 of the log",
+            "51-line 51 of the log",
+            "52-line 52 of the log",
+        ]
+    )
+
+
+def test_a_search_ignores_case_unless_it_has_an_upper_case_letter() -> None:
+    raw = "Error one\nerror two\nERROR three\n"
+
+    def found(pattern: str) -> str:
+        return expand(raw, view="grep", grep=pattern).text.split(": ")[1].split(" ")[0]
+
+    assert [found(p) for p in ("error", "Error", "ERROR", r"error\Stwo|err\w+ \S")] == ["3", "1", "1", "3"]
+
+
+def test_a_search_without_a_match_says_so() -> None:
+    assert expand(POEM, view="grep", grep="zebra").text == (
+        f"{REF} grep 'zebra': 0 matching lines (the result has 100 lines)\n"
+    )
+
+
+def test_the_cursors_of_a_search_show_every_match_once() -> None:
+    raw = "".join(f"{n} {'hit' if n % 7 == 0 else 'miss'} {'pad' * (n % 90)}\n" for n in range(400))
+    answers = follow(raw, view="grep", grep="hit", max_tokens=90)
+    rows = [row for answer in answers for row in content_of(answer).split("\n") if ":" in row[:5]]
+    assert [int(row.split(":")[0].rstrip("+")) - 1 for row in rows if "+" not in row] == list(range(0, 400, 7))
+    assert all("58 matching" in answer.text for answer in answers)
+
+
+@pytest.mark.parametrize("pattern", ["(", "[a", "(?P<a>x)(?P<a", "*", "a{999999999999}", "x" * 2000])
+def test_a_bad_pattern_is_refused(pattern: str) -> None:
+    with pytest.raises(InvalidInput, match="grep"):
+        expand(POEM, view="grep", grep=pattern)
+
+
+def test_a_catastrophic_pattern_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_memory.shortterm.expand.GREP_SECONDS", 0.2)
+    with pytest.raises(InvalidInput, match="simpler"):
+        expand("a" * 5000 + "!", view="grep", grep=r"^(a|aa)+$")
+
+
+# --- by JSON path ------------------------------------------------------------------------------------
+
+
+SHOP = {"books": [{"id": n, "title": f"Book {n}", "tags": ["a", "b"]} for n in range(3)], "open": True}
+
+
+def test_a_path_to_one_value_gives_the_value() -> None:
+    answer = expand(json.dumps(SHOP), view="json", json_path="$.books[1]")
+    assert answer.text == f"{REF} json '$.books[1]': 1 match\n" + '{"id": 1, "title": "Book 1", "tags": ["a", "b"]}'
+
+
+def test_a_path_to_several_values_gives_each_behind_its_path() -> None:
+    answer = expand(json.dumps(SHOP), view="json", json_path="$.books[?@.id > 0].title")
+    assert content_of(answer) == '$.books[1].title: "Book 1"\n$.books[2].title: "Book 2"'
+
+
+def test_a_long_value_is_printed_one_entry_a_line() -> None:
+    answer = expand(json.dumps(SHOP), view="json", json_path="$", max_tokens=500)
+    assert content_of(answer) == "\n".join(
+        [
+            "{",
+            ' "books": [',
+            '  {"id": 0, "title": "Book 0", "tags": ["a", "b"]},',
+            '  {"id": 1, "title": "Book 1", "tags": ["a", "b"]},',
+            '  {"id": 2, "title": "Book 2", "tags": ["a", "b"]}',
+            " ],",
+            ' "open": true',
+            "}",
+        ]
+    )
+
+
+def test_json_lines_are_an_array_of_their_values() -> None:
+    raw = "\n".join(json.dumps({"n": n}) for n in range(5))
+    assert content_of(expand(raw, view="json", json_path="$[3].n")) == "3"
+
+
+def test_a_path_that_matches_nothing_says_what_there_is() -> None:
+    answer = expand(json.dumps(SHOP), view="json", json_path="$.nope")
+    assert content_of(answer) == "nothing matches; the top level has the keys books, open"
+
+
+def test_what_is_not_json_is_refused_with_the_place() -> None:
+    with pytest.raises(InvalidInput, match="line 2, column 7"):
+        expand('{"a": 1,\n "b": oops}', view="json", json_path="$")
+
+
+@pytest.mark.parametrize("path", ["$[", "$..[?", "$[?@.a ==]", "][", "$" + "[0" * 400])
+def test_a_wrong_path_is_refused_with_examples(path: str) -> None:
+    with pytest.raises(InvalidInput, match=r"json_path|too deep"):
+        expand("[1, 2]", view="json", json_path=path)
+
+
+@pytest.mark.parametrize("raw", ["[" * 10_000, "[" * 10_000 + "]" * 10_000, "[" * 500 + "]" * 500, "1" * 6000])
+def test_deep_and_broken_json_is_refused_not_a_crash(raw: str) -> None:
+    with pytest.raises(InvalidInput):
+        expand(raw, view="json", json_path="$..x")
+
+
+def test_a_path_that_explodes_is_stopped() -> None:
+    raw = json.dumps([[[[[[0] * 6] * 6] * 6] * 6] * 6])
+    with pytest.raises(InvalidInput, match="visits more|matches more"):
+        expand(raw, view="json", json_path="$..*..*..*..*..*")
+
+
+def test_a_catastrophic_expression_in_a_filter_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_memory.shortterm.expand_json.REGEX_SECONDS", 0.2)
+    raw = json.dumps([{"a": "a" * 5000 + "!"}])
+    with pytest.raises(InvalidInput, match="simpler"):
+        expand(raw, view="json", json_path="$[?match(@.a, '(a|aa)+')]")
+
+
+def test_a_long_json_answer_is_continued_by_its_cursor() -> None:
+    raw = json.dumps([{"id": n, "text": "x" * n} for n in range(60)])
+    whole = content_of(expand(raw, view="json", json_path="$[*].text", max_tokens=100_000))
+    parts = follow(raw, view="json", json_path="$[*].text", max_tokens=100)
+    assert len(parts) > 3
+    assert "".join(content_of(part) for part in parts) == whole
+
+
+# --- budgets and cursors -----------------------------------------------------------------------------
+
+
+def test_fewer_than_fifty_tokens_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="50"):
+        expand(POEM, max_tokens=49)
+
+
+@pytest.mark.parametrize("view", ["lines", "grep", "json"])
+def test_a_view_without_its_argument_is_refused_by_name(view: str) -> None:
+    with pytest.raises(InvalidInput, match=f"`{'json_path' if view == 'json' else view}`"):
+        expand(POEM, view=view)
+
+
+def test_a_cursor_names_its_view() -> None:
+    cursor = expand(POEM, max_tokens=60).cursor
+    assert cursor is not None
+    assert view_of_cursor(cursor) == "page"
+
+
+@pytest.mark.parametrize("cursor", ["x", "p-1", "p12", "p12-zzzzzz", "q12-abcdef", "\x00", "p" + "9" * 30 + "-abcdef"])
+def test_text_that_is_no_cursor_is_refused(cursor: str) -> None:
+    with pytest.raises(InvalidInput, match="no cursor of this tool"):
+        expand(POEM, cursor=cursor)
+
+
+def test_a_cursor_of_another_ref_text_question_or_view_is_refused() -> None:
+    cursor = expand(POEM, max_tokens=60).cursor
+    assert cursor is not None
+    moved = f"p1{cursor[1:]}"
+    for raw, asked in (
+        (POEM, {"ref": "r-000000000000"}),
+        (POEM + "more", {}),
+        (POEM, {"cursor": moved}),
+        (POEM, {"view": "lines", "lines": "1-9"}),
+    ):
+        with pytest.raises(InvalidInput, match=r"another ref|continues view"):
+            expand(raw, **{"cursor": cursor, **asked})
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    raw=st.one_of(st.text(max_size=400), st.recursive(st.integers() | st.text(max_size=9), st.lists).map(json.dumps)),
+    view=st.sampled_from(["lines", "grep", "json"]),
+    asked=st.one_of(st.text(min_size=1, max_size=12), st.sampled_from(["1-", "-3", ".", "$..*", "a|b", "$[*]"])),
+    max_tokens=st.integers(50, 120),
+)
+def test_any_question_is_answered_within_the_budget_or_refused(
+    raw: str, view: str, asked: str, max_tokens: int
+) -> None:
+    name = "json_path" if view == "json" else view
+    try:
+        answers = follow(raw, view=view, max_tokens=max_tokens, **{name: asked})
+    except InvalidInput:
+        return
+    assert all(COUNTER.count(answer.text) == answer.tokens <= max_tokens for answer in answers)
