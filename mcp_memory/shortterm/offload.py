@@ -31,6 +31,9 @@ __all__ = ["MAX_BYTES", "OffloadRequest", "offload"]
 
 MAX_BYTES = 64 * 2**20
 PREVIEW_CHARS = 1200
+COUNTED_CHARS = 4_000_000
+"""Longer texts are counted in even samples: counting all of 50 MB takes longer than a client waits."""
+SAMPLES = 50
 ATTEMPTS = 50
 """Each conflict means that another writer got its step in, so only that many writers at once can use them up."""
 
@@ -101,7 +104,7 @@ def offload(
     )
     _find_place(store, space, call)  # what is refused is refused before anything is written
     ref = store.put_ref(space, _new_ref(call, data))
-    tokens_raw = counter.count(text)
+    tokens_raw = _tokens_of(text, counter)
     for _ in range(ATTEMPTS):
         if earlier := _earlier(store, space, request, ref):
             return _answer(store.canvas(space, number_of(earlier.node_id)), earlier, synopsis, again=True)
@@ -111,7 +114,7 @@ def offload(
             store.commit_step(space, record=record, canvas=found.row, expected=found.row.version)
         except Conflict:
             continue
-        return _answer(found.row, record, synopsis)
+        return _answer(found.row, record, synopsis, estimated=len(text) > COUNTED_CHARS)
     raise StoreUnavailable(
         f"The canvas is being written to by many others at once. The result is safe as {ref.id}; "
         "call again with the same tool_call_id and result to give it its place."
@@ -151,6 +154,14 @@ def _understood(request: OffloadRequest, data: bytes, talk: str) -> tuple[Synops
     made = synopsise(text, tool=request.tool_name, arguments=request.arguments, talk=talk, budget_chars=PREVIEW_CHARS)
     preview = mask(made.preview).encode("utf-8", "replace").decode()
     return replace(made, preview=preview), text
+
+
+def _tokens_of(text: str, counter: TokenCounter) -> int:
+    if len(text) <= COUNTED_CHARS:
+        return counter.count(text)
+    step, size = len(text) // SAMPLES, COUNTED_CHARS // SAMPLES // 4
+    counted = sum(counter.count(text[start : start + size]) for start in range(0, SAMPLES * step, step))
+    return round(counted * len(text) / (SAMPLES * size))
 
 
 def _binary(data: bytes) -> Synopsis:
@@ -269,13 +280,17 @@ def _record(call: _Call, ref: Ref, node: str, tokens_raw: int, counter: TokenCou
 # --- the answer -------------------------------------------------------------------------------------
 
 
-def _answer(row: CanvasRow, record: Record, synopsis: Synopsis, *, again: bool = False) -> Offloaded:
+def _answer(
+    row: CanvasRow, record: Record, synopsis: Synopsis, *, again: bool = False, estimated: bool = False
+) -> Offloaded:
     saved = record.tokens_raw - record.tokens_kept
     note = None
     if again:
         note = "This call was offloaded before; nothing was written. Its node and ref are the same."
     elif saved <= 0:
         note = f"The result is small ({record.tokens_raw} tokens): offloading it saved nothing."
+    elif estimated:
+        note = f"tokens_raw is an estimate: the result has more than {COUNTED_CHARS:,} characters."
     return Offloaded(
         node=record.node_id,
         ref=record.ref,

@@ -266,7 +266,7 @@ def shown(svg: str, kind: str) -> list[list[str]]:
 def nasty() -> list[tuple[str, str]]:
     """Titles and summaries made of every trap: alone, doubled, inside a word, beside others, ended by `;`."""
     traps = [cleaned for trap in TRAPS if (cleaned := clean(trap, 40))]
-    pieces = [f"{a}{b} {a} x{b}y;" for a in traps for b in traps[len(a) % 7 :: 23]]
+    pieces = [f"{a}{b} {a} x{b}y;" for a in traps for b in traps[len(a) % 7 :: 61]]
     summaries = ["style a:b;c #quot; d:e#35;f;", "classDef x:y#z;", "the direction LR is x:direction\u2003TB"]
     while pieces:
         summaries.append("")
@@ -307,7 +307,7 @@ def test_the_real_mermaid_shows_exactly_the_text_of_every_node(mermaid: Engine) 
 
 
 @settings(max_examples=2)
-@given(st.lists(st.tuples(text, text), min_size=8, max_size=12))
+@given(st.lists(st.tuples(text, text), min_size=4, max_size=6))
 def test_the_real_mermaid_shows_exactly_any_text(mermaid: Engine, pairs: list[tuple[str, str]]) -> None:
     assert_shown(mermaid, pairs)
 
@@ -315,7 +315,7 @@ def test_the_real_mermaid_shows_exactly_any_text(mermaid: Engine, pairs: list[tu
 def test_the_real_mermaid_shows_exactly_the_label_of_every_edge(mermaid: Engine) -> None:
     labels = [
         "dead end",
-        *(clean(summary[at * 9 % 80 :], 40) for at, (_, summary) in enumerate(nasty()[:10])),
+        *(clean(summary[at * 9 % 80 :], 40) for at, (_, summary) in enumerate(nasty()[:8])),
     ]
     nodes = (Node("003-N1", "x", "done", "", AT), Node("003-N2", "y", "done", "", AT))
     edges = tuple(Edge("003-N1", "003-N2", each, at % 2 == 0) for at, each in enumerate(labels))

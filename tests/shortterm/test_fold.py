@@ -158,14 +158,13 @@ def test_a_picture_has_colours_a_legend_and_the_words_of_every_node(mermaid: Eng
 
 
 def test_folded_views_are_valid_for_the_real_mermaid(mermaid: Engine) -> None:
-    canvas, engine = long_canvas(6, blocked_every=3), mermaid
-    groups = {"003-F1": ["003-N2", "003-N3"], "003-F2": ["003-F1", "003-N6"]}
-    svg = engine.render_svg(view(row_of(canvas, groups=groups), canvas, counter=COUNTER).text, "default", None, None)
-    assert "3 steps, 2 dead ends: step 2" in svg
-    svg = engine.render_svg(
-        view(row_of(canvas), canvas, counter=COUNTER, budget_tokens=220).text, "default", None, None
-    )
-    assert "5 steps, 1 dead end: step 1 … step 5" in svg
+    canvas = long_canvas(9, blocked_every=3)
+    row = row_of(canvas, groups={"003-F1": ["003-N8", "003-N9"]})
+    seen = view(row, canvas, counter=COUNTER, budget_tokens=260)
+    assert shown(seen.text)[0] == ["003-F1-7", "003-F1"]
+    svg = mermaid.render_svg(seen.text, "default", None, None)
+    assert "7 steps, 2 dead ends: step 1 … step 7" in svg
+    assert "2 steps, 1 dead end: step 8" in svg
 
 
 # --- fold_canvas ------------------------------------------------------------------------------------

@@ -90,6 +90,12 @@ def test_the_same_call_with_the_same_bytes_is_taken_in_once(agent: Agent) -> Non
     assert len(agent.store.records("default")) == 3
 
 
+def test_the_tokens_of_a_very_long_result_are_estimated_from_samples(agent: Agent) -> None:
+    answer = agent.offload("12345678 abcdef\n" * 300_000)
+    assert answer.tokens_raw == 1_200_000
+    assert answer.note == "tokens_raw is an estimate: the result has more than 4,000,000 characters."
+
+
 def test_secrets_stay_in_the_raw_text_and_out_of_everything_else(agent: Agent) -> None:
     secret = "ghp_abcdefghijklmnopqrstuvwxyz0123"
     answer = agent.offload(
