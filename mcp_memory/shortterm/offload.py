@@ -19,7 +19,7 @@ from mcp_memory.shortterm.place import Step, latest, place, routine_node
 from mcp_memory.shortterm.records import call_line, make_record, summary_line, title_of, tool_of
 from mcp_memory.shortterm.secrets import mask
 from mcp_memory.shortterm.synopsis import Synopsis, synopsise
-from mcp_memory.shortterm.tasks import Choice, check_task, choose_task, label_of
+from mcp_memory.shortterm.tasks import Choice, check_task, choose_task, label_of, number_in
 from mcp_memory.store.protocol import Conflict, NewRef, Store
 from mcp_memory.text import well_formed
 from mcp_memory.types import CanvasRow, Offloaded, Record, Ref, StepStatus
@@ -231,18 +231,26 @@ def _find_place(store: Store, space: str, call: _Call) -> _Place:
 
 def _choose(store: Store, space: str, call: _Call) -> Choice:
     request = call.request
-    earlier: list[CanvasRow] = []
-    if request.task is not None:
-        task = check_task(request.task)
-        for label in dict.fromkeys((label_of(task), task)):
-            earlier += store.canvases(space, session=request.session, label=label)
+    task = None if request.task is None else mask(check_task(request.task))
     return choose_task(
-        task=request.task,
+        task=task,
         active=store.active_canvas(space, request.session),
-        earlier=earlier,
+        earlier=[] if task is None else _namesakes(store, space, request.session, task),
         goal_hint=call.goal_hint,
         tool=request.tool_name,
     )
+
+
+def _namesakes(store: Store, space: str, session: str, task: str) -> list[CanvasRow]:
+    """The session's canvases that the task's words may mean: by label, or by number."""
+    rows = [
+        row
+        for label in dict.fromkeys((label_of(task), task))
+        for row in store.canvases(space, session=session, label=label)
+    ]
+    if (number := number_in(task)) and number < store.next_canvas_number(space):
+        rows += [row for row in [store.canvas(space, number)] if row.session == session]
+    return rows
 
 
 def _step(store: Store, space: str, call: _Call, canvas: Canvas, groups: Groups) -> Step:

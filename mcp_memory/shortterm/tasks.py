@@ -17,7 +17,17 @@ from mcp_memory.shortterm.label import clean
 from mcp_memory.store.protocol import Store
 from mcp_memory.types import CanvasRow
 
-__all__ = ["Choice", "check_task", "choose_task", "find_canvas", "find_task", "known_tasks", "label_of", "mmd_path"]
+__all__ = [
+    "Choice",
+    "check_task",
+    "choose_task",
+    "find_canvas",
+    "find_task",
+    "known_tasks",
+    "label_of",
+    "mmd_path",
+    "number_in",
+]
 
 LABEL_LIMIT = 30
 TASK_LIMIT = 200
@@ -25,6 +35,7 @@ TASKS_LOOKED_AT = 1000
 
 _RESERVED = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
 _PATH = re.compile(r"/\S*|~[/\\].*|\\.*|[A-Za-z]:(?:[\\/].*|\S*)|(?:.*[\\/])?\.{1,2}(?:[\\/].*)?", re.DOTALL)
+_NUMBERED = re.compile(r"(?:mmds/)?(\d{3,9})(?:-.*)?")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -116,6 +127,12 @@ def label_of(goal: str) -> str:
         label = longer
     label = label or _words(goal)[:LABEL_LIMIT].strip("-") or "task"
     return f"{label}-task" if _RESERVED.fullmatch(label) else label
+
+
+def number_in(task: str) -> int | None:
+    """Return the canvas number in `003`, `003-fix-login` or `mmds/003-fix-login.mmd`."""
+    found = _NUMBERED.fullmatch(task)
+    return int(found[1]) if found else None
 
 
 def mmd_path(number: int, label: str) -> str:

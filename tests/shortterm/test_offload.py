@@ -149,6 +149,11 @@ def test_a_task_goes_on_and_an_earlier_one_is_taken_up_again(agent: Agent) -> No
     assert active.label == "write-docs"
 
 
+def test_a_task_is_meant_by_its_number_and_a_number_nobody_has_is_a_task_of_its_own(agent: Agent) -> None:
+    nodes = [agent.offload(task=task).node for task in ("Fix login", "Write docs", "001", "002-write-docs", "404")]
+    assert nodes == ["001-N1", "002-N1", "001-N1", "002-N1", "003-N1"]
+
+
 def test_without_a_task_the_hint_names_it_and_without_a_hint_the_tool(agent: Agent) -> None:
     assert agent.offload(hint="Why is the login slow?").task == "why-is-the-login-slow"
     assert Agent(agent.store, session="s2").offload().task == "work-with-read"
