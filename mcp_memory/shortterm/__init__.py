@@ -1,15 +1,13 @@
 """Short-term memory: a large tool result kept whole, and what stands for it in the context.
 
-    records   a tool call in one line, its summary, its title
+    records   a tool call in words: its line, its title, its summary      secrets   what is masked in them
     label     words on a canvas: cleaned, coded for Mermaid, decoded
     canvas    the flowchart of a task as a value, and its text
-    place     where a step goes on the canvas
-    tasks     which canvas a call belongs to
+    place     where a step goes on the canvas                             tasks     which canvas a call is for
     offload   a result on its way in: ref, record, canvas
-    view      a canvas as it stands in the context, folded to a budget
-    fold      fold, unfold, complete, switch
+    groups    nodes that stand as one                                     view      a canvas within a budget
+    fold      show, fold, unfold, complete, switch                        picture   the canvas for people
     drill     the way down: records, then raw text
-    picture   the canvas coloured for people
 
 `synopsis/` says what a raw text holds and `expand` shows parts of one; both see text only.
 """
