@@ -14,10 +14,11 @@ English, where it sees letters or nothing.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,8 @@ __all__ = ["StaticEmbedder"]
 DIMENSIONS = 256
 TOKENS_READ = 256
 CHARACTERS_READ = 2048
+
+_SPACE = re.compile("[ \\t\\n\\r]+")
 
 # The end is the start of the SHA-256 of the model's files; a test holds it to them.
 IDENTITY = "bundled/1:all-MiniLM-L6-v2:256:9ddecc46"
@@ -62,7 +65,7 @@ class StaticEmbedder:
         return self.embed([text])[0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Model:
     """`rows` is int8, `weights` float32: the vector of token i is `weights[i] * rows[i]`."""
 
@@ -101,8 +104,22 @@ def _load() -> _Model:
 
 
 def _known_tokens(model: _Model, text: str) -> list[int]:
+    """Return the first tokens that the model knows.
+
+    Word by word, because no token spans a space, and the words of a language come again and again: kept, they
+    make this ten times as fast as the tokenizer alone.
+    """
     head = text[:CHARACTERS_READ].encode("utf-8", "replace").decode()  # a lone surrogate is no text to tokenizers
-    # One text at a time: `encode_batch` is no faster here, and having used its threads makes tokenizers warn
-    # at every later fork of this process.
-    ids: list[int] = model.tokenizer.encode(head, add_special_tokens=False).ids
-    return [id for id in ids if id != model.unknown][:TOKENS_READ]
+    ids: list[int] = []
+    for word in _SPACE.split(head):
+        ids.extend(_tokens_of(model, word))
+        if len(ids) >= TOKENS_READ:
+            break
+    return ids[:TOKENS_READ]
+
+
+@lru_cache(maxsize=16_384)
+def _tokens_of(model: _Model, word: str) -> tuple[int, ...]:
+    # One text at a time: having used the threads of `encode_batch` makes tokenizers warn at every later fork.
+    ids: list[int] = model.tokenizer.encode(word, add_special_tokens=False).ids
+    return tuple(id for id in ids if id != model.unknown)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.config import Settings
-from mcp_memory.embed import embedder_for, make_embedder
+from mcp_memory.embed import embedder_for, make_embedder, static
 from mcp_memory.embed.static import CHARACTERS_READ, IDENTITY, TOKENS_READ, StaticEmbedder
 
 MODEL = Path(str(resources.files("mcp_memory.embed") / "model"))
@@ -77,6 +77,14 @@ def test_the_vectors_are_those_that_model2vec_makes_of_the_same_files() -> None:
     texts = ["The ferry leaves at six.", "def main() -> None:", "Ünïcode und Umlaute", "東京で会いましょう", "a", "42"]
     theirs = StaticModel.from_pretrained(MODEL, force_download=False).encode(texts, max_length=TOKENS_READ)
     assert np.allclose(EMBEDDER.embed(texts), theirs, atol=1e-5)
+
+
+@given(st.text(max_size=300))
+def test_a_text_has_the_tokens_that_the_tokenizer_finds_in_the_whole_of_it(text: str) -> None:
+    model = static._model()  # pyright: ignore[reportPrivateUsage]
+    whole = model.tokenizer.encode(text.encode("utf-8", "replace").decode(), add_special_tokens=False).ids
+    found = static._known_tokens(model, text)  # pyright: ignore[reportPrivateUsage]
+    assert found == [id for id in whole if id != model.unknown][: static.TOKENS_READ]
 
 
 def test_threads_that_come_at_once_get_the_same_vectors() -> None:
