@@ -96,6 +96,7 @@ Cursor = Annotated[str | None, Field(description="From the last page")]
 Since = Annotated[str | None, Field(description="Date or time")]
 Until = str | None
 Session = str | None
+Shown = Annotated[Detail, Field(description="detailed: whole turns, not excerpts")]
 
 
 # --- long-term --------------------------------------------------------------------------------------
@@ -157,7 +158,7 @@ async def conversation_search(
     neighbours: Annotated[int, Field(ge=0, le=10, description="Turns to show around each")] = 0,
     limit: Limit = 10,
     cursor: Cursor = None,
-    detail: Detail = "concise",
+    detail: Shown = "concise",
 ) -> TurnResults:
     """Find what was said in past conversations, verbatim, by words and by meaning.
 
@@ -188,7 +189,7 @@ async def memory_search(
     as_of: Annotated[str | None, Field(description="What was held true then")] = None,
     limit: Limit = 10,
     cursor: Cursor = None,
-    detail: Detail = "concise",
+    detail: Shown = "concise",
 ) -> MemoryResults:
     """Look up what is known: statements and facts about the user, people, projects and past events, each with
     dates and its evidence; verbatim turns fill up where these are few.

@@ -20,7 +20,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import JSONRPCError, JSONRPCRequest
+from mcp.client.subscriptions import ResourceUpdated
+from mcp.types import JSONRPCError, JSONRPCRequest, jsonrpc_message_adapter
 
 from mcp_memory.config import load_settings
 from mcp_memory.errors import Refused
@@ -156,8 +157,6 @@ def test_nothing_heavy_is_loaded_when_initialize_is_answered(tmp_path: Path) -> 
 
 
 def test_what_the_parser_refuses_is_understood_at_a_second_look_or_answered() -> None:
-    from mcp.types import jsonrpc_message_adapter
-
     def refused(line: str) -> Exception:
         with pytest.raises(ValueError) as caught:
             jsonrpc_message_adapter.validate_json(line, by_name=False)
@@ -206,6 +205,10 @@ async def test_http_serves_both_generations_to_who_has_the_token_and_ends_while_
     ):
         await use(modern)
         await use(legacy)
+        with anyio.fail_after(WAIT):
+            async with modern.listen(resource_subscriptions=["memory://persona"]) as updates:
+                answer_of(await legacy.call_tool("remember", {"text": "Boats are best."}))
+                assert await anext(updates) == ResourceUpdated(uri="memory://persona")
         os.kill(pid, signal.SIGINT)
 
 
