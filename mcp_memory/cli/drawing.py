@@ -64,13 +64,18 @@ def plain(row: CanvasRow, refs: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     }
 
 
-def draw(text: str, *, svg: Path | None, png: Path | None) -> None:
-    """Draw the Mermaid text with the real Mermaid. Raises Refused when the extra `render` is not installed."""
+def draw(row: CanvasRow, *, svg: Path | None, png: Path | None) -> None:
+    """Draw the canvas, as it is folded now, with the real Mermaid. Refused when the extra is not installed."""
     if importlib.util.find_spec("mermaidx") is None:
         raise Refused("Drawing needs the optional extra: pip install 'mcp-memory[render]'.")
     import mermaidx  # pyright: ignore[reportMissingTypeStubs]
 
-    picture = mermaidx.render(text)  # pyright: ignore[reportUnknownMemberType]  its options are not typed
+    from mcp_memory.shortterm.canvas import read
+    from mcp_memory.shortterm.groups import fold_groups
+    from mcp_memory.shortterm.picture import CONFIG, illustrate
+
+    text = illustrate(fold_groups(read(row), row.groups))
+    picture = mermaidx.render(text, config=CONFIG)  # pyright: ignore[reportUnknownMemberType]  not typed
     try:
         if svg:
             svg.write_text(picture.svg(), encoding="utf-8")

@@ -143,7 +143,7 @@ def canvas(name: str | None, mermaid: bool, svg: Path | None, png: Path | None, 
 
     row, refs = ask(read)
     if svg or png:
-        drawing.draw(row.text, svg=svg, png=png)
+        drawing.draw(row, svg=svg, png=png)
     elif mermaid:
         click.echo(row.text, nl=False)
     elif as_json:

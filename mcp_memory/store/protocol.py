@@ -318,7 +318,7 @@ class Store(Protocol):
         ...
 
     def save_canvas(self, space: str, canvas: CanvasRow, *, expected: int) -> None:
-        """Write a canvas that gained no record, as `commit_step` does."""
+        """Write a canvas that gained no record. Which canvas is active stays as it is."""
         ...
 
     def activate(self, space: str, session: str, number: int | None, *, now: datetime) -> None:
