@@ -28,7 +28,7 @@ from bench.floors import bm25, dense
 from bench.metrics import METRICS, difference, figures, intervals, means
 from bench.ours import ours
 from bench.sets import Question, RetrievalSet, read_set
-from bench.stats import Floats, percentile
+from bench.stats import Floats, timings_ms
 from mcp_memory.errors import McpMemoryError
 
 __all__ = ["SYSTEMS", "measure", "report", "table"]
@@ -87,7 +87,6 @@ def _scores(questions: Sequence[Question], answers: Sequence[Answer]) -> Floats:
 
 def _system(questions: Sequence[Question], run: Run, scores: Floats) -> dict[str, Any]:
     types = np.array([question.type for question in questions])
-    timings = [1_000 * answer.seconds for answer in run.answers]
     tokens = [answer.tokens for answer in run.answers if answer.tokens is not None]
     return {
         **means(scores),
@@ -96,7 +95,7 @@ def _system(questions: Sequence[Question], run: Run, scores: Floats) -> dict[str
             kind: {"questions": int((types == kind).sum()), **means(scores[types == kind])}
             for kind in sorted(set(types.tolist()))
         },
-        "latency_ms": {f"p{share}": round(percentile(timings, share), 2) for share in (50, 95)},
+        "latency_ms": timings_ms([answer.seconds for answer in run.answers]),
         "tokens_returned": round(sum(tokens) / len(tokens)) if tokens else None,
         "index_s": round(run.index_s, 2),
     }

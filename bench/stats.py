@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Floats", "Interval", "mean_interval", "percentile"]
+__all__ = ["Floats", "Interval", "mean_interval", "percentile", "timings_ms"]
 
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]
@@ -30,3 +30,8 @@ def mean_interval(values: Floats, *, seed: int = 0) -> Interval:
 def percentile(values: Sequence[float], share: float) -> float:
     """Return the `share` percentile (0 to 100) by linear interpolation."""
     return float(np.percentile(values, share))
+
+
+def timings_ms(seconds: Sequence[float]) -> dict[str, float]:
+    """Return the median and the 95th percentile in milliseconds."""
+    return {"p50": round(1_000 * percentile(seconds, 50), 2), "p95": round(1_000 * percentile(seconds, 95), 2)}

@@ -1,0 +1,277 @@
+"""Speed and size: `python -m bench.latency --turns N [--home DIR] [--json FILE]`
+
+Measured on an invented conversation of N turns (`bench.corpus`), each figure beside a floor from the same run:
+
+* `start`: from spawn to the answer of `initialize` over stdio; floor: a bare SDK server, started in turns with it.
+* `capture`: turns a second through `Memory.record_turns` in batches of 50, embedded, indexed and flushed to the
+  disk; floor: the same rows into one bare FTS5 table in WAL mode, committed as often.
+* `search`: `Memory.conversation_search` (10 hits) over 240 queries of four kinds, query embedding included;
+  floors: the query's words joined by OR over that FTS5 table, and a scan of the same vectors with numpy (float32;
+  the query's embedding not included).
+* `offload`: `Memory.offload_tool_result` of a log of 1 MiB; floor: its hash, and the file flushed and renamed.
+* `server`: the real server over stdio with the SDK's client: resident memory after 100 searches, round trips, and
+  the first of them, for which the store opens and the model is loaded; floor: the bare server.
+* `disk`: bytes of the home by kind; floor: the text itself, and the bare FTS5 table.
+
+The folder that --home names is kept and used again by the next run with the same N; without it all is thrown
+away. Single figures are medians. Other work on the machine changes all of them: read them beside their floor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+import anyio
+import apsw
+import numpy as np
+from tqdm import tqdm
+
+from bench import servers
+from bench.bed import Bed, filled
+from bench.corpus import KINDS, Query, log, queries
+from bench.floors import or_query
+from bench.stats import timings_ms
+from mcp_memory.config import Settings
+from mcp_memory.embed import make_embedder
+from mcp_memory.errors import McpMemoryError
+from mcp_memory.memory import open_memory
+
+__all__ = ["measure", "table"]
+
+QUERIES, WARM_QUERIES = 240, 12
+SERVER_QUERIES = 100
+OFFLOADS = 15
+HITS = 10
+MIB = 2**20
+
+
+async def measure(bed: Bed, *, pairs: int) -> dict[str, Any]:
+    """Return all figures, filling the bed first where it is empty."""
+    start = await anyio.to_thread.run_sync(partial(servers.start_up, pairs=pairs))
+    capture = await filled(bed)
+    asked = queries(QUERIES, turns=bed.turns)
+    texts = [query.text for query in asked[:SERVER_QUERIES]]
+    return {
+        "turns": bed.turns,
+        "machine": {"cpus": os.cpu_count(), "python": sys.version.split()[0], "sqlite": apsw.sqlite_lib_version()},
+        "start": start,
+        "capture": capture,
+        "search": {
+            "ours": await _search_ours(bed, asked),
+            "fts5": _search_fts5(bed, asked),
+            "scan": _search_vectors(bed, asked),
+        },
+        "offload": await _offload(bed.folder),
+        "server": {
+            "ours": await servers.weigh(servers.ours(bed.home), texts),
+            "bare": await servers.weigh(servers.bare(), texts),
+        },
+        "disk": _disk(bed, capture["text_bytes"]),
+    }
+
+
+# --- search -----------------------------------------------------------------------------------------
+
+
+async def _search_ours(bed: Bed, asked: Sequence[Query]) -> dict[str, Any]:
+    seconds: list[float] = []
+    async with open_memory(Settings(home=bed.home)) as memory:
+        for query in queries(WARM_QUERIES, turns=bed.turns, seed=1):
+            await memory.conversation_search(query.text, limit=HITS)
+        for query in tqdm(asked, desc="search", unit="q", leave=False):
+            start = perf_counter()
+            await memory.conversation_search(query.text, limit=HITS)
+            seconds.append(perf_counter() - start)
+    return _by_kind(asked, seconds)
+
+
+def _search_fts5(bed: Bed, asked: Sequence[Query]) -> dict[str, Any]:
+    con = apsw.Connection(str(bed.floor), flags=apsw.SQLITE_OPEN_READONLY)
+    sql = "SELECT rowid FROM said WHERE said MATCH ? ORDER BY rank LIMIT ?"
+    seconds: list[float] = []
+    for query in tqdm(asked, desc="bare FTS5", unit="q", leave=False):
+        start = perf_counter()
+        con.execute(sql, (or_query(query.text), HITS)).fetchall()
+        seconds.append(perf_counter() - start)
+    con.close()
+    return _by_kind(asked, seconds)
+
+
+def _search_vectors(bed: Bed, asked: Sequence[Query]) -> dict[str, Any]:
+    embedder = make_embedder(Settings())
+    assert embedder is not None
+    vectors = np.load(bed.vectors)
+    embedding: list[float] = []
+    seconds: list[float] = []
+    for query in tqdm(asked, desc="numpy scan", unit="q", leave=False):
+        start = perf_counter()
+        vector = embedder.embed_query(query.text)
+        embedded = perf_counter()
+        np.argpartition(vectors @ vector, -min(HITS, len(vectors)))[-HITS:]
+        seconds.append(perf_counter() - embedded)
+        embedding.append(embedded - start)
+    return {**timings_ms(seconds), "embed_query_ms": timings_ms(embedding)["p50"]}
+
+
+def _by_kind(asked: Sequence[Query], seconds: Sequence[float]) -> dict[str, Any]:
+    timed = list(zip(asked, seconds, strict=True))
+    return {
+        **timings_ms(seconds),
+        "by_kind": {kind: timings_ms([took for query, took in timed if query.kind == kind]) for kind in KINDS},
+    }
+
+
+# --- offload and disk -------------------------------------------------------------------------------
+
+
+async def _offload(folder: Path) -> dict[str, Any]:
+    ours: list[float] = []
+    floor: list[float] = []
+    with TemporaryDirectory(prefix="offload-", dir=folder) as place:
+        async with open_memory(Settings(home=Path(place) / "home")) as memory:
+            for number in tqdm(range(OFFLOADS + 1), desc="offload", leave=False):
+                text = log(MIB, seed=number)
+                start = perf_counter()
+                await memory.offload_tool_result("bash", text, arguments={"command": f"cat service-{number}.log"})
+                ours.append(perf_counter() - start)
+                start = perf_counter()
+                _write_flushed(Path(place) / f"{number}.log", text)
+                floor.append(perf_counter() - start)
+    return {"bytes": MIB, "ours_ms": timings_ms(ours[1:]), "file_ms": timings_ms(floor[1:])}
+
+
+def _write_flushed(path: Path, text: str) -> None:
+    data = text.encode()
+    beside = path.with_name(hashlib.sha256(data).hexdigest())
+    with beside.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+
+
+def _disk(bed: Bed, text_bytes: int) -> dict[str, Any]:
+    kinds: dict[str, int] = {}
+    for path in bed.home.rglob("*"):
+        if path.is_file():
+            inside = path.relative_to(bed.home).parts
+            kind = inside[2] if len(inside) > 3 else path.name  # spaces/<space>/<kind>/…
+            kinds[kind] = kinds.get(kind, 0) + path.stat().st_size
+    return {
+        "bytes": dict(sorted(kinds.items(), key=lambda item: -item[1])),
+        "total": sum(kinds.values()),
+        "text": text_bytes,
+        "fts5": bed.floor.stat().st_size,
+    }
+
+
+# --- for people -------------------------------------------------------------------------------------
+
+
+def table(found: dict[str, Any]) -> Iterator[str]:
+    """Yield the figures as lines of text: what, ours, its floor, and how they compare."""
+    start, capture, search = found["start"], found["capture"], found["search"]
+    offload, server, disk = found["offload"], found["server"], found["disk"]
+    yield _row(f"{found['turns']:,} turns", "ours", "floor", "")
+    yield _row(
+        "spawn to initialize, ms",
+        f"{start['ours_ms']:.0f}",
+        f"{start['bare_ms']:.0f} bare SDK server",
+        f"{start['ratio']:.2f} × (median of {start['pairs']} pairs)",
+    )
+    yield _row("  heavy modules by then", ", ".join(start["heavy"]) or "none", "", "")
+    yield _row(
+        "capture, turns/s",
+        f"{capture['turns_per_s']:,}",
+        f"{capture['floor_turns_per_s']:,} bare FTS5",
+        f"last tenth {capture['last_tenth_turns_per_s']:,}; embedding alone {capture['embedding_turns_per_s']:,}",
+    )
+    yield _row(
+        "search p50 / p95, ms",
+        _pair(search["ours"]),
+        f"{_pair(search['fts5'])} bare FTS5",
+        "",
+    )
+    yield _row("", "", f"{_pair(search['scan'])} scan", f"embedding a query {search['scan']['embed_query_ms']:.2f}")
+    for kind in KINDS:
+        floor = search["fts5"]["by_kind"][kind]
+        yield _row(f"  {kind}", _pair(search["ours"]["by_kind"][kind]), f"{_pair(floor)} bare FTS5", "")
+    yield _row("offload of 1 MiB p50 / p95, ms", _pair(offload["ours_ms"]), f"{_pair(offload['file_ms'])} file", "")
+    yield _row(
+        "server resident, MB",
+        _megabytes(server["ours"]["resident_mb"]),
+        f"{_megabytes(server['bare']['resident_mb'])} bare SDK server",
+        f"after {SERVER_QUERIES} searches; peak {_megabytes(server['ours']['peak_mb'])}",
+    )
+    yield _row(
+        "  round trip p50 / p95, ms",
+        _pair(server["ours"]["round_trip_ms"]),
+        f"{_pair(server['bare']['round_trip_ms'])} bare SDK server",
+        f"first {server['ours']['first_ms']:.0f}: the store opens, the model is loaded",
+    )
+    yield _row(
+        "disk, MB",
+        _megabytes(disk["total"] / MIB),
+        f"{_megabytes(disk['fts5'] / MIB)} bare FTS5",
+        f"text alone {_megabytes(disk['text'] / MIB)}",
+    )
+    for kind, size in list(disk["bytes"].items())[:6]:
+        yield _row(f"  {kind}", _megabytes(size / MIB), "", "")
+
+
+def _pair(timings: dict[str, float]) -> str:
+    return f"{timings['p50']:.1f} / {timings['p95']:.1f}"
+
+
+def _megabytes(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:,.1f}"
+
+
+def _row(what: str, ours: str, floor: str, remark: str) -> str:
+    return f"{what:<34}{ours:<20}{floor:<28}{remark}".rstrip()
+
+
+# --- the command ------------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="bench.latency", description="Speed and size, beside their floors.")
+    parser.add_argument("--turns", type=int, default=10_000, metavar="N", help="[default: %(default)s]")
+    parser.add_argument("--home", type=Path, metavar="DIR", help="keep what is filled there, and use it again")
+    parser.add_argument("--pairs", type=int, default=10, help="start-ups of each server [default: %(default)s]")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    options = parser.parse_args(arguments)
+    if options.turns < 100 or options.pairs < 1:
+        parser.error("--turns has to be 100 or more, and --pairs 1 or more")
+    try:
+        with _folder(options.home) as folder:
+            found = anyio.run(partial(measure, pairs=options.pairs), Bed(folder=folder, turns=options.turns))
+    except McpMemoryError as error:
+        sys.exit(f"bench.latency: {error}")
+    print("\n".join(table(found)))
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+@contextmanager
+def _folder(kept: Path | None) -> Generator[Path]:
+    if kept is not None:
+        yield kept
+    else:
+        with TemporaryDirectory(prefix="bench-") as folder:
+            yield Path(folder)
+
+
+if __name__ == "__main__":
+    main()

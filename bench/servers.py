@@ -1,0 +1,196 @@
+"""The server as clients meet it: how fast it answers `initialize`, and what it weighs after 100 searches.
+
+Beside it stands `bench/bare_server.py`, started by the same interpreter in the same run. The two are started in
+turns, so that whatever else the machine does falls on both. Memory is read from /proc, so on Linux only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory, TemporaryFile
+from threading import Timer
+from time import perf_counter
+from typing import Any
+
+from tqdm import tqdm
+
+from bench.stats import timings_ms
+
+__all__ = ["HEAVY", "Server", "bare", "ours", "start_up", "weigh"]
+
+HEAVY = ("litellm", "model2vec", "tokenizers", "safetensors", "numpy", "tiktoken", "apsw", "sqlite_vec", "mermaidx")
+"""What must not be loaded before `initialize` is answered, and what may be but is worth knowing."""
+
+_INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "bench", "version": "1"},
+    },
+}
+_TOO_LONG_S = 60.0
+_IMPORTED = re.compile(r"^import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """How to start one: `command` as clients do, `script` as an argument of Python."""
+
+    command: Sequence[str]
+    script: Sequence[str]
+    env: Mapping[str, str]
+
+
+def ours(home: Path) -> Server:
+    """Return the installed server, over that home and with no other setting."""
+    installed = Path(sys.executable).with_name("mcp-memory")
+    return Server(
+        command=[str(installed), "serve"] if installed.exists() else [sys.executable, "-m", "mcp_memory", "serve"],
+        script=["-m", "mcp_memory", "serve"],
+        env=_environment() | {"MCP_MEMORY_HOME": str(home)},
+    )
+
+
+def bare() -> Server:
+    script = [str(Path(__file__).with_name("bare_server.py"))]
+    return Server(command=[sys.executable, *script], script=script, env=_environment())
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("MCP_MEMORY_")}
+
+
+# --- start-up ---------------------------------------------------------------------------------------
+
+
+def start_up(*, pairs: int) -> dict[str, Any]:
+    """Time both servers from spawn to the answer of `initialize`, in turns, each over an empty home.
+
+    `ratio` is the median of the ratios within pairs, `heavy` which of HEAVY were loaded by then, and
+    `extra_import_ms` what we import and the bare server does not, by package, longest first.
+    """
+    with TemporaryDirectory(prefix="bench-") as folder:
+        both = ours(Path(folder)), bare()
+        for server in both:
+            _seconds_to_initialize(server)  # files are read from the disk once
+        timed = [
+            tuple(_seconds_to_initialize(server) for server in both)
+            for _ in tqdm(range(pairs), desc="start", unit="pair", leave=False)
+        ]
+        imported, floor = (_imports(server) for server in both)
+    return {
+        "pairs": pairs,
+        "ours_ms": _ms([own for own, _ in timed]),
+        "bare_ms": _ms([bare for _, bare in timed]),
+        "ratio": round(median(own / bare for own, bare in timed), 3),
+        "heavy": [name for name in HEAVY if name in imported],
+        "modules": {"ours": len(imported), "bare": len(floor)},
+        "extra_import_ms": _by_package({name: us for name, us in imported.items() if name not in floor}),
+    }
+
+
+def _seconds_to_initialize(server: Server) -> float:
+    start = perf_counter()
+    with subprocess.Popen(
+        server.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=dict(server.env)
+    ) as process:
+        _initialize(process)
+        return perf_counter() - start
+
+
+def _imports(server: Server) -> dict[str, int]:
+    """Return the microseconds each module took to import, of those loaded when `initialize` is answered."""
+    with TemporaryFile("w+", encoding="utf-8") as log:
+        command = [sys.executable, "-X", "importtime", *server.script]
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=dict(server.env)
+        ) as process:
+            _initialize(process)
+        log.seek(0)
+        return {module: int(us) for us, module in _IMPORTED.findall(log.read())}
+
+
+def _initialize(process: subprocess.Popen[bytes]) -> None:
+    """Send `initialize`, wait for its answer and kill the server at once, before it does anything else."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    alarm = Timer(_TOO_LONG_S, process.kill)
+    alarm.start()
+    try:
+        process.stdin.write(json.dumps(_INITIALIZE).encode() + b"\n")
+        process.stdin.flush()
+        answer = process.stdout.readline()
+    finally:
+        alarm.cancel()
+        process.kill()
+    if b'"result"' not in answer:
+        raise RuntimeError(f"{process.args!r} did not answer initialize but {answer[:200]!r}")
+
+
+def _by_package(modules: Mapping[str, int], most: int = 8) -> dict[str, float]:
+    packages: dict[str, int] = {}
+    for name, us in modules.items():
+        package = name.partition(".")[0]
+        packages[package] = packages.get(package, 0) + us
+    return {name: round(us / 1_000, 1) for name, us in sorted(packages.items(), key=lambda item: -item[1])[:most]}
+
+
+def _ms(seconds: Sequence[float]) -> float:
+    return round(1_000 * median(seconds), 1)
+
+
+# --- weight -----------------------------------------------------------------------------------------
+
+
+async def weigh(server: Server, questions: Sequence[str]) -> dict[str, Any]:
+    """Ask the questions through a real client; return the server's resident megabytes, and its round trips."""
+    from mcp import Client, StdioServerParameters
+
+    there_before = _children()
+    parameters = StdioServerParameters(command=server.command[0], args=list(server.command[1:]), env=dict(server.env))
+    round_trips: list[float] = []
+    async with Client(parameters) as client:
+        for question in tqdm(questions, desc="server", unit="search", leave=False):
+            start = perf_counter()
+            answer = await client.call_tool("conversation_search", {"query": question})
+            round_trips.append(perf_counter() - start)
+            if answer.is_error:
+                raise RuntimeError(f"the server refused {question!r}: {answer.content}")
+        memory = [_memory(pid) for pid in _children() - there_before]
+    return {
+        "resident_mb": memory[0]["VmRSS"] if memory else None,
+        "peak_mb": memory[0]["VmHWM"] if memory else None,
+        "files_mb": memory[0]["RssFile"] if memory else None,
+        "first_ms": round(1_000 * round_trips[0], 1),
+        "round_trip_ms": timings_ms(round_trips[1:]),
+    }
+
+
+def _children() -> set[int]:
+    """Return the processes that this one started; none where there is no /proc."""
+    found: set[int] = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        except OSError:  # ended since it was listed
+            continue
+        if int(fields[1]) == os.getpid():
+            found.add(int(stat.parent.name))
+    return found
+
+
+def _memory(pid: int) -> dict[str, float]:
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    kilobytes = dict(re.findall(r"^(Vm\w+|Rss\w+):\s+(\d+) kB$", status, re.MULTILINE))
+    return {name: round(int(value) / 1_024, 1) for name, value in kilobytes.items()}
