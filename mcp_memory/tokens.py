@@ -4,7 +4,7 @@
   and whose hash is right; tiktoken is given the finished table and never looks for files itself. Searched
   are the folder that TIKTOKEN_CACHE_DIR names and then litellm's package, which ships the files (found
   without importing it). The environment is only read.
-* **Nothing is loaded early.** o200k_base takes some 65 MB and half a second, cl100k_base 45 MB and a quarter.
+* **Nothing is loaded early.** o200k_base takes some 50 MB and half a second, cl100k_base 28 MB and a quarter.
   A token is at least one byte and at most 128, so `fits` and `cut` often answer without loading anything.
 * **Any text has a count**, and at once: special-token names are plain text, a lone surrogate counts as U+FFFD,
   and 50 MB are counted in pieces of 4,096 characters. The pieces meet only where the encoding itself always
