@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 _BATCH = 256
 _EVERY_S = 30.0
 _AFTER_FAILURE_S = 60.0
+_CLOSING_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +56,14 @@ class Indexing:
             self._thread.start()
 
     def close(self) -> None:
-        """Stop after the batch at hand; what is left is found again by its missing vectors."""
+        """Stop after the batch at hand, or in the middle of a far model's answer: nothing of it is lost.
+
+        What is left is found again by its missing vectors.
+        """
         self._stop.set()
         self._bell.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(timeout=_CLOSING_S)
 
     # what the verbs ask
 
@@ -144,4 +148,6 @@ class Indexing:
                 return
             self._complete = False
             data = embedder.embed([text for _, text in rows])
+            if self._stop.is_set():
+                return  # the store may be closed by now
             self._store.put_vectors([id for id, _ in rows], Vectors(identity=embedder.identity, data=data))

@@ -15,7 +15,7 @@ import apsw
 from mcp_memory.store.protocol import Filters, Layer, Scored
 from mcp_memory.store.sqlite.filters import where
 from mcp_memory.store.sqlite.rows import space_id
-from mcp_memory.text import index_terms
+from mcp_memory.text import index_terms, well_formed
 
 __all__ = ["CommonTerms", "delete", "of_atom", "of_turn", "put", "search"]
 
@@ -69,7 +69,8 @@ def search(
 ) -> list[Scored]:
     """See `Store.lexical`."""
     number = space_id(con, space)
-    kept, all_common = _telling(con, layer, list(dict.fromkeys(wanted))[:_MOST], common)
+    sayable = [term for term in dict.fromkeys(wanted) if "\0" not in term and well_formed(term)]
+    kept, all_common = _telling(con, layer, sayable[:_MOST], common)
     if number is None or not kept:
         return []
     table = f"{layer}_terms"
