@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -102,8 +103,9 @@ def test_an_edited_message_is_kept_beside_the_first_one(store: Store) -> None:
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(cuts=st.lists(st.integers(1, 12), min_size=1, max_size=6), space=st.uuids())
-def test_however_a_conversation_is_cut_and_resent_it_is_stored_once(store: Store, cuts: list[int], space: Any) -> None:
+@given(cuts=st.lists(st.integers(1, 12), min_size=1, max_size=6))
+def test_however_a_conversation_is_cut_and_resent_it_is_stored_once(store: Store, cuts: list[int]) -> None:
+    space = uuid4()  # each example has a store of its own
     history = [(user if i % 2 == 0 else assistant)(f"message {i}") for i in range(12)]
     for end in [*cuts, 12]:
         append(store, *history[: max(cuts[0], end)], space=str(space))
