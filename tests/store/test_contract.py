@@ -103,7 +103,7 @@ def test_an_edited_message_is_kept_beside_the_first_one(store: Store) -> None:
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(cuts=st.lists(st.integers(1, 12), min_size=1, max_size=6))
+@given(cuts=st.lists(st.integers(2, 12), min_size=1, max_size=6))
 def test_however_a_conversation_is_cut_and_resent_it_is_stored_once(store: Store, cuts: list[int]) -> None:
     space = uuid4()  # each example has a store of its own
     history = [(user if i % 2 == 0 else assistant)(f"message {i}") for i in range(12)]
