@@ -51,15 +51,14 @@ __all__ = ["measure", "table"]
 
 QUERIES, WARM_QUERIES = 240, 12
 SERVER_QUERIES = 100
-OFFLOADS = 15
 HITS = 10
 MIB = 2**20
 
 
-async def measure(bed: Bed, *, pairs: int) -> dict[str, Any]:
+async def measure(bed: Bed, *, pairs: int, offloads: int = 15) -> dict[str, Any]:
     """Return all figures, filling the bed first where it is empty."""
-    start = await anyio.to_thread.run_sync(partial(servers.start_up, pairs=pairs))
     capture = await filled(bed)
+    start = await anyio.to_thread.run_sync(partial(servers.start_up, pairs=pairs))
     asked = queries(QUERIES, turns=bed.turns)
     texts = [query.text for query in asked[:SERVER_QUERIES]]
     return {
@@ -72,7 +71,7 @@ async def measure(bed: Bed, *, pairs: int) -> dict[str, Any]:
             "fts5": _search_fts5(bed, asked),
             "scan": _search_vectors(bed, asked),
         },
-        "offload": await _offload(bed.folder),
+        "offload": await _offload(bed.folder, offloads),
         "server": {
             "ours": await servers.weigh(servers.ours(bed.home), texts),
             "bare": await servers.weigh(servers.bare(), texts),
@@ -135,12 +134,12 @@ def _by_kind(asked: Sequence[Query], seconds: Sequence[float]) -> dict[str, Any]
 # --- offload and disk -------------------------------------------------------------------------------
 
 
-async def _offload(folder: Path) -> dict[str, Any]:
+async def _offload(folder: Path, count: int) -> dict[str, Any]:
     ours: list[float] = []
     floor: list[float] = []
     with TemporaryDirectory(prefix="offload-", dir=folder) as place:
         async with open_memory(Settings(home=Path(place) / "home")) as memory:
-            for number in tqdm(range(OFFLOADS + 1), desc="offload", leave=False):
+            for number in tqdm(range(count + 1), desc="offload", leave=False):
                 text = log(MIB, seed=number)
                 start = perf_counter()
                 await memory.offload_tool_result("bash", text, arguments={"command": f"cat service-{number}.log"})

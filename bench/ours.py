@@ -20,13 +20,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from mcp_memory.tokens import token_counter
+from anyio import to_thread
 
 from bench.asking import Answer, Ask, in_order_of_first_turn
 from bench.sets import Haystack, Question
 from mcp_memory.config import Settings
 from mcp_memory.memory import Memory, open_memory
 from mcp_memory.render import excerpted, render
+from mcp_memory.tokens import token_counter
 from mcp_memory.types import NewTurn, TurnHit, TurnResults
 
 __all__ = ["ours"]
@@ -54,7 +55,7 @@ async def ours(haystack: Haystack) -> AsyncGenerator[Ask]:
                     turns=[ids[hit.turn.id] for hit in hits],
                     sessions=in_order_of_first_turn(sessions[hit.turn.session] for hit in hits),
                     seconds=seconds,
-                    tokens=counter.count(render(shown)),
+                    tokens=await to_thread.run_sync(counter.count, render(shown)),
                 )
 
             yield ask

@@ -1,0 +1,57 @@
+"""The latency command end to end on a small conversation: shape and bookkeeping, no timings."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+
+from bench.bed import Bed, filled
+from bench.latency import main, measure, table
+from bench.servers import HEAVY
+
+
+def test_every_figure_has_its_floor_beside_it(tmp_path: Path) -> None:
+    first = anyio.run(partial(measure, pairs=1, offloads=1), Bed(folder=tmp_path, turns=120))
+    assert {key: set(value) for key, value in first.items() if key not in ("turns", "machine", "disk")} == {
+        "start": {"pairs", "ours_ms", "bare_ms", "ratio", "heavy", "modules", "extra_import_ms"},
+        "capture": {
+            "turns_per_s",
+            "last_tenth_turns_per_s",
+            "batch_ms",
+            "text_bytes",
+            "floor_turns_per_s",
+            "embedding_turns_per_s",
+        },
+        "search": {"ours", "fts5", "scan"},
+        "offload": {"bytes", "ours_ms", "file_ms"},
+        "server": {"ours", "bare"},
+    }
+    assert set(first["start"]["heavy"]) & {"litellm", "model2vec", "numpy", "tiktoken"} == set()
+    assert set(HEAVY) >= set(first["start"]["heavy"])
+    assert set(first["disk"]["bytes"]) >= {"memory.db", "conversations"}
+    assert next(table(first)).startswith("120 turns")
+
+
+def test_a_folder_that_is_filled_is_used_again(tmp_path: Path) -> None:
+    bed = Bed(folder=tmp_path, turns=120)
+    capture = anyio.run(filled, bed)
+    assert json.loads((tmp_path / "filled.json").read_text()) == {"turns": 120, "capture": capture}
+    written = bed.home.stat().st_mtime_ns
+    assert anyio.run(filled, bed) == capture
+    assert bed.home.stat().st_mtime_ns == written
+
+
+def test_a_folder_with_another_number_of_turns_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "filled.json").write_text('{"turns": 500, "capture": {}}')
+    with pytest.raises(SystemExit, match=r"holds 500 turns, not 120: name another folder"):
+        main(["--turns", "120", "--pairs", "1", "--home", str(tmp_path)])
+
+
+def test_a_folder_left_half_filled_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    with pytest.raises(SystemExit, match="half filled"):
+        main(["--turns", "120", "--pairs", "1", "--home", str(tmp_path)])
