@@ -1,0 +1,105 @@
+"""The README is held to the code: what it names exists, what exists it names, and its blocks run."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+
+from mcp_memory.cli import program
+from mcp_memory.config import PREFIX, Settings
+from mcp_memory.server.prompts import PROMPTS
+from mcp_memory.server.resources import FIXED, TEMPLATES
+from mcp_memory.server.tools import TOOLS
+from mcp_memory.shortterm.canvas import parse, render
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+
+
+def rows(heading: str) -> list[list[str]]:
+    """The cells of the first table under a heading, its head left out."""
+    table = README.split(f"## {heading}\n", 1)[1].split("\n|", 1)[1].split("\n\n", 1)[0]
+    lines = [line for line in ("|" + table).splitlines() if line.startswith("|")][2:]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+def test_its_tools_are_those_there_are() -> None:
+    assert {cells[0].strip("`") for cells in rows("What an agent gets")} == {tool.name for tool in TOOLS}
+
+
+def test_its_settings_are_those_there_are_with_their_defaults_and_words() -> None:
+    said = {cells[0].strip("`"): [cell.strip("`| ") for cell in cells[1:]] for cells in rows("Settings")}
+    real = {
+        name: ["" if field.default is None else str(field.default), str(field.description).strip("`")]
+        for name, field in Settings.model_fields.items()
+    }
+    assert {name: cells[-1] for name, cells in said.items()} == {name: cells[1] for name, cells in real.items()}
+    assert {name: cells[0] for name, cells in said.items() if len(cells) == 2} == {
+        name: cells[0] for name, cells in real.items() if cells[0]
+    }
+
+
+def test_its_variables_are_settings() -> None:
+    named = set(re.findall(rf"{PREFIX}([A-Z_]*[A-Z])", README))
+    assert {name.lower() for name in named} <= set(Settings.model_fields)
+
+
+def test_its_resources_and_prompts_are_those_there_are() -> None:
+    addresses = {str(resource.uri) for resource in FIXED} | {template.uri_template for template in TEMPLATES}
+    assert set(re.findall(r"`(memory://[^`]+)`", README)) == addresses
+    assert {prompt.name for prompt in PROMPTS} <= set(re.findall(r"`(\w+)`", README.split("Prompts: ")[1][:80]))
+
+
+def test_its_commands_and_options_exist() -> None:
+    context = click.Context(program)
+    for line in "\n".join(blocks("sh")).splitlines():
+        words = line.split("#")[0].split()
+        if words[:1] != ["mcp-memory"]:
+            continue
+        command: click.Command | None = program
+        for word in words[1:]:
+            if word.startswith("--"):
+                assert command is not None
+                options = {option for param in command.get_params(context) for option in param.opts}
+                assert word in options, line
+            elif isinstance(command, click.Group):
+                command = command.get_command(context, word)
+                assert command is not None, line
+
+
+def test_its_client_settings_are_the_example_file() -> None:
+    (block,) = blocks("json")
+    assert json.loads(block) == json.loads((ROOT / "claude_desktop_config.example.json").read_text())
+
+
+def test_its_canvas_is_one() -> None:
+    (block,) = blocks("mermaid")
+    assert render(parse(block)) == block
+
+
+def test_its_make_targets_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"^make (\w+)", "\n".join(blocks("sh")), flags=re.MULTILINE):
+        assert f"\n{target}:" in makefile
+
+
+def test_its_program_runs(tmp_path: Path) -> None:
+    (block,) = blocks("python")
+    ran = subprocess.run(
+        [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ran.stdout == "t1 My sister Ines keeps bees in Porto.\n"
+
+
+def test_the_files_it_links_to_exist() -> None:
+    for target in re.findall(r"\]\(([\w./-]+)\)", README):
+        assert (ROOT / target).exists(), target
