@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.shortterm.expand import content_of, expand_text, view_of_cursor
+from mcp_memory.tokens import token_counter
 from mcp_memory.types import Expansion
 
 REF = "r-9f2c1a7b3d4e"
@@ -89,6 +90,26 @@ def test_the_pages_of_any_text_join_to_the_text_and_keep_to_the_budget(raw: str,
     pages = follow(raw, max_tokens=max_tokens)
     assert "".join(content_of(page) for page in pages) == raw
     assert all(COUNTER.count(page.text) == page.tokens <= max_tokens for page in pages)
+
+
+@settings(max_examples=40, deadline=None)
+@given(raw=st.text(alphabet="ab \n\x00\ud800é漢🦉", max_size=900), max_tokens=st.integers(50, 90))
+def test_the_law_of_pages_holds_for_real_tokens(raw: str, max_tokens: int) -> None:
+    counter = token_counter("o200k_base")
+    pages = follow(raw, max_tokens=max_tokens, counter=counter)
+    assert "".join(content_of(page) for page in pages) == raw
+    assert all(counter.count(page.text) == page.tokens <= max_tokens for page in pages)
+
+
+@pytest.mark.parametrize(
+    "asked", [{"view": "lines", "lines": "1-"}, {"view": "grep", "grep": "line"}], ids=["lines", "grep"]
+)
+def test_rows_keep_to_a_budget_of_real_tokens(asked: dict[str, str]) -> None:
+    counter = token_counter("o200k_base")
+    answers = follow(POEM, max_tokens=70, counter=counter, **asked)
+    assert len(answers) > 10
+    assert all(counter.count(answer.text) <= 70 for answer in answers)
+    assert answers[-1].lines == (100, 100) or answers[-1].lines == (answers[-2].lines[1] + 1, 100)
 
 
 def test_one_line_of_a_million_characters_is_paged_through_by_character() -> None:
@@ -192,7 +213,7 @@ def test_a_bad_pattern_is_refused(pattern: str) -> None:
 
 
 def test_a_catastrophic_pattern_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_memory.shortterm.expand.GREP_SECONDS", 0.2)
+    monkeypatch.setattr("mcp_memory.shortterm.expand_views.GREP_SECONDS", 0.2)
     with pytest.raises(InvalidInput, match="simpler"):
         expand("a" * 5000 + "!", view="grep", grep=r"^(a|aa)+$")
 
@@ -258,7 +279,7 @@ def test_deep_and_broken_json_is_refused_not_a_crash(raw: str) -> None:
 
 def test_a_path_that_explodes_is_stopped() -> None:
     raw = json.dumps([[[[[[0] * 6] * 6] * 6] * 6] * 6])
-    with pytest.raises(InvalidInput, match="visits more|matches more"):
+    with pytest.raises(InvalidInput, match=r"visits more|matches more"):
         expand(raw, view="json", json_path="$..*..*..*..*..*")
 
 

@@ -63,7 +63,7 @@ def _read(page: Page) -> tuple[list[Changed], dict[int, float]]:
     left_old = left_new = 0
     for line in page.lines:
         text = line.text
-        if left_old > 0 or left_new > 0:
+        if (left_old > 0 or left_new > 0) and not text.startswith(("diff --git ", "@@ ")):
             mark = text[:1]
             left_old -= mark in ("-", " ", "")
             left_new -= mark in ("+", " ", "")

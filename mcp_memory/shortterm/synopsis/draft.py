@@ -13,7 +13,7 @@ from mcp_memory.shortterm.synopsis.focus import Focus
 from mcp_memory.shortterm.synopsis.names import telling_names
 from mcp_memory.shortterm.synopsis.page import Page, clean, clip, one_line, size
 
-__all__ = ["SUMMARY", "Draft", "listed", "preview", "spans"]
+__all__ = ["SUMMARY", "Draft", "counted", "listed", "preview", "spans"]
 
 SUMMARY = 200
 FACTS_SHARE = 0.6
@@ -38,6 +38,10 @@ class Draft:
     """False where raw lines say nothing beyond the facts, as in JSON on one line."""
 
 
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def listed(items: list[str] | tuple[str, ...], limit: int) -> str:
     """The first few, and how many more."""
     more = len(items) - limit
@@ -57,7 +61,7 @@ def spans(numbers: list[int], limit: int = 12) -> str:
 
 def preview(draft: Draft, page: Page, focus: Focus, *, budget: int) -> str:
     """The synopsis as an agent reads it, at most `budget` characters."""
-    whole = clean(page.text) if page.chars <= budget else ""
+    whole = clean(page.raw) if page.chars <= budget else ""
     if whole and len(whole) <= budget:
         return whole
     parts = [clip(_header(draft, page), budget)]
@@ -82,7 +86,7 @@ def preview(draft: Draft, page: Page, focus: Focus, *, budget: int) -> str:
 
 
 def _header(draft: Draft, page: Page) -> str:
-    told = f"{draft.kind}, {page.total_lines:,} lines, {size(page.chars)}"
+    told = f"{draft.kind}, {counted(page.total_lines, 'line')}, {size(page.chars)}"
     if page.exit_code:
         told += f", exit code {page.exit_code}"
     if not page.whole:

@@ -6,8 +6,8 @@ Hits are regrouped: each file once with its lines under it, the ones nearest to 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from mcp_memory.shortterm.synopsis.draft import Draft, listed
 from mcp_memory.shortterm.synopsis.focus import Focus
@@ -37,12 +37,10 @@ class Hit:
 
 def describe_hits(page: Page, focus: Focus) -> Draft | None:
     """At least 70 % of the lines are hits, their context, separators or the headings above them."""
-    if len(_read(page.sample)) < 0.6 * len(page.sample):
-        return None
-    hits = _read(page.lines)
-    rows = [line for line in page.lines if line.text.strip() and line.text.strip() != SEPARATOR]
-    if len(hits) < 2 or len(hits) < 0.7 * len(rows):
-        return None
+    for lines in (page.sample, page.lines):  # the sample is proof enough against
+        hits, missed = _read(lines)
+        if len(hits) < 2 or missed > 0.3 * (len(hits) + missed):
+            return None
     real = [hit for hit in hits if not hit.context]
     if not real:
         return None
@@ -62,8 +60,10 @@ def describe_hits(page: Page, focus: Focus) -> Draft | None:
     )
 
 
-def _read(lines: Sequence[Line]) -> list[Hit]:
+def _read(lines: Sequence[Line]) -> tuple[list[Hit], int]:
+    """The hits, and how many lines are none."""
     hits: list[Hit] = []
+    missed = 0
     heading = ""
     for line in lines:
         text = line.text
@@ -75,7 +75,9 @@ def _read(lines: Sequence[Line]) -> list[Hit]:
             hits.append(Hit(found["path"], found["line"] or "", found["text"], line.number, context=True))
         elif text and LOOKS_LIKE_PATH.match(text) and "/" in text:
             heading = text
-    return hits
+        elif text.strip() and text.strip() != SEPARATOR:
+            missed += 1
+    return hits, missed
 
 
 def _by_file(by_file: dict[str, list[Hit]], focus: Focus) -> list[str]:
@@ -88,7 +90,9 @@ def _by_file(by_file: dict[str, list[Hit]], focus: Focus) -> list[str]:
         best = sorted(hits, key=lambda h: -focus.of(h.text))[: max(1, room // 60)]
         head = f"{path} ({len(hits)} match{'es' * (len(hits) != 1)}, raw line {by_file[path][0].at})"
         told = [
-            f"  {hit.line}: {clip(' '.join(hit.text.split()), 100)}" if hit.line else f"  {clip(' '.join(hit.text.split()), 100)}"
+            f"  {hit.line}: {clip(' '.join(hit.text.split()), 100)}"
+            if hit.line
+            else f"  {clip(' '.join(hit.text.split()), 100)}"
             for hit in sorted(best, key=lambda h: h.at)
         ]
         facts.append("\n".join([head, *told]))

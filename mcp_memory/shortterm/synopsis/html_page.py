@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from html import unescape
 
-from mcp_memory.shortterm.synopsis.draft import Draft, listed
+from mcp_memory.shortterm.synopsis.draft import Draft, counted, listed
 from mcp_memory.shortterm.synopsis.focus import Focus
 from mcp_memory.shortterm.synopsis.page import Page, clip, one_line
 
@@ -18,15 +18,44 @@ __all__ = ["describe_html"]
 
 READ = 200_000
 LONGEST_TAG = 1_500
-START = re.compile(r"\s*(?:\ufeff)?(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--[^>]{0,2000}-->\s*)?<(?:!doctype\s+html|html|head|body)\b", re.I)
-BLOCK = re.compile(r"</?(?:div|p|span|a|table|tr|td|ul|ol|li|h[1-6]|section|article|nav|form|script|style|img|br)\b", re.I)
+START = re.compile(
+    r"\s*(?:\ufeff)?(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--[^>]{0,2000}-->\s*)?"
+    r"<(?:!doctype\s+html|html|head|body)\b",
+    re.I,
+)
+BLOCK = re.compile(
+    r"</?(?:div|p|span|a|table|tr|td|ul|ol|li|h[1-6]|section|article|nav|form|script|style|img|br)\b", re.I
+)
 TAG = re.compile(r"</?(?P<name>[A-Za-z][\w:-]{0,40})")
 ATTRIBUTE = re.compile(r"(?<![\w:-])(?P<name>[\w:-]+)\s*=\s*(?:\"(?P<a>[^\"]*)|'(?P<b>[^']*)|(?P<c>[^\s\"'>]+))")
 LONG_NUMBER = re.compile(r"&#\d{8,}")
 SILENT = {
     name: re.compile(rf"</{name}\b", re.I) for name in ("script", "style", "noscript", "svg", "template", "iframe")
 }
-BLOCKS = frozenset("p div li td th dd dt tr br h1 h2 h3 h4 h5 h6 section article pre blockquote title".split())
+BLOCKS = frozenset(
+    [
+        "p",
+        "div",
+        "li",
+        "td",
+        "th",
+        "dd",
+        "dt",
+        "tr",
+        "br",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "section",
+        "article",
+        "pre",
+        "blockquote",
+        "title",
+    ]
+)
 
 
 @dataclass(slots=True)
@@ -116,7 +145,9 @@ def _attributes(text: str) -> dict[str, str]:
 def describe_html(page: Page, focus: Focus) -> Draft | None:
     """A document, or a piece of one that is mostly tags."""
     head = page.text[:20_000]
-    if not head.lstrip().startswith("<") or not START.match(head) and len(BLOCK.findall(head)) < max(8, len(head) // 400):
+    if not head.lstrip().startswith("<") or (
+        not START.match(head) and len(BLOCK.findall(head)) < max(8, len(head) // 400)
+    ):
         return None
     reader = _read(page.text[:READ])
     shift = page.lines[0].number - 1 if page.lines else 0
@@ -154,6 +185,8 @@ def _facts(
     links = [(text, to) for text, to in dict.fromkeys(reader.links) if text and not to.startswith(("#", "javascript:"))]
     if links:
         near = sorted(links, key=lambda link: -focus.of(f"{link[0]} {link[1]}"))[:8]
-        facts.append(f"{len(links)} links: " + ", ".join(f"{clip(text, 40)} <{clip(to, 120)}>" for text, to in near))
-    rest = ", ".join(f"{n} {what}" for what, n in (("tables", reader.tables), ("forms", reader.forms)) if n)
+        facts.append(
+            f"{counted(len(links), 'link')}: " + ", ".join(f"{clip(text, 40)} <{clip(to, 120)}>" for text, to in near)
+        )
+    rest = ", ".join(counted(n, what) for what, n in (("table", reader.tables), ("form", reader.forms)) if n)
     return [*facts, *([rest] if rest else []), *(f"{at:>5}  {clip(text, 120)}" for at, text in running[-1:])]

@@ -28,6 +28,8 @@ class TooLong(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
+    """How much of each part is written out."""
+
     chars: int
     """Of a string."""
     items: int
@@ -38,36 +40,11 @@ class Limits:
 LIMITS = tuple(
     Limits(chars, items, depth)
     for chars, items, depth in (
-        (600, 200, 8), (240, 60, 8), (120, 40, 8), (120, 30, 8), (80, 24, 8), (80, 20, 8), (60, 16, 8), (60, 13, 7),
-        (60, 10, 7), (40, 8, 6), (40, 6, 6), (30, 5, 5), (24, 4, 4), (16, 3, 3), (12, 2, 2), (12, 2, 1),
+        *((600, 200, 8), (240, 60, 8), (120, 40, 8), (120, 30, 8), (80, 24, 8), (80, 20, 8), (60, 16, 8), (60, 13, 7)),
+        *((60, 10, 7), (40, 8, 6), (40, 6, 6), (30, 5, 5), (24, 4, 4), (16, 3, 3), (12, 2, 2), (12, 2, 1)),
     )
-)  # fmt: skip
-
-
-class TooLong(Exception):
-    """The value does not fit at these limits."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    chars: int
-    """Of a string."""
-    items: int
-    """Of an object or an array."""
-    depth: int
-
-
-LIMITS = (
-    Limits(600, 200, 8),
-    Limits(240, 60, 8),
-    Limits(120, 30, 7),
-    Limits(80, 16, 6),
-    Limits(60, 10, 5),
-    Limits(40, 6, 4),
-    Limits(24, 4, 3),
-    Limits(16, 3, 2),
-    Limits(12, 2, 1),
 )
+"""Longest first; items go down in small steps, so that little of a budget is left unused."""
 
 
 def render(value: Any, limits: Limits, focus: Focus) -> str:
@@ -138,16 +115,8 @@ class _Pen:
         if len(value) > 1 and all(isinstance(item, dict) for item in value[:50]):
             rows = [(f"[{at}]", cast("dict[str, Any]", i)) for at, i in enumerate(value) if isinstance(i, dict)]
             return self.write_table(rows, depth, f"{len(rows):,}")
-        if len(value) > 1 and all(isinstance(item, list) and item for item in value[:50]):
-            groups = [cast("list[Any]", item) for item in value if isinstance(item, list)]
-            if all(isinstance(one, dict) for group in groups[:50] for one in group[:50]):
-                rows = [
-                    (f"[{at}][{n}]", cast("dict[str, Any]", one))
-                    for at, group in enumerate(groups)
-                    for n, one in enumerate(group)
-                    if isinstance(one, dict)
-                ]
-                return self.write_table(rows, depth, f"{len(value):,} arrays, {len(rows):,}")
+        if rows := _rows_of_groups(value):
+            return self.write_table(rows, depth, f"{len(value):,} arrays, {len(rows):,}")
         shown = [self.write(item, depth - 1) for item in value[: self.limits.items]]
         if (more := len(value) - len(shown)) > 0:
             shown.append(f"… +{more:,}")
@@ -189,6 +158,21 @@ class _Pen:
                 "/".join(self.write_string(v) if isinstance(v, str) else json.dumps(v) for v in inner.values())
             )
         return self.write(value, depth)
+
+
+def _rows_of_groups(value: list[Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The rows of an array of arrays of objects, labelled `[1][0]`; empty where it is something else."""
+    groups = [cast("list[Any]", item) for item in value if isinstance(item, list) and item]
+    if len(groups) < 2 or len(groups) < len(value):
+        return []
+    if not all(isinstance(one, dict) for group in groups[:50] for one in group[:50]):
+        return []
+    return [
+        (f"[{at}][{n}]", cast("dict[str, Any]", one))
+        for at, group in enumerate(groups)
+        for n, one in enumerate(group)
+        if isinstance(one, dict)
+    ]
 
 
 def _scalar_in_all(rows: list[dict[str, Any]], column: str) -> bool:

@@ -134,7 +134,7 @@ def _skim(text: str, page: Page) -> tuple[Any, str]:
 
 def _scalar(text: str) -> Any:
     named = {"true": True, "false": False, "null": None}
-    return named[text] if text in named else text
+    return named.get(text, text)
 
 
 def _summary(value: Any, focus: Focus, kind: str, title: str) -> str:
@@ -163,7 +163,11 @@ def _parts(value: dict[str, Any], focus: Focus) -> Iterator[str]:
         one = value[key]
         if isinstance(one, (dict, list)):
             sized = cast("list[Any] | dict[str, Any]", one)
-            yield f"{len(sized):,} {key}" if isinstance(one, list) else f"{key} ({len(sized):,} keys)"
+            said = ", ".join(_short(v) for v in sized.values() if isinstance(v, str)) if isinstance(sized, dict) else ""
+            if str(key).lower() in FAILED_KEYS and said:
+                yield f"{key} {clip(said, 120)}"
+            else:
+                yield f"{len(sized):,} {key}" if isinstance(one, list) else f"{key} ({len(sized):,} keys)"
         else:
             yield f"{key} {_short(one)}"
 

@@ -46,7 +46,8 @@ def describe_listing(page: Page, focus: Focus) -> Draft | None:
     entries, missed = _read(page.lines)
     if len(entries) < 3 or missed > 0.15 * (len(entries) + missed):
         return None
-    files = [entry for entry in entries if not entry.folder]
+    parents = {entry.path.rpartition("/")[0] for entry in entries}
+    files = [entry for entry in entries if not entry.folder and entry.path not in parents]
     kinds = Counter(_extension(entry.path) for entry in files)
     folders = Counter(entry.path.rpartition("/")[0] or "." for entry in entries)
     notable = [entry.path for entry in entries if NOTABLE.search(entry.path)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mcp_memory.shortterm.synopsis.draft import Draft, listed
+from mcp_memory.shortterm.synopsis.draft import Draft, counted, listed
 from mcp_memory.shortterm.synopsis.focus import Focus
 from mcp_memory.shortterm.synopsis.page import Page, clip, one_line
 
@@ -48,15 +48,15 @@ def describe_markdown(page: Page, focus: Focus) -> Draft | None:
     about = fields.get("description", "")
     sections = [text for _, _, text in headings if text != title]
     picked = focus.best(dict.fromkeys(sections), 6)
-    summary = f"“{clip(title, 80)}”, {len(headings)} sections" + (f": {listed(picked, 6)}" if picked else "")
+    summary = f"“{clip(title, 80)}”, {counted(len(headings), 'section')}" + (f": {listed(picked, 6)}" if picked else "")
     if about:
         summary = f"“{clip(title, 60)}”: {clip(about, 120)}"
     facts = ["outline:\n" + "\n".join(_outline(headings, focus))]
     if links:
         best = sorted(links, key=lambda link: -focus.of(f"{link[0]} {link[1]}"))[:8]
-        facts.append(f"{len(links)} links: " + ", ".join(f"{clip(text, 40)} <{to}>" for text, to, _ in best))
+        facts.append(f"{counted(len(links), 'link')}: " + ", ".join(f"{clip(text, 40)} <{to}>" for text, to, _ in best))
     if any(fences):
-        facts.append(f"{len(fences)} code blocks: " + listed(list(dict.fromkeys(f for f in fences if f)), 6))
+        facts.append(f"{counted(len(fences), 'code block')}: " + listed(list(dict.fromkeys(f for f in fences if f)), 6))
     return Draft(
         kind="markdown",
         content_type="text/markdown",

@@ -15,8 +15,9 @@ import re
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
-__all__ = ["Line", "Page", "clean", "clip", "count_lines", "one_line", "open_page", "size"]
+__all__ = ["Line", "Page", "clean", "clip", "count_lines", "one_line", "open_page", "placed", "size"]
 
 HEAD, HEAD_LINES = 400_000, 6_000
 TAIL, TAIL_LINES = 100_000, 2_000
@@ -28,6 +29,7 @@ UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff
 EXIT = re.compile(r"\s*(?:<(?:returncode|exit_?code)>|\[?exit(?:ed with)? (?:code|status):?)\s*(-?\d{1,6})\b", re.I)
 TAG = r"</?(?:output|output_head|output_tail|stdout|stderr|result|tool_output|tool_result|elided_chars|warning)>"
 WRAPPING = re.compile(rf"\s*(?:{TAG}\s*)+$")
+SED = re.compile(r"sed -n ['\"]?(\d{1,7}),")
 NUMBERED = re.compile(r"\s*(\d{1,7})(?:\t|→|\s?[|│] ?|:\s)(.*)", re.S)
 
 
@@ -46,12 +48,14 @@ class Page:
     text: str
     lines: tuple[Line, ...]
     """Every line, or those of the head and of the tail where `whole` is False."""
+    raw: str
+    """The result as it came, wrapping and all; `chars` and `total_lines` are of it."""
     chars: int
     total_lines: int
     whole: bool
     exit_code: int | None = None
     first_file_line: int | None = None
-    """Number that the viewer printed on the first line, where it numbered them."""
+    """Number of the first line in the file that it comes from, where a viewer printed it or the call names it."""
 
     @cached_property
     def sample(self) -> tuple[Line, ...]:
@@ -108,8 +112,14 @@ def open_page(text: str) -> Page:
         lines += [line for line in _lines(tail, first=total - len(tail) + 1) if line.number >= first]
     else:
         lines = _lines(head[:-1] if head[-1] == "" else head, first=1)
-    page = Page(text=text, lines=tuple(lines), chars=len(text), total_lines=total, whole=len(lines) >= total)
+    page = Page(text=text, raw=text, lines=tuple(lines), chars=len(text), total_lines=total, whole=len(lines) >= total)
     return _unnumber(_unwrap(page))
+
+
+def placed(page: Page, call: str) -> Page:
+    """With the file's line number, where the call is one `sed -n '430,490p'`."""
+    asked = SED.findall(call)
+    return replace(page, first_file_line=int(asked[0])) if len(asked) == 1 and page.first_file_line is None else page
 
 
 def _lines(pieces: list[str], *, first: int) -> list[Line]:
@@ -155,7 +165,7 @@ def _unnumber(page: Page) -> Page:
         return page
     parts = [NUMBERED.match(line.text) for line in page.lines]
     given = [int(part[1]) for part in parts if part]
-    steps = sum(1 for a, b in zip(given, given[1:], strict=False) if b == a + 1)
+    steps = sum(1 for a, b in pairwise(given) if b == a + 1)
     if len(given) < 0.9 * len([x for x in page.lines if x.text.strip()]) or steps < 0.9 * (len(given) - 1):
         return page
     lines = tuple(Line(line.number, part[2]) if part else line for line, part in zip(page.lines, parts, strict=True))

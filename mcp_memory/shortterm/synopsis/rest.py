@@ -76,13 +76,14 @@ def describe_rest(page: Page, focus: Focus) -> Draft:
     troubles = [line for line in page.lines if TROUBLE.search(line.text)]
     first, last = page.sample[0], page.sample[-1]
     best = max(page.lines, key=lambda line: (focus.of(line.text), -line.number))
-    told = [f"{page.total_lines:,} lines"]
+    told = [f"{page.total_lines:,} lines"] if page.total_lines > 1 else []
     if troubles:
         told.append(f"line {troubles[-1].number}: {clip(troubles[-1].text.strip(), 90)}")
     elif focus.of(best.text) > 0:
         told.append(f"line {best.number}: {clip(best.text.strip(), 90)}")
     else:
-        told.append(clip(first.text.strip(), 80))
+        opening = next((line for line in page.sample[:8] if len(line.text.strip()) >= 40), first)
+        told.append(clip(opening.text.strip(), 110))
     if last.number not in (first.number, best.number) and len(troubles) == 0:
         told.append(f"ends: {clip(last.text.strip(), 60)}")
     picks = {line.number: 0.4 for line in page.lines if NUMBER.search(line.text)}

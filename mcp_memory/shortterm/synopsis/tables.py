@@ -44,20 +44,34 @@ def describe_table(page: Page, focus: Focus) -> Draft | None:
         return None
     more = "" if page.whole else " read"
     named = [clip(name, 30) for name in table.columns if name]
-    asked = sorted(range(len(table.rows)), key=lambda i: -focus.of(" ".join(table.rows[i])))
-    best = [i for i in asked[:2] if focus.of(" ".join(table.rows[i])) > 0] or [0]
-    summary = f"table of {len(table.rows):,} rows{more}: {listed(named, 8)}"
-    row = next((", ".join(cell for cell in table.rows[i] if cell) for i in best), "")
+    asked = [i for i, row in enumerate(table.rows) if focus.of(" ".join(row)) > 0]
+    asked.sort(key=lambda i: (-focus.of(" ".join(table.rows[i])), i))
+    odd = _odd_rows(table)
+    why, at = ("such as", asked[0]) if asked else ("unlike the rest", odd[0]) if odd else ("first", 0)
+    row = ", ".join(cell for cell in table.rows[at] if cell)
     facts = [f"{len(table.rows):,} rows{more}, {len(table.columns)} columns"]
     facts += [_column(table, at, focus) for at in range(min(30, len(table.columns)))]
     return Draft(
         kind="table",
         content_type=table.content_type,
-        summary=f"{summary}; {'such as' if best != [0] else 'first'} {clip(row, 90)}",
+        summary=f"table of {len(table.rows):,} rows{more}: {listed(named, 8)}; {why}: {clip(row, 90)}",
         score=4,
         facts=("\n".join(facts),),
-        picks={table.at[0]: 3.0, table.at[-1]: 3.0} | {n: 0.1 for n in table.at[1:200]},
+        picks=dict.fromkeys(table.at[1:200], 0.1) | {table.at[i]: 2.0 for i in odd[:20]},
     )
+
+
+def _odd_rows(table: Table) -> list[int]:
+    """Rows with a value that is nearly alone in a column of few values: the pod that crashes, the order refunded."""
+    if len(table.rows) < 5:
+        return []
+    odd: list[int] = []
+    for column in range(len(table.columns)):
+        counts = Counter(row[column] for row in table.rows if column < len(row))
+        if 1 < len(counts) <= 8:
+            rare = {value for value, n in counts.items() if n == 1 or n <= 0.02 * len(table.rows)}
+            odd += [i for i, row in enumerate(table.rows) if column < len(row) and row[column] in rare]
+    return [i for i, _ in Counter(odd).most_common()]
 
 
 def _delimited(page: Page, mark: str) -> Table | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from mcp_memory.shortterm.synopsis.draft import Draft, listed
 from mcp_memory.shortterm.synopsis.focus import Focus
@@ -28,10 +29,12 @@ UNIT_FAIL = re.compile(r"(?:FAIL|ERROR): (?P<name>\w\S*(?: \([\w.]+\))?.*)$")
 UNIT_END = re.compile(r"(?:FAILED|OK)(?: \((?P<counts>[^)]*)\))?$")
 JS_END = re.compile(r"\s*Tests:?\s+(?=.*\d+ (?:passed|failed|skipped|todo))")
 JS_FAIL = re.compile(
-    r"\s*(?:● (?P<jest>.+ › .+|(?!Console)\w.*)|FAIL +(?P<vitest>\S+(?: .*)? > .+?)|[×✕✗] (?P<cross>.+?)(?: \(?\d+ ?ms\)?)?)$"
+    r"\s*(?:● (?P<jest>.+ › .+|(?!Console)\w.*)|FAIL +(?P<vitest>\S+(?: .*)? > .+?)"
+    r"|[×✕✗] (?P<cross>.+?)(?: \(?\d+ ?ms\)?)?)$"
 )
 JS_WHY = re.compile(r"\s*(?P<why>(?:\w*Error|expect\(.*?\)|Expected|Received)\b.*)")
 GO_FAIL = re.compile(r"\s*--- FAIL: (?P<name>\S+)")
+GO_START = re.compile(r"=== RUN|\s*--- (?:FAIL|PASS)")
 GO_END = re.compile(r"(?:ok|FAIL|---|\?) {0,3}\t(?P<name>\S+)")
 GO_WHY = re.compile(r"\s+(?P<why>\S+\.go:\d+: .*)")
 CARGO_END = re.compile(r"test result: (?:ok|FAILED)\. (?P<counts>.*)")
@@ -60,7 +63,7 @@ class Run:
 
 def describe_tests(page: Page, focus: Focus) -> Draft | None:
     """A result that ends like a test run."""
-    readers: tuple[Callable[[Sequence[Line]], Run | None], ...] = (_pytest, _cargo, _go, _unittest, _javascript)
+    readers: tuple[Callable[[Sequence[Line]], Run | None], ...] = (_cargo, _pytest, _go, _unittest, _javascript)
     run = next((run for read in readers if (run := read(page.lines))), None)
     if run is None:
         return None
@@ -77,25 +80,20 @@ def describe_tests(page: Page, focus: Focus) -> Draft | None:
 
 
 def _summary(run: Run) -> str:
+    """Counts, then as many failures with their reasons as there is room for."""
     if not run.failures:
         return f"{run.runner}: {run.counts}"
     share = f"{len(run.failures)} of {run.total}" if run.total else f"{len(run.failures)}"
-    told = [_short(f.name) + (f" ({clip(f.why, 60)})" if f.why else "") for f in run.failures[:6]]
     text = f"{run.runner}: {share} failed: "
-    kept = 0
-    for kept, one in enumerate(told):  # noqa: B007  (`kept` is read below)
-        if len(text) + len(one) > 185:
-            break
-        text += ("; " if kept else "") + one
-    else:
-        kept = len(told)
-    more = len(run.failures) - max(kept, 1)
-    return (text if kept else text + told[0]) + (f"; {more} more" if more else "")
+    told = [_short(f.name) + (f" ({clip(f.why, 60)})" if f.why else "") for f in run.failures[:8]]
+    kept = [one for at, one in enumerate(told) if at == 0 or len(text) + len("; ".join(told[: at + 1])) <= 185]
+    more = len(run.failures) - len(kept)
+    return text + "; ".join(kept) + (f"; {more} more" if more else "")
 
 
 def _short(name: str) -> str:
     """The part of a test's name that tells it from its neighbours."""
-    return name.split("::")[-1].split(" (")[0] if "::" in name or " (" in name else name
+    return re.split(r"::| › | > ", name)[-1].split(" (")[0]
 
 
 def _score(run: Run) -> int:
@@ -137,7 +135,7 @@ def _reason(lines: Sequence[Line], start: int, pattern: re.Pattern[str], stop: r
 
 def _pytest(lines: Sequence[Line]) -> Run | None:
     end = _last(lines, PYTEST_END)
-    if not end or not COUNT.search(end[1][0]) and "no tests ran" not in end[1][0]:
+    if not end or (not COUNT.search(end[1][0]) and "no tests ran" not in end[1][0]):
         return None
     titles: dict[str, tuple[int, str]] = {}
     for at, line in enumerate(lines):
@@ -200,7 +198,7 @@ def _go(lines: Sequence[Line]) -> Run | None:
     if not end:
         return None
     failures = [
-        Failure(name=found["name"], why=_reason(lines, at, GO_WHY, GO_FAIL), at=line.number)
+        Failure(name=found["name"], why=_go_reason(lines, at), at=line.number)
         for at, line in enumerate(lines)
         if "--- FAIL" in line.text and (found := GO_FAIL.match(line.text))
     ]
@@ -214,6 +212,15 @@ def _go(lines: Sequence[Line]) -> Run | None:
         runner="go test", passed=passed or None, total=total, counts=counts, end=lines[end[0]].number,
         failures=tuple(failures),
     )  # fmt: skip
+
+
+def _go_reason(lines: Sequence[Line], at: int) -> str:
+    """What the test said: below its verdict, or with `-v` above it."""
+    if why := _reason(lines, at, GO_WHY, GO_START):
+        return why
+    above = reversed(lines[max(0, at - REASON_WITHIN) : at])
+    said = (line.text for line in takewhile(lambda line: not GO_START.match(line.text), above))
+    return next((found["why"] for text in said if (found := GO_WHY.match(text))), "")
 
 
 def _cargo(lines: Sequence[Line]) -> Run | None:

@@ -31,7 +31,8 @@ JS_FRAME = re.compile(
     r"\s+at (?:async )?(?:(?P<name>[^()\s]+(?: \[as \w+\])?) )?\(?(?P<path>[^()\s]+?):(?P<line>\d+):\d+\)?$"
 )
 JAVA_RAISED = re.compile(
-    r'(?:Exception in thread "[^"]*" |Caused by: )?(?P<type>[a-z]\w*(?:\.[\w$]+)+(?:Exception|Error)\w*)(?:: (?P<message>.*))?$'
+    r'(?:Exception in thread "[^"]*" |Caused by: )?(?P<type>[a-z]\w*(?:\.[\w$]+)+(?:Exception|Error)\w*)'
+    r"(?:: (?P<message>.*))?$"
 )
 JAVA_FRAME = re.compile(r"\s+at (?P<name>[\w.$<>/]+)\((?P<path>[\w.]+):(?P<line>\d+)\)")
 GO_RAISED = re.compile(r"(?P<type>panic|fatal error): (?P<message>.*)")
@@ -126,7 +127,8 @@ def _others(lines: Sequence[Line], start: int) -> tuple[Trace | None, int]:
         raised = raised_by.match(text)
         if not raised:
             continue
-        frames, last = _frames(lines, start, frame_of, patience=8 if language in ("Go", "Rust") else 3)
+        patience = 8 if language in ("Go", "Rust") else 3
+        frames, last = _frames(lines, start, frame_of, until=raised_by, patience=patience)
         message = raised["message"] or ""
         if language == "Rust":
             frames.insert(0, _frame(raised, lines[start].number))
@@ -140,8 +142,10 @@ def _others(lines: Sequence[Line], start: int) -> tuple[Trace | None, int]:
     return None, start + 1
 
 
-def _frames(lines: Sequence[Line], start: int, pattern: re.Pattern[str], *, patience: int) -> tuple[list[Frame], int]:
-    """Frames after a line, until `patience` lines in a row are none."""
+def _frames(
+    lines: Sequence[Line], start: int, pattern: re.Pattern[str], *, until: re.Pattern[str], patience: int
+) -> tuple[list[Frame], int]:
+    """Frames after a line, until the next exception or until `patience` lines in a row are none."""
     frames: list[Frame] = []
     last, missed = start, 0
     for at in range(start + 1, min(len(lines), start + LONGEST_TRACE)):
@@ -150,7 +154,7 @@ def _frames(lines: Sequence[Line], start: int, pattern: re.Pattern[str], *, pati
             last, missed = at, 0
         else:
             missed += 1
-            if missed > patience:
+            if missed > patience or until.match(lines[at].text.lstrip()):
                 break
     return frames, last
 
@@ -175,12 +179,14 @@ def describe_trace(page: Page, focus: Focus) -> Draft | None:
     if covered < 0.25 * len(page.lines) and not (ends_in_it and covered >= 3):
         return None
     last = traces[-1]
-    where = last.own_frames[:1] + last.own_frames[-1:] if len(last.own_frames) > 1 else last.own_frames
-    places = f"{where[0]}" + (f", called from {where[-1]}" if len(where) > 1 else "")
-    summary = f"{clip(last.headline, 120)} ({places})" if where else last.headline
+    own = last.own_frames
+    places = str(own[0]) + (f", called from {own[-1]}" if len(own) > 1 else "") if own else ""
+    summary = f"{clip(last.headline, 120)} ({places})" if places else last.headline
     facts = [f"{last.headline} (line {last.last})", "at " + " ← ".join(str(frame) for frame in last.own_frames[:5])]
-    for cause in reversed(traces[:-1][-4:]):
-        facts.append(f"before it: {clip(cause.headline, 200)}" + "".join(f", {f}" for f in cause.own_frames[:2]))
+    facts += [
+        f"before it: {clip(cause.headline, 200)}" + "".join(f", {frame}" for frame in cause.own_frames[:2])
+        for cause in reversed(traces[:-1][-4:])
+    ]
     picks = {last.last: 50.0}
     for trace in traces[-3:]:
         picks.update({frame.at + 1: 3.0 for frame in trace.own_frames[:4] if trace.language == "Python"})

@@ -1,0 +1,490 @@
+"""What is said of a tool result: its kind, one line, a preview; never more than the room there is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_memory.shortterm.synopsis import Synopsis, synopsise
+
+RESULTS = Path(__file__).parents[2] / "fixtures" / "results"
+FIXTURES = sorted(path.name for path in RESULTS.iterdir())
+
+
+def read(name: str) -> str:
+    return (RESULTS / name).read_text(encoding="utf-8")
+
+
+def of(name: str, **asked: object) -> Synopsis:
+    return synopsise(read(name), tool="bash", **asked)  # type: ignore[arg-type]
+
+
+SUMMARIES = {
+    "cargo_test.txt": (
+        "tests",
+        "text/plain",
+        7,
+        "cargo test: 2 of 6 failed: reads_amounts (assertion `left == right` failed: row 3 at src/import.rs:112); formats_negative (a minus sign belongs before the currency at src/money.rs:64)",
+    ),
+    "change.diff": (
+        "diff",
+        "text/x-diff",
+        4,
+        "diff of 3 files, +7 −3: shop/auth/token.py, docs/tokens.md, shop/settings.py; in TokenVerifier, decode",
+    ),
+    "config.txt": (
+        "fields",
+        "text/plain",
+        4,
+        "8 fields: host db-2.internal, port 5432, database ledger, pool_size 12, ssl_mode verify-full, application_name ledgerd",
+    ),
+    "error.json": (
+        "json",
+        "application/json",
+        6,
+        "JSON: error rate_limited, Too many requests, request_id req_7f3a91, status 429",
+    ),
+    "events.jsonl": (
+        "jsonl",
+        "application/jsonl",
+        6,
+        "JSON: 30 lines with ts, event, user, ms: 2026-03-01T08:15:00Z, 2026-03-01T09:15:00Z, 2026-03-01T10:15:00Z, 2026-03-01T11:15:00Z, 2…",
+    ),
+    "find.txt": (
+        "listing",
+        "text/plain",
+        4,
+        "20 files (18 .py, 1 .toml, 1 .md): ./pyproject.toml, ./shop/auth/__init__.py, ./shop/auth/models.py, ./shop/auth/views.py, ./shop/auth/errors.py",
+    ),
+    "go_test.txt": (
+        "tests",
+        "text/plain",
+        7,
+        "go test: 2 of 3 failed: TestWriterFlush (writer_test.go:48: flush wrote 4 entries, want 5); TestReplay (replay_test.go:73: offset 1204: checksum mismatch)",
+    ),
+    "grep.txt": (
+        "matches",
+        "text/plain",
+        5,
+        "5 matches in 4 files: shop/auth/token.py (2), shop/auth/views.py (1), shop/mail/links.py (1) and 1 more",
+    ),
+    "guide.md": (
+        "markdown",
+        "text/markdown",
+        3,
+        "“month-end”: How to close a month in the ledger, step by step, and what to do when it does not balance",
+    ),
+    "jest.txt": (
+        "tests",
+        "text/plain",
+        7,
+        "jest: 2 of 19 failed: charges the card once (Expected number of calls: 1); keeps the cart when the bank declines (TypeError: Cannot read properties of null (reading 'items'))",
+    ),
+    "letter.txt": (
+        "text",
+        "text/plain",
+        5,
+        "9 lines; The move to the new harbour office happens on 12 May. Boxes come on the 9th; please pack your desk by noon on…; ends: Rita",
+    ),
+    "ls.txt": (
+        "listing",
+        "text/plain",
+        6,
+        "8 entries (2 without extension, 1 .md, 1 .db): Makefile, README.md, pyproject.toml, docs, ledger.db",
+    ),
+    "orders.csv": (
+        "table",
+        "text/csv",
+        4,
+        "table of 40 rows: order_id, customer, city, amount, status; unlike the rest: ORD-88123, Sato & Co, Leeds, 218.70, refunded",
+    ),
+    "page.html": (
+        "html",
+        "text/html",
+        3,
+        "page “Harbour ferry — timetable & prices”: Harbour ferry, Summer timetable, Prices",
+    ),
+    "panic_go.txt": (
+        "traceback",
+        "text/plain",
+        8,
+        "exit code 2: panic: runtime error: index out of range [5] with length 5 (/home/dev/ledger/internal/batch/writer.go:97, called from /home/dev/ledger/cmd/ledgerd/main.go:88)",
+    ),
+    "panic_rust.txt": (
+        "traceback",
+        "text/plain",
+        8,
+        "panicked: called `Result::unwrap()` on an `Err` value: ParseIntError { kind: InvalidDigit } (src/import.rs:77, called from ./src/main.rs:19)",
+    ),
+    "pods.txt": (
+        "table",
+        "text/plain",
+        4,
+        "table of 9 rows: NAME, READY, STATUS, RESTARTS, AGE; unlike the rest: checkout-7d9f5c05-x5k, 0/1, CrashLoopBackOff, 14, 6d",
+    ),
+    "pytest.txt": (
+        "tests",
+        "text/plain",
+        7,
+        "pytest: 3 of 51 failed: test_token_leeway (AssertionError: assert False); test_logout (assert 200 == 401); test_totals (FileNotFoundError: [Errno 2] No such file or directory: 'bo…)",
+    ),
+    "ripgrep.txt": (
+        "matches",
+        "text/plain",
+        5,
+        "5 matches in 3 files: shop/auth/token.py (2), tests/test_login.py (2), shop/settings.py (1)",
+    ),
+    "server.ts": (
+        "code",
+        "text/typescript",
+        4,
+        "TypeScript, 36 lines: defines CheckoutRequest, cartTotal, checkout, SessionStore",
+    ),
+    "service.log": (
+        "log",
+        "text/plain",
+        4,
+        "log of 266 lines, 2026-04-16 22:10:00 to 2026-04-16 22:14:19: 2 ERROR, 7 WARN; last error (line 191): payments.worker job 5512 failed",
+    ),
+    "token.py.txt": (
+        "code",
+        "text/x-python",
+        4,
+        "Python, lines 101–137: defines Verdict, TokenVerifier, verify, decode of 5",
+    ),
+    "traceback_java.txt": (
+        "traceback",
+        "text/plain",
+        8,
+        "java.lang.IllegalStateException: currency mismatch: EUR and SEK (Money.java:39 in org.acme.billing.Money.plus, called from Invoice.java:121 in org.acme.billing.Invoice.sum)",
+    ),
+    "traceback_node.txt": (
+        "traceback",
+        "text/plain",
+        8,
+        "TypeError: Cannot read properties of undefined (reading 'amount') (/srv/web/dist/routes/cart.js:118, called from /srv/web/dist/routes/checkout.js:52 in checkout)",
+    ),
+    "traceback_python.txt": (
+        "traceback",
+        "text/plain",
+        8,
+        "shop.errors.MigrationError: 0042_ledger.toml has no tables (/srv/app/shop/migrate.py:67 in apply)",
+    ),
+    "tree.txt": (
+        "listing",
+        "text/plain",
+        6,
+        "8 entries (5 .py, 1 .md): README.md, auth, auth/__init__.py, auth/token.py, cart",
+    ),
+    "tsc.txt": (
+        "diagnostics",
+        "text/plain",
+        5,
+        "2 errors, 1 warnings; first: src/checkout.ts:14: error TS2322: Type 'string' is not assignable to type 'number'.",
+    ),
+    "unittest.txt": (
+        "tests",
+        "text/plain",
+        7,
+        "unittest: 2 of 12 failed: test_export (KeyError: '.ods'); test_rounding (AssertionError: Money('0.13') != Money('0.12'))",
+    ),
+    "users.json": ("json", "application/json", 6, "JSON: total 18, page 1, 18 users, next /v2/users?page=2"),
+    "vitest.txt": (
+        "tests",
+        "text/plain",
+        7,
+        "vitest: 1 of 13 failed: parses Swedish amounts (AssertionError: expected 1234.5 to be 1234.56 // Object.is…)",
+    ),
+}
+
+
+def test_every_fixture_has_its_summary_here() -> None:
+    assert sorted(SUMMARIES) == FIXTURES
+
+
+@pytest.mark.parametrize("name", FIXTURES)
+def test_a_result_is_recognised_and_said_in_one_line(name: str) -> None:
+    made = of(name)
+    assert (made.kind, made.content_type, made.score, made.summary) == SUMMARIES[name]
+
+
+# --- previews ----------------------------------------------------------------------------------------
+
+PREVIEWS = {
+    "users.json": [
+        "json, 1 line, 2,683 chars",
+        "{total: 18, page: 1,",
+        "users: 18 × {id, name, email, city, plan (name/seats)}, in all: active true",
+        '[0] usr_4100, "Maya Lind 0", user0@example.org, Lisbon, free/1',
+        '[1] usr_4101, "Tom Okafor 1", user1@example.org, Graz, team/4',
+        '[2] usr_4102, "Ines Prado 2", user2@example.org, Turku, free/7',
+        '[3] usr_4103, "Jun Sato 3", user3@example.org, Leeds, team/10',
+        '[4] usr_4104, "Ola Berg 4", user4@example.org, Brno, free/13',
+        '[5] usr_4105, "Rita Voss 5", user5@example.org, Lisbon, team/16',
+        '[6] usr_4106, "Maya Lind 6", user6@example.org, Graz, free/19',
+        '[17] usr_4117, "Rita Voss 17", user17@example.org, Turku, team/52',
+        "… 10 more,",
+        'next: "/v2/users?page=2"}',
+    ],
+    "orders.csv": [
+        "table, 41 lines, 1,570 chars",
+        "40 rows, 5 columns",
+        "  order_id: ORD-88100 … ORD-88139, sorted",
+        "  customer: Lind & Co 10, Okafor & Co 10, Prado & Co 10, Sato & Co 10",
+        "  city: Lisbon 8, Graz 8, Turku 8, Leeds 8, Brno 8",
+        "  amount: 5.00 to 470.10",
+        "  status: paid 29, open 10, refunded 1",
+        " 1 order_id,customer,city,amount,status",
+        " 2 ORD-88100,Lind & Co,Lisbon,5.00,open",
+        "25 ORD-88123,Sato & Co,Leeds,218.70,refunded",
+        "40 ORD-88138,Prado & Co,Leeds,97.20,paid",
+        "41 ORD-88139,Sato & Co,Brno,389.10,paid",
+    ],
+    "service.log": [
+        "log, 266 lines, 20 k chars",
+        "levels: 251 INFO, 7 WARN, 2 ERROR",
+        "from 2026-04-16 22:10:00.000 to 2026-04-16 22:14:19.583",
+        "error ×1, first at line 122: payments.gateway charge ch_9Qx21 declined by bank_eu: timeout after 3000 ms",
+        "error ×1, first at line 191: payments.worker job 5512 failed",
+        "raised: TypeError: unsupported operand type(s) for +: 'int' and 'NoneType' at /srv/app/payments/receipt.py:41 in build_receipt at /srv/app/payment…",
+        "  1 2026-04-16 22:10:00.000 INFO  http.access GET /v…",
+        "  2 2026-04-16 22:10:01.037 INFO  http.access GET /v…",
+        "192 Traceback (most recent call last):",
+        "also names: /v2/orders/88100, /v2/orders/88101, /srv/app/payments/worker.py, job.order, line.amount, order.lines",
+    ],
+    "traceback_python.txt": [
+        "traceback, 23 lines, 1,011 chars",
+        "shop.errors.MigrationError: 0042_ledger.toml has no tables (line 23)",
+        "at /srv/app/shop/migrate.py:67 in apply",
+        "before it: KeyError: 'tables', /srv/app/shop/schema.py:31 in load_schema, /srv/app/shop/migrate.py:64 in apply",
+        " 1 Loading settings from /srv/app/settings.toml",
+        " 2 Traceback (most recent call last):",
+        "16 KeyError: 'tables'",
+        '22     raise MigrationError(f"{path.name} has no tables") from error',
+        "23 shop.errors.MigrationError: 0042_ledger.toml has no tables",
+        "also names: path.read_text, sys.argv, self.main, run_from_args, tomllib.loads, /srv/app/manage.py, /srv/app/.venv/lib/python3.11/site-packages/clickish/core.py, 1157, 1434",
+    ],
+    "pytest.txt": [
+        "tests, 89 lines, 3,708 chars",
+        "pytest: 2 failed, 1 error, 48 passed (line 89)",
+        "✗ tests/test_login.py::test_token_leeway: AssertionError: assert False (line 68)",
+        "✗ tests/test_login.py::test_logout: assert 200 == 401 (line 77)",
+        "✗ tests/test_report.py::test_totals: FileNotFoundError: [Errno 2] No such file or directory: 'books.csv' (line 59)",
+        " 1 ============================= test session starts ===============…",
+        "89 =================== 2 failed, 48 passed, 1 error in 3.42s =======…",
+        "also names: /me, /logout, /srv/app, expires_in, load_books, status_code, test_cart_0, test_cart_1, test_mail_0, test_mail_1, test_money_0, test_money_1, test_ledger_0, test_ledger_1, client.get, client.post, pytest.fixture",
+    ],
+    "change.diff": [
+        "diff, 39 lines, 1,260 chars",
+        "shop/auth/token.py +3 −3 (line 1): TokenVerifier, decode",
+        "docs/tokens.md +3 −0, new file (line 31)",
+        "shop/settings.py +1 −0 (line 23)",
+        " 1 diff --git a/shop/auth/token.py b/shop/auth/token.py",
+        " 2 index 1f0a3c2..8e44d7b 100644",
+        "10 +    def verify(self, token: str, *, leeway: int = 0) -> Verdict:",
+        "13 +        if claims.expires + leeway < now():",
+        "37 +# Tokens",
+        "38 +",
+        "39 +A token that expired up to 30 seconds ago is still accepted.",
+        "also names: /dev/null, COOKIE_NAME, shop_session, SESSION_HOURS, check_signature, a/docs/tokens.md, TOKEN_LEEWAY_SECONDS, log.debug, token.split, claims.subject, b/docs/tokens.md, a/shop/settings.py, b/shop/settings.py, self.key, 001, 0000000",
+    ],
+    "guide.md": [
+        "markdown, 30 lines, 841 chars",
+        "outline:",
+        "  6 Closing a month",
+        "    11 Before you start",
+        "    16 Close",
+        "      23 When it does not balance",
+        "    28 Reopen",
+        "3 links: the importer <https://ledger.example.org/docs/importer>, finance channel <https://chat.example.org/c/finance>, the policy <policy.md#reopening>",
+        "1 code block: bash",
+        " 1 ---",
+        " 2 name: month-end",
+        " 3 description: How to close a month in the ledger, step by step, and wh…",
+        "28 ## Reopen",
+        "30 Only the owner of the books may reopen a month. See [the policy](poli…",
+        "also names: 2440, 2026-03",
+    ],
+    "page.html": [
+        "html, 19 lines, 1,066 chars",
+        "title: Harbour ferry — timetable & prices",
+        "description: When the harbour ferry leaves, what it costs, and where to buy a ticket.",
+        "outline:",
+        "  10 Harbour ferry",
+        "    12 Summer timetable",
+        "    15 Prices",
+        "   11  The ferry leaves the old harbour every 20 minutes between 06:40 and 23:20, all days of the week.",
+        "   14  From 1 June to 31 August a second boat runs on the route to Fjordholm, with room for 140 people & 20 bicycles.",
+        "   16  Adult, single: 38 kr – children under 7 travel free with an adult who has a valid ticket",
+        "3 links: Home </>, Tickets </tickets?lang=en>, lost and found <mailto:lost@ferry.example.org>",
+        "1 table",
+        "   18  Lost something? Write to lost and found with the t…",
+    ],
+    "server.ts": [
+        "code, 36 lines, 995 chars",
+        "imports: node:http, ./types",
+        ' 1 import { createServer } from "node:http";',
+        ' 2 import type { Cart, Money } from "./types";',
+        " 4 export interface CheckoutRequest {",
+        "11 export const cartTotal = (cart: Cart): Money => {",
+        "15 export async function checkout(request: CheckoutRequest): Promise<string> {",
+        "35   response.end(await checkout(JSON.parse(await body(request))));",
+        "36 }).listen(8080);",
+        "also names: SessionStore, cartId, loadCart, sum.plus, returnUrl, item.price, session.ok, openSession, session.url, cart.currency, request.cartId, cart.items.reduce, request.returnUrl, this.sessions.set",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", list(PREVIEWS))
+def test_a_preview_keeps_what_the_type_calls_for(name: str) -> None:
+    assert of(name, budget_chars=700).preview.split("\n") == PREVIEWS[name]
+
+
+def test_a_result_within_the_budget_is_its_own_preview() -> None:
+    assert of("config.txt").preview == read("config.txt")
+
+
+def test_line_numbers_are_those_of_the_raw_text_and_the_file_s_are_told() -> None:
+    made = of("token.py.txt", arguments={"path": "shop/auth/token.py"}, budget_chars=600)
+    raw = read("token.py.txt").split("\n")
+    numbered = [row.lstrip().split(" ", 1) for row in made.preview.split("\n") if row[:2].strip().isdigit()]
+    assert len(numbered) > 4
+    assert all(text in raw[int(number) - 1] for number, text in numbered)
+    assert "raw line 1 is line 101 of the file" in made.preview
+
+
+def test_a_piece_cut_by_sed_says_where_it_lies_in_its_file() -> None:
+    code = "".join(f"def step_{n}(value):\n    return value + {n}\n\n" for n in range(60))
+    made = synopsise(code, tool="bash", arguments={"command": "sed -n '430,610p' shop/steps.py"})
+    assert made.summary.startswith("Python shop/steps.py, lines 430–609: defines ")
+
+
+def test_what_the_call_asked_for_is_shown_over_what_it_did_not() -> None:
+    rows = "".join(f"entry {n} of the ledger was booked without a word\n" for n in range(400))
+    raw = rows.replace("entry 271 of", "entry 271 about the kingfisher of")
+    assert "kingfisher" in synopsise(raw, tool="read", arguments={"query": "kingfisher"}).preview
+    assert "kingfisher" in synopsise(raw, tool="read", talk="Did we see a kingfisher?").preview
+    assert "271: entry" not in synopsise(raw, tool="read").preview
+
+
+def test_rows_of_json_that_were_asked_for_are_among_those_shown() -> None:
+    raw = json.dumps([{"id": n, "name": f"bird {n}", "text": "seen " * 20} for n in range(300)])
+    assert "[217] 217, " in synopsise(raw, tool="find", arguments='{"name": "bird 217"}').preview
+
+
+def test_wrapping_with_an_exit_code_is_taken_off() -> None:
+    raw = f"<returncode>2</returncode>\n<output>\n{read('traceback_python.txt')}</output>"
+    made = synopsise(raw, tool="bash", budget_chars=500)
+    assert made.summary == f"exit code 2: {SUMMARIES['traceback_python.txt'][3]}"
+    assert made.preview.startswith("traceback, 26 lines, 1,056 chars, exit code 2\n")
+
+
+def test_json_that_is_cut_off_says_so() -> None:
+    made = synopsise(read("users.json")[:1500], tool="http")
+    assert (made.kind, made.summary) == ("json", "JSON (cut off after line 1): total 18, page 1, 11 users")
+
+
+def test_json_that_is_too_deep_or_too_large_says_so() -> None:
+    large = json.dumps([{"id": n, "name": "x" * 90} for n in range(50_000)])
+    assert synopsise("[" * 10_000 + "]" * 10_000, tool="x").summary.startswith("JSON (nested deeper than 60 levels)")
+    assert synopsise(large, tool="x").summary.startswith("JSON (only the first 200 k chars of 5.8 M chars read)")
+
+
+@pytest.mark.parametrize(
+    ("raw", "kind", "summary"),
+    [
+        ("", "empty", "empty result"),
+        (" \n\n\t\n", "empty", "blank result: only white space"),
+        ("<returncode>0</returncode>\n<output>\n</output>", "empty", "no output, exit code 0"),
+        ("\x00\x01\x02PNG\x00" * 50, "binary", "bytes that are no text, 350 chars; readable in it: nothing"),
+        ("ok\n", "text", "ok"),
+        ("x " * 900, "text", "one line of 1,800 chars: " + "x " * 69 + "x…"),
+    ],
+)
+def test_what_has_no_type_is_said_plainly(raw: str, kind: str, summary: str) -> None:
+    made = synopsise(raw, tool="x")
+    assert (made.kind, made.summary) == (kind, summary)
+
+
+@pytest.mark.parametrize("name", [n for n in FIXTURES if not n.endswith((".json", ".jsonl", ".html"))])
+def test_colours_of_a_terminal_change_nothing(name: str) -> None:
+    coloured = "\n".join(f"\x1b[1;32m{line}\x1b[0m" if line else "" for line in read(name).split("\n"))
+    assert synopsise(coloured, tool="bash").summary == of(name).summary
+
+
+# --- laws --------------------------------------------------------------------------------------------
+
+PIECES = sorted({line for name in FIXTURES for line in read(name).split("\n")})
+ODD = [
+    "\x00",
+    "\ud800",
+    "\x1b[31m",
+    "[" * 3000,
+    "{" * 900,
+    '"' * 99,
+    "<![x",
+    "<a b='",
+    "&#99999999999;",
+    "\r",
+    "\u2028",
+    "`" * 50,
+]
+
+
+def documents() -> st.SearchStrategy[str]:
+    line = st.one_of(st.sampled_from(PIECES), st.sampled_from(ODD), st.text(max_size=40))
+    return st.one_of(
+        st.text(max_size=2000),
+        st.lists(line, max_size=60).map("\n".join),
+        st.builds(
+            lambda name, a, b: read(name)[a : a + b],
+            st.sampled_from(FIXTURES),
+            st.integers(0, 3000),
+            st.integers(0, 4000),
+        ),
+        st.builds(lambda piece, n: piece * n, line, st.integers(1, 300)),
+    )
+
+
+@settings(max_examples=250, deadline=None)
+@given(
+    text=documents(),
+    arguments=st.one_of(
+        st.none(), st.text(max_size=40), st.dictionaries(st.text(max_size=5), st.sampled_from(PIECES), max_size=3)
+    ),
+    talk=st.text(max_size=60),
+    budget=st.integers(0, 1500),
+)
+def test_any_text_gives_a_synopsis_within_its_bounds_and_the_same_one_again(
+    text: str, arguments: object, talk: str, budget: int
+) -> None:
+    made = synopsise(text, tool="x", arguments=arguments, talk=talk, budget_chars=budget)
+    assert len(made.preview) <= budget
+    assert 0 < len(made.summary) <= 200
+    assert "\n" not in made.summary
+    assert 0 <= made.score <= 10
+    (made.summary + made.preview).encode("utf-8")
+    assert synopsise(text, tool="x", arguments=arguments, talk=talk, budget_chars=budget) == made
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 5_000_000,
+        "\n" * 5_000_000,
+        "<html>" + "<!--" * 300_000,
+        "<html>" + "<a b='" * 200_000,
+        '{"a":' * 200_000,
+        "2026-01-02 03:04:05 INFO started\n" * 400_000,
+        "int " * 300_000,
+    ],
+    ids=["letters", "newlines", "comments", "tags", "objects", "log", "words"],
+)
+def test_a_huge_result_is_looked_at_in_part(text: str) -> None:
+    made = synopsise(text, tool="x", budget_chars=800)
+    assert len(made.preview) <= 800
+    assert len(made.summary) <= 200
