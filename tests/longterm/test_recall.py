@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from mcp_memory.tokens import token_counter
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.memory import Memory
+from mcp_memory.tokens import token_counter
 from mcp_memory.types import Bundle, NewTurn
 
 COUNT = token_counter("o200k_base").count
