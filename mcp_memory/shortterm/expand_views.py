@@ -20,6 +20,7 @@ __all__ = ["Shown", "Window", "grep_window", "json_window", "lines_window", "pag
 
 CONTEXT = 2
 GREP_SECONDS = 5.0
+CHARS_PER_SECOND = 5_000_000  # a plain pattern on a busy machine does three times as many
 LONGEST_PATTERN = 1_000
 CHARS_PER_TOKEN = 16
 """A window of this many characters per token is looked at; real text has three to five."""
@@ -79,7 +80,7 @@ def grep_window(raw: str, asked: str, start: int, max_tokens: int) -> Window:
     room = max_tokens * CHARS_PER_TOKEN
     rows: list[Row] = []
     matches = size = size_before = shown_last = 0
-    for number, begin, end, hit in _matching(raw, _searcher(asked)):
+    for number, begin, end, hit in _matching(raw, _searcher(asked, len(raw))):
         matches += hit
         if size_before <= room and (end > start or begin >= start):
             gap = "--\n" if rows and number > shown_last + 1 else ""
@@ -108,7 +109,8 @@ def _matching(raw: str, search: Callable[[str], bool]) -> Iterator[tuple[int, in
             before.append((number, begin, end, False))
 
 
-def _searcher(asked: str) -> Callable[[str], bool]:
+def _searcher(asked: str, chars: int) -> Callable[[str], bool]:
+    """Whether a line matches; raises InvalidInput once all lines together have taken too long."""
     import regex  # late: only this view needs it
 
     if len(asked) > LONGEST_PATTERN:
@@ -122,14 +124,15 @@ def _searcher(asked: str) -> Callable[[str], bool]:
         raise InvalidInput(
             f"grep={_short(asked)} is no regular expression: {error}. Escape special characters with \\, as in foo\\(."
         ) from None
-    deadline = monotonic() + GREP_SECONDS
+    seconds = GREP_SECONDS + chars / CHARS_PER_SECOND
+    deadline = monotonic() + seconds
 
     def search(line: str) -> bool:
         try:
             return pattern.search(line, timeout=max(0.001, deadline - monotonic())) is not None
         except TimeoutError:
             raise InvalidInput(
-                f"grep={_short(asked)} takes longer than {GREP_SECONDS:.0f} s on this result. Make it simpler, "
+                f"grep={_short(asked)} takes longer than {seconds:.0f} s on this result. Make it simpler, "
                 "without repeated groups inside repeated groups."
             ) from None
 

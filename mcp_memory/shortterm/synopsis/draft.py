@@ -13,7 +13,7 @@ from mcp_memory.shortterm.synopsis.focus import Focus
 from mcp_memory.shortterm.synopsis.names import telling_names
 from mcp_memory.shortterm.synopsis.page import Page, clean, clip, one_line, size
 
-__all__ = ["SUMMARY", "Draft", "counted", "listed", "preview", "spans"]
+__all__ = ["SUMMARY", "Draft", "counted", "listed", "preview"]
 
 SUMMARY = 200
 FACTS_SHARE = 0.6
@@ -46,17 +46,6 @@ def listed(items: list[str] | tuple[str, ...], limit: int) -> str:
     """The first few, and how many more."""
     more = len(items) - limit
     return ", ".join(items[:limit]) + (f" and {more:,} more" if more > 0 else "")
-
-
-def spans(numbers: list[int], limit: int = 12) -> str:
-    """Line numbers as short text: `12, 40–43, 90`."""
-    runs: list[list[int]] = []
-    for n in numbers:
-        if runs and n == runs[-1][1] + 1:
-            runs[-1][1] = n
-        else:
-            runs.append([n, n])
-    return listed([str(a) if a == b else f"{a}–{b}" for a, b in runs], limit)
 
 
 def preview(draft: Draft, page: Page, focus: Focus, *, budget: int) -> str:

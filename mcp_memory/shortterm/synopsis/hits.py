@@ -90,9 +90,7 @@ def _by_file(by_file: dict[str, list[Hit]], focus: Focus) -> list[str]:
         best = sorted(hits, key=lambda h: -focus.of(h.text))[: max(1, room // 60)]
         head = f"{path} ({len(hits)} match{'es' * (len(hits) != 1)}, raw line {by_file[path][0].at})"
         told = [
-            f"  {hit.line}: {clip(' '.join(hit.text.split()), 100)}"
-            if hit.line
-            else f"  {clip(' '.join(hit.text.split()), 100)}"
+            "  " + (f"{hit.line}: " if hit.line else "") + clip(" ".join(hit.text.split()), 100)
             for hit in sorted(best, key=lambda h: h.at)
         ]
         facts.append("\n".join([head, *told]))
