@@ -8,7 +8,7 @@ What they return are the answers of `types`; what they raise is in `errors`.
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -542,7 +542,7 @@ async def open_memory(
     now: Callable[[], datetime] | None = None,
     embedder: Embedder | str | None = None,
     **overrides: Any,
-) -> AsyncIterator[Memory]:
+) -> AsyncGenerator[Memory]:
     """Open a store and yield its verbs; background work has ended when this returns.
 
     `overrides` are settings by name (`home=…`, `space=…`); `now` and `embedder` take the place of the clock

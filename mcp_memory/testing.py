@@ -59,7 +59,7 @@ class HashEmbedder:
                 digest = hashlib.sha256(term.encode("utf-8", "surrogatepass")).digest()
                 data[row, int.from_bytes(digest[:4]) % self.dimensions] += 1 if digest[4] % 2 else -1
         lengths = np.linalg.norm(data, axis=1, keepdims=True)
-        return data / np.where(lengths == 0, 1, lengths)
+        return (data / np.where(lengths == 0, 1, lengths)).astype(np.float32)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         return self.embed([text])[0]

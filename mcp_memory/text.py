@@ -94,9 +94,9 @@ def _stem(word: str) -> str:
 
 @lru_cache(maxsize=2)
 def _stemmer(language: str) -> Any:
-    import Stemmer  # pyright: ignore[reportMissingTypeStubs]  # loaded late: the server starts without it
+    import Stemmer  # loaded late: the server starts without it
 
-    return Stemmer.Stemmer(language)
+    return Stemmer.Stemmer(language)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
 # --- names ------------------------------------------------------------------------------------------

@@ -196,7 +196,7 @@ class Store(Protocol):
         self,
         space: str,
         session: str,
-        turns: Sequence[NewTurn],
+        new: Sequence[NewTurn],
         *,
         now: datetime,
         vectors: Vectors | None = None,
@@ -204,7 +204,7 @@ class Store(Protocol):
         """Append turns in order, with their index terms, vectors (one per turn) and journal lines.
 
         Stored once: a turn whose `client_id` and hash the session holds already; and, for turns without one,
-        the longest run at the start of `turns` that repeats the end of the session (a client that sends its
+        the longest run at the start of `new` that repeats the end of the session (a client that sends its
         history again). `said_at` is part of the hash where the client gave it.
         """
         ...
@@ -254,11 +254,11 @@ class Store(Protocol):
 
     # search --------------------------------------------------------------------------------------
 
-    def lexical(self, space: str, layer: Layer, terms: Sequence[str], *, filters: Filters, limit: int) -> list[Scored]:
-        """Rows that share a term (of `text.index_terms`), best BM25 first; ties by id, newest first."""
+    def lexical(self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, limit: int) -> list[Scored]:
+        """Rows that share a wanted term (of `text.index_terms`), best BM25 first; ties by id, newest first."""
         ...
 
-    def nearest(self, space: str, layer: Layer, vectors: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
+    def nearest(self, space: str, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
         """Rows nearest to the one vector given, by cosine, among those its model has embedded."""
         ...
 
@@ -276,7 +276,7 @@ class Store(Protocol):
         """(id, text) of rows, of all spaces, that the model has yet to embed, oldest first."""
         ...
 
-    def put_vectors(self, ids: Sequence[str], vectors: Vectors) -> None:
+    def put_vectors(self, ids: Sequence[str], new: Vectors) -> None:
         """Add vectors of rows; those forgotten or embedded meanwhile are passed over."""
         ...
 

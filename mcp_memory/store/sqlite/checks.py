@@ -65,9 +65,9 @@ def problems(con: apsw.Connection, home: Path) -> list[str]:
         f"Row {rowid} of {table} points at nothing." for table, rowid, *_ in con.execute("PRAGMA foreign_key_check")
     ]
     found += _turn_problems(con)
-    for number, name in con.execute("SELECT id, name FROM space").fetchall():
-        folder = home / "spaces" / str(name)
-        found += [f"{name}: {problem}" for problem in _file_problems(con, folder, int(number))]
+    spaces: Any = con.execute("SELECT id, name FROM space").fetchall()
+    for number, name in spaces:
+        found += [f"{name}: {problem}" for problem in _file_problems(con, home / "spaces" / name, number)]
     return found
 
 
@@ -86,11 +86,12 @@ def _turn_problems(con: apsw.Connection) -> Iterator[str]:
 
 
 def _file_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
-    for path, length in con.execute("SELECT path, bytes FROM file WHERE space = ?", (space,)).fetchall():
-        target = folder / str(path)
+    lines: Any = con.execute("SELECT path, bytes FROM file WHERE space = ?", (space,)).fetchall()
+    for path, length in lines:
+        target = folder / path
         if not target.exists():
             yield f"{path} is missing; the next line written to it brings all of it back."
-        elif target.stat().st_size < int(length):
+        elif target.stat().st_size < length:
             yield f"{path} is torn: {target.stat().st_size} of {length} bytes; the next line written mends it."
     refs: Any = con.execute("SELECT id, path, sha256 FROM ref WHERE space = ? AND tombstone IS NULL", (space,))
     for id, path, digest in refs:

@@ -48,9 +48,9 @@ def undo(con: apsw.Connection, space: str, tombstone: str, *, now: datetime) -> 
         raise NotFound(f"There is nothing to bring back under {one_line(tombstone, 20)}, or it is back already.")
     undone = _tombstone(con, space_no, number)
     _refuse_second_truth(con, space_no, number)
-    for layer, table in (("turn", "turn"), ("atom", "atom"), (None, "fact"), (None, "ref")):
-        if layer is not None:
-            _reindex(con, layer, number)
+    _reindex(con, "turn", number)
+    _reindex(con, "atom", number)
+    for table in ("turn", "atom", "fact", "ref"):
         con.execute(f"UPDATE {table} SET tombstone = NULL WHERE tombstone = ?", (number,))
     con.execute("UPDATE tombstone SET undone_at = ? WHERE id = ?", (to_ms(now), number))
     touch(con, space_no, *_topics(con, undone.ids))
@@ -110,9 +110,10 @@ def _refuse_second_truth(con: apsw.Connection, space: int, tombstone: int) -> No
 
 
 def _tombstone(con: apsw.Connection, space: int, number: int) -> Tombstone:
-    reason, at, undone = con.execute(
+    row: Any = con.execute(
         "SELECT reason, at, undone_at FROM tombstone WHERE id = ? AND space = ?", (number, space)
-    ).fetchone()  # pyright: ignore[reportGeneralTypeIssues]  # the caller has just seen it
+    ).fetchone()
+    reason, at, undone = row
     ids = [
         str(id)
         for (id,) in con.execute(
@@ -122,7 +123,7 @@ def _tombstone(con: apsw.Connection, space: int, number: int) -> Tombstone:
             (number, space),
         )
     ]
-    return Tombstone(id=f"x{number}", ids=ids, reason=str(reason), at=from_ms(int(at)), undone=undone is not None)
+    return Tombstone(id=f"x{number}", ids=ids, reason=reason, at=from_ms(at), undone=undone is not None)
 
 
 def _topics(con: apsw.Connection, ids: Sequence[str]) -> list[str]:

@@ -98,7 +98,7 @@ def insert(
     """Insert one row with its terms, at the end of its session."""
     digest = digest or evidence_hash(turn)
     said = to_ms(turn.said_at or now)
-    number, position = con.execute(
+    row: Any = con.execute(
         "INSERT INTO turn (space, session, position, role, name, content, client_id, said_at, dated, learned_at,"
         " sha256, told) VALUES (?1, ?2, (SELECT coalesce(max(position), -1) + 1 FROM turn WHERE session = ?2),"
         " ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) RETURNING id, position",
@@ -115,13 +115,14 @@ def insert(
             digest,
             None if told is None else json.dumps(told),
         ),
-    ).fetchone()  # pyright: ignore[reportGeneralTypeIssues]  # RETURNING gives a row
+    ).fetchone()
+    number, position = row
     if turn.role != "note":  # a note is found through its atom
-        terms.put(con, "turn", space, int(number), terms.of_turn(turn.content, turn.name))
+        terms.put(con, "turn", space, number, terms.of_turn(turn.content, turn.name))
     return Turn(
         id=f"t{number}",
         session=session_name,
-        position=int(position),
+        position=position,
         role=turn.role,
         name=turn.name,
         content=turn.content,

@@ -12,7 +12,7 @@ cosine by some thousandths, and only one of more than two thirds of the whole le
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -77,7 +77,8 @@ def put_by_id(con: apsw.Connection, ids: Sequence[str], vectors: Vectors) -> Non
 
 def delete(con: apsw.Connection, layer: Layer, numbers: Sequence[int]) -> None:
     """Take rows out of every model's index."""
-    for (index,) in con.execute("SELECT id FROM vector_index").fetchall():
+    indexes: Any = con.execute("SELECT id FROM vector_index").fetchall()
+    for (index,) in indexes:
         con.executemany(f"DELETE FROM {_table(layer, index)} WHERE rowid = ?", [(number,) for number in numbers])
 
 
@@ -140,16 +141,15 @@ def _best(ids: NDArray[np.int64], scores: NDArray[np.float32], layer: Layer, lim
 def indexes(con: apsw.Connection) -> list[VectorIndex]:
     """See `Store.vector_indexes`."""
     total = embeddable(con)
+    rows: Any = con.execute("SELECT id, identity, dimensions FROM vector_index ORDER BY id").fetchall()
     found = [
         VectorIndex(
-            identity=str(identity),
-            dimensions=int(dimensions),
+            identity=identity,
+            dimensions=dimensions,
             embedded=sum(con.execute(f"SELECT count(*) FROM {_table(la, number)}_rowids").get for la in _LAYERS),
             total=total,
         )
-        for number, identity, dimensions in con.execute(
-            "SELECT id, identity, dimensions FROM vector_index ORDER BY id"
-        ).fetchall()
+        for number, identity, dimensions in rows
     ]
     return sorted(found, key=lambda index: -index.embedded)
 
