@@ -5,7 +5,9 @@ Zipf's law between real English function words; sessions have topics; turns have
 numbers, dates and code identifiers among them; one in 25 is in another script. Batch `n` depends on the seed
 and on `n` alone, so a short conversation is the beginning of a longer one.
 
-What it does not know: meaning. It times a search and says nothing about what the search finds.
+What it does not know: meaning. It times a search and says nothing about what the search finds. Words that were
+not seen before come a little more often than in real talk: 9 in a hundred over 600,000 words, where
+LongMemEval's conversations have 5; so caches of words help less here.
 """
 
 from __future__ import annotations
@@ -144,7 +146,7 @@ def _content(rng: random.Random, language: _Language, topic: _Drawn) -> str:
     if rng.random() < 0.04:
         return _foreign(rng, language, length)
     words = topic.draw(rng, length)
-    for place in range(rng.randrange(12), len(words), 17):
+    for place in range(rng.randrange(20), len(words), 29):
         words[place] = _special(rng, language)
     return _sentences(rng, words, " ", ".")
 
