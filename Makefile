@@ -11,7 +11,7 @@ demo: $(READY) ## run the real server through its main job, over stdio
 	.venv/bin/mcp-memory demo
 
 test: $(READY) ## run the tests; ARGS='-k canvas -x' goes to pytest
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest -n auto $(ARGS)
 
 check: $(READY) ## formatting, lint and types
 	$(PY) -m ruff format --check .

@@ -31,9 +31,9 @@ _DENSE = (
 # A word with what joins identifiers inside (`foo_bar.py`, `PR#4831`, `don't`) and the tail of `C++`, `C#`;
 # a dense run; or one symbol such as an emoji.
 _TOKEN = re.compile(
-    rf"(?P<dense>[{_DENSE}]+)"
-    rf"|(?P<word>[^\W{_DENSE}](?:[^\W{_DENSE}]|[\u0300-\u036f'’._:/#@+-](?=[^\W{_DENSE}]))*(?:\+\+|\#)?)"
-    r"|(?P<symbol>[\u2190-\u2bff\U0001f000-\U0001faff])"
+    rf"([{_DENSE}]+)"
+    rf"|([^\W{_DENSE}](?:[^\W{_DENSE}]|[\u0300-\u036f'’._:/#@+-](?=[^\W{_DENSE}]))*(?:\+\+|\#)?)"
+    r"|([\u2190-\u2bff\U0001f000-\U0001faff])"
 )
 _PART = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\WA-Za-z\d_]+")
@@ -47,14 +47,13 @@ def index_terms(text: str) -> list[str]:
     identifiers whole and in parts; scripts without spaces as single characters and pairs.
     """
     terms: list[str] = []
-    for match in _TOKEN.finditer(unicodedata.normalize("NFKC", text)):
-        match match.lastgroup:
-            case "dense":
-                terms.extend(_dense_terms(match[0]))
-            case "word":
-                terms.extend(_word_terms(match[0]))
-            case _:
-                terms.append(match[0])
+    for dense, word, symbol in _TOKEN.findall(text if text.isascii() else unicodedata.normalize("NFKC", text)):
+        if word:
+            terms += _word_terms(word)
+        elif dense:
+            terms += _dense_terms(dense)
+        else:
+            terms.append(symbol)
     return terms
 
 
@@ -66,6 +65,8 @@ def _dense_terms(run: str) -> Iterator[str]:
 
 @lru_cache(maxsize=32_768)
 def _word_terms(word: str) -> tuple[str, ...]:
+    if word.isascii() and word.isalpha() and (word.islower() or word.istitle()) and len(word) <= _MAX_TERM:
+        return (_stem(word.lower()),)  # nearly every word of a Latin text
     folded = fold(word)
     if len(folded) > _MAX_TERM:
         folded = folded[:_MAX_TERM]
@@ -80,6 +81,8 @@ def _word_terms(word: str) -> tuple[str, ...]:
 
 def fold(text: str) -> str:
     """Return the text without case, accents and width: `Café` and `ＣＡＦÉ` are both `cafe`."""
+    if text.isascii():
+        return text.lower()
     decomposed = unicodedata.normalize("NFKD", text.casefold())
     return "".join(c for c in decomposed if not unicodedata.combining(c)).replace("’", "'")
 

@@ -38,6 +38,8 @@ CHARACTERS_READ = 2048
 KEPT_WORD = 40  # characters; a longer one is a path or a blob, seen once, and 16,384 of them would be 100 MB
 
 _SPACE = re.compile("[ \\t\\n\\r]+")
+_ASCII_WORD = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # the tokenizer drops these, joining what they part
 
 # The end is the start of the SHA-256 of the model's files; a test holds it to them.
 IDENTITY = "bundled/1:all-MiniLM-L6-v2:256:9ddecc46"
@@ -107,13 +109,17 @@ def _load() -> _Model:
 def _known_tokens(model: _Model, text: str) -> list[int]:
     """Return the first tokens that the model knows.
 
-    Word by word, because no token spans a space, and the words of a language come again and again: kept, they
-    make this ten times as fast as the tokenizer alone.
+    Word by word, because no token spans a space (nor, in ASCII, a sign), and the words of a language come
+    again and again: kept, they make this ten times as fast as the tokenizer alone.
     """
-    head = text[:CHARACTERS_READ].encode("utf-8", "replace").decode()  # a lone surrogate is no text to tokenizers
+    head = text[:CHARACTERS_READ]
+    if head.isascii() and not _CONTROL.search(head):
+        words = _ASCII_WORD.findall(head)
+    else:
+        words = _SPACE.split(head.encode("utf-8", "replace").decode())  # a lone surrogate is no text to tokenizers
     ids: list[int] = []
-    for word in _SPACE.split(head):
-        ids.extend(_kept_tokens(model, word) if len(word) <= KEPT_WORD else _tokens(model, word))
+    for word in words:
+        ids += _kept_tokens(model, word) if len(word) <= KEPT_WORD else _tokens(model, word)
         if len(ids) >= TOKENS_READ:
             break
     return ids[:TOKENS_READ]

@@ -15,6 +15,7 @@ import json
 import os
 import re
 from collections.abc import Iterable
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,10 @@ def record_line(record: Record) -> bytes:
 
 
 def journal_line(turn: Turn, *, client_id: str | None, told: dict[str, Any] | None = None) -> bytes:
-    """Return the line of `conversations/<day>.jsonl`. `told` is what came with a note, to rebuild its atom."""
+    """Return the line of `conversations/<day>.jsonl`. `told` is what came with a note, to rebuild its atom.
+
+    Times are in UTC, so that the bytes do not depend on where the machine happens to be.
+    """
     fields: dict[str, Any] = {
         "turn": turn.id,
         "session": turn.session,
@@ -107,8 +111,8 @@ def journal_line(turn: Turn, *, client_id: str | None, told: dict[str, Any] | No
         "role": turn.role,
         "name": turn.name,
         "content": turn.content,
-        "said_at": iso(turn.said_at),
-        "learned_at": iso(turn.learned_at),
+        "said_at": iso(turn.said_at.astimezone(UTC)),
+        "learned_at": iso(turn.learned_at.astimezone(UTC)),
         "client_id": client_id,
         "sha256": turn.sha256,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -108,10 +109,14 @@ def test_a_home_under_a_file_cannot_be_written(run: Run, tmp_path: Path) -> None
     assert (code, found["home"][0]["state"]) == (1, "fail")
 
 
-def test_an_unfinished_file_is_found(run: Run, copy: Path) -> None:
-    (copy / "spaces" / "default" / "refs" / ".x.md.1.tmp").touch()
+def test_a_file_left_unfinished_is_found_and_one_being_written_is_not(run: Run, copy: Path) -> None:
+    (copy / "spaces" / "default" / "refs" / ".young.md.1.tmp").touch()
+    assert checks(run, copy)[0] == 0
+    old = copy / "spaces" / "default" / "refs" / ".old.md.1.tmp"
+    old.touch()
+    os.utime(old, (0, 0))
     code, found = checks(run, copy)
-    assert (code, ".x.md.1.tmp" in found["files"][0]["found"]) == (1, True)
+    assert (code, ".old.md.1.tmp" in found["files"][0]["found"]) == (1, True)
 
 
 def test_a_search_by_words_alone_is_a_warning(run: Run, copy: Path) -> None:

@@ -79,7 +79,7 @@ def test_the_vectors_are_those_that_model2vec_makes_of_the_same_files() -> None:
     assert np.allclose(EMBEDDER.embed(texts), theirs, atol=1e-5)
 
 
-@given(st.text(max_size=300))
+@given(st.text(max_size=300) | st.text(st.characters(max_codepoint=127), max_size=300))
 def test_a_text_has_the_tokens_that_the_tokenizer_finds_in_the_whole_of_it(text: str) -> None:
     model = static._model()  # pyright: ignore[reportPrivateUsage]
     whole = model.tokenizer.encode(text.encode("utf-8", "replace").decode(), add_special_tokens=False).ids

@@ -85,7 +85,7 @@ def add(
                 to_ms(atom.valid_from),
             ),
         )
-    terms.put(con, "atom", space_no, number, terms.of_atom(atom.text))
+    terms.put(con, "atom", space_no, [(number, terms.of_atom(atom.text))])
     if embedded is not None:
         vectors.put(con, "atom", [number], embedded)
     touch(con, space_no, f"atom:a{number}", f"session:{atom.session}", *(f"atom:a{n}" for n in sorted(older)))
@@ -149,9 +149,11 @@ def _note(con: apsw.Connection, folder: Path, space: int, atom: NewAtom, *, now:
     }
     session = session_for(con, space, atom.session)
     note = NewTurn(role="note", content=atom.text)
-    turn = turns.insert(con, space, session, atom.session, note, now=now, told=told)
-    turns.journal(con, folder, space, [turn], [None], now=now, told=told)
-    return number_of(turn.id, "t")
+    stored = turns.insert(
+        con, space, session, atom.session, [note], now=now, hashes=[turns.evidence_hash(note)], told=told
+    )
+    turns.journal(con, folder, space, stored, [None], now=now, told=told)
+    return number_of(stored[0].id, "t")
 
 
 def _latest_start(con: apsw.Connection, atoms: set[int]) -> datetime:
@@ -169,7 +171,7 @@ def _close(con: apsw.Connection, atoms: set[int], *, by: int, at: int) -> None:
 def by_ids(con: apsw.Connection, space: str, ids: Iterable[str]) -> list[Atom]:
     numbers = numbers_of(ids, "a")
     rows = con.execute(
-        f"SELECT {_COLUMNS} {_FROM} WHERE r.space = ? AND r.tombstone IS NULL AND r.id IN ({marks(numbers)})",
+        f"SELECT {_COLUMNS} {_FROM} WHERE +r.space = ? AND r.tombstone IS NULL AND r.id IN ({marks(numbers)})",
         (space_id(con, space), *numbers),
     )
     found = {atom.id: atom for atom in map(_atom, rows)}

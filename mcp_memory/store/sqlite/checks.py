@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from mcp_memory.types import NewTurn
 
 __all__ = ["changes", "counts", "last_change", "problems", "spaces"]
 
+_AT_WORK_S = 600.0
+
 
 def spaces(con: apsw.Connection) -> list[str]:
     return [str(name) for (name,) in con.execute("SELECT name FROM space ORDER BY name")]
@@ -31,7 +34,7 @@ def counts(con: apsw.Connection, space: str) -> Counts:
         return con.execute(f"SELECT {sql}", (number,)).get or 0
 
     return Counts(
-        sessions=count("count(*) FROM session WHERE space = ?"),
+        sessions=count("count(DISTINCT session) FROM turn WHERE space = ? AND tombstone IS NULL AND role <> 'note'"),
         turns=count("count(*) FROM turn WHERE space = ? AND tombstone IS NULL AND role <> 'note'"),
         atoms=count("count(*) FROM atom WHERE space = ? AND tombstone IS NULL"),
         facts=count("count(*) FROM fact WHERE space = ? AND tombstone IS NULL"),
@@ -112,5 +115,16 @@ def _file_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[s
         elif (folder / path).read_bytes() != text.encode():
             yield f"{path} is not the canvas that was stored; the next step of its task writes it anew."
     if folder.exists():
-        for stray in sorted(folder.rglob(".*.tmp")):
+        for stray in _left_behind(folder):
             yield f"{stray.relative_to(folder)} is left from a write that was cut short; it can be deleted."
+
+
+def _left_behind(folder: Path) -> Iterator[Path]:
+    """Files that a write was cut short of renaming; a young one may be at work."""
+    for stray in sorted(folder.rglob(".*.tmp")):
+        try:
+            age = time.time() - stray.stat().st_mtime
+        except FileNotFoundError:
+            continue
+        if age > _AT_WORK_S:
+            yield stray

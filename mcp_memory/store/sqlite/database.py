@@ -111,7 +111,7 @@ class Database:
             con.enable_load_extension(True)
             con.load_extension(sqlite_vec.loadable_path())
             con.enable_load_extension(False)
-            con.execute("PRAGMA cache_size = -4000; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = ON")
+            con.execute("PRAGMA cache_size = -2000; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = ON")
         except BaseException:
             con.close()
             raise

@@ -19,11 +19,11 @@ from mcp_memory.text import index_terms, well_formed
 
 __all__ = ["CommonTerms", "delete", "of_atom", "of_turn", "put", "search"]
 
-_POSTINGS = 12_000
-_COMMON = 4_000  # rows at which a term is called common; nobody counts further
+_POSTINGS = 3_000
+_COMMON = 1_500  # rows at which a term is called common; nobody counts further
 _RAREST = 2  # kept whatever they cost, so that a query of common words is still answered …
 _NEWEST = 25_000  # … but among this many rows, the newest
-_MOST = 64
+_MOST = 48
 _REMEMBERED = 10_000
 
 
@@ -47,9 +47,11 @@ def of_atom(text: str) -> list[str]:
     return index_terms(text)
 
 
-def put(con: apsw.Connection, layer: Layer, space: int, number: int, found: Sequence[str]) -> None:
-    con.execute(
-        f"INSERT INTO {layer}_terms (rowid, space, terms) VALUES (?, ?, ?)", (number, f"s{space}", " ".join(found))
+def put(con: apsw.Connection, layer: Layer, space: int, rows: Sequence[tuple[int, Sequence[str]]]) -> None:
+    """Index rows, given as (number, terms)."""
+    con.executemany(
+        f"INSERT INTO {layer}_terms (rowid, space, terms) VALUES (?, ?, ?)",
+        [(number, f"s{space}", " ".join(found)) for number, found in rows],
     )
 
 

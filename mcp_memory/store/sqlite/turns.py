@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -75,7 +74,8 @@ def append(
     session_no = session_for(con, space_no, session)
     hashes = [evidence_hash(turn) for turn in turns]
     fresh = _not_yet_stored(con, session_no, turns, hashes)
-    stored = [insert(con, space_no, session_no, session, turns[i], now=now, digest=hashes[i]) for i in fresh]
+    new = [turns[i] for i in fresh]
+    stored = insert(con, space_no, session_no, session, new, now=now, hashes=[hashes[i] for i in fresh])
     if stored:
         if embedded is not None:
             vectors.put(con, "turn", [number_of(turn.id, "t") for turn in stored], embedded, rows=fresh)
@@ -89,47 +89,64 @@ def insert(
     space: int,
     session: int,
     session_name: str,
-    turn: NewTurn,
+    new: Sequence[NewTurn],
     *,
     now: datetime,
-    digest: bytes | None = None,
+    hashes: Sequence[bytes],
     told: dict[str, Any] | None = None,
-) -> Turn:
-    """Insert one row with its terms, at the end of its session."""
-    digest = digest or evidence_hash(turn)
-    said = to_ms(turn.said_at or now)
-    row: Any = con.execute(
-        "INSERT INTO turn (space, session, position, role, name, content, client_id, said_at, dated, learned_at,"
-        " sha256, told) VALUES (?1, ?2, (SELECT coalesce(max(position), -1) + 1 FROM turn WHERE session = ?2),"
-        " ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) RETURNING id, position",
-        (
-            space,
-            session,
-            turn.role,
-            turn.name,
-            turn.content,
-            turn.client_id,
-            said,
-            turn.said_at is not None,
-            to_ms(now),
-            digest,
-            None if told is None else json.dumps(told),
-        ),
-    ).fetchone()
-    number, position = row
-    if turn.role != "note":  # a note is found through its atom
-        terms.put(con, "turn", space, number, terms.of_turn(turn.content, turn.name))
-    return Turn(
-        id=f"t{number}",
-        session=session_name,
-        position=position,
-        role=turn.role,
-        name=turn.name,
-        content=turn.content,
-        said_at=from_ms(said),
-        learned_at=from_ms(to_ms(now)),
-        sha256=digest.hex(),
+) -> list[Turn]:
+    """Insert rows with their terms, at the end of their session."""
+    last_id = con.execute("SELECT seq FROM sqlite_sequence WHERE name = 'turn'").get or 0
+    last_position = con.execute("SELECT coalesce(max(position), -1) FROM turn WHERE session = ?", (session,)).get
+    learned = from_ms(to_ms(now))
+    stored = [
+        Turn(
+            id=f"t{last_id + place}",
+            session=session_name,
+            position=last_position + place,
+            role=turn.role,
+            name=turn.name,
+            content=turn.content,
+            said_at=learned if turn.said_at is None else from_ms(to_ms(turn.said_at)),
+            learned_at=learned,
+            sha256=digest.hex(),
+        )
+        for place, (turn, digest) in enumerate(zip(new, hashes, strict=True), start=1)
+    ]
+    told_json = None if told is None else json.dumps(told)
+    con.executemany(
+        "INSERT INTO turn (id, space, session, position, role, name, content, client_id, said_at, dated, learned_at,"
+        " sha256, told) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                last_id + place,
+                space,
+                session,
+                last_position + place,
+                turn.role,
+                turn.name,
+                turn.content,
+                turn.client_id,
+                to_ms(held.said_at),
+                turn.said_at is not None,
+                to_ms(now),
+                digest,
+                told_json,
+            )
+            for place, (turn, held, digest) in enumerate(zip(new, stored, hashes, strict=True), start=1)
+        ],
     )
+    terms.put(
+        con,
+        "turn",
+        space,
+        [
+            (number_of(turn.id, "t"), terms.of_turn(turn.content, turn.name))
+            for turn in stored
+            if turn.role != "note"  # a note is found through its atom
+        ],
+    )
+    return stored
 
 
 def _not_yet_stored(con: apsw.Connection, session: int, turns: Sequence[NewTurn], hashes: Sequence[bytes]) -> list[int]:
@@ -200,7 +217,7 @@ def journal(
             (space, to_ms(start), to_ms(start + timedelta(days=1))),
         ):
             told_then = None if told_json is None else json.loads(str(told_json))
-            yield files.journal_line(_utc(_turn(columns)), client_id=client_id, told=told_then)
+            yield files.journal_line(_turn(columns), client_id=client_id, told=told_then)
 
     append_lines(
         con,
@@ -208,7 +225,7 @@ def journal(
         space,
         f"conversations/{day.isoformat()}.jsonl",
         [
-            files.journal_line(_utc(turn), client_id=client_id, told=told)
+            files.journal_line(turn, client_id=client_id, told=told)
             for turn, client_id in zip(stored, client_ids, strict=True)
         ],
         rewrite=whole_day,
@@ -217,8 +234,9 @@ def journal(
 
 def by_ids(con: apsw.Connection, space: str, ids: Iterable[str]) -> list[Turn]:
     numbers = numbers_of(ids, "t")
+    # The plus keeps the planner from walking the whole space instead of the few ids.
     rows = con.execute(
-        f"SELECT {_COLUMNS} {_FROM} WHERE t.space = ? AND t.tombstone IS NULL AND t.id IN ({marks(numbers)})",
+        f"SELECT {_COLUMNS} {_FROM} WHERE +t.space = ? AND t.tombstone IS NULL AND t.id IN ({marks(numbers)})",
         (space_id(con, space), *numbers),
     )
     found = {turn.id: turn for turn in map(_turn, rows)}
@@ -283,8 +301,3 @@ def _turn(row: Sequence[Any]) -> Turn:
         learned_at=from_ms(learned_at),
         sha256=bytes(digest).hex(),
     )
-
-
-def _utc(turn: Turn) -> Turn:
-    """The journal is in UTC, so that its bytes do not depend on where the machine happens to be."""
-    return replace(turn, said_at=turn.said_at.astimezone(UTC), learned_at=turn.learned_at.astimezone(UTC))
