@@ -54,8 +54,8 @@ def title_of(tool: str, arguments: object) -> str:
     given = _by_name(arguments)
     if isinstance(arguments, str) and arguments.strip():
         return _title(f"{name} {arguments[:400]}")
-    if command := _first(given, _COMMANDS):
-        return _title(_command(command))
+    if command := _title(_command(_first(given, _COMMANDS))):
+        return command
     path, address, question = (_first(given, names) for names in (_PATHS, _ADDRESSES, _QUESTIONS))
     if address:
         method = given.get("method")
