@@ -22,7 +22,7 @@ import anyio.to_thread
 from mcp_memory import __version__
 from mcp_memory.config import Settings, load_settings
 from mcp_memory.errors import InvalidInput, NotFound
-from mcp_memory.text import one_line, parse_time, safe_name
+from mcp_memory.text import one_line, parse_time, safe_name, spoken
 from mcp_memory.types import (
     Atom,
     Bundle,
@@ -97,7 +97,7 @@ class Memory:
 
         name = self._session(session)
         kept, emptied = admit(turns)
-        embedded = self._parts.indexing.of_rows([turn.content for turn in kept])
+        embedded = self._parts.indexing.of_rows([spoken(turn.content, turn.name) for turn in kept])
         done = self._parts.store.append_turns(self.space, name, kept, now=self._parts.now(), vectors=embedded)
         self._parts.indexing.stored()
         return Recorded(

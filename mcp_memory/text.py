@@ -14,11 +14,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.errors import InvalidInput
+from mcp_memory.function_words import function_words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["fold", "index_terms", "iso", "one_line", "parse_time", "safe_name", "well_formed"]
+__all__ = ["fold", "index_terms", "iso", "one_line", "parse_time", "query_terms", "safe_name", "spoken", "well_formed"]
 
 # --- index terms ------------------------------------------------------------------------------------
 
@@ -35,6 +36,7 @@ _TOKEN = re.compile(
     rf"|([^\W{_DENSE}](?:[^\W{_DENSE}]|[\u0300-\u036f'’._:/#@+-](?=[^\W{_DENSE}]))*(?:\+\+|\#)?)"
     r"|([\u2190-\u2bff\U0001f000-\U0001faff])"
 )
+_SPOKEN = re.compile(r"[^\W\d_]+")
 _PART = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\WA-Za-z\d_]+")
 _MAX_TERM = 64  # longer runs are hashes and encoded data, which nobody searches for in full
@@ -55,6 +57,25 @@ def index_terms(text: str) -> list[str]:
         else:
             terms.append(symbol)
     return terms
+
+
+def spoken(content: str, name: str | None) -> str:
+    """Return a turn as it is indexed: its words and who said them."""
+    return f"{name}: {content}" if name else content
+
+
+def query_terms(text: str) -> list[str]:
+    """Return the terms of a question that tell what it is about: `index_terms` without its function words.
+
+    Where it has no others, all of them.
+    """
+    words = [word.casefold() for word in _SPOKEN.findall(text)]
+    idle = function_words_of(words)
+    telling = [word for word in words if word not in idle]
+    if not idle or not telling:
+        return index_terms(text)
+    left_out = {term for word in set(words) & idle for term in index_terms(word)}
+    return [term for term in index_terms(text) if term not in left_out]
 
 
 def _dense_terms(run: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ SOURCES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE
 # From the floor up. A unit imports from the layers below it and from itself; two units of one layer do not
 # know each other.
 LAYERS: list[set[str]] = [
-    {"errors"},
+    {"errors", "function_words"},
     {"types", "text", "estimate"},
     {"config", "tokens"},
     {"llm"},  # under embed: litellm is imported in one place, whatever it is asked for

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.text import fold, index_terms, iso, one_line, parse_time, safe_name, well_formed
+from mcp_memory.text import fold, index_terms, iso, one_line, parse_time, query_terms, safe_name, well_formed
 
 
 @given(st.text())
@@ -101,3 +101,19 @@ def test_a_lone_surrogate_is_not_well_formed() -> None:
 
 def test_a_moment_of_another_zone_is_the_same_moment() -> None:
     assert parse_time("2026-01-01T00:00:00Z", what="since") == datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("question", "telling"),
+    [
+        ("When did Caroline go to the support group?", ["carolin", "go", "support", "group"]),
+        ("Wann hat Anna die Schule gewechselt?", ["anna", "schule", "gewechselt"]),
+        ("¿Dónde trabaja mi hermana?", ["trabaja", "hermana"]),
+        ("Где я купил книги?", ["купил", "книг"]),
+        ("the die is cast", ["die", "cast"]),
+        ("what is it about", ["what", "is", "it", "about"]),
+        ("绿茶", ["绿", "茶", "绿茶"]),
+    ],
+)
+def test_a_question_is_searched_by_the_words_that_tell(question: str, telling: list[str]) -> None:
+    assert query_terms(question) == telling

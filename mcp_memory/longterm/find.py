@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from mcp_memory.errors import InvalidInput, NotFound
 from mcp_memory.longterm.search import MAX_OFFSET, Ranked, Search, next_cursor, offset_of
 from mcp_memory.store.protocol import Filters, Store, Vectors
-from mcp_memory.text import fold, index_terms
+from mcp_memory.text import fold, index_terms, query_terms
 from mcp_memory.types import AtomHit, Fact, MemoryResults, TurnHit, TurnResults
 
 __all__ = ["memories", "turns"]
 
-_MIN_COSINE = 0.3  # an atom that shares no word must at least be near: its absence lets turns speak
+_MIN_COSINE = 0.6  # an atom that shares no word must at least be near: its absence lets turns speak
 _FACTS = 20
 
 Embedded = Callable[[], Sequence[Vectors]]
@@ -112,7 +112,7 @@ def _facts(store: Store, space: str, query: str, filters: Filters) -> list[Fact]
     """Return the facts of the entity asked for, or those whose entity or value the query names."""
     facts = store.facts(space, filters=filters, limit=500)
     if filters.entity is None:
-        words = set(index_terms(query))
+        words = set(query_terms(query))
         facts = [fact for fact in facts if _named(fact, words)]
     return facts[:_FACTS]
 

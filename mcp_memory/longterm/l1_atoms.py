@@ -20,7 +20,7 @@ __all__ = ["similar", "told"]
 
 MAX_CHARS = 2_000
 PRIORITY: dict[Kind, int] = {"persona": 80, "episodic": 70, "instruction": -1}
-_SAME_COSINE = 0.75
+_SAME_COSINE = 0.85
 _SAME_WORDS = 0.7
 _SIMILAR = 5  # candidates, as upstream takes
 

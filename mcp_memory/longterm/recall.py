@@ -15,7 +15,7 @@ from mcp_memory.longterm import l3_persona
 from mcp_memory.longterm.l0_turns import recall_block
 from mcp_memory.longterm.search import Ranked, Search
 from mcp_memory.store.protocol import Filters, Store, Vectors
-from mcp_memory.text import index_terms, one_line
+from mcp_memory.text import index_terms, one_line, query_terms
 from mcp_memory.tokens import TokenCounter
 from mcp_memory.types import Atom, Bundle, Turn
 
@@ -27,8 +27,11 @@ SIMILARITY_WEIGHT = 0.6
 CONFIDENCE_WEIGHT = 0.4
 _ATOMS, _TURNS = 12, 8
 _TURN_CHARS = 400
-_MIN_COSINE = 0.45  # of the bundled model: unrelated texts rarely pass it; see bench/embedders.py
-_MIN_OVERLAP = 0.5
+# Cosines of a static model say little by themselves: on real conversations one turn in ten of any kind passes 0.6,
+# and a question about nothing in the store finds some at 0.5. So words must agree as well, or the cosine be rare.
+_HALF_THE_WORDS = 0.5
+_SOME_WORDS, _NEAR = 0.25, 0.6
+_VERY_NEAR = 0.82
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +116,7 @@ def _dynamic_lines(
     embedded: Callable[[], Sequence[Vectors]],
     shown: set[str],
 ) -> Iterable[tuple[str, str]]:
-    wanted = set(index_terms(question))
+    wanted = set(query_terms(question))
     hits = search(space, "atom", question, embedded=embedded, filters=Filters(), limit=_ATOMS)
     by_id = {hit.id: hit for hit in hits}
     ranked: list[tuple[float, Atom]] = []
@@ -146,10 +149,11 @@ def _turn_lines(
 
 
 def _relevance(hit: Ranked, text: str, wanted: set[str]) -> Relevance:
-    """Near in meaning, or sharing most of the question's words (its commonest are among them, so half is much)."""
+    """Tell how near a text is to the telling words of the question and to its meaning."""
     overlap = len(wanted & set(index_terms(text))) / len(wanted) if wanted else 0.0
     cosine = max(0.0, hit.cosine or 0.0)
-    return Relevance(similarity=max(cosine, overlap), enough=cosine >= _MIN_COSINE or overlap >= _MIN_OVERLAP)
+    enough = overlap >= _HALF_THE_WORDS or (overlap >= _SOME_WORDS and cosine >= _NEAR) or cosine >= _VERY_NEAR
+    return Relevance(similarity=max(cosine, overlap), enough=enough)
 
 
 def _speaker(turn: Turn) -> str:

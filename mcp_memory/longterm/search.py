@@ -18,14 +18,15 @@ from dataclasses import dataclass
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.store.protocol import Filters, Layer, Scored, Store, Vectors
-from mcp_memory.text import index_terms
+from mcp_memory.text import query_terms
 
 __all__ = ["Ranked", "Search", "next_cursor", "offset_of"]
 
 RRF_K = 60
 MAX_QUERY_CHARS = 10_000
 MAX_OFFSET = 2_000
-_DEPTH = 50
+_DEPTH = 150
+_WEIGHTS = {"words": 1.0, "meaning": 0.4}  # of a small static model; `python -m bench.retrieval` judges them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +60,10 @@ class Search:
         limit: int,
     ) -> list[Ranked]:
         """Return the best `limit` rows. `embedded` gives the query's vector by each model there is, or none."""
-        depth = max(_DEPTH, 3 * limit)
+        depth = max(_DEPTH, 2 * limit)
         words = self._beside.submit(
             lambda: self._store.lexical(
-                space, layer, index_terms(query[:MAX_QUERY_CHARS]), filters=filters, limit=depth
+                space, layer, query_terms(query[:MAX_QUERY_CHARS]), filters=filters, limit=depth
             )
         )
         meanings = [self._store.nearest(space, layer, vectors, filters=filters, limit=depth) for vectors in embedded()]
@@ -75,7 +76,7 @@ def _fused(words: Sequence[Scored], meanings: Sequence[Sequence[Scored]]) -> lis
     cosines: dict[str, float] = {}
     for name, leg in (("words", words), *(("meaning", leg) for leg in meanings)):
         for rank, hit in enumerate(leg, start=1):
-            scores[hit.id] = scores.get(hit.id, 0.0) + 1 / (RRF_K + rank)
+            scores[hit.id] = scores.get(hit.id, 0.0) + _WEIGHTS[name] / (RRF_K + rank)
             names = found_by.setdefault(hit.id, [])
             if name not in names:
                 names.append(name)

@@ -273,7 +273,10 @@ class Store(Protocol):
         ...
 
     def unembedded(self, identity: str, *, limit: int) -> list[tuple[str, str]]:
-        """(id, text) of rows, of all spaces, that the model has yet to embed, oldest first."""
+        """(id, text) of rows, of all spaces, that the model has yet to embed, oldest first.
+
+        The text of a turn is `text.spoken`: its words and who said them.
+        """
         ...
 
     def put_vectors(self, ids: Sequence[str], new: Vectors) -> None:

@@ -15,7 +15,7 @@ import apsw
 from mcp_memory.store.protocol import Filters, Layer, Scored
 from mcp_memory.store.sqlite.filters import where
 from mcp_memory.store.sqlite.rows import space_id
-from mcp_memory.text import index_terms, well_formed
+from mcp_memory.text import index_terms, spoken, well_formed
 
 __all__ = ["CommonTerms", "delete", "of_atom", "of_turn", "put", "search"]
 
@@ -39,8 +39,7 @@ class CommonTerms:
 
 
 def of_turn(content: str, name: str | None) -> list[str]:
-    """Return a turn's terms: its words and who said them."""
-    return index_terms(f"{name} {content}" if name else content)
+    return index_terms(spoken(content, name))
 
 
 def of_atom(text: str) -> list[str]:

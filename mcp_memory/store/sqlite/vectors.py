@@ -20,6 +20,7 @@ from mcp_memory.errors import InvalidInput
 from mcp_memory.store.protocol import Filters, Layer, Scored, VectorIndex, Vectors
 from mcp_memory.store.sqlite.filters import where
 from mcp_memory.store.sqlite.rows import number_of, space_id
+from mcp_memory.text import spoken
 
 if TYPE_CHECKING:
     import numpy as np
@@ -163,15 +164,13 @@ def unembedded(con: apsw.Connection, identity: str, *, limit: int) -> list[tuple
     """See `Store.unembedded`."""
     index = con.execute("SELECT id FROM vector_index WHERE identity = ?", (identity,)).get
     found: list[tuple[str, str]] = []
-    for layer, text in (("atom", "text"), ("turn", "content")):
+    for layer, columns in (("atom", "text, NULL"), ("turn", "content, name")):
         missing = "" if index is None else f"AND id NOT IN (SELECT rowid FROM {_table(layer, index)}_rowids)"
-        found += [
-            (f"{layer[0]}{number}", str(content))
-            for number, content in con.execute(
-                f"SELECT id, {text} FROM {layer} WHERE {_EMBEDDABLE[layer]} {missing} ORDER BY id LIMIT ?",
-                (limit - len(found),),
-            )
-        ]
+        rows: Any = con.execute(
+            f"SELECT id, {columns} FROM {layer} WHERE {_EMBEDDABLE[layer]} {missing} ORDER BY id LIMIT ?",
+            (limit - len(found),),
+        )
+        found += [(f"{layer[0]}{number}", spoken(content, name)) for number, content, name in rows]
     return found
 
 
