@@ -109,7 +109,7 @@ def test_a_moment_of_another_zone_is_the_same_moment() -> None:
         ("When did Caroline go to the support group?", ["carolin", "go", "support", "group"]),
         ("Wann hat Anna die Schule gewechselt?", ["anna", "schule", "gewechselt"]),
         ("¿Dónde trabaja mi hermana?", ["trabaja", "hermana"]),
-        ("Где я купил книги?", ["купил", "книг"]),
+        ("Где я купил книги?", ["куп", "книг"]),
         ("the die is cast", ["die", "cast"]),
         ("what is it about", ["what", "is", "it", "about"]),
         ("绿茶", ["绿", "茶", "绿茶"]),
