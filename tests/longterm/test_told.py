@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput, NotFound
 from mcp_memory.memory import Memory
 from mcp_memory.testing import FixedClock
@@ -177,3 +178,13 @@ async def test_spaces_do_not_mix(home: Path) -> None:
         with pytest.raises(NotFound):
             await yours.atom("a1")
         assert datetime.now(UTC) > (await mine.atom("a1")).learned_at
+
+
+@pytest.mark.parametrize("space", ["../../x", "/abs", "NUL", "a/b", "", " "])
+async def test_a_space_that_is_a_path_is_refused_before_anything_is_made(home: Path, space: str) -> None:
+    from mcp_memory.memory import open_memory
+
+    with pytest.raises(InvalidInput, match="The space"):
+        async with open_memory(Settings(home=home, space=space)):
+            raise AssertionError("it opened")
+    assert not home.exists()
