@@ -120,15 +120,13 @@ def _known_tokens(model: _Model, text: str) -> list[int]:
     ids: list[int] = []
     for word in words:
         ids += _kept_tokens(model, word) if len(word) <= KEPT_WORD else _tokens(model, word)
-        if len(ids) >= TOKENS_READ:
-            break
     return ids[:TOKENS_READ]
 
 
 def _tokens(model: _Model, word: str) -> tuple[int, ...]:
     # One text at a time: having used the threads of `encode_batch` makes tokenizers warn at every later fork.
     ids: list[int] = model.tokenizer.encode(word, add_special_tokens=False).ids
-    return tuple(id for id in ids if id != model.unknown)
+    return tuple(ids) if model.unknown not in ids else tuple(id for id in ids if id != model.unknown)
 
 
 _kept_tokens = lru_cache(maxsize=16_384)(_tokens)
