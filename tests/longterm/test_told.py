@@ -181,7 +181,9 @@ async def test_spaces_do_not_mix(home: Path) -> None:
 
 
 @pytest.mark.parametrize("space", ["../../x", "/abs", "NUL", "a/b", "", " "])
-async def test_a_space_that_is_a_path_is_refused_before_anything_is_made(home: Path, tmp_path: Path, space: str) -> None:
+async def test_a_space_that_is_a_path_is_refused_before_anything_is_made(
+    home: Path, tmp_path: Path, space: str
+) -> None:
     from mcp_memory.memory import open_memory
 
     with pytest.raises(InvalidInput, match="The space"):
