@@ -104,8 +104,8 @@ class Indexing:
         model = self._embedder.identity if self._embedder else None
         held = {index.identity: index for index in self._store.vector_indexes()}
         index = held.get(model or "")
-        total = index.total if index else len(self._store.unembedded(model or "", limit=1_000_000))
-        return IndexState(model=model, embedded=index.embedded if index else 0, total=total, error=self._error)
+        embedded = index.embedded if index else 0
+        return IndexState(model=model, embedded=embedded, total=self._store.embeddable(), error=self._error)
 
     def _fullest_other(self, identity: str) -> list[Embedder]:
         for index in self._store.vector_indexes():

@@ -24,8 +24,8 @@ __all__ = ["Ranked", "Search", "next_cursor", "offset_of"]
 
 RRF_K = 60
 MAX_QUERY_CHARS = 10_000
-MAX_OFFSET = 2_000
-_DEPTH = 150
+MAX_OFFSET = 600
+_DEPTH = 300  # of each leg, whatever page is asked for: pages of one question must not disagree
 _WEIGHTS = {"words": 1.0, "meaning": 0.4}  # of a small static model; `python -m bench.retrieval` judges them
 
 
@@ -60,13 +60,12 @@ class Search:
         limit: int,
     ) -> list[Ranked]:
         """Return the best `limit` rows. `embedded` gives the query's vector by each model there is, or none."""
-        depth = max(_DEPTH, 2 * limit)
         words = self._beside.submit(
             lambda: self._store.lexical(
-                space, layer, query_terms(query[:MAX_QUERY_CHARS]), filters=filters, limit=depth
+                space, layer, query_terms(query[:MAX_QUERY_CHARS]), filters=filters, limit=_DEPTH
             )
         )
-        meanings = [self._store.nearest(space, layer, vectors, filters=filters, limit=depth) for vectors in embedded()]
+        meanings = [self._store.nearest(space, layer, vectors, filters=filters, limit=_DEPTH) for vectors in embedded()]
         return _fused(words.result(), meanings)[:limit]
 
 

@@ -272,6 +272,10 @@ class Store(Protocol):
         """Make room for a model's vectors. InvalidInput when it is there with other dimensions."""
         ...
 
+    def embeddable(self) -> int:
+        """How many rows, of all spaces, a model has to embed."""
+        ...
+
     def unembedded(self, identity: str, *, limit: int) -> list[tuple[str, str]]:
         """(id, text) of rows, of all spaces, that the model has yet to embed, oldest first.
 

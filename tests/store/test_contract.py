@@ -294,6 +294,7 @@ def test_rows_without_vectors_are_the_queue_of_each_model(store: Store) -> None:
     append(store, user("one"), assistant("two"))
     written = store.add_atom("me", atom("three"), now=NOW).atom
     assert store.unembedded("m", limit=10) == [(written.id, "three"), ("t1", "one"), ("t2", "two")]
+    assert store.embeddable() == 3
     store.put_vectors(["t2", written.id], vectors([1, 0, 0, 0], [0, 1, 0, 0], identity="m"))
     assert store.unembedded("m", limit=10) == [("t1", "one")]
     store.put_vectors(["t1", "t2"], vectors([0, 0, 1, 0], [0, 0, 0, 1], identity="m"))

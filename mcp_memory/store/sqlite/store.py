@@ -107,6 +107,9 @@ class SQLiteStore:
     def ensure_vector_index(self, identity: str, dimensions: int) -> None:
         self._db.write(lambda con: vectors.ensure(con, identity, dimensions))
 
+    def embeddable(self) -> int:
+        return self._db.read(vectors.embeddable)
+
     def unembedded(self, identity: str, *, limit: int) -> list[tuple[str, str]]:
         return self._db.read(lambda con: vectors.unembedded(con, identity, limit=limit))
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["delete", "drop", "ensure", "indexes", "nearest", "put", "put_by_id", "unembedded"]
+__all__ = ["delete", "drop", "embeddable", "ensure", "indexes", "nearest", "put", "put_by_id", "unembedded"]
 
 _LAYERS: tuple[Layer, ...] = ("turn", "atom")
 _EMBEDDABLE = {"turn": "tombstone IS NULL AND role <> 'note'", "atom": "tombstone IS NULL"}
