@@ -25,7 +25,6 @@ from mcp_memory.types import Record, Ref, Turn
 
 __all__ = [
     "append",
-    "file_hash",
     "journal_line",
     "read_ref_file",
     "record_line",
@@ -162,20 +161,6 @@ def append(path: Path, lines: Iterable[bytes], *, committed: int) -> int:
     if created:
         _sync_folder(path.parent)
     return length
-
-
-def file_hash(path: Path, *, length: int | None = None) -> str:
-    """Return the SHA-256 of the first `length` bytes of a file (all of it by default), read in pieces."""
-    digest = hashlib.sha256()
-    left = length
-    with path.open("rb") as file:
-        while left is None or left > 0:
-            piece = file.read(1 << 20 if left is None else min(left, 1 << 20))
-            if not piece:
-                break
-            digest.update(piece)
-            left = None if left is None else left - len(piece)
-    return digest.hexdigest()
 
 
 def _sync_folder(folder: Path) -> None:

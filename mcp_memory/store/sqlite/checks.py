@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,13 +98,13 @@ def _file_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[s
     refs: Any = con.execute("SELECT id, path, sha256 FROM ref WHERE space = ? AND tombstone IS NULL", (space,))
     for id, path, digest in refs:
         try:
-            data = files.read_ref_file((folder / path).read_bytes())[1]
+            fields, _ = files.read_ref_file((folder / path).read_bytes())
         except FileNotFoundError:
             yield f"The file of {id} is missing: {path}. Restore it from a backup."
         except Damaged as error:
             yield f"The file of {id} is damaged: {error}: {path}. Restore it from a backup."
         else:
-            if hashlib.sha256(data).hexdigest() != digest:
+            if fields["sha256"] != digest:
                 yield f"The file of {id} holds other bytes than were stored: {path}. Restore it from a backup."
     canvases: Any = con.execute("SELECT number, label, text FROM canvas WHERE space = ?", (space,))
     for number, label, text in canvases:

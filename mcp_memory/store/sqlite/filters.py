@@ -8,9 +8,12 @@ from mcp_memory.store.sqlite.rows import to_ms
 __all__ = ["is_plain", "where"]
 
 
-def is_plain(filters: Filters) -> bool:
-    """Tell whether nothing narrows the search, forgotten rows and closed atoms aside."""
-    return filters == Filters()
+def is_plain(layer: Layer, filters: Filters) -> bool:
+    """Tell whether the rows of a layer's index all pass: its live turns, with nothing asked of them.
+
+    Atoms always have a condition: only those held true, and the index keeps closed ones too.
+    """
+    return layer == "turn" and filters == Filters()
 
 
 def where(layer: Layer, space: int, filters: Filters) -> tuple[str, list[int | str]]:

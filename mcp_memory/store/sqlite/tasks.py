@@ -104,12 +104,12 @@ def read_ref(folder: Path, found: Ref) -> bytes:
     """Return the raw bytes of a ref, checked against the hash in the database and the one in the file."""
     path = folder / found.path
     try:
-        data = files.read_ref_file(path.read_bytes())[1]
+        fields, data = files.read_ref_file(path.read_bytes())
     except FileNotFoundError:
         raise Damaged(f"The file of {found.id} is missing: {path}. Restore it from a backup.") from None
     except Damaged as error:
         raise Damaged(f"The file of {found.id} is damaged: {error}. It is left as it is: {path}.") from None
-    if hashlib.sha256(data).hexdigest() != found.sha256:
+    if fields["sha256"] != found.sha256:
         raise Damaged(f"The file of {found.id} holds other bytes than were stored. It is left as it is: {path}.")
     return data
 

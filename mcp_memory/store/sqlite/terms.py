@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import apsw
 
 from mcp_memory.store.protocol import Filters, Layer, Scored
-from mcp_memory.store.sqlite.filters import where
+from mcp_memory.store.sqlite.filters import is_plain, where
 from mcp_memory.store.sqlite.rows import space_id
 from mcp_memory.text import index_terms, spoken, well_formed
 
@@ -79,7 +79,7 @@ def search(
     if con.execute("SELECT count(*) FROM space").get > 1:
         query = f"space : s{number} AND {query}"
     joined, values = "", list[int | str]()
-    if layer == "atom" or filters != Filters():  # rows of the term table are all of the space and none forgotten
+    if not is_plain(layer, filters):
         condition, values = where(layer, number, filters)
         joined = f"AND {table}.rowid IN (SELECT r.id FROM {layer} r WHERE {condition})"
     elif all_common:

@@ -18,7 +18,7 @@ import apsw
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.store.protocol import Filters, Layer, Scored, VectorIndex, Vectors
-from mcp_memory.store.sqlite.filters import where
+from mcp_memory.store.sqlite.filters import is_plain, where
 from mcp_memory.store.sqlite.rows import number_of, space_id
 from mcp_memory.text import spoken
 
@@ -121,7 +121,7 @@ def _allowed(con: apsw.Connection, layer: Layer, space: int, filters: Filters) -
     """Return the rows that pass the filters, None where all do: the table has only live turns of the space."""
     import numpy as np
 
-    if layer == "turn" and filters == Filters():
+    if is_plain(layer, filters):
         return None
     condition, values = where(layer, space, filters)
     rows = con.execute(f"SELECT r.id FROM {layer} r WHERE {condition}", values)
