@@ -12,7 +12,7 @@ from pathlib import Path
 import apsw
 import numpy as np
 
-from mcp_memory.store.protocol import NewAtom, Vectors
+from mcp_memory.store.protocol import NewAtom, Spend, Vectors
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.types import NewTurn
 
@@ -42,6 +42,7 @@ def main() -> None:
             single_valued=True,
         )
         store.add_atom("default", told, now=now)
+        store.add_spend(Spend(at=now, purpose="rerank", model="openai/m", prompt_tokens=900, completion_tokens=20))
         schema = store.schema()
         store.close()
         target = FOLDER / f"{schema}.db"

@@ -41,6 +41,8 @@ __all__ = [
     "NewAtom",
     "NewRef",
     "Scored",
+    "Spend",
+    "Spent",
     "Store",
     "Tombstone",
     "VectorIndex",
@@ -181,6 +183,33 @@ class Counts:
     raw_bytes: int
     tokens_raw: int
     tokens_kept: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spend:
+    """One call to a language model. `purpose` is who asked (`rerank`); `cost` is in US dollars, None if unknown."""
+
+    at: datetime
+    purpose: str
+    model: str
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None = None
+    error: str | None = None
+    """Why there was no usable answer. The tokens may have been billed all the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """Sums over the calls of one purpose to one model; `cost` over those whose price is known, None if none is."""
+
+    purpose: str
+    model: str
+    calls: int
+    failed: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
 
 
 class Store(Protocol):
@@ -375,6 +404,16 @@ class Store(Protocol):
 
     def undo_forget(self, space: str, tombstone: str, *, now: datetime) -> Tombstone:
         """Bring back what it took. NotFound for another's or an undone one."""
+        ...
+
+    # spend ---------------------------------------------------------------------------------------
+
+    def add_spend(self, spend: Spend) -> None:
+        """Record a call to a language model, made from any space: there is one bill."""
+        ...
+
+    def spent(self, *, since: datetime) -> list[Spent]:
+        """What calls at or after a moment came to, by purpose, then model."""
         ...
 
     # seeing --------------------------------------------------------------------------------------

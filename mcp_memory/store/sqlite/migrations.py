@@ -125,7 +125,20 @@ def _first(con: apsw.Connection) -> None:
         )
 
 
-SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [("0001-first", _first)]
+def _spend(con: apsw.Connection) -> None:
+    """Calls to a language model and what each cost. Of the home, not of a space: there is one bill."""
+    con.execute(
+        """
+        CREATE TABLE spend (
+            id INTEGER PRIMARY KEY, at INTEGER NOT NULL, purpose TEXT NOT NULL, model TEXT NOT NULL,
+            prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, cost REAL, error TEXT
+        ) STRICT;
+        CREATE INDEX spend_at ON spend (at);
+        """
+    )
+
+
+SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [("0001-first", _first), ("0002-spend", _spend)]
 
 
 def migrate(con: apsw.Connection) -> None:

@@ -15,12 +15,14 @@ from mcp_memory.store.protocol import (
     NewAtom,
     NewRef,
     Scored,
+    Spend,
+    Spent,
     Tombstone,
     VectorIndex,
     Vectors,
     WrittenAtom,
 )
-from mcp_memory.store.sqlite import atoms, checks, forgetting, tasks, terms, turns, vectors
+from mcp_memory.store.sqlite import atoms, checks, forgetting, spends, tasks, terms, turns, vectors
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.types import Atom, CanvasRow, Fact, NewTurn, Record, Ref, Role, SessionInfo, Turn
@@ -189,6 +191,14 @@ class SQLiteStore:
 
     def undo_forget(self, space: str, tombstone: str, *, now: datetime) -> Tombstone:
         return self._db.write(lambda con: forgetting.undo(con, space, tombstone, now=now))
+
+    # spend
+
+    def add_spend(self, spend: Spend) -> None:
+        self._db.write(lambda con: spends.add(con, spend))
+
+    def spent(self, *, since: datetime) -> list[Spent]:
+        return self._db.read(lambda con: spends.sums(con, since=since))
 
     # seeing
 
