@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mcp_memory.errors import InvalidInput, NotFound
-from mcp_memory.longterm.search import MAX_OFFSET, Ranked, Search, next_cursor, offset_of
+from mcp_memory.longterm.pages import MAX_OFFSET, next_cursor, offset_of
+from mcp_memory.longterm.search import Ranked, Search
 from mcp_memory.store.protocol import Filters, Store, Vectors
 from mcp_memory.text import fold, index_terms, query_terms
 from mcp_memory.types import AtomHit, Fact, MemoryResults, TurnHit, TurnResults

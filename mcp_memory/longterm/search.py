@@ -8,23 +8,17 @@ Deterministic: equal scores are ordered by id, newest first.
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
-import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from mcp_memory.errors import InvalidInput
 from mcp_memory.store.protocol import Filters, Layer, Scored, Store, Vectors
 from mcp_memory.text import query_terms
 
-__all__ = ["Ranked", "Search", "next_cursor", "offset_of"]
+__all__ = ["Ranked", "Search"]
 
 RRF_K = 60
 MAX_QUERY_CHARS = 10_000
-MAX_OFFSET = 600
 _DEPTH = 300  # of each leg, whatever page is asked for: pages of one question must not disagree
 _WEIGHTS = {"words": 1.0, "meaning": 0.4}  # of a small static model; `python -m bench.retrieval` judges them
 
@@ -83,31 +77,3 @@ def _fused(words: Sequence[Scored], meanings: Sequence[Sequence[Scored]]) -> lis
                 cosines[hit.id] = max(hit.score, cosines.get(hit.id, -1.0))
     order = sorted(scores, key=lambda id: (-scores[id], -int(id[1:])))
     return [Ranked(id=id, score=scores[id], found_by=found_by[id], cosine=cosines.get(id)) for id in order]
-
-
-# --- pages ------------------------------------------------------------------------------------------
-
-
-def next_cursor(offset: int, asked: object) -> str:
-    """Return an opaque cursor for the results from `offset` on of what was `asked`."""
-    text = json.dumps([offset, _digest(asked)], separators=(",", ":"))
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
-
-
-def offset_of(cursor: str | None, asked: object) -> int:
-    """Return where a cursor points. InvalidInput for one that is not ours or belongs to another question."""
-    if cursor is None:
-        return 0
-    try:
-        offset, digest = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-    except (ValueError, binascii.Error, TypeError):
-        raise InvalidInput("That cursor is not one of ours. Leave it out to start from the first result.") from None
-    if not isinstance(offset, int) or not 0 < offset <= MAX_OFFSET or digest != _digest(asked):
-        raise InvalidInput(
-            "That cursor belongs to another question. Repeat the same query and filters with it, or leave it out."
-        )
-    return offset
-
-
-def _digest(asked: object) -> str:
-    return hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()[:12]
