@@ -6,7 +6,8 @@
     ├── Refused           the words are fine, the rules forbid it (a token missing, a read-only home, a cap)
     ├── Damaged           a file no longer matches the hash that was stored with it
     ├── StoreUnavailable  the home cannot be used now (not writable, disk full, locked, from a newer version)
-    └── EmbeddingFailed   the configured embedding model did not answer; lexical search goes on without it
+    ├── EmbeddingFailed   the configured embedding model did not answer; lexical search goes on without it
+    └── ModelFailed       the configured language model gave no usable answer; all else goes on without it
 
 The text of each is written for the agent or the person who reads it: what was wrong, then the next step.
 Anything that is not one of these is a bug: the edges log it with its traceback and show no detail.
@@ -19,6 +20,7 @@ __all__ = [
     "EmbeddingFailed",
     "InvalidInput",
     "McpMemoryError",
+    "ModelFailed",
     "NotFound",
     "Refused",
     "StoreUnavailable",
@@ -51,3 +53,17 @@ class StoreUnavailable(McpMemoryError):
 
 class EmbeddingFailed(McpMemoryError):
     """The embedding model failed. Turns are stored all the same and embedded later."""
+
+
+class ModelFailed(McpMemoryError):
+    """The language model did not answer, or not with what was asked for. Nothing was changed.
+
+    `passes`: the same question may be answered later, after `wait_s` seconds where the provider said so.
+    `billed`: whether the provider may have read the prompt, and charge for it, all the same.
+    """
+
+    def __init__(self, text: str, *, passes: bool = False, wait_s: float | None = None, billed: bool = False) -> None:
+        super().__init__(text)
+        self.passes = passes
+        self.wait_s = wait_s
+        self.billed = billed

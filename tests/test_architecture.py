@@ -19,8 +19,8 @@ SOURCES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE
 # know each other.
 LAYERS: list[set[str]] = [
     {"errors", "function_words"},
-    {"types", "text", "estimate"},
-    {"config", "tokens"},
+    {"types", "text", "estimate", "replies"},
+    {"config", "tokens", "when"},
     {"llm"},  # under embed: litellm is imported in one place, whatever it is asked for
     {"store", "embed", "prompts"},
     {"longterm", "shortterm", "indexing"},
