@@ -22,7 +22,7 @@ import anyio.to_thread
 from mcp_memory import __version__
 from mcp_memory.config import Settings, load_settings
 from mcp_memory.errors import InvalidInput, NotFound
-from mcp_memory.text import one_line, parse_time, safe_name, spoken
+from mcp_memory.text import one_line, safe_name, spoken
 from mcp_memory.types import (
     Atom,
     Bundle,
@@ -137,7 +137,12 @@ class Memory:
             self.space,
             query,
             embedded=asking.vectors,
-            filters=Filters(session=session, role=role, since=_from(since), until=_until(until)),
+            filters=Filters(
+                session=session,
+                role=role,
+                since=self._parts.moment(since, "since"),
+                until=self._parts.moment(until, "until", end=True),
+            ),
             neighbours=neighbours,
             limit=limit,
             cursor=cursor,
@@ -176,7 +181,7 @@ class Memory:
             relation=relation,
             value=value,
             supersedes=supersedes,
-            valid_from=parse_time(valid_from, what="valid_from") if valid_from else now,
+            valid_from=parts.moment(valid_from, "valid_from") or now,
         )
         embedded = parts.indexing.of_rows([atom.text])
         written = parts.store.add_atom(self.space, atom, now=now, vectors=embedded)
@@ -218,9 +223,9 @@ class Memory:
             filters=Filters(
                 kind=kind,
                 entity=entity,
-                as_of=parse_time(as_of, what="as_of", end=True) if as_of else None,
-                since=_from(since),
-                until=_until(until),
+                as_of=self._parts.moment(as_of, "as_of", end=True),
+                since=self._parts.moment(since, "since"),
+                until=self._parts.moment(until, "until", end=True),
             ),
             limit=limit,
             cursor=cursor,
@@ -516,6 +521,12 @@ class _Parts:
     counter: TokenCounter
     now: Callable[[], datetime]
 
+    def moment(self, text: str | None, what: str, *, end: bool = False) -> datetime | None:
+        """Return the moment that a time filter names, or None where there is none."""
+        from mcp_memory.when import parse_time
+
+        return parse_time(text, what=what, now=self.now(), end=end) if text else None
+
     def asking(self, query: str) -> _Asking:
         return _Asking(self.indexing, query)
 
@@ -591,14 +602,6 @@ def _part(parts: _Parts) -> None:
     parts.indexing.close()
     parts.search.close()
     parts.store.close()
-
-
-def _from(since: str | None) -> datetime | None:
-    return parse_time(since, what="since") if since else None
-
-
-def _until(until: str | None) -> datetime | None:
-    return parse_time(until, what="until", end=True) if until else None
 
 
 def _in_range(value: int, what: str, least: int, most: int) -> None:

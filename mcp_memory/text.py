@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from mcp_memory.function_words import function_words_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["fold", "index_terms", "iso", "one_line", "parse_time", "query_terms", "safe_name", "spoken", "well_formed"]
+__all__ = ["fold", "index_terms", "iso", "one_line", "query_terms", "safe_name", "spoken", "well_formed"]
 
 # --- index terms ------------------------------------------------------------------------------------
 
@@ -174,29 +174,3 @@ def one_line(text: str, limit: int) -> str:
 def iso(moment: datetime) -> str:
     """Return ISO-8601 with milliseconds and offset: `2026-04-16T22:19:53.895+08:00`."""
     return moment.isoformat(timespec="milliseconds")
-
-
-def parse_time(text: str, *, what: str, end: bool = False) -> datetime:
-    """Return the aware moment that a date or time names; without an offset it is local time.
-
-    A bare date (`2026-04-16`, `2026-04`, `2026`) is its first moment, or with `end` the first moment after it.
-    """
-    value = text.strip()
-    try:
-        if re.fullmatch(r"\d{4}", value):
-            start = datetime(int(value), 1, 1)
-            moment = start.replace(year=start.year + 1) if end else start
-        elif re.fullmatch(r"\d{4}-\d{2}", value):
-            start = datetime.fromisoformat(value + "-01")
-            moment = (start + timedelta(days=32)).replace(day=1) if end else start
-        elif re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
-            moment = datetime.fromisoformat(value) + timedelta(days=1 if end else 0)
-        else:
-            moment = datetime.fromisoformat(value)
-        moment = moment if moment.tzinfo else moment.astimezone()
-        moment.astimezone(UTC)  # the year 1 has no moment before it
-    except (ValueError, OverflowError, OSError):
-        raise InvalidInput(
-            f"{what} {one_line(text, 40)!r} is not a date or time. Write 2026-04-16 or 2026-04-16T22:19:53+08:00."
-        ) from None
-    return moment

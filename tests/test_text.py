@@ -1,15 +1,13 @@
-"""Index terms, names, times and one-line cleaning."""
+"""Index terms, names and one-line cleaning."""
 
 from __future__ import annotations
-
-from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.text import fold, index_terms, iso, one_line, parse_time, query_terms, safe_name, well_formed
+from mcp_memory.text import fold, index_terms, one_line, query_terms, safe_name, well_formed
 
 
 @given(st.text())
@@ -57,31 +55,6 @@ def test_an_honest_name_is_kept_as_it_is(name: str) -> None:
     assert safe_name(name, what="space") == name
 
 
-@pytest.mark.parametrize(
-    ("text", "start", "end"),
-    [
-        ("2026", datetime(2026, 1, 1), datetime(2027, 1, 1)),
-        ("2026-12", datetime(2026, 12, 1), datetime(2027, 1, 1)),
-        ("2026-04-30", datetime(2026, 4, 30), datetime(2026, 5, 1)),
-    ],
-)
-def test_a_bare_date_is_its_whole_span(text: str, start: datetime, end: datetime) -> None:
-    assert parse_time(text, what="since") == start.astimezone()
-    assert parse_time(text, what="until", end=True) == end.astimezone()
-
-
-def test_a_time_keeps_its_offset() -> None:
-    moment = parse_time("2026-04-16T22:19:53.895+08:00", what="since")
-    assert moment == datetime(2026, 4, 16, 22, 19, 53, 895000, tzinfo=timezone(timedelta(hours=8)))
-    assert iso(moment) == "2026-04-16T22:19:53.895+08:00"
-
-
-@pytest.mark.parametrize("text", ["", "tomorrow-ish", "2026-13-01", "9999-12-31", "12:00", "∞"])
-def test_what_is_no_date_gets_an_example_of_one(text: str) -> None:
-    with pytest.raises(InvalidInput, match="Write 2026-04-16"):
-        parse_time(text, what="since", end=True)
-
-
 @given(st.text(), st.integers(1, 50))
 def test_one_line_is_one_printable_line_within_its_limit(text: str, limit: int) -> None:
     line = one_line(text, limit)
@@ -97,10 +70,6 @@ def test_folding_twice_changes_nothing_more(text: str) -> None:
 def test_a_lone_surrogate_is_not_well_formed() -> None:
     assert not well_formed("a\ud800")
     assert well_formed("a😀")
-
-
-def test_a_moment_of_another_zone_is_the_same_moment() -> None:
-    assert parse_time("2026-01-01T00:00:00Z", what="since") == datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
