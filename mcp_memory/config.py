@@ -30,7 +30,11 @@ class Settings(BaseModel):
     space: Annotated[str, Field(description="Whose memory: a user, a project, an agent")] = "default"
     embedder: Annotated[
         str,
-        Field(description="`bundled`, `none`, or a litellm embedding model such as `ollama/nomic-embed-text`"),
+        Field(
+            description="`bundled`, `none`, a local model such as `fastembed:BAAI/bge-small-en-v1.5` or "
+            "`model2vec:minishlab/potion-base-8M` (a folder works too), or a litellm embedding model such as "
+            "`ollama/nomic-embed-text`"
+        ),
     ] = "bundled"
     embedder_base_url: Annotated[
         str | None, Field(description="Address of the embedding endpoint, where it is not the provider's own")
@@ -38,6 +42,33 @@ class Settings(BaseModel):
     embedder_api_key: Annotated[
         str | None, Field(description="Key of the embedding provider; its own variable works too", repr=False)
     ] = None
+    embedder_query_prefix: Annotated[
+        str | None, Field(description="What the embedder wants before a question, where it is not known already")
+    ] = None
+    embedder_passage_prefix: Annotated[
+        str | None, Field(description="What the embedder wants before a text that is to be found")
+    ] = None
+    llm: Annotated[
+        str, Field(description="`none`, or a litellm model such as `ollama/qwen3:8b` or `anthropic/claude-haiku-4-5`")
+    ] = "none"
+    llm_base_url: Annotated[
+        str | None, Field(description="Address of the model's endpoint, where it is not the provider's own")
+    ] = None
+    llm_api_key: Annotated[
+        str | None, Field(description="Key of the model's provider; its own variable works too", repr=False)
+    ] = None
+    llm_timeout: Annotated[
+        float, Field(description="Seconds that a question to the model may take, all attempts together", gt=0, le=3600)
+    ] = 60
+    llm_daily_tokens: Annotated[
+        int, Field(description="Tokens a day (UTC) after which the model is not asked; 0 switches it off", ge=0)
+    ] = 300_000
+    rerank: Annotated[bool, Field(description="Whether the model puts the first 20 results of a search into order")] = (
+        False
+    )
+    rerank_timeout: Annotated[
+        float, Field(description="Seconds that a search waits for that before it keeps its own order", gt=0, le=600)
+    ] = 8
     tokenizer: Annotated[
         Literal["o200k_base", "cl100k_base"], Field(description="Vocabulary that tokens are counted with")
     ] = "o200k_base"

@@ -49,7 +49,10 @@ from mcp_memory.types import (
 if TYPE_CHECKING:
     from mcp_memory.embed import Embedder
     from mcp_memory.indexing import Indexing
+    from mcp_memory.llm import LLM
+    from mcp_memory.longterm.rerank import Rerank
     from mcp_memory.longterm.search import Search
+    from mcp_memory.metered import Metered
     from mcp_memory.store.protocol import Change, Store, Vectors
     from mcp_memory.tokens import TokenCounter
 
@@ -146,8 +149,9 @@ class Memory:
             neighbours=neighbours,
             limit=limit,
             cursor=cursor,
+            rerank=self._parts.rerank,
         )
-        return replace(results, note=asking.note)
+        return replace(results, note=_notes(asking.note, results.note))
 
     # --- L1: atoms ----------------------------------------------------------------------------------
 
@@ -229,8 +233,9 @@ class Memory:
             ),
             limit=limit,
             cursor=cursor,
+            rerank=self._parts.rerank,
         )
-        return replace(results, note=asking.note)
+        return replace(results, note=_notes(asking.note, results.note))
 
     # --- L3 and recall ------------------------------------------------------------------------------
 
@@ -493,6 +498,7 @@ class Memory:
                 "files": sum(_size(path) for path in store.folder(self.space).rglob("*")),
             },
             "embedding": asdict(index),
+            "model": self._model_status(),
             "tokenizer": {"name": parts.counter.name, "exact": parts.counter.exact},
             "offload": {**saved, "tokens_saved": saved["tokens_raw"] - saved["tokens_kept"]},
         }
@@ -501,6 +507,21 @@ class Memory:
 
     def _session(self, name: str | None) -> str:
         return self.session if name is None else safe_name(name, what="session")
+
+    def _model_status(self) -> dict[str, Any]:
+        from mcp_memory.metered import today
+
+        parts, settings = self._parts, self.settings
+        calls = parts.store.spent(since=today(parts.now()))
+        ever = parts.store.spent(since=datetime.fromtimestamp(0, UTC))
+        return {
+            "name": parts.model.name if parts.model else None,
+            "rerank": settings.rerank,
+            "tokens_today": sum(one.prompt_tokens + one.completion_tokens for one in calls),
+            "daily_tokens": settings.llm_daily_tokens,
+            "today": [asdict(one) for one in calls],
+            "ever": [asdict(one) for one in ever],
+        }
 
     def _renew_persona(self) -> None:
         from mcp_memory.longterm import l3_persona
@@ -518,6 +539,8 @@ class _Parts:
     store: Store
     search: Search
     indexing: Indexing
+    model: Metered | None
+    rerank: Rerank
     counter: TokenCounter
     now: Callable[[], datetime]
 
@@ -552,14 +575,15 @@ async def open_memory(
     *,
     now: Callable[[], datetime] | None = None,
     embedder: Embedder | str | None = None,
+    llm: LLM | str | None = None,
     **overrides: Any,
 ) -> AsyncGenerator[Memory]:
     """Open a store and yield its verbs; background work has ended when this returns.
 
-    `overrides` are settings by name (`home=…`, `space=…`); `now` and `embedder` take the place of the clock
-    and of the configured model (a string is the setting). Raises StoreUnavailable and InvalidInput.
+    `overrides` are settings by name (`home=…`, `space=…`); `now`, `embedder` and `llm` take the place of the
+    clock and of the configured models (a string is the setting). Raises StoreUnavailable and InvalidInput.
     """
-    parts = await anyio.to_thread.run_sync(partial(_join, settings, now, embedder, overrides))
+    parts = await anyio.to_thread.run_sync(partial(_join, settings, now, embedder, llm, overrides))
     try:
         yield Memory(parts)
     finally:
@@ -571,30 +595,42 @@ def _join(
     settings: Settings | None,
     now: Callable[[], datetime] | None,
     embedder: Embedder | str | None,
+    llm: LLM | str | None,
     overrides: dict[str, Any],
 ) -> _Parts:
     from mcp_memory.embed import make_embedder
     from mcp_memory.indexing import Indexing
+    from mcp_memory.longterm.rerank import make_rerank
     from mcp_memory.longterm.search import Search
+    from mcp_memory.metered import Metered, make_llm
     from mcp_memory.store.sqlite import open_store
     from mcp_memory.tokens import token_counter
 
     if isinstance(embedder, str):
         overrides, embedder = {**overrides, "embedder": embedder}, None
+    if isinstance(llm, str):
+        overrides, llm = {**overrides, "llm": llm}, None
     if settings is None or overrides:
         base = settings.model_dump(exclude_unset=True) if settings else {}
         settings = load_settings(**{**base, **overrides})
     safe_name(settings.space, what="space")
+    now = now or (lambda: datetime.now(UTC))
+    embedder, llm = embedder or make_embedder(settings), llm or make_llm(settings)
+    if settings.rerank and llm is None:
+        raise InvalidInput("Setting 'rerank' is on and no model is set. Set MCP_MEMORY_LLM, or switch rerank off.")
     store = open_store(settings.home)
-    indexing = Indexing(store, embedder or make_embedder(settings), settings)
+    model = Metered(llm, store, settings, now=now) if llm else None
+    indexing = Indexing(store, embedder, settings)
     indexing.start()
     return _Parts(
         settings=settings,
         store=store,
         search=Search(store),
         indexing=indexing,
+        model=model,
+        rerank=make_rerank(store, model, settings),
         counter=token_counter(settings.tokenizer),
-        now=now or (lambda: datetime.now(UTC)),
+        now=now,
     )
 
 
@@ -602,6 +638,10 @@ def _part(parts: _Parts) -> None:
     parts.indexing.close()
     parts.search.close()
     parts.store.close()
+
+
+def _notes(*notes: str | None) -> str | None:
+    return " ".join(note for note in notes if note) or None
 
 
 def _in_range(value: int, what: str, least: int, most: int) -> None:

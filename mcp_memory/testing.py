@@ -1,4 +1,4 @@
-"""Doubles that ship: a clock that stands still and an embedder that needs no model.
+"""Doubles that ship: a clock that stands still, an embedder that needs no model, a model that follows a script.
 
 For tests of programs that use this package, and for its own. They are real implementations, only small ones.
 """
@@ -6,18 +6,23 @@ For tests of programs that use this package, and for its own. They are real impl
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from mcp_memory.errors import EmbeddingFailed
+from mcp_memory.errors import EmbeddingFailed, ModelFailed
+from mcp_memory.estimate import estimate_tokens
+from mcp_memory.llm import Prompt, Said
 from mcp_memory.text import index_terms
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["FixedClock", "HashEmbedder"]
+__all__ = ["FixedClock", "HashEmbedder", "ScriptedLLM"]
+
+Answer = str | Said | ModelFailed
+Step = Answer | Callable[[Prompt], Answer]
 
 
 class FixedClock:
@@ -63,3 +68,29 @@ class HashEmbedder:
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         return self.embed([text])[0]
+
+
+class ScriptedLLM:
+    """Answers prompts from a script, one step a call; pass it as `llm` to `open_memory`.
+
+    A step is the text of an answer, a `Said`, an error to raise, or a function that makes one of these of the
+    prompt. A script that has run out fails. `asked` keeps the prompts.
+    """
+
+    def __init__(self, *script: Step, name: str = "scripted/1") -> None:
+        self.name = name
+        self.script = list(script)
+        self.asked: list[Prompt] = []
+
+    def ask(self, prompt: Prompt, *, timeout: float) -> Said:
+        self.asked.append(prompt)
+        step: Step = self.script.pop(0) if self.script else ModelFailed(f"The script of {self.name} has run out.")
+        answer = step(prompt) if callable(step) else step
+        match answer:
+            case Said():
+                return answer
+            case str():
+                read = sum(estimate_tokens(message.text) for message in prompt.messages)
+                return Said(text=answer, prompt_tokens=read, completion_tokens=estimate_tokens(answer), cost=None)
+            case _:
+                raise answer

@@ -23,6 +23,7 @@ LAYERS: list[set[str]] = [
     {"config", "tokens", "when"},
     {"llm"},  # under embed: litellm is imported in one place, whatever it is asked for
     {"store", "embed", "prompts"},
+    {"metered"},  # what goes to a model is counted in the store
     {"longterm", "shortterm", "indexing"},
     {"pipeline"},
     {"memory"},

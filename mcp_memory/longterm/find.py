@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from mcp_memory.errors import InvalidInput, NotFound
 from mcp_memory.longterm.pages import MAX_OFFSET, next_cursor, offset_of
+from mcp_memory.longterm.rerank import FIRST, Rerank, as_found
 from mcp_memory.longterm.search import Ranked, Search
 from mcp_memory.store.protocol import Filters, Store, Vectors
 from mcp_memory.text import fold, index_terms, query_terms
@@ -30,6 +31,7 @@ def turns(
     neighbours: int,
     limit: int,
     cursor: str | None,
+    rerank: Rerank = as_found,
 ) -> TurnResults:
     """Return a page of turns that match, best first, each with its neighbours. Raises InvalidInput."""
     if not query.strip():
@@ -38,10 +40,12 @@ def turns(
         raise NotFound(f"There is no session {filters.session!r} in this space. Leave it out to search all of them.")
     asked = ("turns", space, query, filters)
     start = offset_of(cursor, asked)
-    hits = search(space, "turn", query, embedded=embedded, filters=filters, limit=start + limit + 1)
+    found = search(space, "turn", query, embedded=embedded, filters=filters, limit=max(FIRST, start + limit + 1))
+    ranked = rerank(space, query, found, start)
     return TurnResults(
-        hits=_turn_hits(store, space, hits[start : start + limit], neighbours),
-        cursor=_more(hits, start + limit, asked),
+        hits=_turn_hits(store, space, ranked.hits[start : start + limit], neighbours),
+        cursor=_more(ranked.hits, start + limit, asked),
+        note=ranked.note,
     )
 
 
@@ -55,6 +59,7 @@ def memories(
     filters: Filters,
     limit: int,
     cursor: str | None,
+    rerank: Rerank = as_found,
 ) -> MemoryResults:
     """Return a page of atoms, best first, then of verbatim turns where atoms are few; facts on the first page.
 
@@ -62,7 +67,7 @@ def memories(
     """
     asked = ("memories", space, query, filters)
     start = offset_of(cursor, asked)
-    wanted = start + limit + 1
+    wanted = max(FIRST, start + limit + 1)
     if query.strip():
         atoms = [
             hit
@@ -73,13 +78,14 @@ def memories(
         listed = store.list_atoms(space, filters=filters, limit=wanted)
         atoms = [Ranked(id=atom.id, score=0.0, found_by=["listed"], cosine=None) for atom in listed]
     said = _said(store, search, space, query, embedded, filters, wanted - len(atoms), {hit.id for hit in atoms})
-    both = [*atoms, *said]
-    page = both[start : start + limit]
+    ranked = rerank(space, query, [*atoms, *said], start)
+    page = ranked.hits[start : start + limit]
     return MemoryResults(
         atoms=_atom_hits(store, space, [hit for hit in page if hit.id[0] == "a"]),
         facts=_facts(store, space, query, filters) if start == 0 else [],
         turns=_turn_hits(store, space, [hit for hit in page if hit.id[0] == "t"], 0),
-        cursor=_more(both, start + limit, asked),
+        cursor=_more(ranked.hits, start + limit, asked),
+        note=ranked.note,
     )
 
 

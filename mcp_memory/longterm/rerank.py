@@ -1,0 +1,206 @@
+"""The first results of a search, put into order by a language model that reads them.
+
+It changes the order of at most 20 results and nothing else: none is lost, none is added, and whatever goes wrong
+(no answer in time, a refusal, a reply that is no order, the day's tokens used up) leaves the search's own order, with
+a note that says so. The results go as data behind fences that they cannot close; the worst an order written
+into a memory can do is to mislead the ranking of the 20 it stands among.
+
+Pages of one question agree and are paid for once: an order is kept in this process by the question and the very
+results it was given for. A failure is kept too, for the further pages alone: a first page asks again.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pydantic import BaseModel
+
+from mcp_memory.config import Settings
+from mcp_memory.errors import InvalidInput, McpMemoryError
+from mcp_memory.longterm.search import Ranked
+from mcp_memory.metered import Metered, Question
+from mcp_memory.prompts import prompt
+from mcp_memory.store.protocol import Store
+from mcp_memory.text import index_terms, one_line, query_terms
+from mcp_memory.types import Atom, Turn
+
+__all__ = ["FIRST", "ModelRerank", "Order", "Rerank", "Reranked", "as_found", "make_rerank"]
+
+FIRST = 20
+_WIDTH = 700  # characters of a result; 20 of them and the rules are some 4,000 tokens
+_SHORT, _BEFORE = 200, 160  # a turn this short often makes sense only after the one before it
+_KEPT_ORDERS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reranked:
+    """The results in their new order; `note` says why that is still the old one."""
+
+    hits: list[Ranked]
+    note: str | None = None
+
+
+class Order(BaseModel):
+    """The model's reply: numbers of results, the best first."""
+
+    order: list[int]
+
+
+Rerank = Callable[[str, str, Sequence[Ranked], int], Reranked]
+"""Takes the space, the question, all that was found, and where in it the page begins that is asked for."""
+
+
+def as_found(space: str, query: str, hits: Sequence[Ranked], start: int) -> Reranked:
+    """Leave the order as it is: what a search does where no model is asked."""
+    return Reranked(hits=list(hits))
+
+
+def make_rerank(store: Store, model: Metered | None, settings: Settings) -> Rerank:
+    """Return what the settings ask for."""
+    if model is None or not settings.rerank:
+        return as_found
+    return ModelRerank(store, model, timeout=settings.rerank_timeout)
+
+
+class ModelRerank:
+    """A `Rerank` that asks a model and remembers what it said."""
+
+    def __init__(self, store: Store, model: Metered, *, timeout: float) -> None:
+        self._store = store
+        self._model = model
+        self._timeout = timeout
+        self._orders: OrderedDict[tuple[str, str, tuple[str, ...]], list[int] | str] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __call__(self, space: str, query: str, hits: Sequence[Ranked], start: int) -> Reranked:
+        head, rest = hits[:FIRST], hits[FIRST:]
+        if start >= FIRST or len(head) < 2 or not query.strip():
+            return as_found(space, query, hits, start)
+        key = (space, query, tuple(hit.id for hit in head))
+        said = self._known(key)
+        if said is None or (isinstance(said, str) and start == 0):
+            said = self._ask(space, query, head)
+            self._keep(key, said)
+        if isinstance(said, str):
+            return Reranked(hits=list(hits), note=said)
+        return Reranked(hits=[*_in_order(head, said), *rest])
+
+    def _ask(self, space: str, query: str, head: Sequence[Ranked]) -> list[int] | str:
+        question = Question(
+            purpose="rerank",
+            messages=prompt(
+                "rerank", question=_fenced(query[:2_000]), results=_results(self._store, space, query, head)
+            ),
+            reply=Order,
+            max_tokens=2_000,  # the order takes a hundred; a model that thinks first takes more
+            timeout=self._timeout,
+            repeats=1,
+            corrections=0,
+        )
+        try:
+            return _checked(self._model.complete(question), len(head))
+        except McpMemoryError as error:
+            return f"The model did not rank these results; they stand as words and meaning found them. {error}"
+
+    def _known(self, key: tuple[str, str, tuple[str, ...]]) -> list[int] | str | None:
+        with self._lock:
+            if key in self._orders:
+                self._orders.move_to_end(key)
+            return self._orders.get(key)
+
+    def _keep(self, key: tuple[str, str, tuple[str, ...]], said: list[int] | str) -> None:
+        with self._lock:
+            self._orders[key] = said
+            while len(self._orders) > _KEPT_ORDERS:
+                self._orders.popitem(last=False)
+
+
+def _checked(reply: Order, many: int) -> list[int]:
+    """Return the numbers, each once. InvalidInput for one that no result has."""
+    unknown = [number for number in reply.order if not 1 <= number <= many]
+    if unknown:
+        raise InvalidInput(f"It named result {unknown[0]}, and there are {many}.")
+    return list(dict.fromkeys(reply.order))
+
+
+def _in_order(head: Sequence[Ranked], order: Sequence[int]) -> Iterator[Ranked]:
+    """Yield the named results first, then the others as they were; scores stay with their places."""
+    named = [replace(head[number - 1], found_by=[*head[number - 1].found_by, "model"]) for number in order]
+    others = [hit for number, hit in enumerate(head, start=1) if number not in order]
+    scores = sorted((hit.score for hit in head), reverse=True)
+    for hit, score in zip([*named, *others], scores, strict=True):
+        yield replace(hit, score=score)
+
+
+# --- what the model reads ---------------------------------------------------------------------------
+
+
+def _results(store: Store, space: str, query: str, head: Sequence[Ranked]) -> str:
+    ids = [hit.id for hit in head]
+    turns = {turn.id: turn for turn in store.turns(space, ids)}
+    atoms = {atom.id: atom for atom in store.atoms(space, ids)}
+    wanted = frozenset(query_terms(query))
+    shown: list[str] = []
+    for number, id in enumerate(ids, start=1):
+        if id in turns:
+            date, by, text = (
+                f"{turns[id].said_at:%Y-%m-%d}",
+                _speaker(turns[id]),
+                _turn(store, space, turns[id], wanted),
+            )
+        elif id in atoms:
+            date, by, text = f"{atoms[id].valid_from:%Y-%m-%d}", "a note", _atom(atoms[id])
+        else:  # forgotten since it was found
+            continue
+        shown.append(f'<result number="{number}" date="{date}" by="{by}">\n{_fenced(text)}\n</result>')
+    return "\n".join(shown)
+
+
+def _turn(store: Store, space: str, turn: Turn, wanted: frozenset[str]) -> str:
+    text = _excerpt(turn.content, wanted)
+    if len(turn.content) > _SHORT:
+        return text
+    before = store.neighbours(space, turn.id, before=1, after=0)
+    said = [f"[{_speaker(one)} just before: {one_line(one.content, _BEFORE)}]" for one in before]
+    return "\n".join([*said, text])
+
+
+def _atom(atom: Atom) -> str:
+    fact = f" ({atom.fact.entity}: {atom.fact.relation} {atom.fact.value})" if atom.fact else ""
+    ended = f" [until {atom.valid_to:%Y-%m-%d}]" if atom.valid_to else ""
+    return one_line(atom.text, _WIDTH) + fact + ended
+
+
+def _speaker(turn: Turn) -> str:
+    return re.sub(r'[<>"&\s]+', " ", turn.name or turn.role)[:40]
+
+
+_PIECE = re.compile(r"[^\n.!?。！？]{1,200}[\n.!?。！？]*")
+
+
+def _excerpt(text: str, wanted: frozenset[str]) -> str:
+    """Return the stretch of a long text that has most of the question's words, whole sentences of it."""
+    if len(text) <= _WIDTH:
+        return text
+    pieces = [(found.start(), found.end(), wanted & set(index_terms(found.group()))) for found in _PIECE.finditer(text)]
+    best, most = (0, _WIDTH), 0
+    for place, (start, _, _) in enumerate(pieces):
+        words: set[str] = set()
+        for _, end, here in pieces[place:]:
+            if end - start > _WIDTH:
+                break
+            words |= here
+            if len(words) > most:
+                best, most = (start, start + _WIDTH), len(words)
+    return ("… " if best[0] else "") + text[best[0] : best[1]] + (" …" if best[1] < len(text) else "")
+
+
+_FENCE = re.compile(r"<(?=\s*/?\s*(results?|question)\b)", re.IGNORECASE)
+
+
+def _fenced(text: str) -> str:
+    return _FENCE.sub("‹", text)

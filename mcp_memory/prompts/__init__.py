@@ -1,0 +1,27 @@
+"""The questions that models are asked, one text file each, with holes for what they are asked about.
+
+A file is what the system says and, after a line `---`, what the user says. A hole is `{{name}}`. What fills one is
+data: it is put in as it stands, and holes or lines in it mean nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+
+from mcp_memory.llm import Message
+
+__all__ = ["prompt"]
+
+_HOLE = re.compile(r"\{\{(\w+)\}\}")
+
+
+def prompt(name: str, **holes: str) -> tuple[Message, Message]:
+    """Return a question's two messages, its holes filled. KeyError for a hole that is not given."""
+    text = (resources.files("mcp_memory.prompts") / f"{name}.md").read_text(encoding="utf-8")
+    system, user = text.split("\n---\n", 1)
+    return Message(role="system", text=_filled(system, holes)), Message(role="user", text=_filled(user, holes))
+
+
+def _filled(text: str, holes: dict[str, str]) -> str:
+    return _HOLE.sub(lambda hole: holes[hole[1]], text).strip()
