@@ -30,7 +30,7 @@ from mcp_memory.render import excerpted, render
 from mcp_memory.tokens import token_counter
 from mcp_memory.types import NewTurn, TurnHit, TurnResults
 
-__all__ = ["ours"]
+__all__ = ["ours", "record"]
 
 PAGE, FURTHER_PAGE = 20, 50
 SESSIONS = 10
@@ -41,7 +41,7 @@ SHOWN = 10
 async def ours(haystack: Haystack) -> AsyncGenerator[Ask]:
     with TemporaryDirectory(prefix="bench-") as folder:
         async with open_memory(Settings(home=Path(folder))) as memory:
-            ids, sessions = await _record(memory, haystack)
+            ids, sessions = await record(memory, haystack)
             await memory.conversation_search("warm")
             counter = token_counter("cl100k_base")
 
@@ -61,7 +61,7 @@ async def ours(haystack: Haystack) -> AsyncGenerator[Ask]:
             yield ask
 
 
-async def _record(memory: Memory, haystack: Haystack) -> tuple[dict[str, str], dict[str, str]]:
+async def record(memory: Memory, haystack: Haystack) -> tuple[dict[str, str], dict[str, str]]:
     """Store the haystack; return the set's ids of turns and sessions by ours.
 
     Sessions get names of ours, since the set's may hold what no file name can.
