@@ -80,6 +80,7 @@ class Filters:
     `since` (inclusive) and `until` (exclusive) are compared with a turn's said_at and an atom's valid_from.
     `as_of`: atoms held true at that moment; None means the present. `session`, `role`: turns only;
     `kind`, `entity` (its atoms carry a fact of that entity, compared without case): atoms only.
+    `upto`: rows that were there when `Store.newest` said so; later pages of a question look no further.
     """
 
     session: str | None = None
@@ -89,6 +90,7 @@ class Filters:
     since: datetime | None = None
     until: datetime | None = None
     as_of: datetime | None = None
+    upto: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,6 +256,10 @@ class Store(Protocol):
         """The turns around one, itself left out, in order, within its session."""
         ...
 
+    def surroundings(self, space: str, ids: Iterable[str], *, around: int) -> list[Turn]:
+        """These turns, and up to `around` before and after each, every turn once: session by session, in order."""
+        ...
+
     def sessions(self, space: str, *, prefix: str = "", limit: int = 100) -> list[SessionInfo]:
         """Sessions that have turns, the one written to last first."""
         ...
@@ -282,6 +288,10 @@ class Store(Protocol):
         ...
 
     # search --------------------------------------------------------------------------------------
+
+    def newest(self, layer: Layer) -> int:
+        """The number of the row stored last, of any space; rows stored later have higher ones."""
+        ...
 
     def lexical(self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, limit: int) -> list[Scored]:
         """Rows that share a wanted term (of `text.index_terms`), best BM25 first; ties by id, newest first."""

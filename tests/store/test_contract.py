@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.errors import Damaged, InvalidInput, NotFound
-from mcp_memory.store.protocol import Change, Conflict, Filters, NewAtom, NewRef, Store, Vectors
+from mcp_memory.store.protocol import Change, Conflict, Filters, Layer, NewAtom, NewRef, Store, Vectors
 from mcp_memory.text import index_terms
 from mcp_memory.types import CanvasRow, Fact, NewTurn, Record, SessionInfo
 
@@ -116,6 +116,29 @@ def test_neighbours_stay_within_the_session_and_leave_the_turn_out(store: Store)
     ids = append(store, *[user(str(i)) for i in range(5)])
     append(store, user("elsewhere"), session="other")
     assert [t.content for t in store.neighbours("me", ids[3], before=2, after=2)] == ["1", "2", "4"]
+
+
+def test_the_surroundings_of_several_turns_hold_each_turn_once_by_session_in_order(store: Store) -> None:
+    ids = append(store, *[user(str(i)) for i in range(9)])
+    (other,) = append(store, user("elsewhere"), session="other")
+    store.forget("me", [ids[5]], reason="", now=NOW)
+    around = store.surroundings("me", [other, ids[7], ids[2], ids[4]], around=1)
+    assert [t.content for t in around] == ["1", "2", "3", "4", "6", "7", "8", "elsewhere"]
+    assert store.surroundings("nobody", ids, around=1) == []
+    assert store.surroundings("me", [], around=1) == []
+
+
+def test_a_search_can_be_held_to_the_rows_that_were_there_before(store: Store) -> None:
+    (held,) = append(store, user("green kettle"))
+    told = store.add_atom("me", atom("Owns a green kettle"), now=NOW).atom.id
+    upto = {"turn": store.newest("turn"), "atom": store.newest("atom")}
+    append(store, user("another green kettle"))
+    store.add_atom("me", atom("Owns another green kettle"), now=NOW)
+    wanted: tuple[tuple[Layer, str], ...] = (("turn", held), ("atom", told))
+    for layer, id in wanted:
+        hits = store.lexical("me", layer, ["kettl"], filters=Filters(upto=upto[layer]), limit=9)
+        assert [hit.id for hit in hits] == [id]
+    assert [a.id for a in store.list_atoms("me", filters=Filters(upto=upto["atom"]))] == [told]
 
 
 def test_the_last_turns_are_the_newest_of_their_roles_oldest_first(store: Store) -> None:

@@ -11,13 +11,13 @@ import apsw
 
 from mcp_memory.errors import Damaged
 from mcp_memory.store import files
-from mcp_memory.store.protocol import Change, Counts
+from mcp_memory.store.protocol import Change, Counts, Layer
 from mcp_memory.store.sqlite.rows import from_ms, space_id
 from mcp_memory.store.sqlite.tasks import canvas_path
 from mcp_memory.store.sqlite.turns import evidence_hash
 from mcp_memory.types import NewTurn
 
-__all__ = ["changes", "counts", "last_change", "problems", "spaces"]
+__all__ = ["changes", "counts", "last_change", "newest", "problems", "spaces"]
 
 _AT_WORK_S = 600.0
 
@@ -49,6 +49,10 @@ def counts(con: apsw.Connection, space: str) -> Counts:
 
 def last_change(con: apsw.Connection) -> int:
     return con.execute("SELECT max(seq) FROM change").get or 0
+
+
+def newest(con: apsw.Connection, layer: Layer) -> int:
+    return con.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (layer,)).get or 0
 
 
 def changes(con: apsw.Connection, after: int, *, space: str | None) -> list[Change]:

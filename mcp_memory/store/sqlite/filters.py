@@ -30,6 +30,8 @@ def where(layer: Layer, space: int, filters: Filters) -> tuple[str, list[int | s
         add(f"{when} >= ?", to_ms(filters.since))
     if filters.until is not None:
         add(f"{when} < ?", to_ms(filters.until))
+    if filters.upto is not None:
+        add("r.id <= ?", filters.upto)
     if layer == "turn":
         if filters.session is not None:
             add("r.session = (SELECT id FROM session WHERE space = ? AND name = ?)", space, filters.session)

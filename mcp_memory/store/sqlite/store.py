@@ -75,6 +75,9 @@ class SQLiteStore:
     def neighbours(self, space: str, turn: str, *, before: int, after: int) -> list[Turn]:
         return self._db.read(lambda con: turns.around(con, space, turn, before=before, after=after))
 
+    def surroundings(self, space: str, ids: Iterable[str], *, around: int) -> list[Turn]:
+        return self._db.read(lambda con: turns.around_all(con, space, ids, around=around))
+
     def sessions(self, space: str, *, prefix: str = "", limit: int = 100) -> list[SessionInfo]:
         return self._db.read(lambda con: turns.sessions(con, space, prefix=prefix, limit=limit))
 
@@ -94,6 +97,9 @@ class SQLiteStore:
         return self._db.read(lambda con: atoms.facts(con, space, filters=filters, relation=relation, limit=limit))
 
     # search
+
+    def newest(self, layer: Layer) -> int:
+        return self._db.read(lambda con: checks.newest(con, layer))
 
     def lexical(self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, limit: int) -> list[Scored]:
         return self._db.read(

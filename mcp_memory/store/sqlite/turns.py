@@ -32,6 +32,7 @@ from mcp_memory.types import NewTurn, Role, SessionInfo, Turn
 __all__ = [
     "append",
     "around",
+    "around_all",
     "by_ids",
     "evidence_hash",
     "insert",
@@ -267,6 +268,20 @@ def around(con: apsw.Connection, space: str, turn: str, *, before: int, after: i
             (*place, before, after),
         )
     ]
+
+
+def around_all(con: apsw.Connection, space: str, ids: Iterable[str], *, around: int) -> list[Turn]:
+    """See `Store.surroundings`."""
+    numbers = numbers_of(ids, "t")
+    # The hits lead, so that each window is one walk in the index of its session.
+    rows = con.execute(
+        f"SELECT DISTINCT {_COLUMNS} FROM turn h CROSS JOIN turn t"
+        " ON t.session = h.session AND t.position BETWEEN h.position - ? AND h.position + ?"
+        f" JOIN session s ON s.id = t.session WHERE h.id IN ({marks(numbers)}) AND h.space = ?"
+        " AND t.tombstone IS NULL AND (t.role <> 'note' OR t.id = h.id) ORDER BY t.session, t.position",
+        (around, around, *numbers, space_id(con, space)),
+    )
+    return [_turn(row) for row in rows]
 
 
 def sessions(con: apsw.Connection, space: str, *, prefix: str, limit: int) -> list[SessionInfo]:
