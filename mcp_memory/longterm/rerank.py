@@ -141,8 +141,8 @@ def _in_order(head: Sequence[Ranked], order: Sequence[int]) -> Iterator[Ranked]:
 
 def _results(store: Store, space: str, query: str, head: Sequence[Ranked]) -> str:
     ids = [hit.id for hit in head]
-    turns = {turn.id: turn for turn in store.turns(space, ids)}
-    atoms = {atom.id: atom for atom in store.atoms(space, ids)}
+    turns = {turn.id: turn for turn in store.turns(space, [id for id in ids if id[0] == "t"])}
+    atoms = {atom.id: atom for atom in store.atoms(space, [id for id in ids if id[0] == "a"])}
     wanted = frozenset(query_terms(query))
     shown: list[str] = []
     for number, id in enumerate(ids, start=1):
