@@ -14,15 +14,15 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import anyio
 import anyio.to_thread
 
 from mcp_memory import __version__
 from mcp_memory.config import Settings, load_settings
-from mcp_memory.errors import InvalidInput, NotFound
-from mcp_memory.text import one_line, safe_name, spoken
+from mcp_memory.errors import EmbeddingFailed, InvalidInput, NotFound
+from mcp_memory.text import one_line, query_terms, safe_name, spoken
 from mcp_memory.types import (
     Atom,
     Bundle,
@@ -152,6 +152,27 @@ class Memory:
             rerank=self._parts.rerank,
         )
         return replace(results, note=_notes(asking.note, results.note))
+
+    @in_thread
+    def ranked_by(self, leg: Literal["words", "meaning"], query: str, *, limit: int = 10) -> list[Turn]:
+        """Return the turns that one leg of the search ranks first on its own: a floor to measure the search against.
+
+        `words` is BM25, `meaning` the cosine by the configured model; without a model it finds nothing. Raises
+        EmbeddingFailed rather than finding less.
+        """
+        from mcp_memory.store.protocol import Filters
+
+        store, asking = self._parts.store, self._parts.asking(query)
+        if leg == "words":
+            found = store.lexical(self.space, "turn", query_terms(query), filters=Filters(), limit=limit)
+        else:
+            vectors = asking.vectors()[:1]
+            if asking.note:
+                raise EmbeddingFailed(asking.note)
+            found = [
+                hit for one in vectors for hit in store.nearest(self.space, "turn", one, filters=Filters(), limit=limit)
+            ]
+        return store.turns(self.space, [hit.id for hit in found])
 
     # --- L1: atoms ----------------------------------------------------------------------------------
 
