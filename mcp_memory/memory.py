@@ -129,11 +129,13 @@ class Memory:
         many turns before and after each hit (at most 10). `limit` is at most 50.
         """
         from mcp_memory.longterm import find
+        from mcp_memory.longterm.pages import asked_at
         from mcp_memory.store.protocol import Filters
 
         _in_range(limit, "limit", 1, MAX_LIMIT)
         _in_range(neighbours, "neighbours", 0, MAX_NEIGHBOURS)
         asking = self._parts.asking(query)
+        at = asked_at(cursor, self._parts.now())
         results = find.turns(
             self._parts.store,
             self._parts.search,
@@ -143,12 +145,13 @@ class Memory:
             filters=Filters(
                 session=session,
                 role=role,
-                since=self._parts.moment(since, "since"),
-                until=self._parts.moment(until, "until", end=True),
+                since=self._parts.moment(since, "since", now=at),
+                until=self._parts.moment(until, "until", now=at, end=True),
             ),
             neighbours=neighbours,
             limit=limit,
             cursor=cursor,
+            at=at,
             rerank=self._parts.rerank,
         )
         return replace(results, note=_notes(asking.note, results.note))
@@ -233,12 +236,14 @@ class Memory:
     ) -> MemoryResults:
         """Find atoms and facts held true (at `as_of`), filled up with verbatim turns where those are few."""
         from mcp_memory.longterm import find
+        from mcp_memory.longterm.pages import asked_at
         from mcp_memory.store.protocol import Filters
 
         _in_range(limit, "limit", 1, MAX_LIMIT)
         if scene is not None:
             raise NotFound(f"There is no scene {one_line(scene, 40)!r}: no scenes have been made. Leave scene out.")
         asking = self._parts.asking(query)
+        at = asked_at(cursor, self._parts.now())
         results = find.memories(
             self._parts.store,
             self._parts.search,
@@ -248,12 +253,13 @@ class Memory:
             filters=Filters(
                 kind=kind,
                 entity=entity,
-                as_of=self._parts.moment(as_of, "as_of", end=True),
-                since=self._parts.moment(since, "since"),
-                until=self._parts.moment(until, "until", end=True),
+                as_of=self._parts.moment(as_of, "as_of", now=at, end=True),
+                since=self._parts.moment(since, "since", now=at),
+                until=self._parts.moment(until, "until", now=at, end=True),
             ),
             limit=limit,
             cursor=cursor,
+            at=at,
             rerank=self._parts.rerank,
         )
         return replace(results, note=_notes(asking.note, results.note))
@@ -565,11 +571,11 @@ class _Parts:
     counter: TokenCounter
     now: Callable[[], datetime]
 
-    def moment(self, text: str | None, what: str, *, end: bool = False) -> datetime | None:
+    def moment(self, text: str | None, what: str, *, now: datetime | None = None, end: bool = False) -> datetime | None:
         """Return the moment that a time filter names, or None where there is none."""
         from mcp_memory.when import parse_time
 
-        return parse_time(text, what=what, now=self.now(), end=end) if text else None
+        return parse_time(text, what=what, now=now or self.now(), end=end) if text else None
 
     def asking(self, query: str) -> _Asking:
         return _Asking(self.indexing, query)

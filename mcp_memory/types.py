@@ -166,40 +166,113 @@ class Remembered:
     """Current atoms that say nearly the same or may contradict; replace them with `supersedes`."""
 
 
+Signals = dict[str, float | None]
+"""What found a row, such as `words` and `meaning`, and its rank by each where that is known."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnHit:
+    """A turn that a search found, whole. `neighbours` are around it in order, where they were asked for."""
+
     turn: Turn
     score: float
-    found_by: list[str]
-    """Which signals found it: `words`, `meaning`."""
+    found_by: Signals
     neighbours: list[Turn]
-    """Turns just before and after, in order, where they were asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResults:
+    """A page of a search. `start` is its own cursor: with `longterm.pages.after` one goes on from any of its rows."""
+
     hits: list[TurnHit]
     cursor: str | None
-    """Pass it back for the next page; None when there is no more."""
+    start: str
     note: str | None = None
-    """What the reader should know of the search itself: a part of the index that is still being built."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtomHit:
     atom: Atom
     score: float
-    found_by: list[str]
+    found_by: Signals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryResults:
+    """As TurnResults; `turns` are verbatim ones that fill up where atoms are few."""
+
     atoms: list[AtomHit]
     facts: list[Fact]
     turns: list[TurnHit]
-    """Verbatim turns that fill up where atoms are few."""
     cursor: str | None
+    start: str
     note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Why a search shows a row."""
+
+    score: float
+    by: Signals
+    """What found it, and its rank by each."""
+    words: list[str]
+    """Its words that the query asks for, where detail is `detailed`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excerpt:
+    """A turn as a search shows it. Its session is the passage's."""
+
+    id: str
+    position: int
+    role: Role
+    name: str | None
+    said_at: datetime
+    content: str
+    hidden: int
+    """Characters left out; all are in `memory://session/…`."""
+    found: Found | None
+    """None for a neighbour."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """Turns of one session in order: hits, and the neighbours that were asked for, each once."""
+
+    session: str
+    turns: list[Excerpt]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownTurns:
+    """What a search found, as much as fits the budget. Passages stand in the order of their best hits."""
+
+    passages: list[Passage]
+    left_out: int
+    """Hits of this page that did not fit; they come first with `cursor`."""
+    cursor: str | None
+    """Pass it back for the next page; None when there is no more."""
+    note: str | None
+    """What the reader should know of the search itself: a part of the index that is still being built."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownAtom:
+    atom: Atom
+    found: Found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownMemories:
+    atoms: list[ShownAtom]
+    facts: list[Fact]
+    passages: list[Passage]
+    """Verbatim turns that fill up where atoms are few."""
+    left_out: int
+    """Hits of this page that did not fit; they come first with `cursor`."""
+    cursor: str | None
+    note: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,16 +1,18 @@
-"""The two searches as they are answered: pages of turns in their context, and of atoms, facts and turns."""
+"""The two searches: pages of turns with their neighbours, and of atoms, facts and turns. Whole rows; others shorten."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 
 from mcp_memory.errors import InvalidInput, NotFound
-from mcp_memory.longterm.pages import MAX_OFFSET, next_cursor, offset_of
+from mcp_memory.longterm.pages import MAX_SHOWN, Page, after, page_of
 from mcp_memory.longterm.rerank import FIRST, Rerank, as_found
 from mcp_memory.longterm.search import Ranked, Search
-from mcp_memory.store.protocol import Filters, Store, Vectors
+from mcp_memory.store.protocol import Filters, Layer, Store, Vectors
 from mcp_memory.text import fold, index_terms, query_terms
-from mcp_memory.types import AtomHit, Fact, MemoryResults, TurnHit, TurnResults
+from mcp_memory.types import AtomHit, Fact, MemoryResults, Signals, Turn, TurnHit, TurnResults
 
 __all__ = ["memories", "turns"]
 
@@ -31,20 +33,32 @@ def turns(
     neighbours: int,
     limit: int,
     cursor: str | None,
+    at: datetime,
     rerank: Rerank = as_found,
 ) -> TurnResults:
-    """Return a page of turns that match, best first, each with its neighbours. Raises InvalidInput."""
+    """Return a page of turns that match, best first, each with its neighbours. Raises InvalidInput.
+
+    `at` is `pages.asked_at` of the cursor.
+    """
     if not query.strip():
         raise InvalidInput("The query is empty. Say what to look for, in the words you would expect to find.")
     if filters.session is not None and not store.session_turns(space, filters.session, limit=1):
         raise NotFound(f"There is no session {filters.session!r} in this space. Leave it out to search all of them.")
-    asked = ("turns", space, query, filters)
-    start = offset_of(cursor, asked)
-    found = search(space, "turn", query, embedded=embedded, filters=filters, limit=max(FIRST, start + limit + 1))
-    ranked = rerank(space, query, found, start)
+    page = page_of(cursor, ("turns", space, query, filters), at=at, store=store)
+    found = search(
+        space,
+        "turn",
+        query,
+        embedded=embedded,
+        filters=_then(filters, page, "turn"),
+        limit=max(FIRST, len(page.shown) + limit + 1),
+    )
+    ranked = rerank(space, query, found, len(page.shown))
+    fresh = _fresh(ranked.hits, page)
     return TurnResults(
-        hits=_turn_hits(store, space, ranked.hits[start : start + limit], neighbours),
-        cursor=_more(ranked.hits, start + limit, asked),
+        hits=_turn_hits(store, space, fresh[:limit], neighbours),
+        cursor=_next(page, fresh, limit),
+        start=page.cursor(),
         note=ranked.note,
     )
 
@@ -59,34 +73,64 @@ def memories(
     filters: Filters,
     limit: int,
     cursor: str | None,
+    at: datetime,
     rerank: Rerank = as_found,
 ) -> MemoryResults:
     """Return a page of atoms, best first, then of verbatim turns where atoms are few; facts on the first page.
 
     Without a query the atoms that pass the filters are listed, standing instructions first.
     """
-    asked = ("memories", space, query, filters)
-    start = offset_of(cursor, asked)
-    wanted = max(FIRST, start + limit + 1)
-    if query.strip():
-        atoms = [
-            hit
-            for hit in search(space, "atom", query, embedded=embedded, filters=filters, limit=wanted)
-            if "words" in hit.found_by or (hit.cosine or 0.0) >= _MIN_COSINE
-        ]
+    listing = not query.strip()
+    page = page_of(cursor, ("memories", space, query, filters), at=at, store=store, listing=listing)
+    note = None
+    if listing:
+        fresh = _listed(store, space, filters, page, limit + 1)
     else:
-        listed = store.list_atoms(space, filters=filters, limit=wanted)
-        atoms = [Ranked(id=atom.id, score=0.0, found_by=["listed"], cosine=None) for atom in listed]
-    said = _said(store, search, space, query, embedded, filters, wanted - len(atoms), {hit.id for hit in atoms})
-    ranked = rerank(space, query, [*atoms, *said], start)
-    page = ranked.hits[start : start + limit]
+        wanted = max(FIRST, len(page.shown) + limit + 1)
+        atoms = _known(search, space, query, embedded, _then(filters, page, "atom"), wanted)
+        ids = {hit.id for hit in atoms}
+        said = _said(store, search, space, query, embedded, _then(filters, page, "turn"), wanted - len(atoms), ids)
+        ranked = rerank(space, query, [*atoms, *said], len(page.shown))
+        fresh, note = _fresh(ranked.hits, page), ranked.note
     return MemoryResults(
-        atoms=_atom_hits(store, space, [hit for hit in page if hit.id[0] == "a"]),
-        facts=_facts(store, space, query, filters) if start == 0 else [],
-        turns=_turn_hits(store, space, [hit for hit in page if hit.id[0] == "t"], 0),
-        cursor=_more(ranked.hits, start + limit, asked),
-        note=ranked.note,
+        atoms=_atom_hits(store, space, [hit for hit in fresh[:limit] if hit.id[0] == "a"]),
+        facts=_facts(store, space, query, filters) if page.first else [],
+        turns=_turn_hits(store, space, [hit for hit in fresh[:limit] if hit.id[0] == "t"], 0),
+        cursor=_next(page, fresh, limit),
+        start=page.cursor(),
+        note=note,
     )
+
+
+# --- pages ------------------------------------------------------------------------------------------
+
+
+def _then(filters: Filters, page: Page, layer: Layer) -> Filters:
+    """Return the filters, held to the rows that there were when the question was first asked."""
+    return filters if page.first else replace(filters, upto=page.upto(layer))
+
+
+def _fresh(hits: Sequence[Ranked], page: Page) -> list[Ranked]:
+    return [hit for hit in hits if hit.id not in page.shown]
+
+
+def _next(page: Page, fresh: Sequence[Ranked], limit: int) -> str | None:
+    return after(page.cursor(), [hit.id for hit in fresh[:limit]]) if len(fresh) > limit else None
+
+
+# --- what is found ----------------------------------------------------------------------------------
+
+
+def _listed(store: Store, space: str, filters: Filters, page: Page, limit: int) -> list[Ranked]:
+    last = next(iter(page.shown), None)
+    listed = store.list_atoms(space, filters=_then(filters, page, "atom"), after=last, limit=limit)
+    return [Ranked(id=atom.id, score=0.0, found_by=["listed"], cosine=None) for atom in listed]
+
+
+def _known(search: Search, space: str, query: str, embedded: Embedded, filters: Filters, limit: int) -> list[Ranked]:
+    """Return atoms that share a word or are near; what is neither takes no one's place."""
+    hits = search(space, "atom", query, embedded=embedded, filters=filters, limit=MAX_SHOWN)
+    return [hit for hit in hits if "words" in hit.found_by or (hit.cosine or 0.0) >= _MIN_COSINE][:limit]
 
 
 def _said(
@@ -100,7 +144,7 @@ def _said(
     atoms: set[str],
 ) -> list[Ranked]:
     """Return turns to fill up with; filters that only atoms know leave them out."""
-    if limit <= 0 or not query.strip() or filters.kind or filters.entity:
+    if limit <= 0 or filters.kind or filters.entity:
         return []
     until = filters.until if filters.as_of is None else min(filters.as_of, filters.until or filters.as_of)
     evidence = {atom.evidence for atom in store.atoms(space, atoms)}
@@ -109,7 +153,7 @@ def _said(
         "turn",
         query,
         embedded=embedded,
-        filters=Filters(since=filters.since, until=until),
+        filters=Filters(since=filters.since, until=until, upto=filters.upto),
         limit=limit + len(evidence),
     )
     return [hit for hit in hits if hit.id not in evidence][:limit]
@@ -131,25 +175,37 @@ def _named(fact: Fact, words: set[str]) -> bool:
 
 
 def _turn_hits(store: Store, space: str, hits: Sequence[Ranked], neighbours: int) -> list[TurnHit]:
-    found = {turn.id: turn for turn in store.turns(space, [hit.id for hit in hits])}
+    ids = [hit.id for hit in hits]
+    near = store.surroundings(space, ids, around=neighbours) if neighbours else store.turns(space, ids)
+    found = {turn.id: turn for turn in near}
     return [
         TurnHit(
             turn=found[hit.id],
             score=round(hit.score, 5),
-            found_by=hit.found_by,
-            neighbours=(store.neighbours(space, hit.id, before=neighbours, after=neighbours) if neighbours else []),
+            found_by=_signals(hit.found_by),
+            neighbours=_around(found[hit.id], near, neighbours) if neighbours else [],
         )
         for hit in hits
         if hit.id in found
     ]
 
 
-def _atom_hits(store: Store, space: str, hits: Sequence[Ranked]) -> list[AtomHit]:
-    found = {atom.id: atom for atom in store.atoms(space, [hit.id for hit in hits])}
+def _around(turn: Turn, near: Sequence[Turn], neighbours: int) -> list[Turn]:
     return [
-        AtomHit(atom=found[hit.id], score=round(hit.score, 5), found_by=hit.found_by) for hit in hits if hit.id in found
+        other
+        for other in near
+        if other.session == turn.session and 0 < abs(other.position - turn.position) <= neighbours
     ]
 
 
-def _more(hits: Sequence[Ranked], end: int, asked: object) -> str | None:
-    return next_cursor(end, asked) if len(hits) > end and end < MAX_OFFSET else None
+def _atom_hits(store: Store, space: str, hits: Sequence[Ranked]) -> list[AtomHit]:
+    found = {atom.id: atom for atom in store.atoms(space, [hit.id for hit in hits])}
+    return [
+        AtomHit(atom=found[hit.id], score=round(hit.score, 5), found_by=_signals(hit.found_by))
+        for hit in hits
+        if hit.id in found
+    ]
+
+
+def _signals(found_by: Mapping[str, float] | list[str]) -> Signals:
+    return dict.fromkeys(found_by) if isinstance(found_by, list) else dict(found_by)

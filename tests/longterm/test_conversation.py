@@ -31,7 +31,7 @@ async def test_recorded_turns_are_found_again_at_once(memory: Memory) -> None:
     done = await memory.record_turns([user("The blue kettle leaks"), user("Buy stamps")], session="kitchen")
     assert done == Recorded(session="kitchen", stored=["t1", "t2"], duplicates=0, emptied=0)
     (first, *_) = (await memory.conversation_search("kettle leaking")).hits
-    assert (first.turn.content, first.found_by) == ("The blue kettle leaks", ["words", "meaning"])
+    assert (first.turn.content, list(first.found_by)) == ("The blue kettle leaks", ["words", "meaning"])
 
 
 async def test_without_a_session_one_is_given_for_the_life_of_the_memory(memory: Memory) -> None:
@@ -96,9 +96,11 @@ def test_a_search_never_fails_for_any_text(store: Store, query: str) -> None:
 
     store.append_turns("me", "s", [user(query)], now=NOW, vectors=embedded()[0])
     said = find.turns(
-        store, search, "me", query, embedded=embedded, filters=Filters(), neighbours=1, limit=5, cursor=None
+        store, search, "me", query, embedded=embedded, filters=Filters(), neighbours=1, limit=5, cursor=None, at=NOW
     )
-    known = find.memories(store, search, "me", query, embedded=embedded, filters=Filters(), limit=5, cursor=None)
+    known = find.memories(
+        store, search, "me", query, embedded=embedded, filters=Filters(), limit=5, cursor=None, at=NOW
+    )
     search.close()
     assert {hit.turn.id for hit in known.turns} == {hit.turn.id for hit in said.hits}
 
@@ -157,7 +159,7 @@ async def test_search_goes_on_by_words_when_the_model_fails(memory: Memory, embe
     await memory.record_turns([user("the blue kettle")], session="s")
     embedder.failing = True
     results = await memory.conversation_search("kettle")
-    assert [hit.found_by for hit in results.hits] == [["words"]]
+    assert [list(hit.found_by) for hit in results.hits] == [["words"]]
     assert results.note is not None
     assert "hash/64 does not answer" in results.note
 
