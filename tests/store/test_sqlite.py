@@ -20,7 +20,7 @@ from mcp_memory.store.protocol import Filters, Vectors
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.migrations import SCHEMA
-from mcp_memory.store.sqlite.vectors import _quantised  # pyright: ignore[reportPrivateUsage]
+from mcp_memory.store.sqlite.scan import quantised
 from mcp_memory.types import NewTurn
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -173,7 +173,7 @@ def test_the_search_reads_of_vec0_what_vec0_itself_answers(home: Path) -> None:
     for row in (6, 77, 1299):
         query = Vectors(identity="m", data=data[row : row + 1])
         ours = [hit.id for hit in store.nearest("me", "turn", query, filters=Filters(), limit=20)]
-        stored = _quantised(query.data)[0].tobytes()
+        stored = quantised(query.data)[0].tobytes()
         theirs = database.read(
             lambda con, stored=stored: con.execute(
                 "SELECT 't' || rowid FROM turn_vec_1 WHERE embedding MATCH vec_int8(?) AND k = 20 AND space = 1"

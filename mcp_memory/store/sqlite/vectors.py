@@ -1,12 +1,6 @@
 """The vector leg in SQLite: one `vec0` table of int8 vectors for each model and layer, partitioned by space.
 
-sqlite-vec keeps and changes the vectors; the search reads its chunks (tables `…_chunks` and
-`…_vector_chunks00`, as its ARCHITECTURE.md describes them) and scores them with numpy. That is the same exact
-scan that `MATCH` does, at a third of its time: vec0 0.1.9 picks the k best of a chunk one after the other.
-A test holds the two to the same answer.
-
-A unit vector is stored times 12 √dimensions (127 at least): components are around 12, so rounding moves a
-cosine by some thousandths, and only one of more than two thirds of the whole length is cut.
+sqlite-vec keeps and changes the vectors; `scan` searches them.
 """
 
 from __future__ import annotations
@@ -20,6 +14,7 @@ from mcp_memory.errors import InvalidInput
 from mcp_memory.store.protocol import Filters, Layer, Scored, VectorIndex, Vectors
 from mcp_memory.store.sqlite.filters import is_plain, where
 from mcp_memory.store.sqlite.rows import number_of, space_id
+from mcp_memory.store.sqlite.scan import nearest_rows, quantised
 from mcp_memory.text import spoken
 
 if TYPE_CHECKING:
@@ -58,7 +53,7 @@ def put(
     """Store vectors of rows that have none yet; `rows` picks theirs from `vectors.data` (default: in order)."""
     ensure(con, vectors.identity, int(vectors.data.shape[1]))
     index = con.execute("SELECT id FROM vector_index WHERE identity = ?", (vectors.identity,)).get
-    data = _quantised(vectors.data if rows is None else vectors.data[list(rows)])
+    data = quantised(vectors.data if rows is None else vectors.data[list(rows)])
     table = _table(layer, index)
     con.executemany(
         f"INSERT INTO {table} (rowid, space, embedding)"
@@ -87,56 +82,27 @@ def nearest(
     con: apsw.Connection, layer: Layer, space: str, vectors: Vectors, *, filters: Filters, limit: int
 ) -> list[Scored]:
     """See `Store.nearest`."""
-    import numpy as np
-
     number = space_id(con, space)
     index = con.execute("SELECT id FROM vector_index WHERE identity = ?", (vectors.identity,)).get
     if number is None or index is None or not vectors.data.any():
         return []
-    query = vectors.data[0]
-    query = query / np.linalg.norm(query) / _scale(query.shape[0])
     allowed = _allowed(con, layer, number, filters)
-    ids: list[NDArray[np.int64]] = []
-    scores: list[NDArray[np.float32]] = []
-    table = _table(layer, index)
-    for used, rowids, chunk in con.execute(
-        f"SELECT c.validity, c.rowids, v.vectors FROM {table}_chunks c"
-        f" JOIN {table}_vector_chunks00 v ON v.rowid = c.chunk_id WHERE c.partition00 = ?",
-        (number,),
-    ):
-        keep = np.unpackbits(np.frombuffer(used, np.uint8), bitorder="little").astype(bool)
-        numbers = np.frombuffer(rowids, np.int64)
-        if allowed is not None:
-            keep &= np.isin(numbers, allowed)
-        if keep.any():
-            rows = np.frombuffer(chunk, np.int8).reshape(len(numbers), -1)
-            ids.append(numbers[keep])
-            scores.append((rows if keep.all() else rows[keep]).astype(np.float32) @ query)
-    if not ids:
-        return []
-    return _best(np.concatenate(ids), np.concatenate(scores), layer, limit)
+    found = nearest_rows(con, _table(layer, index), number, vectors.data[0], allowed=allowed, limit=limit)
+    return [Scored(id=f"{layer[0]}{row}", score=cosine) for row, cosine in found]
 
 
-def _allowed(con: apsw.Connection, layer: Layer, space: int, filters: Filters) -> NDArray[np.int64] | None:
-    """Return the rows that pass the filters, None where all do: the table has only live turns of the space."""
+def _allowed(con: apsw.Connection, layer: Layer, space: int, filters: Filters) -> NDArray[np.bool_] | None:
+    """Tell for each row number whether it passes the filters; None where all do: the table has only live turns."""
     import numpy as np
 
     if is_plain(layer, filters):
         return None
     condition, values = where(layer, space, filters)
     rows = con.execute(f"SELECT r.id FROM {layer} r WHERE {condition}", values)
-    return np.fromiter((id for (id,) in rows), np.int64)
-
-
-def _best(ids: NDArray[np.int64], scores: NDArray[np.float32], layer: Layer, limit: int) -> list[Scored]:
-    import numpy as np
-
-    if len(scores) > limit:
-        # Everything as good as the last one stays in, so that ties are broken by id and not by chance.
-        least = np.partition(scores, len(scores) - limit)[len(scores) - limit]
-        ids, scores = ids[scores >= least], scores[scores >= least]
-    order = np.lexsort((-ids, -scores))[:limit]
-    return [Scored(id=f"{layer[0]}{ids[i]}", score=float(scores[i])) for i in order]
+    numbers = np.fromiter((id for (id,) in rows), np.int64)
+    allowed = np.zeros(numbers.max(initial=0) + 1, np.bool_)
+    allowed[numbers] = True
+    return allowed
 
 
 def indexes(con: apsw.Connection) -> list[VectorIndex]:
@@ -185,17 +151,3 @@ def drop(con: apsw.Connection, identity: str) -> None:
 
 def _table(layer: Layer | str, index: int) -> str:
     return f"{layer}_vec_{index}"
-
-
-def _scale(dimensions: int) -> float:
-    return max(127.0, 12.0 * dimensions**0.5)
-
-
-def _quantised(data: NDArray[np.float32]) -> NDArray[np.int8]:
-    """Return the rows as int8, each of the same length; a row of zeros (no known word) is near to nothing."""
-    import numpy as np
-
-    data = np.nan_to_num(data)
-    lengths = np.linalg.norm(data, axis=1, keepdims=True)
-    scaled = data / np.where(lengths == 0, 1, lengths) * _scale(data.shape[1])
-    return np.clip(np.rint(scaled), -127, 127).astype(np.int8)
