@@ -1,4 +1,4 @@
-"""Figures and how far to trust them: bootstrap intervals over questions, percentiles of timings.
+"""Figures and how far to trust them: bootstrap intervals (those of the package), percentiles of timings.
 
 Everything is seeded: the same answers give the same intervals. What the intervals do not know: questions of
 one haystack share its difficulties, so over few haystacks (LoCoMo's split has three) they are too narrow.
@@ -11,20 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mcp_memory.evaluation.figures import Interval, mean_interval
+
 __all__ = ["Floats", "Interval", "mean_interval", "percentile", "timings_ms"]
 
 Floats = NDArray[np.float64]
-Interval = tuple[float, float]
-
-RESAMPLES = 4_000
-
-
-def mean_interval(values: Floats, *, seed: int = 0) -> Interval:
-    """Return the 95 % percentile bootstrap interval of the mean of `values` (at least one, none NaN)."""
-    rng = np.random.default_rng(seed)
-    means = values[rng.integers(len(values), size=(RESAMPLES, len(values)))].mean(axis=1)
-    low, high = np.percentile(means, [2.5, 97.5])
-    return float(low), float(high)
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -4,6 +4,7 @@
     search             what is stored    `searching`
     show                                 `showing`, `drawing`
     status, doctor     how it is         `checking`, `examining`
+    bench              how well it finds `measuring`
 
 Every command that reads takes `--json`. Importing this loads click and little else: a client that starts
 `mcp-memory serve` waits for it.
@@ -29,6 +30,7 @@ MODULES = {
     "show": "mcp_memory.cli.showing",
     "status": "mcp_memory.cli.checking",
     "doctor": "mcp_memory.cli.checking",
+    "bench": "mcp_memory.cli.measuring",
 }
 
 
