@@ -20,15 +20,16 @@ SOURCES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE
 LAYERS: list[set[str]] = [
     {"errors", "function_words"},
     {"types", "text", "estimate", "replies"},
-    {"config", "tokens", "when"},
+    {"config", "tokens", "when", "snippet"},
     {"llm"},  # under embed: litellm is imported in one place, whatever it is asked for
     {"store", "embed", "prompts"},
     {"metered"},  # what goes to a model is counted in the store
     {"longterm", "shortterm", "indexing"},
     {"pipeline"},
     {"memory"},
-    {"testing"},
+    {"testing", "evaluation"},
     {"render", "terminal"},
+    {"excerpts"},
     {"server"},
     {"demo"},
     {"cli"},
@@ -49,7 +50,7 @@ VENDORS = {
     "starlette": "server/",
     "click": "cli/|demo/|terminal.py",
     "mermaidx": "cli/|render.py",
-    "numpy": "store/|embed/|indexing.py|testing.py",
+    "numpy": "store/|embed/|indexing.py|testing.py|evaluation/",
     "Stemmer": "text.py",
     "regex": "text.py|shortterm/",
     "jsonpath": "shortterm/",
@@ -58,7 +59,7 @@ VENDORS = {
     "anyio": "",
 }
 
-HEAVY = ["litellm", "numpy", "tiktoken", "tokenizers", "model2vec", "mermaidx", "hypothesis"]
+HEAVY = ["litellm", "numpy", "tiktoken", "tokenizers", "model2vec", "fastembed", "mermaidx", "hypothesis"]
 
 SQL = re.compile(
     r"\b(SELECT\b.+\bFROM|INSERT\s+(OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM"
