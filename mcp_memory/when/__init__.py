@@ -1,7 +1,20 @@
-"""Times as people write them: for filters (`parse_time`) and inside questions."""
+"""Times as people write them: for filters (`parse_time`) and inside questions (`spans_in`), in ten languages.
+
+    vocabulary   the classes of words, and what a language's file holds
+    en de fr es pt it ru zh ja ko    the words, one file a language
+    lexing       a text as tokens of these classes
+    shapes       which rows of classes are phrases that denote a time
+    meaning      which interval a phrase denotes, seen from now
+    spans        the phrases inside a text      filters    a text that is one moment or one phrase
+
+Phrases are read by dictionary and pattern, never by guessing; no library for dates is used, because those give a
+moment where an interval is meant. It does not know: moving feasts, other calendars, seasons of the southern
+hemisphere, ranges ("from May to July" is two months), times of the clock within a question.
+"""
 
 from __future__ import annotations
 
 from mcp_memory.when.filters import parse_time
+from mcp_memory.when.spans import Span, spans_in
 
-__all__ = ["parse_time"]
+__all__ = ["Span", "parse_time", "spans_in"]

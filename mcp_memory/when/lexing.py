@@ -1,0 +1,211 @@
+"""A text as a row of tokens of one language, each with its class and value (see `vocabulary`)."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import Any, NamedTuple
+
+from mcp_memory.text import fold
+from mcp_memory.when.vocabulary import LETTER, Language
+
+__all__ = ["Lexicon", "Token", "lexicon_of", "tokens_of"]
+
+
+class Token(NamedTuple):
+    """`letter` is its class (see `LETTER`); `start` and `end` are characters of the text."""
+
+    start: int
+    end: int
+    letter: str
+    value: Any = None
+
+
+class Lexicon(NamedTuple):
+    """A language made ready for reading.
+
+    `entries`: where words are told apart by spaces, each first word with the rest of its phrases, longest first;
+    elsewhere each phrase whole. `longest`: characters of the longest phrase. `beginnings`: characters that a phrase or
+    a number begins with.
+    """
+
+    language: Language
+    entries: dict[str, list[tuple[tuple[str, ...], str, Any]]]
+    forms: list[tuple[str, re.Pattern[str]]]
+    tail: re.Pattern[str] | None
+    longest: int
+    beginnings: frozenset[str]
+
+
+_DATE = re.compile(
+    r"(?<![\d.])(\d{4})([-/])(\d{1,2})\2(\d{1,2})(?![\d])"  # 2023-05-07, 2023/5/7
+    r"|(?<![\d.])(\d{4})\.(\d\d)\.(\d\d)(?![\d.])"  # 2023.05.07; with single digits it is more often a version
+    r"|(?<![\d./-])(\d{1,2})\.(\d{1,2})\.(\d{4})(?!\d)"  # 7.5.2023: where dots are used, the day comes first
+    r"|(?<![\d./-])(\d{1,2})[/-](\d{1,2})[/-](\d{4})(?!\d)"  # 25/12/2023: only where but one reading is a date
+)
+_WORD = re.compile(r"\d+(?:\.\d+|,\d{3}(?!\d))*(?:[^\W\d_]+|[º°ª])?|[Qq][1-4](?!\w)|[^\W\d_]+|[^\w\s]|_")
+_DIGITS = re.compile(r"\d+")
+_MARKS = {",": LETTER["COMMA"], ".": LETTER["DOT"], "-": LETTER["DASH"], "–": LETTER["DASH"], "'": LETTER["APOS"]}
+_TENS_AND_DIGITS = "十廿卅0123456789０１２３４５６７８９"
+_HANGUL = re.compile("[\uac00-\ud7a3]+")
+_NUMERALS = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
+
+
+def lexicon_of(language: Language) -> Lexicon:
+    """Make a language ready for reading."""
+    entries: dict[str, list[tuple[tuple[str, ...], str, Any]]] = {}
+    for name, words in language.words.items():
+        for form, value in words.items():
+            first, *rest = [fold(word) for word in _WORD.findall(form)] if language.spaced else [form]
+            entries.setdefault(first, []).append((tuple(rest), LETTER[name], value))
+    for phrases in entries.values():
+        phrases.sort(key=lambda phrase: -len(phrase[0]))
+    return Lexicon(
+        language=language,
+        entries=entries,
+        forms=[(LETTER[name], re.compile(pattern)) for name, pattern in language.forms.items()],
+        tail=re.compile(language.tail) if language.tail else None,
+        longest=max(map(len, entries)),
+        beginnings=frozenset(form[0] for form in entries) | frozenset(_NUMERALS) | frozenset(_TENS_AND_DIGITS),
+    )
+
+
+def tokens_of(text: str, lexicon: Lexicon) -> list[Token]:
+    """Return the tokens of a text as this language reads it, in order."""
+    return _spaced(text, lexicon) if lexicon.language.spaced else _dense(text, lexicon)
+
+
+# --- words told apart by spaces ---------------------------------------------------------------------
+
+
+def _spaced(text: str, lexicon: Lexicon) -> list[Token]:
+    text = text.replace("’", "'")
+    dates = {match.start(): match for match in _DATE.finditer(text)}
+    found = list(_WORD.finditer(text))
+    words = [fold(match[0]) for match in found]
+    tokens: list[Token] = []
+    at = 0
+    while at < len(found):
+        start, end = found[at].span()
+        if start in dates:
+            end = dates[start].end()
+            tokens.append(_dated(dates[start]))
+            while at < len(found) and found[at].start() < end:
+                at += 1
+            continue
+        for rest, letter, value in lexicon.entries.get(words[at], ()):
+            if not rest or tuple(words[at + 1 : at + 1 + len(rest)]) == rest:
+                end = found[at + len(rest)].end()
+                if letter == LETTER["MAY"] and text[start].isupper() and tokens and tokens[-1].letter != LETTER["MARK"]:
+                    letter = LETTER["MONTH"]  # a capital within a sentence: the name, not the verb
+                tokens.append(Token(start, end, letter, value))
+                at += len(rest)
+                break
+        else:
+            tokens.append(_unlisted(found[at], lexicon.language))
+        at += 1
+    return tokens
+
+
+def _unlisted(match: re.Match[str], language: Language) -> Token:
+    start, end = match.span()
+    word = match[0]
+    letter, value = LETTER["PLAIN" if word.islower() else "NAME"], None
+    if word[0].isdecimal():
+        digits = _DIGITS.match(word)
+        number = digits[0] if digits else ""
+        letter, value = _number(number, word[len(number) :], language)
+    elif len(word) == 2 and word[0] in "Qq" and word[1].isdecimal():
+        letter, value = LETTER["QUARTER"], int(word[1])
+    elif not word[0].isalpha():
+        letter = _MARKS.get(word, LETTER["MARK"])
+    return Token(start, end, letter, value)
+
+
+def _number(digits: str, rest: str, language: Language) -> tuple[str, Any]:
+    if rest:
+        is_ordinal = len(digits) <= 2 and fold(rest) in language.ordinals
+        return (LETTER["ORD"], int(digits)) if is_ordinal else (LETTER["MARK"], None)
+    if len(digits) == 4 and digits[:2] in ("19", "20", "21"):
+        return LETTER["YEAR"], int(digits)
+    return (LETTER["NUM"], int(digits)) if len(digits) <= 3 else (LETTER["MARK"], None)
+
+
+def _dated(match: re.Match[str]) -> Token:
+    iso, _, month, day, dotted, dotted_month, dotted_day, german_day, german_month, german, one, other, year = (
+        match.groups()
+    )
+    if iso or dotted:
+        parts = (iso or dotted, month or dotted_month, day or dotted_day)
+    elif german:
+        parts = (german, german_month, german_day)
+    elif int(one) > 12 or one == other:
+        parts = (year, other, one)
+    else:
+        parts = (year, one, other) if int(other) > 12 else ("0", "0", "0")  # 3/4/2023 is a day of March or of April
+    try:
+        return Token(*match.span(), LETTER["DATE"], date(*map(int, parts)))
+    except ValueError:
+        return Token(*match.span(), LETTER["MARK"])
+
+
+# --- scripts without spaces, and Korean ---------------------------------------------------------------
+
+
+def _dense(text: str, lexicon: Lexicon) -> list[Token]:
+    dates = {match.start(): match for match in _DATE.finditer(text)}
+    tokens: list[Token] = []
+    at = 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        token = _dated(dates[at]) if at in dates else _listed(text, at, lexicon) or _other(text, at, lexicon)
+        tokens.append(token)
+        at = token.end
+        if lexicon.tail and token.letter != LETTER["PLAIN"] and (tail := lexicon.tail.match(text, at)):
+            particle = tail.end() if not text.startswith("전", at) else at
+            at = max(at, particle)
+    return tokens
+
+
+def _listed(text: str, at: int, lexicon: Lexicon) -> Token | None:
+    """Return the longest known word that begins here, or a number with its mark."""
+    if text[at] not in lexicon.beginnings:
+        return None
+    best: Token | None = None
+    for letter, pattern in lexicon.forms:
+        match = pattern.match(text, at)
+        if match and (best is None or match.end() > best.end) and _ends_well(text, match.end(), lexicon):
+            best = Token(at, match.end(), letter, _numeral(match[1]))
+    for end in range(min(len(text), at + lexicon.longest), best.end if best else at, -1):
+        known = lexicon.entries.get(text[at:end])
+        if known and _ends_well(text, end, lexicon):
+            _, letter, value = known[0]
+            return Token(at, end, letter, value)
+    return best
+
+
+def _ends_well(text: str, end: int, lexicon: Lexicon) -> bool:
+    return lexicon.tail is None or lexicon.tail.match(text, end) is not None
+
+
+def _other(text: str, at: int, lexicon: Lexicon) -> Token:
+    """Return what is no known word: a run of digits or of Hangul, or one character."""
+    if digits := _DIGITS.match(text, at):
+        letter, value = _number(digits[0], "", lexicon.language)
+        return Token(at, digits.end(), letter, value)
+    if hangul := _HANGUL.match(text, at):
+        return Token(at, hangul.end(), LETTER["PLAIN"])
+    return Token(at, at + 1, _MARKS.get(text[at], LETTER["PLAIN" if text[at].isalnum() else "MARK"]))
+
+
+def _numeral(text: str) -> int:
+    """Return the number that digits or Chinese numerals write: `12`, `十二`, `二〇二三`."""
+    if text.isdecimal():
+        return int(text)
+    text = text.replace("廿", "二十").replace("卅", "三十")
+    tens, ten, ones = text.partition("十")
+    if not ten:
+        return int("".join(str(_NUMERALS.get(c, 0)) for c in text))
+    return 10 * _NUMERALS.get(tens or "一", 1) + _NUMERALS.get(ones, 0)

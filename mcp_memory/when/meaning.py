@@ -1,0 +1,280 @@
+"""What a set of words of known classes denotes, seen from a moment: an interval, and how vague it is.
+
+All moments here are naive local time; weeks begin on Monday; a weekend is Saturday and Sunday; seasons are those of
+the northern hemisphere by whole months, and a winter belongs to the year of its December.
+
+What names no year, or no week, is the latest that has begun: what people ask a memory about has happened.
+"Two weeks ago" is the day fourteen days back, half a week vague; "last week" is the calendar week.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time, timedelta
+from typing import Any, NamedTuple
+
+__all__ = ["Interval", "meaning"]
+
+LENGTH = {
+    "minute": timedelta(minutes=1),
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
+    "weekend": timedelta(days=2),
+    "week": timedelta(weeks=1),
+    "month": timedelta(days=30),
+    "quarter": timedelta(days=91),
+    "year": timedelta(days=365),
+}
+_EXACT = timedelta(0)
+_DAY = LENGTH["day"]
+
+
+class Interval(NamedTuple):
+    """From `start` until just before `end`; `slack` is how far outside it the speaker may well mean."""
+
+    start: datetime
+    end: datetime
+    slack: timedelta = _EXACT
+
+
+def meaning(words: Mapping[str, Any], now: datetime) -> Interval | None:
+    """Return the interval that words of these classes denote, or None where they denote none.
+
+    Raises ValueError and OverflowError for a day that no calendar has.
+    """
+    words = dict(words)
+    if "RELP" in words:
+        words["REL"] = words.pop("RELP")
+    found = _ago(words, now) or _rolling(words, now) or _named(words, now)
+    if found and "PART" in words:
+        found = _part_of(found, words["PART"])
+    if found and "EDGE" in words:
+        low, high = words["EDGE"]
+        length = found.end - found.start
+        found = Interval(found.start + length * low, found.start + length * high, length * (high - low) / 3)
+    return found
+
+
+# --- amounts of time --------------------------------------------------------------------------------
+
+
+def _ago(words: Mapping[str, Any], now: datetime) -> Interval | None:
+    if words.keys().isdisjoint(("AGO", "PRIOR", "LATELY")):
+        return None
+    unit, least, most = words.get("LATELY") or _amount(words)
+    if unit is None:
+        return None
+    slack = LENGTH[unit] / 2
+    if "HALF" in words:
+        unit, least, most, slack = *_half(unit), slack / 2
+    if unit in ("minute", "hour"):
+        start, end = (_back(now, unit, n).replace(second=0, microsecond=0) for n in (most, least))
+        return Interval(start, end + LENGTH["minute"], slack)
+    if unit == "weekend":
+        return Interval(_unit("weekend", now, -most).start, _unit("weekend", now, -least).end)
+    today = _midnight(now)
+    return Interval(_back(today, unit, most), _back(today, unit, least) + _DAY, slack)
+
+
+def _rolling(words: Mapping[str, Any], now: datetime) -> Interval | None:
+    """The past three weeks: up to the end of today, so that the answer holds all day."""
+    counted = not words.keys().isdisjoint(("NUM", "WORD", "FEW", "AMOUNT", "ONE"))
+    if "PAST" not in words and not ("REL" in words and counted and "UNIT" in words):
+        return None
+    unit, _, most = _amount(words)
+    if unit is None or not (counted or words.get("PAST") or LENGTH[unit] > _DAY):
+        return None
+    if unit == "weekend":
+        return Interval(_unit(unit, now, -most).start, _unit(unit, now, -1).end)
+    today = _midnight(now)
+    slack = LENGTH[unit] / 2
+    if words.get("REL", -1) > 0:
+        return Interval(today, _back(today, unit, -most) + _DAY, slack)
+    start = _back(now, unit, most).replace(second=0, microsecond=0) if LENGTH[unit] < _DAY else None
+    return Interval(start or _back(today, unit, most), today + _DAY, slack)
+
+
+def _amount(words: Mapping[str, Any]) -> tuple[str | None, int, int]:
+    """Return the unit, and the fewest and most of it that are meant."""
+    if "AMOUNT" in words:
+        unit, count = words["AMOUNT"]
+        return unit, count, count
+    count = words.get("NUM", words.get("WORD", 1))
+    least, most = words.get("FEW", (count, count))
+    return words.get("UNIT"), least, most
+
+
+def _half(unit: str) -> tuple[str, int, int]:
+    unit, count = {"year": ("month", 6), "month": ("day", 15), "day": ("hour", 12)}.get(unit, ("minute", 30))
+    return unit, count, count
+
+
+# --- what the calendar names ------------------------------------------------------------------------
+
+
+def _named(words: Mapping[str, Any], now: datetime) -> Interval | None:
+    unit, shift = words.get("SHIFT") or (words.get("UNIT"), words.get("REL"))
+    year: int | None = words.get("YEAR")
+    if unit == "year" and shift is not None:
+        year = now.year + shift
+    yearly = _Yearly(now, year, None if unit else shift)
+    today = _midnight(now)
+    day = words.get("NUM", words.get("ORD", words.get("NTH")))
+    match words:
+        case {"DATE": named}:
+            return _whole_day(datetime.combine(named, time()))
+        case {"DAY": offset}:
+            return _whole_day(today + offset * _DAY)
+        case {"DAYPART": (offset, part)}:
+            return _part_of(_whole_day(today + offset * _DAY), part)
+        case {"MONTH": month, "UNIT": ("day" | "week" | "weekend") as small}:
+            return _nth(small, -1 if day is None else day, yearly(lambda y: _months(y, month, 1)))
+        case {"MONTH": month, "NTHOF": (small, nth)}:
+            return _nth(small, nth, yearly(lambda y: _months(y, month, 1)))
+        case {"MONTH": month} if day is not None:
+            return yearly(lambda y: _whole_day(datetime(y, month, day)))
+        case {"MONTH": month}:
+            return yearly(lambda y: _months(y, month, 1))
+        case {"SEASON": season}:
+            return yearly(lambda y: _months(y, 3 + 3 * season, 3))._replace(slack=LENGTH["month"] / 2)
+        case {"QUARTER": quarter}:
+            return yearly(lambda y: _months(y, 3 * quarter - 2, 3))
+        case {"UNIT": "quarter"} if day is not None and year is not None:
+            return _months(year, 3 * day - 2, 3)
+        case {"FEAST": (month, feast)}:
+            return yearly(lambda y: _whole_day(datetime(y, month, feast)))._replace(slack=_DAY)
+        case {"WEEKOF": (weeks, weekday)}:
+            return _whole_day(_unit("week", now, weeks).start + weekday * _DAY)
+        case {"WEEKDAY": weekday} if unit == "week" and shift is not None:
+            return _whole_day(_unit("week", now, shift).start + weekday * _DAY)
+        case {"WEEKDAY": weekday}:
+            return _whole_day(_weekday(weekday, shift, today))
+        case {"PART": _} if unit is None and shift is not None:
+            return _whole_day(today + shift * _DAY)
+        case _ if unit == "month" and shift is not None and day is not None:
+            return _whole_day(_unit("month", now, shift).start.replace(day=day))
+        case _ if year is not None:
+            return _months(year, 1, 12)
+        case _:
+            return _bare_unit(unit, shift, now)
+
+
+def _bare_unit(unit: str | None, shift: int | None, now: datetime) -> Interval | None:
+    """Last week, this month, the weekend; but not "this day" or "last minute", which are no times."""
+    if unit == "weekend" and shift is None:
+        this = _unit(unit, now, 0)
+        return this if this.start <= now else _unit(unit, now, -1)
+    if unit is None or shift is None or LENGTH[unit] <= _DAY:
+        return None
+    return _unit(unit, now, shift)._replace(slack=LENGTH[unit] / 4)
+
+
+class _Yearly(NamedTuple):
+    """Chooses among the yearly recurrences of something: by its year, else by last, this or next, else the latest."""
+
+    now: datetime
+    year: int | None
+    shift: int | None
+
+    def __call__(self, in_year: Callable[[int], Interval]) -> Interval:
+        if self.year is not None:
+            return in_year(self.year)
+        around = [found for y in range(-8, 9) if (found := _if_any(in_year, self.now.year + y))]
+        match self.shift:
+            case None:
+                return [found for found in around if found.start <= self.now][-1]
+            case 0:
+                running = [found for found in around if found.start <= self.now < found.end]
+                return running[0] if running else in_year(self.now.year)
+            case shift if shift > 0:
+                return [found for found in around if found.start > self.now][shift - 1]
+            case shift:
+                return [found for found in around if found.end <= self.now][shift]
+
+
+def _if_any(in_year: Callable[[int], Interval], year: int) -> Interval | None:
+    try:
+        return in_year(year)
+    except ValueError:  # the 29th of February
+        return None
+
+
+def _nth(unit: str, n: int, within: Interval) -> Interval | None:
+    """The first week of May, its last day (−1)."""
+    length = LENGTH["day" if unit == "weekend" else unit]
+    if unit == "weekend":
+        first = within.start + (5 - within.start.weekday()) % 7 * _DAY
+        start = first + (n - 1) * LENGTH["week"] if n > 0 else within.end - ((within.end.weekday() + 1) % 7 + 1) * _DAY
+        return Interval(start, start + 2 * _DAY) if within.start <= start < within.end else None
+    start = within.start + (n - 1) * length if n > 0 else within.end + n * length
+    slack = _EXACT if unit == "day" else 2 * _DAY
+    return Interval(start, start + length, slack) if within.start <= start < within.end else None
+
+
+# --- calendar arithmetic ----------------------------------------------------------------------------
+
+
+def _midnight(moment: datetime) -> datetime:
+    return datetime.combine(moment.date(), time())
+
+
+def _whole_day(start: datetime) -> Interval:
+    return Interval(start, start + _DAY)
+
+
+def _part_of(day: Interval, part: tuple[int, int]) -> Interval | None:
+    if day.end - day.start != _DAY:
+        return None
+    begin, end = part
+    return Interval(
+        day.start + begin * LENGTH["hour"], day.start + end * LENGTH["hour"], max(day.slack, LENGTH["hour"])
+    )
+
+
+def _months(year: int, first: int, count: int) -> Interval:
+    start = datetime(year, first, 1)
+    return Interval(start, _back(start, "month", -count))
+
+
+def _unit(unit: str, now: datetime, shift: int) -> Interval:
+    """Return the calendar unit that many away from the one that holds `now`."""
+    today = _midnight(now)
+    monday = today - today.weekday() * _DAY
+    match unit:
+        case "week":
+            start = monday + shift * LENGTH["week"]
+            return Interval(start, start + LENGTH["week"])
+        case "weekend":
+            start = monday + shift * LENGTH["week"] + 5 * _DAY
+            return Interval(start, start + 2 * _DAY)
+        case "month" | "quarter" | "year":
+            count = {"month": 1, "quarter": 3, "year": 12}[unit]
+            first = datetime(now.year, (now.month - 1) // count * count + 1, 1)
+            start = _back(first, unit, -shift)
+            return Interval(start, _back(start, unit, -1))
+        case _:
+            return _whole_day(today + shift * _DAY)
+
+
+def _weekday(weekday: int, shift: int | None, today: datetime) -> datetime:
+    """Return the last, this week's or next such day; without a word for it, the latest, today included."""
+    since = (today.weekday() - weekday) % 7
+    match shift:
+        case None:
+            return today - since * _DAY
+        case 0:
+            return today + (weekday - today.weekday()) * _DAY
+        case shift if shift > 0:
+            return today + (7 - since) * _DAY
+        case _:
+            return today - (since or 7) * _DAY
+
+
+def _back(moment: datetime, unit: str, count: int) -> datetime:
+    """Return the moment that many units earlier; a day that the month lacks becomes its last."""
+    months = {"month": 1, "quarter": 3, "year": 12}.get(unit)
+    if months is None:
+        return moment - count * LENGTH[unit]
+    year, month = divmod(moment.year * 12 + moment.month - 1 - count * months, 12)
+    last = (date(year + (month == 11), (month + 1) % 12 + 1, 1) - _DAY).day
+    return moment.replace(year=year, month=month + 1, day=min(moment.day, last))
