@@ -6,8 +6,8 @@ in no text. A failure that may pass (429, 5xx, no connection, no answer in time)
 query, since somebody waits, and a little longer for rows.
 
 How long a vector is, only the model knows. It is learned from the first answer, and `dimensions` asks for one
-where there was none yet. The identity is the model's name and the address it was asked at; a model that
-changes its dimension behind that name is noticed and refused for as long as this object lives.
+where there was none yet. The identity is the model's name, the address it was asked at and the prefixes it
+got; a model that changes its dimension behind that is noticed and refused for as long as this object lives.
 
 Only the first 6,000 characters of a text are sent: the usual limit of these models is 8,192 tokens, and a
 request over it fails every text beside the long one.
@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from mcp_memory.embed.prefixes import NO_PREFIXES, Prefixes
 from mcp_memory.embed.protocol import unit_rows
 from mcp_memory.errors import EmbeddingFailed
-from mcp_memory.llm import import_litellm
+from mcp_memory.llm import import_litellm, passes, trouble
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,6 +59,7 @@ class RemoteEmbedder:
         *,
         base_url: str | None = None,
         api_key: str | None = None,
+        prefixes: Prefixes = NO_PREFIXES,
         for_a_query: Patience = FOR_A_QUERY,
         for_rows: Patience = FOR_ROWS,
         pause: Callable[[float], None] = time.sleep,
@@ -65,12 +67,13 @@ class RemoteEmbedder:
         self._model = model
         self._base_url = base_url
         self._api_key = api_key
+        self._prefixes = prefixes
         self._for_a_query = for_a_query
         self._for_rows = for_rows
         self._pause = pause
         self._learned: int | None = None
         at = f"@{sha256(base_url.encode()).hexdigest()[:8]}" if base_url else ""  # hashed: it may hold a password
-        self.identity = f"litellm/1:{model}{at}"
+        self.identity = f"litellm/1:{model}{at}{prefixes.mark}"
 
     @property
     def dimensions(self) -> int:
@@ -80,16 +83,16 @@ class RemoteEmbedder:
         return self._learned
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return self._embed(texts, self._for_rows)
+        return self._embed(texts, self._prefixes.passage, self._for_rows)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
-        return self._embed([text], self._for_a_query)[0]
+        return self._embed([text], self._prefixes.query, self._for_a_query)[0]
 
-    def _embed(self, texts: Sequence[str], patience: Patience) -> NDArray[np.float32]:
+    def _embed(self, texts: Sequence[str], prefix: str, patience: Patience) -> NDArray[np.float32]:
         import numpy as np
 
         # Providers refuse an empty text, and with it the whole request.
-        sent = [(row, _sendable(text)) for row, text in enumerate(texts) if text and not text.isspace()]
+        sent = [(row, prefix + _sendable(text)) for row, text in enumerate(texts) if text and not text.isspace()]
         answers = [
             (batch, self._answer([text for _, text in batch], patience)) for batch in _batches(sent, TEXTS_A_REQUEST)
         ]
@@ -117,8 +120,7 @@ class RemoteEmbedder:
                 )
             except (*litellm.LITELLM_EXCEPTION_TYPES, ValueError) as error:
                 status = getattr(error, "status_code", None)
-                passing = isinstance(status, int) and (status in (408, 429) or status >= 500)
-                if not passing or pause is None:
+                if not passes(status) or pause is None:
                     self._explain(status, error, patience)
             self._pause(pause)
         raise AssertionError("the last attempt returns or raises")
@@ -145,19 +147,8 @@ class RemoteEmbedder:
         return vectors
 
     def _explain(self, status: object, error: Exception, patience: Patience) -> NoReturn:
-        match status:
-            case 401 | 403:
-                self._fail("refused the key", "Set MCP_MEMORY_EMBEDDER_API_KEY, or the provider's own variable.")
-            case 404:
-                self._fail("is not known there", "Check MCP_MEMORY_EMBEDDER and MCP_MEMORY_EMBEDDER_BASE_URL.")
-            case 408:
-                self._fail(f"did not answer within {patience.timeout:g} s", "Check that its server is up.")
-            case 429:
-                self._fail("is asked more often than its provider allows", "It is asked again later by itself.")
-            case _:
-                lines = str(error).strip().splitlines() or [type(error).__name__]
-                said = lines[0].replace(self._api_key, "…") if self._api_key else lines[0]
-                self._fail(f"failed: {said[:300].rstrip('.')}", "Check MCP_MEMORY_EMBEDDER and that its server is up.")
+        what, next_step = trouble(status, error, settings="EMBEDDER", timeout=patience.timeout, secret=self._api_key)
+        self._fail(what, next_step)
 
     def _fail(self, what: str, next_step: str) -> NoReturn:
         raise EmbeddingFailed(f"The embedding model {self._model} {what}. {next_step}") from None

@@ -14,8 +14,9 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -129,11 +130,18 @@ def _checked(reply: Order, many: int) -> list[int]:
 
 def _in_order(head: Sequence[Ranked], order: Sequence[int]) -> Iterator[Ranked]:
     """Yield the named results first, then the others as they were; scores stay with their places."""
-    named = [replace(head[number - 1], found_by=[*head[number - 1].found_by, "model"]) for number in order]
+    named = [
+        replace(head[number - 1], found_by=_and_model(head[number - 1].found_by, place))
+        for place, number in enumerate(order, start=1)
+    ]
     others = [hit for number, hit in enumerate(head, start=1) if number not in order]
     scores = sorted((hit.score for hit in head), reverse=True)
     for hit, score in zip([*named, *others], scores, strict=True):
         yield replace(hit, score=score)
+
+
+def _and_model(found_by: Mapping[str, float] | list[str], place: int) -> Any:
+    return [*found_by, "model"] if isinstance(found_by, list) else {**found_by, "model": place}
 
 
 # --- what the model reads ---------------------------------------------------------------------------
@@ -141,7 +149,9 @@ def _in_order(head: Sequence[Ranked], order: Sequence[int]) -> Iterator[Ranked]:
 
 def _results(store: Store, space: str, query: str, head: Sequence[Ranked]) -> str:
     ids = [hit.id for hit in head]
-    turns = {turn.id: turn for turn in store.turns(space, [id for id in ids if id[0] == "t"])}
+    near = store.surroundings(space, [id for id in ids if id[0] == "t"], around=1)
+    turns = {turn.id: turn for turn in near}
+    places = {(turn.session, turn.position): turn for turn in near}
     atoms = {atom.id: atom for atom in store.atoms(space, [id for id in ids if id[0] == "a"])}
     wanted = frozenset(query_terms(query))
     shown: list[str] = []
@@ -150,7 +160,7 @@ def _results(store: Store, space: str, query: str, head: Sequence[Ranked]) -> st
             date, by, text = (
                 f"{turns[id].said_at:%Y-%m-%d}",
                 _speaker(turns[id]),
-                _turn(store, space, turns[id], wanted),
+                _turn(turns[id], places, wanted),
             )
         elif id in atoms:
             date, by, text = f"{atoms[id].valid_from:%Y-%m-%d}", "a note", _atom(atoms[id])
@@ -160,13 +170,12 @@ def _results(store: Store, space: str, query: str, head: Sequence[Ranked]) -> st
     return "\n".join(shown)
 
 
-def _turn(store: Store, space: str, turn: Turn, wanted: frozenset[str]) -> str:
+def _turn(turn: Turn, near: dict[tuple[str, int], Turn], wanted: frozenset[str]) -> str:
     text = _excerpt(turn.content, wanted)
-    if len(turn.content) > _SHORT:
+    before = near.get((turn.session, turn.position - 1))
+    if len(turn.content) > _SHORT or before is None:
         return text
-    before = store.neighbours(space, turn.id, before=1, after=0)
-    said = [f"[{_speaker(one)} just before: {one_line(one.content, _BEFORE)}]" for one in before]
-    return "\n".join([*said, text])
+    return f"[{_speaker(before)} just before: {one_line(before.content, _BEFORE)}]\n{text}"
 
 
 def _atom(atom: Atom) -> str:
