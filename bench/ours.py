@@ -25,8 +25,9 @@ from anyio import to_thread
 from bench.asking import Answer, Ask, in_order_of_first_turn
 from bench.sets import Haystack, Question
 from mcp_memory.config import Settings
+from mcp_memory.excerpts import Asking, shown_turns
 from mcp_memory.memory import Memory, open_memory
-from mcp_memory.render import excerpted, render
+from mcp_memory.render import render
 from mcp_memory.tokens import token_counter
 from mcp_memory.types import NewTurn, TurnHit, TurnResults
 
@@ -50,7 +51,8 @@ async def ours(haystack: Haystack) -> AsyncGenerator[Ask]:
                 first = await memory.conversation_search(question.text, limit=PAGE)
                 seconds = perf_counter() - start
                 hits = await _until_enough_sessions(memory, question.text, first)
-                shown = excerpted(replace(first, hits=first.hits[:SHOWN]), detail="concise", query=question.text)
+                asking = Asking(query=question.text, detail="concise", counter=counter)
+                shown = shown_turns(replace(first, hits=first.hits[:SHOWN]), asking)
                 return Answer(
                     turns=[ids[hit.turn.id] for hit in hits],
                     sessions=in_order_of_first_turn(sessions[hit.turn.session] for hit in hits),

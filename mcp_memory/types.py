@@ -216,8 +216,8 @@ class Found:
     score: float
     by: Signals
     """What found it, and its rank by each."""
-    words: list[str]
-    """Its words that the query asks for, where detail is `detailed`."""
+    words: list[str] | None
+    """Its words that the query asks for; None unless detail is `detailed`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

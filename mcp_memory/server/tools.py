@@ -11,16 +11,19 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
 
+import anyio.to_thread
 import mcp.types as wire
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema
 from pydantic_core import to_jsonable_python
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.render import Answer, excerpted, render
+from mcp_memory.excerpts import MIN_BUDGET, Asking, shown_memories, shown_turns
+from mcp_memory.render import Answer, render
 from mcp_memory.server.arguments import argument_model, input_schema, output_schema, parse_arguments, parse_json
 from mcp_memory.text import well_formed
+from mcp_memory.tokens import token_counter
 from mcp_memory.types import (
     Bundle,
     CanvasView,
@@ -28,15 +31,15 @@ from mcp_memory.types import (
     Expansion,
     Forgotten,
     Kind,
-    MemoryResults,
     NewTurn,
     Offloaded,
     Persona,
     Recorded,
     Remembered,
     Role,
+    ShownMemories,
+    ShownTurns,
     StepStatus,
-    TurnResults,
 )
 
 if TYPE_CHECKING:
@@ -44,6 +47,9 @@ if TYPE_CHECKING:
 
 __all__ = ["TOOLS", "Tool"]
 
+
+Results = TypeVar("Results")
+Shown = TypeVar("Shown", ShownTurns, ShownMemories)
 
 _FRAME_TOKENS = 40  # what `render` puts around a text that was asked for within a budget
 
@@ -93,10 +99,11 @@ Ids = Annotated[list[str], BeforeValidator(_ids)]
 CallArguments = Annotated[Any, BeforeValidator(_json_arguments), WithJsonSchema({"type": "object"})]
 Limit = Annotated[int, Field(ge=1, le=50)]
 Cursor = Annotated[str | None, Field(description="From the last page")]
-Since = Annotated[str | None, Field(description="Date or time")]
+Since = Annotated[str | None, Field(description='2026-05-07 or "last week"')]
 Until = str | None
 Session = str | None
-Shown = Annotated[Detail, Field(description="detailed: whole turns, not excerpts")]
+Detailed = Annotated[Detail, Field(description="detailed: whole turns, and why each was found")]
+Budget = Annotated[int | None, Field(ge=MIN_BUDGET, le=100_000, description="Left out, 2000; detailed 6000")]
 
 
 # --- long-term --------------------------------------------------------------------------------------
@@ -158,8 +165,9 @@ async def conversation_search(
     neighbours: Annotated[int, Field(ge=0, le=10, description="Turns to show around each")] = 0,
     limit: Limit = 10,
     cursor: Cursor = None,
-    detail: Shown = "concise",
-) -> TurnResults:
+    detail: Detailed = "concise",
+    budget_tokens: Budget = None,
+) -> ShownTurns:
     """Find what was said in past conversations, verbatim, by words and by meaning.
 
     Use it when the user refers to something earlier, and before you say that you do not know. Names, code,
@@ -175,7 +183,7 @@ async def conversation_search(
         limit=limit,
         cursor=cursor,
     )
-    return excerpted(results, detail=detail, query=query)
+    return await _shown(shown_turns, memory, results, query, detail, budget_tokens)
 
 
 async def memory_search(
@@ -189,8 +197,9 @@ async def memory_search(
     as_of: Annotated[str | None, Field(description="What was held true then")] = None,
     limit: Limit = 10,
     cursor: Cursor = None,
-    detail: Shown = "concise",
-) -> MemoryResults:
+    detail: Detailed = "concise",
+    budget_tokens: Budget = None,
+) -> ShownMemories:
     """Look up what is known: statements and facts about the user, people, projects and past events, each with
     dates and its evidence; verbatim turns fill up where these are few.
 
@@ -207,7 +216,20 @@ async def memory_search(
         limit=limit,
         cursor=cursor,
     )
-    return excerpted(results, detail=detail, query=query)
+    return await _shown(shown_memories, memory, results, query, detail, budget_tokens)
+
+
+async def _shown(
+    show: Callable[[Results, Asking], Shown],
+    memory: Memory,
+    results: Results,
+    query: str,
+    detail: Detail,
+    budget: int | None,
+) -> Shown:
+    counter = token_counter(memory.settings.tokenizer)  # its vocabulary is loaded in the thread
+    asking = Asking(query=query, detail=detail, counter=counter, budget=budget)
+    return await anyio.to_thread.run_sync(show, results, asking)
 
 
 async def recall(

@@ -152,7 +152,7 @@ async def test_an_answer_holds_ids_to_go_on_with(client: Client) -> None:
     found = answer_of(await client.call_tool("conversation_search", {"query": "night boat", "limit": 1}))
     assert again == {"session": "trip", "stored": [], "duplicates": 2, "emptied": 0}
     assert recorded["session"] == "trip"
-    assert found["hits"][0]["turn"]["session"] == "trip"
+    assert found["passages"][0]["session"] == "trip"
 
 
 async def test_lists_may_come_as_json_text_or_as_bare_ids(client: Client) -> None:
@@ -168,11 +168,11 @@ async def test_a_long_turn_comes_as_the_part_that_was_asked_for(client: Client) 
     content = f"{'lorem ipsum ' * 200}the password rota is on Tuesdays{' dolor sit' * 200}"
     await client.call_tool("record_turns", {"turns": [{"role": "user", "content": content}], "session": "long"})
     query = {"query": "password rota Tuesdays", "limit": 1}
-    concise = answer_of(await client.call_tool("conversation_search", query))["hits"][0]["turn"]["content"]
+    concise = answer_of(await client.call_tool("conversation_search", query))["passages"][0]["turns"][0]
     detailed = answer_of(await client.call_tool("conversation_search", {**query, "detail": "detailed"}))
-    assert "password rota is on Tuesdays" in concise
-    assert len(concise) < 400
-    assert detailed["hits"][0]["turn"]["content"] == content
+    assert "password rota is on Tuesdays" in concise["content"]
+    assert len(content) - concise["hidden"] < 400
+    assert detailed["passages"][0]["turns"][0]["content"] == content
 
 
 @pytest.mark.parametrize("budget", [150, 400])

@@ -56,7 +56,7 @@ async def use(client: Client) -> None:
     with anyio.fail_after(WAIT):
         answer_of(await client.call_tool("record_turns", {"turns": TURNS, "session": "trip"}))
         found = answer_of(await client.call_tool("conversation_search", {"query": "ferry"}))
-        assert [hit["turn"]["content"] for hit in found["hits"]] == [TURNS[0]["content"]]
+        assert [turn["content"] for passage in found["passages"] for turn in passage["turns"]] == [TURNS[0]["content"]]
         assert "ferry" in (await client.read_resource("memory://session/trip")).contents[0].text
 
 

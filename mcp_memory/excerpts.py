@@ -1,0 +1,213 @@
+"""What a search shows: its hits as passages, shortened until the whole answer fits the token budget.
+
+Budget: both forms of the answer, its text and its JSON, are counted exactly and neither is over it. Long turns give way
+first, each to the part around the words that matched; then hits are left out from the end, and the cursor brings
+them first. Passages: where the neighbours of two hits meet, they are one passage, each turn once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
+
+from pydantic_core import to_jsonable_python
+
+from mcp_memory.errors import InvalidInput
+from mcp_memory.longterm.pages import after
+from mcp_memory.render import render
+from mcp_memory.snippet import Match, matches, snippet, words
+from mcp_memory.text import one_line, query_terms, spoken
+from mcp_memory.tokens import TokenCounter
+from mcp_memory.types import (
+    AtomHit,
+    Detail,
+    Excerpt,
+    Found,
+    MemoryResults,
+    Passage,
+    ShownAtom,
+    ShownMemories,
+    ShownTurns,
+    Turn,
+    TurnHit,
+    TurnResults,
+)
+
+__all__ = ["BUDGETS", "MIN_BUDGET", "Asking", "passages", "shown_memories", "shown_turns"]
+
+MIN_BUDGET = 300
+BUDGETS: dict[Detail, int] = {"concise": 2_000, "detailed": 6_000}
+_WHOLE = 1 << 30
+_WIDTHS: dict[Detail, tuple[int, ...]] = {  # characters of a hit, half of it for a neighbour
+    "concise": (320, 220, 150, 100, 60, 24),
+    "detailed": (_WHOLE, 6_000, 4_000, 2_600, 1_700, 1_100, 700, 450, 300, 200, 120, 60, 24),
+}
+_FACTS = (20, 12, 6, 3, 0)
+
+_Shown = TypeVar("_Shown", ShownTurns, ShownMemories)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asking:
+    """How an answer is to be shown: around the words of which query, in what detail, within how many tokens."""
+
+    query: str
+    detail: Detail
+    counter: TokenCounter
+    budget: int | None = None
+
+    @cached_property
+    def tokens(self) -> int:
+        return BUDGETS[self.detail] if self.budget is None else self.budget
+
+    @cached_property
+    def wanted(self) -> AbstractSet[str]:
+        return frozenset(query_terms(self.query))
+
+    def fits(self, answer: ShownTurns | ShownMemories) -> bool:
+        data = json.dumps(to_jsonable_python(answer), ensure_ascii=False, separators=(",", ":"))
+        return self.counter.fits(data, self.tokens) and self.counter.fits(render(answer), self.tokens)
+
+
+def shown_turns(results: TurnResults, asking: Asking) -> ShownTurns:
+    """Return what fits the budget. InvalidInput where that is not even one hit."""
+    cut = _Cuts(asking)
+
+    def draft(many: int, width: int, _: int) -> ShownTurns:
+        hits = results.hits[:many]
+        return ShownTurns(
+            passages=[cut.passage(passage, width) for passage in passages(hits)],
+            left_out=len(results.hits) - many,
+            cursor=_cursor(results, [hit.turn.id for hit in hits], len(results.hits) - many),
+            note=results.note,
+        )
+
+    return _fitted(draft, len(results.hits), asking)
+
+
+def shown_memories(results: MemoryResults, asking: Asking) -> ShownMemories:
+    """Return what fits the budget, atoms before turns. InvalidInput where that is not even one hit."""
+    cut = _Cuts(asking)
+    total = len(results.atoms) + len(results.turns)
+
+    def draft(many: int, width: int, facts: int) -> ShownMemories:
+        atoms, turns = results.atoms[:many], results.turns[: max(0, many - len(results.atoms))]
+        ids = [*(hit.atom.id for hit in atoms), *(hit.turn.id for hit in turns)]
+        return ShownMemories(
+            atoms=[cut.atom(hit, width * 2) for hit in atoms],
+            facts=results.facts[:facts],
+            passages=[cut.passage(passage, width) for passage in passages(turns)],
+            left_out=total - many,
+            cursor=_cursor(results, ids, total - many),
+            note=_with_facts(results.note, len(results.facts) - facts),
+        )
+
+    return _fitted(draft, total, asking)
+
+
+def _with_facts(note: str | None, left_out: int) -> str | None:
+    if left_out <= 0:
+        return note
+    said = f"{left_out} more facts did not fit: name an entity, or raise budget_tokens."
+    return f"{note} {said}" if note else said
+
+
+def _cursor(results: TurnResults | MemoryResults, shown: Sequence[str], left_out: int) -> str | None:
+    return after(results.start, shown) if left_out else results.cursor
+
+
+def _fitted(draft: Callable[[int, int, int], _Shown], total: int, asking: Asking) -> _Shown:
+    """Return the fullest draft that fits: first of narrower excerpts and fewer facts, then of fewer hits."""
+    steps = _WIDTHS[asking.detail]
+    for step, width in enumerate(steps):
+        answer = draft(total, width, _FACTS[step * len(_FACTS) // len(steps)])
+        if asking.fits(answer):
+            return answer
+    fits, too_many = 0, total
+    while too_many - fits > 1:
+        many = (fits + too_many) // 2
+        fits, too_many = (many, too_many) if asking.fits(draft(many, steps[-1], 0)) else (fits, many)
+    if fits == 0:
+        raise InvalidInput(
+            f"budget_tokens={asking.tokens} does not hold one result with what was asked for around it. "
+            "Raise budget_tokens, or ask for fewer neighbours."
+        )
+    return next(
+        answer for width in steps if asking.fits(answer := draft(fits, width, 0))
+    )  # what was left out may have made room
+
+
+# --- passages ---------------------------------------------------------------------------------------
+
+
+def passages(hits: Sequence[TurnHit]) -> list[list[TurnHit | Turn]]:
+    """Return the hits among their neighbours: runs that meet are one, in order; the run of the best hit first."""
+    by_id = {hit.turn.id: hit for hit in hits}
+    runs: list[list[Turn]] = []
+    for hit in hits:
+        run = [*hit.neighbours, hit.turn]
+        meeting = [other for other in runs if hit.neighbours and _meet(other, run)]
+        merged = {turn.id: turn for turns in (*meeting, run) for turn in turns}
+        place = next((i for i, other in enumerate(runs) if other in meeting), len(runs))
+        runs = [other for other in runs if other not in meeting]
+        runs.insert(place, sorted(merged.values(), key=lambda turn: turn.position))
+    return [[by_id.get(turn.id, turn) for turn in run] for run in runs]
+
+
+def _meet(one: Sequence[Turn], other: Sequence[Turn]) -> bool:
+    places = {turn.position for turn in other}
+    return one[0].session == other[0].session and any(
+        turn.position + step in places for turn in one for step in (-1, 0, 1)
+    )
+
+
+class _Cuts:
+    """Shortens turns and atoms around the words that were asked for; finds those once, whatever the width."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self._found: dict[str, list[Match]] = {}
+
+    def passage(self, run: Iterable[TurnHit | Turn], width: int) -> Passage:
+        rows = list(run)
+        return Passage(
+            session=(rows[0].turn if isinstance(rows[0], TurnHit) else rows[0]).session,
+            turns=[self._hit(row, width) if isinstance(row, TurnHit) else self._turn(row, width // 2) for row in rows],
+        )
+
+    def atom(self, hit: AtomHit, width: int) -> ShownAtom:
+        return ShownAtom(
+            atom=replace(hit.atom, text=self._cut(hit.atom.id, hit.atom.text, width)[0]),
+            found=self._why(hit, hit.atom.text),
+        )
+
+    def _hit(self, hit: TurnHit, width: int) -> Excerpt:
+        return replace(self._turn(hit.turn, width), found=self._why(hit, spoken(hit.turn.content, hit.turn.name)))
+
+    def _turn(self, turn: Turn, width: int) -> Excerpt:
+        content, hidden = self._cut(turn.id, turn.content, width)
+        return Excerpt(
+            id=turn.id,
+            position=turn.position,
+            role=turn.role,
+            name=one_line(turn.name, 40) if turn.name else None,
+            said_at=turn.said_at,
+            content=content,
+            hidden=hidden,
+            found=None,
+        )
+
+    def _cut(self, id: str, text: str, width: int) -> tuple[str, int]:
+        if len(text) <= width * 5 // 4:  # an excerpt that hides a few words hides more than it saves
+            return text, 0
+        if id not in self._found:
+            self._found[id] = matches(text, self._asking.wanted)
+        return snippet(text, width, self._found[id])
+
+    def _why(self, hit: TurnHit | AtomHit, text: str) -> Found:
+        detailed = self._asking.detail == "detailed"
+        return Found(score=hit.score, by=hit.found_by, words=words(text, self._asking.wanted) if detailed else None)
