@@ -125,8 +125,8 @@ class Memory:
     ) -> TurnResults:
         """Find turns by words and by meaning, best first.
 
-        `since` and `until` take dates or times; a bare date includes its whole day. `neighbours` adds that
-        many turns before and after each hit (at most 10). `limit` is at most 50.
+        `since` and `until` take dates, times and phrases such as "last week", and include all they name.
+        `neighbours` adds that many turns before and after each hit (at most 10). `limit` is at most 50.
         """
         from mcp_memory.longterm import find
         from mcp_memory.longterm.pages import asked_at

@@ -23,8 +23,8 @@ ROLES = ("user", "assistant", "system", "tool", "note")
 @click.command()
 @click.argument("query", nargs=-1, required=True)
 @click.option("--in", "layer", type=click.Choice(["turns", "memories"]), help="Search only these.")
-@click.option("--since", metavar="TIME", help="From this date or time on: 2026-10, 2026-10-25, 2026-10-25T08:20.")
-@click.option("--until", metavar="TIME", help="Up to this date or time; a bare date is included.")
+@click.option("--since", metavar="TIME", help="From this time on: 2026-10-25, 2026-10-25T08:20, 2026-10, yesterday, last week.")
+@click.option("--until", metavar="TIME", help="Up to this time; a day, week or month is included whole.")
 @click.option("--session", metavar="NAME", help="Turns of this session.")
 @click.option("--role", type=click.Choice(ROLES), help="Turns said by this role.")
 @click.option(
@@ -63,6 +63,7 @@ def search(
     mcp-memory search "who looks after bookings"
     mcp-memory search TRF-90457 --neighbours 2
     mcp-memory search knee --since 2026-10-14 --until 2026-10-20 --role user
+    mcp-memory search dentist --since "two months ago" --until "last week"
     mcp-memory search 牙医 --json
     """
     layer = _layer(layer, of_turns=bool(session or role or neighbours), of_memories=bool(kind or entity or as_of))

@@ -70,7 +70,7 @@ LANGUAGE = Language(
         },
         "IN": same(None, "in, during, throughout"),
         "ON": same(None, "on"),
-        "AT": same(None, "at, over"),
+        "AT": same(None, "at, over, from"),
         "FROM": same(None, "since, until, till"),
         "THE": same(None, "the, the year, the month of, month of"),
         "OF": same(None, "of"),
@@ -80,7 +80,7 @@ LANGUAGE = Language(
             "i, you, he, she, we, they, it, me, us, him, them, my, your, his, her, our, their, its, who, whom, what, "
             "when, where, which, while, why, how, and, or, but, so, because, if, as, than, that, there, here, then, "
             "did, do, does, done, is, was, were, are, be, been, am, had, has, have, will, would, can, could, should, "
-            "shall, might, must, with, without, for, to, from, by, before, after, about, around, near, into, onto, "
+            "shall, might, must, with, without, for, to, by, before, after, about, around, near, into, onto, "
             "not, no, again, also, only, too, together, instead, regarding, alone, was, went, had",
         ),
         "NOT": same(

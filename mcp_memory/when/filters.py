@@ -28,6 +28,8 @@ def parse_time(text: str, *, what: str, now: datetime, end: bool = False) -> dat
     moment = _written_out(value, end=end)
     if moment is not None:
         return moment
+    if value.lower() == "now":
+        return now
     readings = readings_of(value, now) if len(value) <= 100 else []
     if len(readings) == 1:
         return readings[0].end if end else readings[0].start

@@ -180,6 +180,8 @@ class _Yearly(NamedTuple):
         if self.year is not None:
             return in_year(self.year)
         around = [found for y in range(-8, 9) if (found := _if_any(in_year, self.now.year + y))]
+        if not around:
+            raise ValueError("no year has it")
         match self.shift:
             case None:
                 return [found for found in around if found.start <= self.now][-1]

@@ -52,7 +52,9 @@ COMMON = """
 """
 
 ALONE = """
-    MONTH | MON | MAY | WEEKDAY | WDAY | SEASON | QUARTER | FEAST | YEAR | UNIT | REL (MAY|MON|WDAY)
+    MONTH | MON | SEASON | QUARTER | FEAST | YEAR | UNIT | REL (MAY|MON|WDAY)
+    (WEEKDAY|WDAY) PART?
+    MAY (NUM|ORD)?
 """
 """What is a time only where nothing else is said."""
 

@@ -62,7 +62,10 @@ def readings_of(text: str, now: datetime) -> list[Span]:
     """Return what a text that is nothing but one time phrase can mean: one span for each different interval."""
     local = now.astimezone().replace(tzinfo=None)
     different: dict[Interval, _Found] = {}
-    for language in _languages_of(text):
+    languages = _languages_of(text)
+    if "zh" in languages:
+        languages.append("ja")  # a phrase alone may do without kana
+    for language in languages:
         for found in _found(text, language, local, alone=True):
             different.setdefault(found.interval, found)
     return [_span(text, found) for found in different.values()]

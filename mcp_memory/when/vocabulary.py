@@ -44,7 +44,7 @@ _CLASSES = (
 LETTER: Mapping[str, str] = dict(zip(_CLASSES.split(), string.ascii_letters, strict=False))
 """The letter that stands for a class where a row of tokens is matched as a string."""
 
-_ANCHORS = "UNIT AMOUNT MONTH MON MAY WEEKDAY WDAY SEASON QUARTER FEAST DAY DAYPART LATELY SHIFT WEEKOF"
+_ANCHORS = "UNIT AMOUNT MONTH MON MAY WEEKDAY WDAY SEASON QUARTER PART FEAST DAY DAYPART LATELY SHIFT WEEKOF"
 ANCHORS = frozenset(_ANCHORS.split())
 """Classes without which no phrase is a time, but for dates and years in digits."""
 
