@@ -41,9 +41,8 @@ def rate(hits: Sequence[bool]) -> Figure:
     z = 1.96
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
     half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
-    return Figure(
-        value=100 * share, ci95=(min(100 * share, 100 * (middle - half)), max(100 * share, 100 * (middle + half)))
-    )
+    low, high = max(0.0, middle - half), min(1.0, middle + half)
+    return Figure(value=100 * share, ci95=(100 * min(low, share), 100 * max(high, share)))  # but for rounding
 
 
 def mean(values: Sequence[float], *, least: float = 0.0, most: float = 100.0) -> Figure:

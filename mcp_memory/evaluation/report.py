@@ -23,7 +23,18 @@ from mcp_memory.evaluation.mining import KINDS, mine
 if TYPE_CHECKING:
     from mcp_memory.memory import Memory
 
-__all__ = ["LABELS", "LEAST_QUESTIONS", "LEAST_TURNS", "Example", "Gap", "KindReport", "Report", "System", "measure"]
+__all__ = [
+    "LABELS",
+    "LEAST_QUESTIONS",
+    "LEAST_TURNS",
+    "Example",
+    "Gap",
+    "KindReport",
+    "Report",
+    "System",
+    "kind_report",
+    "measure",
+]
 
 LEAST_TURNS = 200  # in a smaller memory, ten results are more than a twentieth of everything
 LEAST_QUESTIONS = 30  # an interval of fewer is some 35 points wide
@@ -129,8 +140,8 @@ async def measure(
     asked = await ask(
         memory, enough, systems, seed=seed, until=until, progress=lambda done, of: progress("asking", done, of)
     )
-    of_kind = {kind: [one for one in asked if one.question.kind == kind] for kind in kinds}
-    if all(len(some) < LEAST_QUESTIONS for some in of_kind.values()):
+    by_kind = {kind: [one for one in asked if one.question.kind == kind] for kind in kinds}
+    if all(len(some) < LEAST_QUESTIONS for some in by_kind.values()):
         raise Refused(f"Time ran out before {LEAST_QUESTIONS} questions of a kind were asked. Allow more --seconds.")
     return Report(
         space=memory.space,
@@ -140,8 +151,8 @@ async def measure(
         model=model,
         seed=seed,
         stopped=len(asked) < sum(map(len, enough.values())),
-        kinds=[_of_kind(kind, of_kind[kind], len(mined[kind]), systems) for kind in kinds],
-        examples=[_example(one) for some in of_kind.values() for one in some[:show]],
+        kinds=[kind_report(kind, by_kind[kind], len(mined[kind]), systems) for kind in kinds],
+        examples=[_example(one) for some in by_kind.values() for one in some[:show]],
     )
 
 
@@ -184,7 +195,8 @@ def _too_few(said: talk.Talk, most: int) -> str:
 # --- figures of a kind ------------------------------------------------------------------------------
 
 
-def _of_kind(kind: str, asked: Sequence[Asked], mined: int, systems: Sequence[str]) -> KindReport:
+def kind_report(kind: str, asked: Sequence[Asked], mined: int, systems: Sequence[str]) -> KindReport:
+    """Return the figures of the questions asked, of those that were mined, or why there are none."""
     refused = None
     if mined < LEAST_QUESTIONS:
         refused = f"{mined} such questions could be mined; figures need {LEAST_QUESTIONS}."

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mcp_memory.memory import Memory
     from mcp_memory.types import Turn
 
-__all__ = ["Talk", "clean", "is_unspaced", "read", "words_of"]
+__all__ = ["Talk", "clean", "is_unspaced", "of", "read", "words_of"]
 
 MOST_TURNS = 30_000  # read into this process: some 100 MB and 10 s
 _PAGE = 1_000
@@ -186,8 +186,13 @@ async def read(
             turns += [turn for turn in page if turn.role in ("user", "assistant")]
             start = page[-1].position + 1
             progress(len(turns))
+    return of(turns, held=sum(info.turns for info in sessions), sessions=len(sessions))
+
+
+def of(turns: Sequence[Turn], *, held: int, sessions: int) -> Talk:
+    """Return the talk of these turns, which stand session after session and each in order."""
     places: dict[str, list[int]] = defaultdict(list)
     for place, turn in enumerate(turns):
         for word in set(words_of(turn.content)):
             places[word].append(place)
-    return Talk(turns=turns, places=dict(places), held=sum(info.turns for info in sessions), sessions=len(sessions))
+    return Talk(turns=turns, places=dict(places), held=held, sessions=sessions)

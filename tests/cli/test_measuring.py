@@ -1,0 +1,93 @@
+"""`bench`: what people read and programs parse, and that a small memory gets no figures."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from click.testing import Result
+
+from mcp_memory.cli.measuring import KINDS
+from mcp_memory.evaluation import mining
+from mcp_memory.memory import open_memory
+from tests.evaluation.conftest import SESSIONS, talk_of
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def talkative(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A memory that is large enough to be measured."""
+    home = tmp_path_factory.mktemp("talkative")
+
+    async def fill() -> None:
+        async with open_memory(home=home) as memory:
+            for number in range(SESSIONS):
+                await memory.record_turns(talk_of(number), session=f"s{number}")
+
+    anyio.run(fill)
+    return home
+
+
+def test_the_kinds_that_can_be_asked_for_are_those_there_are() -> None:
+    assert tuple(mining.KINDS) == KINDS
+
+
+def test_every_figure_stands_with_its_interval_and_its_floors(run: Run, talkative: Path) -> None:
+    result = run("bench", "--questions", "40", "--kind", "words", "--kind", "reply", home=talkative)
+    assert result.exit_code == 0, result.output
+    assert "240 turns in 12 sessions of space default" in result.stdout
+    for row in ("ours", "BM25 only", "dense only", "ours − BM25", "ours − dense"):
+        rows = re.findall(rf"^   {row}  .*$", result.stdout, flags=re.MULTILINE)
+        assert len(rows) == 2, row
+        for line in rows:
+            figures = re.findall(r"[+-]?\d+\.\d(?: \[[+-]?\d+\.\d, [+-]?\d+\.\d\])?", line)
+            assert len(figures) == (3 if "−" in row else 4)
+            assert all(figure.endswith("]") for figure in figures)
+    assert result.stderr == "reading turns …\nasking …\n"
+
+
+def test_no_text_of_the_memory_is_shown_unless_asked_for(run: Run, talkative: Path) -> None:
+    said = {
+        word
+        for number in range(SESSIONS)
+        for turn in talk_of(number)
+        for word in turn.content.split()
+        if len(word) == 8
+    }
+    silent = run("bench", "--questions", "30", "--kind", "dim", home=talkative)
+    shown = run("bench", "--questions", "30", "--kind", "dim", "--show", "2", home=talkative)
+    assert said.isdisjoint(silent.output.split())
+    assert not said.isdisjoint(shown.stdout.split())
+    assert shown.stdout.count("       rank: ours ") == 2
+
+
+def test_in_json_the_same_stands_for_programs(run: Run, talkative: Path) -> None:
+    result = run("bench", "--questions", "30", "--kind", "around", "--json", home=talkative)
+    report: dict[str, Any] = json.loads(result.stdout)
+    assert list(report) == ["space", "turns", "sessions", "turns_read", "model", "seed", "stopped", "kinds", "examples"]
+    [kind] = report["kinds"]
+    assert list(kind["systems"]) == ["ours", "bm25", "dense"]
+    assert list(kind["systems"]["ours"]) == ["hit1", "hit10", "mrr10", "median_ms"]
+    assert list(kind["gaps"]["bm25"]) == ["hit1", "hit10", "mrr10", "differ", "verdict"]
+    assert list(kind["systems"]["ours"]["hit1"]) == ["value", "ci95"]
+
+
+def test_a_small_memory_gets_no_figures_and_a_reason(run: Run) -> None:
+    result = run("bench")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("Error: Space 'default' holds ")
+    assert "figures need 200" in result.stderr
+
+
+def test_a_rerank_is_left_out_and_that_is_said(run: Run, talkative: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCP_MEMORY_RERANK", "true")
+    monkeypatch.setenv("MCP_MEMORY_LLM", "openai/none-such")
+    result = run("bench", "--questions", "30", "--kind", "words", home=talkative)
+    assert result.exit_code == 0, result.output
+    assert "The setting `rerank` is on; it was left out here." in result.stderr
