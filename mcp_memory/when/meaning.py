@@ -79,6 +79,8 @@ def _ago(words: Mapping[str, Any], now: datetime) -> Interval | None:
 def _rolling(words: Mapping[str, Any], now: datetime) -> Interval | None:
     """The past three weeks: up to the end of today, so that the answer holds all day."""
     counted = not words.keys().isdisjoint(("NUM", "WORD", "FEW", "AMOUNT", "ONE"))
+    if "MONTH" in words:  # the last week of May
+        return None
     if "PAST" not in words and not ("REL" in words and counted and "UNIT" in words):
         return None
     unit, _, most = _amount(words)
