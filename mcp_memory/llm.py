@@ -120,7 +120,8 @@ class LiteLLM:
             timeout=timeout,
             max_tokens=prompt.max_tokens,
             temperature=0,
-            drop_params=True,  # not every model takes the two lines above
+            max_retries=0,
+            drop_params=True,  # not every model takes the three lines above
             **more,
         )
 
@@ -161,6 +162,7 @@ def import_litellm() -> Any:
     """
     os.environ["LITELLM_MODE"] = "PRODUCTION"  # anything else reads `.env` of the folder the client started us in
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else it asks the network for prices at each import
+    os.environ["LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS"] = "True"  # and for a list of headers at the first call
     library: Any = import_module("litellm")  # its types are partial; to us it is one function and its errors
     library.suppress_debug_info = True  # it prints to stdout, which belongs to the protocol
     library.DEFAULT_MAX_RETRIES = 0  # asking for `max_retries=0` in a call falls back to this
@@ -215,7 +217,7 @@ def _within(seconds: float, call: Callable[[], T]) -> T:
 
 
 def _retry_after(error: Exception) -> float | None:
-    headers: Any = getattr(getattr(error, "response", None), "headers", None) or {}
+    headers: Any = getattr(error, "litellm_response_headers", None) or {}
     try:
         return max(0.0, float(headers.get("retry-after", "")))
     except ValueError:  # none, or a date

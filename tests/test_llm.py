@@ -1,0 +1,208 @@
+"""A model over litellm and real loopback HTTP: what is sent, what is read, and what is said when it goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from mcp_memory.errors import ModelFailed
+from mcp_memory.llm import LiteLLM, Message, Prompt, Said
+
+KEY = "sk-a-secret-of-the-test"
+
+
+class Colour(BaseModel):
+    colour: str
+
+
+PROMPT = Prompt(
+    messages=[Message(role="system", text="Be brief."), Message(role="user", text="Which colour? \ud800")],
+    shape=Colour,
+    max_tokens=50,
+)
+
+
+@dataclass
+class Endpoint:
+    """An OpenAI-compatible /v1/chat/completions: each request takes the next answer of the script.
+
+    An answer is a text of the model, a whole body, (status, headers), or None: a byte now and then, for ever.
+    """
+
+    url: str = ""
+    script: list[Any] = field(default_factory=list)
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    over: threading.Event = field(default_factory=threading.Event)
+
+
+def completion(text: str | None, *, why: str = "stop") -> bytes:
+    choice = {"index": 0, "finish_reason": why, "message": {"role": "assistant", "content": text}}
+    usage = {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17}
+    return json.dumps(
+        {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+    ).encode()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _a_loop_for_litellm() -> Iterator[None]:
+    """litellm makes the thread an event loop where it has none, and never closes it."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    asyncio.set_event_loop(None)
+    loop.close()
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    scripted = Endpoint()
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            scripted.asked.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            match scripted.script.pop(0):
+                case str() as text:
+                    self.answer(200, {}, completion(text))
+                case bytes() as body:
+                    self.answer(200, {}, body)
+                case None:
+                    self.drip()
+                case status, headers:
+                    message = f"no, {KEY}, with response_format"
+                    self.answer(status, headers, json.dumps({"error": {"message": message}}).encode())
+
+        def answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
+            self.send_response(status)
+            for name, value in {"content-type": "application/json", **headers}.items():
+                self.send_header(name, value)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def drip(self) -> None:
+            self.send_response(200)
+            self.send_header("content-length", "1000000")
+            self.end_headers()
+            while not scripted.over.wait(0.02):
+                self.wfile.write(b" ")
+                self.wfile.flush()
+            self.close_connection = True
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        server.daemon_threads = False
+        serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        serving.start()
+        scripted.url = f"http://127.0.0.1:{server.server_port}/v1"
+        yield scripted
+        scripted.over.set()
+        server.shutdown()
+        serving.join()
+
+
+@pytest.fixture
+def llm(endpoint: Endpoint) -> LiteLLM:
+    return LiteLLM("openai/m", base_url=endpoint.url, api_key=KEY)
+
+
+def test_the_messages_and_the_schema_go_out_and_the_text_and_its_tokens_come_back(
+    llm: LiteLLM, endpoint: Endpoint
+) -> None:
+    endpoint.script = ['{"colour": "blue"}']
+    assert llm.ask(PROMPT, timeout=30) == Said(
+        text='{"colour": "blue"}', prompt_tokens=12, completion_tokens=5, cost=None
+    )
+    (sent,) = endpoint.asked
+    assert sent["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Which colour? ?"},
+    ]
+    assert (sent["model"], sent["max_tokens"], sent["temperature"]) == ("m", 50, 0)
+    schema = sent["response_format"]["json_schema"]
+    assert (schema["name"], schema["strict"], list(schema["schema"]["properties"])) == ("Colour", True, ["colour"])
+
+
+def test_an_endpoint_that_refuses_schemas_is_asked_without_from_then_on(llm: LiteLLM, endpoint: Endpoint) -> None:
+    endpoint.script = [(400, {}), "blue", "green"]
+    assert [llm.ask(PROMPT, timeout=30).text for _ in range(2)] == ["blue", "green"]
+    assert ["response_format" in sent for sent in endpoint.asked] == [True, False, False]
+
+
+def test_a_request_that_is_wrong_in_another_way_is_said_and_schemas_are_not_given_up(
+    llm: LiteLLM, endpoint: Endpoint
+) -> None:
+    endpoint.script = [(400, {}), (400, {}), "blue"]
+    with pytest.raises(ModelFailed, match="The model openai/m failed: "):
+        llm.ask(PROMPT, timeout=30)
+    llm.ask(PROMPT, timeout=30)
+    assert ["response_format" in sent for sent in endpoint.asked] == [True, False, True]
+
+
+def test_an_answer_that_ran_out_of_tokens_is_marked_and_one_without_text_is_empty(
+    llm: LiteLLM, endpoint: Endpoint
+) -> None:
+    endpoint.script = [completion("blu", why="length"), completion(None)]
+    assert [(said.text, said.cut) for said in (llm.ask(PROMPT, timeout=30), llm.ask(PROMPT, timeout=30))] == [
+        ("blu", True),
+        ("", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "says", "passes", "wait_s"),
+    [
+        ((401, {}), "refused the key. Set MCP_MEMORY_LLM_API_KEY", False, None),
+        ((404, {}), "is not known there. Check MCP_MEMORY_LLM and MCP_MEMORY_LLM_BASE_URL.", False, None),
+        ((429, {"retry-after": "7"}), "is asked more often than its provider allows", True, 7),
+        ((429, {"retry-after": "Fri, 20 Nov 2026 12:00:00 GMT"}), "is asked more often", True, None),
+        ((500, {}), "failed: ", True, None),
+        ((503, {}), "failed: ", True, None),
+        (b"<html>It works!</html>", "", False, None),
+        (b'{"object": "chat.completion", "choices": []}', "", False, None),
+    ],
+)
+def test_a_failure_names_the_model_and_the_next_step_and_never_the_key(
+    llm: LiteLLM, endpoint: Endpoint, answer: Any, says: str, passes: bool, wait_s: float | None
+) -> None:
+    endpoint.script = [answer] * 2
+    with pytest.raises(ModelFailed) as failed:
+        llm.ask(PROMPT, timeout=30)
+    assert str(failed.value).startswith(f"The model openai/m {says}")
+    assert KEY not in str(failed.value)
+    if says:
+        assert (failed.value.passes, failed.value.wait_s, len(endpoint.asked)) == (passes, wait_s, 1)
+
+
+def test_a_server_that_drips_its_answer_is_left_when_the_time_is_up(llm: LiteLLM, endpoint: Endpoint) -> None:
+    endpoint.script = ["warm", None]
+    llm.ask(PROMPT, timeout=30)  # litellm is imported and connected by now
+    with pytest.raises(ModelFailed, match=r"openai/m did not answer within 0\.2 s") as failed:
+        llm.ask(PROMPT, timeout=0.2)
+    assert (failed.value.passes, failed.value.billed) == (True, True)
+
+
+def test_an_endpoint_that_is_not_there_is_said() -> None:
+    with pytest.raises(ModelFailed, match="The model openai/m failed: ") as failed:
+        LiteLLM("openai/m", base_url="http://127.0.0.1:9/v1", api_key=KEY).ask(PROMPT, timeout=30)
+    assert failed.value.passes
+
+
+def test_a_name_that_litellm_does_not_know_is_said() -> None:
+    with pytest.raises(ModelFailed, match="The model no-such-model failed: "):
+        LiteLLM("no-such-model").ask(PROMPT, timeout=30)
+
+
+def test_the_key_is_in_no_repr() -> None:
+    from mcp_memory.config import Settings
+
+    assert KEY not in repr(Settings(llm="openai/m", llm_api_key=KEY))

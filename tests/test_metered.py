@@ -1,0 +1,175 @@
+"""Questions to a model: typed replies, repeats, what goes back, and every call on the bill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from mcp_memory.config import Settings
+from mcp_memory.errors import ModelFailed, Refused
+from mcp_memory.llm import Message, Prompt, Said
+from mcp_memory.memory import open_memory
+from mcp_memory.metered import Metered, Question
+from mcp_memory.store.protocol import Spend, Spent, Store
+from mcp_memory.store.sqlite import open_store
+from mcp_memory.testing import FixedClock, ScriptedLLM
+from mcp_memory.types import NewTurn
+
+EVER = datetime.fromtimestamp(0, UTC)
+BUSY = ModelFailed("The model is busy.", passes=True)
+
+
+class Colour(BaseModel):
+    colour: str
+
+
+ASK = Question(purpose="test", messages=[Message(role="user", text="Which colour?")], reply=Colour)
+BLUE = Said(text='{"colour": "blue"}', prompt_tokens=100, completion_tokens=7, cost=0.5)
+
+
+@pytest.fixture
+def store(home: Path) -> Iterator[Store]:
+    opened = open_store(home)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    return FixedClock()
+
+
+@pytest.fixture
+def paused() -> list[float]:
+    return []
+
+
+def metered(
+    store: Store, clock: FixedClock, paused: list[float], *script: Any, **settings: Any
+) -> tuple[Metered, ScriptedLLM]:
+    llm = ScriptedLLM(*script)
+    return Metered(llm, store, Settings(**settings), now=clock, pause=paused.append), llm
+
+
+def bill(store: Store) -> tuple[int, int, int, int, float | None]:
+    (one,) = store.spent(since=EVER)
+    return one.calls, one.failed, one.prompt_tokens, one.completion_tokens, one.cost
+
+
+def test_a_reply_comes_in_its_shape_and_on_the_bill(store: Store, clock: FixedClock, paused: list[float]) -> None:
+    model, _ = metered(store, clock, paused, BLUE)
+    assert model.complete(ASK) == Colour(colour="blue")
+    assert store.spent(since=clock()) == [
+        Spent(purpose="test", model="scripted/1", calls=1, failed=0, prompt_tokens=100, completion_tokens=7, cost=0.5)
+    ]
+
+
+def test_a_failure_that_may_pass_is_tried_again_after_growing_pauses_or_the_one_asked_for(
+    store: Store, clock: FixedClock, paused: list[float]
+) -> None:
+    model, llm = metered(store, clock, paused, BUSY, ModelFailed("Slow down.", passes=True, wait_s=7), BLUE)
+    assert model.complete(ASK) == Colour(colour="blue")
+    assert (paused, len(llm.asked)) == ([1, 7], 3)
+    assert bill(store) == (3, 2, 100, 7, 0.5)
+
+
+def test_a_failure_that_stays_is_raised_after_so_many_repeats(
+    store: Store, clock: FixedClock, paused: list[float]
+) -> None:
+    model, llm = metered(store, clock, paused, *[BUSY] * 9)
+    with pytest.raises(ModelFailed, match="is busy"):
+        model.complete(ASK)
+    assert (paused, len(llm.asked)) == ([1, 2], 3)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [ModelFailed("The key was refused."), ModelFailed("Slow down.", passes=True, wait_s=3600)],
+)
+def test_what_cannot_pass_in_the_questions_time_is_not_tried_again(
+    store: Store, clock: FixedClock, paused: list[float], failure: ModelFailed
+) -> None:
+    model, llm = metered(store, clock, paused, failure, BLUE)
+    with pytest.raises(ModelFailed):
+        model.complete(ASK)
+    assert (paused, len(llm.asked)) == ([], 1)
+
+
+def test_a_reply_that_does_not_fit_goes_back_once_with_the_reason(
+    store: Store, clock: FixedClock, paused: list[float]
+) -> None:
+    model, llm = metered(store, clock, paused, '{"color": "blue"}', BLUE)
+    assert model.complete(ASK) == Colour(colour="blue")
+    assert [(one.role, one.text) for one in llm.asked[1].messages] == [
+        ("user", "Which colour?"),
+        ("assistant", '{"color": "blue"}'),
+        (
+            "user",
+            "That cannot be used. The reply does not have the shape that was asked for (colour: Field required). "
+            "Answer the question again, with the JSON alone.",
+        ),
+    ]
+    assert bill(store)[:2] == (2, 1)
+
+
+def test_a_reply_that_never_fits_is_refused_and_paid_for(store: Store, clock: FixedClock, paused: list[float]) -> None:
+    cut = Said(text='{"colour": "bl', prompt_tokens=100, completion_tokens=9, cost=0.25, cut=True)
+    model, _ = metered(store, clock, paused, "", cut)
+    with pytest.raises(ModelFailed, match=r"gave no usable answer\. The reply broke off after 4,000 tokens"):
+        model.complete(ASK)
+    calls, failed, _, written, cost = bill(store)
+    assert (calls, failed, written >= 9, cost) == (2, 2, True, 0.25)
+
+
+def test_an_answer_that_never_came_counts_its_prompt_since_it_may_be_billed(
+    store: Store, clock: FixedClock, paused: list[float]
+) -> None:
+    model, _ = metered(store, clock, paused, ModelFailed("No answer.", billed=True), ModelFailed("No key."))
+    for _ in range(2):
+        with pytest.raises(ModelFailed):
+            model.complete(ASK)
+    assert 0 < bill(store)[2] < 20
+
+
+def test_past_the_days_cap_no_process_asks_until_the_next_day(
+    store: Store, clock: FixedClock, paused: list[float]
+) -> None:
+    model, llm = metered(store, clock, paused, BLUE, BLUE, llm_daily_tokens=1_000)
+    store.add_spend(
+        Spend(at=clock(), purpose="other", model="elsewhere", prompt_tokens=900, completion_tokens=95, cost=None)
+    )
+    with pytest.raises(Refused) as refused:
+        model.complete(ASK)
+    assert str(refused.value).startswith("The day's 1,000 tokens for the model are used up (995 so far, about ")
+    assert llm.asked == []
+    clock.moment = clock().replace(hour=0) + timedelta(days=1)
+    assert model.complete(ASK) == Colour(colour="blue")
+
+
+async def test_status_shows_the_model_its_cap_and_what_it_cost(home: Path, clock: FixedClock) -> None:
+    def best(prompt: Prompt) -> Said:
+        return Said(text="[1]", prompt_tokens=300, completion_tokens=4, cost=None)
+
+    async with open_memory(home=home, now=clock, embedder="none", llm=ScriptedLLM(best), rerank=True) as memory:
+        await memory.record_turns(
+            [NewTurn(role="user", content=text) for text in ("a kettle", "the kettle")], session="s"
+        )
+        await memory.conversation_search("kettle")
+        status = (await memory.status())["model"]
+    call = {
+        "purpose": "rerank", "model": "scripted/1", "calls": 1, "failed": 0,
+        "prompt_tokens": 300, "completion_tokens": 4, "cost": None,
+    }  # fmt: skip
+    assert status == {
+        "name": "scripted/1",
+        "rerank": True,
+        "tokens_today": 304,
+        "daily_tokens": 300_000,
+        "today": [call],
+        "ever": [call],
+    }
