@@ -19,6 +19,7 @@ SOURCES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE
 # know each other.
 LAYERS: list[set[str]] = [
     {"errors", "function_words"},
+    {"words"},
     {"types", "text", "estimate", "replies"},
     {"config", "tokens", "when", "snippet"},
     {"llm"},  # under embed: litellm is imported in one place, whatever it is asked for
@@ -41,6 +42,7 @@ LAYER_OF = {unit: height for height, units in enumerate(LAYERS) for unit in unit
 VENDORS = {
     "apsw": "store/sqlite/",
     "sqlite_vec": "store/sqlite/",
+    "simsimd": "store/sqlite/",
     "tiktoken": "tokens.py",
     "litellm": "llm.py",
     "tokenizers": "embed/",
@@ -51,8 +53,8 @@ VENDORS = {
     "click": "cli/|demo/|terminal.py",
     "mermaidx": "cli/|render.py",
     "numpy": "store/|embed/|indexing.py|testing.py|evaluation/",
-    "Stemmer": "text.py",
-    "regex": "text.py|shortterm/",
+    "Stemmer": "words/",
+    "regex": "shortterm/",
     "jsonpath": "shortterm/",
     "pydantic": "",
     "pydantic_core": "",

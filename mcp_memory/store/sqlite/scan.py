@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -109,12 +109,13 @@ def _blocks(
     size = len(chunks[0][1]) * dimensions
     together = max(1, _BLOCK // size)
     buffer = np.empty((together * len(chunks[0][1]), dimensions), np.int8)
+    raw = memoryview(buffer).cast("B")
     vectors = con.blob_open("main", f"{table}_vector_chunks00", "vectors", chunks[0][0], False)
     try:
         for start in range(0, len(chunks), together):
             for place, (chunk, _) in enumerate(chunks[start : start + together]):
                 vectors.reopen(chunk)
-                vectors.read_into(buffer, place * size, size)
+                vectors.read_into(raw, place * size, size)
             numbers = np.concatenate([numbers for _, numbers in chunks[start : start + together]])
             yield numbers, buffer[: len(numbers)]
     finally:
@@ -141,7 +142,7 @@ def _chunks(
 
 
 @cache
-def _multiply() -> Callable[[NDArray[np.int8], NDArray[np.int8]], NDArray[np.float64]]:
+def _multiply() -> Callable[[NDArray[np.int8], NDArray[np.int8]], NDArray[np.floating[Any]]]:
     """Return what multiplies rows with a query, both int8."""
     import numpy as np
 
