@@ -49,6 +49,7 @@ def _lines(answer: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("on disk", f"{size(answer['disk']['database'])} database, {size(answer['disk']['files'])} files"),
         ("embedding", _embedding(embedding)),
+        ("model", _model(answer["model"])),
         ("tokens", f"{tokenizer['name']}, {'exact' if tokenizer['exact'] else 'estimated, never too low'}"),
         ("offloading", _saving(answer["offload"])),
     ]
@@ -59,6 +60,19 @@ def _embedding(embedding: dict[str, Any]) -> str:
         return "none: search goes by words alone"
     line = f"{embedding['model']}, {embedding['embedded']:,} of {embedding['total']:,} rows"
     return f"{line}, last error: {embedding['error']}" if embedding["error"] else line
+
+
+def _model(model: dict[str, Any]) -> str:
+    failed = sum(call["failed"] for call in model["today"])
+    cost = sum(call["cost"] or 0.0 for call in model["ever"])
+    parts = [
+        model["name"] or "none is set",
+        "puts search results into order" if model["rerank"] else "",
+        f"{model['tokens_today']:,} of {model['daily_tokens']:,} tokens today" if model["name"] else "",
+        f"{plural(failed, 'call')} failed today" if failed else "",
+        f"${cost:.2f} in all" if cost else "",
+    ]
+    return ", ".join(part for part in parts if part)
 
 
 def _saving(offload: dict[str, int]) -> str:

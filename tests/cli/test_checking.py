@@ -39,6 +39,7 @@ def test_status_says_at_a_glance_what_is_kept(run: Run, small_home: Path) -> Non
     assert lines["space"] == "default (also here: work)"
     assert lines["memories"] == "3 statements, 1 fact"
     assert lines["tasks"].startswith("3 tool results on 1 canvas, ")
+    assert lines["model"] == "none is set"
     assert lines["tokens"] == "o200k_base, exact"
     assert lines["offloading"].endswith(" saved")
 
@@ -46,7 +47,7 @@ def test_status_says_at_a_glance_what_is_kept(run: Run, small_home: Path) -> Non
 def test_status_in_json_has_these_keys(answer: Answer) -> None:
     told = answer("status")
     assert set(told) >= {
-        "version", "home", "space", "spaces", "schema", "counts", "disk", "embedding", "tokenizer", "offload",
+        "version", "home", "space", "spaces", "schema", "counts", "disk", "embedding", "model", "tokenizer", "offload",
     }  # fmt: skip
     assert (told["counts"]["atoms"], told["counts"]["canvases"]) == (3, 1)
 
