@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from mcp_memory.cli.base import as_json, ask, place
 from mcp_memory.errors import NotFound
+from mcp_memory.excerpts import passages
 from mcp_memory.terminal import day, json_text, said, wrapped
+from mcp_memory.types import TurnHit
 
 if TYPE_CHECKING:
     from mcp_memory.memory import Memory
-    from mcp_memory.types import AtomHit, MemoryResults, TurnHit, TurnResults
+    from mcp_memory.types import AtomHit, MemoryResults, Turn, TurnResults
 
 __all__ = ["KINDS", "ROLES", "search"]
 
@@ -23,7 +26,9 @@ ROLES = ("user", "assistant", "system", "tool", "note")
 @click.command()
 @click.argument("query", nargs=-1, required=True)
 @click.option("--in", "layer", type=click.Choice(["turns", "memories"]), help="Search only these.")
-@click.option("--since", metavar="TIME", help="From this time on: 2026-10-25, 2026-10-25T08:20, 2026-10, yesterday, last week.")
+@click.option(
+    "--since", metavar="TIME", help="From this time on: 2026-10-25, 2026-10-25T08:20, 2026-10, yesterday, last week."
+)
 @click.option("--until", metavar="TIME", help="Up to this time; a day, week or month is included whole.")
 @click.option("--session", metavar="NAME", help="Turns of this session.")
 @click.option("--role", type=click.Choice(ROLES), help="Turns said by this role.")
@@ -117,7 +122,8 @@ def _layer(chosen: str | None, *, of_turns: bool, of_memories: bool) -> str | No
 
 def _print_found(memories: list[AtomHit], turns: list[TurnHit], *, limit: int, cursors: dict[str, str | None]) -> None:
     blocks: list[str] = []
-    for title, found in (("memories", [_memory(hit) for hit in memories]), ("turns", [_turn(hit) for hit in turns])):
+    runs = [_passage(run) for run in passages(turns)]
+    for title, found in (("memories", [_memory(hit) for hit in memories]), ("turns", runs)):
         if found:
             blocks.append("\n".join([click.style(title, bold=True), *found]))
     for layer, cursor in cursors.items():
@@ -134,7 +140,8 @@ def _memory(hit: AtomHit) -> str:
     return f"{click.style(head, dim=True)}\n{wrapped(atom.text, '    ')}"
 
 
-def _turn(hit: TurnHit) -> str:
-    around = sorted([hit.turn, *hit.neighbours], key=lambda turn: turn.position)
-    shown = [said(turn, marked=turn is hit.turn and bool(hit.neighbours)) for turn in around]
-    return "\n".join(shown) + ("\n" if hit.neighbours else "")
+def _passage(run: Sequence[TurnHit | Turn]) -> str:
+    """Return a turn alone, or a run of them, its hits marked, with a line of room after it."""
+    alone = len(run) == 1
+    shown = [said(turn.turn, marked=not alone) if isinstance(turn, TurnHit) else said(turn) for turn in run]
+    return "\n".join(shown) + ("" if alone else "\n")

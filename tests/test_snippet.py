@@ -1,0 +1,59 @@
+"""Snippets: the part of a long text that speaks of what is asked, in any language."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_memory.snippet import matches, snippet, words
+from mcp_memory.text import index_terms, query_terms
+
+
+def around(text: str, query: str, width: int) -> str:
+    return snippet(text, width, matches(text, frozenset(query_terms(query))))[0]
+
+
+@pytest.mark.parametrize(
+    ("filler", "told", "query"),
+    [
+        ("lorem ipsum ", "the password rota is on Tuesdays ", "When is the password rota?"),
+        ("今天天气很好。", "李伟的妈妈下周五要去看牙医。", "牙医"),
+        ("Мы гуляли в парке. ", "Ключи лежат под ковриком. ", "ключ под коврик"),
+        ("noise noise ", "see FOO_BAR.py, maxConnections=40 ", "foo_bar.py maxConnections"),
+        ("blah blah ", "we met at the CAFÉ in Ｐｏｒｔｏ ", "cafe porto"),
+    ],
+)
+def test_the_part_that_matches_is_shown_wherever_it_stands(filler: str, told: str, query: str) -> None:
+    for before, after in ((0, 300), (150, 150), (300, 0)):
+        text = filler * before + told + filler * after
+        assert told.strip(" 。") in around(text, query, 80)
+
+
+def test_where_most_words_stand_together_wins_over_where_one_stands_often() -> None:
+    text = "kettle " * 50 + "x " * 200 + "the blue kettle leaks at night " + "y " * 200
+    assert "blue kettle leaks" in around(text, "blue kettle leaking", 60)
+
+
+def test_without_a_match_the_beginning_is_shown() -> None:
+    assert around("one two three four five six", "seven", 12) == "one two…"
+
+
+@given(st.text(max_size=400), st.text(max_size=40), st.integers(8, 100))
+def test_a_snippet_is_a_piece_of_the_text_of_that_width_at_most(text: str, query: str, width: int) -> None:
+    shown, hidden = snippet(text, width, matches(text, frozenset(query_terms(query))))
+    assert len(text) - hidden <= width
+    assert shown.strip("…") in text
+
+
+@given(st.text(max_size=200))
+def test_every_text_matches_its_own_terms(text: str) -> None:
+    wanted = frozenset(index_terms(text))
+    found = matches(text, wanted)
+    assert bool(found) == bool(wanted)
+    assert all(0 <= match.start < match.end <= len(text) and match.term in wanted for match in found)
+
+
+def test_the_words_that_match_are_told_as_they_stand_there() -> None:
+    wanted = frozenset(query_terms("leaking kettles, 牙医"))
+    assert words("Kettle (leaks), kettle. 看牙医去", wanted) == ["kettle", "leaks", "牙医"]
