@@ -2,6 +2,7 @@
 
     vocabulary   the classes of words, and what a language's file holds
     en de fr es pt it ru zh ja ko    the words, one file a language
+    languages    in which of them a text may speak of a time
     lexing       a text as tokens of these classes
     shapes       which rows of classes are phrases that denote a time
     meaning      which interval a phrase denotes, seen from now

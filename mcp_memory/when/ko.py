@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from mcp_memory.when.vocabulary import Language, each, same
 
+_PARTICLE = "(?:에서는|에서|에는|에도|에만|에|의|은|는|이|가|을|를|도|부터|까지|만|쯤|엔|날|경|로|마다)?"
+
 LANGUAGE = Language(
     spaced=False,
     words={
@@ -80,9 +82,8 @@ LANGUAGE = Language(
         "MONTH": r"(\d{1,2})월(?!요일)",
         "ORD": r"(\d{1,2})일(?!\s*(?:전|간|동안|차|째|뒤|후))",
         "QUARTER": r"([1-4])분기",
-        "WORD": r"(\d{1,3})",
     },
-    tail=r"(?:전)?(?:에서는|에서|에는|에도|에만|에|의|은|는|이|가|을|를|도|부터|까지|만|쯤|엔|날|경|로|마다)?(?![가-힣])",
+    tail=rf"{_PARTICLE}(?![가-힣])|(?=전{_PARTICLE}(?![가-힣]))",
     shapes="""
         (SHIFT|YEAR) MONTH ORD? PART?
         (SHIFT|YEAR) MONTH EDGE
@@ -99,7 +100,7 @@ LANGUAGE = Language(
         YEAR
         SHIFT
         FEAST
-        (PAST|REL) (WORD|FEW) UNIT
-        (WORD|FEW) UNIT AGO PART?
+        (PAST|REL) (WORD|NUM|FEW) UNIT
+        (WORD|NUM|FEW) UNIT AGO PART?
     """,
 )

@@ -37,15 +37,21 @@ class Lexicon(NamedTuple):
     beginnings: frozenset[str]
 
 
-_DATE = re.compile(
-    r"(?<![\d.])(\d{4})([-/])(\d{1,2})\2(\d{1,2})(?![\d])"  # 2023-05-07, 2023/5/7
-    r"|(?<![\d.])(\d{4})\.(\d\d)\.(\d\d)(?![\d.])"  # 2023.05.07; with single digits it is more often a version
-    r"|(?<![\d./-])(\d{1,2})\.(\d{1,2})\.(\d{4})(?!\d)"  # 7.5.2023: where dots are used, the day comes first
-    r"|(?<![\d./-])(\d{1,2})[/-](\d{1,2})[/-](\d{4})(?!\d)"  # 25/12/2023: only where but one reading is a date
+_DATES = (
+    re.compile(r"(?<![\d.])(?P<year>\d{4})(?P<mark>[-/])(?P<month>\d{1,2})(?P=mark)(?P<day>\d{1,2})(?!\d)"),
+    # with single digits 2023.5.7 is more often a version
+    re.compile(r"(?<![\d.])(?P<year>\d{4})\.(?P<month>\d\d)\.(?P<day>\d\d)(?![\d.])"),
+    # where dots are used, the day comes first
+    re.compile(r"(?<![\d./-])(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})(?!\d)"),
+    # 25/12/2023 is a date in either order or in one; 3/4/2023 is a day of March or of April, and so left out
+    re.compile(r"(?<![\d./-])(?P<day>1[3-9]|[23]\d)[/-](?P<month>\d{1,2})[/-](?P<year>\d{4})(?!\d)"),
+    re.compile(r"(?<![\d./-])(?P<month>\d{1,2})[/-](?P<day>1[3-9]|[23]\d)[/-](?P<year>\d{4})(?!\d)"),
+    re.compile(r"(?<![\d./-])(?P<month>\d{1,2})[/-](?P<day>(?P=month))[/-](?P<year>\d{4})(?!\d)"),
 )
 _WORD = re.compile(r"\d+(?:\.\d+|,\d{3}(?!\d))*(?:[^\W\d_]+|[º°ª])?|[Qq][1-4](?!\w)|[^\W\d_]+|[^\w\s]|_")
 _DIGITS = re.compile(r"\d+")
 _MARKS = {",": LETTER["COMMA"], ".": LETTER["DOT"], "-": LETTER["DASH"], "–": LETTER["DASH"], "'": LETTER["APOS"]}
+_STOPS = frozenset((LETTER["DOT"], LETTER["MARK"]))
 _TENS_AND_DIGITS = "十廿卅0123456789０１２３４５６７８９"
 _HANGUL = re.compile("[\uac00-\ud7a3]+")
 _NUMERALS = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
@@ -75,12 +81,26 @@ def tokens_of(text: str, lexicon: Lexicon) -> list[Token]:
     return _spaced(text, lexicon) if lexicon.language.spaced else _dense(text, lexicon)
 
 
+def _dates_in(text: str) -> dict[int, Token]:
+    """Return the dates in digits by where they begin."""
+    found: dict[int, Token] = {}
+    for pattern in _DATES:
+        for match in pattern.finditer(text):
+            try:
+                day = date(int(match["year"]), int(match["month"]), int(match["day"]))
+            except ValueError:  # the 30th of February
+                found[match.start()] = Token(*match.span(), LETTER["MARK"])
+            else:
+                found[match.start()] = Token(*match.span(), LETTER["DATE"], day)
+    return found
+
+
 # --- words told apart by spaces ---------------------------------------------------------------------
 
 
 def _spaced(text: str, lexicon: Lexicon) -> list[Token]:
     text = text.replace("’", "'")
-    dates = {match.start(): match for match in _DATE.finditer(text)}
+    dates = _dates_in(text)
     found = list(_WORD.finditer(text))
     words = [fold(match[0]) for match in found]
     tokens: list[Token] = []
@@ -88,15 +108,14 @@ def _spaced(text: str, lexicon: Lexicon) -> list[Token]:
     while at < len(found):
         start, end = found[at].span()
         if start in dates:
-            end = dates[start].end()
-            tokens.append(_dated(dates[start]))
-            while at < len(found) and found[at].start() < end:
+            tokens.append(dates[start])
+            while at < len(found) and found[at].start() < dates[start].end:
                 at += 1
             continue
         for rest, letter, value in lexicon.entries.get(words[at], ()):
             if not rest or tuple(words[at + 1 : at + 1 + len(rest)]) == rest:
                 end = found[at + len(rest)].end()
-                if letter == LETTER["MAY"] and text[start].isupper() and tokens and tokens[-1].letter != LETTER["MARK"]:
+                if letter == LETTER["MAY"] and text[start].isupper() and tokens and tokens[-1].letter not in _STOPS:
                     letter = LETTER["MONTH"]  # a capital within a sentence: the name, not the verb
                 tokens.append(Token(start, end, letter, value))
                 at += len(rest)
@@ -131,41 +150,22 @@ def _number(digits: str, rest: str, language: Language) -> tuple[str, Any]:
     return (LETTER["NUM"], int(digits)) if len(digits) <= 3 else (LETTER["MARK"], None)
 
 
-def _dated(match: re.Match[str]) -> Token:
-    iso, _, month, day, dotted, dotted_month, dotted_day, german_day, german_month, german, one, other, year = (
-        match.groups()
-    )
-    if iso or dotted:
-        parts = (iso or dotted, month or dotted_month, day or dotted_day)
-    elif german:
-        parts = (german, german_month, german_day)
-    elif int(one) > 12 or one == other:
-        parts = (year, other, one)
-    else:
-        parts = (year, one, other) if int(other) > 12 else ("0", "0", "0")  # 3/4/2023 is a day of March or of April
-    try:
-        return Token(*match.span(), LETTER["DATE"], date(*map(int, parts)))
-    except ValueError:
-        return Token(*match.span(), LETTER["MARK"])
-
-
 # --- scripts without spaces, and Korean ---------------------------------------------------------------
 
 
 def _dense(text: str, lexicon: Lexicon) -> list[Token]:
-    dates = {match.start(): match for match in _DATE.finditer(text)}
+    dates = _dates_in(text)
     tokens: list[Token] = []
     at = 0
     while at < len(text):
         if text[at].isspace():
             at += 1
             continue
-        token = _dated(dates[at]) if at in dates else _listed(text, at, lexicon) or _other(text, at, lexicon)
+        token = dates.get(at) or _listed(text, at, lexicon) or _other(text, at)
         tokens.append(token)
         at = token.end
         if lexicon.tail and token.letter != LETTER["PLAIN"] and (tail := lexicon.tail.match(text, at)):
-            particle = tail.end() if not text.startswith("전", at) else at
-            at = max(at, particle)
+            at = tail.end()
     return tokens
 
 
@@ -190,11 +190,11 @@ def _ends_well(text: str, end: int, lexicon: Lexicon) -> bool:
     return lexicon.tail is None or lexicon.tail.match(text, end) is not None
 
 
-def _other(text: str, at: int, lexicon: Lexicon) -> Token:
+def _other(text: str, at: int) -> Token:
     """Return what is no known word: a run of digits or of Hangul, or one character."""
     if digits := _DIGITS.match(text, at):
-        letter, value = _number(digits[0], "", lexicon.language)
-        return Token(at, digits.end(), letter, value)
+        is_count = len(digits[0]) <= 3
+        return Token(at, digits.end(), LETTER["NUM" if is_count else "MARK"], int(digits[0]) if is_count else None)
     if hangul := _HANGUL.match(text, at):
         return Token(at, hangul.end(), LETTER["PLAIN"])
     return Token(at, at + 1, _MARKS.get(text[at], LETTER["PLAIN" if text[at].isalnum() else "MARK"]))

@@ -42,9 +42,6 @@ def meaning(words: Mapping[str, Any], now: datetime) -> Interval | None:
 
     Raises ValueError and OverflowError for a day that no calendar has.
     """
-    words = dict(words)
-    if "RELP" in words:
-        words["REL"] = words.pop("RELP")
     found = _ago(words, now) or _rolling(words, now) or _named(words, now)
     if found and "PART" in words:
         found = _part_of(found, words["PART"])
