@@ -1,0 +1,235 @@
+"""A filter never empties a result that exists: what matches and passes is found, however much does not pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, get_args
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_memory.longterm import find
+from mcp_memory.longterm.search import Search
+from mcp_memory.store.protocol import Filters, NewAtom, Store
+from mcp_memory.store.sqlite import open_store
+from mcp_memory.text import index_terms, query_terms
+from mcp_memory.types import Kind, NewTurn, Role
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+SESSIONS = ("plain", "Ünïcode 会话", "🫖 tea")
+ROLES: tuple[Role, ...] = ("user", "assistant", "system", "tool")
+KINDS: tuple[Kind, ...] = get_args(Kind)
+WORDS = ("kettle", "the", "report", "牙医", "foo_bar.py", "leaking")
+
+DAYS = st.integers(0, 6)
+SAID = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
+MAYBE_DAY = st.none() | DAYS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    session: str
+    role: Role
+    content: str
+    day: int
+
+
+TURNS = st.lists(
+    st.builds(Said, session=st.sampled_from(SESSIONS), role=st.sampled_from(ROLES), content=SAID, day=DAYS),
+    min_size=1,
+    max_size=30,
+)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    opened = open_store(tmp_path_factory.mktemp("filters"))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def search(store: Store) -> Iterator[Search]:
+    made = Search(store)
+    yield made
+    made.close()
+
+
+def moment(day: int | None) -> datetime | None:
+    return None if day is None else NOW + timedelta(days=day)
+
+
+def write(store: Store, space: str, turns: Sequence[Said]) -> list[str]:
+    ids: list[str] = []
+    for turn in turns:
+        new = NewTurn(role=turn.role, content=turn.content, client_id=str(uuid4()), said_at=moment(turn.day))
+        ids += [stored.id for stored in store.append_turns(space, turn.session, [new], now=NOW).stored]
+    return ids
+
+
+def shares_a_word(query: str, text: str) -> bool:
+    return bool(set(query_terms(query)) & set(index_terms(text)))
+
+
+def within(day: int, since: int | None, until: int | None) -> bool:
+    return (since is None or day >= since) and (until is None or day < until)
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(TURNS, SAID, st.none() | st.sampled_from(SESSIONS), st.none() | st.sampled_from(ROLES), MAYBE_DAY, MAYBE_DAY)
+def test_every_turn_that_matches_and_passes_is_found(
+    store: Store,
+    search: Search,
+    turns: list[Said],
+    query: str,
+    session: str | None,
+    role: Role | None,
+    since: int | None,
+    until: int | None,
+) -> None:
+    space = str(uuid4())
+    ids = write(store, space, turns)
+    session = session if session in {turn.session for turn in turns} else None
+    found = find.turns(
+        store,
+        search,
+        space,
+        query,
+        embedded=list[Any],
+        filters=Filters(session=session, role=role, since=moment(since), until=moment(until)),
+        neighbours=0,
+        limit=50,
+        cursor=None,
+        at=NOW,
+    )
+    assert {hit.turn.id for hit in found.hits} == {
+        id
+        for id, turn in zip(ids, turns, strict=True)
+        if shares_a_word(query, turn.content)
+        and session in (None, turn.session)
+        and role in (None, turn.role)
+        and within(turn.day, since, until)
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    kind: Kind
+    text: str
+    day: int
+    entity: str | None
+
+
+TOLD = st.lists(
+    st.builds(
+        Told,
+        kind=st.sampled_from(KINDS),
+        text=SAID,
+        day=DAYS,
+        entity=st.none() | st.sampled_from(["Ines", "Łódź", "user"]),
+    ),
+    max_size=12,
+    unique_by=lambda told: " ".join(told.text.split()),
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    TOLD,
+    TURNS,
+    SAID | st.just(""),
+    st.none() | st.sampled_from(KINDS),
+    st.none() | st.sampled_from(["INES", "łódź", "user"]),
+    MAYBE_DAY,
+    MAYBE_DAY,
+    MAYBE_DAY,
+)
+def test_every_atom_that_matches_and_passes_is_found_and_then_the_turns(
+    store: Store,
+    search: Search,
+    told: list[Told],
+    turns: list[Said],
+    query: str,
+    kind: Kind | None,
+    entity: str | None,
+    since: int | None,
+    until: int | None,
+    as_of: int | None,
+) -> None:
+    space = str(uuid4())
+    atoms = {
+        store.add_atom(
+            space,
+            NewAtom(
+                kind=one.kind,
+                text=one.text,
+                priority=50,
+                confidence=1.0,
+                session="plain",
+                valid_from=NOW + timedelta(days=one.day),
+                entity=one.entity,
+                relation="has" if one.entity else None,
+                value=one.text if one.entity else None,
+            ),
+            now=NOW,
+        ).atom.id: one
+        for one in told
+    }
+    said = dict(zip(write(store, space, turns), turns, strict=True))
+    found = find.memories(
+        store,
+        search,
+        space,
+        query,
+        embedded=list[Any],
+        filters=Filters(kind=kind, entity=entity, since=moment(since), until=moment(until), as_of=moment(as_of)),
+        limit=50,
+        cursor=None,
+        at=NOW,
+    )
+    assert {hit.atom.id for hit in found.atoms} == {
+        id
+        for id, one in atoms.items()
+        if (not query or shares_a_word(query, one.text))
+        and kind in (None, one.kind)
+        and (entity is None or (one.entity or "").casefold() == entity.casefold())
+        and within(one.day, since, until)
+        and (as_of is None or one.day <= as_of)
+    }
+    assert {hit.turn.id for hit in found.turns} == {
+        id
+        for id, turn in said.items()
+        if query
+        and kind is None
+        and entity is None
+        and shares_a_word(query, turn.content)
+        and within(turn.day, since, until)
+        and (as_of is None or turn.day < as_of)
+    }
+
+
+def test_a_session_of_one_turn_is_found_among_thousands_that_say_the_same(store: Store, search: Search) -> None:
+    space = str(uuid4())
+    crowd = [NewTurn(role="user", content=f"the weekly report of crowd {i}") for i in range(2_500)]
+    lone = NewTurn(role="tool", content="the weekly report of one")
+    (id,) = (turn.id for turn in store.append_turns(space, SESSIONS[1], [lone], now=NOW).stored)
+    store.append_turns(space, "crowd", crowd, now=NOW)
+    for filters in (Filters(session=SESSIONS[1]), Filters(role="tool")):
+        for query in ("weekly", "weekly report", "weekly report of zebra and elephant and crowds"):
+            found = find.turns(
+                store,
+                search,
+                space,
+                query,
+                embedded=list[Any],
+                filters=filters,
+                neighbours=0,
+                limit=5,
+                cursor=None,
+                at=NOW,
+            )
+            assert [hit.turn.id for hit in found.hits] == [id]
