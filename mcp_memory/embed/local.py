@@ -5,8 +5,8 @@ name. The library is an extra (`pip install 'mcp-memory[fastembed]'`); it downlo
 fastembed's into `models` under the home, model2vec's into the cache of Hugging Face.
 
 Neither is `local` in the sense of the protocol. A transformer takes some 10 ms a text, and the first use of
-either may be a download of minutes: no turn waits for that, the background follows. A question waits 10 seconds
-for a model that is being loaded; after that it is searched by words, while loading goes on.
+either may be a download of minutes: no turn waits for that, the background follows. Questions
+wait for a model in the first 10 seconds of its loading; after that they are searched by words until it is there.
 
 The identity of a model by name is that name: hubs do not let a tag be read without asking them, so a model that
 changes behind its name is not noticed, unless its dimensions do. A folder's identity has a hash over its files: names,
@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -64,18 +65,19 @@ class LocalEmbedder:
         return self.embed(["How long is a vector?"]).shape[1]
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return self._vectors(self._loading().result(), texts, self._prefixes.passage, question=False)
+        return self._vectors(self._loading().done.result(), texts, self._prefixes.passage, question=False)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         try:
-            loaded = self._loading().result(timeout=_QUERY_WAITS_S)
+            loading = self._loading()
+            loaded = loading.done.result(timeout=max(0.0, loading.began + _QUERY_WAITS_S - time.monotonic()))
         except TimeoutError:
             raise EmbeddingFailed(
                 f"The embedding model {self._model} is still being loaded; its first use downloads it."
             ) from None
         return self._vectors(loaded, [text], self._prefixes.query, question=True)[0]
 
-    def _loading(self) -> Future[_Loaded]:
+    def _loading(self) -> _Loading:
         return _loading(self._library, self._model, self._models)
 
     def _vectors(self, loaded: _Loaded, texts: Sequence[str], prefix: str, *, question: bool) -> NDArray[np.float32]:
@@ -103,21 +105,29 @@ class _Loaded:
     question: Callable[[list[str]], NDArray[np.float32]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Loading:
+    """A model on its way, or there; `began` is by the monotonic clock."""
+
+    done: Future[_Loaded]
+    began: float
+
+
 # --- loading ----------------------------------------------------------------------------------------
 
 _lock = threading.Lock()
-_known: dict[tuple[str, str], Future[_Loaded]] = {}
+_known: dict[tuple[str, str], _Loading] = {}
 
 
-def _loading(library: Library, model: str, models: Path) -> Future[_Loaded]:
+def _loading(library: Library, model: str, models: Path) -> _Loading:
     """Return the model, loaded or being loaded. A failure is not kept: whoever asks next tries again."""
     with _lock:
         known = _known.get((library, model))
-        if known is not None and not (known.done() and known.exception()):
+        if known is not None and not (known.done.done() and known.done.exception()):
             return known
-        future = _known[library, model] = Future()
-    threading.Thread(target=_load, args=(future, library, model, models), name="model", daemon=True).start()
-    return future
+        loading = _known[library, model] = _Loading(done=Future(), began=time.monotonic())
+    threading.Thread(target=_load, args=(loading.done, library, model, models), name="model", daemon=True).start()
+    return loading
 
 
 def _load(future: Future[_Loaded], library: Library, model: str, models: Path) -> None:
