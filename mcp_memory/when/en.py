@@ -81,12 +81,12 @@ LANGUAGE = Language(
             "when, where, which, while, why, how, and, or, but, so, because, if, as, than, that, there, here, then, "
             "did, do, does, done, is, was, were, are, be, been, am, had, has, have, will, would, can, could, should, "
             "shall, might, must, with, without, for, to, by, before, after, about, around, near, into, onto, "
-            "not, no, again, also, only, too, together, instead, regarding, alone, was, went, had",
+            "not, no, again, also, only, too, together, instead, regarding, alone",
         ),
         "NOT": same(
             None,
             "the next, my last, your last, his last, her last, our last, their last, its last, very last, "
-            "every last, each last, may day, march madness",
+            "every last, each last, may day",
         ),
     },
     shapes="""
