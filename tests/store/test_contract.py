@@ -334,6 +334,19 @@ def test_one_model_cannot_have_two_widths(store: Store) -> None:
         store.ensure_vector_index("m", 8)
 
 
+def test_rows_that_lose_their_vectors_are_in_the_queue_again(store: Store) -> None:
+    append(store, user("one"), assistant("two"))
+    store.put_vectors(["t1", "t2"], vectors([1, 0, 0, 0], [0, 1, 0, 0], identity="m"))
+    assert store.unembedded("m", limit=10) == []
+    forgotten = store.forget("me", ["t1"], reason="", now=NOW)
+    assert store.unembedded("m", limit=10) == []
+    store.undo_forget("me", forgotten.id, now=NOW)
+    assert store.unembedded("m", limit=10) == [("t1", "one")]
+    store.drop_vector_index("m")
+    store.ensure_vector_index("m", 4)
+    assert store.unembedded("m", limit=10) == [("t1", "one"), ("t2", "two")]
+
+
 def test_vectors_of_any_width_are_kept(store: Store) -> None:
     stored = store.append_turns(
         "me", "s", [user("a"), user("b")], now=NOW, vectors=vectors([1, 0, 0], [0, 0, 1], identity="three")

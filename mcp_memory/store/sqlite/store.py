@@ -41,6 +41,7 @@ class SQLiteStore:
     def __init__(self, database: Database) -> None:
         self._db = database
         self._common = terms.CommonTerms()
+        self._seen = vectors.Seen()
 
     def folder(self, space: str) -> Path:
         """Where the files of a space are."""
@@ -119,7 +120,7 @@ class SQLiteStore:
         return self._db.read(vectors.embeddable)
 
     def unembedded(self, identity: str, *, limit: int) -> list[tuple[str, str]]:
-        return self._db.read(lambda con: vectors.unembedded(con, identity, limit=limit))
+        return self._db.read(lambda con: vectors.unembedded(con, identity, limit=limit, seen=self._seen))
 
     def put_vectors(self, ids: Sequence[str], new: Vectors) -> None:
         self._db.write(lambda con: vectors.put_by_id(con, ids, new))

@@ -6,6 +6,7 @@ sqlite-vec keeps and changes the vectors; `scan` searches them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -21,10 +22,23 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["delete", "drop", "embeddable", "ensure", "indexes", "nearest", "put", "put_by_id", "unembedded"]
+__all__ = ["Seen", "delete", "drop", "embeddable", "ensure", "indexes", "nearest", "put", "put_by_id", "unembedded"]
 
 _LAYERS: tuple[Layer, ...] = ("turn", "atom")
+_SPOKEN: tuple[tuple[Layer, str], ...] = (("atom", "text, NULL"), ("turn", "content, name"))
 _EMBEDDABLE = {"turn": "tombstone IS NULL AND role <> 'note'", "atom": "tombstone IS NULL"}
+
+
+@dataclass(slots=True)
+class Seen:
+    """Up to which row all have their vectors, as long as no table and no forgotten row comes back.
+
+    Without it each look for rows to embed would read every row: half a second of each million, at every write.
+    """
+
+    up_to: dict[tuple[Layer, int | None, int, int], int] = field(
+        default_factory=dict[tuple[Layer, int | None, int, int], int]
+    )
 
 
 def ensure(con: apsw.Connection, identity: str, dimensions: int) -> None:
@@ -95,8 +109,8 @@ def _allowed(con: apsw.Connection, layer: Layer, space: int, filters: Filters) -
     """Tell for each row number whether it passes the filters; None where all do: the table has only live turns."""
     import numpy as np
 
-    if is_plain(layer, filters):
-        return None
+    if is_plain(layer, replace(filters, upto=None)):
+        return None if filters.upto is None else np.ones(filters.upto + 1, np.bool_)
     condition, values = where(layer, space, filters)
     rows = con.execute(f"SELECT r.id FROM {layer} r WHERE {condition}", values)
     numbers = np.fromiter((id for (id,) in rows), np.int64)
@@ -126,18 +140,31 @@ def embeddable(con: apsw.Connection) -> int:
     return sum(con.execute(f"SELECT count(*) FROM {layer} WHERE {_EMBEDDABLE[layer]}").get for layer in _LAYERS)
 
 
-def unembedded(con: apsw.Connection, identity: str, *, limit: int) -> list[tuple[str, str]]:
+def unembedded(con: apsw.Connection, identity: str, *, limit: int, seen: Seen) -> list[tuple[str, str]]:
     """See `Store.unembedded`."""
     index = con.execute("SELECT id FROM vector_index WHERE identity = ?", (identity,)).get
     found: list[tuple[str, str]] = []
-    for layer, columns in (("atom", "text, NULL"), ("turn", "content, name")):
-        missing = "" if index is None else f"AND id NOT IN (SELECT rowid FROM {_table(layer, index)}_rowids)"
-        rows: Any = con.execute(
-            f"SELECT id, {columns} FROM {layer} WHERE {_EMBEDDABLE[layer]} {missing} ORDER BY id LIMIT ?",
-            (limit - len(found),),
+    for layer, columns in _SPOKEN:
+        key = (layer, index, con.execute("PRAGMA schema_version").get, _brought_back(con))
+        start = seen.up_to.get(key, 0)
+        missing = (
+            ""
+            if index is None
+            else f"NOT EXISTS (SELECT 1 FROM {_table(layer, index)}_rowids v WHERE v.rowid = r.id) AND"
         )
+        rows: Any = con.execute(
+            f"SELECT id, {columns} FROM {layer} r WHERE id > ? AND {missing} {_EMBEDDABLE[layer]} ORDER BY id LIMIT ?",
+            (start, limit - len(found)),
+        ).fetchall()
+        if not rows and len(found) < limit:
+            seen.up_to[key] = con.execute(f"SELECT max(id) FROM {layer}").get or 0
         found += [(f"{layer[0]}{number}", spoken(content, name)) for number, content, name in rows]
     return found
+
+
+def _brought_back(con: apsw.Connection) -> int:
+    """How often forgetting was undone: rows that come back have lost their vectors."""
+    return con.execute("SELECT count(undone_at) FROM tombstone").get
 
 
 def drop(con: apsw.Connection, identity: str) -> None:
