@@ -31,7 +31,8 @@ _LEAST_TELLING, _LEAST_TOPICS = 5, 2
 _PASSAGE = 60  # words of a long turn that a question is drawn from
 _TOPIC_WEIGHT = 6.0
 _CONTRACTED = re.compile("['’]")  # don't, they're: function words of every list but the short ones
-_QUESTION = re.compile(r"[^.!?。！？؟\n]+[?？؟]")
+_SENTENCE = re.compile(r"[^.!?。！？؟\n]+[.!?。！？؟]?")
+_QUESTION_MARKS = ("?", "？", "؟")
 _QUESTION_CHARACTERS = 200
 
 
@@ -70,8 +71,8 @@ def mine(talk: Talk, kind: str, count: int, *, seed: int) -> list[Question]:
         places = range(stretch * total // count, (stretch + 1) * total // count)
         rng = random.Random(f"{seed} {kind} {stretch}")
         for place in rng.sample(places, len(places)):
-            question = KINDS[kind].make(talk, place, rng) if _is_askable(talk, place) else None
-            if question and clean(question.text) not in questions:
+            question = KINDS[kind].make(talk, place, rng)
+            if question and clean(question.text) not in questions and _is_askable(talk, place):
                 questions[clean(question.text)] = question
                 break
     return list(questions.values())
@@ -125,16 +126,17 @@ def _reply(talk: Talk, place: int, rng: random.Random) -> Question | None:
     if not talk.are_beside(place, place - 1):
         return None
     before, turn = talk.turns[place - 1], talk.turns[place]
-    asked = [" ".join(found.split()) for found in _QUESTION.findall(before.content)][-1:]
-    if (before.role, before.name) == (turn.role, turn.name) or not asked or len(asked[0]) > _QUESTION_CHARACTERS:
+    sentences = (" ".join(sentence.split()) for sentence in reversed(_SENTENCE.findall(before.content)))
+    asked = next((sentence for sentence in sentences if sentence.endswith(_QUESTION_MARKS)), None)
+    if (before.role, before.name) == (turn.role, turn.name) or asked is None or len(asked) > _QUESTION_CHARACTERS:
         return None
-    words = set(words_of(asked[0]))
+    words = set(words_of(asked))
     telling = words.intersection(_telling(talk, place - 1))
     if len(telling) < 3 or not any(talk.is_topic(word, place - 1) for word in telling):
         return None  # "And what did you do then?"
     if words >= set(words_of(turn.content)):
         return None  # the reply says it again and no more
-    return Question(kind="reply", text=asked[0], target=turn, left_out=frozenset({before.id}))
+    return Question(kind="reply", text=asked, target=turn, left_out=frozenset({before.id}))
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType(

@@ -13,12 +13,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.lowlevel
 
 from mcp_memory.errors import Refused
 from mcp_memory.evaluation import figures, talk
 from mcp_memory.evaluation.asking import SYSTEMS, Asked, ask
 from mcp_memory.evaluation.figures import LEAST_DIFFERING, Figure
-from mcp_memory.evaluation.mining import KINDS, mine
+from mcp_memory.evaluation.mining import KINDS, Question, mine
 
 if TYPE_CHECKING:
     from mcp_memory.memory import Memory
@@ -132,7 +133,11 @@ async def measure(
         )
     model = await _embedded(memory, until, progress)
     said = await talk.read(memory, seed=seed, progress=lambda done: progress("reading turns", done, held))
-    mined = {kind: mine(said, kind, questions, seed=seed) for kind in kinds}
+    mined: dict[str, list[Question]] = {}
+    for kind in kinds:
+        progress("mining questions", len(mined), len(kinds))
+        mined[kind] = mine(said, kind, questions, seed=seed)
+        await anyio.lowlevel.checkpoint()  # Ctrl-C is heard here
     enough = {kind: some for kind, some in mined.items() if len(some) >= LEAST_QUESTIONS}
     if not enough:
         raise Refused(_too_few(said, max(map(len, mined.values()))))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Talk", "clean", "is_unspaced", "of", "read", "words_of"]
 
-MOST_TURNS = 30_000  # read into this process: some 100 MB and 10 s
+MOST_TURNS = 20_000  # read into this process: some 200 MB and 10 s
 _PAGE = 1_000
 _CHARACTERS = 20_000  # of a turn; a longer one is a file
 
@@ -43,7 +43,8 @@ _AROUND = 6  # turns before and after, in which a word that is talked about come
 _TOGETHER = 0.03  # of the product of two characters' turns: the square of the turns that have them as a pair
 _PHRASE = 6  # characters
 _CLUMPED = 3.0  # times as often near its other uses as chance would have it
-_TWIN = 0.7  # of two turns' words: as many are in both
+_TWIN = 0.7  # of two turns' words: as many are in both, and so two of the three rarest of each
+_LOOKED_AT = 200
 _STEM, _ENDING, _ENDINGS_SEEN = 5, 3, 5
 
 
@@ -111,10 +112,15 @@ class Talk:
 
     def has_twin(self, place: int) -> bool:
         """Tell whether another turn says nearly the same in nearly the same words; one that is equal is none."""
-        words = set(words_of(self.turns[place].content))
+        words = dict.fromkeys(words_of(self.turns[place].content))
         rarest = sorted(words, key=lambda word: len(self.places[word]))[:3]
-        others = {other for word in rarest for other in self.places[word][:200]} - {place}
-        return any(self._alike(words, place, other) for other in others)
+        shared = Counter(other for word in rarest for other in self.places[word][:_LOOKED_AT])
+        least = min(2, len(rarest))
+        return any(
+            self._alike(set(words), place, other)
+            for other, count in shared.items()
+            if count >= least and other != place
+        )
 
     def _alike(self, words: set[str], place: int, other: int) -> bool:
         if clean(self.turns[other].content) == clean(self.turns[place].content):
@@ -193,6 +199,6 @@ def of(turns: Sequence[Turn], *, held: int, sessions: int) -> Talk:
     """Return the talk of these turns, which stand session after session and each in order."""
     places: dict[str, list[int]] = defaultdict(list)
     for place, turn in enumerate(turns):
-        for word in set(words_of(turn.content)):
+        for word in dict.fromkeys(words_of(turn.content)):
             places[word].append(place)
     return Talk(turns=turns, places=dict(places), held=held, sessions=sessions)

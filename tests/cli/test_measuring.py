@@ -49,7 +49,7 @@ def test_every_figure_stands_with_its_interval_and_its_floors(run: Run, talkativ
             figures = re.findall(r"[+-]?\d+\.\d(?: \[[+-]?\d+\.\d, [+-]?\d+\.\d\])?", line)
             assert len(figures) == (3 if "−" in row else 4)
             assert all(figure.endswith("]") for figure in figures)
-    assert result.stderr == "reading turns …\nasking …\n"
+    assert result.stderr == "reading turns …\nmining questions …\nasking …\n"
 
 
 def test_no_text_of_the_memory_is_shown_unless_asked_for(run: Run, talkative: Path) -> None:
