@@ -21,7 +21,7 @@ import anyio.to_thread
 
 from mcp_memory import __version__
 from mcp_memory.config import Settings, load_settings
-from mcp_memory.errors import EmbeddingFailed, InvalidInput, NotFound
+from mcp_memory.errors import EmbeddingFailed, InvalidInput, NotFound, Refused
 from mcp_memory.text import one_line, query_terms, safe_name, spoken
 from mcp_memory.types import (
     Atom,
@@ -505,6 +505,23 @@ class Memory:
     @in_thread
     def problems(self) -> list[str]:
         return self._parts.store.problems()
+
+    @in_thread
+    def drop_old_vectors(self) -> list[str]:
+        """Delete the vectors of every embedding model but the one that is set; return their identities.
+
+        Refused until that one has embedded everything, for until then the fullest other is searched too.
+        """
+        state, store = self._parts.indexing.state(), self._parts.store
+        if state.model is None or state.embedded < state.total:
+            raise Refused(
+                f"Nothing was deleted: the model that is set has embedded {state.embedded:,} of {state.total:,} rows. "
+                "A running server embeds the rest; `mcp-memory status` shows how far it is."
+            )
+        old = [index.identity for index in store.vector_indexes() if index.identity != state.model]
+        for identity in old:
+            store.drop_vector_index(identity)
+        return old
 
     @in_thread
     def status(self) -> dict[str, Any]:

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import anyio
+import pytest
 
 from mcp_memory.config import Settings
 from mcp_memory.embed import make_embedder
+from mcp_memory.errors import Refused
 from mcp_memory.indexing import IndexState
 from mcp_memory.memory import Memory, open_memory
 from mcp_memory.testing import HashEmbedder
@@ -70,3 +72,18 @@ async def test_search_by_meaning_goes_on_while_a_new_model_is_indexed(home: Path
         slow.failing = False
         await memory.record_turns([NewTurn(role="user", content="Unrelated")], session="s")
         await until(memory, lambda state: state.embedded == state.total == 2)
+
+
+async def test_vectors_of_earlier_models_go_when_they_are_told_to_and_are_needed_no_more(home: Path) -> None:
+    async with open_memory(home=home, embedder=HashEmbedder("old/64")) as memory:
+        await memory.record_turns(TURNS, session="s")
+    slow = HashEmbedder("new/64", local=False)
+    slow.failing = True
+    async with open_memory(home=home, embedder=slow) as memory:
+        with pytest.raises(Refused, match="has embedded 0 of 10 rows"):
+            await memory.drop_old_vectors()
+        slow.failing = False
+        await memory.record_turns([NewTurn(role="user", content="one more")], session="s")
+        await until(memory, lambda state: state.embedded == state.total == 11)
+        assert await memory.drop_old_vectors() == ["old/64"]
+        assert await memory.drop_old_vectors() == []

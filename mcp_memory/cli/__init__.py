@@ -3,7 +3,8 @@
     serve, demo        what runs         `running`
     search             what is stored    `searching`
     show                                 `showing`, `drawing`
-    status, doctor     how it is         `checking`, `examining`
+    status, doctor,    how it is         `checking`, `examining`
+    tidy
     bench              how well it finds `measuring`
 
 Every command that reads takes `--json`. Importing this loads click and little else: a client that starts
@@ -30,6 +31,7 @@ MODULES = {
     "show": "mcp_memory.cli.showing",
     "status": "mcp_memory.cli.checking",
     "doctor": "mcp_memory.cli.checking",
+    "tidy": "mcp_memory.cli.checking",
     "bench": "mcp_memory.cli.measuring",
 }
 
