@@ -25,6 +25,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from mcp_memory.store.outline import Outline
 from mcp_memory.types import Atom, CanvasRow, Fact, Kind, NewTurn, Record, Ref, Role, SessionInfo, Turn
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ __all__ = [
     "Layer",
     "NewAtom",
     "NewRef",
+    "Posting",
     "Scored",
     "Spend",
     "Spent",
@@ -99,6 +101,18 @@ class Scored:
 
     id: str
     score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Posting:
+    """Where a term stands: row numbers (812 for t812), and in how many rows of the layer altogether.
+
+    They differ for a term so common that only its newest rows are given.
+    """
+
+    term: str
+    rows: NDArray[np.int64]
+    documents: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,6 +309,19 @@ class Store(Protocol):
 
     def lexical(self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, limit: int) -> list[Scored]:
         """Rows that share a wanted term (of `text.index_terms`), best BM25 first; ties by id, newest first."""
+        ...
+
+    def postings(self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters) -> list[Posting]:
+        """Where wanted terms (of `text.index_terms`) stand, leaving out common ones while there are rarer ones.
+
+        Atoms that do not pass the filters are left out. Turns that do not pass are not, since they are what is
+        said around others: `outline` tells; but every turn that passes and holds a wanted term is in one of them,
+        of a common term the newest.
+        """
+        ...
+
+    def outline(self, space: str, *, filters: Filters) -> Outline | None:
+        """The outline of all turns of a space, and which of them pass the filters. None for an empty space."""
         ...
 
     def nearest(self, space: str, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:

@@ -12,7 +12,7 @@ import apsw
 
 from mcp_memory.errors import StoreUnavailable
 
-__all__ = ["SCHEMA", "migrate"]
+__all__ = ["OUTLINE_ASKS", "OUTLINE_SIZE", "SCHEMA", "migrate"]
 
 
 def _first(con: apsw.Connection) -> None:
@@ -138,7 +138,23 @@ def _spend(con: apsw.Connection) -> None:
     )
 
 
-SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [("0001-first", _first), ("0002-spend", _spend)]
+# Frozen with the step below, and read back by the same words: an index serves only the expression it was made of.
+OUTLINE_SIZE = "length(CAST(content AS BLOB))"
+OUTLINE_ASKS = "(instr(substr(content, -120), '?') + instr(substr(content, -120), '？') > 0)"
+
+
+def _outline(con: apsw.Connection) -> None:
+    """All that `store.outline` needs of turns, in one index."""
+    con.execute(
+        f"CREATE INDEX turn_outline ON turn (session, position, role, name, said_at, {OUTLINE_SIZE}, {OUTLINE_ASKS})"
+    )
+
+
+SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
+    ("0001-first", _first),
+    ("0002-spend", _spend),
+    ("0003-outline", _outline),
+]
 
 
 def migrate(con: apsw.Connection) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from mcp_memory.store.outline import Outline
 from mcp_memory.store.protocol import (
     Appended,
     Change,
@@ -14,6 +15,7 @@ from mcp_memory.store.protocol import (
     Layer,
     NewAtom,
     NewRef,
+    Posting,
     Scored,
     Spend,
     Spent,
@@ -22,7 +24,7 @@ from mcp_memory.store.protocol import (
     Vectors,
     WrittenAtom,
 )
-from mcp_memory.store.sqlite import atoms, checks, forgetting, spends, tasks, terms, turns, vectors
+from mcp_memory.store.sqlite import atoms, checks, forgetting, outlines, postings, spends, tasks, terms, turns, vectors
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.types import Atom, CanvasRow, Fact, NewTurn, Record, Ref, Role, SessionInfo, Turn
@@ -40,7 +42,9 @@ class SQLiteStore:
 
     def __init__(self, database: Database) -> None:
         self._db = database
-        self._common = terms.CommonTerms()
+        self._common = postings.CommonTerms()
+        self._telling = terms.CommonTerms()
+        self._outlines = outlines.Outlines()
         self._seen = vectors.Seen()
 
     def folder(self, space: str) -> Path:
@@ -104,8 +108,14 @@ class SQLiteStore:
 
     def lexical(self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, limit: int) -> list[Scored]:
         return self._db.read(
-            lambda con: terms.search(con, layer, space, wanted, filters=filters, limit=limit, common=self._common)
+            lambda con: terms.search(con, layer, space, wanted, filters=filters, limit=limit, common=self._telling)
         )
+
+    def postings(self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters) -> list[Posting]:
+        return self._db.read(lambda con: postings.read(con, layer, space, wanted, filters=filters, common=self._common))
+
+    def outline(self, space: str, *, filters: Filters) -> Outline | None:
+        return self._db.read(lambda con: self._outlines.of(con, space, filters))
 
     def nearest(self, space: str, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
         return self._db.read(lambda con: vectors.nearest(con, layer, space, query, filters=filters, limit=limit))

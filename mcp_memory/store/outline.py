@@ -1,0 +1,45 @@
+"""The outline of a space: what ranking must know of every turn, as columns. A projection; turns never change.
+
+A *place* is a turn's index in these columns, which are in the order of sessions and of positions within them: what
+was said just before a turn stands one place before it, and a session is one stretch of places.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mcp_memory.types import Role
+
+__all__ = ["Outline"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outline:
+    """Columns of equal length, by place; `note`s are left out.
+
+    `rows` are row numbers (812 for t812), `sessions` and `speakers` numbers without meaning of their own,
+    `said_at` milliseconds since 1970, `sizes` bytes of UTF-8, `asks` whether the turn ends with a question.
+    """
+
+    rows: NDArray[np.int64]
+    sessions: NDArray[np.int64]
+    said_at: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    speakers: NDArray[np.int64]
+    asks: NDArray[np.bool_]
+    passes: NDArray[np.bool_]
+    """Whether the turn may be returned: it is not forgotten and passes the filters."""
+    who: dict[int, tuple[Role, str | None]]
+    """The role and the name of each speaker."""
+    place_of_row: NDArray[np.int32]
+    """By row number; −1 where the row is no turn of this space."""
+
+    def places(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return the places of those rows that have one."""
+        places = self.place_of_row[rows[rows < len(self.place_of_row)]]
+        return places[places >= 0]

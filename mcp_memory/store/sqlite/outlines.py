@@ -1,0 +1,165 @@
+"""Outlines of spaces, kept in memory by each process and brought up to date before each use.
+
+Turns are appended and never change, so what was read once stays right; only who is forgotten is asked each time.
+They are read from one index that holds all columns, `turn_outline`: 5 MB a 100,000 turns, and no turn's text.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from mcp_memory.store.outline import Outline
+from mcp_memory.store.protocol import Filters
+from mcp_memory.store.sqlite.migrations import OUTLINE_ASKS, OUTLINE_SIZE
+from mcp_memory.store.sqlite.rows import space_id, to_ms
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mcp_memory.types import Role
+
+__all__ = ["Outlines"]
+
+_ROLES: tuple[Role, ...] = ("user", "assistant", "system", "tool")
+_A_FEW = 2_000  # new turns that are merged into what is known; more are read with all others
+
+
+class Outlines:
+    """One for a store; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, _Columns] = {}
+        self._lock = threading.Lock()
+
+    def of(self, con: apsw.Connection, space: str, filters: Filters) -> Outline | None:
+        """Return the outline of a space with what passes the filters; None where it holds nothing."""
+        number = space_id(con, space)
+        if number is None:
+            return None
+        with self._lock:
+            columns = self._known[number] = _refreshed(con, number, self._known.get(number))
+        return replace(columns.outline, passes=_passing(con, number, columns.outline, filters))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Columns:
+    outline: Outline
+    positions: NDArray[np.int64]
+    upto: int
+
+
+def _refreshed(con: apsw.Connection, space: int, known: _Columns | None) -> _Columns:
+    newest: int = con.execute("SELECT coalesce(max(id), 0) FROM turn").get
+    if known is not None and newest == known.upto:
+        return known
+    if known is None or newest - known.upto > _A_FEW:
+        return _read(
+            con, space, newest, "INDEXED BY turn_outline WHERE session IN (SELECT id FROM session WHERE space = ?)"
+        )
+    fresh = _read(con, space, newest, "WHERE space = ? AND id > " + str(known.upto), who=known.outline.who)
+    return _merged(known, fresh)
+
+
+def _read(
+    con: apsw.Connection, space: int, upto: int, those: str, *, who: dict[int, tuple[Role, str | None]] | None = None
+) -> _Columns:
+    """Read columns as text, a session at a time: a fifth of the time that a Python object for each number takes."""
+    import numpy as np
+
+    role = "CASE role " + " ".join(f"WHEN '{role}' THEN {code}" for code, role in enumerate(_ROLES)) + " END"
+    found: Any = con.execute(
+        f"SELECT session, count(*), group_concat(id || ' ' || position || ' ' || said_at || ' ' || {OUTLINE_SIZE} || ' ' ||"
+        f" {OUTLINE_ASKS} || ' ' || {role}, ' ' ORDER BY position) FROM turn {those} AND role <> 'note' GROUP BY session"
+        " ORDER BY session",
+        (space,),
+    ).fetchall()
+    table = np.fromstring(" ".join(text for _, _, text in found), np.int64, sep=" ")
+    rows, positions, said_at, sizes, asks, speakers = table.reshape(-1, 6).T
+    place_of_row = _place_of_row(rows, upto)
+    who = dict(who or {code: (role, None) for code, role in enumerate(_ROLES)})
+    codes = {speaker: code for code, speaker in who.items()}
+    for role, name, ids in con.execute(
+        f"SELECT role, name, group_concat(id, ' ') FROM turn {those} AND role <> 'note' AND name IS NOT NULL"
+        " GROUP BY role, name",
+        (space,),
+    ):
+        code = codes.setdefault((role, name), len(codes))
+        who[code] = (role, name)
+        speakers[place_of_row[np.fromstring(ids, np.int64, sep=" ")]] = code
+    outline = Outline(
+        rows=rows,
+        sessions=np.repeat([session for session, _, _ in found], [count for _, count, _ in found]).astype(np.int64),
+        said_at=said_at,
+        sizes=sizes,
+        speakers=speakers,
+        asks=asks.astype(bool),
+        passes=np.ones(len(rows), bool),
+        who=who,
+        place_of_row=place_of_row,
+    )
+    return _Columns(outline=outline, positions=positions, upto=upto)
+
+
+def _merged(known: _Columns, fresh: _Columns) -> _Columns:
+    """Put a few new turns where they belong: at the end of their sessions, as a rule."""
+    import numpy as np
+
+    old, new = known.outline, fresh.outline
+    at = np.searchsorted(_keys(old.sessions, known.positions), _keys(new.sessions, fresh.positions))
+
+    def both(before: NDArray[Any], after: NDArray[Any]) -> NDArray[Any]:
+        return np.insert(before, at, after)
+
+    rows = both(old.rows, new.rows)
+    outline = Outline(
+        rows=rows,
+        sessions=both(old.sessions, new.sessions),
+        said_at=both(old.said_at, new.said_at),
+        sizes=both(old.sizes, new.sizes),
+        speakers=both(old.speakers, new.speakers),
+        asks=both(old.asks, new.asks),
+        passes=np.ones(len(rows), bool),
+        who=new.who,
+        place_of_row=_place_of_row(rows, fresh.upto),
+    )
+    return _Columns(outline=outline, positions=both(known.positions, fresh.positions), upto=fresh.upto)
+
+
+def _keys(sessions: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    return (sessions << 32) + positions
+
+
+def _place_of_row(rows: NDArray[np.int64], upto: int) -> NDArray[np.int32]:
+    import numpy as np
+
+    places = np.full(upto + 1, -1, np.int32)
+    places[rows] = np.arange(len(rows), dtype=np.int32)
+    return places
+
+
+def _passing(con: apsw.Connection, space: int, outline: Outline, filters: Filters) -> NDArray[np.bool_]:
+    import numpy as np
+
+    passes = np.ones(len(outline.rows), bool)
+    forgotten: Any = con.execute(
+        "SELECT id FROM turn INDEXED BY turn_forgotten WHERE tombstone IS NOT NULL AND space = ?", (space,)
+    ).fetchall()
+    if forgotten:
+        passes[outline.places(np.array(forgotten, np.int64)[:, 0])] = False
+    if filters.since is not None:
+        passes &= outline.said_at >= to_ms(filters.since)
+    if filters.until is not None:
+        passes &= outline.said_at < to_ms(filters.until)
+    if filters.upto is not None:
+        passes &= outline.rows <= filters.upto
+    if filters.session is not None:
+        number = con.execute("SELECT id FROM session WHERE space = ? AND name = ?", (space, filters.session)).get
+        passes &= outline.sessions == (-1 if number is None else number)
+    if filters.role is not None:
+        passes &= np.isin(outline.speakers, [code for code, (role, _) in outline.who.items() if role == filters.role])
+    return passes
