@@ -25,8 +25,9 @@ from mcp_memory.errors import InvalidInput, McpMemoryError
 from mcp_memory.longterm.search import Ranked
 from mcp_memory.metered import Metered, Question
 from mcp_memory.prompts import prompt
+from mcp_memory.snippet import matches, snippet
 from mcp_memory.store.protocol import Store
-from mcp_memory.text import index_terms, one_line, query_terms
+from mcp_memory.text import one_line, query_terms
 from mcp_memory.types import Atom, Turn
 
 __all__ = ["FIRST", "ModelRerank", "Order", "Rerank", "Reranked", "as_found", "make_rerank"]
@@ -188,24 +189,8 @@ def _speaker(turn: Turn) -> str:
     return re.sub(r'[<>"&\s]+', " ", turn.name or turn.role)[:40]
 
 
-_PIECE = re.compile(r"[^\n.!?。！？]{1,200}[\n.!?。！？]*")
-
-
 def _excerpt(text: str, wanted: frozenset[str]) -> str:
-    """Return the stretch of a long text that has most of the question's words, whole sentences of it."""
-    if len(text) <= _WIDTH:
-        return text
-    pieces = [(found.start(), found.end(), wanted & set(index_terms(found.group()))) for found in _PIECE.finditer(text)]
-    best, most = (0, _WIDTH), 0
-    for place, (start, _, _) in enumerate(pieces):
-        words: set[str] = set()
-        for _, end, here in pieces[place:]:
-            if end - start > _WIDTH:
-                break
-            words |= here
-            if len(words) > most:
-                best, most = (start, start + _WIDTH), len(words)
-    return ("… " if best[0] else "") + text[best[0] : best[1]] + (" …" if best[1] < len(text) else "")
+    return text if len(text) <= _WIDTH else snippet(text, _WIDTH, matches(text, wanted))[0]
 
 
 _FENCE = re.compile(r"<(?=\s*/?\s*(results?|question)\b)", re.IGNORECASE)
