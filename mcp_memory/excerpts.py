@@ -171,6 +171,7 @@ class _Cuts:
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
         self._found: dict[str, list[Match]] = {}
+        self._words: dict[str, list[str]] = {}
 
     def passage(self, run: Iterable[TurnHit | Turn], width: int) -> Passage:
         rows = list(run)
@@ -182,11 +183,13 @@ class _Cuts:
     def atom(self, hit: AtomHit, width: int) -> ShownAtom:
         return ShownAtom(
             atom=replace(hit.atom, text=self._cut(hit.atom.id, hit.atom.text, width)[0]),
-            found=self._why(hit, hit.atom.text),
+            found=self._why(hit.atom.id, hit, hit.atom.text),
         )
 
     def _hit(self, hit: TurnHit, width: int) -> Excerpt:
-        return replace(self._turn(hit.turn, width), found=self._why(hit, spoken(hit.turn.content, hit.turn.name)))
+        return replace(
+            self._turn(hit.turn, width), found=self._why(hit.turn.id, hit, spoken(hit.turn.content, hit.turn.name))
+        )
 
     def _turn(self, turn: Turn, width: int) -> Excerpt:
         content, hidden = self._cut(turn.id, turn.content, width)
@@ -208,6 +211,7 @@ class _Cuts:
             self._found[id] = matches(text, self._asking.wanted)
         return snippet(text, width, self._found[id])
 
-    def _why(self, hit: TurnHit | AtomHit, text: str) -> Found:
-        detailed = self._asking.detail == "detailed"
-        return Found(score=hit.score, by=hit.found_by, words=words(text, self._asking.wanted) if detailed else None)
+    def _why(self, id: str, hit: TurnHit | AtomHit, text: str) -> Found:
+        if self._asking.detail == "detailed" and id not in self._words:
+            self._words[id] = words(text, self._asking.wanted)
+        return Found(score=hit.score, by=hit.found_by, words=self._words.get(id))

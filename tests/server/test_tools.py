@@ -183,3 +183,30 @@ async def test_text_that_was_asked_for_within_a_budget_stays_within_it(client: C
     recalled = await client.call_tool("recall", {"query": "Anna", "budget_tokens": budget})
     assert count(text_of(expanded)) <= budget
     assert count(text_of(recalled)) <= budget
+
+
+@pytest.mark.parametrize("detail", ["concise", "detailed"])
+@pytest.mark.parametrize("tool", ["conversation_search", "memory_search"])
+async def test_a_search_stays_within_its_budget_as_text_and_as_json(client: Client, tool: str, detail: str) -> None:
+    turns = [{"role": "user", "content": f"{'lantern ' * 900}number {i}", "id": f"lantern-{i}"} for i in range(8)]
+    await client.call_tool("record_turns", {"turns": turns, "session": "lanterns"})
+    count = token_counter("o200k_base").count
+    for budget in (None, 700):
+        arguments = {"query": "lantern number", "detail": detail, "budget_tokens": budget}
+        result = await client.call_tool(tool, arguments)
+        allowed = budget or {"concise": 2_000, "detailed": 6_000}[detail]
+        assert count(text_of(result)) <= allowed
+        assert count(json.dumps(answer_of(result), ensure_ascii=False, separators=(",", ":"))) <= allowed
+
+
+async def test_what_the_budget_left_out_comes_with_the_cursor(client: Client) -> None:
+    turns = [{"role": "user", "content": f"{'beacon ' * 300}number {i}", "id": f"beacon-{i}"} for i in range(9)]
+    stored = answer_of(await client.call_tool("record_turns", {"turns": turns, "session": f"beacons-{id(client)}"}))
+    query: dict[str, object] = {"query": "beacon", "session": stored["session"], "budget_tokens": 400}
+    shown: list[str] = []
+    cursor = None
+    while cursor is not None or not shown:
+        page = answer_of(await client.call_tool("conversation_search", {**query, "cursor": cursor}))
+        shown += [turn["id"] for passage in page["passages"] for turn in passage["turns"]]
+        cursor = page["cursor"]
+    assert sorted(shown) == sorted(stored["stored"])
