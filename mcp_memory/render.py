@@ -250,7 +250,7 @@ def _why(found: Found | None) -> list[str]:
     """Return a line that says in full what found a row, where details were asked for."""
     if found is None or found.words is None:
         return []
-    signals = [name if rank is None else f"{name} (rank {rank:g})" for name, rank in found.by.items()]
+    signals = [name if value is None else f"{name} {value:g}" for name, value in found.by.items()]
     stands = f"; its words: {', '.join(one_line(word, 40) for word in found.words)}" if found.words else ""
     return [f"  found by {', '.join(signals) or 'nothing'}, score {found.score:g}{stands}"]
 

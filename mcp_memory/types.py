@@ -167,7 +167,7 @@ class Remembered:
 
 
 Signals = dict[str, float | None]
-"""What found a row, such as `words` and `meaning`, and its rank by each where that is known."""
+"""What found a row, such as `words` and `meaning`, and how strongly each speaks for it (0 to 1), where known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +215,7 @@ class Found:
 
     score: float
     by: Signals
-    """What found it, and its rank by each."""
+    """What found it, and how strongly each speaks for it (0 to 1)."""
     words: list[str] | None
     """Its words that the query asks for; None unless detail is `detailed`."""
 

@@ -51,7 +51,7 @@ def turn(position: int, content: str = "x", *, session: str = "s", name: str | N
 
 
 def hit(found: Turn, *neighbours: Turn) -> TurnHit:
-    return TurnHit(turn=found, score=0.5, found_by={"words": 1, "meaning": None}, neighbours=list(neighbours))
+    return TurnHit(turn=found, score=0.5, found_by={"words": 0.75, "meaning": None}, neighbours=list(neighbours))
 
 
 def atom(number: int, text: str) -> AtomHit:
@@ -67,7 +67,7 @@ def atom(number: int, text: str) -> AtomHit:
         valid_to=None,
         learned_at=NOW,
     )
-    return AtomHit(atom=held, score=0.5, found_by={"words": 2})
+    return AtomHit(atom=held, score=0.5, found_by={"words": 1.0})
 
 
 def asking(query: str = "kettle", detail: Detail = "concise", budget: int | None = None) -> Asking:
@@ -113,14 +113,14 @@ def test_a_passage_says_once_who_spoke_and_marks_its_hits() -> None:
 
 
 def test_details_say_which_signals_and_words_found_a_hit() -> None:
-    results = TurnResults(hits=[hit(turn(4, "The kettles leak", name="Bo"))], cursor=None, start=START)
-    shown = shown_turns(results, asking("Bo's leaking kettle", "detailed"))
+    results = TurnResults(hits=[hit(turn(4, "The kettles leak", name="Vera"))], cursor=None, start=START)
+    shown = shown_turns(results, asking("Vera's leaking kettle", "detailed"))
     assert shown.passages[0].turns[0].found == Found(
-        score=0.5, by={"words": 1, "meaning": None}, words=["bo", "kettles", "leak"]
+        score=0.5, by={"words": 0.75, "meaning": None}, words=["vera", "kettles", "leak"]
     )
     assert render(shown).splitlines()[2:] == [
-        "t5 · user (Bo) · 2026-11-20 12:04 · session s, turn 4",
-        "  found by words (rank 1), meaning, score 0.5; its words: bo, kettles, leak",
+        "t5 · user (Vera) · 2026-11-20 12:04 · session s, turn 4",
+        "  found by words 0.75, meaning, score 0.5; its words: vera, kettles, leak",
         "> The kettles leak",
     ]
 
@@ -172,7 +172,7 @@ def test_a_whole_short_turn_is_shown_as_it_is() -> None:
                         said_at=NOW,
                         content="a kettle",
                         hidden=0,
-                        found=Found(score=0.5, by={"words": 1, "meaning": None}, words=None),
+                        found=Found(score=0.5, by={"words": 0.75, "meaning": None}, words=None),
                     )
                 ],
             )
