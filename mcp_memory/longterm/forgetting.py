@@ -8,7 +8,7 @@ from datetime import datetime
 from mcp_memory.errors import InvalidInput
 from mcp_memory.longterm.search import Search
 from mcp_memory.store.protocol import Filters, Store, Vectors
-from mcp_memory.text import index_terms, one_line
+from mcp_memory.text import base_terms, one_line
 from mcp_memory.types import Forgotten
 
 __all__ = ["forget"]
@@ -58,12 +58,12 @@ def _meant(
     store: Store, search: Search, space: str, query: str, embedded: Callable[[], Sequence[Vectors]]
 ) -> list[str]:
     """Return what holds every word of the query: nobody should lose more than they named."""
-    words = set(index_terms(query))
+    words = set(base_terms(query))
     atoms = search(space, "atom", query, embedded=embedded, filters=Filters(), limit=_BY_QUERY)
     turns = search(space, "turn", query, embedded=embedded, filters=Filters(), limit=_BY_QUERY)
     texts = {atom.id: atom.text for atom in store.atoms(space, [hit.id for hit in atoms])}
     texts |= {turn.id: turn.content for turn in store.turns(space, [hit.id for hit in turns])}
-    return [id for id, text in texts.items() if words and words <= set(index_terms(text))]
+    return [id for id, text in texts.items() if words and words <= set(base_terms(text))]
 
 
 def _previews(store: Store, space: str, ids: Sequence[str]) -> list[str]:
