@@ -1,18 +1,18 @@
 """The part of a long text that speaks of what is asked: pure text, no I/O.
 
-A word of the text matches where `text.index_terms` makes a wanted term of it, so it matches here as it does in the
-index, in any language. Of a very long text only the beginning is looked through.
+A word of the text matches where `words.base_terms` makes a wanted term of it: the terms that it has in the index
+whatever stands around it. Of a very long text only the beginning is looked through.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from mcp_memory.text import index_terms
+from mcp_memory.text import base_terms
 
 __all__ = ["Match", "matches", "snippet", "words"]
 
@@ -31,26 +31,24 @@ class Match(NamedTuple):
 
 
 def matches(text: str, wanted: AbstractSet[str]) -> list[Match]:
-    """Return the places of wanted terms, in order."""
-    held: dict[str, list[str]] = {}
+    """Return the places of wanted terms (of `query_terms`), in order."""
+    held: dict[str, list[Match]] = {}
     found: list[Match] = []
     for chunk in _CHUNK.finditer(text, 0, _READ) if wanted else ():
-        word = chunk[0]
+        word, at = chunk[0], chunk.start()
         if word not in held:
-            held[word] = sorted(wanted & set(index_terms(word)), key=len, reverse=True)
-        if held[word]:
-            found += _inside(word, chunk.start(), held[word])
+            held[word] = _inside(word, sorted(wanted & set(base_terms(word)), key=len, reverse=True))
+        found += [Match(at + start, at + end, term) for start, end, term in held[word]]
     return found
 
 
-def _inside(chunk: str, at: int, terms: Sequence[str]) -> Iterator[Match]:
+def _inside(chunk: str, terms: Sequence[str]) -> list[Match]:
     """Return the terms' places in a run without spaces: a word, or a whole page of Chinese."""
+    if not terms:
+        return []
     literal = re.compile("|".join(map(re.escape, terms)))
-    places = [(*place.span(), place[0]) for place in literal.finditer(chunk.lower())]
-    for start, end, term in places or [
-        (0, len(chunk), terms[0])
-    ]:  # a stem or a folded word may not stand there as such
-        yield Match(at + start, at + min(end, len(chunk)), term)
+    places = [Match(*place.span(), place[0]) for place in literal.finditer(chunk.lower()) if place.end() <= len(chunk)]
+    return places or [Match(0, len(chunk), terms[0])]  # a stem or a folded word need not stand there as such
 
 
 def words(text: str, wanted: AbstractSet[str]) -> list[str]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.snippet import matches, snippet, words
-from mcp_memory.text import index_terms, query_terms
+from mcp_memory.text import query_terms
 
 
 def around(text: str, query: str, width: int) -> str:
@@ -46,12 +46,18 @@ def test_a_snippet_is_a_piece_of_the_text_of_that_width_at_most(text: str, query
     assert shown.strip("…") in text
 
 
-@given(st.text(max_size=200))
-def test_every_text_matches_its_own_terms(text: str) -> None:
-    wanted = frozenset(index_terms(text))
-    found = matches(text, wanted)
-    assert bool(found) == bool(wanted)
-    assert all(0 <= match.start < match.end <= len(text) and match.term in wanted for match in found)
+@given(st.text(max_size=200), st.text(max_size=40))
+def test_a_match_is_a_place_in_the_text_of_a_term_that_is_wanted(text: str, query: str) -> None:
+    wanted = frozenset(query_terms(query))
+    for match in matches(text, wanted):
+        assert 0 <= match.start < match.end <= len(text)
+        assert match.term in wanted
+
+
+@given(st.lists(st.sampled_from(["kettle", "leaks", "牙医", "ключи", "maisons", "foo_bar.py"]), min_size=1))
+def test_every_word_of_a_text_is_found_in_it(said: list[str]) -> None:
+    found = matches(" ".join(said), frozenset(query_terms(" ".join(set(said)))))
+    assert len({match.start for match in found}) >= len(said)
 
 
 def test_the_words_that_match_are_told_as_they_stand_there() -> None:
