@@ -15,7 +15,7 @@ from mcp_memory.longterm import l3_persona
 from mcp_memory.longterm.l0_turns import recall_block
 from mcp_memory.longterm.search import Ranked, Search
 from mcp_memory.store.protocol import Filters, Store, Vectors
-from mcp_memory.text import index_terms, one_line, query_terms
+from mcp_memory.text import base_terms, index_terms, one_line, query_terms
 from mcp_memory.tokens import TokenCounter
 from mcp_memory.types import Atom, Bundle, Turn
 
@@ -116,7 +116,7 @@ def _dynamic_lines(
     embedded: Callable[[], Sequence[Vectors]],
     shown: set[str],
 ) -> Iterable[tuple[str, str]]:
-    wanted = set(query_terms(question))
+    wanted = set(query_terms(question)) & set(base_terms(question))  # one form a word, so that shares are of words
     hits = search(space, "atom", question, embedded=embedded, filters=Filters(), limit=_ATOMS)
     by_id = {hit.id: hit for hit in hits}
     ranked: list[tuple[float, Atom]] = []
