@@ -26,6 +26,7 @@ _BATCH = 256
 _EVERY_S = 30.0
 _AFTER_FAILURE_S = 60.0
 _CLOSING_S = 5.0
+_BETWEEN_S = 0.05  # for other writers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,9 +146,11 @@ class Indexing:
             rows = self._store.unembedded(embedder.identity, limit=_BATCH)
             if not rows:
                 self._complete = True
-                return
+                break
             self._complete = False
             data = embedder.embed([text for _, text in rows])
             if self._stop.is_set():
                 return  # the store may be closed by now
             self._store.put_vectors([id for id, _ in rows], Vectors(identity=embedder.identity, data=data))
+        while not self._stop.is_set() and self._store.extend_sketches():
+            self._stop.wait(_BETWEEN_S)

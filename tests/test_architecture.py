@@ -42,7 +42,6 @@ LAYER_OF = {unit: height for height, units in enumerate(LAYERS) for unit in unit
 VENDORS = {
     "apsw": "store/sqlite/",
     "sqlite_vec": "store/sqlite/",
-    "simsimd": "store/sqlite/",
     "tiktoken": "tokens.py",
     "litellm": "llm.py",
     "tokenizers": "embed/",

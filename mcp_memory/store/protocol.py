@@ -353,6 +353,13 @@ class Store(Protocol):
         """Add vectors of rows; those forgotten or embedded meanwhile are passed over."""
         ...
 
+    def extend_sketches(self) -> bool:
+        """Do a share of the work that keeps the search of many vectors fast; True while there is more to do.
+
+        Searches are complete before, meanwhile and after; it is for the background, where a second is no matter.
+        """
+        ...
+
     def drop_vector_index(self, identity: str) -> None:
         """Delete a model's vectors. They can be made again."""
         ...

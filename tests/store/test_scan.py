@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,23 +9,11 @@ import numpy as np
 import pytest
 
 from mcp_memory.store.protocol import Filters, Scored, Vectors
-from mcp_memory.store.sqlite import open_store, scan
+from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.scan import quantised
 from mcp_memory.types import NewTurn
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-KERNELS = ["simsimd", "numpy"]
-
-
-@pytest.fixture(params=KERNELS, autouse=True)
-def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    if request.param == "simsimd":
-        pytest.importorskip("simsimd")
-    else:
-        monkeypatch.setitem(sys.modules, "simsimd", None)  # as if it were not installed
-    scan._multiply.cache_clear()  # pyright: ignore[reportPrivateUsage]
-    yield
-    scan._multiply.cache_clear()  # pyright: ignore[reportPrivateUsage]
 
 
 def crowded(count: int, dimensions: int, seed: int) -> np.ndarray:

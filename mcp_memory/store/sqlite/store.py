@@ -135,6 +135,12 @@ class SQLiteStore:
     def put_vectors(self, ids: Sequence[str], new: Vectors) -> None:
         self._db.write(lambda con: vectors.put_by_id(con, ids, new))
 
+    def extend_sketches(self) -> bool:
+        if not self._db.read(vectors.due_sketches):
+            return False
+        self._db.write(vectors.extend_sketches)
+        return True
+
     def drop_vector_index(self, identity: str) -> None:
         self._db.write(lambda con: vectors.drop(con, identity))
 

@@ -1,6 +1,6 @@
 """The vector leg in SQLite: one `vec0` table of int8 vectors for each model and layer, partitioned by space.
 
-sqlite-vec keeps and changes the vectors; `scan` searches them.
+sqlite-vec keeps and changes the vectors; `scan` searches them, and `sketch` does where they are many.
 """
 
 from __future__ import annotations
@@ -13,16 +13,30 @@ import apsw
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.store.protocol import Filters, Layer, Scored, VectorIndex, Vectors
+from mcp_memory.store.sqlite import sketch
 from mcp_memory.store.sqlite.filters import is_plain, where
 from mcp_memory.store.sqlite.rows import number_of, space_id
-from mcp_memory.store.sqlite.scan import nearest_rows, quantised
+from mcp_memory.store.sqlite.scan import quantised
 from mcp_memory.text import spoken
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Seen", "delete", "drop", "embeddable", "ensure", "indexes", "nearest", "put", "put_by_id", "unembedded"]
+__all__ = [
+    "Seen",
+    "delete",
+    "drop",
+    "due_sketches",
+    "embeddable",
+    "ensure",
+    "extend_sketches",
+    "indexes",
+    "nearest",
+    "put",
+    "put_by_id",
+    "unembedded",
+]
 
 _LAYERS: tuple[Layer, ...] = ("turn", "atom")
 _SPOKEN: tuple[tuple[Layer, str], ...] = (("atom", "text, NULL"), ("turn", "content, name"))
@@ -75,6 +89,7 @@ def put(
         f" AND NOT EXISTS (SELECT 1 FROM {table}_rowids WHERE rowid = ?1)",
         [(number, data[i].tobytes()) for i, number in enumerate(numbers)],
     )
+    sketch.take_late(con, layer, index, data.shape[1], numbers)
 
 
 def put_by_id(con: apsw.Connection, ids: Sequence[str], vectors: Vectors) -> None:
@@ -90,6 +105,7 @@ def delete(con: apsw.Connection, layer: Layer, numbers: Sequence[int]) -> None:
     indexes: Any = con.execute("SELECT id FROM vector_index").fetchall()
     for (index,) in indexes:
         con.executemany(f"DELETE FROM {_table(layer, index)} WHERE rowid = ?", [(number,) for number in numbers])
+        sketch.delete(con, layer, index, numbers)
 
 
 def nearest(
@@ -101,7 +117,7 @@ def nearest(
     if number is None or index is None or not vectors.data.any():
         return []
     allowed = _allowed(con, layer, number, filters)
-    found = nearest_rows(con, _table(layer, index), number, vectors.data[0], allowed=allowed, limit=limit)
+    found = sketch.nearest(con, layer, index, number, vectors.data[0], allowed=allowed, limit=limit)
     return [Scored(id=f"{layer[0]}{row}", score=cosine) for row, cosine in found]
 
 
@@ -117,6 +133,19 @@ def _allowed(con: apsw.Connection, layer: Layer, space: int, filters: Filters) -
     allowed = np.zeros(numbers.max(initial=0) + 1, np.bool_)
     allowed[numbers] = True
     return allowed
+
+
+def due_sketches(con: apsw.Connection) -> list[tuple[Layer, int, int]]:
+    """Return (layer, index, dimensions) of the tables whose sketches can be extended."""
+    rows: Any = con.execute("SELECT id, dimensions FROM vector_index").fetchall()
+    tables: list[tuple[Layer, int, int]] = [(layer, *row) for row in rows for layer in _LAYERS]
+    return [table for table in tables if sketch.is_due(con, *table)]
+
+
+def extend_sketches(con: apsw.Connection) -> None:
+    """See `Store.extend_sketches`."""
+    for table in due_sketches(con):
+        sketch.extend(con, *table)
 
 
 def indexes(con: apsw.Connection) -> list[VectorIndex]:
@@ -173,6 +202,7 @@ def drop(con: apsw.Connection, identity: str) -> None:
     if index is not None:
         for layer in _LAYERS:
             con.execute(f"DROP TABLE {_table(layer, index)}")
+            sketch.drop(con, layer, index)
         con.execute("DELETE FROM vector_index WHERE id = ?", (index,))
 
 

@@ -1,0 +1,253 @@
+"""Sketches of vectors: what makes the search of many rows fast, at the price of a row in some hundred.
+
+A sketch of a row is its vector less the mean, along the directions in which the vectors of this store vary
+most: a quarter of the numbers, or less. The search scores all sketches, then scores the best few thousand rows
+in full. How much that loses stands in `bench/RESULTS.md` (`python -m bench.vectors` measures it); the scores
+of what is found are the exact ones.
+
+For the `vec0` table `turn_vec_1` there are `turn_sketch_1`, a `vec0` table of sketches, `turn_row_1`, the same
+vectors again, each in a row of its own so that it can be read alone, and `turn_plan_1`: the directions, and up
+to which row number all rows are covered. Rows above it are scanned exactly, so what is stored is found at once
+by all processes; the background (`extend`) takes them in by the thousand. All of this is a projection of the
+`vec0` table, made when that has grown to _FROM rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from mcp_memory.store.protocol import Layer
+from mcp_memory.store.sqlite.scan import Best, blocks
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["delete", "drop", "extend", "is_due", "nearest", "take_late"]
+
+_FROM = 50_000  # rows; until then the exact scan takes some ten milliseconds
+_STEP = 2_000  # rows taken in together, and about as many as wait
+_CANDIDATES = 2_000  # rows scored in full, and one more in _MORE rows
+_MORE = 300
+_SAMPLE = 8_192
+_ROUNDS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """`directions` has one column a number of a sketch; a row's sketch is vector @ directions - shift, rounded."""
+
+    covered: int
+    directions: NDArray[np.float32]
+    shift: NDArray[np.float32]
+
+
+def nearest(
+    con: apsw.Connection,
+    layer: Layer,
+    index: int,
+    space: int,
+    query: NDArray[np.float32],
+    *,
+    allowed: NDArray[np.bool_] | None,
+    limit: int,
+) -> list[tuple[int, float]]:
+    """Return (row number, cosine), best first: of rows with promising sketches, and of all that have none.
+
+    `allowed` tells for each row number from 0 on whether the row may be returned; None allows all.
+    """
+    import numpy as np
+
+    best = Best(query, limit)
+    covered = 0
+    plan = _plan(con, layer, index, len(query))
+    if plan is not None:
+        covered = plan.covered
+        candidates = None if allowed is None else np.flatnonzero(allowed[: covered + 1])
+        if candidates is None or len(candidates) > _CANDIDATES:
+            candidates = _promising(con, f"{layer}_sketch_{index}", space, query @ plan.directions, allowed)
+        best.add(*_rows(con, layer, index, candidates, len(query)))
+    for numbers, rows in blocks(con, f"{layer}_vec_{index}", space, len(query), allowed=allowed, above=covered):
+        best.add(numbers, rows)
+    return best.found()
+
+
+def is_due(con: apsw.Connection, layer: Layer, index: int, dimensions: int) -> bool:
+    """Tell whether there is something for `extend` to do."""
+    covered = _covered(con, layer, index)
+    least = _FROM if covered is None else _STEP
+    waiting = con.execute(
+        f"SELECT count(*) FROM (SELECT 1 FROM {layer}_vec_{index}_rowids WHERE rowid > ? LIMIT ?)",
+        (covered or 0, least),
+    ).get
+    return waiting == least and dimensions >= 2 * _width(dimensions)
+
+
+def extend(con: apsw.Connection, layer: Layer, index: int, dimensions: int) -> None:
+    """Take the next rows into the sketches, making those first where there are none."""
+    plan = _plan(con, layer, index, dimensions) or _begin(con, layer, index, dimensions)
+    waiting = [
+        int(number)
+        for (number,) in con.execute(
+            f"SELECT rowid FROM {layer}_vec_{index}_rowids WHERE rowid > ? ORDER BY rowid LIMIT ?",
+            (plan.covered, _STEP),
+        )
+    ]
+    _take(con, layer, index, plan, waiting)
+    con.execute(f"UPDATE {layer}_plan_{index} SET covered = ?", (waiting[-1],))
+
+
+def take_late(con: apsw.Connection, layer: Layer, index: int, dimensions: int, numbers: Sequence[int]) -> None:
+    """Take in rows that got their vectors after their neighbours: extending would pass them over."""
+    covered = _covered(con, layer, index)
+    late = [number for number in numbers if covered is not None and number <= covered]
+    plan = _plan(con, layer, index, dimensions) if late else None
+    if plan is not None:
+        _take(con, layer, index, plan, late)
+
+
+def delete(con: apsw.Connection, layer: Layer, index: int, numbers: Sequence[int]) -> None:
+    if _covered(con, layer, index) is not None:
+        for table, key in ((f"{layer}_sketch_{index}", "rowid"), (f"{layer}_row_{index}", "id")):
+            con.executemany(f"DELETE FROM {table} WHERE {key} = ?", [(number,) for number in numbers])
+
+
+def drop(con: apsw.Connection, layer: Layer, index: int) -> None:
+    for table in ("sketch", "row", "plan"):
+        con.execute(f"DROP TABLE IF EXISTS {layer}_{table}_{index}")
+
+
+# --- the search -------------------------------------------------------------------------------------
+
+
+def _promising(
+    con: apsw.Connection, table: str, space: int, query: NDArray[np.float32], allowed: NDArray[np.bool_] | None
+) -> NDArray[np.int64]:
+    """Return the numbers of the rows whose sketches are nearest."""
+    import numpy as np
+
+    numbers: list[NDArray[np.int64]] = []
+    scores: list[NDArray[np.float32]] = []
+    for block, rows in blocks(con, table, space, len(query), allowed=allowed):
+        numbers.append(block)
+        scores.append(rows.astype(np.float32) @ query)
+        scores[-1][block == 0] = -np.inf
+    if not numbers:
+        return np.empty(0, np.int64)
+    found, score = np.concatenate(numbers), np.concatenate(scores)
+    count = _CANDIDATES + len(found) // _MORE
+    if len(found) > count:
+        found = found[np.argpartition(score, -count)[-count:]]
+    return found[found > 0]
+
+
+def _rows(
+    con: apsw.Connection, layer: Layer, index: int, numbers: NDArray[np.int64], dimensions: int
+) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+    """Return the rows that there are of these, with their vectors."""
+    import json
+
+    import numpy as np
+
+    found: list[Any] = con.execute(
+        f"SELECT id, vector FROM {layer}_row_{index} WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(np.sort(numbers).tolist()),),
+    ).fetchall()
+    rows = np.frombuffer(b"".join(vector for _, vector in found), np.int8).reshape(-1, dimensions)
+    return np.array([number for number, _ in found], np.int64), rows
+
+
+# --- making them ------------------------------------------------------------------------------------
+
+
+def _width(dimensions: int) -> int:
+    """How many numbers a sketch has."""
+    return max(64, dimensions // 8)
+
+
+def _plan(con: apsw.Connection, layer: Layer, index: int, dimensions: int) -> _Plan | None:
+    import numpy as np
+
+    covered = _covered(con, layer, index)
+    if covered is None:
+        return None
+    data: bytes = con.execute(f"SELECT directions FROM {layer}_plan_{index}").get
+    directions = np.frombuffer(data, np.float32).reshape(dimensions + 1, -1)
+    return _Plan(covered=covered, directions=directions[:-1], shift=directions[-1])
+
+
+def _covered(con: apsw.Connection, layer: Layer, index: int) -> int | None:
+    if not con.table_exists("main", f"{layer}_plan_{index}"):
+        return None
+    return con.execute(f"SELECT covered FROM {layer}_plan_{index}").get
+
+
+def _begin(con: apsw.Connection, layer: Layer, index: int, dimensions: int) -> _Plan:
+    import numpy as np
+
+    width = _width(dimensions)
+    directions, shift = _directions(_sample(con, f"{layer}_vec_{index}", dimensions), width)
+    con.execute(
+        f"CREATE VIRTUAL TABLE {layer}_sketch_{index} USING vec0("
+        f"space INTEGER PARTITION KEY, embedding INT8[{width}]);"
+        f"CREATE TABLE {layer}_row_{index} (id INTEGER PRIMARY KEY, vector BLOB NOT NULL) STRICT;"
+        f"CREATE TABLE {layer}_plan_{index} (covered INTEGER NOT NULL, directions BLOB NOT NULL) STRICT;"
+    )
+    data = np.vstack((directions, shift)).astype(np.float32).tobytes()
+    con.execute(f"INSERT INTO {layer}_plan_{index} VALUES (0, ?)", (data,))
+    return _Plan(covered=0, directions=directions, shift=shift)
+
+
+def _sample(con: apsw.Connection, vectors: str, dimensions: int) -> NDArray[np.float32]:
+    """Return vectors from all over the table, those of a chunk every so many rows."""
+    import numpy as np
+
+    chunks = [int(chunk) for (chunk,) in con.execute(f"SELECT chunk_id FROM {vectors}_chunks ORDER BY chunk_id")]
+    taken: list[NDArray[np.int8]] = []
+    for chunk in chunks[:: max(1, len(chunks) // 64)]:
+        data: bytes = con.execute(f"SELECT vectors FROM {vectors}_vector_chunks00 WHERE rowid = ?", (chunk,)).get
+        taken.append(np.frombuffer(data, np.int8).reshape(-1, dimensions)[:: 1024 * 64 // _SAMPLE])
+    rows = np.concatenate(taken).astype(np.float32)
+    return rows[rows.any(axis=1)]
+
+
+def _directions(sample: NDArray[np.float32], width: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the directions in which the sample varies most, scaled to fill an int8, and the shift of its mean.
+
+    Orthogonal iteration: near enough to the principal components, and quick for vectors of any length.
+    """
+    import numpy as np
+
+    mean = sample.mean(axis=0)
+    centred = sample - mean
+    directions = np.random.default_rng(0).normal(size=(sample.shape[1], width)).astype(np.float32)
+    for _ in range(_ROUNDS):
+        directions = np.linalg.qr(centred.T @ (centred @ directions))[0]
+    directions *= 127 / np.quantile(np.abs(centred @ directions), 0.9999)
+    return directions, mean @ directions
+
+
+def _take(con: apsw.Connection, layer: Layer, index: int, plan: _Plan, numbers: Sequence[int]) -> None:
+    """Copy rows of the `vec0` table that are not here yet."""
+    import numpy as np
+
+    found: list[Any] = []
+    for number in numbers:
+        found += con.execute(
+            f"SELECT rowid, space, embedding FROM {layer}_vec_{index} WHERE rowid = ?1"
+            f" AND NOT EXISTS (SELECT 1 FROM {layer}_row_{index} WHERE id = ?1)",
+            (number,),
+        )
+    if not found:
+        return
+    rows = np.frombuffer(b"".join(vector for _, _, vector in found), np.int8).reshape(len(found), -1)
+    sketches = np.clip(np.rint(rows.astype(np.float32) @ plan.directions - plan.shift), -127, 127).astype(np.int8)
+    con.executemany(
+        f"INSERT INTO {layer}_sketch_{index} (rowid, space, embedding) VALUES (?, ?, vec_int8(?))",
+        [(number, space, sketch.tobytes()) for (number, space, _), sketch in zip(found, sketches, strict=True)],
+    )
+    con.executemany(f"INSERT INTO {layer}_row_{index} VALUES (?, ?)", [(number, vector) for number, _, vector in found])
