@@ -1,7 +1,7 @@
 """Sketches of vectors: what makes the search of many rows fast, at the price of a row in some hundred.
 
 A sketch of a row is its vector less the mean, along the directions in which the vectors of this store vary
-most: a quarter of the numbers, or less. The search scores all sketches, then scores the best few thousand rows
+most: a third of the numbers, or less. The search scores all sketches, then scores the best few thousand rows
 in full. How much that loses stands in `bench/RESULTS.md` (`python -m bench.vectors` measures it); the scores
 of what is found are the exact ones.
 
@@ -32,7 +32,7 @@ __all__ = ["delete", "drop", "extend", "is_due", "nearest", "take_late"]
 _FROM = 50_000  # rows; until then the exact scan takes some ten milliseconds
 _STEP = 2_000  # rows taken in together, and about as many as wait
 _CANDIDATES = 2_000  # rows scored in full, and one more in _MORE rows
-_MORE = 300
+_MORE = 500
 _SAMPLE = 8_192
 _ROUNDS = 8
 
@@ -166,7 +166,7 @@ def _rows(
 
 def _width(dimensions: int) -> int:
     """How many numbers a sketch has."""
-    return max(64, dimensions // 8)
+    return max(80, dimensions // 8)
 
 
 def _plan(con: apsw.Connection, layer: Layer, index: int, dimensions: int) -> _Plan | None:
