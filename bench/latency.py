@@ -7,7 +7,8 @@ Measured on an invented conversation of N turns (`bench.corpus`), each figure be
   disk; floor: the same rows into one bare FTS5 table in WAL mode, committed as often.
 * `search`: `Memory.conversation_search` (10 hits) over 240 queries of four kinds, query embedding included;
   floors: the query's words joined by OR over that FTS5 table, and a scan of the same vectors with numpy (float32;
-  the query's embedding not included).
+  the query's embedding not included). Beside them: how much longer common words take than rare ones, and what
+  sketches of vectors lose against the exact scan (`bench.vectors` asks that of real text).
 * `offload`: `Memory.offload_tool_result` of a log of 1 MiB; floor: its hash, and the file flushed and renamed.
 * `server`: the real server over stdio with the SDK's client: resident memory after 100 searches, round trips, and
   the first of them, for which the store opens and the model is loaded; floor: the bare server.
@@ -37,7 +38,7 @@ import apsw
 import numpy as np
 from tqdm import tqdm
 
-from bench import servers
+from bench import servers, vectors
 from bench.bed import Bed, filled
 from bench.corpus import KINDS, Query, log, queries
 from bench.floors import or_query
@@ -49,7 +50,7 @@ from mcp_memory.memory import open_memory
 
 __all__ = ["measure", "table"]
 
-QUERIES, WARM_QUERIES = 240, 12
+QUERIES, WARM_QUERIES, RECALL_QUERIES = 240, 12, 60
 SERVER_QUERIES = 100
 HITS = 10
 MIB = 2**20
@@ -58,6 +59,7 @@ MIB = 2**20
 async def measure(bed: Bed, *, pairs: int, offloads: int = 15) -> dict[str, Any]:
     """Return all figures, filling the bed first where it is empty."""
     capture = await filled(bed)
+    await anyio.to_thread.run_sync(vectors.settle, bed.home)  # what the background has yet to do would be measured
     start = await anyio.to_thread.run_sync(partial(servers.start_up, pairs=pairs))
     asked = queries(QUERIES, turns=bed.turns)
     texts = [query.text for query in asked[:SERVER_QUERIES]]
@@ -70,6 +72,7 @@ async def measure(bed: Bed, *, pairs: int, offloads: int = 15) -> dict[str, Any]
             "ours": await _search_ours(bed, asked),
             "fts5": _search_fts5(bed, asked),
             "scan": _search_vectors(bed, asked),
+            "recall": await anyio.to_thread.run_sync(_recall, bed, asked[:RECALL_QUERIES]),
         },
         "offload": await _offload(bed.folder, offloads),
         "server": {
@@ -110,17 +113,23 @@ def _search_fts5(bed: Bed, asked: Sequence[Query]) -> dict[str, Any]:
 def _search_vectors(bed: Bed, asked: Sequence[Query]) -> dict[str, Any]:
     embedder = make_embedder(Settings())
     assert embedder is not None
-    vectors = np.load(bed.vectors)
+    rows = np.load(bed.vectors)
     embedding: list[float] = []
     seconds: list[float] = []
     for query in tqdm(asked, desc="numpy scan", unit="q", leave=False):
         start = perf_counter()
         vector = embedder.embed_query(query.text)
         embedded = perf_counter()
-        np.argpartition(vectors @ vector, -min(HITS, len(vectors)))[-HITS:]
+        np.argpartition(rows @ vector, -min(HITS, len(rows)))[-HITS:]
         seconds.append(perf_counter() - embedded)
         embedding.append(embedded - start)
     return {**timings_ms(seconds), "embed_query_ms": timings_ms(embedding)["p50"]}
+
+
+def _recall(bed: Bed, asked: Sequence[Query]) -> dict[str, Any]:
+    embedder = make_embedder(Settings())
+    assert embedder is not None
+    return vectors.recall(bed.home, [embedder.embed_query(query.text) for query in asked])
 
 
 def _by_kind(asked: Sequence[Query], seconds: Sequence[float]) -> dict[str, Any]:
@@ -206,6 +215,11 @@ def table(found: dict[str, Any]) -> Iterator[str]:
     for kind in KINDS:
         floor = search["fts5"]["by_kind"][kind]
         yield _row(f"  {kind}", _pair(search["ours"]["by_kind"][kind]), f"{_pair(floor)} bare FTS5", "")
+    kinds, recall = search["ours"]["by_kind"], search["recall"]
+    yield _row("  common words against rare", f"{kinds['common']['p50'] / kinds['rare']['p50']:.2f} ×", "", "")
+    lost = ", ".join(f"{percent:.2f} @{k}" for k, percent in recall["lost_percent"].items())
+    yield _row("  vectors alone p50 / p95, ms", _pair(recall["ours_ms"]), f"{_pair(recall['exact_ms'])} exact scan", "")
+    yield _row("  recall lost to it, %", lost if recall["sketched"] else "none: it is exact", "", "")
     yield _row("offload of 1 MiB p50 / p95, ms", _pair(offload["ours_ms"]), f"{_pair(offload['file_ms'])} file", "")
     yield _row(
         "server resident, MB",

@@ -132,9 +132,13 @@ def _promising(
 
     numbers: list[NDArray[np.int64]] = []
     scores: list[NDArray[np.float32]] = []
+    floats = np.empty((0, len(query)), np.float32)
     for block, rows in blocks(con, table, space, len(query), allowed=allowed):
+        if len(floats) < len(rows):
+            floats = np.empty(rows.shape, np.float32)  # one for all blocks: making it takes as long as filling it
+        np.copyto(floats[: len(rows)], rows)
         numbers.append(block)
-        scores.append(rows.astype(np.float32) @ query)
+        scores.append(floats[: len(rows)] @ query)
         scores[-1][block == 0] = -np.inf
     if not numbers:
         return np.empty(0, np.int64)

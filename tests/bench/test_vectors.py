@@ -1,0 +1,24 @@
+"""The command that measures what sketches lose, end to end on a small set: too small for any."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.vectors import AT, main
+
+
+def test_too_few_rows_for_sketches_lose_nothing(
+    small_set: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main([str(small_set), "--json", str(tmp_path / "found.json")])
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert (found["sketched"], found["lost_percent"]) == (False, {str(k): 0.0 for k in AT})
+    assert "every search is exact" in capsys.readouterr().out
+
+
+def test_a_set_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"bench\.vectors"):
+        main([str(tmp_path / "nowhere")])
