@@ -669,7 +669,7 @@ def _join(
     return _Parts(
         settings=settings,
         store=store,
-        search=Search(store),
+        search=Search(store, now),
         indexing=indexing,
         model=model,
         rerank=make_rerank(store, model, settings),

@@ -51,7 +51,7 @@ VENDORS = {
     "starlette": "server/",
     "click": "cli/|demo/|terminal.py",
     "mermaidx": "cli/|render.py",
-    "numpy": "store/|embed/|indexing.py|testing.py|evaluation/",
+    "numpy": "store/|embed/|longterm/|indexing.py|testing.py|evaluation/",
     "Stemmer": "words/",
     "regex": "shortterm/",
     "jsonpath": "shortterm/",

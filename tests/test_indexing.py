@@ -35,7 +35,7 @@ async def test_a_model_far_away_follows_in_the_background(home: Path) -> None:
         state = await until(memory, lambda state: state.embedded == 10)
         assert state == IndexState(model="far/64", embedded=10, total=10, error=None)
         (hit, *_) = (await memory.conversation_search("remark 3 on kettles")).hits
-        assert list(hit.found_by) == ["words", "meaning"]
+        assert list(hit.found_by) == ["words", "context", "meaning"]
 
 
 async def test_a_model_that_fails_is_shown_and_tried_again(home: Path) -> None:
@@ -68,7 +68,7 @@ async def test_search_by_meaning_goes_on_while_a_new_model_is_indexed(home: Path
     async with open_memory(settings, embedder=slow) as memory:
         await until(memory, lambda state: state.error is not None)
         results = await memory.conversation_search("car trouble")
-        assert [list(hit.found_by) for hit in results.hits] == [["meaning"]]
+        assert [list(hit.found_by) for hit in results.hits] == [["related", "meaning"]]
         slow.failing = False
         await memory.record_turns([NewTurn(role="user", content="Unrelated")], session="s")
         await until(memory, lambda state: state.embedded == state.total == 2)

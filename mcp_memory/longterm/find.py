@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -12,7 +12,7 @@ from mcp_memory.longterm.rerank import FIRST, Rerank, as_found
 from mcp_memory.longterm.search import Ranked, Search
 from mcp_memory.store.protocol import Filters, Layer, Store, Vectors
 from mcp_memory.text import fold, index_terms, query_terms
-from mcp_memory.types import AtomHit, Fact, MemoryResults, Signals, Turn, TurnHit, TurnResults
+from mcp_memory.types import AtomHit, Fact, MemoryResults, Turn, TurnHit, TurnResults
 
 __all__ = ["memories", "turns"]
 
@@ -20,6 +20,8 @@ _MIN_COSINE = 0.6  # an atom that shares no word must at least be near: its abse
 _FACTS = 20
 
 Embedded = Callable[[], Sequence[Vectors]]
+Ask = Callable[[Layer, Filters, int], list[Ranked]]
+"""Search a layer for one question: what passes the filters, at most so many."""
 
 
 def turns(
@@ -52,6 +54,7 @@ def turns(
         embedded=embedded,
         filters=_then(filters, page, "turn"),
         limit=max(FIRST, len(page.shown) + limit + 1),
+        at=at,
     )
     ranked = rerank(space, query, found, len(page.shown))
     fresh = _fresh(ranked.hits, page)
@@ -87,9 +90,13 @@ def memories(
         fresh = _listed(store, space, filters, page, limit + 1)
     else:
         wanted = max(FIRST, len(page.shown) + limit + 1)
-        atoms = _known(search, space, query, embedded, _then(filters, page, "atom"), wanted)
-        ids = {hit.id for hit in atoms}
-        said = _said(store, search, space, query, embedded, _then(filters, page, "turn"), wanted - len(atoms), ids)
+
+        def ask(layer: Layer, filters: Filters, limit: int) -> list[Ranked]:
+            return search(space, layer, query, embedded=embedded, filters=filters, limit=limit, at=at)
+
+        atoms = _known(ask, _then(filters, page, "atom"), wanted)
+        evidence = {atom.evidence for atom in store.atoms(space, [hit.id for hit in atoms])}
+        said = _said(ask, _then(filters, page, "turn"), wanted - len(atoms), evidence)
         ranked = rerank(space, query, [*atoms, *said], len(page.shown))
         fresh, note = _fresh(ranked.hits, page), ranked.note
     return MemoryResults(
@@ -124,39 +131,22 @@ def _next(page: Page, fresh: Sequence[Ranked], limit: int) -> str | None:
 def _listed(store: Store, space: str, filters: Filters, page: Page, limit: int) -> list[Ranked]:
     last = next(iter(page.shown), None)
     listed = store.list_atoms(space, filters=_then(filters, page, "atom"), after=last, limit=limit)
-    return [Ranked(id=atom.id, score=0.0, found_by=["listed"], cosine=None) for atom in listed]
+    return [Ranked(id=atom.id, score=0.0, found_by={"listed": 1.0}, cosine=None) for atom in listed]
 
 
-def _known(search: Search, space: str, query: str, embedded: Embedded, filters: Filters, limit: int) -> list[Ranked]:
+def _known(ask: Ask, filters: Filters, limit: int) -> list[Ranked]:
     """Return atoms that share a word or are near; what is neither takes no one's place."""
-    hits = search(space, "atom", query, embedded=embedded, filters=filters, limit=MAX_SHOWN)
+    hits = ask("atom", filters, MAX_SHOWN)
     return [hit for hit in hits if "words" in hit.found_by or (hit.cosine or 0.0) >= _MIN_COSINE][:limit]
 
 
-def _said(
-    store: Store,
-    search: Search,
-    space: str,
-    query: str,
-    embedded: Embedded,
-    filters: Filters,
-    limit: int,
-    atoms: set[str],
-) -> list[Ranked]:
+def _said(ask: Ask, filters: Filters, limit: int, evidence: set[str]) -> list[Ranked]:
     """Return turns to fill up with; filters that only atoms know leave them out."""
     if limit <= 0 or filters.kind or filters.entity:
         return []
     until = filters.until if filters.as_of is None else min(filters.as_of, filters.until or filters.as_of)
-    evidence = {atom.evidence for atom in store.atoms(space, atoms)}
-    hits = search(
-        space,
-        "turn",
-        query,
-        embedded=embedded,
-        filters=Filters(since=filters.since, until=until, upto=filters.upto),
-        limit=limit + len(evidence),
-    )
-    return [hit for hit in hits if hit.id not in evidence][:limit]
+    filters = Filters(since=filters.since, until=until, upto=filters.upto)
+    return [hit for hit in ask("turn", filters, limit + len(evidence)) if hit.id not in evidence][:limit]
 
 
 def _facts(store: Store, space: str, query: str, filters: Filters) -> list[Fact]:
@@ -182,7 +172,7 @@ def _turn_hits(store: Store, space: str, hits: Sequence[Ranked], neighbours: int
         TurnHit(
             turn=found[hit.id],
             score=round(hit.score, 5),
-            found_by=_signals(hit.found_by),
+            found_by=dict(hit.found_by),
             neighbours=_around(found[hit.id], near, neighbours) if neighbours else [],
         )
         for hit in hits
@@ -201,11 +191,7 @@ def _around(turn: Turn, near: Sequence[Turn], neighbours: int) -> list[Turn]:
 def _atom_hits(store: Store, space: str, hits: Sequence[Ranked]) -> list[AtomHit]:
     found = {atom.id: atom for atom in store.atoms(space, [hit.id for hit in hits])}
     return [
-        AtomHit(atom=found[hit.id], score=round(hit.score, 5), found_by=_signals(hit.found_by))
+        AtomHit(atom=found[hit.id], score=round(hit.score, 5), found_by=dict(hit.found_by))
         for hit in hits
         if hit.id in found
     ]
-
-
-def _signals(found_by: Mapping[str, float] | list[str]) -> Signals:
-    return dict.fromkeys(found_by) if isinstance(found_by, list) else dict(found_by)

@@ -14,9 +14,8 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pydantic import BaseModel
 
@@ -132,17 +131,13 @@ def _checked(reply: Order, many: int) -> list[int]:
 def _in_order(head: Sequence[Ranked], order: Sequence[int]) -> Iterator[Ranked]:
     """Yield the named results first, then the others as they were; scores stay with their places."""
     named = [
-        replace(head[number - 1], found_by=_and_model(head[number - 1].found_by, place))
+        replace(head[number - 1], found_by={**head[number - 1].found_by, "model": place})
         for place, number in enumerate(order, start=1)
     ]
     others = [hit for number, hit in enumerate(head, start=1) if number not in order]
     scores = sorted((hit.score for hit in head), reverse=True)
     for hit, score in zip([*named, *others], scores, strict=True):
         yield replace(hit, score=score)
-
-
-def _and_model(found_by: Mapping[str, float] | list[str], place: int) -> Any:
-    return [*found_by, "model"] if isinstance(found_by, list) else {**found_by, "model": place}
 
 
 # --- what the model reads ---------------------------------------------------------------------------

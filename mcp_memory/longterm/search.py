@@ -1,44 +1,50 @@
-"""One search for turns and atoms: a lexical and a vector leg over the same filters, fused by rank.
+"""One search for turns and atoms: what is known of a question, the rows it may mean, and their ranking.
 
-Reciprocal rank fusion (Cormack, Clarke and Büttcher, 2009): a row's score is the sum over the legs of
-weight / (60 + its rank). Ranks need no calibration between BM25 and cosines of different models, so the
-vectors of two models can stand side by side while a change of model is being indexed.
-Deterministic: equal scores are ordered by id, newest first.
+Words and vectors find rows; `ranking` says what speaks for each. The vectors of two models can stand side by side
+while a change of model is being indexed. Deterministic: equal scores are ordered by id, newest first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
 
-from mcp_memory.store.protocol import Filters, Layer, Scored, Store, Vectors
-from mcp_memory.text import query_terms
+from mcp_memory.longterm import ranking
+from mcp_memory.longterm.question import Question, read
+from mcp_memory.longterm.ranking import SIGNALS, WEIGHTS, Found, Weights
+from mcp_memory.store.protocol import Filters, Layer, Store, Vectors
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = ["Ranked", "Search"]
 
-RRF_K = 60
-MAX_QUERY_CHARS = 10_000
-_DEPTH = 300  # of each leg, whatever page is asked for: pages of one question must not disagree
-_WEIGHTS = {"words": 1.0, "meaning": 0.4}  # of a small static model; `python -m bench.retrieval` judges them
+_UNSAID = ("context_short", "tells")  # of context the same again, and no reason by itself
+_NEAREST = 100  # rows by each model; a row's meaning is where it stands among them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """A hit: its fused score, what found it (`words`, `meaning`), and its cosine where vectors found it."""
+    """A hit: its score, which signals found it and how strongly (0 to 1), and its cosine where vectors found it."""
 
     id: str
     score: float
-    found_by: list[str]
+    found_by: Mapping[str, float]
     cosine: float | None
 
 
 class Search:
-    """Runs the legs of a query side by side; owns the thread that the second leg runs on."""
+    """Reads words beside vectors; owns the thread that the words are read on. `weights` judge the ranking."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, now: Callable[[], datetime], *, weights: Weights = WEIGHTS) -> None:
         self._store = store
-        self._beside = ThreadPoolExecutor(max_workers=2, thread_name_prefix="search-leg")
+        self._now = now
+        self._weights = weights
+        self._beside = ThreadPoolExecutor(max_workers=2, thread_name_prefix="search-words")
 
     def close(self) -> None:
         self._beside.shutdown()
@@ -52,28 +58,68 @@ class Search:
         embedded: Callable[[], Sequence[Vectors]],
         filters: Filters,
         limit: int,
+        at: datetime | None = None,
     ) -> list[Ranked]:
-        """Return the best `limit` rows. `embedded` gives the query's vector by each model there is, or none."""
-        words = self._beside.submit(
-            lambda: self._store.lexical(
-                space, layer, query_terms(query[:MAX_QUERY_CHARS]), filters=filters, limit=_DEPTH
-            )
+        """Return the best `limit` rows. `embedded` gives the query's vector by each model there is, or none.
+
+        `at` is when the question was asked, now where none is given: "last week" is the one before it.
+        """
+        question = read(query, at or self._now())
+        found, cosines = self.found(space, layer, question, embedded=embedded, filters=filters)
+        return _ranked(layer, found, cosines, self._weights)[:limit]
+
+    def found(
+        self,
+        space: str,
+        layer: Layer,
+        question: Question,
+        *,
+        embedded: Callable[[], Sequence[Vectors]],
+        filters: Filters,
+    ) -> tuple[Found, dict[int, float]]:
+        """Return the candidates with their signals, and the cosines of those that are near."""
+        relatives = [term for group in question.related for term in group]
+        reading = self._beside.submit(
+            lambda: self._store.postings(space, layer, question.words, filters=filters, also=relatives)
         )
-        meanings = [self._store.nearest(space, layer, vectors, filters=filters, limit=_DEPTH) for vectors in embedded()]
-        return _fused(words.result(), meanings)[:limit]
+        near: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
+        cosines: dict[int, float] = {}
+        for vectors in embedded():
+            rows, scores = self._nearest(space, layer, vectors, filters)
+            near.append((rows, scores))
+            for row, score in zip(rows.tolist(), scores.tolist(), strict=True):
+                cosines[row] = max(score, cosines.get(row, -1.0))
+        if layer == "atom":
+            total = self._store.newest("atom")
+            return ranking.of_atoms(question, reading.result(), near, total=total), cosines
+        outline = self._store.outline(space, filters=filters)
+        return ranking.of_turns(question, reading.result(), near, outline), cosines
+
+    def _nearest(
+        self, space: str, layer: Layer, vectors: Vectors, filters: Filters
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        import numpy as np
+
+        hits = self._store.nearest(space, layer, vectors, filters=filters, limit=_NEAREST)
+        return np.array([int(hit.id[1:]) for hit in hits], np.int64), np.array([hit.score for hit in hits], np.float64)
 
 
-def _fused(words: Sequence[Scored], meanings: Sequence[Sequence[Scored]]) -> list[Ranked]:
-    scores: dict[str, float] = {}
-    found_by: dict[str, list[str]] = {}
-    cosines: dict[str, float] = {}
-    for name, leg in (("words", words), *(("meaning", leg) for leg in meanings)):
-        for rank, hit in enumerate(leg, start=1):
-            scores[hit.id] = scores.get(hit.id, 0.0) + _WEIGHTS[name] / (RRF_K + rank)
-            names = found_by.setdefault(hit.id, [])
-            if name not in names:
-                names.append(name)
-            if name == "meaning":
-                cosines[hit.id] = max(hit.score, cosines.get(hit.id, -1.0))
-    order = sorted(scores, key=lambda id: (-scores[id], -int(id[1:])))
-    return [Ranked(id=id, score=scores[id], found_by=found_by[id], cosine=cosines.get(id)) for id in order]
+def _ranked(layer: Layer, found: Found, cosines: Mapping[int, float], weights: Weights) -> list[Ranked]:
+    import numpy as np
+
+    scores = np.round(found.signals @ np.array(weights) / sum(weights), 9)
+    order = np.lexsort((-found.rows, -scores))
+    return [
+        Ranked(
+            id=f"{layer[0]}{row}",
+            score=float(scores[place]),
+            found_by={
+                name: round(value, 3)
+                for name, value in zip(SIGNALS, found.signals[place].tolist(), strict=True)
+                if value > 0 and name not in _UNSAID
+            },
+            cosine=cosines.get(row),
+        )
+        for place, row in zip(order.tolist(), found.rows[order].tolist(), strict=True)
+        if scores[place] > 0
+    ]

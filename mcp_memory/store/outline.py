@@ -39,7 +39,16 @@ class Outline:
     place_of_row: NDArray[np.int32]
     """By row number; −1 where the row is no turn of this space."""
 
-    def places(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+    @property
+    def mean_size(self) -> float:
+        return float(self.sizes.mean()) if len(self.sizes) else 0.0
+
+    @property
+    def session_count(self) -> int:
+        """How many sessions have turns: they are stretches, so it is how often the next turn is of another."""
+        return int((self.sessions[1:] != self.sessions[:-1]).sum()) + bool(len(self.sessions))
+
+    def places(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the places of those rows that have one."""
         places = self.place_of_row[rows[rows < len(self.place_of_row)]]
-        return places[places >= 0]
+        return places[places >= 0].astype("int64")

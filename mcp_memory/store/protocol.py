@@ -311,17 +311,19 @@ class Store(Protocol):
         """Rows that share a wanted term (of `text.index_terms`), best BM25 first; ties by id, newest first."""
         ...
 
-    def postings(self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters) -> list[Posting]:
+    def postings(
+        self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
+    ) -> list[Posting]:
         """Where wanted terms (of `text.index_terms`) stand, leaving out common ones while there are rarer ones.
 
         Atoms that do not pass the filters are left out. Turns that do not pass are not, since they are what is
         said around others: `outline` tells; but every turn that passes and holds a wanted term is in one of them,
-        of a common term the newest.
+        of a common term the newest. Terms of `also` are given where they are rare.
         """
         ...
 
-    def outline(self, space: str, *, filters: Filters) -> Outline | None:
-        """The outline of all turns of a space, and which of them pass the filters. None for an empty space."""
+    def outline(self, space: str, *, filters: Filters) -> Outline:
+        """The outline of all turns of a space, and which of them pass the filters."""
         ...
 
     def nearest(self, space: str, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
@@ -362,6 +364,22 @@ class Store(Protocol):
 
     def drop_vector_index(self, identity: str) -> None:
         """Delete a model's vectors. They can be made again."""
+        ...
+
+    # index terms ---------------------------------------------------------------------------------
+
+    def stale_terms(self) -> int:
+        """About how many rows, of all spaces, have the terms of an earlier version of `text.index_terms`.
+
+        They are found by those terms until they are renewed.
+        """
+        ...
+
+    def renew_terms(self, *, limit: int) -> bool:
+        """Index up to `limit` such rows anew, newest first, and tell whether to call again.
+
+        Other writers wait for some 20 ms at a time. Any number of processes may do it at once, and be killed.
+        """
         ...
 
     # persona -------------------------------------------------------------------------------------

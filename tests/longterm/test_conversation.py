@@ -31,7 +31,7 @@ async def test_recorded_turns_are_found_again_at_once(memory: Memory) -> None:
     done = await memory.record_turns([user("The blue kettle leaks"), user("Buy stamps")], session="kitchen")
     assert done == Recorded(session="kitchen", stored=["t1", "t2"], duplicates=0, emptied=0)
     (first, *_) = (await memory.conversation_search("kettle leaking")).hits
-    assert (first.turn.content, list(first.found_by)) == ("The blue kettle leaks", ["words", "meaning"])
+    assert (first.turn.content, list(first.found_by)) == ("The blue kettle leaks", ["words", "context", "meaning"])
 
 
 async def test_without_a_session_one_is_given_for_the_life_of_the_memory(memory: Memory) -> None:
@@ -89,7 +89,7 @@ def store(home: Path) -> Iterator[Store]:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(query=st.text(min_size=1).filter(str.strip))
 def test_a_search_never_fails_for_any_text(store: Store, query: str) -> None:
-    model, search = HashEmbedder(), Search(store)
+    model, search = HashEmbedder(), Search(store, lambda: datetime.now(UTC))
 
     def embedded() -> list[Vectors]:
         return [Vectors(identity=model.identity, data=model.embed([query]))]
@@ -159,7 +159,7 @@ async def test_search_goes_on_by_words_when_the_model_fails(memory: Memory, embe
     await memory.record_turns([user("the blue kettle")], session="s")
     embedder.failing = True
     results = await memory.conversation_search("kettle")
-    assert [list(hit.found_by) for hit in results.hits] == [["words"]]
+    assert [list(hit.found_by) for hit in results.hits] == [["words", "context"]]
     assert results.note is not None
     assert "hash/64 does not answer" in results.note
 

@@ -35,7 +35,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 @pytest.fixture(scope="module")
 def search(store: Store) -> Iterator[Search]:
-    made = Search(store)
+    made = Search(store, lambda: NOW)
     yield made
     made.close()
 

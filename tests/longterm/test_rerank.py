@@ -37,7 +37,7 @@ def store(home: Path) -> Iterator[Store]:
 
 def found(ids: list[str]) -> list[Ranked]:
     return [
-        Ranked(id=id, score=1 / place, found_by=["words"], cosine=None) for place, id in enumerate(ids, start=1)
+        Ranked(id=id, score=1 / place, found_by={"words": 1.0}, cosine=None) for place, id in enumerate(ids, start=1)
     ]  # fmt: skip
 
 

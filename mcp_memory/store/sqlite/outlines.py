@@ -36,11 +36,9 @@ class Outlines:
         self._known: dict[int, _Columns] = {}
         self._lock = threading.Lock()
 
-    def of(self, con: apsw.Connection, space: str, filters: Filters) -> Outline | None:
-        """Return the outline of a space with what passes the filters; None where it holds nothing."""
-        number = space_id(con, space)
-        if number is None:
-            return None
+    def of(self, con: apsw.Connection, space: str, filters: Filters) -> Outline:
+        """Return the outline of a space with what passes the filters."""
+        number = space_id(con, space) or 0  # no space has the number 0
         with self._lock:
             columns = self._known[number] = _refreshed(con, number, self._known.get(number))
         return replace(columns.outline, passes=_passing(con, number, columns.outline, filters))
@@ -71,26 +69,26 @@ def _read(
     """Read columns as text, a session at a time: a fifth of the time that a Python object for each number takes."""
     import numpy as np
 
-    role = "CASE role " + " ".join(f"WHEN '{role}' THEN {code}" for code, role in enumerate(_ROLES)) + " END"
+    code = "CASE role " + " ".join(f"WHEN '{role}' THEN {number}" for number, role in enumerate(_ROLES)) + " END"
+    columns = " || ' ' || ".join(("id", "position", "said_at", OUTLINE_SIZE, OUTLINE_ASKS, code))
     found: Any = con.execute(
-        f"SELECT session, count(*), group_concat(id || ' ' || position || ' ' || said_at || ' ' || {OUTLINE_SIZE} || ' ' ||"
-        f" {OUTLINE_ASKS} || ' ' || {role}, ' ' ORDER BY position) FROM turn {those} AND role <> 'note' GROUP BY session"
-        " ORDER BY session",
+        f"SELECT session, count(*), group_concat({columns}, ' ' ORDER BY position) FROM turn {those}"
+        " AND role <> 'note' GROUP BY session ORDER BY session",
         (space,),
     ).fetchall()
     table = np.fromstring(" ".join(text for _, _, text in found), np.int64, sep=" ")
     rows, positions, said_at, sizes, asks, speakers = table.reshape(-1, 6).T
     place_of_row = _place_of_row(rows, upto)
-    who = dict(who or {code: (role, None) for code, role in enumerate(_ROLES)})
-    codes = {speaker: code for code, speaker in who.items()}
+    who = dict(who or {number: (role, None) for number, role in enumerate(_ROLES)})
+    numbers = {speaker: number for number, speaker in who.items()}
     for role, name, ids in con.execute(
         f"SELECT role, name, group_concat(id, ' ') FROM turn {those} AND role <> 'note' AND name IS NOT NULL"
         " GROUP BY role, name",
         (space,),
     ):
-        code = codes.setdefault((role, name), len(codes))
-        who[code] = (role, name)
-        speakers[place_of_row[np.fromstring(ids, np.int64, sep=" ")]] = code
+        number = numbers.setdefault((role, name), len(numbers))
+        who[number] = (role, name)
+        speakers[place_of_row[np.fromstring(ids, np.int64, sep=" ")]] = number
     outline = Outline(
         rows=rows,
         sessions=np.repeat([session for session, _, _ in found], [count for _, count, _ in found]).astype(np.int64),

@@ -8,8 +8,8 @@ very many rows tell little and are left out while there are rarer ones. No list 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -27,53 +27,73 @@ __all__ = ["CommonTerms", "read"]
 
 _COMMON = 1_500  # rows at which a term is called common; of a common one, so many of the newest are read
 _TOGETHER = 6_000  # rows of all terms together; the rarest terms come first
+_RELATIVES = 3_000
 _AT_LEAST = 2  # terms to look for, common ones where there are no others
 _MOST = 64
 _A_LISTING = 3_000  # rows that pass a filter, up to which they are named one by one
 _REMEMBERED = 10_000
 
 
-@dataclass(slots=True)
 class CommonTerms:
-    """Terms known to be common, by layer. Rows only come, so what is common stays so (a `forget` is no matter)."""
+    """Terms known to be common, by layer and space.
 
-    known: dict[Layer, set[str]] = field(default_factory=lambda: {"turn": set[str](), "atom": set[str]()})
+    Rows only come, so what is common stays so (a `forget` is no matter).
+    """
 
-    def add(self, layer: Layer, term: str) -> None:
-        if len(self.known[layer]) < _REMEMBERED:
-            self.known[layer].add(term)
+    def __init__(self) -> None:
+        self._known: dict[tuple[Layer, int], set[str]] = {}
+
+    def of(self, layer: Layer, space: int) -> set[str]:
+        return self._known.setdefault((layer, space), set())
 
 
 def read(
-    con: apsw.Connection, layer: Layer, space: str, wanted: Sequence[str], *, filters: Filters, common: CommonTerms
+    con: apsw.Connection,
+    layer: Layer,
+    space: str,
+    wanted: Sequence[str],
+    also: Sequence[str],
+    *,
+    filters: Filters,
+    common: CommonTerms,
 ) -> list[Posting]:
     """See `Store.postings`."""
     number = space_id(con, space)
     if number is None:
         return []
     query = _Query(con, layer, number, filters, several=con.execute("SELECT count(*) FROM space").get > 1)
-    sayable = [term for term in dict.fromkeys(wanted) if "\0" not in term and well_formed(term)][:_MOST]
+    known = common.of(layer, number)
+    found, common_ones = _rare_first(query, wanted, known)
+    kept, dropped = _within(found, _TOGETHER, at_least=_AT_LEAST)
+    left_out = [*common_ones, *(posting.term for posting in dropped)]
+    if query.plain:
+        left_out = left_out[: max(0, _AT_LEAST - len(kept))]
+    # Where rows are filtered, those that pass may hold nothing but what was left out.
+    kept += [one for term in left_out if (one := query.newest(term))]
+    relatives, _ = _rare_first(query, [term for term in also if term not in wanted], known)
+    return kept + _within(relatives, _RELATIVES, at_least=0)[0]
+
+
+def _rare_first(query: _Query, terms: Sequence[str], common: set[str]) -> tuple[list[Posting], list[str]]:
+    """Return the postings of terms that are not common, rarest first, and the terms that are."""
     found: list[Posting] = []
-    left_out: list[str] = []
-    for term in sayable:
-        rows = None if term in common.known[layer] else query.rows(term, passing=layer == "atom")
+    common_ones: list[str] = []
+    for term in [term for term in dict.fromkeys(terms) if "\0" not in term and well_formed(term)][:_MOST]:
+        rows = None if term in common else query.rows(term)
         if rows is None or len(rows) == _COMMON:
-            common.add(layer, term)
-            left_out.append(term)
+            if len(common) < _REMEMBERED:
+                common.add(term)
+            common_ones.append(term)
         elif len(rows):
             found.append(Posting(term=term, rows=rows, documents=len(rows)))
-    kept: list[Posting] = []
-    together = 0
-    for posting in sorted(found, key=lambda posting: len(posting.rows)):
-        together += len(posting.rows)
-        if len(kept) < _AT_LEAST or together <= _TOGETHER:
-            kept.append(posting)
-        else:
-            left_out.append(posting.term)
-    if not is_plain(layer, filters):
-        # Rows that pass may hold nothing but what was left out: those are looked for among them alone.
-        return kept + [one for term in left_out if (one := query.newest(term))]
-    return kept + [one for term in left_out[: max(0, _AT_LEAST - len(kept))] if (one := query.newest(term))]
+    return sorted(found, key=lambda posting: len(posting.rows)), common_ones
+
+
+def _within(found: Sequence[Posting], rows: int, *, at_least: int) -> tuple[list[Posting], list[Posting]]:
+    """Part postings, rarest first, into those that together have so many rows, and the others."""
+    together = accumulate(len(posting.rows) for posting in found)
+    kept = max(at_least, sum(1 for so_far in together if so_far <= rows))
+    return list(found[:kept]), list(found[kept:])
 
 
 class _Query:
@@ -81,7 +101,7 @@ class _Query:
         self._con = con
         self._layer = layer
         self._space = f"space : s{space} AND " if several else ""
-        self._plain = is_plain(layer, filters)
+        self.plain = is_plain(layer, filters)
         self._condition, self._values = where(layer, space, filters)
 
     @cached_property
@@ -94,13 +114,16 @@ class _Query:
             f"AND EXISTS (SELECT 1 FROM {self._layer} r WHERE r.id = {self._layer}_terms.rowid AND {self._condition})"
         )
 
-    def rows(self, term: str, *, passing: bool) -> NDArray[np.int64]:
-        """Return the newest rows with the term, newest first; with `passing`, of those that pass the filters."""
+    def rows(self, term: str, *, passing: bool = False) -> NDArray[np.int64]:
+        """Return the newest rows with the term, newest first; with `passing`, of those that pass the filters.
+
+        Atoms always have to pass: nothing is said around them.
+        """
         import numpy as np
 
         table = f"{self._layer}_terms"
         match = f"{self._space}terms : " + '"' + term.replace('"', '""') + '"'
-        passing = passing and not self._plain
+        passing = (passing or self._layer == "atom") and not self.plain
         found: Any = self._con.execute(
             f"SELECT rowid FROM {table} WHERE {table} MATCH ? {self._passing if passing else ''}"
             f" ORDER BY rowid DESC LIMIT {_COMMON}",
@@ -114,5 +137,5 @@ class _Query:
         if not len(rows):
             return None
         newest: int = self._con.execute(f"SELECT max(id) FROM {self._layer}").get
-        documents = _COMMON * newest // max(1, newest - int(rows[-1])) if self._plain else 0
+        documents = _COMMON * newest // max(1, newest - int(rows[-1])) if self.plain else 0
         return Posting(term=term, rows=rows, documents=max(documents, _COMMON))

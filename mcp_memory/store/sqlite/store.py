@@ -24,7 +24,19 @@ from mcp_memory.store.protocol import (
     Vectors,
     WrittenAtom,
 )
-from mcp_memory.store.sqlite import atoms, checks, forgetting, outlines, postings, spends, tasks, terms, turns, vectors
+from mcp_memory.store.sqlite import (
+    atoms,
+    checks,
+    forgetting,
+    outlines,
+    postings,
+    renewal,
+    spends,
+    tasks,
+    terms,
+    turns,
+    vectors,
+)
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.types import Atom, CanvasRow, Fact, NewTurn, Record, Ref, Role, SessionInfo, Turn
@@ -111,10 +123,14 @@ class SQLiteStore:
             lambda con: terms.search(con, layer, space, wanted, filters=filters, limit=limit, common=self._telling)
         )
 
-    def postings(self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters) -> list[Posting]:
-        return self._db.read(lambda con: postings.read(con, layer, space, wanted, filters=filters, common=self._common))
+    def postings(
+        self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
+    ) -> list[Posting]:
+        return self._db.read(
+            lambda con: postings.read(con, layer, space, wanted, also, filters=filters, common=self._common)
+        )
 
-    def outline(self, space: str, *, filters: Filters) -> Outline | None:
+    def outline(self, space: str, *, filters: Filters) -> Outline:
         return self._db.read(lambda con: self._outlines.of(con, space, filters))
 
     def nearest(self, space: str, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
@@ -143,6 +159,23 @@ class SQLiteStore:
 
     def drop_vector_index(self, identity: str) -> None:
         self._db.write(lambda con: vectors.drop(con, identity))
+
+    # index terms
+
+    def stale_terms(self) -> int:
+        return self._db.read(renewal.stale)
+
+    def renew_terms(self, *, limit: int) -> bool:
+        batch = self._db.read(lambda con: renewal.next_batch(con, limit=limit))
+        if batch is not None:
+            found = renewal.cut(batch)
+            self._db.write(lambda con: renewal.commit(con, batch, found))
+            self._db.write(lambda con: renewal.merge(con, batch.layer))
+            return True
+        left = self._db.read(renewal.unsettled)
+        if left:
+            self._db.write(lambda con: renewal.settle(con, left[0]))
+        return bool(left)
 
     # persona
 

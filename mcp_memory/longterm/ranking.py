@@ -1,0 +1,322 @@
+"""The ranking: what speaks for each row, as numbers from 0 to 1, and their weighted sum.
+
+    words     BM25 of the question's terms in the row itself
+    context   BM25 of them in what was said around it, five turns either way, fading; terms weigh by how few
+              sessions hold them. The shorter the turn the more it counts: a short turn lives from its context,
+              a long one drowns in it
+    related   the same as `words` for related words, which count by the square of how near they are
+    meaning   where the cosine stands between that of the last and the first of the nearest rows
+    reply     the turn before ends with a question that matches: what follows is the answer
+    tells     it does not end with a question itself
+    speaker   it was said by whom the question asks for: a name in it, or I and you
+    time      it was said at the time that the question names, or within days of it
+
+Terms count once a row, however often it repeats them: on conversations that is as good for short turns and better
+for long ones than BM25's own saturation, and needs nothing but which rows hold a term. Lengths are bytes.
+
+The weights were fitted by `bench/fusion.py` (its figures stand in `bench/RESULTS.md`) to rows of these shapes, and
+are the same for every store. What it does not know: the order of words, negation, who is meant by "she".
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mcp_memory.longterm.question import Question
+from mcp_memory.store.outline import Outline
+from mcp_memory.store.protocol import Posting
+from mcp_memory.text import fold
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mcp_memory.when import Span
+
+__all__ = ["SIGNALS", "WEIGHTS", "Found", "Weights", "of_atoms", "of_turns"]
+
+
+class Weights(NamedTuple):
+    """What each signal counts. `context_short` is counted in full for an empty turn, half at 300 bytes."""
+
+    words: float
+    context: float
+    context_short: float
+    related: float
+    meaning: float
+    reply: float
+    tells: float
+    speaker: float
+    time: float
+
+
+SIGNALS = Weights._fields
+WEIGHTS = Weights(
+    words=2.72,
+    context=3.05,
+    context_short=2.16,
+    related=1.42,
+    meaning=1.2,
+    reply=1.3,
+    tells=0.4,
+    speaker=2.28,
+    time=4.98,
+)
+
+_K1, _B = 1.2, 0.75  # of BM25, as everywhere
+_REACH = 5  # turns before and after that are context
+_SHORT = 300  # bytes
+_SEEDS = 600  # rows, best by what is known of them alone, around which others become candidates
+_AROUND = 3
+_FADES_DAYS = 7.0
+_DAY_MS = 86_400_000
+_MONTH_DAYS = 31
+_SAMPLE = 4_096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Found:
+    """Candidates: row numbers, and a line of signals for each, in the order of `SIGNALS`."""
+
+    rows: NDArray[np.int64]
+    signals: NDArray[np.float64]
+
+
+Near = Sequence[tuple["NDArray[np.int64]", "NDArray[np.float64]"]]
+"""For each model, the rows nearest to the question and their cosines, nearest first."""
+
+
+def of_atoms(question: Question, postings: Sequence[Posting], near: Near, *, total: int) -> Found:
+    """Score atoms, which stand alone: words, relatives and meaning. `total` is how many there are."""
+    import numpy as np
+
+    hits = {one.term: _Hit(one.rows, _rarity(one.documents, total)) for one in postings}
+    rows = _all_of([*(hit.at for hit in hits.values()), *(ids for ids, _ in near)])
+    signals = np.zeros((len(rows), len(SIGNALS)))
+    for name, scores in _alone(question, hits, near, rows, _norms(np.ones(len(rows)), 1.0)).items():
+        signals[:, SIGNALS.index(name)] = scores
+    return Found(rows=rows, signals=signals)
+
+
+def of_turns(question: Question, postings: Sequence[Posting], near: Near, outline: Outline) -> Found:
+    """Score turns: those that match, and those said around them. Only such as pass the outline's filters."""
+    import numpy as np
+
+    total = len(outline.rows)
+    hits = {one.term: _Hit(outline.places(one.rows), _rarity(one.documents, total)) for one in postings}
+    near = [_known(outline, rows, cosines) for rows, cosines in near]
+    met = _all_of([*(hit.at for hit in hits.values()), *(at for at, _ in near)])
+    alone = _alone(question, hits, near, met, _norms(outline.sizes[met], outline.mean_size))
+    places = _candidates(outline, met, 2 * alone["words"] + alone["related"] + alone["meaning"])
+    context = _relative(_context(question.words, hits, outline, places))
+    found = {name: _spread(scores, met, places) for name, scores in alone.items()} | {
+        "context": context,
+        "context_short": context / (1 + outline.sizes[places] / _SHORT),
+        "reply": _reply(outline, places, met, np.maximum(alone["words"], alone["meaning"])),
+        "tells": 1.0 - outline.asks[places],
+        "speaker": np.isin(outline.speakers[places], _speakers(question, outline)).astype(np.float64),
+        "time": _time(question.times, outline.said_at[places]),
+    }
+    return Found(rows=outline.rows[places], signals=np.stack([found[name] for name in SIGNALS], axis=1))
+
+
+# --- what a row says by itself ----------------------------------------------------------------------
+
+
+class _Hit(NamedTuple):
+    """Where a term stands (rows, or places in an outline) and how much it tells."""
+
+    at: NDArray[np.int64]
+    rarity: float
+
+
+def _alone(
+    question: Question, hits: Mapping[str, _Hit], near: Near, at: NDArray[np.int64], norms: NDArray[np.float64]
+) -> dict[str, NDArray[np.float64]]:
+    """Return words, related and meaning of the rows `at`, whose lengths `norms` are of."""
+    import numpy as np
+
+    def bm25(hit: _Hit) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        index = np.searchsorted(at, hit.at)
+        return index, hit.rarity * (_K1 + 1) / (1 + norms[index])
+
+    words, related, meaning = (np.zeros(len(at)) for _ in range(3))
+    for word in question.words:
+        if word in hits:
+            index, scores = bm25(hits[word])
+            words[index] += scores
+    for group in question.related:
+        # Of each word the best relative, not their sum: else words with many of them would win.
+        best = np.zeros(len(at))
+        for term, nearness in group.items():
+            if term in hits:
+                index, scores = bm25(hits[term])
+                best[index] = np.maximum(best[index], nearness**2 * scores)
+        related += best
+    for rows, cosines in near:
+        index = np.searchsorted(at, rows)
+        meaning[index] = np.maximum(meaning[index], _standing(cosines))
+    return {"words": _relative(words), "related": _relative(related), "meaning": meaning}
+
+
+def _rarity(documents: int, total: int) -> float:
+    """BM25's inverse document frequency, in the form that is never negative."""
+    return math.log(1 + (max(total, documents) - documents + 0.5) / (documents + 0.5))
+
+
+def _norms(sizes: NDArray[Any], mean: float) -> NDArray[np.float64]:
+    """BM25's measure of length: how often a term must stand in a row to count by half."""
+    return _K1 * (1 - _B + _B * sizes / max(mean, 1.0))
+
+
+def _standing(cosines: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return 1 for the first and 0 for the last of descending cosines; all are first where they are one."""
+    spread = cosines[0] - cosines[-1] if len(cosines) else 0.0
+    return (cosines - cosines[-1]) / spread if spread > 0 else cosines * 0 + 1
+
+
+def _relative(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    best = scores.max(initial=0.0)
+    return scores / best if best > 0 else scores
+
+
+# --- what is said around it -------------------------------------------------------------------------
+
+
+def _known(outline: Outline, rows: NDArray[np.int64], cosines: NDArray[np.float64]) -> tuple[Any, Any]:
+    """Return the places of rows, and the cosines of those that have one."""
+    there = rows < len(outline.place_of_row)
+    there[there] = outline.place_of_row[rows[there]] >= 0
+    return outline.places(rows), cosines[there]
+
+
+def _candidates(outline: Outline, met: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return places: the best of those met and what is said around them, as far as it passes the filters."""
+    import numpy as np
+
+    best = met
+    if len(met) > _SEEDS:
+        passing = outline.passes[met]
+        best = np.concatenate([met[_first(scores, _SEEDS)], met[passing][_first(scores[passing], _SEEDS)]])
+    around, _ = _around(outline, best, _AROUND)
+    places = np.unique(around)
+    return places[outline.passes[places]]
+
+
+def _first(scores: NDArray[np.float64], count: int) -> NDArray[np.intp]:
+    import numpy as np
+
+    return np.argsort(-scores, kind="stable")[:count]
+
+
+def _around(outline: Outline, places: NDArray[np.int64], reach: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return all places within reach of these and in their sessions, and how far each is from its own."""
+    import numpy as np
+
+    offsets = np.arange(-reach, reach + 1)
+    around = places[:, None] + offsets
+    inside = (around >= 0) & (around < len(outline.rows))
+    around = np.where(inside, around, places[:, None])
+    inside &= outline.sessions[around] == outline.sessions[places][:, None]
+    return around[inside], np.broadcast_to(offsets, inside.shape)[inside]
+
+
+def _context(
+    words: Sequence[str], hits: Mapping[str, _Hit], outline: Outline, places: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """BM25 over a soft window around each place: a turn k away counts 1 / (1 + k/2), its length too."""
+    import numpy as np
+
+    known = [hits[word] for word in words if word in hits]
+    if not known or not len(places):
+        return np.zeros(len(places))
+    heard = np.zeros((len(known), len(places)))
+    for line, hit in zip(heard, known, strict=True):
+        around, offsets = _around(outline, hit.at, _REACH)
+        index = np.minimum(np.searchsorted(places, around), len(places) - 1)
+        right = places[index] == around
+        line += np.bincount(index[right], _fading(offsets[right]), minlength=len(places))
+    lengths = _window_sizes(outline, places)
+    some = np.linspace(0, len(outline.rows) - 1, min(len(outline.rows), _SAMPLE)).astype(np.int64)
+    norms = _norms(lengths, float(_window_sizes(outline, some).mean()))
+    sessions = outline.session_count
+    rarity = np.array([_session_rarity(len(np.unique(outline.sessions[hit.at])), sessions) for hit in known])
+    return rarity @ (heard * (_K1 + 1) / (heard + norms))
+
+
+def _window_sizes(outline: Outline, places: NDArray[np.int64]) -> NDArray[np.float64]:
+    import numpy as np
+
+    sizes = np.zeros(len(places))
+    for offset in range(-_REACH, _REACH + 1):
+        other = np.clip(places + offset, 0, len(outline.rows) - 1)
+        same = (outline.sessions[other] == outline.sessions[places]) & (other == places + offset)
+        sizes += np.where(same, outline.sizes[other], 0) / (1 + abs(offset) / 2)
+    return sizes
+
+
+def _fading(offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+    return 1 / (1 + abs(offsets) / 2)
+
+
+def _session_rarity(documents: int, total: int) -> float:
+    return max(0.05, math.log((total - documents + 0.5) / (documents + 0.5)))
+
+
+def _reply(
+    outline: Outline, places: NDArray[np.int64], met: NDArray[np.int64], matched: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return how well the question matches that was asked just before each place."""
+    import numpy as np
+
+    before = np.maximum(places - 1, 0)
+    asked = outline.asks[before] & (outline.sessions[before] == outline.sessions[places]) & (places > 0)
+    return np.where(asked, _spread(matched, met, before), 0.0)
+
+
+def _spread(scores: NDArray[np.float64], at: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the scores of `at` (sorted) for places of which some are not among them: those get 0."""
+    import numpy as np
+
+    if not len(at):
+        return np.zeros(len(places))
+    index = np.minimum(np.searchsorted(at, places), len(at) - 1)
+    return np.where(at[index] == places, scores[index], 0.0)
+
+
+def _all_of(rows: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    import numpy as np
+
+    return np.unique(np.concatenate([np.zeros(0, np.int64), *rows]))
+
+
+# --- who and when -----------------------------------------------------------------------------------
+
+
+def _speakers(question: Question, outline: Outline) -> list[int]:
+    """Return the speakers that the question names, else those of the role whose turns it asks for."""
+    asked = fold(question.text)
+    named = [code for code, (_, name) in outline.who.items() if name and _names(fold(name), asked)]
+    return named or [code for code, (role, _) in outline.who.items() if role == question.role]
+
+
+def _names(name: str, text: str) -> bool:
+    if not name.isascii():
+        return name in text  # many scripts part no words
+    return any(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text) for part in (name, name.split()[0]))
+
+
+def _time(times: Sequence[Span], said_at: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return how near to a time that the question names each turn was said; a long time tells less."""
+    import numpy as np
+
+    near = np.zeros(len(said_at))
+    for span in times:
+        start, end = (span.start - span.slack).timestamp() * 1000, (span.end + span.slack).timestamp() * 1000
+        days = np.maximum(np.maximum(start - said_at, said_at - end), 0) / _DAY_MS
+        near = np.maximum(near, min(1.0, _MONTH_DAYS * _DAY_MS / (end - start)) * np.exp(-days / _FADES_DAYS))
+    return near

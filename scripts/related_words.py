@@ -1,0 +1,63 @@
+"""Make `related.safetensors` beside the bundled model: for each word of its vocabulary, the words nearest to it.
+
+    python scripts/related_words.py
+
+It needs nothing but the package: a word's vector is that of its token, with the mean of all words taken off, since
+static vectors share most of their length. Words that only ask or join are left out on both sides.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import load, save_file
+from tokenizers import Tokenizer
+
+from mcp_memory.embed.related import FILE
+from mcp_memory.function_words import function_words
+from mcp_memory.text import index_terms
+
+NEIGHBOURS = 12
+LEAST = 0.4  # cosine
+_WORD = re.compile("[a-z]{3,}")
+
+
+def main() -> None:
+    folder = Path(str(resources.files("mcp_memory.embed") / "model"))
+    vocabulary = Tokenizer.from_str((folder / "tokenizer.json").read_text(encoding="utf-8")).get_vocab()
+    idle = function_words(("en",))
+    words = sorted(word for word in vocabulary if _WORD.fullmatch(word) and word not in idle)
+    stems = np.array([index_terms(word)[0] for word in words])
+    rows = load((folder / "model.safetensors").read_bytes())["embeddings"]
+    vectors = _unit(rows[[vocabulary[word] for word in words]].astype(np.float32))
+    vectors = _unit(vectors - vectors.mean(axis=0))
+    neighbours = np.zeros((len(words), NEIGHBOURS), np.uint16)
+    nearness = np.zeros((len(words), NEIGHBOURS), np.uint8)
+    for start in range(0, len(words), 512):
+        for place, scores in enumerate(vectors[start : start + 512] @ vectors.T, start=start):
+            scores[stems == stems[place]] = 0.0  # other forms of the word itself
+            found = _one_of_each_stem(np.argsort(-scores, kind="stable")[: NEIGHBOURS * 4], stems)
+            found = [other for other in found if scores[other] >= LEAST]
+            neighbours[place, : len(found)] = found
+            nearness[place, : len(found)] = np.rint(scores[found] * 255)
+    text = np.frombuffer("\n".join(words).encode(), np.uint8)
+    save_file({"words": text, "neighbours": neighbours, "nearness": nearness}, folder / FILE)
+    print(f"{len(words):,} words, {(nearness > 0).sum():,} pairs, {(folder / FILE).stat().st_size:,} bytes")
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-6)
+
+
+def _one_of_each_stem(order: np.ndarray, stems: np.ndarray) -> list[int]:
+    first: dict[str, int] = {}
+    for other in order.tolist():
+        first.setdefault(str(stems[other]), other)
+    return list(first.values())[:NEIGHBOURS]
+
+
+if __name__ == "__main__":
+    main()
