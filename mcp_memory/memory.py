@@ -22,7 +22,7 @@ import anyio.to_thread
 from mcp_memory import __version__
 from mcp_memory.config import Settings, load_settings
 from mcp_memory.errors import EmbeddingFailed, InvalidInput, NotFound, Refused
-from mcp_memory.text import one_line, query_terms, safe_name, spoken
+from mcp_memory.text import one_line, safe_name, spoken
 from mcp_memory.types import (
     Atom,
     Bundle,
@@ -163,19 +163,11 @@ class Memory:
         `words` is BM25, `meaning` the cosine by the configured model; without a model it finds nothing. Raises
         EmbeddingFailed rather than finding less.
         """
-        from mcp_memory.store.protocol import Filters
-
-        store, asking = self._parts.store, self._parts.asking(query)
-        if leg == "words":
-            found = store.lexical(self.space, "turn", query_terms(query), filters=Filters(), limit=limit)
-        else:
-            vectors = asking.vectors()[:1]
-            if asking.note:
-                raise EmbeddingFailed(asking.note)
-            found = [
-                hit for one in vectors for hit in store.nearest(self.space, "turn", one, filters=Filters(), limit=limit)
-            ]
-        return store.turns(self.space, [hit.id for hit in found])
+        asking = self._parts.asking(query)
+        found = self._parts.search.by_one(leg, self.space, query, embedded=asking.vectors, limit=limit)
+        if leg == "meaning" and asking.note:
+            raise EmbeddingFailed(asking.note)
+        return self._parts.store.turns(self.space, found)
 
     # --- L1: atoms ----------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from mcp_memory.longterm import ranking
 from mcp_memory.longterm.question import Question, read
@@ -67,6 +67,20 @@ class Search:
         question = read(query, at or self._now())
         found, cosines = self.found(space, layer, question, embedded=embedded, filters=filters)
         return _ranked(layer, found, cosines, self._weights)[:limit]
+
+    def by_one(
+        self,
+        signal: Literal["words", "meaning"],
+        space: str,
+        query: str,
+        *,
+        embedded: Callable[[], Sequence[Vectors]],
+        limit: int,
+    ) -> list[str]:
+        """Return the ids of the turns that one signal ranks first by itself: what the ranking is measured against."""
+        alone = Weights(**{name: float(name == signal) for name in SIGNALS})
+        found, _ = self.found(space, "turn", read(query, self._now()), embedded=embedded, filters=Filters())
+        return [hit.id for hit in _ranked("turn", found, {}, alone)][:limit]
 
     def found(
         self,

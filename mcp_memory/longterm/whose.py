@@ -32,39 +32,53 @@ _PERSONS: dict[str, tuple[str, str, str]] = {
     "fr": (
         "je j me m moi mon ma mes nous notre nos",
         "tu te t toi ton ta tes vous votre vos",
-        r"(?:peux|pourrais)[- ]tu|te souviens[- ]tu|(?:je t|je te|je vous)\b",
+        r"(?:peux|pourrais)[- ]tu|te souviens[- ]tu|je (?:t|te|vous)",
     ),
-    "es": ("yo me mi mis mí conmigo nos nuestro nuestra", "tú te tu tus usted ti", r"(?:puedes|podrías|recuerdas)|te (?:dije|conté)"),
-    "it": ("io mi mio mia miei mie noi nostro nostra", "tu ti tuo tua tuoi tue", r"(?:puoi|potresti|ricordi)|ti ho"),
-    "pt": ("eu me mim meu minha meus minhas nós nosso nossa", "você tu te teu tua seu sua", r"(?:você pode|podes|poderia|lembra)|te (?:disse|contei)"),
-    "nl": ("ik me mij mijn wij we ons onze", "jij je jou jouw u uw", r"(?:kun|kan|zou|weet) (?:je|jij|u)|(?:aan|met) (?:je|jou)"),
+    "es": (
+        "yo me mi mis mí conmigo nos nuestro nuestra",
+        "tú te tu tus usted ti",
+        r"(?:puedes|podrías|recuerdas|sabes) (?:tú )?|te (?:dije|conté|hablé)",
+    ),
+    "it": (
+        "io mi mio mia miei mie noi nostro nostra",
+        "tu ti tuo tua tuoi tue",
+        r"(?:puoi|potresti|ricordi) (?:tu )?|ti ho (?:detto|raccontato)",
+    ),
+    "pt": (
+        "eu me mim meu minha meus minhas nós nosso nossa",
+        "você tu te teu tua seu sua",
+        r"(?:você pode|você lembra|podes|poderia)|te (?:disse|contei|falei)",
+    ),
+    "nl": (
+        "ik me mij mijn wij we ons onze",
+        "jij je jou jouw u uw",
+        r"(?:kun|kan|zou|weet) (?:je|jij|u)|(?:aan|met) (?:je|jou)",
+    ),
     "ru": (
         "я меня мне мной мой моя моё мои моего моей моих мы нас нам наш наша",
         "ты тебя тебе тобой твой твоя вы вас вам ваш",
-        r"(?:можешь|помнишь|знаешь) ли? ?ты|я (?:тебе|вам)",
+        r"(?:можешь|помнишь|знаешь) (?:ли )?ты|я (?:тебе|вам)",
     ),
-}  # fmt: skip
-_DENSE = {
-    # Chinese, Japanese and Korean write no spaces around them.
-    "first": re.compile("我|咱|私|僕|俺|わたし|ぼく|나는|내가|나의|제가|저는|우리|나한테|내 "),
-    "second": re.compile("你|您|あなた|君が|きみ|당신|네가|너는|너의"),
-    "asked": re.compile("(?:请|請|麻烦|麻煩)[你您]|[你您](?:能|可以|还记得|還記得|记得|記得|知道)|(?:跟|和|对|對|向|告诉|告訴|告诉过)[你您]"),
-}  # fmt: skip
-_ROLES = {
-    "user": re.compile(r"\b(?:the )?user(?:'s)?\b|用户|用戶", re.IGNORECASE),
-    "assistant": re.compile(r"\b(?:the )?assistant(?:'s)?\b|助手", re.IGNORECASE),
 }
+# Chinese, Japanese and Korean write no spaces around them.
+_FIRST = re.compile("我|咱|私|僕|俺|わたし|ぼく|나는|내가|나의|제가|저는|우리|나한테")
+_SECOND = re.compile("你|您|あなた|君が|きみ|당신|네가|너는|너의")
+_ASKED = re.compile(
+    "(?:请|請|麻烦|麻煩)[你您]|[你您](?:能|可以|还记得|還記得|记得|記得|知道)|(?:跟|和|对|對|向|告诉|告訴|告诉过)[你您]"
+)
+_USER = re.compile(r"\b(?:the )?user(?:'s)?\b|用户|用戶", re.IGNORECASE)
+_ASSISTANT = re.compile(r"\b(?:the )?assistant(?:'s)?\b|助手", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 
 def whose(question: str) -> Role | None:
     """Return the role whose turns the question asks for, or None."""
-    user, assistant = (bool(_ROLES[role].search(question)) for role in ("user", "assistant"))
+    user, assistant = bool(_USER.search(question)), bool(_ASSISTANT.search(question))
     if user != assistant:
         return "user" if user else "assistant"
-    if _DENSE["second"].search(_DENSE["asked"].sub("", question)):
+    if _SECOND.search(_ASKED.sub("", question)):
         return "assistant"
-    if _DENSE["first"].search(question):
+    if _FIRST.search(question):
         return "user"
     return _by_pronouns(question.replace("’", "'"))
 

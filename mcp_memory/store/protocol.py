@@ -307,10 +307,6 @@ class Store(Protocol):
         """The number of the row stored last, of any space; rows stored later have higher ones."""
         ...
 
-    def lexical(self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, limit: int) -> list[Scored]:
-        """Rows that share a wanted term (of `text.index_terms`), best BM25 first; ties by id, newest first."""
-        ...
-
     def postings(
         self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
     ) -> list[Posting]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.errors import Damaged, InvalidInput, NotFound
-from mcp_memory.store.protocol import Change, Conflict, Filters, Layer, NewAtom, NewRef, Store, Vectors
+from mcp_memory.store.protocol import Change, Conflict, Filters, NewAtom, NewRef, Store, Vectors
 from mcp_memory.text import index_terms
 from mcp_memory.types import CanvasRow, Fact, NewTurn, Record, SessionInfo
 
@@ -44,7 +45,16 @@ def vectors(*rows: list[float], identity: str = "test/4") -> Vectors:
 
 
 def words(store: Store, text: str, *, filters: Filters = ANY, space: str = "me") -> list[str]:
-    return [hit.id for hit in store.lexical(space, "turn", index_terms(text), filters=filters, limit=10)]
+    """Return the turns that hold a term of the text and pass, those with most of them first, then the newest."""
+    outline = store.outline(space, filters=filters)
+    passing = set(outline.rows[outline.passes].tolist())
+    held = Counter(
+        row
+        for posting in store.postings(space, "turn", index_terms(text), filters=filters)
+        for row in posting.rows.tolist()
+        if row in passing
+    )
+    return [f"t{row}" for row in sorted(held, key=lambda row: (-held[row], -row))]
 
 
 # --- turns ------------------------------------------------------------------------------------------
@@ -134,10 +144,9 @@ def test_a_search_can_be_held_to_the_rows_that_were_there_before(store: Store) -
     upto = {"turn": store.newest("turn"), "atom": store.newest("atom")}
     append(store, user("another green kettle"))
     store.add_atom("me", atom("Owns another green kettle"), now=NOW)
-    wanted: tuple[tuple[Layer, str], ...] = (("turn", held), ("atom", told))
-    for layer, id in wanted:
-        hits = store.lexical("me", layer, ["kettl"], filters=Filters(upto=upto[layer]), limit=9)
-        assert [hit.id for hit in hits] == [id]
+    assert words(store, "kettle", filters=Filters(upto=upto["turn"])) == [held]
+    (posting,) = store.postings("me", "atom", ["kettl"], filters=Filters(upto=upto["atom"]))
+    assert [f"a{row}" for row in posting.rows.tolist()] == [told]
     assert [a.id for a in store.list_atoms("me", filters=Filters(upto=upto["atom"]))] == [told]
 
 
@@ -252,8 +261,8 @@ def test_words_are_found_in_any_script(store: Store, text: str, query: str) -> N
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text())
 def test_a_search_never_raises_for_any_text(store: Store, text: str) -> None:
-    store.lexical("me", "turn", index_terms(text), filters=ANY, limit=5)
-    store.lexical("me", "atom", [text], filters=ANY, limit=5)
+    store.postings("me", "turn", index_terms(text), filters=ANY)
+    store.postings("me", "atom", [text], filters=ANY, also=[text, text])
 
 
 @pytest.mark.parametrize("query", ['"', "a AND b", "NEAR(x y)", "terms:a", "x*", "-a", "^b", "(", "a OR"])

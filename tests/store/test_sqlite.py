@@ -236,7 +236,8 @@ def test_a_database_of_every_released_schema_still_opens(path: Path, home: Path)
         "Noted.",
         "Lives in Lisbon",
     ]
-    assert [hit.id for hit in store.lexical("default", "turn", ["lisbon"], filters=Filters(), limit=5)] == ["t1"]
+    (posting,) = store.postings("default", "turn", ["lisbon"], filters=Filters())
+    assert posting.rows.tolist() == [1]
     assert [atom.text for atom in store.list_atoms("default", filters=Filters())] == ["Lives in Lisbon"]
     store.append_turns("default", "first", [NewTurn(role="user", content="And I stayed.")], now=NOW)
     store.close()

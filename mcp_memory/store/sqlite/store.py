@@ -33,7 +33,6 @@ from mcp_memory.store.sqlite import (
     renewal,
     spends,
     tasks,
-    terms,
     turns,
     vectors,
 )
@@ -55,7 +54,6 @@ class SQLiteStore:
     def __init__(self, database: Database) -> None:
         self._db = database
         self._common = postings.CommonTerms()
-        self._telling = terms.CommonTerms()
         self._outlines = outlines.Outlines()
         self._seen = vectors.Seen()
 
@@ -117,11 +115,6 @@ class SQLiteStore:
 
     def newest(self, layer: Layer) -> int:
         return self._db.read(lambda con: checks.newest(con, layer))
-
-    def lexical(self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, limit: int) -> list[Scored]:
-        return self._db.read(
-            lambda con: terms.search(con, layer, space, wanted, filters=filters, limit=limit, common=self._telling)
-        )
 
     def postings(
         self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
