@@ -1,9 +1,11 @@
-"""Keeps rows embedded by the configured model, and gives the vectors of a query.
+"""Keeps rows embedded by the configured model and indexed by the present terms, and gives the vectors of a query.
 
 A model on this machine embeds inside the call that stores a row; a remote one follows in the background, so
 that storing never waits for a network. Rows without a vector are the queue: a kill, a failed call or a change
 of model needs no other bookkeeping. Until the configured model has embedded everything, the fullest other
 index that can still be asked is searched too, so a change of model never empties an answer.
+
+Rows whose terms an earlier version of this program made are indexed anew, and found by the old ones until then.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ class IndexState:
     embedded: int
     total: int
     error: str | None
+    terms_waiting: int = 0
+    """About how many rows have terms of an earlier version."""
 
 
 class Indexing:
@@ -53,8 +57,7 @@ class Indexing:
         self._thread = threading.Thread(target=self._run, name="indexing", daemon=True)
 
     def start(self) -> None:
-        if self._embedder is not None:
-            self._thread.start()
+        self._thread.start()
 
     def close(self) -> None:
         """Stop after the batch at hand, or in the middle of a far model's answer: nothing of it is lost.
@@ -106,7 +109,13 @@ class Indexing:
         held = {index.identity: index for index in self._store.vector_indexes()}
         index = held.get(model or "")
         embedded = index.embedded if index else 0
-        return IndexState(model=model, embedded=embedded, total=self._store.embeddable(), error=self._error)
+        return IndexState(
+            model=model,
+            embedded=embedded,
+            total=self._store.embeddable(),
+            error=self._error,
+            terms_waiting=self._store.stale_terms(),
+        )
 
     def _fullest_other(self, identity: str) -> list[Embedder]:
         for index in self._store.vector_indexes():
@@ -125,6 +134,7 @@ class Indexing:
             try:
                 change = self._store.last_change()
                 if change != seen or not self._complete:
+                    self._renew_terms()
                     self._catch_up()
                     seen = change
                 self._error = None
@@ -135,13 +145,18 @@ class Indexing:
                 wait = _AFTER_FAILURE_S
             except Exception:
                 self._error = "an internal error; see the log"
-                logger.exception("embedding failed")
+                logger.exception("indexing failed")
                 wait = _AFTER_FAILURE_S
             self._bell.wait(wait)
 
+    def _renew_terms(self) -> None:
+        while not self._stop.is_set() and self._store.renew_terms(limit=_BATCH):
+            self._stop.wait(_BETWEEN_S)
+
     def _catch_up(self) -> None:
         embedder = self._embedder
-        assert embedder is not None
+        if embedder is None:
+            return
         while not self._stop.is_set():
             rows = self._store.unembedded(embedder.identity, limit=_BATCH)
             if not rows:

@@ -150,10 +150,23 @@ def _outline(con: apsw.Connection) -> None:
     )
 
 
+def _term_range(con: apsw.Connection) -> None:
+    """Which rows have the terms of which version of `text.index_terms`; rows in no range have the first."""
+    con.execute(
+        """
+        CREATE TABLE term_range (
+            layer TEXT NOT NULL, version INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+            PRIMARY KEY (layer, version, first)
+        ) STRICT, WITHOUT ROWID;
+        """
+    )
+
+
 SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0001-first", _first),
     ("0002-spend", _spend),
     ("0003-outline", _outline),
+    ("0004-term-range", _term_range),
 ]
 
 

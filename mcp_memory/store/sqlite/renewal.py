@@ -1,0 +1,132 @@
+"""Rows indexed by an earlier version of `text.index_terms` are indexed anew, some at a time, newest first.
+
+Terms are a projection: the words are in the rows. Until its turn comes, a row is found by its old terms. Reading
+and cutting into terms hold no lock; a batch is then written in one transaction with the range it covers, which
+looks again at what was forgotten meanwhile. A kill repeats one batch; two processes at once do some twice.
+
+FTS5 merges its segments inside the commit that makes one too many, which kept other writers waiting for up to a
+second. So while rows are renewed it merges only when told to, a share after each batch; `settle` finishes that
+and puts its settings back. They are in the file: whoever opens it after a kill goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import apsw
+
+from mcp_memory.store.protocol import Layer
+from mcp_memory.store.sqlite import terms
+from mcp_memory.store.sqlite.term_ranges import INDEXED, cover, gaps
+from mcp_memory.text import index_terms, spoken
+
+__all__ = ["Batch", "commit", "cut", "merge", "next_batch", "settle", "stale", "unsettled"]
+
+_LAYERS: tuple[Layer, ...] = ("atom", "turn")
+_COUNTED = 1_000
+_CHARACTERS = 25_000  # of text in a batch: some 15 ms to write
+_PAGES = 64  # merged at a time: some 20 ms
+_MERGING = {"automerge": (0, 4), "crisismerge": (64, 16)}
+"""Settings of FTS5 while rows are renewed, and at other times (its defaults)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """The newest rows that wait, as (number, number of the space, text as it is indexed).
+
+    `first` to `last` is the stretch that they fill: no other row waits in it.
+    """
+
+    layer: Layer
+    first: int
+    last: int
+    rows: Sequence[tuple[int, int, str]]
+
+
+def stale(con: apsw.Connection) -> int:
+    """See `Store.stale_terms`. Long gaps count every row number in them, so that asking stays cheap."""
+    count = 0
+    for layer in _LAYERS:
+        for first, last in gaps(con, layer):
+            if last - first < _COUNTED:
+                sql = f"SELECT count(*) FROM {layer} WHERE id BETWEEN ? AND ? AND {INDEXED[layer]}"
+                count += con.execute(sql, (first, last)).get
+            else:
+                count += last - first + 1
+    return count
+
+
+def next_batch(con: apsw.Connection, *, limit: int) -> Batch | None:
+    """Return the next rows to index anew, None where all have the terms of this version."""
+    for layer in _LAYERS:
+        for first, last in gaps(con, layer):
+            columns = "content, name" if layer == "turn" else "text, NULL"
+            rows: list[tuple[int, int, str]] = []
+            size = 0
+            for number, space, content, name in con.execute(
+                f"SELECT id, space, {columns} FROM {layer} WHERE id BETWEEN ? AND ? AND {INDEXED[layer]}"
+                " ORDER BY id DESC LIMIT ?",
+                (first, last, limit),
+            ):
+                rows.append((number, space, spoken(content, name)))
+                size += len(content)
+                if size >= _CHARACTERS:
+                    break
+            whole = len(rows) < limit and size < _CHARACTERS
+            return Batch(layer=layer, first=first if whole else rows[-1][0], last=last, rows=rows)
+    return None
+
+
+def cut(batch: Batch) -> list[list[str]]:
+    """Return the terms of a batch's rows, in their order."""
+    return [index_terms(text) for _, _, text in batch.rows]
+
+
+def commit(con: apsw.Connection, batch: Batch, found: Sequence[Sequence[str]]) -> None:
+    """Put the new terms in the place of the old ones, and note it.
+
+    What was forgotten meanwhile stays out. Where something was brought back, the batch is left for another time.
+    """
+    layer = batch.layer
+    sql = f"SELECT id FROM {layer} WHERE id BETWEEN ? AND ? AND {INDEXED[layer]}"
+    live = {number for (number,) in con.execute(sql, (batch.first, batch.last))}
+    if live - {number for number, _, _ in batch.rows}:
+        return
+    if not _is_quiet(con, layer):
+        _set(con, layer, {name: value for name, (value, _) in _MERGING.items()})
+    by_space: dict[int, list[tuple[int, Sequence[str]]]] = {}
+    for (number, space, _), row_terms in zip(batch.rows, found, strict=True):
+        if number in live:
+            terms.delete(con, layer, number)
+            by_space.setdefault(space, []).append((number, row_terms))
+    for space, rows in by_space.items():
+        terms.insert(con, layer, space, rows)
+    cover(con, layer, batch.first, batch.last)
+
+
+def merge(con: apsw.Connection, layer: Layer) -> bool:
+    """Do a share of FTS5's merging, and return whether there was any to do."""
+    before = con.total_changes()
+    con.execute(f"INSERT INTO {layer}_terms ({layer}_terms, rank) VALUES ('merge', ?)", (_PAGES,))
+    return con.total_changes() - before >= 2  # what its manual says
+
+
+def unsettled(con: apsw.Connection) -> list[Layer]:
+    """Return the layers whose segments are still to be merged."""
+    return [layer for layer in _LAYERS if _is_quiet(con, layer)]
+
+
+def settle(con: apsw.Connection, layer: Layer) -> None:
+    """Do a share of what is left to merge; with nothing left, let FTS5 merge by itself again."""
+    if not merge(con, layer):
+        _set(con, layer, {name: value for name, (_, value) in _MERGING.items()})
+
+
+def _is_quiet(con: apsw.Connection, layer: Layer) -> bool:
+    return con.execute(f"SELECT v FROM {layer}_terms_config WHERE k = 'automerge'").get == 0
+
+
+def _set(con: apsw.Connection, layer: Layer, settings: dict[str, int]) -> None:
+    for name, value in settings.items():
+        con.execute(f"INSERT INTO {layer}_terms ({layer}_terms, rank) VALUES (?, ?)", (name, value))

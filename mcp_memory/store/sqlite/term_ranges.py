@@ -1,0 +1,66 @@
+"""Which rows are indexed with which version of `text.index_terms`: ranges of row numbers, as rows of `term_range`.
+
+A row in no range has the terms of a version before ranges were kept, or of an older program that is still running
+on the same home: those write rows and no range. So nobody has to know when another program stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import apsw
+
+from mcp_memory.store.protocol import Layer
+from mcp_memory.text import TERMS_VERSION
+
+__all__ = ["INDEXED", "cover", "gaps"]
+
+INDEXED = {"turn": "tombstone IS NULL AND role <> 'note'", "atom": "tombstone IS NULL"}
+"""The rows of a layer that the index holds. A note is found through its atom."""
+
+
+def cover(con: apsw.Connection, layer: Layer, first: int, last: int) -> None:
+    """Note that the rows from `first` to `last` have the terms of this version.
+
+    Ranges that touch become one, also across rows that are not indexed: as a rule there is one range.
+    """
+    found: Any = con.execute(
+        "SELECT first, last FROM term_range WHERE layer = ?1 AND version = ?2 AND first <= ?3"
+        " ORDER BY first DESC LIMIT 1",
+        (layer, TERMS_VERSION, first),
+    ).fetchone()
+    if found is not None and (found[1] >= first - 1 or not _holds_any(con, layer, found[1] + 1, first - 1)):
+        first, last = found[0], max(found[1], last)
+    con.execute(
+        "DELETE FROM term_range WHERE layer = ?1 AND version = ?2 AND first >= ?3 AND last <= ?4",
+        (layer, TERMS_VERSION, first, last),
+    )
+    following: Any = con.execute(
+        "DELETE FROM term_range WHERE layer = ?1 AND version = ?2 AND first > ?3 AND first <= ?4 + 1 RETURNING last",
+        (layer, TERMS_VERSION, first, last),
+    ).get
+    con.execute(
+        "INSERT INTO term_range (layer, version, first, last) VALUES (?, ?, ?, ?)",
+        (layer, TERMS_VERSION, first, last if following is None else following),
+    )
+
+
+def gaps(con: apsw.Connection, layer: Layer) -> Iterator[tuple[int, int]]:
+    """Yield the first and last row of each stretch without terms of this or a later version, newest first."""
+    ranges: Any = con.execute(
+        "SELECT first, last FROM term_range WHERE layer = ? AND version >= ? ORDER BY last DESC, first",
+        (layer, TERMS_VERSION),
+    ).fetchall()
+    after: int = (con.execute(f"SELECT max(id) FROM {layer}").get or 0) + 1
+    for first, last in ranges:
+        if last + 1 < after:
+            yield last + 1, after - 1
+        after = min(after, first)
+    if after > 1:
+        yield 1, after - 1
+
+
+def _holds_any(con: apsw.Connection, layer: Layer, first: int, last: int) -> bool:
+    sql = f"SELECT 1 FROM {layer} WHERE id BETWEEN ? AND ? AND {INDEXED[layer]} LIMIT 1"
+    return con.execute(sql, (first, last)).get is not None

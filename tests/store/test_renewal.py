@@ -1,0 +1,209 @@
+"""Rows with the terms of an earlier version: found meanwhile, and indexed anew whatever happens in between."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+import apsw
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_memory.config import Settings
+from mcp_memory.memory import open_memory
+from mcp_memory.store.protocol import Filters, NewAtom, Store
+from mcp_memory.store.sqlite import open_store, renewal, term_ranges
+from mcp_memory.store.sqlite.database import Database
+from mcp_memory.store.sqlite.migrations import SCHEMA
+from mcp_memory.types import NewTurn
+
+FIRST_SCHEMA = Path(__file__).parents[2] / "fixtures" / "schemas" / "0001-first.db"
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+SAID = [NewTurn(role="user", content=f"Remark {i}: das Haus {i}") for i in range(20)]
+
+
+def found(store: Store, term: str) -> set[int]:
+    """The turns whose index entry holds a term."""
+    return {int(row) for one in store.postings("me", "turn", [term], filters=Filters()) for row in one.rows}
+
+
+def write_as_version_1(home: Path, content: str, terms: str) -> None:
+    """Store a turn as the first release did: its terms, and no range."""
+    con = apsw.Connection(str(home / "memory.db"))
+    number = con.execute(
+        "INSERT INTO turn (space, session, position, role, content, said_at, dated, learned_at, sha256)"
+        " VALUES (1, 1, (SELECT max(position) + 1 FROM turn), 'user', ?, 0, 0, 0, x'00') RETURNING id",
+        (content,),
+    ).get
+    con.execute("INSERT INTO turn_terms (rowid, space, terms) VALUES (?, 's1', ?)", (number, terms))
+    con.close()
+
+
+def aged(home: Path, turns: list[NewTurn]) -> None:
+    """Make a store of turns whose only term is `old`, as some earlier version might have indexed them."""
+    store = open_store(home)
+    store.append_turns("me", "s", turns, now=NOW)
+    store.close()
+    database = Database(home)
+
+    def age(con: apsw.Connection) -> None:
+        con.execute("DELETE FROM term_range")
+        con.execute("DELETE FROM turn_terms")
+        con.execute("INSERT INTO turn_terms (rowid, space, terms) SELECT id, 's' || space, 'old' FROM turn")
+
+    database.write(age)
+    database.close()
+
+
+@pytest.fixture
+def old(home: Path) -> Iterator[Store]:
+    aged(home, SAID)
+    store = open_store(home)
+    yield store
+    store.close()
+
+
+def renew(store: Store) -> None:
+    while store.renew_terms(limit=7):
+        pass
+
+
+def test_what_is_stored_now_never_waits(store: Store) -> None:
+    store.append_turns("me", "s", SAID, now=NOW)
+    told = NewAtom(kind="persona", text="Likes tea", priority=50, confidence=1.0, session="s", valid_from=NOW)
+    store.add_atom("me", told, now=NOW)
+    store.append_turns("you", "s", SAID[:3], now=NOW)
+    assert store.stale_terms() == 0
+    assert store.renew_terms(limit=10) is False
+
+
+def test_rows_are_found_by_their_old_terms_until_they_are_indexed_anew(old: Store) -> None:
+    everything = set(range(1, 21))
+    assert (old.stale_terms(), found(old, "old"), found(old, "haus")) == (20, everything, set())
+    assert old.renew_terms(limit=7)
+    newest = set(range(14, 21))
+    assert (old.stale_terms(), found(old, "old"), found(old, "haus")) == (13, everything - newest, newest)
+    renew(old)
+    assert (old.stale_terms(), found(old, "old"), found(old, "haus")) == (0, set(), everything)
+
+
+async def test_a_store_of_the_first_release_is_searched_at_once_and_catches_up_by_itself(home: Path) -> None:
+    home.mkdir()
+    shutil.copy(FIRST_SCHEMA, home / "memory.db")
+    write_as_version_1(home, "Die Krankenversicherung ist teuer", "die krankenversicherung ist teuer")
+    async with open_memory(Settings(home=home, embedder="none")) as memory:
+        for word in ("lisbon", "Krankenversicherung"):
+            assert len((await memory.conversation_search(word)).hits) == 1
+        with anyio.fail_after(20):
+            while (await memory.status())["embedding"]["terms_waiting"]:  # noqa: ASYNC110
+                await anyio.sleep(0.01)
+        (hit,) = (await memory.conversation_search("Was kosten die Versicherungen?")).hits
+        assert hit.turn.content == "Die Krankenversicherung ist teuer"
+
+
+def test_rows_of_an_older_program_that_is_still_running_are_renewed_too(home: Path) -> None:
+    store = open_store(home)
+    store.append_turns("me", "s", SAID, now=NOW)
+    write_as_version_1(home, "Die Krankenversicherung", "die krankenversicherung")
+    store.append_turns("me", "s", [NewTurn(role="user", content="And on")], now=NOW)
+    assert store.stale_terms() == 1
+    renew(store)
+    assert (store.stale_terms(), found(store, "krankenversicher")) == (0, found(store, "krankenversicherung"))
+    store.close()
+
+
+def test_a_batch_that_fails_leaves_every_row_as_it_was(old: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(renewal, "cover", full)
+    with pytest.raises(KeyboardInterrupt):
+        old.renew_terms(limit=7)
+    assert (old.stale_terms(), found(old, "old")) == (20, set(range(1, 21)))
+    monkeypatch.undo()
+    renew(old)
+    assert (old.stale_terms(), found(old, "haus")) == (0, set(range(1, 21)))
+
+
+def test_two_processes_may_renew_the_same_rows(home: Path) -> None:
+    aged(home, SAID)
+    one, other = Database(home), open_store(home)
+    batch = one.read(lambda con: renewal.next_batch(con, limit=7))
+    assert batch is not None
+    other.append_turns("me", "s", [NewTurn(role="user", content="Das Haus am See")], now=NOW)
+    renew(other)
+    one.write(lambda con: renewal.commit(con, batch, renewal.cut(batch)))
+    one.close()
+    renew(other)
+    assert (other.stale_terms(), found(other, "old"), found(other, "haus")) == (0, set(), set(range(1, 22)))
+    other.close()
+
+
+def test_what_is_forgotten_meanwhile_stays_out_and_what_is_brought_back_comes_in(home: Path) -> None:
+    aged(home, SAID)
+    one, other = Database(home), open_store(home)
+    gone = other.forget("me", ["t3"], reason="", now=NOW)
+    batch = one.read(lambda con: renewal.next_batch(con, limit=50))
+    assert batch is not None
+    other.forget("me", ["t5"], reason="", now=NOW)
+    other.undo_forget("me", gone.id, now=NOW)
+    one.write(lambda con: renewal.commit(con, batch, renewal.cut(batch)))
+    one.close()
+    renew(other)
+    assert (other.stale_terms(), found(other, "old"), found(other, "haus")) == (0, set(), set(range(1, 21)) - {5})
+    other.close()
+
+
+def test_the_word_index_is_whole_and_has_its_own_settings_again_afterwards(old: Store, home: Path) -> None:
+    renew(old)
+    database = Database(home)
+    settings = database.read(lambda con: dict(con.execute("SELECT k, v FROM turn_terms_config")))
+    database.write(lambda con: con.execute("INSERT INTO turn_terms (turn_terms) VALUES ('integrity-check')").fetchall())
+    database.close()
+    assert (settings["automerge"], settings["crisismerge"]) == (4, 16)
+    assert old.problems() == []
+
+
+def test_a_kill_while_the_index_was_not_merging_is_made_good_by_the_next_to_open(home: Path) -> None:
+    aged(home, SAID)
+    store = open_store(home)
+    while store.stale_terms():
+        store.renew_terms(limit=7)
+    store.close()
+    later = open_store(home)
+    renew(later)
+    later.close()
+    database = Database(home)
+    assert database.read(renewal.unsettled) == []
+    database.close()
+
+
+# --- ranges -----------------------------------------------------------------------------------------
+
+ROWS = 30
+
+
+@given(
+    notes=st.sets(st.integers(1, ROWS)),
+    covered=st.lists(st.tuples(st.integers(1, ROWS), st.integers(0, 8)), max_size=12),
+)
+def test_every_row_is_in_a_gap_or_was_covered(notes: set[int], covered: list[tuple[int, int]]) -> None:
+    con = apsw.Connection(":memory:")
+    con.execute("CREATE TABLE turn (id INTEGER PRIMARY KEY, role TEXT, tombstone INTEGER)")
+    dict(SCHEMA)["0004-term-range"](con)
+    con.executemany(
+        "INSERT INTO turn (id, role) VALUES (?, ?)",
+        [(n, "note" if n in notes else "user") for n in range(1, ROWS + 1)],
+    )
+    done: set[int] = set()
+    for first, more in covered:
+        last = min(first + more, ROWS)
+        term_ranges.cover(con, "turn", first, last)
+        done |= set(range(first, last + 1))
+    waiting = {n for first, last in term_ranges.gaps(con, "turn") for n in range(first, last + 1)}
+    assert waiting - notes == set(range(1, ROWS + 1)) - done - notes
+    con.close()
