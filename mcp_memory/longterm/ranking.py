@@ -56,15 +56,15 @@ class Weights(NamedTuple):
 
 SIGNALS = Weights._fields
 WEIGHTS = Weights(
-    words=2.72,
-    context=3.05,
-    context_short=2.16,
-    related=1.42,
-    meaning=1.2,
-    reply=1.3,
+    words=2.8,
+    context=3.0,
+    context_short=2.3,
+    related=1.4,
+    meaning=1.25,
+    reply=1.25,
     tells=0.4,
-    speaker=2.28,
-    time=4.98,
+    speaker=2.3,
+    time=5.0,
 )
 
 _K1, _B = 1.2, 0.75  # of BM25, as everywhere
