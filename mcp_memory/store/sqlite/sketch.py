@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from mcp_memory.store.protocol import Layer
-from mcp_memory.store.sqlite.scan import Best, blocks
+from mcp_memory.store.sqlite.scan import Best, blocks, products
 
 if TYPE_CHECKING:
     import numpy as np
@@ -132,13 +132,9 @@ def _promising(
 
     numbers: list[NDArray[np.int64]] = []
     scores: list[NDArray[np.float32]] = []
-    floats = np.empty((0, len(query)), np.float32)
     for block, rows in blocks(con, table, space, len(query), allowed=allowed):
-        if len(floats) < len(rows):
-            floats = np.empty(rows.shape, np.float32)  # one for all blocks: making it takes as long as filling it
-        np.copyto(floats[: len(rows)], rows)
         numbers.append(block)
-        scores.append(floats[: len(rows)] @ query)
+        scores.append(products(rows, query))
         scores[-1][block == 0] = -np.inf
     if not numbers:
         return np.empty(0, np.int64)
