@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bench.sets import Haystack, Question, Turn
 
@@ -13,12 +13,16 @@ __all__ = ["Answer", "Ask", "System", "in_order_of_first_turn", "ranked"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Ids of the set, best first; how long the asking took; what its text costs a reader, where it has one."""
+    """Ids of the set, best first; how long the asking took; what its text costs a reader, where it has one.
+
+    `without` has the turns again as they rank with a signal left out, for systems that have signals.
+    """
 
     turns: list[str]
     sessions: list[str]
     seconds: float
     tokens: int | None = None
+    without: Mapping[str, list[str]] = field(default_factory=dict[str, list[str]])
 
 
 Ask = Callable[[Question], Awaitable[Answer]]

@@ -5,7 +5,8 @@ store would hold. Spaces of one home would not do, for BM25 would weigh words by
 A session is recorded in one call, its turns dated with the session's `started_at` and carrying their names
 and, as `client_id`, the set's id. Turns of white space only are left out, as the verb refuses them.
 
-A question is the query as it stands; `asked_at` is not used yet. The first page of 20 ranks the turns and is
+A question is the query as it stands, asked at `asked_at`, or an hour after the last session where the set does not
+say; it is asked again with each signal of the ranking left out. The first page of 20 ranks the turns and is
 what is timed (its first call, which loads the model, is made before). Sessions are ranked by their first turn
 over as many further pages of 50 as it takes to see 10 sessions or the end. `tokens` counts the first 10 hits
 with cl100k_base as the tool's concise text shows them.
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -26,6 +28,7 @@ from bench.asking import Answer, Ask, in_order_of_first_turn
 from bench.sets import Haystack, Question
 from mcp_memory.config import Settings
 from mcp_memory.excerpts import Asking, shown_turns
+from mcp_memory.longterm.ranking import SIGNALS
 from mcp_memory.memory import Memory, open_memory
 from mcp_memory.render import render
 from mcp_memory.tokens import token_counter
@@ -36,17 +39,32 @@ __all__ = ["ours", "record"]
 PAGE, FURTHER_PAGE = 20, 50
 SESSIONS = 10
 SHOWN = 10
+ALL = frozenset(name for name in SIGNALS if name != "context_short")  # which goes with `context`
+
+
+class _Clock:
+    """Stands where it is put; at first an hour after the last session, or now where sessions have no date."""
+
+    def __init__(self, haystack: Haystack) -> None:
+        dates = [session.started_at for session in haystack.sessions if session.started_at]
+        self.after = max(dates) + timedelta(hours=1) if dates else datetime.now(UTC)
+        self.moment = self.after
+
+    def __call__(self) -> datetime:
+        return self.moment
 
 
 @asynccontextmanager
 async def ours(haystack: Haystack) -> AsyncGenerator[Ask]:
+    clock = _Clock(haystack)
     with TemporaryDirectory(prefix="bench-") as folder:
-        async with open_memory(Settings(home=Path(folder))) as memory:
+        async with open_memory(Settings(home=Path(folder)), now=clock) as memory:
             ids, sessions = await record(memory, haystack)
             await memory.conversation_search("warm")
             counter = token_counter("cl100k_base")
 
             async def ask(question: Question) -> Answer:
+                clock.moment = question.asked_at or clock.after
                 start = perf_counter()
                 first = await memory.conversation_search(question.text, limit=PAGE)
                 seconds = perf_counter() - start
@@ -58,6 +76,10 @@ async def ours(haystack: Haystack) -> AsyncGenerator[Ask]:
                     sessions=in_order_of_first_turn(sessions[hit.turn.session] for hit in hits),
                     seconds=seconds,
                     tokens=await to_thread.run_sync(counter.count, render(shown)),
+                    without={
+                        name: [ids[turn.id] for turn in await memory.ranked_by(ALL - {name}, question.text, limit=PAGE)]
+                        for name in sorted(ALL)
+                    },
                 )
 
             yield ask

@@ -14,7 +14,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -98,7 +98,19 @@ def _system(questions: Sequence[Question], run: Run, scores: Floats) -> dict[str
         "latency_ms": timings_ms([answer.seconds for answer in run.answers]),
         "tokens_returned": round(sum(tokens) / len(tokens)) if tokens else None,
         "index_s": round(run.index_s, 2),
+        "without": _ablations(questions, run.answers),
     }
+
+
+def _ablations(questions: Sequence[Question], answers: Sequence[Answer]) -> dict[str, Any]:
+    """Return, for each signal, the figures of turns without it and how far they are from those with it."""
+    signals = answers[0].without if answers else {}
+    whole = _scores(questions, answers)
+    found: dict[str, Any] = {}
+    for signal in signals:
+        fewer = _scores(questions, [replace(answer, turns=answer.without[signal]) for answer in answers])
+        found[signal] = {**means(fewer), "difference": difference(fewer, whole)}
+    return found
 
 
 # --- for people -------------------------------------------------------------------------------------
@@ -119,6 +131,7 @@ def table(found: dict[str, Any]) -> Iterator[str]:
     yield _row("indexing s", *(f"{system['index_s']:.1f}" for system in systems.values()))
     yield _row("tokens of 10 hits", *(str(system["tokens_returned"] or "") for system in systems.values()))
     yield from _by_type(systems)
+    yield from _without(systems)
 
 
 def _by_type(systems: dict[str, Any]) -> Iterator[str]:
@@ -129,6 +142,15 @@ def _by_type(systems: dict[str, Any]) -> Iterator[str]:
             f"  {kind} ({one['questions']})",
             *(_with_interval(system["by_type"][kind]["turn_r10"], None) for system in systems.values()),
         )
+
+
+def _without(systems: dict[str, Any]) -> Iterator[str]:
+    for system in systems.values():
+        if system["without"]:
+            yield "turn R@10 with a signal left out"
+        for signal, one in system["without"].items():
+            gap = one["difference"]["turn_r10"]
+            yield _row(f"  {signal}", f"{one['turn_r10']:.1f}", _with_interval(**gap, sign="+"))
 
 
 def _with_interval(mean: float | None, ci95: Sequence[float] | None, *, sign: str = "") -> str:

@@ -8,13 +8,13 @@ What they return are the answers of `types`; what they raise is in `errors`.
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -157,15 +157,15 @@ class Memory:
         return replace(results, note=_notes(asking.note, results.note))
 
     @in_thread
-    def ranked_by(self, leg: Literal["words", "meaning"], query: str, *, limit: int = 10) -> list[Turn]:
-        """Return the turns that one leg of the search ranks first on its own: a floor to measure the search against.
+    def ranked_by(self, signals: Collection[str], query: str, *, limit: int = 10) -> list[Turn]:
+        """Return the turns that some signals of the search alone rank first: what it is measured against.
 
-        `words` is BM25, `meaning` the cosine by the configured model; without a model it finds nothing. Raises
-        EmbeddingFailed rather than finding less.
+        `longterm.ranking` names them: `{"words"}` is BM25, `{"meaning"}` the cosine by the configured model.
+        Raises EmbeddingFailed rather than finding less.
         """
         asking = self._parts.asking(query)
-        found = self._parts.search.by_one(leg, self.space, query, embedded=asking.vectors, limit=limit)
-        if leg == "meaning" and asking.note:
+        found = self._parts.search.by(signals, self.space, query, embedded=asking.vectors, limit=limit)
+        if "meaning" in signals and asking.note:
             raise EmbeddingFailed(asking.note)
         return self._parts.store.turns(self.space, found)
 

@@ -77,10 +77,10 @@ def _searches(memory: Memory, systems: Sequence[str]) -> dict[str, Search]:
         return [hit.turn for hit in (await memory.conversation_search(query, limit=limit)).hits]
 
     async def bm25(query: str, limit: int) -> Sequence[Turn]:
-        return await memory.ranked_by("words", query, limit=limit)
+        return await memory.ranked_by({"words"}, query, limit=limit)
 
     async def dense(query: str, limit: int) -> Sequence[Turn]:
-        return await memory.ranked_by("meaning", query, limit=limit)
+        return await memory.ranked_by({"meaning"}, query, limit=limit)
 
     searches: dict[str, Search] = {"ours": ours, "bm25": bm25, "dense": dense}
     return {name: searches[name] for name in systems}

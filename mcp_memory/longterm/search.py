@@ -6,11 +6,11 @@ while a change of model is being indexed. Deterministic: equal scores are ordere
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from mcp_memory.longterm import ranking
 from mcp_memory.longterm.question import Question, read
@@ -68,19 +68,24 @@ class Search:
         found, cosines = self.found(space, layer, question, embedded=embedded, filters=filters)
         return _ranked(layer, found, cosines, self._weights)[:limit]
 
-    def by_one(
+    def by(
         self,
-        signal: Literal["words", "meaning"],
+        signals: Collection[str],
         space: str,
         query: str,
         *,
         embedded: Callable[[], Sequence[Vectors]],
         limit: int,
     ) -> list[str]:
-        """Return the ids of the turns that one signal ranks first by itself: what the ranking is measured against."""
-        alone = Weights(**{name: float(name == signal) for name in SIGNALS})
+        """Return the ids of the turns that some signals alone rank first: what the ranking is measured against."""
+        some = Weights(
+            *(
+                w if name.removesuffix("_short") in signals else 0.0
+                for name, w in zip(SIGNALS, self._weights, strict=True)
+            )
+        )
         found, _ = self.found(space, "turn", read(query, self._now()), embedded=embedded, filters=Filters())
-        return [hit.id for hit in _ranked("turn", found, {}, alone)][:limit]
+        return [hit.id for hit in _ranked("turn", found, {}, some)][:limit]
 
     def found(
         self,
