@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["MAX_CHARS", "Question", "read"]
 
 MAX_CHARS = 10_000
-_RELATED = 12  # words of a question whose relatives are looked for; more make a passage, which needs none
+_RELATED = 8  # words of a question whose relatives are looked for; more make a passage, which needs none
+_RELATIVES = 6  # of each
 _WORD = re.compile(r"[a-z]{3,}")
 
 
@@ -57,7 +58,7 @@ def _related(text: str, words: set[str]) -> list[Mapping[str, float]]:
         if not words.intersection(index_terms(word)):
             continue  # it asks, and tells nothing
         near: dict[str, float] = {}
-        for other, nearness in related(word):
+        for other, nearness in related(word)[:_RELATIVES]:
             for term in index_terms(other)[:1]:
                 if term not in words:
                     near.setdefault(term, nearness)

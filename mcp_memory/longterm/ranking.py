@@ -75,7 +75,7 @@ _AROUND = 3
 _FADES_DAYS = 7.0
 _DAY_MS = 86_400_000
 _MONTH_DAYS = 31
-_SAMPLE = 4_096
+_SAMPLE = 1_024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -66,7 +66,7 @@ class Search:
         """
         question = read(query, at or self._now())
         found, cosines = self.found(space, layer, question, embedded=embedded, filters=filters)
-        return _ranked(layer, found, cosines, self._weights)[:limit]
+        return _ranked(layer, found, cosines, self._weights, limit)
 
     def by(
         self,
@@ -85,7 +85,7 @@ class Search:
             )
         )
         found, _ = self.found(space, "turn", read(query, self._now()), embedded=embedded, filters=Filters())
-        return [hit.id for hit in _ranked("turn", found, {}, some)][:limit]
+        return [hit.id for hit in _ranked("turn", found, {}, some, limit)]
 
     def found(
         self,
@@ -123,22 +123,24 @@ class Search:
         return np.array([int(hit.id[1:]) for hit in hits], np.int64), np.array([hit.score for hit in hits], np.float64)
 
 
-def _ranked(layer: Layer, found: Found, cosines: Mapping[int, float], weights: Weights) -> list[Ranked]:
+def _ranked(layer: Layer, found: Found, cosines: Mapping[int, float], weights: Weights, limit: int) -> list[Ranked]:
     import numpy as np
 
     scores = np.round(found.signals @ np.array(weights) / sum(weights), 9)
     order = np.lexsort((-found.rows, -scores))
+    order = order[scores[order] > 0][:limit]
     return [
         Ranked(
             id=f"{layer[0]}{row}",
-            score=float(scores[place]),
+            score=score,
             found_by={
                 name: round(value, 3)
-                for name, value in zip(SIGNALS, found.signals[place].tolist(), strict=True)
+                for name, value in zip(SIGNALS, signals, strict=True)
                 if value > 0 and name not in _UNSAID
             },
             cosine=cosines.get(row),
         )
-        for place, row in zip(order.tolist(), found.rows[order].tolist(), strict=True)
-        if scores[place] > 0
+        for row, score, signals in zip(
+            found.rows[order].tolist(), scores[order].tolist(), found.signals[order].tolist(), strict=True
+        )
     ]

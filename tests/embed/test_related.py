@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from importlib import resources
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_memory.embed.related import FILE, related
+
+
+def test_related_words_come_nearest_first() -> None:
+    found = related("camping")
+    assert [word for word, _ in found[:2]] == ["campground", "tents"]
+    assert [near for _, near in found] == sorted((near for _, near in found), reverse=True)
+    assert all(0.39 < near <= 1 for _, near in found)
+
+
+@given(st.text())
+def test_a_word_that_the_vocabulary_lacks_has_none(text: str) -> None:
+    assert "camping" not in [word for word, _ in related(text)] or text.isalpha()
+    assert related(text + " ") == []
+
+
+def test_the_table_is_smaller_than_a_megabyte() -> None:
+    folder = resources.files("mcp_memory.embed") / "model"
+    assert sum(len((folder / name).read_bytes()) for name in (FILE,)) < 1_000_000
