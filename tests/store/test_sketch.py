@@ -114,6 +114,14 @@ def test_sketches_go_with_their_index_and_a_store_with_them_is_sound(store: SQLi
     assert left == []
 
 
+def test_a_sketch_that_went_missing_is_a_problem(store: SQLiteStore, home: Path) -> None:
+    extend(store)
+    database = Database(home)
+    database.write(lambda con: con.execute("DELETE FROM turn_row_1 WHERE id = 7").fetchall())
+    database.close()
+    assert store.problems() == ["1 turns have no sketch by m: drop its vectors, and they are made anew."]
+
+
 def test_few_rows_or_short_vectors_are_left_to_the_exact_scan(home: Path) -> None:
     opened = open_store(home)
     turns = [NewTurn(role="user", content=f"n{i}") for i in range(1_200)]

@@ -12,6 +12,7 @@ import apsw
 from mcp_memory.errors import Damaged
 from mcp_memory.store import files
 from mcp_memory.store.protocol import Change, Counts, Layer
+from mcp_memory.store.sqlite import vectors
 from mcp_memory.store.sqlite.rows import from_ms, space_id
 from mcp_memory.store.sqlite.tasks import canvas_path
 from mcp_memory.store.sqlite.turns import evidence_hash
@@ -71,6 +72,7 @@ def problems(con: apsw.Connection, home: Path) -> list[str]:
         f"Row {rowid} of {table} points at nothing." for table, rowid, *_ in con.execute("PRAGMA foreign_key_check")
     ]
     found += _turn_problems(con)
+    found += vectors.problems(con)
     spaces: Any = con.execute("SELECT id, name FROM space").fetchall()
     for number, name in spaces:
         found += [f"{name}: {problem}" for problem in _file_problems(con, home / "spaces" / name, number)]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["delete", "drop", "extend", "is_due", "nearest", "take_late"]
+__all__ = ["delete", "drop", "extend", "is_due", "missing", "nearest", "take_late"]
 
 _FROM = 50_000  # rows; until then the exact scan takes some ten milliseconds
 _STEP = 2_000  # rows taken in together, and about as many as wait
@@ -119,6 +119,20 @@ def delete(con: apsw.Connection, layer: Layer, index: int, numbers: Sequence[int
 def drop(con: apsw.Connection, layer: Layer, index: int) -> None:
     for table in ("sketch", "row", "plan"):
         con.execute(f"DROP TABLE IF EXISTS {layer}_{table}_{index}")
+
+
+def missing(con: apsw.Connection, layer: Layer, index: int) -> int:
+    """Return how many rows the sketches should cover and do not: a search would not find those by meaning."""
+    covered = _covered(con, layer, index)
+    return (
+        con.execute(
+            f"SELECT count(*) FROM {layer}_vec_{index}_rowids v WHERE v.rowid <= ? AND NOT EXISTS"
+            f" (SELECT 1 FROM {layer}_row_{index} WHERE id = v.rowid)",
+            (covered,),
+        ).get
+        if covered
+        else 0
+    )
 
 
 # --- the search -------------------------------------------------------------------------------------

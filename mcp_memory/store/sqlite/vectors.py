@@ -33,6 +33,7 @@ __all__ = [
     "extend_sketches",
     "indexes",
     "nearest",
+    "problems",
     "put",
     "put_by_id",
     "unembedded",
@@ -146,6 +147,17 @@ def extend_sketches(con: apsw.Connection) -> None:
     """See `Store.extend_sketches`."""
     for table in due_sketches(con):
         sketch.extend(con, *table)
+
+
+def problems(con: apsw.Connection) -> list[str]:
+    """Return what sketches lack, a line a model and layer. Nothing is lost: dropping the index makes all anew."""
+    rows: Any = con.execute("SELECT id, identity FROM vector_index").fetchall()
+    lacking = [(sketch.missing(con, layer, index), layer, identity) for index, identity in rows for layer in _LAYERS]
+    return [
+        f"{count} {layer}s have no sketch by {identity}: drop its vectors, and they are made anew."
+        for count, layer, identity in lacking
+        if count
+    ]
 
 
 def indexes(con: apsw.Connection) -> list[VectorIndex]:
