@@ -45,6 +45,7 @@ def test_the_commands_are_these() -> None:
         "show sessions",
         "status",
         "doctor",
+        "tidy",
         "bench",
     ]
 
