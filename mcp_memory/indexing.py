@@ -51,6 +51,7 @@ class Indexing:
         self._embedder = embedder
         self._settings = settings
         self._complete = embedder is None
+        self._others: list[Embedder] | None = None
         self._error: str | None = None
         self._bell = threading.Event()
         self._stop = threading.Event()
@@ -118,12 +119,12 @@ class Indexing:
         )
 
     def _fullest_other(self, identity: str) -> list[Embedder]:
-        for index in self._store.vector_indexes():
-            if index.identity != identity:
-                other = embedder_for(index.identity, self._settings)
-                if other is not None:
-                    return [other]
-        return []
+        """Asked once: other models' vectors grow no more, and counting them takes as long as the store is large."""
+        if self._others is None:
+            held = [index.identity for index in self._store.vector_indexes() if index.identity != identity]
+            others = (embedder_for(other, self._settings) for other in held)
+            self._others = [other for other in others if other is not None][:1]
+        return self._others
 
     # the background
 
