@@ -144,8 +144,8 @@ _WORDS = {
         मैं मैंने में यह यहाँ ये लिए वह वे वो से हम हमारा हमारी हमारे हमने ही हुआ हुई हूँ है हैं हो""",
 }
 # Cut out of a question in Chinese or Japanese before it is cut into characters. Only words that ask: leaving out
-# pronouns and particles too cost more answers than it gained.
-_ASKING = """为什么 為什麼 什么时候 什麼時候 什么 什麼 怎么样 怎麼樣 怎么 怎麼 哪里 哪裡 哪儿 哪个 哪個 哪些 吗 嗎 呢 吧
+# pronouns and particles too, or 哪里 and its kin, cost more answers than it gained.
+_ASKING = """为什么 為什麼 什么 什麼 怎么样 怎麼樣 怎么 怎麼
     どこ いつ だれ なに 何を 何の なぜ どうして どの どんな どれ いくら ですか ましたか ますか でしたか"""
 _ASKED = re.compile("|".join(sorted(_ASKING.split(), key=len, reverse=True)))
 

@@ -66,7 +66,7 @@ _WORD = re.compile(rf"(?:[^\W\d_]|[{_MARKS}])+")
 _PART = re.compile(rf"[0-9]+(?:\.[0-9]+)*|(?:[^\W\d_]|[{_MARKS}])+")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _CONTRACTED = re.compile(r"[a-z]+n't|(?:i|you|he|she|it|we|they|that|there|who)'(?:d|m|ll|re|ve)", re.IGNORECASE)
-_CLINGING = re.compile(r"([a-z]+)'(?:s|d|ll|re|ve)", re.IGNORECASE)
+_CLINGING = re.compile(r"([a-z]+)'(?:(s)|d|ll|re|ve)", re.IGNORECASE)
 _ELISION = re.compile(
     "(?:[ldjmtsnc]|qu|jusqu|lorsqu|puisqu|quoiqu|quelqu|gl|un|bell|quest|quell|[ndsc]?[aeou]ll)'(.{2,})", re.IGNORECASE
 )
@@ -150,7 +150,10 @@ def _token_terms(token: str, languages: tuple[str, ...]) -> tuple[str, ...]:
     if "'" in token:
         if _CONTRACTED.fullmatch(token):
             return (token.lower().replace("'", ""),)
-        if (bare := _CLINGING.fullmatch(token) or _ELISION.fullmatch(token)) is not None:
+        if (bare := _CLINGING.fullmatch(token)) is not None:
+            # The s of "it's" and "Anna's" is a word as well: measured, searches lose without it.
+            return (*_token_terms(bare[1], languages), *(("s",) if bare[2] else ()))
+        if (bare := _ELISION.fullmatch(token)) is not None:
             return _token_terms(bare[1], languages)
     return tuple(dict.fromkeys(_compound_terms(token, languages)))
 
