@@ -27,7 +27,7 @@ def test_the_figures_of_a_small_set_have_the_documented_shape(
     assert list(found["systems"]) == ["ours", "bm25", "dense"]
     assert list(found["difference"]) == ["ours-bm25", "ours-dense"]
     ours = found["systems"]["ours"]
-    assert set(ours) == {*METRICS, "ci95", "by_type", "latency_ms", "tokens_returned", "index_s"}
+    assert set(ours) == {*METRICS, "ci95", "by_type", "latency_ms", "tokens_returned", "index_s", "without"}
     assert {metric: ours[metric] for metric in METRICS} == dict.fromkeys(METRICS, 100.0)
     assert {kind: figures["questions"] for kind, figures in ours["by_type"].items()} == {"fact": 4, "multi": 1}
     assert set(ours["latency_ms"]) == {"p50", "p95"}

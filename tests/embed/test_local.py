@@ -158,4 +158,4 @@ async def test_a_memory_finds_by_the_meaning_that_a_local_model_sees(home: Path)
                     break
                 await anyio.sleep(0.01)
         (hit,) = (await memory.conversation_search("car trouble")).hits
-    assert list(hit.found_by) == ["meaning"]
+    assert list(hit.found_by) == ["related", "meaning"]
