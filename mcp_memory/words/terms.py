@@ -8,7 +8,7 @@ the same text always gives the same terms. Terms hold no white space and are fol
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain
 
@@ -59,6 +59,7 @@ _GROUPED = re.compile(rf"({_GROUPS})(?:[.,]([0-9]+))?")
 _DECIMAL_COMMA = re.compile(r"[0-9]+,[0-9]{1,2}")
 _DENSE = re.compile(f"[{DENSE}]")
 _APART = re.compile(r"\.\.+|--+")  # dots and dashes that stand between words
+_DENSE_FROM = "\u0e00"  # Thai; scripts written densely, and emoji, begin here
 _NO_LANGUAGE = "\u0530"  # letters from here on are of scripts whose forms need no language
 _SEPARATE = re.compile(r"[/:@#&]+")
 _SQUEEZED = re.compile("[-_'’‐‑·׳״\u200c\u200d]")
@@ -125,10 +126,14 @@ def _tokens(text: str) -> list[str]:
     return (_ASCII if _NOT_SIMPLE.search(text) else _SIMPLE).findall(text)
 
 
-def _terms(tokens: Iterable[str], languages: tuple[str, ...]) -> list[str]:
-    if not languages or languages == ("en",):
+def _terms(tokens: list[str], languages: tuple[str, ...]) -> list[str]:
+    if languages not in ((), ("en",)):
+        return [term for token in tokens for term in _token_terms(token, languages)]
+    if max(tokens, default="") < _DENSE_FROM:
         return list(chain.from_iterable(map(_plain_terms, tokens)))
-    return [term for token in tokens for term in _token_terms(token, languages)]
+    # Runs without spaces are whole phrases, hardly ever the same: remembered, they would fill the memory.
+    remembered = (_plain_terms(token) if token < _DENSE_FROM else _token_terms(token, ()) for token in tokens)
+    return list(chain.from_iterable(remembered))
 
 
 @lru_cache(maxsize=32_768)
