@@ -31,7 +31,7 @@ __all__ = ["delete", "drop", "extend", "is_due", "missing", "nearest", "take_lat
 
 _FROM = 50_000  # rows; until then the exact scan takes some ten milliseconds
 _STEP = 2_000  # rows taken in together, and about as many as wait
-_CANDIDATES = 2_000  # rows scored in full, and one more in _MORE rows
+_CANDIDATES = 1_200  # rows scored in full, and one more in _MORE rows
 _MORE = 500
 _SAMPLE = 8_192
 _ROUNDS = 8
