@@ -1,8 +1,9 @@
 """What a search shows: its hits as passages, shortened until the whole answer fits the token budget.
 
-Budget: both forms of the answer, its text and its JSON, are counted exactly and neither is over it. Long turns give way
-first, each to the part around the words that matched; then hits are left out from the end, and the cursor brings
-them first. Passages: where the neighbours of two hits meet, they are one passage, each turn once.
+Budget: neither form of the answer, its text and its JSON, is over one that was given, counted exactly; without one the
+answer is about as long as `BUDGETS` says. Long turns give way first, each to the part around the words that matched;
+then hits are left out from the end, and the cursor brings them first. Passages: where the neighbours of two hits meet,
+they are one passage, each turn once.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ __all__ = ["BUDGETS", "MIN_BUDGET", "Asking", "passages", "shown_memories", "sho
 
 MIN_BUDGET = 300
 BUDGETS: dict[Detail, int] = {"concise": 2_000, "detailed": 6_000}
+_BYTES_A_TOKEN = 3
 _WHOLE = 1 << 30
 _WIDTHS: dict[Detail, tuple[int, ...]] = {  # characters of a hit, half of it for a neighbour
     "concise": (320, 220, 150, 100, 60, 24),
@@ -70,7 +72,17 @@ class Asking:
 
     def fits(self, answer: ShownTurns | ShownMemories) -> bool:
         data = json.dumps(to_jsonable_python(answer), ensure_ascii=False, separators=(",", ":"))
-        return self.counter.fits(data, self.tokens) and self.counter.fits(render(answer), self.tokens)
+        return self._fits(data) and self._fits(render(answer))
+
+    def _fits(self, text: str) -> bool:
+        """Tell whether a text is within the budget: one that was given is counted, the usual one goes by bytes.
+
+        Prose has four bytes a token and JSON three, so it is about right; and most searches then need neither the
+        10 ms that counting takes nor the 50 MB of a vocabulary.
+        """
+        if self.budget is None:
+            return len(text.encode("utf-8", "surrogatepass")) <= self.tokens * _BYTES_A_TOKEN
+        return self.counter.fits(text, self.tokens)
 
 
 def shown_turns(results: TurnResults, asking: Asking) -> ShownTurns:
