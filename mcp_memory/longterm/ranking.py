@@ -251,11 +251,15 @@ def _context(
 def _window_sizes(outline: Outline, places: NDArray[np.int64]) -> NDArray[np.float64]:
     import numpy as np
 
-    sizes = np.zeros(len(places))
-    for offset in range(-_REACH, _REACH + 1):
-        other = np.clip(places + offset, 0, len(outline.rows) - 1)
-        same = (outline.sessions[other] == outline.sessions[places]) & (other == places + offset)
-        sizes += np.where(same, outline.sizes[other], 0) / (1 + abs(offset) / 2)
+    own = outline.sessions[places]
+    sizes = outline.sizes[places].astype(np.float64)
+    for distance in range(1, _REACH + 1):
+        for other, inside in (
+            (places - distance, places >= distance),
+            (places + distance, places < len(outline.rows) - distance),
+        ):
+            same = inside & (outline.sessions.take(other, mode="clip") == own)
+            sizes += np.where(same, outline.sizes.take(other, mode="clip"), 0) / (1 + distance / 2)
     return sizes
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Best", "blocks", "products", "quantised"]
 
-_BLOCK = 2**18  # bytes of vectors read together
+_BLOCK = 2**20  # bytes of vectors read together
 _FLOATS = 2**17  # numbers multiplied together
 _ROUNDING = 1e-4  # more than single precision can be off in a cosine
 
