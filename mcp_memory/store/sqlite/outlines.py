@@ -77,7 +77,7 @@ def _read(
         (space,),
     ).fetchall()
     table = np.fromstring(" ".join(text for _, _, text in found), np.int64, sep=" ")
-    rows, positions, said_at, sizes, asks, speakers = table.reshape(-1, 6).T
+    rows, positions, said_at, sizes, asks, speakers = table.reshape(-1, 6).T.copy()  # each column in one piece
     place_of_row = _place_of_row(rows, upto)
     who = dict(who or {number: (role, None) for number, role in enumerate(_ROLES)})
     numbers = {speaker: number for number, speaker in who.items()}
