@@ -66,7 +66,7 @@ class Case:
         return np.array([worth * (turn in self.question.evidence_turns) for turn in self.turns])
 
     def figures(self, weights: Floats) -> Floats:
-        order = np.argsort(-np.round(self.signals @ weights, 9), kind="stable")
+        order: list[int] = np.argsort(-np.round(self.signals @ weights, 9), kind="stable").tolist()
         turns = [self.turns[place] for place in order]
         sessions = in_order_of_first_turn(self.sessions[place] for place in order)
         return np.array(figures(self.question, turns, sessions))
@@ -193,7 +193,7 @@ def main() -> None:
 
 
 def _cross_validated(cases: Sequence[Case], start: Floats, free: Floats) -> list[Floats]:
-    found = {}
+    found: dict[int, Floats] = {}
     for fold in range(FOLDS):
         weights = fit([case for case in cases if case.haystack % FOLDS != fold], start=start, free=free)
         found |= {id(case): case.figures(weights) for case in cases if case.haystack % FOLDS == fold}

@@ -104,7 +104,7 @@ def _system(questions: Sequence[Question], run: Run, scores: Floats) -> dict[str
 
 def _ablations(questions: Sequence[Question], answers: Sequence[Answer]) -> dict[str, Any]:
     """Return, for each signal, the figures of turns without it and how far they are from those with it."""
-    signals = answers[0].without if answers else {}
+    signals = list(answers[0].without) if answers else list[str]()
     whole = _scores(questions, answers)
     found: dict[str, Any] = {}
     for signal in signals:

@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import load, save_file
+from safetensors.numpy import load, save_file  # pyright: ignore[reportUnknownVariableType]
 from tokenizers import Tokenizer
 
 from mcp_memory.embed.related import FILE

@@ -121,7 +121,8 @@ def of_turns(question: Question, postings: Sequence[Posting], near: Near, outlin
         "speaker": np.isin(outline.speakers[places], _speakers(question, outline)).astype(np.float64),
         "time": _time(question.times, outline.said_at[places]),
     }
-    return Found(rows=outline.rows[places], signals=np.stack([found[name] for name in SIGNALS], axis=1))
+    signals = np.stack([found[name] for name in SIGNALS], axis=1).astype(np.float64)
+    return Found(rows=outline.rows[places], signals=signals)
 
 
 # --- what a row says by itself ----------------------------------------------------------------------

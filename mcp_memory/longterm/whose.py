@@ -21,7 +21,8 @@ _PERSONS: dict[str, tuple[str, str, str]] = {
         "i i'm i've i'd i'll my me mine myself we we've our ours us",
         "you you've you'd you're your yours yourself",
         r"(?:can|could|would|will) you (?:please )?(?:remind|remember|recall|tell|help|suggest|recommend|give|provide"
-        r"|share|list|summari[sz]e|explain|walk|show|find|check|look|let)|(?:do|did|if) you (?:remember|recall|know|have)"
+        r"|share|list|summari[sz]e|explain|walk|show|find|check|look|let)"
+        r"|(?:do|did|if) you (?:remember|recall|know|have)"
         r"|thank you|(?:ask|asked|tell|told|to|with|for|give|gave|show|showed|sent) you|your (?:help|advice)",
     ),
     "de": (
