@@ -75,7 +75,6 @@ _AROUND = 2
 _FADES_DAYS = 7.0
 _DAY_MS = 86_400_000
 _MONTH_DAYS = 31
-_SAMPLE = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -242,8 +241,7 @@ def _context(
         right = places[index] == around
         line += np.bincount(index[right], _fading(offsets[right]), minlength=len(places))
     lengths = _window_sizes(outline, places)
-    some = np.linspace(0, len(outline.rows) - 1, min(len(outline.rows), _SAMPLE)).astype(np.int64)
-    norms = _norms(lengths, float(_window_sizes(outline, some).mean()))
+    norms = _norms(lengths, float(lengths.mean()))
     sessions = outline.session_count
     rarity = np.array([_session_rarity(len(_distinct(outline.sessions[hit.at])), sessions) for hit in known])
     return rarity @ (heard * (_K1 + 1) / (heard + norms))
