@@ -266,10 +266,6 @@ class Store(Protocol):
         """The newest turns of a session (of these roles), oldest first."""
         ...
 
-    def neighbours(self, space: str, turn: str, *, before: int, after: int) -> list[Turn]:
-        """The turns around one, itself left out, in order, within its session."""
-        ...
-
     def surroundings(self, space: str, ids: Iterable[str], *, around: int) -> list[Turn]:
         """These turns, and up to `around` before and after each, every turn once: session by session, in order."""
         ...

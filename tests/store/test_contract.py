@@ -122,12 +122,6 @@ def test_however_a_conversation_is_cut_and_resent_it_is_stored_once(store: Store
     assert [t.content for t in store.session_turns(str(space), "s")] == [t.content for t in history]
 
 
-def test_neighbours_stay_within_the_session_and_leave_the_turn_out(store: Store) -> None:
-    ids = append(store, *[user(str(i)) for i in range(5)])
-    append(store, user("elsewhere"), session="other")
-    assert [t.content for t in store.neighbours("me", ids[3], before=2, after=2)] == ["1", "2", "4"]
-
-
 def test_the_surroundings_of_several_turns_hold_each_turn_once_by_session_in_order(store: Store) -> None:
     ids = append(store, *[user(str(i)) for i in range(9)])
     (other,) = append(store, user("elsewhere"), session="other")
@@ -212,7 +206,7 @@ def test_no_verb_sees_another_space(store: Store) -> None:
     theirs = "theirs"
     assert store.turns(theirs, [turn]) == []
     assert store.session_turns(theirs, "s")[0].content == "mine is bare"
-    assert store.neighbours(theirs, turn, before=5, after=5) == []
+    assert store.surroundings(theirs, [turn], around=5) == []
     assert store.atoms(theirs, [told.atom.id]) == []
     assert store.facts(theirs, filters=ANY) == []
     assert words(store, "secret garden", space=theirs) == []

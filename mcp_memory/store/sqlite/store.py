@@ -87,9 +87,6 @@ class SQLiteStore:
     def last_turns(self, space: str, session: str, *, limit: int, roles: Sequence[Role] = ()) -> list[Turn]:
         return self._db.read(lambda con: turns.last(con, space, session, limit=limit, roles=roles))
 
-    def neighbours(self, space: str, turn: str, *, before: int, after: int) -> list[Turn]:
-        return self._db.read(lambda con: turns.around(con, space, turn, before=before, after=after))
-
     def surroundings(self, space: str, ids: Iterable[str], *, around: int) -> list[Turn]:
         return self._db.read(lambda con: turns.around_all(con, space, ids, around=around))
 

@@ -31,7 +31,6 @@ from mcp_memory.types import NewTurn, Role, SessionInfo, Turn
 
 __all__ = [
     "append",
-    "around",
     "around_all",
     "by_ids",
     "evidence_hash",
@@ -251,23 +250,6 @@ def of_session(con: apsw.Connection, space: str, session: str, *, start: int, li
 def last(con: apsw.Connection, space: str, session: str, *, limit: int, roles: Sequence[Role]) -> list[Turn]:
     wanted = f"t.role IN ({marks(roles)}) AND " if roles else ""
     return _select(con, space, session, f"{wanted}1 ORDER BY t.position DESC LIMIT ?", (*roles, limit))[::-1]
-
-
-def around(con: apsw.Connection, space: str, turn: str, *, before: int, after: int) -> list[Turn]:
-    place = con.execute(
-        "SELECT session, position FROM turn WHERE id = ? AND space = ?",
-        (number_of(turn, "t"), space_id(con, space)),
-    ).fetchone()
-    if place is None:
-        return []
-    return [
-        _turn(row)
-        for row in con.execute(
-            f"SELECT {_COLUMNS} {_FROM} WHERE t.session = ?1 AND t.position BETWEEN ?2 - ?3 AND ?2 + ?4"
-            " AND t.position <> ?2 AND t.tombstone IS NULL AND t.role <> 'note' ORDER BY t.position",
-            (*place, before, after),
-        )
-    ]
 
 
 def around_all(con: apsw.Connection, space: str, ids: Iterable[str], *, around: int) -> list[Turn]:
