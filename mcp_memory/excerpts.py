@@ -24,6 +24,7 @@ from mcp_memory.snippet import Match, matches, snippet, words
 from mcp_memory.text import one_line, query_terms, spoken
 from mcp_memory.tokens import TokenCounter
 from mcp_memory.types import (
+    MIN_BUDGET,
     AtomHit,
     Detail,
     Excerpt,
@@ -40,7 +41,6 @@ from mcp_memory.types import (
 
 __all__ = ["BUDGETS", "MIN_BUDGET", "Asking", "passages", "shown_memories", "shown_turns"]
 
-MIN_BUDGET = 300
 BUDGETS: dict[Detail, int] = {"concise": 2_000, "detailed": 6_000}
 _BYTES_A_TOKEN = 3
 _WHOLE = 1 << 30

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.words import TERMS_VERSION, base_terms, fold, index_terms, query_terms
+
+if TYPE_CHECKING:
+    from mcp_memory.words import TERMS_VERSION, base_terms, fold, index_terms, query_terms
 
 __all__ = [
     "TERMS_VERSION",
@@ -20,6 +23,15 @@ __all__ = [
     "spoken",
     "well_formed",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Give the names of `words` when they are first asked for: its patterns take 20 ms that a start can do without."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from mcp_memory import words
+
+    return getattr(words, name)
 
 
 def spoken(content: str, name: str | None) -> str:

@@ -166,6 +166,9 @@ class Remembered:
     """Current atoms that say nearly the same or may contradict; replace them with `supersedes`."""
 
 
+MIN_BUDGET = 300
+"""Tokens; with fewer no search has room for an answer."""
+
 Signals = dict[str, float | None]
 """What found a row, such as `words` and `meaning`, and how strongly each speaks for it (0 to 1), where known."""
 

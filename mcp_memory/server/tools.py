@@ -19,12 +19,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, W
 from pydantic_core import to_jsonable_python
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.excerpts import MIN_BUDGET, Asking, shown_memories, shown_turns
 from mcp_memory.render import Answer, render
 from mcp_memory.server.arguments import argument_model, input_schema, output_schema, parse_arguments, parse_json
 from mcp_memory.text import well_formed
 from mcp_memory.tokens import token_counter
 from mcp_memory.types import (
+    MIN_BUDGET,
     Bundle,
     CanvasView,
     Detail,
@@ -43,6 +43,7 @@ from mcp_memory.types import (
 )
 
 if TYPE_CHECKING:
+    from mcp_memory.excerpts import Asking
     from mcp_memory.memory import Memory
 
 __all__ = ["TOOLS", "Tool"]
@@ -183,6 +184,8 @@ async def conversation_search(
         limit=limit,
         cursor=cursor,
     )
+    from mcp_memory.excerpts import shown_turns  # late, like all that `initialize` can do without
+
     return await _shown(shown_turns, memory, results, query, detail, budget_tokens)
 
 
@@ -216,6 +219,8 @@ async def memory_search(
         limit=limit,
         cursor=cursor,
     )
+    from mcp_memory.excerpts import shown_memories
+
     return await _shown(shown_memories, memory, results, query, detail, budget_tokens)
 
 
@@ -227,6 +232,8 @@ async def _shown(
     detail: Detail,
     budget: int | None,
 ) -> Shown:
+    from mcp_memory.excerpts import Asking
+
     counter = token_counter(memory.settings.tokenizer)  # its vocabulary is loaded in the thread
     asking = Asking(query=query, detail=detail, counter=counter, budget=budget)
     return await anyio.to_thread.run_sync(show, results, asking)
