@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import Iterator
@@ -70,3 +71,13 @@ def _stranger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def home(tmp_path: Path) -> Path:
     """A folder for a store of this test alone; it does not exist yet."""
     return tmp_path / "home"
+
+
+@pytest.fixture(scope="module")
+def loop_for_litellm() -> Iterator[None]:
+    """litellm makes the thread an event loop where it has none, and never closes it."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    asyncio.set_event_loop(None)
+    loop.close()

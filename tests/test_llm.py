@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 from collections.abc import Iterator
@@ -17,6 +16,8 @@ from mcp_memory.errors import ModelFailed
 from mcp_memory.llm import LiteLLM, Message, Prompt, Said
 
 KEY = "sk-a-secret-of-the-test"
+
+pytestmark = pytest.mark.usefixtures("loop_for_litellm")
 
 
 class Colour(BaseModel):
@@ -49,16 +50,6 @@ def completion(text: str | None, *, why: str = "stop") -> bytes:
     return json.dumps(
         {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
     ).encode()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _a_loop_for_litellm() -> Iterator[None]:
-    """litellm makes the thread an event loop where it has none, and never closes it."""
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    yield
-    asyncio.set_event_loop(None)
-    loop.close()
 
 
 @pytest.fixture

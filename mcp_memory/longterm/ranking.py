@@ -258,11 +258,12 @@ def _window_sizes(outline: Outline, places: NDArray[np.int64]) -> NDArray[np.flo
             (places + distance, places < len(outline.rows) - distance),
         ):
             same = inside & (outline.sessions.take(other, mode="clip") == own)
-            sizes += np.where(same, outline.sizes.take(other, mode="clip"), 0) / (1 + distance / 2)
+            sizes += np.where(same, outline.sizes.take(other, mode="clip"), 0) * _fading(distance)
     return sizes
 
 
-def _fading(offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+def _fading(offsets: Any) -> Any:
+    """Return what a turn so far away counts: a number, or an array of them."""
     return 1 / (1 + abs(offsets) / 2)
 
 
@@ -318,7 +319,8 @@ def _speakers(question: Question, outline: Outline) -> list[int]:
 def _names(name: str, text: str) -> bool:
     if not name.isascii():
         return name in text  # many scripts part no words
-    return any(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text) for part in (name, name.split()[0]))
+    first, *_ = name.split() or [""]
+    return bool(first) and any(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text) for part in (name, first))
 
 
 def _time(times: Sequence[Span], said_at: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import threading
@@ -20,6 +19,8 @@ from mcp_memory.llm import import_litellm
 
 KEY = "sk-a-secret-of-the-test"
 OK = object()
+
+pytestmark = pytest.mark.usefixtures("loop_for_litellm")
 
 
 @dataclass
@@ -56,16 +57,6 @@ def body(vectors: list[Any]) -> bytes:
     return json.dumps(
         {"object": "list", "model": "m", "data": data, "usage": {"prompt_tokens": 1, "total_tokens": 1}}
     ).encode()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _a_loop_for_litellm() -> Iterator[None]:
-    """litellm makes the thread an event loop where it has none, and never closes it."""
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    yield
-    asyncio.set_event_loop(None)
-    loop.close()
 
 
 @pytest.fixture

@@ -142,3 +142,8 @@ async def test_words_that_stand_nearly_everywhere_still_find_something(memory: M
 def test_no_signal_speaks_against_a_row(signals: list[float]) -> None:
     assert all(weight > 0 for weight in WEIGHTS)
     assert sum(w * s for w, s in zip(WEIGHTS, signals, strict=True)) <= sum(WEIGHTS) + 1e-9
+
+
+async def test_a_name_of_white_space_alone_is_nobodys(memory: Memory) -> None:
+    await memory.record_turns([NewTurn(role="user", name=" ", content="The soup was lentil")], session="a")
+    assert await first(memory, "the soup") == "The soup was lentil"
