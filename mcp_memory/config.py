@@ -63,6 +63,35 @@ class Settings(BaseModel):
     llm_daily_tokens: Annotated[
         int, Field(description="Tokens a day (UTC) after which the model is not asked; 0 switches it off", ge=0)
     ] = 300_000
+    llm_hourly_tokens: Annotated[
+        int, Field(description="Tokens an hour after which the model is not asked; 0 switches it off", ge=0)
+    ] = 100_000
+    llm_extract: Annotated[str | None, Field(description="Another model for drawing atoms from turns")] = None
+    llm_merge: Annotated[str | None, Field(description="Another model for merging them with what is held")] = None
+    llm_scenes: Annotated[str | None, Field(description="Another model for writing scenes")] = None
+    llm_persona: Annotated[str | None, Field(description="Another model for writing the persona")] = None
+    distil: Annotated[
+        bool, Field(description="Whether the model reads new turns by itself; the tool `distill` works without")
+    ] = True
+    batch_turns: Annotated[int, Field(description="Turns that one question reads", ge=1, le=100)] = 10
+    background_turns: Annotated[int, Field(description="Turns before them that it shows", ge=0, le=50)] = 5
+    every_turns: Annotated[
+        int, Field(description="Turns of the user after which a session is read, once it is warm", ge=1, le=100)
+    ] = 5
+    idle_seconds: Annotated[
+        float, Field(description="Silence after which the rest of a session is read", ge=0, le=86_400)
+    ] = 600
+    scenes_interval: Annotated[
+        float, Field(description="Seconds between two rounds of writing scenes", ge=0, le=86_400)
+    ] = 900
+    persona_every: Annotated[int, Field(description="New atoms after which the persona is written anew", ge=1)] = 50
+    max_scenes: Annotated[int, Field(description="Scenes that a space may have", ge=2, le=100)] = 15
+    recall_similarity: Annotated[
+        float, Field(description="Weight of similarity in the order of what is recalled", ge=0, le=1)
+    ] = 0.6
+    recall_confidence: Annotated[
+        float, Field(description="Weight of confidence in the order of what is recalled", ge=0, le=1)
+    ] = 0.4
     rerank: Annotated[bool, Field(description="Whether the model puts the first 20 results of a search into order")] = (
         False
     )

@@ -264,12 +264,12 @@ class Memory:
         from mcp_memory.longterm import l3_persona
 
         held = self._parts.store.persona(self.space)
-        text, version, updated = held or (l3_persona.EMPTY, 0, None)
+        text = held.text if held else l3_persona.EMPTY
         return Persona(
             text=l3_persona.section_of(text, section) if section else text,
             sections=l3_persona.sections(text),
-            version=version,
-            updated=updated,
+            version=held.version if held else 0,
+            updated=held.at if held else None,
         )
 
     @in_thread

@@ -24,6 +24,9 @@ StepStatus = Literal["doing", "done", "paused", "blocked"]
 
 Detail = Literal["concise", "detailed"]
 
+Stage = Literal["extract", "merge", "scenes", "persona"]
+"""A step of the pyramid: turns become atoms, those are merged with what is held, scenes tell them, the persona sums up."""
+
 # --- long-term rows ---------------------------------------------------------------------------------
 
 
@@ -66,6 +69,15 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Words of a turn that a statement rests on: `turn.content[span[0]:span[1]] == quote`."""
+
+    turn: str
+    span: tuple[int, int]
+    quote: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Atom:
     """L1: one durable statement with the turn and characters it rests on.
 
@@ -83,7 +95,59 @@ class Atom:
     valid_to: datetime | None
     learned_at: datetime
     superseded_by: str | None = None
+    closed_because: str | None = None
+    """Why it no longer holds, as whoever closed it said."""
     fact: Fact | None = None
+    entities: tuple[str, ...] = ()
+    """Whom and what it is about, by their chief names."""
+    also: tuple[Evidence, ...] = ()
+    """Further words that it rests on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    """A person, project, place or thing that atoms are about, by its chief name. The user is `user`."""
+
+    name: str
+    aliases: tuple[str, ...]
+    atoms: int
+    """How many current atoms mention it."""
+
+
+SceneAction = Literal["create", "update", "merge", "delete", "restore"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """L2: a Markdown page of one theme. `body` names the atoms it rests on as `(a12, a57)`, others as `[[Name]]`.
+
+    A version of it, in full: `version` counts from 1, `action` and `reason` say how it came about. The newest version
+    stands; where its action is `delete` the scene is gone, and can be restored.
+    """
+
+    slug: str
+    title: str
+    summary: str
+    body: str
+    heat: int
+    atoms: tuple[str, ...]
+    entities: tuple[str, ...]
+    version: int
+    action: SceneAction
+    reason: str
+    created: datetime
+    updated: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonaVersion:
+    """L3: the page about the user, without the navigation under it. `by_model` False: what was told, listed."""
+
+    version: int
+    text: str
+    at: datetime
+    by_model: bool
+    reason: str
 
 
 # --- short-term rows --------------------------------------------------------------------------------
@@ -362,3 +426,43 @@ class SessionInfo:
     turns: int
     first: datetime
     last: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkQuestion:
+    """A question for you to answer as it says; pass work_id and your reply to `distill`."""
+
+    work_id: str
+    stage: Stage
+    instructions: str
+    question: str
+    reply_schema: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distilled:
+    """What became of a reply, and the next question."""
+
+    kept: list[str]
+    refused: list[str]
+    """What of the reply was not stored, and why."""
+    next: WorkQuestion | None
+    """None when there is nothing to do."""
+    waiting: int
+    """Turns that nobody has read yet, those of `next` with them."""
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """The walk from the persona over scenes, atoms and quotes to the turns and their hashes."""
+
+    personas: int
+    scenes: int
+    atoms: int
+    quotes: int
+    turns: int
+    problems: list[str]
+    """What no longer holds."""
+    uncovered: list[str]
+    """Lines of the persona and of scenes that name no evidence, each with where it stands."""

@@ -76,7 +76,7 @@ def _stable(store: Store, space: str, counter: TokenCounter, budget: int) -> tup
     standing = [atom for atom in rules if atom.priority < 0]
     always = _within("Always:\n", [f"- {one_line(a.text, 300)}" for a in standing], "\n", counter, STANDING_TOKENS)
     persona = store.persona(space)
-    body = _without(persona[0], "Standing instructions") if persona and persona[0] != l3_persona.EMPTY else ""
+    body = _without(persona.text, "Standing instructions") if persona and persona.text != l3_persona.EMPTY else ""
     lines = [(id_, line) for line in [*who, *always, *body] for id_ in [_id_in(line)]]
     text, _ = _fit(lines, counter, budget, part="stable")
     shown = {atom.id for atom in standing if one_line(atom.text, 300) in text}

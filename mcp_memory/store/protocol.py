@@ -26,7 +26,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from mcp_memory.store.outline import Outline
-from mcp_memory.types import Atom, CanvasRow, Fact, Kind, NewTurn, Record, Ref, Role, SessionInfo, Turn
+from mcp_memory.types import (
+    Atom,
+    CanvasRow,
+    Entity,
+    Evidence,
+    Fact,
+    Kind,
+    NewTurn,
+    PersonaVersion,
+    Record,
+    Ref,
+    Role,
+    Scene,
+    SceneAction,
+    SessionInfo,
+    Stage,
+    Turn,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,21 +51,30 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Appended",
+    "Backlog",
     "Change",
     "Conflict",
     "Counts",
+    "Done",
+    "Draft",
     "Filters",
+    "Imported",
     "Layer",
+    "Merging",
     "NewAtom",
     "NewRef",
+    "Outcome",
     "Posting",
+    "SceneEdit",
     "Scored",
     "Spend",
     "Spent",
+    "StageState",
     "Store",
     "Tombstone",
     "VectorIndex",
     "Vectors",
+    "Work",
     "WrittenAtom",
 ]
 
@@ -81,7 +107,8 @@ class Filters:
 
     `since` (inclusive) and `until` (exclusive) are compared with a turn's said_at and an atom's valid_from.
     `as_of`: atoms held true at that moment; None means the present. `session`, `role`: turns only;
-    `kind`, `entity` (its atoms carry a fact of that entity, compared without case): atoms only.
+    `kind`, `entity` (they mention it, by any of its names, compared without case), `scene` (its page rests on them):
+    atoms only.
     `upto`: rows that were there when `Store.newest` said so; later pages of a question look no further.
     """
 
@@ -89,6 +116,7 @@ class Filters:
     role: Role | None = None
     kind: Kind | None = None
     entity: str | None = None
+    scene: str | None = None
     since: datetime | None = None
     until: datetime | None = None
     as_of: datetime | None = None
@@ -117,7 +145,12 @@ class Posting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewAtom:
-    """An atom to store. `note` is appended to the space's journal as a turn and becomes its evidence."""
+    """An atom to store.
+
+    Without `evidence` it was told explicitly: its text is appended to the session's turns and the journal as a note,
+    which becomes its evidence. With it, it was drawn from those turns, and it is history where what it would
+    replace holds from later on: then it is stored as closed by that one, which stays.
+    """
 
     kind: Kind
     text: str
@@ -131,6 +164,125 @@ class NewAtom:
     single_valued: bool = False
     """At most one open fact per (entity, relation): an older open one is closed and superseded."""
     supersedes: Sequence[str] = ()
+    because: str = ""
+    """Why it supersedes them."""
+    valid_to: datetime | None = None
+    """When it stopped being true, where that is known already."""
+    evidence: Sequence[Evidence] = ()
+    entities: Sequence[str] = ()
+    """Whom and what it is about, by any of their names; new names become entities."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """Turns of a session that no model has read yet: those from position `start`, notes not counted."""
+
+    session: str
+    start: int
+    turns: int
+    asked: int
+    """How many of them are the user's."""
+    batches: int
+    """How often turns of this session have been extracted."""
+    scene: str
+    """What the last extraction said the session was about."""
+    last: datetime
+    """When the newest was stored."""
+    flush: int
+    """Turns before this position were asked for at once, by `flush`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """A question to a model, `w12`. `basis` is JSON of its stage: from it the question can be put again.
+
+    `open`: somebody holds it `until` then, and after that anybody may take it. `parked`: it failed `attempts` times,
+    last with `error`, and waits until then. `done`: it is in the log, with `outcome`.
+    """
+
+    id: str
+    stage: Stage
+    session: str | None
+    basis: str
+    state: Literal["open", "parked", "done"]
+    holder: str
+    until: datetime
+    attempts: int
+    error: str | None
+    at: datetime
+    done_at: datetime | None = None
+    outcome: Outcome | None = None
+
+
+Outcome = dict[str, int]
+"""What came of a work, counted: `turns`, `skipped`, `drafts`, `refused` … whatever its stage tells."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """An atom that was extracted and is yet to be merged with what is held; `d7`."""
+
+    id: str
+    atom: NewAtom
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merging:
+    """What becomes of a draft.
+
+    `atom` None: it says nothing new, and its evidence is added to `onto`, whose confidence grows. Otherwise `atom` is
+    stored, closing what it supersedes; `onto` is empty.
+    """
+
+    draft: str
+    atom: NewAtom | None
+    onto: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SceneEdit:
+    """A checked edit: the new version of a scene. With action `delete` the rest may be empty."""
+
+    action: SceneAction
+    slug: str
+    reason: str
+    title: str = ""
+    summary: str = ""
+    body: str = ""
+    heat: int = 1
+    atoms: Sequence[str] = ()
+    entities: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageState:
+    """How far a stage of a space has come: `position` is the last atom's number, and `at` when it last ran."""
+
+    position: int
+    at: datetime
+    wanted: str | None
+    """Why it was asked for out of turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """Sums over the log of one stage."""
+
+    stage: Stage
+    works: int
+    last: datetime
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """A file whose turns were stored; `modified` is its mtime in milliseconds."""
+
+    path: str
+    sha256: str
+    modified: int
+    turns: int
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +343,12 @@ class Counts:
     sessions: int
     turns: int
     atoms: int
+    """Current ones and closed ones."""
+    current: int
+    """Atoms held true now."""
     facts: int
+    entities: int
+    scenes: int
     forgotten: int
     refs: int
     records: int
@@ -297,6 +454,180 @@ class Store(Protocol):
         """Facts held true (at `filters.as_of`) by entity, relation, then time."""
         ...
 
+    def entities(self, space: str, *, prefix: str = "", limit: int = 100) -> list[Entity]:
+        """Entities with a name that begins so (without case), those of most current atoms first."""
+        ...
+
+    def evidence(self, space: str, atom: str) -> list[Evidence]:
+        """All words that an atom rests on, its first evidence first; a note's are all of it."""
+        ...
+
+    def atoms_since(self, space: str, after: int, *, limit: int) -> list[Atom]:
+        """Atoms with numbers over `after`, oldest first, closed ones too; what they closed is found by `replaced`."""
+        ...
+
+    def replaced(self, space: str, by: Sequence[str]) -> list[Atom]:
+        """The atoms that these superseded."""
+        ...
+
+    # the pipeline --------------------------------------------------------------------------------
+    # A commit of a stage names its work and stores rows, cursor and log entry in one transaction. It raises Conflict,
+    # storing nothing, when the work is done or another's by now: what was asked is asked again, or was answered.
+
+    def backlog(self, space: str, *, session: str | None = None, limit: int = 1_000) -> list[Backlog]:
+        """Sessions with turns that were not extracted, the one written to last first."""
+        ...
+
+    def flush(self, space: str, session: str, *, now: datetime) -> None:
+        """Ask for the extraction of all that a session holds by now, without waiting for more."""
+        ...
+
+    def stage_states(self, space: str) -> dict[Stage, StageState]:
+        """How far `scenes` and `persona` have come; a stage that never ran is not in it, unless it is wanted."""
+        ...
+
+    def want(self, space: str, stage: Stage, reason: str, *, now: datetime) -> None:
+        """Ask for a stage out of turn; its next commit settles that."""
+        ...
+
+    def works(self, space: str, *, stage: Stage | None = None) -> list[Work]:
+        """Work that is open or parked, oldest first."""
+        ...
+
+    def work(self, space: str, id: str) -> Work:
+        """NotFound when there is none; a done one is found too."""
+        ...
+
+    def take_work(
+        self,
+        space: str,
+        stage: Stage,
+        session: str | None,
+        basis: str,
+        *,
+        holder: str,
+        until: datetime,
+        now: datetime,
+        eager: bool = False,
+    ) -> Work | None:
+        """Make and hold the work of a stage (of a session), in place of any that was left.
+
+        None while another holds it, and while it is parked, unless `eager`. Attempts and error carry over.
+        """
+        ...
+
+    def park_work(self, space: str, id: str, *, error: str, until: datetime) -> None:
+        """Note that a work failed, and let nobody (who is not eager) take it until then. Nothing if it is gone."""
+        ...
+
+    def release_work(self, space: str, id: str) -> None:
+        """Give back a work that was not tried, so that the next may take it at once."""
+        ...
+
+    def commit_extraction(
+        self,
+        space: str,
+        work: str,
+        *,
+        upto: int,
+        drafts: Sequence[NewAtom],
+        aliases: dict[str, Sequence[str]],
+        scene: str,
+        outcome: Outcome,
+        now: datetime,
+    ) -> None:
+        """Move the session's cursor to position `upto` and keep what was drawn from the turns before it.
+
+        `aliases` maps a name to further names of the same entity; a name that another entity has stays with it.
+        """
+        ...
+
+    def drafts(self, space: str, *, limit: int = 100) -> list[Draft]:
+        """What waits to be merged, oldest first."""
+        ...
+
+    def commit_merge(
+        self,
+        space: str,
+        work: str,
+        *,
+        merged: Sequence[Merging],
+        outcome: Outcome,
+        now: datetime,
+        vectors: Vectors | None = None,
+    ) -> list[WrittenAtom]:
+        """Turn drafts into atoms. `vectors` has one row for each Merging that has an atom, in order.
+
+        What an atom supersedes and is closed or gone by now is passed over.
+        """
+        ...
+
+    def commit_scenes(
+        self,
+        space: str,
+        work: str | None,
+        *,
+        edits: Sequence[SceneEdit],
+        upto: int,
+        wanted: str | None = None,
+        outcome: Outcome,
+        now: datetime,
+    ) -> None:
+        """Apply all edits, or none, and write their files; atoms up to number `upto` are told. `wanted` asks for L3.
+
+        Without a work it is a person's edit: the cursor stays. NotFound for a slug that is to be updated and is not
+        there, InvalidInput for one that is to be made and is.
+        """
+        ...
+
+    def commit_persona(
+        self, space: str, work: str, text: str, *, reason: str, upto: int, outcome: Outcome, now: datetime
+    ) -> int:
+        """Store a model's page as a new version and return its number; `upto` as for scenes."""
+        ...
+
+    def done(self, space: str) -> list[Done]:
+        """What the log adds up to, by stage."""
+        ...
+
+    def hold(self, name: str, holder: str, *, until: datetime, now: datetime) -> bool:
+        """Take or keep a lease of the home until then; False while another holds it."""
+        ...
+
+    def let_go(self, name: str, holder: str) -> None:
+        """End a lease that one holds."""
+        ...
+
+    def pause(self, reason: str, *, now: datetime) -> None:
+        """Have no process on this home ask a language model, until `resume`."""
+        ...
+
+    def resume(self) -> None: ...
+
+    def paused(self) -> tuple[str, datetime] | None:
+        """Why and since when no model is asked."""
+        ...
+
+    # scenes --------------------------------------------------------------------------------------
+
+    def scenes(self, space: str) -> list[Scene]:
+        """Scenes as they stand, hottest first."""
+        ...
+
+    def scene_versions(self, space: str, slug: str) -> list[Scene]:
+        """All versions of a scene, the newest first; empty for a slug that never was."""
+        ...
+
+    # imports -------------------------------------------------------------------------------------
+
+    def imported(self, space: str) -> list[Imported]:
+        """Files whose turns were stored, the last first."""
+        ...
+
+    def note_import(self, space: str, file: Imported) -> None:
+        """Note that all turns of a file are stored."""
+        ...
+
     # search --------------------------------------------------------------------------------------
 
     def newest(self, layer: Layer) -> int:
@@ -376,12 +707,20 @@ class Store(Protocol):
 
     # persona -------------------------------------------------------------------------------------
 
-    def persona(self, space: str) -> tuple[str, int, datetime] | None:
-        """Text, version and time of the current persona page."""
+    def persona(self, space: str) -> PersonaVersion | None:
+        """The page as it stands."""
         ...
 
-    def put_persona(self, space: str, text: str, *, now: datetime) -> int:
-        """Write `persona.md` and a new version, and return its number; the same text changes nothing."""
+    def persona_versions(self, space: str) -> list[PersonaVersion]:
+        """All versions, the newest first."""
+        ...
+
+    def put_persona(self, space: str, text: str, *, now: datetime, reason: str = "") -> int:
+        """Store a page that no model wrote as a new version, and return its number; the same text changes nothing."""
+        ...
+
+    def write_persona_file(self, space: str, page: str) -> None:
+        """Write `persona.md`, unless it reads so already: the page as it stands with its navigation."""
         ...
 
     # short-term ----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""L1 in SQLite: atoms with their evidence and facts, what closes them, and the persona page above them."""
+"""L1 in SQLite: atoms with their evidence and facts, what closes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import apsw
 
 from mcp_memory.errors import InvalidInput, NotFound
-from mcp_memory.store import files
 from mcp_memory.store.protocol import Filters, NewAtom, Vectors, WrittenAtom
 from mcp_memory.store.sqlite import terms, turns, vectors
 from mcp_memory.store.sqlite.filters import where
@@ -28,7 +27,7 @@ from mcp_memory.store.sqlite.rows import (
 from mcp_memory.text import fold
 from mcp_memory.types import Atom, Fact, NewTurn
 
-__all__ = ["add", "by_ids", "facts", "listed", "persona", "put_persona"]
+__all__ = ["add", "by_ids", "evidence", "facts", "listed", "replaced", "since"]
 
 _COLUMNS = (
     "r.id, r.kind, r.text, r.priority, r.confidence, r.evidence, r.span_start, r.span_end, r.valid_from, r.valid_to,"
@@ -211,28 +210,16 @@ def facts(con: apsw.Connection, space: str, *, filters: Filters, relation: str |
     return [_fact(*row) for row in con.execute(sql, (*values, limit))]
 
 
-def persona(con: apsw.Connection, space: str) -> tuple[str, int, datetime] | None:
-    row = con.execute(
-        "SELECT text, version, at FROM persona WHERE space = ? ORDER BY version DESC LIMIT 1",
-        (space_id(con, space),),
-    ).fetchone()
-    return None if row is None else (str(row[0]), int(row[1]), from_ms(int(row[2])))
+def evidence(*args: Any) -> Any:
+    raise NotImplementedError
 
 
-def put_persona(con: apsw.Connection, folder: Path, space: str, text: str, *, now: datetime) -> int:
-    """See `Store.put_persona`."""
-    current = persona(con, space)
-    if current is not None and current[0] == text:
-        return current[1]
-    space_no = space_for(con, space)
-    version = 1 + (current[1] if current else 0)
-    con.execute(
-        "INSERT INTO persona (space, version, text, at) VALUES (?, ?, ?, ?)",
-        (space_no, version, text, to_ms(now)),
-    )
-    files.write_whole(folder / "persona.md", text.encode("utf-8", "backslashreplace"))
-    touch(con, space_no, "persona")
-    return version
+def since(*args: Any, **kwargs: Any) -> Any:
+    raise NotImplementedError
+
+
+def replaced(*args: Any) -> Any:
+    raise NotImplementedError
 
 
 def _folded(text: str) -> str:

@@ -37,7 +37,12 @@ def counts(con: apsw.Connection, space: str) -> Counts:
         sessions=count("count(DISTINCT session) FROM turn WHERE space = ? AND tombstone IS NULL AND role <> 'note'"),
         turns=count("count(*) FROM turn WHERE space = ? AND tombstone IS NULL AND role <> 'note'"),
         atoms=count("count(*) FROM atom WHERE space = ? AND tombstone IS NULL"),
+        current=count("count(*) FROM atom WHERE space = ? AND valid_to IS NULL AND tombstone IS NULL"),
         facts=count("count(*) FROM fact WHERE space = ? AND tombstone IS NULL"),
+        entities=count("count(*) FROM entity_name WHERE space = ? AND entity = id"),
+        scenes=count(
+            "count(*) FROM (SELECT action, max(version) FROM scene WHERE space = ? GROUP BY slug) WHERE action <> 'delete'"
+        ),
         forgotten=count("count(*) FROM tombstone WHERE space = ? AND undone_at IS NULL"),
         refs=count("count(*) FROM ref WHERE space = ? AND tombstone IS NULL"),
         records=count("count(*) FROM record WHERE space = ?"),

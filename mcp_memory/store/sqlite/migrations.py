@@ -162,11 +162,102 @@ def _term_range(con: apsw.Connection) -> None:
     )
 
 
+def _pyramid(con: apsw.Connection) -> None:
+    """What the stages make, what they were made from, and where each stands.
+
+    `work` is every question that was or is to be asked: at most one that is not done for each stage of a space (of a
+    session, for `extract`), and for good the log of those that are. `draft` holds atoms between being extracted and
+    being merged. `evidence` holds the turns that an atom made by a model rests on, with the words; one told
+    explicitly rests on its note alone. `entity_name` has every name and alias in small letters; `entity` points at
+    the row that the name belongs to, its own where it is the entity's chief name. `scene` and `persona` keep each
+    version; the newest stands.
+    """
+    con.execute(
+        """
+        CREATE TABLE work (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, space INTEGER NOT NULL REFERENCES space, stage TEXT NOT NULL,
+            session INTEGER REFERENCES session, basis TEXT NOT NULL, state TEXT NOT NULL, holder TEXT NOT NULL,
+            until INTEGER NOT NULL, attempts INTEGER NOT NULL, error TEXT, at INTEGER NOT NULL,
+            done_at INTEGER, outcome TEXT
+        ) STRICT;
+        CREATE UNIQUE INDEX work_open ON work (space, stage, coalesce(session, 0)) WHERE state <> 'done';
+        CREATE INDEX work_done ON work (space, stage, done_at);
+        CREATE TABLE progress (
+            session INTEGER PRIMARY KEY REFERENCES session, position INTEGER NOT NULL, batches INTEGER NOT NULL,
+            flush INTEGER NOT NULL, scene TEXT
+        ) STRICT;
+        CREATE TABLE stage_cursor (
+            space INTEGER NOT NULL REFERENCES space, stage TEXT NOT NULL, position INTEGER NOT NULL,
+            at INTEGER NOT NULL, wanted TEXT, PRIMARY KEY (space, stage)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE lease (
+            name TEXT PRIMARY KEY, holder TEXT NOT NULL, until INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE pause (
+            id INTEGER PRIMARY KEY CHECK (id = 1), reason TEXT NOT NULL, at INTEGER NOT NULL
+        ) STRICT;
+
+        CREATE TABLE draft (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, space INTEGER NOT NULL REFERENCES space,
+            work INTEGER NOT NULL REFERENCES work, atom TEXT NOT NULL
+        ) STRICT;
+        CREATE INDEX draft_space ON draft (space);
+        CREATE TABLE evidence (
+            atom INTEGER NOT NULL REFERENCES atom, turn INTEGER NOT NULL REFERENCES turn,
+            span_start INTEGER NOT NULL, span_end INTEGER NOT NULL, quote TEXT NOT NULL,
+            PRIMARY KEY (atom, turn, span_start, span_end)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX evidence_turn ON evidence (turn);
+        ALTER TABLE atom ADD COLUMN work INTEGER REFERENCES work;
+        ALTER TABLE atom ADD COLUMN closed_because TEXT;
+        CREATE INDEX atom_evidence ON atom (evidence);
+        CREATE INDEX atom_closed ON atom (space, superseded_by) WHERE superseded_by IS NOT NULL;
+
+        CREATE TABLE entity_name (
+            id INTEGER PRIMARY KEY, space INTEGER NOT NULL REFERENCES space, key TEXT NOT NULL, name TEXT NOT NULL,
+            entity INTEGER NOT NULL REFERENCES entity_name DEFERRABLE INITIALLY DEFERRED, UNIQUE (space, key)
+        ) STRICT;
+        CREATE INDEX entity_aliases ON entity_name (entity);
+        CREATE TABLE mention (
+            atom INTEGER NOT NULL REFERENCES atom, entity INTEGER NOT NULL REFERENCES entity_name,
+            PRIMARY KEY (atom, entity)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX mention_entity ON mention (entity);
+
+        CREATE TABLE scene (
+            space INTEGER NOT NULL REFERENCES space, slug TEXT NOT NULL, version INTEGER NOT NULL,
+            action TEXT NOT NULL, title TEXT NOT NULL, summary TEXT NOT NULL, body TEXT NOT NULL,
+            heat INTEGER NOT NULL, atoms TEXT NOT NULL, entities TEXT NOT NULL, reason TEXT NOT NULL,
+            created INTEGER NOT NULL, at INTEGER NOT NULL, work INTEGER REFERENCES work,
+            PRIMARY KEY (space, slug, version)
+        ) STRICT, WITHOUT ROWID;
+        ALTER TABLE persona ADD COLUMN work INTEGER REFERENCES work;
+        ALTER TABLE persona ADD COLUMN reason TEXT;
+
+        CREATE TABLE imported (
+            space INTEGER NOT NULL REFERENCES space, sha256 TEXT NOT NULL, path TEXT NOT NULL,
+            modified INTEGER NOT NULL, turns INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (space, sha256)
+        ) STRICT, WITHOUT ROWID;
+        """
+    )
+    # Names that facts have used so far.
+    con.execute(
+        """
+        INSERT INTO entity_name (space, key, name, entity)
+            SELECT space, entity_key, min(entity), 0 FROM fact GROUP BY space, entity_key;
+        UPDATE entity_name SET entity = id;
+        INSERT INTO mention (atom, entity)
+            SELECT DISTINCT f.atom, n.id FROM fact f JOIN entity_name n ON n.space = f.space AND n.key = f.entity_key;
+        """
+    )
+
+
 SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0001-first", _first),
     ("0002-spend", _spend),
     ("0003-outline", _outline),
     ("0004-term-range", _term_range),
+    ("0005-pyramid", _pyramid),
 ]
 
 

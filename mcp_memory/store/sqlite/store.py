@@ -9,36 +9,67 @@ from pathlib import Path
 from mcp_memory.store.outline import Outline
 from mcp_memory.store.protocol import (
     Appended,
+    Backlog,
     Change,
     Counts,
+    Done,
+    Draft,
     Filters,
+    Imported,
     Layer,
+    Merging,
     NewAtom,
     NewRef,
+    Outcome,
     Posting,
+    SceneEdit,
     Scored,
     Spend,
     Spent,
+    StageState,
     Tombstone,
     VectorIndex,
     Vectors,
+    Work,
     WrittenAtom,
 )
 from mcp_memory.store.sqlite import (
     atoms,
     checks,
+    entities,
     forgetting,
+    imports,
+    leases,
+    merging,
     outlines,
+    personas,
     postings,
     renewal,
+    scenes,
     spends,
     tasks,
     turns,
     vectors,
+    works,
 )
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.migrations import SCHEMA
-from mcp_memory.types import Atom, CanvasRow, Fact, NewTurn, Record, Ref, Role, SessionInfo, Turn
+from mcp_memory.types import (
+    Atom,
+    CanvasRow,
+    Entity,
+    Evidence,
+    Fact,
+    NewTurn,
+    PersonaVersion,
+    Record,
+    Ref,
+    Role,
+    Scene,
+    SessionInfo,
+    Stage,
+    Turn,
+)
 
 __all__ = ["SQLiteStore", "open_store"]
 
@@ -108,6 +139,157 @@ class SQLiteStore:
     def facts(self, space: str, *, filters: Filters, relation: str | None = None, limit: int = 100) -> list[Fact]:
         return self._db.read(lambda con: atoms.facts(con, space, filters=filters, relation=relation, limit=limit))
 
+    def entities(self, space: str, *, prefix: str = "", limit: int = 100) -> list[Entity]:
+        return self._db.read(lambda con: entities.listed(con, space, prefix=prefix, limit=limit))
+
+    def evidence(self, space: str, atom: str) -> list[Evidence]:
+        return self._db.read(lambda con: atoms.evidence(con, space, atom))
+
+    def atoms_since(self, space: str, after: int, *, limit: int) -> list[Atom]:
+        return self._db.read(lambda con: atoms.since(con, space, after, limit=limit))
+
+    def replaced(self, space: str, by: Sequence[str]) -> list[Atom]:
+        return self._db.read(lambda con: atoms.replaced(con, space, by))
+
+    # the pipeline
+
+    def backlog(self, space: str, *, session: str | None = None, limit: int = 1_000) -> list[Backlog]:
+        return self._db.read(lambda con: works.backlog(con, space, session=session, limit=limit))
+
+    def flush(self, space: str, session: str, *, now: datetime) -> None:
+        self._db.write(lambda con: works.flush(con, space, session, now=now))
+
+    def stage_states(self, space: str) -> dict[Stage, StageState]:
+        return self._db.read(lambda con: works.stage_states(con, space))
+
+    def want(self, space: str, stage: Stage, reason: str, *, now: datetime) -> None:
+        self._db.write(lambda con: works.want(con, space, stage, reason, now=now))
+
+    def works(self, space: str, *, stage: Stage | None = None) -> list[Work]:
+        return self._db.read(lambda con: works.waiting(con, space, stage=stage))
+
+    def work(self, space: str, id: str) -> Work:
+        return self._db.read(lambda con: works.by_id(con, space, id))
+
+    def take_work(
+        self,
+        space: str,
+        stage: Stage,
+        session: str | None,
+        basis: str,
+        *,
+        holder: str,
+        until: datetime,
+        now: datetime,
+        eager: bool = False,
+    ) -> Work | None:
+        return self._db.write(
+            lambda con: works.take(con, space, stage, session, basis, holder=holder, until=until, now=now, eager=eager)
+        )
+
+    def park_work(self, space: str, id: str, *, error: str, until: datetime) -> None:
+        self._db.write(lambda con: works.park(con, space, id, error=error, until=until))
+
+    def release_work(self, space: str, id: str) -> None:
+        self._db.write(lambda con: works.release(con, space, id))
+
+    def commit_extraction(
+        self,
+        space: str,
+        work: str,
+        *,
+        upto: int,
+        drafts: Sequence[NewAtom],
+        aliases: dict[str, Sequence[str]],
+        scene: str,
+        outcome: Outcome,
+        now: datetime,
+    ) -> None:
+        self._db.write(
+            lambda con: merging.commit_extraction(
+                con, space, work, upto=upto, drafts=drafts, aliases=aliases, scene=scene, outcome=outcome, now=now
+            )
+        )
+
+    def drafts(self, space: str, *, limit: int = 100) -> list[Draft]:
+        return self._db.read(lambda con: merging.drafts(con, space, limit=limit))
+
+    def commit_merge(
+        self,
+        space: str,
+        work: str,
+        *,
+        merged: Sequence[Merging],
+        outcome: Outcome,
+        now: datetime,
+        vectors: Vectors | None = None,
+    ) -> list[WrittenAtom]:
+        folder = self.folder(space)
+        return self._db.write(
+            lambda con: merging.commit_merge(
+                con, folder, space, work, merged=merged, outcome=outcome, now=now, embedded=vectors
+            )
+        )
+
+    def commit_scenes(
+        self,
+        space: str,
+        work: str | None,
+        *,
+        edits: Sequence[SceneEdit],
+        upto: int,
+        wanted: str | None = None,
+        outcome: Outcome,
+        now: datetime,
+    ) -> None:
+        folder = self.folder(space)
+        self._db.write(
+            lambda con: scenes.commit(
+                con, folder, space, work, edits=edits, upto=upto, wanted=wanted, outcome=outcome, now=now
+            )
+        )
+
+    def commit_persona(
+        self, space: str, work: str, text: str, *, reason: str, upto: int, outcome: Outcome, now: datetime
+    ) -> int:
+        return self._db.write(
+            lambda con: personas.commit(con, space, work, text, reason=reason, upto=upto, outcome=outcome, now=now)
+        )
+
+    def done(self, space: str) -> list[Done]:
+        return self._db.read(lambda con: works.done(con, space))
+
+    def hold(self, name: str, holder: str, *, until: datetime, now: datetime) -> bool:
+        return self._db.write(lambda con: leases.hold(con, name, holder, until=until, now=now))
+
+    def let_go(self, name: str, holder: str) -> None:
+        self._db.write(lambda con: leases.let_go(con, name, holder))
+
+    def pause(self, reason: str, *, now: datetime) -> None:
+        self._db.write(lambda con: leases.pause(con, reason, now=now))
+
+    def resume(self) -> None:
+        self._db.write(leases.resume)
+
+    def paused(self) -> tuple[str, datetime] | None:
+        return self._db.read(leases.paused)
+
+    # scenes
+
+    def scenes(self, space: str) -> list[Scene]:
+        return self._db.read(lambda con: scenes.listed(con, space))
+
+    def scene_versions(self, space: str, slug: str) -> list[Scene]:
+        return self._db.read(lambda con: scenes.versions(con, space, slug))
+
+    # imports
+
+    def imported(self, space: str) -> list[Imported]:
+        return self._db.read(lambda con: imports.listed(con, space))
+
+    def note_import(self, space: str, file: Imported) -> None:
+        self._db.write(lambda con: imports.note(con, space, file))
+
     # search
 
     def newest(self, layer: Layer) -> int:
@@ -169,12 +351,17 @@ class SQLiteStore:
 
     # persona
 
-    def persona(self, space: str) -> tuple[str, int, datetime] | None:
-        return self._db.read(lambda con: atoms.persona(con, space))
+    def persona(self, space: str) -> PersonaVersion | None:
+        return self._db.read(lambda con: personas.current(con, space))
 
-    def put_persona(self, space: str, text: str, *, now: datetime) -> int:
-        folder = self.folder(space)
-        return self._db.write(lambda con: atoms.put_persona(con, folder, space, text, now=now))
+    def persona_versions(self, space: str) -> list[PersonaVersion]:
+        return self._db.read(lambda con: personas.versions(con, space))
+
+    def put_persona(self, space: str, text: str, *, now: datetime, reason: str = "") -> int:
+        return self._db.write(lambda con: personas.put(con, space, text, now=now, reason=reason))
+
+    def write_persona_file(self, space: str, page: str) -> None:
+        personas.write_file(self.folder(space), page)
 
     # short-term
 

@@ -1,0 +1,76 @@
+"""What a stage of the pyramid is: a plan, a question, and what is done with the answer.
+
+`plan` reads what is due past the stage's cursor and says so as a small `Basis`; it asks nobody and writes nothing.
+`question` puts it into words, from rows alone, so that the same basis can be asked again after a restart; None
+where there is nothing for a model to decide. `apply` checks the reply and commits rows, cursor and log together.
+
+Whoever answers stands in between: a model through litellm, or the connected agent. What of a reply cannot be kept
+(a quote that is not in its turn) is dropped and told in `Applied.refused`; a reply that cannot be used at all is
+InvalidInput, worded for whoever gave it, and nothing is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel
+
+from mcp_memory.config import Settings
+from mcp_memory.longterm.search import Search
+from mcp_memory.metered import Question
+from mcp_memory.store.protocol import Outcome, Store, Vectors, Work
+from mcp_memory.types import Stage
+
+__all__ = ["Applied", "Desk", "Planned", "StageOf"]
+
+B = TypeVar("B", bound=BaseModel)
+R = TypeVar("R", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What a stage works with, for one space at one moment."""
+
+    store: Store
+    space: str
+    now: datetime
+    settings: Settings
+    search: Search
+    of_query: Callable[[str], Sequence[Vectors]]
+    """Vectors of a text to search by."""
+    of_rows: Callable[[Sequence[str]], Vectors | None]
+    """Vectors to store with new rows, one each; None where the background makes them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What came of a reply: sentences of what was kept and what was refused, and the counts for the log."""
+
+    outcome: Outcome
+    kept: list[str] = field(default_factory=list[str])
+    refused: list[str] = field(default_factory=list[str])
+
+
+class Planned(Protocol[B]):
+    """`session` is for extraction alone. `smaller` halves what is asked so often: a question that failed before."""
+
+    def __call__(self, desk: Desk, *, session: str | None, smaller: int) -> B | None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageOf(Generic[B, R]):
+    """One stage: its basis, the shape of its reply, and its three functions."""
+
+    name: Stage
+    basis: type[B]
+    reply: type[R]
+    plan: Planned[B]
+    question: Callable[[Desk, B], Question[R] | None]
+    apply: Callable[[Desk, Work, B, R | None], Applied]
+    """The reply is None where there was no question. Raises InvalidInput, and Conflict where it came too late."""
+
+
+AnyStage = StageOf[Any, Any]
