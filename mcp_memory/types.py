@@ -25,7 +25,7 @@ StepStatus = Literal["doing", "done", "paused", "blocked"]
 Detail = Literal["concise", "detailed"]
 
 Stage = Literal["extract", "merge", "scenes", "persona"]
-"""A step of the pyramid: turns become atoms, those are merged with what is held, scenes tell them, the persona sums up."""
+"""A step of the pyramid: turns become atoms, those are merged with what is held, told in scenes, and summed up."""
 
 # --- long-term rows ---------------------------------------------------------------------------------
 
