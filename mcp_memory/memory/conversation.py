@@ -1,0 +1,115 @@
+"""L0: turns are recorded, searched and read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from mcp_memory.errors import EmbeddingFailed, NotFound
+from mcp_memory.memory.verbs import MAX_LIMIT, Verbs, in_range, in_thread, notes
+from mcp_memory.text import one_line, spoken
+from mcp_memory.types import NewTurn, Recorded, Role, SessionInfo, Turn, TurnResults
+
+__all__ = ["Conversation"]
+
+MAX_NEIGHBOURS = 10
+
+
+class Conversation(Verbs):
+    """Turns, verbatim."""
+
+    @in_thread
+    def record_turns(self, turns: Sequence[NewTurn], *, session: str | None = None) -> Recorded:
+        """Store messages verbatim, in order, and index them. What was stored before is not stored again.
+
+        Raises InvalidInput, storing nothing, for an empty or oversized turn or a session name that cannot
+        be part of a file name.
+        """
+        from mcp_memory.longterm.l0_turns import admit
+
+        name = self._session(session)
+        kept, emptied = admit(turns)
+        embedded = self._parts.indexing.of_rows([spoken(turn.content, turn.name) for turn in kept])
+        done = self._parts.store.append_turns(self.space, name, kept, now=self._parts.now(), vectors=embedded)
+        self._parts.stored()
+        return Recorded(
+            session=name,
+            stored=[turn.id for turn in done.stored],
+            duplicates=done.duplicates,
+            emptied=emptied,
+        )
+
+    @in_thread
+    def conversation_search(
+        self,
+        query: str,
+        *,
+        session: str | None = None,
+        role: Role | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        neighbours: int = 0,
+        limit: int = 10,
+        cursor: str | None = None,
+    ) -> TurnResults:
+        """Find turns by words and by meaning, best first.
+
+        `since` and `until` take dates, times and phrases such as "last week", and include all they name.
+        `neighbours` adds that many turns before and after each hit (at most 10). `limit` is at most 50.
+        """
+        from mcp_memory.longterm import find
+        from mcp_memory.longterm.pages import asked_at
+        from mcp_memory.store.protocol import Filters
+
+        in_range(limit, "limit", 1, MAX_LIMIT)
+        in_range(neighbours, "neighbours", 0, MAX_NEIGHBOURS)
+        asking = self._parts.asking(query)
+        at = asked_at(cursor, self._parts.now())
+        results = find.turns(
+            self._parts.store,
+            self._parts.search,
+            self.space,
+            query,
+            embedded=asking.vectors,
+            filters=Filters(
+                session=session,
+                role=role,
+                since=self._parts.moment(since, "since", now=at),
+                until=self._parts.moment(until, "until", now=at, end=True),
+            ),
+            neighbours=neighbours,
+            limit=limit,
+            cursor=cursor,
+            at=at,
+            rerank=self._parts.rerank,
+        )
+        return replace(results, note=notes(asking.note, results.note))
+
+    @in_thread
+    def ranked_by(self, signals: Collection[str], query: str, *, limit: int = 10) -> list[Turn]:
+        """Return the turns that some signals of the search alone rank first: what it is measured against.
+
+        `longterm.ranking` names them: `{"words"}` is BM25, `{"meaning"}` the cosine by the configured model.
+        Raises EmbeddingFailed rather than finding less.
+        """
+        asking = self._parts.asking(query)
+        found = self._parts.search.by(signals, self.space, query, embedded=asking.vectors, limit=limit)
+        if "meaning" in signals and asking.note:
+            raise EmbeddingFailed(asking.note)
+        return self._parts.store.turns(self.space, found)
+
+    @in_thread
+    def sessions(self, *, prefix: str = "", limit: int = 100) -> list[SessionInfo]:
+        return self._parts.store.sessions(self.space, prefix=prefix, limit=limit)
+
+    @in_thread
+    def session_turns(self, session: str, *, start: int = 0, limit: int = 100) -> list[Turn]:
+        """Return turns of a session in order. NotFound for an unknown one."""
+        turns = self._parts.store.session_turns(self.space, session, start=start, limit=limit)
+        if not turns and not self._parts.store.session_turns(self.space, session, limit=1):
+            known = ", ".join(info.session for info in self._parts.store.sessions(self.space, limit=5))
+            raise NotFound(
+                f"There is no session {one_line(session, 60)!r} in this space. "
+                + (f"The latest are {known}." if known else "None has been recorded yet.")
+            )
+        return turns

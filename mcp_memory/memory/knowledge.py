@@ -1,0 +1,177 @@
+"""L1: what is known. Atoms and facts are told, searched and forgotten; recall brings what matters of everything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mcp_memory.errors import NotFound
+from mcp_memory.memory.verbs import MAX_LIMIT, Verbs, in_range, in_thread, notes
+from mcp_memory.text import one_line
+from mcp_memory.types import Atom, Bundle, Forgotten, Kind, MemoryResults, Remembered
+
+__all__ = ["Knowledge"]
+
+
+class Knowledge(Verbs):
+    """Atoms, facts and entities."""
+
+    @in_thread
+    def remember(
+        self,
+        text: str,
+        *,
+        kind: Kind = "persona",
+        entity: str | None = None,
+        relation: str | None = None,
+        value: str | None = None,
+        supersedes: Sequence[str] = (),
+        valid_from: str | None = None,
+        session: str | None = None,
+    ) -> Remembered:
+        """Store one durable statement, told explicitly, and say what it replaced or may repeat.
+
+        `entity`, `relation` and `value` together make it a fact (the user is the entity `user`). What it
+        replaces is closed, never deleted.
+        """
+        from mcp_memory.longterm import l1_atoms
+
+        parts = self._parts
+        now = parts.now()
+        atom = l1_atoms.told(
+            text,
+            kind=kind,
+            session=self._session(session),
+            entity=entity,
+            relation=relation,
+            value=value,
+            supersedes=supersedes,
+            valid_from=parts.moment(valid_from, "valid_from") or now,
+        )
+        embedded = parts.indexing.of_rows([atom.text])
+        written = parts.store.add_atom(self.space, atom, now=now, vectors=embedded)
+        parts.stored()
+        parts.pipeline.write_persona()
+        similar = l1_atoms.similar(
+            parts.store, parts.search, self.space, written, embedded=parts.asking(atom.text).vectors
+        )
+        return Remembered(atom=written.atom, duplicate=written.duplicate, replaced=written.replaced, similar=similar)
+
+    @in_thread
+    def memory_search(
+        self,
+        query: str = "",
+        *,
+        kind: Kind | None = None,
+        scene: str | None = None,
+        entity: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        as_of: str | None = None,
+        limit: int = 10,
+        cursor: str | None = None,
+    ) -> MemoryResults:
+        """Find atoms and facts held true (at `as_of`), filled up with verbatim turns where those are few."""
+        from mcp_memory.longterm import find
+        from mcp_memory.longterm.pages import asked_at
+        from mcp_memory.store.protocol import Filters
+
+        in_range(limit, "limit", 1, MAX_LIMIT)
+        if scene is not None:
+            raise NotFound(f"There is no scene {one_line(scene, 40)!r}: no scenes have been made. Leave scene out.")
+        asking = self._parts.asking(query)
+        at = asked_at(cursor, self._parts.now())
+        results = find.memories(
+            self._parts.store,
+            self._parts.search,
+            self.space,
+            query,
+            embedded=asking.vectors,
+            filters=Filters(
+                kind=kind,
+                entity=entity,
+                as_of=self._parts.moment(as_of, "as_of", now=at, end=True),
+                since=self._parts.moment(since, "since", now=at),
+                until=self._parts.moment(until, "until", now=at, end=True),
+            ),
+            limit=limit,
+            cursor=cursor,
+            at=at,
+            rerank=self._parts.rerank,
+        )
+        return replace(results, note=notes(asking.note, results.note))
+
+    @in_thread
+    def recall(self, query: str = "", *, session: str | None = None, budget_tokens: int = 1200) -> Bundle:
+        """Return what a context needs for this question, within the budget: a stable and a dynamic block."""
+        from mcp_memory.longterm import recall
+
+        in_range(budget_tokens, "budget_tokens", 100, 100_000)
+        parts = self._parts
+        context = recall.context_of(parts.store, self.space, session)
+        question = "\n".join(part for part in (query, context) if part)
+        return recall.bundle(
+            parts.store,
+            parts.search,
+            self.space,
+            question,
+            embedded=parts.asking(question).vectors,
+            counter=parts.counter,
+            budget=budget_tokens,
+        )
+
+    @in_thread
+    def forget(
+        self,
+        ids: Sequence[str] = (),
+        *,
+        query: str | None = None,
+        reason: str = "",
+        dry_run: bool | None = None,
+        undo: str | None = None,
+    ) -> Forgotten:
+        """Take turns, atoms and refs out of every search; with `undo`, bring back what a tombstone took.
+
+        By ids it acts at once. By a query it shows what it would forget, unless `dry_run` is False.
+        """
+        from mcp_memory.longterm import forgetting
+
+        parts = self._parts
+        done = forgetting.forget(
+            parts.store,
+            parts.search,
+            self.space,
+            ids=ids,
+            query=query,
+            reason=one_line(reason, 200),
+            dry_run=dry_run,
+            undo=undo,
+            embedded=parts.asking(query or "").vectors,
+            now=parts.now(),
+        )
+        if not done.dry_run:
+            parts.pipeline.write_persona()
+            parts.stored()
+        return done
+
+    @in_thread
+    def atom(self, id: str) -> Atom:
+        found = self._parts.store.atoms(self.space, [id])
+        if not found:
+            raise NotFound(f"There is no atom {one_line(id, 20)} in this space. Find one with memory_search.")
+        return found[0]
+
+    @in_thread
+    def atoms(self, *, limit: int = 100) -> list[Atom]:
+        from mcp_memory.store.protocol import Filters
+
+        return self._parts.store.list_atoms(self.space, filters=Filters(), limit=limit)
+
+    @in_thread
+    def entities(self, *, prefix: str = "", limit: int = 100) -> list[str]:
+        """Return the names that facts are about, those that begin with `prefix`, in order."""
+        from mcp_memory.store.protocol import Filters
+
+        facts = self._parts.store.facts(self.space, filters=Filters(), limit=1_000)
+        names = {fact.entity for fact in facts if fact.entity.casefold().startswith(prefix.casefold())}
+        return sorted(names)[:limit]

@@ -1,0 +1,116 @@
+"""Where the parts are joined: settings, store, models, search and the background."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+
+from mcp_memory.config import Settings, load_settings
+from mcp_memory.errors import InvalidInput
+from mcp_memory.memory.conversation import Conversation
+from mcp_memory.memory.knowledge import Knowledge
+from mcp_memory.memory.pyramid import Pyramid
+from mcp_memory.memory.seeing import Seeing
+from mcp_memory.memory.tasks import Tasks
+from mcp_memory.memory.verbs import Parts
+from mcp_memory.text import safe_name
+
+if TYPE_CHECKING:
+    from mcp_memory.embed import Embedder
+    from mcp_memory.llm import LLM
+
+__all__ = ["Memory", "open_memory"]
+
+
+class Memory(Conversation, Knowledge, Pyramid, Tasks, Seeing):
+    """The verbs over one space of one store. Made by `open_memory`; safe to call from many tasks at once."""
+
+
+@asynccontextmanager
+async def open_memory(
+    settings: Settings | None = None,
+    *,
+    now: Callable[[], datetime] | None = None,
+    embedder: Embedder | str | None = None,
+    llm: LLM | str | None = None,
+    **overrides: Any,
+) -> AsyncGenerator[Memory]:
+    """Open a store and yield its verbs; background work has ended when this returns.
+
+    `overrides` are settings by name (`home=…`, `space=…`); `now`, `embedder` and `llm` take the place of the
+    clock and of the configured models (a string is the setting). Raises StoreUnavailable and InvalidInput.
+    """
+    parts = await anyio.to_thread.run_sync(partial(_join, settings, now, embedder, llm, overrides))
+    try:
+        yield Memory(parts, session=f"{parts.now():%Y-%m-%d}-{secrets.token_hex(2)}")
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(_part, parts)
+
+
+def _join(
+    settings: Settings | None,
+    now: Callable[[], datetime] | None,
+    embedder: Embedder | str | None,
+    llm: LLM | str | None,
+    overrides: dict[str, Any],
+) -> Parts:
+    from mcp_memory.embed import make_embedder
+    from mcp_memory.indexing import Indexing
+    from mcp_memory.longterm.rerank import make_rerank
+    from mcp_memory.longterm.search import Search
+    from mcp_memory.metered import Metered, make_llm, make_others
+    from mcp_memory.pipeline import Pipeline, Worker
+    from mcp_memory.store.sqlite import open_store
+    from mcp_memory.tokens import token_counter
+
+    if isinstance(embedder, str):
+        overrides, embedder = {**overrides, "embedder": embedder}, None
+    if isinstance(llm, str):
+        overrides, llm = {**overrides, "llm": llm}, None
+    if settings is None or overrides:
+        base = settings.model_dump(exclude_unset=True) if settings else {}
+        settings = load_settings(**{**base, **overrides})
+    safe_name(settings.space, what="space")
+    now = now or (lambda: datetime.now(UTC))
+    embedder = embedder or make_embedder(settings)
+    others = {} if llm else make_others(settings)
+    llm = llm or make_llm(settings)
+    if settings.rerank and llm is None:
+        raise InvalidInput("Setting 'rerank' is on and no model is set. Set MCP_MEMORY_LLM, or switch rerank off.")
+    store = open_store(settings.home)
+    model = Metered(llm, store, settings, now=now, others=others) if llm else None
+    indexing = Indexing(store, embedder, settings)
+    search = Search(store, now)
+    pipeline = Pipeline(store, search, indexing, settings, now=now)
+    worker = Worker(pipeline, model) if model and settings.distil else None
+    indexing.start()
+    if worker:
+        worker.start()
+    return Parts(
+        settings=settings,
+        store=store,
+        search=search,
+        indexing=indexing,
+        model=model,
+        pipeline=pipeline,
+        worker=worker,
+        rerank=make_rerank(store, model, settings),
+        counter=token_counter(settings.tokenizer),
+        now=now,
+    )
+
+
+def _part(parts: Parts) -> None:
+    if parts.worker:
+        parts.worker.close()
+    parts.indexing.close()
+    parts.search.close()
+    parts.store.close()

@@ -1,0 +1,232 @@
+"""L2, L3 and the stages between: scenes and the persona are read, restored and compared, questions are answered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mcp_memory.errors import InvalidInput, NotFound, Refused
+from mcp_memory.memory.verbs import Verbs, in_thread
+from mcp_memory.text import one_line
+from mcp_memory.types import (
+    Distilled,
+    Persona,
+    PersonaVersion,
+    Scene,
+    Verified,
+    WorkQuestion,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp_memory.pipeline import Asked
+    from mcp_memory.store.protocol import Imported
+
+__all__ = ["Pyramid"]
+
+
+class Pyramid(Verbs):
+    """Scenes, the persona, and what makes them."""
+
+    # --- answering questions ------------------------------------------------------------------------
+
+    @in_thread
+    def distill(self, work_id: str | None = None, reply: str | None = None) -> Distilled:
+        """Take the reply to a question and return the next one; without a reply, the question that is due.
+
+        Whoever calls it is the model: no other is asked and nothing is billed. A reply that cannot be used at all
+        comes back with the reason and the same question. NotFound for a work that never was.
+        """
+        from mcp_memory.store.protocol import Conflict
+
+        if (work_id is None) != (reply is None):
+            raise InvalidInput("distill takes work_id and reply together, or neither of them to get a question.")
+        kept: list[str] = []
+        refused: list[str] = []
+        note = None
+        if work_id is not None and reply is not None:
+            try:
+                applied = self._parts.pipeline.answer(work_id, reply)
+                kept, refused = applied.kept, applied.refused
+            except Conflict as late:
+                note = f"Nothing of this reply was stored: {late}"
+            except InvalidInput as unfit:
+                refused = [str(unfit)]
+        asked = self._parts.pipeline.for_agent(f"agent {self._parts.pipeline.holder}")
+        return Distilled(
+            kept=kept,
+            refused=refused,
+            next=None if asked is None else _question(asked),
+            waiting=sum(one.turns for one in self._parts.store.backlog(self.space)),
+            note=note,
+        )
+
+    @in_thread
+    def consolidate(self, *, told: Callable[[str], None] | None = None) -> int:
+        """Have the configured model do all that could be done now, and return how many questions it took.
+
+        `told` gets a line about each. Raises Refused when no model is set or it may not be asked.
+        """
+        parts = self._parts
+        if parts.model is None:
+            raise Refused(
+                "No model is set, so nobody can be asked. Set MCP_MEMORY_LLM, or let the connected agent answer with "
+                "its tool `distill`."
+            )
+        steps = 0
+        while parts.pipeline.step(parts.model, eager=True):
+            steps += 1
+            if told:
+                told(f"{steps}: {sum(one.turns for one in parts.store.backlog(self.space))} turns wait")
+        return steps
+
+    @in_thread
+    def flush(self, session: str | None = None) -> int:
+        """Ask for the extraction of all that a session holds, without waiting for more; return the turns waiting."""
+        parts, name = self._parts, self._session(session)
+        parts.store.flush(self.space, name, now=parts.now())
+        parts.store.want(self.space, "merge", "the session is over", now=parts.now())
+        parts.stored()
+        return sum(one.turns for one in parts.store.backlog(self.space, session=name))
+
+    @in_thread
+    def pause(self, reason: str = "paused by hand") -> None:
+        """Have no process on this home ask a language model, until `resume`."""
+        self._parts.store.pause(one_line(reason, 200), now=self._parts.now())
+
+    @in_thread
+    def resume(self) -> None:
+        self._parts.store.resume()
+        self._parts.stored()
+
+    # --- scenes -------------------------------------------------------------------------------------
+
+    @in_thread
+    def scenes(self) -> list[Scene]:
+        """Return the scenes as they stand, hottest first."""
+        from mcp_memory.longterm import l2_scenes
+
+        store = self._parts.store
+        return [l2_scenes.without_forgotten(store, self.space, scene) for scene in store.scenes(self.space)]
+
+    @in_thread
+    def scene(self, slug: str) -> Scene:
+        """Return a scene by its slug. NotFound names those there are."""
+        from mcp_memory.longterm import l2_scenes
+
+        store = self._parts.store
+        found = next((scene for scene in store.scenes(self.space) if scene.slug == slug), None)
+        if found is None:
+            raise NotFound(self._no_scene(slug))
+        return l2_scenes.without_forgotten(store, self.space, found)
+
+    @in_thread
+    def scene_page(self, slug: str) -> str:
+        """Return a scene as people and agents read it, with its links."""
+        from mcp_memory.longterm import l2_scenes
+
+        store = self._parts.store
+        found = next((scene for scene in store.scenes(self.space) if scene.slug == slug), None)
+        if found is None:
+            raise NotFound(self._no_scene(slug))
+        return l2_scenes.page(store, self.space, found)
+
+    @in_thread
+    def scene_history(self, slug: str) -> list[Scene]:
+        """Return all versions of a scene, the newest first, deleted ones too."""
+        versions = self._parts.store.scene_versions(self.space, slug)
+        if not versions:
+            raise NotFound(self._no_scene(slug))
+        return versions
+
+    @in_thread
+    def restore_scene(self, slug: str, version: int) -> Scene:
+        """Make an old version of a scene the newest one; the ones between stay in its history."""
+        from mcp_memory.longterm import l2_scenes
+
+        parts = self._parts
+        edit = l2_scenes.restored(parts.store, self.space, slug, version)
+        parts.store.commit_scenes(self.space, None, edits=[edit], upto=0, outcome={}, now=parts.now())
+        parts.pipeline.write_persona()
+        return parts.store.scene_versions(self.space, slug)[0]
+
+    def _no_scene(self, slug: str) -> str:
+        known = ", ".join(scene.slug for scene in self._parts.store.scenes(self.space))
+        return f"There is no scene {one_line(slug, 40)!r}. " + (
+            f"Scenes: {known}." if known else "None has been written yet: a model or the tool `distill` writes them."
+        )
+
+    # --- the persona --------------------------------------------------------------------------------
+
+    @in_thread
+    def read_persona(self, section: str | None = None) -> Persona:
+        """Return the page about the user, or one section of it. NotFound names the sections there are."""
+        from mcp_memory.longterm import l3_persona
+
+        held = self._parts.store.persona(self.space)
+        text = l3_persona.whole(self._parts.store, self.space)
+        return Persona(
+            text=l3_persona.section_of(text, section) if section else text,
+            sections=l3_persona.sections(text),
+            version=held.version if held else 0,
+            updated=held.at if held else None,
+        )
+
+    @in_thread
+    def persona_history(self) -> list[PersonaVersion]:
+        return self._parts.store.persona_versions(self.space)
+
+    @in_thread
+    def persona_diff(self, old: int | None = None, new: int | None = None) -> str:
+        """Return what changed between two versions of the page, by default the last two, as a unified diff."""
+        from mcp_memory.longterm import l3_persona
+
+        versions = {one.version: one for one in self._parts.store.persona_versions(self.space)}
+        if not versions:
+            raise NotFound("There is no persona yet.")
+        last = max(versions)
+        new = last if new is None else new
+        old = new - 1 if old is None else old
+        missing = [number for number in (old, new) if number not in versions and number != 0]
+        if missing:
+            raise NotFound(f"There is no version {missing[0]} of the persona. Versions: 1 to {last}.")
+        return l3_persona.diff(versions.get(old), versions.get(new))
+
+    @in_thread
+    def rebuild_persona(self, *, scratch: bool = True) -> None:
+        """Ask for the page to be written anew, from scratch or from what changed."""
+        from mcp_memory.longterm import l3_persona
+
+        parts = self._parts
+        reason = l3_persona.FROM_SCRATCH if scratch else "asked for"
+        parts.store.want(self.space, "persona", reason, now=parts.now())
+        parts.stored()
+
+    @in_thread
+    def verify(self) -> Verified:
+        """Walk from the persona over scenes, atoms and quotes to the turns, and tell what no longer holds."""
+        from mcp_memory.longterm.verify import verify
+
+        return verify(self._parts.store, self.space)
+
+    # --- imports ------------------------------------------------------------------------------------
+
+    @in_thread
+    def imported(self) -> list[Imported]:
+        """Return the files whose turns were stored, the last first."""
+        return self._parts.store.imported(self.space)
+
+    @in_thread
+    def note_import(self, file: Imported) -> None:
+        self._parts.store.note_import(self.space, file)
+
+
+def _question(asked: Asked) -> WorkQuestion:
+    instructions, question = asked.question.messages
+    return WorkQuestion(
+        work_id=asked.work.id,
+        stage=asked.work.stage,
+        instructions=instructions.text,
+        question=question.text,
+        reply_schema=asked.question.reply.model_json_schema(),
+    )

@@ -1,0 +1,96 @@
+"""What is held, where, how far it is indexed and read, what it cost, and whether it is whole."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mcp_memory import __version__
+from mcp_memory.errors import Refused
+from mcp_memory.memory.verbs import Verbs, in_thread
+
+if TYPE_CHECKING:
+    from mcp_memory.store.protocol import Change
+
+__all__ = ["Seeing"]
+
+
+class Seeing(Verbs):
+    """Status, changes and repairs."""
+
+    @in_thread
+    def last_change(self) -> int:
+        return self._parts.store.last_change()
+
+    @in_thread
+    def changes(self, after: int) -> list[Change]:
+        return self._parts.store.changes(after, space=self.space)
+
+    @in_thread
+    def problems(self) -> list[str]:
+        return self._parts.store.problems()
+
+    @in_thread
+    def drop_old_vectors(self) -> list[str]:
+        """Delete the vectors of every embedding model but the one that is set; return their identities.
+
+        Refused until that one has embedded everything, for until then the fullest other is searched too.
+        """
+        state, store = self._parts.indexing.state(), self._parts.store
+        if state.model is None or state.embedded < state.total:
+            raise Refused(
+                f"Nothing was deleted: the model that is set has embedded {state.embedded:,} of {state.total:,} rows. "
+                "A running server embeds the rest; `mcp-memory status` shows how far it is."
+            )
+        old = [index.identity for index in store.vector_indexes() if index.identity != state.model]
+        for identity in old:
+            store.drop_vector_index(identity)
+        return old
+
+    @in_thread
+    def status(self) -> dict[str, Any]:
+        """Return what is held, where, how far it is indexed and what offloading saved, as plain JSON values."""
+        parts, store = self._parts, self._parts.store
+        counts = asdict(store.counts(self.space))
+        index = parts.indexing.state()
+        saved = {name: counts.pop(name) for name in ("raw_bytes", "tokens_raw", "tokens_kept")}
+        return {
+            "version": __version__,
+            "home": str(self.settings.home),
+            "space": self.space,
+            "spaces": store.spaces(),
+            "schema": store.schema(),
+            "counts": counts,
+            "disk": {
+                "database": sum(_size(path) for path in self.settings.home.glob("memory.db*")),
+                "files": sum(_size(path) for path in store.folder(self.space).rglob("*")),
+            },
+            "embedding": asdict(index),
+            "model": self._model_status(),
+            "tokenizer": {"name": parts.counter.name, "exact": parts.counter.exact},
+            "offload": {**saved, "tokens_saved": saved["tokens_raw"] - saved["tokens_kept"]},
+        }
+
+    def _model_status(self) -> dict[str, Any]:
+        from mcp_memory.metered import today
+
+        parts, settings = self._parts, self.settings
+        calls = parts.store.spent(since=today(parts.now()))
+        ever = parts.store.spent(since=datetime.fromtimestamp(0, UTC))
+        return {
+            "name": parts.model.name if parts.model else None,
+            "rerank": settings.rerank,
+            "tokens_today": sum(one.prompt_tokens + one.completion_tokens for one in calls),
+            "daily_tokens": settings.llm_daily_tokens,
+            "today": [asdict(one) for one in calls],
+            "ever": [asdict(one) for one in ever],
+        }
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except OSError:  # gone since it was listed
+        return 0

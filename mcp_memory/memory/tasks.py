@@ -1,0 +1,133 @@
+"""Short-term: tool results are offloaded, canvases shown and folded, and everything is read back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mcp_memory.memory.verbs import Verbs, in_thread
+from mcp_memory.text import one_line
+from mcp_memory.types import CanvasRow, CanvasView, Expansion, Offloaded, Record, Ref, StepStatus
+
+__all__ = ["Tasks"]
+
+
+class Tasks(Verbs):
+    """Refs, records and canvases."""
+
+    @in_thread
+    def offload_tool_result(
+        self,
+        tool_name: str,
+        result: str,
+        *,
+        arguments: Any = None,
+        tool_call_id: str | None = None,
+        session: str | None = None,
+        task: str | None = None,
+        step: str | None = None,
+        after: Sequence[str] = (),
+        status: StepStatus | None = None,
+        summary: str | None = None,
+    ) -> Offloaded:
+        """Keep a tool result whole in a file and return what may stand in the context in its place."""
+        from mcp_memory.shortterm.offload import OffloadRequest, offload
+
+        name = self._session(session)
+        said = self._parts.store.last_turns(self.space, name, limit=4, roles=("user", "assistant"))
+        asked = next((turn.content for turn in reversed(said) if turn.role == "user"), "")
+        return offload(
+            self._parts.store,
+            self.space,
+            request=OffloadRequest(
+                tool_name=tool_name,
+                result=result,
+                arguments=arguments,
+                tool_call_id=tool_call_id,
+                session=name,
+                task=task,
+                step=step,
+                after=tuple(after),
+                status=status,
+                summary=summary,
+            ),
+            counter=self._parts.counter,
+            now=self._parts.now().astimezone(),
+            goal_hint=one_line(asked, 120),
+            talk="\n".join(turn.content[:2_000] for turn in said),
+        )
+
+    @in_thread
+    def expand_node(
+        self,
+        target: str,
+        *,
+        view: str | None = None,
+        lines: str | None = None,
+        grep: str | None = None,
+        json_path: str | None = None,
+        max_tokens: int = 2000,
+        cursor: str | None = None,
+    ) -> Expansion:
+        """Return the layer below a canvas, node, folded group or ref, within `max_tokens`."""
+        from mcp_memory.shortterm.drill import expand
+
+        return expand(
+            self._parts.store,
+            self.space,
+            target=target,
+            view=view,
+            lines=lines,
+            grep=grep,
+            json_path=json_path,
+            max_tokens=max_tokens,
+            cursor=cursor,
+            counter=self._parts.counter,
+        )
+
+    @in_thread
+    def fold_canvas(
+        self,
+        *,
+        task: str | None = None,
+        nodes: Sequence[str] = (),
+        action: str = "show",
+        budget_tokens: int | None = None,
+        session: str | None = None,
+    ) -> CanvasView:
+        """Show, fold, unfold, complete or switch a task's canvas, and return it as it now stands."""
+        from mcp_memory.shortterm.fold import fold_canvas
+
+        return fold_canvas(
+            self._parts.store,
+            self.space,
+            task=task,
+            nodes=nodes,
+            action=action,
+            budget_tokens=budget_tokens,
+            session=session,
+            counter=self._parts.counter,
+            now=self._parts.now().astimezone(),
+        )
+
+    @in_thread
+    def ref(self, id: str) -> tuple[Ref, bytes]:
+        """Return a ref and its raw bytes. NotFound, or Damaged when they do not match their hash."""
+        found = self._parts.store.ref(self.space, id)
+        return found, self._parts.store.read_ref(self.space, found.id)
+
+    @in_thread
+    def canvases(self, *, limit: int = 100) -> list[CanvasRow]:
+        return self._parts.store.canvases(self.space, limit=limit)
+
+    @in_thread
+    def active_canvas(self, session: str | None = None) -> CanvasRow | None:
+        return self._parts.store.active_canvas(self.space, session)
+
+    @in_thread
+    def canvas(self, number: int) -> CanvasRow:
+        return self._parts.store.canvas(self.space, number)
+
+    @in_thread
+    def records(self, *, node: str | None = None, session: str | None = None, limit: int = 100) -> list[Record]:
+        return self._parts.store.records(self.space, node=node, session=session, limit=limit)

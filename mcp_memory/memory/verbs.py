@@ -1,0 +1,110 @@
+"""What the groups of verbs share: the parts they work with, and how a blocking verb becomes awaitable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import anyio.to_thread
+
+from mcp_memory.config import Settings
+from mcp_memory.errors import InvalidInput
+from mcp_memory.text import safe_name
+
+if TYPE_CHECKING:
+    from mcp_memory.indexing import Indexing
+    from mcp_memory.longterm.rerank import Rerank
+    from mcp_memory.longterm.search import Search
+    from mcp_memory.metered import Metered
+    from mcp_memory.pipeline import Pipeline, Worker
+    from mcp_memory.store.protocol import Store, Vectors
+    from mcp_memory.tokens import TokenCounter
+
+__all__ = ["MAX_LIMIT", "Asking", "Parts", "Verbs", "in_range", "in_thread", "notes"]
+
+MAX_LIMIT = 50
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def in_thread(verb: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Make a blocking verb awaitable."""
+
+    @wraps(verb)
+    async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await anyio.to_thread.run_sync(partial(verb, *args, **kwargs))
+
+    return run
+
+
+class Verbs:
+    """A group of verbs over one space of one store."""
+
+    def __init__(self, parts: Parts, session: str) -> None:
+        self._parts = parts
+        self.settings = parts.settings
+        self.space = parts.settings.space
+        self.session = session
+        """The handle used where a caller names none: one for the life of this object."""
+
+    def _session(self, name: str | None) -> str:
+        return self.session if name is None else safe_name(name, what="session")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """What `open_memory` joined."""
+
+    settings: Settings
+    store: Store
+    search: Search
+    indexing: Indexing
+    model: Metered | None
+    pipeline: Pipeline
+    worker: Worker | None
+    rerank: Rerank
+    counter: TokenCounter
+    now: Callable[[], datetime]
+
+    def moment(self, text: str | None, what: str, *, now: datetime | None = None, end: bool = False) -> datetime | None:
+        """Return the moment that a time filter names, or None where there is none."""
+        from mcp_memory.when import parse_time
+
+        return parse_time(text, what=what, now=now or self.now(), end=end) if text else None
+
+    def asking(self, query: str) -> Asking:
+        return Asking(self.indexing, query)
+
+    def stored(self) -> None:
+        """Tell the background that there is something new."""
+        self.indexing.stored()
+        if self.worker:
+            self.worker.ring()
+
+
+class Asking:
+    """A question whose vectors are made when a search first wants them; `note` says if that went wrong."""
+
+    def __init__(self, indexing: Indexing, query: str) -> None:
+        self._indexing = indexing
+        self._query = query
+        self._found: list[Vectors] | None = None
+        self.note: str | None = None
+
+    def vectors(self) -> list[Vectors]:
+        if self._found is None:
+            self._found, self.note = self._indexing.of_query(self._query)
+        return self._found
+
+
+def notes(*notes: str | None) -> str | None:
+    return " ".join(note for note in notes if note) or None
+
+
+def in_range(value: int, what: str, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise InvalidInput(f"{what} is {value}; it can be {least} to {most}.")

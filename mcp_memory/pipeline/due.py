@@ -1,0 +1,87 @@
+"""What is due, computed from rows alone, so that a restart changes nothing.
+
+Extraction is due for a session after 1, 2, 4 and then every 5 turns of the user, after some silence, or when it is
+asked for. Merging waits until some drafts have gathered, for one question serves many. Scenes are written
+when enough is new, and not too often; the persona when `l3_persona.trigger` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from mcp_memory.config import Settings
+from mcp_memory.store.protocol import Backlog, StageState, Store
+from mcp_memory.types import Stage
+
+__all__ = ["Due", "due", "gathered"]
+
+DRAFTS = 8  # worth a question
+NEW_ATOMS = 10
+LATEST = timedelta(hours=1)  # after which even one new atom is told in a scene
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    stage: Stage
+    session: str | None = None
+
+
+def due(store: Store, space: str, settings: Settings, now: datetime, *, eager: bool = False) -> Iterator[Due]:
+    """Yield what is due, what is nearest to its end first. `eager`: all that could be done, waiting for no more."""
+    from mcp_memory.longterm import l3_persona
+
+    states = store.stage_states(space)
+    if store.drafts(space, limit=1):
+        yield Due(stage="merge")
+    if l3_persona.trigger(store, space, settings) is not None:
+        yield Due(stage="persona")
+    if _scenes(store, space, settings, states.get("scenes"), now, eager=eager):
+        yield Due(stage="scenes")
+    for backlog in store.backlog(space):
+        if eager or _ready(backlog, settings, now):
+            yield Due(stage="extract", session=backlog.session)
+
+
+def gathered(store: Store, space: str, settings: Settings, now: datetime) -> bool:
+    """Return whether the drafts that wait are worth a question, or have waited long enough, or were asked for."""
+    state = store.stage_states(space).get("merge")
+    if state is not None and state.wanted:
+        return True
+    if len(store.drafts(space, limit=DRAFTS)) >= DRAFTS:
+        return True
+    return not any(_silent_for(backlog, now) < settings.idle_seconds for backlog in _talking(store, space))
+
+
+def _talking(store: Store, space: str) -> list[Backlog]:
+    return store.backlog(space, limit=5)
+
+
+def _silent_for(backlog: Backlog, now: datetime) -> float:
+    return (now - backlog.last).total_seconds()
+
+
+def _ready(backlog: Backlog, settings: Settings, now: datetime) -> bool:
+    enough = min(2**backlog.batches, settings.every_turns) if backlog.batches < 16 else settings.every_turns
+    return (
+        backlog.flush > backlog.start
+        or backlog.asked >= enough
+        or backlog.turns >= 2 * settings.batch_turns
+        or _silent_for(backlog, now) >= settings.idle_seconds
+    )
+
+
+def _scenes(
+    store: Store, space: str, settings: Settings, state: StageState | None, now: datetime, *, eager: bool
+) -> bool:
+    from mcp_memory.longterm.l2_scenes import is_stale
+
+    if state is not None and state.wanted:
+        return True
+    if not eager and state is not None and (now - state.at).total_seconds() < settings.scenes_interval:
+        return False
+    new = store.atoms_since(space, state.position if state else 0, limit=NEW_ATOMS)
+    if not new:
+        return is_stale(store, space)
+    return eager or len(new) == NEW_ATOMS or now - new[0].learned_at >= LATEST
