@@ -87,3 +87,9 @@ def _lines(kind: Kind, atoms: Sequence[Atom], shown: int) -> Iterable[str]:
         yield f"- {when}{one_line(atom.text, _LINE)} ({atom.id})"
     if len(atoms) > shown:
         yield f"- … and {len(atoms) - shown} more: memory_search kind={kind}"
+
+
+def whole(store: Store, space: str) -> str:
+    """Return the page as it stands."""
+    held = store.persona(space)
+    return held.text if held else EMPTY
