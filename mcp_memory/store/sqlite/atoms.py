@@ -10,6 +10,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.errors import InvalidInput, NotFound
+from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import Filters, NewAtom, Vectors, WrittenAtom
 from mcp_memory.store.sqlite import terms, turns, vectors
 from mcp_memory.store.sqlite.filters import where
@@ -148,9 +149,7 @@ def _note(con: apsw.Connection, folder: Path, space: int, atom: NewAtom, *, now:
     }
     session = session_for(con, space, atom.session)
     note = NewTurn(role="note", content=atom.text)
-    stored = turns.insert(
-        con, space, session, atom.session, [note], now=now, hashes=[turns.evidence_hash(note)], told=told
-    )
+    stored = turns.insert(con, space, session, atom.session, [note], now=now, hashes=[evidence_hash(note)], told=told)
     turns.journal(con, folder, space, stored, [None], now=now, told=told)
     return number_of(stored[0].id, "t")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -12,6 +11,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.store import files
+from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import Appended, Vectors
 from mcp_memory.store.sqlite import terms, vectors
 from mcp_memory.store.sqlite.linefiles import append_lines
@@ -33,7 +33,6 @@ __all__ = [
     "append",
     "around_all",
     "by_ids",
-    "evidence_hash",
     "insert",
     "journal",
     "last",
@@ -44,19 +43,6 @@ __all__ = [
 _COLUMNS = "t.id, s.name, t.position, t.role, t.name, t.content, t.said_at, t.learned_at, t.sha256"
 _FROM = "FROM turn t JOIN session s ON s.id = t.session"
 _LOOK_BACK = 1000
-
-
-def evidence_hash(turn: NewTurn) -> bytes:
-    """Return SHA-256 over the tagged, length-prefixed fields that a client hands in.
-
-    The tag has a version: should the fields ever change, old hashes can still be checked.
-    """
-    said = "" if turn.said_at is None else str(to_ms(turn.said_at))
-    digest = hashlib.sha256(b"mcp-memory turn 1\n")
-    for field in (turn.role, turn.name or "", said, turn.content):
-        data = field.encode()
-        digest.update(b"%d:" % len(data) + data)
-    return digest.digest()
 
 
 def append(

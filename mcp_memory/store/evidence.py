@@ -1,0 +1,34 @@
+"""The hash of a turn, by which anybody can prove that its words are those that were handed in.
+
+It is over the fields as the client gave them, tagged with a version: should they ever change, old hashes can still be
+checked. Which engine keeps the turn does not matter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime, timedelta
+
+from mcp_memory.types import NewTurn, Turn
+
+__all__ = ["evidence_hash", "is_intact"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def evidence_hash(turn: NewTurn) -> bytes:
+    """Return SHA-256 over the tagged, length-prefixed fields that a client hands in; times in whole milliseconds."""
+    said = "" if turn.said_at is None else str((turn.said_at - _EPOCH) // timedelta(milliseconds=1))
+    digest = hashlib.sha256(b"mcp-memory turn 1\n")
+    for field in (turn.role, turn.name or "", said, turn.content):
+        data = field.encode()
+        digest.update(b"%d:" % len(data) + data)
+    return digest.digest()
+
+
+def is_intact(turn: Turn) -> bool:
+    """Tell whether a stored turn matches its hash. Its time is part of that only where the client gave one."""
+    return any(
+        evidence_hash(NewTurn(role=turn.role, name=turn.name, content=turn.content, said_at=said)).hex() == turn.sha256
+        for said in (turn.said_at, None)
+    )
