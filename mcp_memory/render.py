@@ -7,6 +7,7 @@ longer than any run of back-ticks inside.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,6 +19,7 @@ from mcp_memory.types import (
     Atom,
     Bundle,
     CanvasView,
+    Distilled,
     Excerpt,
     Expansion,
     Fact,
@@ -38,6 +40,7 @@ __all__ = ["Answer", "day", "fence", "minute", "quote", "render"]
 Answer = (
     Bundle
     | CanvasView
+    | Distilled
     | Expansion
     | Forgotten
     | Offloaded
@@ -74,6 +77,8 @@ def render(answer: Answer) -> str:
             return _canvas_view(answer)
         case Forgotten():
             return _forgotten(answer)
+        case Distilled():
+            return _distilled(answer)
         case _:
             assert_never(answer)
 
@@ -303,3 +308,22 @@ def _id_range(ids: list[str]) -> str:
             return f" ({one})"
         case _:
             return f" ({ids[0]} … {ids[-1]})"
+
+
+def _distilled(answer: Distilled) -> str:
+    parts = [answer.note or ""]
+    if answer.kept:
+        parts.append("Kept:\n" + "\n".join(quote(line) for line in answer.kept))
+    if answer.refused:
+        parts.append("Not kept:\n" + "\n".join(quote(line) for line in answer.refused))
+    asked = answer.next
+    if asked is None:
+        parts.append("Nothing more to do.")
+    else:
+        schema = json.dumps(asked.reply_schema, ensure_ascii=False)
+        parts.append(
+            f"Next: {asked.work_id} ({asked.stage}). Answer it yourself, then call distill with "
+            f"work_id={asked.work_id!r} and your JSON as reply.\n\n{asked.instructions}\n\n"
+            f"Reply schema: {schema}\n\n{DATA_NOTE}\n{fence(asked.question)}"
+        )
+    return "\n\n".join(part for part in parts if part)

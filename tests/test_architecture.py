@@ -136,7 +136,7 @@ def test_only_memory_knows_which_store_it_is() -> None:
         for file, imported in imports().items()
         if any(dotted.startswith("mcp_memory.store.sqlite") for dotted in imported)
     }
-    assert {file for file in knowing if not file.startswith("store/")} <= {"memory.py"}
+    assert {file for file in knowing if not file.startswith("store/")} <= {"memory/opening.py"}
 
 
 def test_each_vendor_library_is_imported_in_its_place() -> None:

@@ -3,6 +3,10 @@
     serve, demo        what runs         `running`
     search             what is stored    `searching`
     show                                 `showing`, `drawing`
+    distill, flush,    what models do    `distilling`
+    pause, resume,
+    verify, scene,
+    persona
     status, doctor,    how it is         `checking`, `examining`
     tidy
     bench              how well it finds `measuring`
@@ -29,6 +33,13 @@ MODULES = {
     "demo": "mcp_memory.cli.running",
     "search": "mcp_memory.cli.searching",
     "show": "mcp_memory.cli.showing",
+    "distill": "mcp_memory.cli.distilling",
+    "flush": "mcp_memory.cli.distilling",
+    "pause": "mcp_memory.cli.distilling",
+    "resume": "mcp_memory.cli.distilling",
+    "scene": "mcp_memory.cli.distilling",
+    "persona": "mcp_memory.cli.distilling",
+    "verify": "mcp_memory.cli.distilling",
     "status": "mcp_memory.cli.checking",
     "doctor": "mcp_memory.cli.checking",
     "tidy": "mcp_memory.cli.checking",

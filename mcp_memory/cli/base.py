@@ -108,7 +108,8 @@ def ask(question: Callable[[Memory], Awaitable[T]]) -> T:
         )
 
     async def visit() -> T:
-        async with open_memory(chosen) as memory:
+        # A command that only looks must not set a model to work.
+        async with open_memory(chosen, distil=False) as memory:
             return await question(memory)
 
     return anyio.run(visit)

@@ -40,7 +40,12 @@ def _lines(answer: dict[str, Any]) -> list[tuple[str, str]]:
         ("space", answer["space"] + (f" (also here: {', '.join(others)})" if others else "")),
         ("version", f"{answer['version']}, schema {answer['schema']}"),
         ("conversation", f"{plural(counts['turns'], 'turn')} in {plural(counts['sessions'], 'session')}"),
-        ("memories", f"{plural(counts['atoms'], 'statement')}, {plural(counts['facts'], 'fact')}"),
+        (
+            "memories",
+            f"{plural(counts['current'], 'statement')} held true, {counts['atoms'] - counts['current']:,} past, "
+            f"{plural(counts['facts'], 'fact')}, {plural(counts['scenes'], 'scene')}",
+        ),
+        *_pyramid(answer["pyramid"]),
         ("forgotten", plural(counts["forgotten"], "time")),
         (
             "tasks",
@@ -53,6 +58,44 @@ def _lines(answer: dict[str, Any]) -> list[tuple[str, str]]:
         ("tokens", f"{tokenizer['name']}, {'exact' if tokenizer['exact'] else 'estimated, never too low'}"),
         ("offloading", _saving(answer["offload"])),
     ]
+
+
+def _pyramid(pyramid: dict[str, Any]) -> list[tuple[str, str]]:
+    waiting, done = pyramid["waiting"], pyramid["done"]
+    read = done.get("extract", {})
+    kept = ", ".join(
+        [
+            f"{read.get('turns', 0):,} turns read",
+            f"{read.get('skipped', 0):,} skipped as chatter",
+            f"{read.get('atoms', 0):,} statements drawn",
+            f"{read.get('refused', 0):,} refused for want of evidence",
+        ]
+    )
+    waits = ", ".join(
+        part
+        for part in (
+            f"{plural(waiting['turns'], 'turn')} in {plural(waiting['sessions'], 'session')}"
+            if waiting["turns"]
+            else "",
+            f"{plural(waiting['drafts'], 'statement')} to merge" if waiting["drafts"] else "",
+            f"{plural(waiting['atoms_in_no_scene_yet'], 'statement')} for scenes"
+            if waiting["atoms_in_no_scene_yet"]
+            else "",
+        )
+        if part
+    )
+    reader = pyramid["answered_by"] or "nobody by itself; the connected agent can, with distill"
+    if pyramid["paused"]:
+        reader = f"nobody: {pyramid['paused']['reason']}, since {pyramid['paused']['since'][:16].replace('T', ' ')}"
+    lines = [("read by", reader), ("waits", waits or "nothing")]
+    if done:
+        lines.insert(1, ("read", kept))
+    lines += [
+        ("failed", f"{work['id']} {work['stage']} {work['session'] or ''}, {work['attempts']} times: {work['error']}")
+        for work in pyramid["works"]
+        if work["state"] == "parked"
+    ]
+    return lines
 
 
 def _embedding(embedding: dict[str, Any]) -> str:
@@ -68,7 +111,10 @@ def _model(model: dict[str, Any]) -> str:
     parts = [
         model["name"] or "none is set",
         "puts search results into order" if model["rerank"] else "",
-        f"{model['tokens_today']:,} of {model['daily_tokens']:,} tokens today" if model["name"] else "",
+        f"{model['tokens_today']:,} of {model['daily_tokens']:,} tokens today, "
+        f"{model['tokens_this_hour']:,} of {model['hourly_tokens']:,} this hour"
+        if model["name"]
+        else "",
         f"{plural(failed, 'call')} failed today" if failed else "",
         f"${cost:.2f} in all" if cost else "",
     ]

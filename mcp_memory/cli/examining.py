@@ -148,7 +148,7 @@ def _store(settings: Settings) -> Iterator[Check]:
         return
 
     async def look() -> tuple[dict[str, Any], list[str]]:
-        async with open_memory(settings) as memory:
+        async with open_memory(settings, distil=False) as memory:
             return await memory.status(), await memory.problems()
 
     try:

@@ -1,4 +1,4 @@
-"""`show`: the persona, sessions, canvases and raw results, one at a time or listed."""
+"""`show`: the persona, scenes, sessions, canvases and raw results, one at a time or listed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["show"]
 
 @click.group()
 def show() -> None:
-    """Show a persona, session, canvas or raw result.
+    """Show a persona, scene, session, canvas or raw result.
 
     \b
     mcp-memory show persona
@@ -41,7 +41,7 @@ def show() -> None:
 def persona(section: str | None, as_json: bool) -> None:
     """Show the page about the user, or one SECTION of it.
 
-    Without a model it lists what was told with `remember`; nothing is inferred.
+    Until a model has written one it lists what was told with `remember`; nothing is inferred.
 
     \b
     mcp-memory show persona
@@ -55,20 +55,33 @@ def persona(section: str | None, as_json: bool) -> None:
 @as_json
 @place
 def scenes(as_json: bool) -> None:
-    """Show the scenes: there are none in this version.
+    """List the scenes, the hottest first.
 
-    Scenes are pages that a model writes from memories. The stage that asks a model is not part of this
-    version; memories and verbatim turns are all here without it.
+    Scenes are pages that a model writes from memories: one set with MCP_MEMORY_LLM, or the connected agent with
+    its tool `distill`.
 
     \b
     mcp-memory show scenes
     """
-    click.echo(
-        "[]"
-        if as_json
-        else "There are no scenes: a model writes them, and this version asks none. "
-        "What is known stands in `mcp-memory show persona`."
-    )
+    found = ask(lambda memory: memory.scenes())
+    rows = ((one.slug, f"heat {one.heat}", minute(one.updated), visible(one.summary)) for one in found)
+    _list(found, "scene", as_json=as_json, rows=rows)
+
+
+@show.command()
+@click.argument("slug")
+@as_json
+@place
+def scene(slug: str, as_json: bool) -> None:
+    """Show one scene by its SLUG.
+
+    \b
+    mcp-memory show scene moving-to-porto
+    """
+    if as_json:
+        click.echo(json_text(ask(lambda memory: memory.scene(slug))))
+    else:
+        click.echo(visible(ask(lambda memory: memory.scene_page(slug))))
 
 
 @show.command()

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Seeing"]
 
+_MANY = 10_000
+
 
 class Seeing(Verbs):
     """Status, changes and repairs."""
@@ -69,12 +71,45 @@ class Seeing(Verbs):
             },
             "embedding": asdict(index),
             "model": self._model_status(),
+            "pyramid": self._pyramid_status(),
             "tokenizer": {"name": parts.counter.name, "exact": parts.counter.exact},
             "offload": {**saved, "tokens_saved": saved["tokens_raw"] - saved["tokens_kept"]},
         }
 
+    def _pyramid_status(self) -> dict[str, Any]:
+        parts, store = self._parts, self._parts.store
+        backlog, paused = store.backlog(self.space), store.paused()
+        told = store.stage_states(self.space).get("scenes")
+        untold = store.atoms_since(self.space, told.position if told else 0, limit=_MANY)
+        return {
+            "answered_by": parts.model.name if parts.model and parts.settings.distil else None,
+            "paused": None if paused is None else {"reason": paused[0], "since": paused[1].isoformat()},
+            "waiting": {
+                "turns": sum(one.turns for one in backlog),
+                "sessions": len(backlog),
+                "drafts": len(store.drafts(self.space, limit=_MANY)),
+                "atoms_in_no_scene_yet": len(untold),
+            },
+            "works": [
+                {
+                    "id": work.id,
+                    "stage": work.stage,
+                    "session": work.session,
+                    "state": work.state,
+                    "until": work.until.isoformat(),
+                    "attempts": work.attempts,
+                    "error": work.error,
+                }
+                for work in store.works(self.space)
+            ],
+            "done": {
+                done.stage: {"works": done.works, "last": done.last.isoformat(), **done.outcome}
+                for done in store.done(self.space)
+            },
+        }
+
     def _model_status(self) -> dict[str, Any]:
-        from mcp_memory.metered import today
+        from mcp_memory.metered import this_hour, today
 
         parts, settings = self._parts, self.settings
         calls = parts.store.spent(since=today(parts.now()))
@@ -84,6 +119,10 @@ class Seeing(Verbs):
             "rerank": settings.rerank,
             "tokens_today": sum(one.prompt_tokens + one.completion_tokens for one in calls),
             "daily_tokens": settings.llm_daily_tokens,
+            "tokens_this_hour": sum(
+                one.prompt_tokens + one.completion_tokens for one in parts.store.spent(since=this_hour(parts.now()))
+            ),
+            "hourly_tokens": settings.llm_hourly_tokens,
             "today": [asdict(one) for one in calls],
             "ever": [asdict(one) for one in ever],
         }

@@ -41,6 +41,8 @@ async def _candidates(memory: Memory, reference: Reference, name: str, typed: st
             return [f"{canvas.number:03}" for canvas in await memory.canvases(limit=_LOOKED_AT)]
         case (("wrap_up" | "memory://session/{session}"), "session"):
             return [info.session for info in await memory.sessions(limit=_LOOKED_AT)]
+        case "memory://scene/{slug}", "slug":
+            return [scene.slug for scene in await memory.scenes()]
         case "memory://atom/{id}", "id":
             return [atom.id for atom in await memory.atoms(limit=_LOOKED_AT)]
         case "memory://ref/{id}", "id":

@@ -18,7 +18,7 @@ from mcp_memory.errors import InvalidInput, NotFound
 from mcp_memory.render import minute
 from mcp_memory.server.subscriptions import LISTED_CANVASES
 from mcp_memory.text import one_line
-from mcp_memory.types import CanvasRow, Ref, Turn
+from mcp_memory.types import CanvasRow, Ref, Scene, Turn
 
 if TYPE_CHECKING:
     from mcp_memory.memory import Memory
@@ -54,6 +54,13 @@ FIXED = (
 
 TEMPLATES = (
     wire.ResourceTemplate(
+        uri_template="memory://scene/{slug}",
+        name="scene",
+        title="Scene",
+        description="The page of one theme of the user's life or work",
+        mime_type=MARKDOWN,
+    ),
+    wire.ResourceTemplate(
         uri_template="memory://canvas/{number}",
         name="canvas",
         title="Canvas",
@@ -84,9 +91,24 @@ TEMPLATES = (
 
 
 async def list_resources(memory: Memory) -> list[wire.Resource]:
-    """Return the fixed resources, then the canvases worked on last, by number."""
+    """Return the fixed resources, the scenes, then the canvases worked on last, by number."""
+    scenes = await memory.scenes()
     canvases = await memory.canvases(limit=LISTED_CANVASES)
-    return [*FIXED, *(_canvas_entry(canvas) for canvas in sorted(canvases, key=lambda canvas: canvas.number))]
+    return [
+        *FIXED,
+        *(_scene_entry(scene) for scene in sorted(scenes, key=lambda scene: scene.slug)),
+        *(_canvas_entry(canvas) for canvas in sorted(canvases, key=lambda canvas: canvas.number)),
+    ]
+
+
+def _scene_entry(scene: Scene) -> wire.Resource:
+    return wire.Resource(
+        uri=f"memory://scene/{quote(scene.slug, safe='')}",
+        name=f"{scene.slug}.md",
+        title=one_line(scene.title, 80),
+        description=one_line(scene.summary, 200),
+        mime_type=MARKDOWN,
+    )
 
 
 def _canvas_entry(canvas: CanvasRow) -> wire.Resource:
@@ -112,6 +134,8 @@ async def read_resource(memory: Memory, uri: str) -> ReadResourceContents:
             return ReadResourceContents(active.text if active else _NO_CANVAS, MERMAID)
         case "canvas", number if _NUMBER.fullmatch(number):
             return ReadResourceContents((await memory.canvas(int(number))).text, MERMAID)
+        case "scene", slug if slug:
+            return ReadResourceContents(await memory.scene_page(slug), MARKDOWN)
         case "session", session if session:
             return ReadResourceContents(await _session_page(memory, session, query), MARKDOWN)
         case "atom", atom if atom:

@@ -53,7 +53,9 @@ def uris_of(topic: str) -> list[str]:
         case "canvas":
             numbers = dict.fromkeys([name, name.lstrip("0")])
             return [*(f"memory://canvas/{number}" for number in numbers), "memory://canvas/active"]
-        case "session" | "atom" | "ref":
+        case "work":
+            return ["memory://status"]
+        case "session" | "atom" | "ref" | "scene":
             return [f"memory://{kind}/{quote(name, safe='')}"]
         case _:
             return []

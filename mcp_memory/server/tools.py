@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hin
 import anyio.to_thread
 import mcp.types as wire
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema
-from pydantic_core import to_jsonable_python
+from pydantic_core import to_json, to_jsonable_python
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.render import Answer, render
@@ -28,6 +28,7 @@ from mcp_memory.types import (
     Bundle,
     CanvasView,
     Detail,
+    Distilled,
     Expansion,
     Forgotten,
     Kind,
@@ -97,6 +98,14 @@ class TurnIn(BaseModel):
 
 Turns = Annotated[list[TurnIn], BeforeValidator(_json_turns), Field(min_length=1)]
 Ids = Annotated[list[str], BeforeValidator(_ids)]
+
+
+def _reply(value: object) -> object:
+    """Take a reply that came as JSON rather than as its text."""
+    return value if value is None or isinstance(value, str) else to_json(value).decode()
+
+
+Reply = Annotated[str | None, BeforeValidator(_reply), Field(description="JSON as its reply_schema says")]
 CallArguments = Annotated[Any, BeforeValidator(_json_arguments), WithJsonSchema({"type": "object"})]
 Limit = Annotated[int, Field(ge=1, le=50)]
 Cursor = Annotated[str | None, Field(description="From the last page")]
@@ -276,6 +285,19 @@ async def forget(
     return await memory.forget(ids, query=query, reason=reason, dry_run=dry_run, undo=undo)
 
 
+async def distill(
+    memory: Memory,
+    work_id: Annotated[str | None, Field(description="Of the question you answer")] = None,
+    reply: Reply = None,
+) -> Distilled:
+    """Turn recorded turns into lasting memory, with you as the model: get a question, answer it exactly as it
+    says, pass the reply, and get the next until there is none.
+
+    Call it when a piece of work is done, when the user wraps up, or when status says that much waits.
+    """
+    return await memory.distill(work_id, reply)
+
+
 # --- short-term -------------------------------------------------------------------------------------
 
 
@@ -423,6 +445,7 @@ TOOLS = (
     Tool(run=read_persona, title="Read the persona", read_only=True, idempotent=True),
     Tool(run=remember, title="Remember a statement", idempotent=True),
     Tool(run=record_turns, title="Record turns", idempotent=True),
+    Tool(run=distill, title="Distil memories"),
     Tool(run=offload_tool_result, title="Offload a tool result"),
     Tool(run=expand_node, title="Expand a node", read_only=True, idempotent=True),
     Tool(run=fold_canvas, title="Fold or show a canvas", idempotent=True),

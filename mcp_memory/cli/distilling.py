@@ -1,0 +1,216 @@
+"""`distill`, `flush`, `pause`, `resume`, `verify`, `scene` and `persona`: the pyramid, for people."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from mcp_memory.cli.base import as_json, ask, place
+from mcp_memory.terminal import columns, json_text, minute, plural, visible, wrapped
+
+if TYPE_CHECKING:
+    from mcp_memory.types import PersonaVersion, Scene
+
+__all__ = ["distill", "flush", "pause", "persona", "resume", "scene", "verify"]
+
+
+@click.command()
+@as_json
+@place
+def distill(as_json: bool) -> None:
+    """Have the configured model read what waits, now.
+
+    It draws statements from turns, merges them with what is held, and writes scenes and the persona, without
+    waiting for more to come. A running server does the same by itself, a little at a time. The caps on tokens hold;
+    Ctrl-C loses nothing.
+
+    \b
+    MCP_MEMORY_LLM=ollama/qwen3:8b mcp-memory distill
+    """
+    steps = ask(lambda memory: memory.consolidate(told=None if as_json else _progress))
+    if as_json:
+        click.echo(json_text({"questions": steps}))
+    else:
+        click.echo(f"{plural(steps, 'question')} asked. `mcp-memory status` shows what came of it.")
+
+
+def _progress(line: str) -> None:
+    click.echo(line, err=True)
+
+
+@click.command()
+@click.argument("session")
+@place
+def flush(session: str) -> None:
+    """Ask that a SESSION be read to its end, without waiting for more turns.
+
+    For the end of a session and before a compaction. It asks no model itself: a running server, `mcp-memory
+    distill` or the connected agent takes it from there.
+
+    \b
+    mcp-memory flush 2026-05-07-a1b2
+    """
+    waiting = ask(lambda memory: memory.flush(session))
+    click.echo(f"{plural(waiting, 'turn')} of {visible(session)} will be read next.")
+
+
+@click.command()
+@click.argument("reason", default="paused by hand")
+@place
+def pause(reason: str) -> None:
+    """Stop all calls to models, in every process on this home, until `resume`.
+
+    \b
+    mcp-memory pause "saving tokens for today"
+    """
+    ask(lambda memory: memory.pause(reason))
+    click.echo("No model is asked until `mcp-memory resume`. Turns are stored and found as before.")
+
+
+@click.command()
+@place
+def resume() -> None:
+    """End a pause.
+
+    \b
+    mcp-memory resume
+    """
+    ask(lambda memory: memory.resume())
+    click.echo("Models may be asked again.")
+
+
+@click.command()
+@as_json
+@place
+def verify(as_json: bool) -> None:
+    """Walk from the persona over scenes, statements and quotes to the turns and their hashes.
+
+    It tells what no longer holds, and which lines of the persona and of scenes name no evidence. Exit code 1 when
+    something does not hold.
+
+    \b
+    mcp-memory verify
+    """
+    found = ask(lambda memory: memory.verify())
+    if as_json:
+        click.echo(json_text(found))
+    else:
+        click.echo(
+            f"{plural(found.personas, 'persona')}, {plural(found.scenes, 'scene')}, "
+            f"{plural(found.atoms, 'statement')}, {plural(found.quotes, 'quote')}, {plural(found.turns, 'turn')}"
+        )
+        for problem in found.problems:
+            click.echo(wrapped(f"does not hold: {visible(problem)}", "  "))
+        for line in found.uncovered:
+            click.echo(wrapped(f"names no evidence: {visible(line)}", "  "))
+        if not found.problems:
+            click.echo("All of it holds.")
+    sys.exit(1 if found.problems else 0)
+
+
+# --- scenes -----------------------------------------------------------------------------------------
+
+
+@click.group()
+def scene() -> None:
+    """The versions of a scene, and the way back to one.
+
+    \b
+    mcp-memory scene history moving-to-porto
+    mcp-memory scene restore moving-to-porto 3
+    """
+
+
+@scene.command()
+@click.argument("slug")
+@as_json
+@place
+def history(slug: str, as_json: bool) -> None:
+    """List the versions of a scene, the newest first, with why each was written.
+
+    \b
+    mcp-memory scene history moving-to-porto
+    """
+    versions = ask(lambda memory: memory.scene_history(slug))
+    click.echo(json_text(versions) if as_json else columns(map(_scene_row, versions)))
+
+
+def _scene_row(one: Scene) -> tuple[str, ...]:
+    return str(one.version), minute(one.updated), one.action, f"heat {one.heat}", visible(one.reason)
+
+
+@scene.command()
+@click.argument("slug")
+@click.argument("version", type=click.IntRange(min=1))
+@place
+def restore(slug: str, version: int) -> None:
+    """Make an old VERSION of a scene the one that stands. What came after stays in its history.
+
+    \b
+    mcp-memory scene restore moving-to-porto 3
+    """
+    stands = ask(lambda memory: memory.restore_scene(slug, version))
+    click.echo(f"{stands.slug} reads as in version {version} again; that is its version {stands.version}.")
+
+
+# --- the persona ------------------------------------------------------------------------------------
+
+
+@click.group()
+def persona() -> None:
+    """The versions of the page about the user.
+
+    \b
+    mcp-memory persona history
+    mcp-memory persona diff 3 5
+    """
+
+
+@persona.command(name="history")
+@as_json
+@place
+def persona_history(as_json: bool) -> None:
+    """List the versions of the persona, the newest first.
+
+    \b
+    mcp-memory persona history
+    """
+    versions = ask(lambda memory: memory.persona_history())
+    if as_json:
+        click.echo(json_text(versions))
+    else:
+        click.echo(columns(map(_persona_row, versions)) if versions else "There is no persona yet.")
+
+
+def _persona_row(one: PersonaVersion) -> tuple[str, ...]:
+    author = "by a model" if one.by_model else "as told"
+    return str(one.version), minute(one.at), author, plural(len(one.text), "character"), visible(one.reason)
+
+
+@persona.command()
+@click.argument("old", type=click.IntRange(min=0), required=False)
+@click.argument("new", type=click.IntRange(min=1), required=False)
+@place
+def diff(old: int | None, new: int | None) -> None:
+    """Show what changed from version OLD to version NEW; left out, between the last two.
+
+    \b
+    mcp-memory persona diff
+    mcp-memory persona diff 3 5
+    """
+    click.echo(visible(ask(lambda memory: memory.persona_diff(old, new))))
+
+
+@persona.command()
+@click.option("--incremental", is_flag=True, help="From what changed, keeping the rest.")
+@place
+def rebuild(incremental: bool) -> None:
+    """Ask for the page to be written anew, from all scenes and statements.
+
+    \b
+    mcp-memory persona rebuild
+    """
+    ask(lambda memory: memory.rebuild_persona(scratch=not incremental))
+    click.echo("The page will be written anew by the next model that is asked: `mcp-memory distill` does it now.")
