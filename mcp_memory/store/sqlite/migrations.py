@@ -170,7 +170,7 @@ def _pyramid(con: apsw.Connection) -> None:
     being merged. `evidence` holds the turns that an atom made by a model rests on, with the words; one told
     explicitly rests on its note alone. `entity_name` has every name and alias in small letters; `entity` points at
     the row that the name belongs to, its own where it is the entity's chief name. `scene` and `persona` keep each
-    version; the newest stands.
+    version; the newest stands. A stage is `wanted` until a work is done that was made after `wanted_after`.
     """
     con.execute(
         """
@@ -188,7 +188,7 @@ def _pyramid(con: apsw.Connection) -> None:
         ) STRICT;
         CREATE TABLE stage_cursor (
             space INTEGER NOT NULL REFERENCES space, stage TEXT NOT NULL, position INTEGER NOT NULL,
-            at INTEGER NOT NULL, wanted TEXT, PRIMARY KEY (space, stage)
+            at INTEGER NOT NULL, wanted TEXT, wanted_after INTEGER, PRIMARY KEY (space, stage)
         ) STRICT, WITHOUT ROWID;
         CREATE TABLE lease (
             name TEXT PRIMARY KEY, holder TEXT NOT NULL, until INTEGER NOT NULL

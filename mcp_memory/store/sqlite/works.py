@@ -1,51 +1,312 @@
-"""Not written yet."""
+"""Questions to a model in SQLite: who holds which, how far each stage has come, and the log of what came of them.
 
-from typing import Any
+At most one work of a stage (of a session, for extraction) is not done, and only its id can be committed: whoever takes
+it over makes a new id, so a late answer to the old one finds nothing. Cursors move with the commit, never backwards.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, get_args
+
+import apsw
+
+from mcp_memory.errors import NotFound
+from mcp_memory.store.protocol import Backlog, Conflict, Done, Outcome, StageState, Work
+from mcp_memory.store.sqlite.rows import from_ms, number_of, session_id, space_for, space_id, to_ms, touch
+from mcp_memory.text import one_line
+from mcp_memory.types import Stage
+
+__all__ = [
+    "backlog",
+    "by_id",
+    "done",
+    "extracted",
+    "finish",
+    "flush",
+    "move",
+    "park",
+    "release",
+    "stage_states",
+    "take",
+    "waiting",
+    "want",
+]
+
+_COLUMNS = "w.id, w.stage, s.name, w.basis, w.state, w.holder, w.until, w.attempts, w.error, w.at, w.done_at, w.outcome"
+_FROM = "FROM work w LEFT JOIN session s ON s.id = w.session"
 
 
-def backlog(*args: Any, **kwargs: Any) -> Any:
+# --- for the verbs that commit a stage --------------------------------------------------------------
+
+
+def finish(con: apsw.Connection, space: int, work: str, *, outcome: Outcome, now: datetime) -> None:
+    """Log a work as done, in the transaction that stores what came of it.
+
+    Raises Conflict when it is done already, or was taken by another under a new id. Its stage is no longer wanted,
+    unless that was said after the work was taken, which cannot have heeded it.
+    """
+    number = number_of(work, "w")
+    stage = con.execute(
+        "UPDATE work SET state = 'done', done_at = ?, outcome = ? WHERE id = ? AND space = ? AND state <> 'done'"
+        " RETURNING stage",
+        (to_ms(now), json.dumps(outcome), number, space),
+    ).get
+    if stage is None:
+        raise Conflict(f"{work} was answered already, or taken by another.")
+    con.execute(
+        "UPDATE stage_cursor SET wanted = NULL WHERE space = ? AND stage = ? AND wanted_after < ?",
+        (space, stage, number),
+    )
+    touch(con, space, "work")
+
+
+def move(con: apsw.Connection, space: int, stage: Stage, upto: int, *, now: datetime) -> None:
+    """Note that a stage ran and has seen all atoms up to this number. It never moves backwards."""
+    con.execute(
+        "INSERT INTO stage_cursor (space, stage, position, at) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE"
+        " SET position = max(position, excluded.position), at = excluded.at",
+        (space, stage, upto, to_ms(now)),
+    )
+
+
+def extracted(con: apsw.Connection, space: int, work: str, *, upto: int, scene: str) -> None:
+    """Move the cursor of the session that a work reads to position `upto`; without a name, the scene goes on.
+
+    Raises Conflict when the session was read that far already.
+    """
+    session: int = con.execute("SELECT session FROM work WHERE id = ? AND space = ?", (number_of(work, "w"), space)).get
+    moved = con.execute(
+        "INSERT INTO progress (session, position, batches, flush, scene) VALUES (?1, ?2, 1, 0, ?3) ON CONFLICT"
+        " DO UPDATE SET position = ?2, batches = batches + 1, scene = coalesce(?3, scene) WHERE position < ?2"
+        " RETURNING 1",
+        (session, upto, scene or None),
+    ).get
+    if moved is None:
+        raise Conflict(f"{work} reads turns that were read already.")
+
+
+# --- taking and giving back -------------------------------------------------------------------------
+
+
+def take(
+    con: apsw.Connection,
+    space: str,
+    stage: Stage,
+    session: str | None,
+    basis: str,
+    *,
+    holder: str,
+    until: datetime,
+    now: datetime,
+    eager: bool,
+) -> Work | None:
+    """See `Store.take_work`."""
+    space_no = space_for(con, space)
+    session_no = _session(con, space_no, session)
+    left = _left(con, space_no, stage, session_no)
+    if left is not None and left.until > now:
+        if left.state == "parked" and not eager:
+            return None
+        if left.state == "open":
+            if left.holder != holder:
+                return None
+            if left.basis == basis:
+                return _kept(con, left, until)
+    if _has_moved_on(con, space_no, stage, session_no, basis):
+        return None
+    if left is not None:
+        con.execute("DELETE FROM work WHERE id = ?", (number_of(left.id, "w"),))
+    number: int = con.execute(
+        "INSERT INTO work (space, stage, session, basis, state, holder, until, attempts, error, at)"
+        " VALUES (?, ?, ?, ?, 'open', ?, ?, ?, ?, ?) RETURNING id",
+        (
+            space_no,
+            stage,
+            session_no,
+            basis,
+            holder,
+            to_ms(until),
+            left.attempts if left else 0,
+            left.error if left else None,
+            to_ms(now),
+        ),
+    ).get
+    touch(con, space_no, "work")
+    return _found(con, number, space_no)
+
+
+def _session(con: apsw.Connection, space: int, session: str | None) -> int | None:
+    if session is None:
+        return None
+    number = session_id(con, space, session)
+    if number is None:
+        raise NotFound(f"There is no session {one_line(session, 60)!r} in this space.")
+    return number
+
+
+def _left(con: apsw.Connection, space: int, stage: Stage, session: int | None) -> Work | None:
+    """Return the one work of this stage that is not done."""
+    row: Any = con.execute(
+        f"SELECT {_COLUMNS} {_FROM} WHERE w.space = ? AND w.stage = ? AND coalesce(w.session, 0) = ?"
+        " AND w.state <> 'done'",
+        (space, stage, session or 0),
+    ).fetchone()
+    return None if row is None else _work(row)
+
+
+def _kept(con: apsw.Connection, work: Work, until: datetime) -> Work:
+    """Give the same question to its holder again, who has as long for it as if it were new."""
+    number = number_of(work.id, "w")
+    con.execute("UPDATE work SET until = max(until, ?) WHERE id = ?", (to_ms(until), number))
+    row: Any = con.execute(f"SELECT {_COLUMNS} {_FROM} WHERE w.id = ?", (number,)).fetchone()
+    return _work(row)
+
+
+def _has_moved_on(con: apsw.Connection, space: int, stage: Stage, session: int | None, basis: str) -> bool:
+    """Return whether another committed between the planning of this basis and its taking.
+
+    Afterwards nobody can: the cursor moves with the one work that is not done. A basis says where its cursor stood
+    as `start` (extract) or `after` (scenes).
+    """
+    planned: dict[str, Any] = json.loads(basis)
+    if stage == "extract" and "start" in planned:
+        stands = con.execute("SELECT position FROM progress WHERE session = ?", (session,)).get
+        return planned["start"] != (stands or 0)
+    if stage == "scenes" and "after" in planned:
+        stands = con.execute("SELECT position FROM stage_cursor WHERE space = ? AND stage = ?", (space, stage)).get
+        return planned["after"] != (stands or 0)
+    return False
+
+
+def park(con: apsw.Connection, space: str, id: str, *, error: str, until: datetime) -> None:
+    """See `Store.park_work`."""
+    _change(con, space, id, "state = 'parked', attempts = attempts + 1, error = ?, until = ?", error, to_ms(until))
+
+
+def release(con: apsw.Connection, space: str, id: str) -> None:
+    """See `Store.release_work`. The row stays, for what it knows of failures; its time is over."""
+    _change(con, space, id, "until = at", only="state = 'open'")
+
+
+def _change(
+    con: apsw.Connection, space: str, id: str, change: str, *values: object, only: str = "state <> 'done'"
+) -> None:
+    space_no = space_id(con, space)
+    changed = con.execute(
+        f"UPDATE work SET {change} WHERE id = ? AND space = ? AND {only} RETURNING 1",
+        (*values, number_of(id, "w"), space_no),  # pyright: ignore[reportArgumentType]
+    ).get
+    if changed is not None and space_no is not None:
+        touch(con, space_no, "work")
+
+
+# --- seeing -----------------------------------------------------------------------------------------
+
+
+def waiting(con: apsw.Connection, space: str, *, stage: Stage | None) -> list[Work]:
+    """See `Store.works`."""
+    rows = con.execute(
+        f"SELECT {_COLUMNS} {_FROM} WHERE w.space = ?1 AND w.state <> 'done' AND (?2 IS NULL OR w.stage = ?2)"
+        " ORDER BY w.id",
+        (space_id(con, space), stage),
+    )
+    return [_work(row) for row in rows]
+
+
+def by_id(con: apsw.Connection, space: str, id: str) -> Work:
+    """See `Store.work`."""
+    return _found(con, number_of(id, "w"), space_id(con, space))
+
+
+def _found(con: apsw.Connection, number: int, space: int | None) -> Work:
+    row: Any = con.execute(f"SELECT {_COLUMNS} {_FROM} WHERE w.id = ? AND w.space = ?", (number, space)).fetchone()
+    if row is None:
+        raise NotFound(
+            f"There is no question w{number} in this space now. If it was handed out, its time ran out and another "
+            "took it: ask for the next question instead."
+        )
+    return _work(row)
+
+
+def _work(row: Sequence[Any]) -> Work:
+    number, stage, session, basis, state, holder, until, attempts, error, at, done_at, outcome = row
+    return Work(
+        id=f"w{number}",
+        stage=stage,
+        session=session,
+        basis=basis,
+        state=state,
+        holder=holder,
+        until=from_ms(until),
+        attempts=attempts,
+        error=error,
+        at=from_ms(at),
+        done_at=None if done_at is None else from_ms(done_at),
+        outcome=None if outcome is None else json.loads(outcome),
+    )
+
+
+def done(con: apsw.Connection, space: str) -> list[Done]:
+    """See `Store.done`."""
+    space_no = space_id(con, space)
+    sums: dict[str, Outcome] = {}
+    for stage, what, count in con.execute(
+        "SELECT w.stage, o.key, sum(o.value) FROM work w, json_each(w.outcome) o"
+        " WHERE w.space = ? AND w.done_at IS NOT NULL GROUP BY w.stage, o.key ORDER BY o.key",
+        (space_no,),
+    ):
+        sums.setdefault(str(stage), {})[str(what)] = int(count)  # pyright: ignore[reportArgumentType]
+    logged: Any = con.execute(
+        "SELECT stage, count(*), max(done_at) FROM work WHERE space = ? AND done_at IS NOT NULL GROUP BY stage",
+        (space_no,),
+    )
+    found = {
+        stage: Done(stage=stage, works=works, last=from_ms(last), outcome=sums.get(stage, {}))
+        for stage, works, last in logged
+    }
+    return [found[stage] for stage in get_args(Stage) if stage in found]
+
+
+# --- how far it has come ----------------------------------------------------------------------------
+
+
+def backlog(con: apsw.Connection, space: str, *, session: str | None, limit: int) -> list[Backlog]:
+    """See `Store.backlog`."""
     raise NotImplementedError
 
 
-def flush(*args: Any, **kwargs: Any) -> Any:
-    raise NotImplementedError
+def flush(con: apsw.Connection, space: str, session: str) -> None:
+    """See `Store.flush`."""
+    space_no = space_id(con, space)
+    asked = con.execute(
+        "INSERT INTO progress (session, position, batches, flush)"
+        " SELECT session, 0, 0, max(position) + 1 FROM turn WHERE session = ? GROUP BY session"
+        " ON CONFLICT DO UPDATE SET flush = excluded.flush WHERE flush < excluded.flush RETURNING 1",
+        (session_id(con, space_no, session),),
+    ).get
+    if asked is not None and space_no is not None:
+        touch(con, space_no, "work")
 
 
-def stage_states(*args: Any, **kwargs: Any) -> Any:
-    raise NotImplementedError
+def stage_states(con: apsw.Connection, space: str) -> dict[Stage, StageState]:
+    """See `Store.stage_states`."""
+    rows: Any = con.execute(
+        "SELECT stage, position, at, wanted FROM stage_cursor WHERE space = ? AND (at > 0 OR wanted IS NOT NULL)",
+        (space_id(con, space),),
+    )
+    return {stage: StageState(position=position, at=from_ms(at), wanted=wanted) for stage, position, at, wanted in rows}
 
 
-def want(*args: Any, **kwargs: Any) -> Any:
-    raise NotImplementedError
-
-
-def waiting(*args: Any, **kwargs: Any) -> Any:
-    raise NotImplementedError
-
-
-def by_id(*args: Any, **kwargs: Any) -> Any:
-    raise NotImplementedError
-
-
-def take(*args: Any, **kwargs: Any) -> Any:
-    raise NotImplementedError
-
-
-def park(*args: Any, **kwargs: Any) -> Any:
-    raise NotImplementedError
-
-
-def release(*args: Any, **kwargs: Any) -> Any:
-    raise NotImplementedError
-
-
-def done(*args: Any, **kwargs: Any) -> Any:
-    raise NotImplementedError
-
-
-def finish(*args: Any, **kwargs: Any) -> Any:
-    raise NotImplementedError
-
-
-def move(*args: Any, **kwargs: Any) -> Any:
-    raise NotImplementedError
+def want(con: apsw.Connection, space: str, stage: Stage, reason: str) -> None:
+    """See `Store.want`. A stage that never ran did so in 1970: all there is has changed since."""
+    space_no = space_for(con, space)
+    con.execute(
+        "INSERT INTO stage_cursor (space, stage, position, at, wanted, wanted_after)"
+        " VALUES (?, ?, 0, 0, ?, coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'work'), 0))"
+        " ON CONFLICT DO UPDATE SET wanted = excluded.wanted, wanted_after = excluded.wanted_after",
+        (space_no, stage, reason),
+    )
+    touch(con, space_no, "work")
