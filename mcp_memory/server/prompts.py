@@ -62,7 +62,9 @@ async def wrap_up(memory: Memory, session: str = "") -> str:
         "1. record_turns: store what was said since the last stored turn.\n"
         "2. remember: each lasting fact, preference, decision or rule that came up, one statement a call; name in "
         "supersedes what it makes outdated.\n"
-        "3. fold_canvas: complete the task if it is done; otherwise offload or note the next step, so that the "
+        "3. distill: call it without arguments, answer the question it gives as it says, pass the reply, and go on "
+        "until there is none; at most five questions now.\n"
+        "4. fold_canvas: complete the task if it is done; otherwise offload or note the next step, so that the "
         "prompt continue_task finds it.\n"
         "Then tell me in three lines what was kept."
     )
