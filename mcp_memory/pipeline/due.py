@@ -1,7 +1,8 @@
 """What is due, computed from rows alone, so that a restart changes nothing.
 
-Extraction is due for a session after 1, 2, 4 and then every 5 turns of the user, after some silence, or when it is
-asked for. Merging waits until some drafts have gathered, for one question serves many. Scenes are written
+Extraction is due for a session after 5 turns of the user, after some silence, or when it is asked for; in a space that
+is new after 1, 2 and 4, so that a new user sees soon what it is good for. (Upstream warms up anew in every session,
+which on short sessions doubles the calls.) Merging waits until some drafts have gathered, for one question serves many. Scenes are written
 when enough is new, and not too often; the persona when `l3_persona.trigger` says so.
 """
 
@@ -39,8 +40,10 @@ def due(store: Store, space: str, settings: Settings, now: datetime, *, eager: b
         yield Due(stage="persona")
     if _scenes(store, space, settings, states.get("scenes"), now, eager=eager):
         yield Due(stage="scenes")
-    for backlog in store.backlog(space):
-        if eager or _ready(backlog, settings, now):
+    waiting = store.backlog(space)
+    enough = _enough(store, space, settings) if waiting and not eager else 0
+    for backlog in waiting:
+        if eager or _ready(backlog, enough, settings, now):
             yield Due(stage="extract", session=backlog.session)
 
 
@@ -51,19 +54,21 @@ def gathered(store: Store, space: str, settings: Settings, now: datetime) -> boo
         return True
     if len(store.drafts(space, limit=DRAFTS)) >= DRAFTS:
         return True
-    return not any(_silent_for(backlog, now) < settings.idle_seconds for backlog in _talking(store, space))
-
-
-def _talking(store: Store, space: str) -> list[Backlog]:
-    return store.backlog(space, limit=5)
+    last = next((done.last for done in store.done(space) if done.stage == "extract"), None)
+    return last is None or (now - last).total_seconds() >= settings.idle_seconds
 
 
 def _silent_for(backlog: Backlog, now: datetime) -> float:
     return (now - backlog.last).total_seconds()
 
 
-def _ready(backlog: Backlog, settings: Settings, now: datetime) -> bool:
-    enough = min(2**backlog.batches, settings.every_turns) if backlog.batches < 16 else settings.every_turns
+def _enough(store: Store, space: str, settings: Settings) -> int:
+    """Return how many turns of the user are worth a question."""
+    asked = sum(done.works for done in store.done(space) if done.stage == "extract")
+    return min(2 ** min(asked, 10), settings.every_turns)
+
+
+def _ready(backlog: Backlog, enough: int, settings: Settings, now: datetime) -> bool:
     return (
         backlog.flush > backlog.start
         or backlog.asked >= enough

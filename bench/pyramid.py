@@ -1,0 +1,241 @@
+"""What the pyramid makes of real conversations: `python -m bench.pyramid DIR --llm MODEL [--base-url URL] ...`
+
+The first `--turns` turns of the haystack number `--haystack` of a set are lived through as they were told: each turn
+is recorded at its time (half a minute apart within a session), and after each the pipeline does what is due, as a
+server would; between sessions lies the silence that the set says. At the end everything that waits is done.
+`--home` keeps the store, and with `--resume` what is in it is not asked again.
+
+Printed: atoms for 100 turns, quotes refused, calls and tokens for 100 turns and for 5 turns once sessions are warm, the
+share of stored atoms whose quotes stand in their turns, and what `verify` says.
+
+Then the questions whose evidence lies within those turns are asked of three lists of ten: turns alone
+(`conversation_search`), atoms filled up with turns (`memory_search`), and the two mixed. An atom counts for the turns
+that it rests on. Floor: turns alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import numpy as np
+
+from bench.sets import Haystack, Question, Session, read_set
+from bench.stats import Floats, mean_interval
+from mcp_memory.config import Settings
+from mcp_memory.errors import McpMemoryError
+from mcp_memory.memory import Memory, open_memory
+from mcp_memory.testing import FixedClock
+from mcp_memory.types import Atom, NewTurn
+
+__all__ = ["compare", "first_turns", "live"]
+
+FIRST = 10
+BETWEEN = timedelta(seconds=30)
+LISTS = ("turns alone", "atoms, then turns", "mixed")
+MANY = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lived:
+    """A store after its conversation: our ids of turns by the set's, and the bill."""
+
+    ids: dict[str, str]
+    calls: list[dict[str, Any]]
+    warm_calls: int
+    warm_turns: int
+
+
+def first_turns(haystack: Haystack, most: int) -> Haystack:
+    """Return the haystack's first sessions with at most so many turns, whole sessions but the last, and the questions
+    that they answer."""
+    sessions: list[Session] = []
+    left = most
+    for session in haystack.sessions:
+        turns = tuple(turn for turn in session.turns if turn.content.strip())[:left]
+        if turns:
+            sessions.append(Session(id=session.id, started_at=session.started_at, turns=turns))
+        left -= len(turns)
+    held = {turn.id for session in sessions for turn in session.turns}
+    asked = tuple(one for one in haystack.questions if one.evidence_turns and one.evidence_turns <= held)
+    return Haystack(sessions=tuple(sessions), questions=asked)
+
+
+async def live(memory: Memory, haystack: Haystack, clock: FixedClock) -> Lived:
+    """Record the turns at their times, with the pipeline at work in between as a server has it."""
+    ids: dict[str, str] = {}
+    warm_calls = warm_turns = 0
+    for number, session in enumerate(haystack.sessions, start=1):
+        clock.moment = max(clock.moment + timedelta(hours=1), session.started_at or clock.moment)
+        for place, turn in enumerate(session.turns, start=1):
+            clock.moment += BETWEEN
+            new = NewTurn(role=turn.role, content=turn.content, name=turn.name, said_at=clock.moment, client_id=turn.id)
+            done = await memory.record_turns([new], session=f"session-{number}")
+            for id in done.stored:
+                ids[id] = turn.id
+            called = await _work(memory)
+            if place > 2 * (memory.settings.every_turns + 7):  # past 1, 2 and 4 turns of the user
+                warm_calls, warm_turns = warm_calls + called, warm_turns + 1
+        clock.advance(seconds=memory.settings.idle_seconds + 1)
+        called = await _work(memory)
+        warm_calls += called
+        print(f"session {number}: {len(session.turns)} turns, {called} questions at its end", file=sys.stderr)
+    clock.advance(hours=2)
+    await _work(memory)
+    await memory.consolidate()
+    status = await memory.status()
+    return Lived(ids=ids, calls=status["model"]["ever"], warm_calls=warm_calls, warm_turns=warm_turns)
+
+
+async def _work(memory: Memory) -> int:
+    parts = memory._parts  # pyright: ignore[reportPrivateUsage]  what a server's background does, in step with the clock
+    assert parts.model is not None
+    before = sum(one["calls"] for one in (await memory.status())["model"]["ever"])
+    while await anyio.to_thread.run_sync(parts.pipeline.step, parts.model):
+        pass
+    return sum(one["calls"] for one in (await memory.status())["model"]["ever"]) - before
+
+
+async def compare(memory: Memory, haystack: Haystack, ids: dict[str, str], clock: FixedClock) -> dict[str, Floats]:
+    """Return, for each list, the share of every question's evidence among its first ten, in per cent."""
+    shares: dict[str, list[float]] = {name: [] for name in LISTS}
+    for question in haystack.questions:
+        clock.moment = max(clock.moment, question.asked_at or clock.moment)
+        turns = (await memory.conversation_search(question.text, limit=FIRST)).hits
+        known = await memory.memory_search(question.text, limit=FIRST)
+        said = [[hit.turn.id] for hit in turns]
+        atoms = [_rests_on(hit.atom) for hit in known.atoms]
+        filled = [*atoms, *([hit.turn.id] for hit in known.turns)][:FIRST]
+        mixed = [one for pair in zip(said, atoms, strict=False) for one in pair]
+        mixed = [*mixed, *said[len(atoms) :], *atoms[len(said) :]][:FIRST]
+        for name, found in zip(LISTS, (said, filled, mixed), strict=True):
+            held = {ids[id] for each in found for id in each if id in ids}
+            shares[name].append(100.0 * len(question.evidence_turns & held) / len(question.evidence_turns))
+    return {name: np.array(values) for name, values in shares.items()}
+
+
+def _rests_on(atom: Atom) -> list[str]:
+    return [atom.evidence, *(one.turn for one in atom.also)]
+
+
+async def _ids(memory: Memory, haystack: Haystack) -> dict[str, str]:
+    """Return our ids of turns by the set's, of a store that was filled before: recording again stores nothing."""
+    ids: dict[str, str] = {}
+    for number, session in enumerate(haystack.sessions, start=1):
+        held = [turn for turn in await memory.session_turns(f"session-{number}", limit=MANY) if turn.role != "note"]
+        ids.update((turn.id, each.id) for turn, each in zip(held, session.turns, strict=True))
+    return ids
+
+
+def _figures(turns: int, lived: Lived, status: dict[str, Any], grounded: tuple[int, int]) -> list[str]:
+    done = status["pyramid"]["done"]
+    calls = sum(one["calls"] for one in lived.calls)
+    read, written = (sum(one[name] for one in lived.calls) for name in ("prompt_tokens", "completion_tokens"))
+    drawn, refused = done["extract"].get("atoms", 0), done["extract"].get("refused", 0)
+    counts = status["counts"]
+    lines = [
+        f"{turns} turns, {done['extract'].get('skipped', 0)} of them skipped as chatter",
+        f"atoms drawn {drawn} ({100 * drawn / turns:.1f} for 100 turns), refused {refused}",
+        f"held true {counts['current']}, past {counts['atoms'] - counts['current']}, facts {counts['facts']}, "
+        f"entities {counts['entities']}, scenes {counts['scenes']}",
+        f"calls {calls} ({100 * calls / turns:.1f} for 100 turns, {5 * calls / turns:.2f} for 5)",
+        f"tokens {read:,} read and {written:,} written ({100 * (read + written) / turns:,.0f} for 100 turns)",
+        f"grounded {grounded[0]} of {grounded[1]} quotes ({100 * grounded[0] / max(1, grounded[1]):.1f} %)",
+    ]
+    if lived.warm_turns:
+        lines.append(
+            f"in warm sessions {lived.warm_calls} calls for {lived.warm_turns} turns, "
+            f"{5 * lived.warm_calls / lived.warm_turns:.2f} for 5"
+        )
+    return lines + [
+        f"  {one['purpose']:<8} {one['calls']:>4} calls, {one['failed']} failed, {one['prompt_tokens']:,} + "
+        f"{one['completion_tokens']:,} tokens"
+        for one in lived.calls
+    ]
+
+
+async def _grounded(memory: Memory) -> tuple[int, int]:
+    verified = await memory.verify()
+    bad = sum("quote" in problem for problem in verified.problems)
+    for problem in verified.problems:
+        print(f"verify: {problem}", file=sys.stderr)
+    return verified.quotes - bad, verified.quotes
+
+
+def _table(questions: Sequence[Question], shares: dict[str, Floats]) -> list[str]:
+    floor = shares[LISTS[0]]
+    lines = [f"{len(questions)} questions, share of the evidence turns among ten results, per cent"]
+    for name, values in shares.items():
+        low, high = mean_interval(values)
+        ahead = values - floor
+        less, more = mean_interval(ahead)
+        share, against = (
+            f"{values.mean():5.1f} [{low:.1f}, {high:.1f}]",
+            f"{ahead.mean():+5.1f} [{less:+.1f}, {more:+.1f}]",
+        )
+        lines.append(f"  {name:<18} {share}   {against}")
+    return lines
+
+
+async def _run(given: argparse.Namespace) -> None:
+    haystack = first_turns(read_set(given.dir).haystacks[given.haystack], given.turns)
+    began = haystack.sessions[0].started_at or datetime.now(UTC)
+    clock = FixedClock(began - timedelta(hours=1))
+    with TemporaryDirectory(prefix="bench-") if given.home is None else nullcontext(given.home) as folder:
+        settings = Settings(
+            home=Path(folder),
+            llm=given.llm,
+            llm_base_url=given.base_url,
+            llm_api_key=os.environ.get("MCP_MEMORY_LLM_API_KEY"),
+            llm_timeout=given.timeout,
+            llm_daily_tokens=50_000_000,
+            llm_hourly_tokens=50_000_000,
+            distil=False,
+        )
+        async with open_memory(settings, now=clock) as memory:
+            if given.resume:
+                clock.moment = max(one.last for one in await memory.sessions()) + timedelta(hours=3)
+                await memory.consolidate()
+                calls = (await memory.status())["model"]["ever"]
+                lived = Lived(ids=await _ids(memory, haystack), calls=calls, warm_calls=0, warm_turns=0)
+            else:
+                lived = await live(memory, haystack, clock)
+            status = await memory.status()
+            print("\n".join(_figures(len(lived.ids), lived, status, await _grounded(memory))))
+            if haystack.questions:
+                shares = await compare(memory, haystack, lived.ids, clock)
+                print("\n".join(_table(haystack.questions, shares)))
+                if given.json:
+                    given.json.write_text(json.dumps({name: list(values) for name, values in shares.items()}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dir", type=Path)
+    parser.add_argument("--haystack", type=int, default=0)
+    parser.add_argument("--turns", type=int, default=200)
+    parser.add_argument("--llm", required=True, help="a litellm name; its key is MCP_MEMORY_LLM_API_KEY")
+    parser.add_argument("--base-url")
+    parser.add_argument("--timeout", type=float, default=120, help="seconds for one question")
+    parser.add_argument("--home", type=Path, help="keep the store here")
+    parser.add_argument("--resume", action="store_true", help="the conversation is in the home already")
+    parser.add_argument("--json", type=Path)
+    try:
+        anyio.run(_run, parser.parse_args())
+    except McpMemoryError as error:
+        raise SystemExit(f"bench.pyramid: {error}") from None
+
+
+if __name__ == "__main__":
+    main()
