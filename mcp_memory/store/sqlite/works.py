@@ -7,6 +7,7 @@ it over makes a new id, so a late answer to the old one finds nothing. Cursors m
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, get_args
@@ -168,16 +169,16 @@ def _kept(con: apsw.Connection, work: Work, until: datetime) -> Work:
 def _has_moved_on(con: apsw.Connection, space: int, stage: Stage, session: int | None, basis: str) -> bool:
     """Return whether another committed between the planning of this basis and its taking.
 
-    Afterwards nobody can: the cursor moves with the one work that is not done. A basis says where its cursor stood
-    as `start` (extract) or `after` (scenes).
+    From the taking on nobody can: the cursor moves with the one work that is not done. A basis says where its stage
+    stood as `start` (extract) or `after` (scenes); the other stages have rows of their own to compare.
     """
     planned: dict[str, Any] = json.loads(basis)
     if stage == "extract" and "start" in planned:
         stands = con.execute("SELECT position FROM progress WHERE session = ?", (session,)).get
-        return planned["start"] != (stands or 0)
+        return planned["start"] < (stands or 0)
     if stage == "scenes" and "after" in planned:
         stands = con.execute("SELECT position FROM stage_cursor WHERE space = ? AND stage = ?", (space, stage)).get
-        return planned["after"] != (stands or 0)
+        return planned["after"] < (stands or 0)
     return False
 
 
@@ -251,31 +252,58 @@ def _work(row: Sequence[Any]) -> Work:
 
 def done(con: apsw.Connection, space: str) -> list[Done]:
     """See `Store.done`."""
-    space_no = space_id(con, space)
-    sums: dict[str, Outcome] = {}
-    for stage, what, count in con.execute(
-        "SELECT w.stage, o.key, sum(o.value) FROM work w, json_each(w.outcome) o"
-        " WHERE w.space = ? AND w.done_at IS NOT NULL GROUP BY w.stage, o.key ORDER BY o.key",
-        (space_no,),
-    ):
-        sums.setdefault(str(stage), {})[str(what)] = int(count)  # pyright: ignore[reportArgumentType]
-    logged: Any = con.execute(
-        "SELECT stage, count(*), max(done_at) FROM work WHERE space = ? AND done_at IS NOT NULL GROUP BY stage",
-        (space_no,),
+    # Most works come to one of a few outcomes, so grouping them first leaves little JSON to read.
+    rows: Any = con.execute(
+        "SELECT stage, outcome, count(*), max(done_at) FROM work WHERE space = ? AND state = 'done'"
+        " GROUP BY stage, outcome",
+        (space_id(con, space),),
     )
-    found = {
-        stage: Done(stage=stage, works=works, last=from_ms(last), outcome=sums.get(stage, {}))
-        for stage, works, last in logged
-    }
-    return [found[stage] for stage in get_args(Stage) if stage in found]
+    works, last, sums = Counter[Stage](), Counter[Stage](), defaultdict[Stage, Counter[str]](Counter)
+    for stage, outcome, count, done_at in rows:
+        works[stage] += count
+        last[stage] = max(last[stage], done_at)
+        sums[stage].update({what: number * count for what, number in json.loads(outcome).items()})
+    return [
+        Done(stage=stage, works=works[stage], last=from_ms(last[stage]), outcome=dict(sorted(sums[stage].items())))
+        for stage in get_args(Stage)
+        if stage in works
+    ]
 
 
 # --- how far it has come ----------------------------------------------------------------------------
 
 
 def backlog(con: apsw.Connection, space: str, *, session: str | None, limit: int) -> list[Backlog]:
-    """See `Store.backlog`."""
-    raise NotImplementedError
+    """See `Store.backlog`. What a model is to read is what users and assistants say; cursors pass the rest."""
+    space_no = space_id(con, space)
+    of, those = ("space", space_no) if session is None else ("id", session_id(con, space_no, session))
+    # Sessions lead, in the order of the index, which has all that is asked of their turns: a session that was read
+    # to its end costs one look there, half a microsecond. 10,000 of them take 6 ms, 100,000 unread turns 45 ms.
+    rows: Any = con.execute(
+        "WITH unread AS MATERIALIZED ("
+        " SELECT s.id, s.name, count(*) AS turns, sum(t.role = 'user') AS asked, max(t.id) AS newest"
+        " FROM session s NOT INDEXED LEFT JOIN progress p ON p.session = s.id CROSS JOIN turn t INDEXED BY turn_outline"
+        " ON t.session = s.id AND t.position >= coalesce(p.position, 0) AND t.role IN ('user', 'assistant')"
+        " AND t.id NOT IN (SELECT id FROM turn INDEXED BY turn_forgotten WHERE tombstone IS NOT NULL)"
+        f" WHERE s.{of} = ? GROUP BY s.id ORDER BY newest DESC LIMIT ?)"
+        " SELECT u.name, coalesce(p.position, 0), u.turns, u.asked, coalesce(p.batches, 0), coalesce(p.scene, ''),"
+        " t.learned_at, coalesce(p.flush, 0) FROM unread u LEFT JOIN progress p ON p.session = u.id"
+        " JOIN turn t ON t.id = u.newest ORDER BY u.newest DESC",
+        (those, limit),
+    )
+    return [
+        Backlog(
+            session=name,
+            start=start,
+            turns=turns,
+            asked=asked,
+            batches=batches,
+            scene=scene,
+            last=from_ms(last),
+            flush=flush_to,
+        )
+        for name, start, turns, asked, batches, scene, last, flush_to in rows
+    ]
 
 
 def flush(con: apsw.Connection, space: str, session: str) -> None:
