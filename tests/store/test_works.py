@@ -1,0 +1,621 @@
+"""Who holds a question, how far each stage has come, and that no order of crashes reads a turn twice or never."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_memory.errors import NotFound
+from mcp_memory.store.protocol import Backlog, Change, Conflict, Done, Imported, NewAtom, StageState, Store, Work
+from mcp_memory.store.sqlite import open_store
+from mcp_memory.types import NewTurn, Role, Stage
+
+T = TypeVar("T")
+
+NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+LEASE = timedelta(minutes=2)
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def minutes(count: float) -> datetime:
+    return NOON + timedelta(minutes=count)
+
+
+def say(store: Store, *roles: Role, session: str = "s", space: str = "me", now: datetime = NOON) -> list[str]:
+    new = [NewTurn(role=role, content=role, client_id=uuid4().hex) for role in roles]
+    return [turn.id for turn in store.append_turns(space, session, new, now=now).stored]
+
+
+def tell(store: Store, text: str, session: str = "s") -> None:
+    new = NewAtom(kind="persona", text=text, priority=80, confidence=1.0, session=session, valid_from=NOON)
+    store.add_atom("me", new, now=NOON)
+
+
+def take(store: Store, stage: Stage = "persona", session: str | None = None, **more: Any) -> Work | None:
+    given: dict[str, Any] = {"basis": "{}", "holder": "one", "now": NOON, "until": more.get("now", NOON) + LEASE}
+    return store.take_work("me", stage, session, **{**given, **more})
+
+
+def taken(store: Store, stage: Stage = "persona", session: str | None = None, **more: Any) -> Work:
+    work = take(store, stage, session, **more)
+    assert work is not None
+    return work
+
+
+def read(store: Store, upto: int, *, session: str = "s", scene: str = "", now: datetime = NOON, **counts: int) -> None:
+    work = taken(store, "extract", session, now=now)
+    store.commit_extraction(
+        "me", work.id, upto=upto, drafts=[], aliases={}, scene=scene, outcome={"turns": upto, **counts}, now=now
+    )
+
+
+def write_page(store: Store, work: Work, text: str = "page", *, upto: int = 0, now: datetime = NOON) -> int:
+    return store.commit_persona("me", work.id, text, reason="due", upto=upto, outcome={"characters": 4}, now=now)
+
+
+# --- what waits to be read --------------------------------------------------------------------------
+
+
+def test_the_backlog_counts_what_users_and_assistants_said_since_the_cursor(store: Store) -> None:
+    say(store, "user", "assistant", "user")
+    read(store, 1, scene="greeting a stranger")
+    say(store, "user", now=minutes(3))
+    assert store.backlog("me") == [
+        Backlog(
+            session="s", start=1, turns=3, asked=2, batches=1, scene="greeting a stranger", last=minutes(3), flush=0
+        )
+    ]
+
+
+def test_the_backlog_leaves_out_notes_forgotten_turns_and_what_tools_and_systems_said(store: Store) -> None:
+    say(store, "system", "user", "tool", "assistant")
+    tell(store, "Maya likes tea")
+    (late,) = say(store, "user", now=minutes(1))
+    store.forget("me", [late], reason="", now=NOON)
+    say(store, "tool", now=minutes(2))
+    (waits,) = store.backlog("me")
+    assert (waits.start, waits.turns, waits.asked, waits.last) == (0, 2, 1, NOON)
+
+
+def test_a_session_where_only_notes_and_tools_follow_the_cursor_has_no_backlog(store: Store) -> None:
+    say(store, "user", "tool")
+    tell(store, "Maya likes tea")
+    read(store, 1)
+    assert store.backlog("me") == []
+    store.flush("me", "s", now=NOON)
+    assert store.backlog("me") == []
+
+
+def test_a_turn_brought_back_behind_the_cursor_stays_read(store: Store) -> None:
+    (held,) = say(store, "user")
+    tombstone = store.forget("me", [held], reason="", now=NOON).id
+    say(store, "user")
+    read(store, 2)
+    store.undo_forget("me", tombstone, now=NOON)
+    assert store.backlog("me") == []
+
+
+def test_the_backlog_starts_with_the_session_written_to_last_and_knows_its_space(store: Store) -> None:
+    for session in ("old", "new", "old", "middle"):
+        say(store, "user", session=session)
+    say(store, "user", space="other")
+    say(store, "user", session="new")
+    assert [waits.session for waits in store.backlog("me")] == ["new", "middle", "old"]
+    assert [waits.session for waits in store.backlog("me", limit=2)] == ["new", "middle"]
+    assert [(waits.session, waits.turns) for waits in store.backlog("me", session="old")] == [("old", 2)]
+    assert store.backlog("me", session="s") == store.backlog("nobody") == []
+
+
+def test_a_flush_reaches_as_far_as_the_session_did_when_it_was_asked_for(store: Store) -> None:
+    say(store, "user", "assistant")
+    store.flush("me", "s", now=NOON)
+    say(store, "user")
+    assert [(waits.start, waits.flush) for waits in store.backlog("me")] == [(0, 2)]
+    read(store, 2)
+    assert [(waits.start, waits.flush) for waits in store.backlog("me")] == [(2, 2)]
+
+
+def test_a_flush_of_a_session_without_turns_asks_for_nothing(store: Store) -> None:
+    before = store.last_change()
+    store.flush("me", "s", now=NOON)
+    store.flush("nobody", "s", now=NOON)
+    assert store.last_change() == before
+    assert store.spaces() == []
+
+
+def test_a_scene_goes_on_until_an_extraction_names_another(store: Store) -> None:
+    say(store, "user", "user", "user", "user")
+    scenes: list[str] = []
+    for upto, scene in ((1, "packing"), (2, ""), (3, "travelling")):
+        read(store, upto, scene=scene)
+        scenes += [waits.scene for waits in store.backlog("me")]
+    assert scenes == ["packing", "packing", "travelling"]
+
+
+# --- stages that were asked for ---------------------------------------------------------------------
+
+
+def test_a_stage_that_never_ran_has_a_state_once_it_is_wanted(store: Store) -> None:
+    assert store.stage_states("me") == {}
+    store.want("me", "scenes", "somebody asked", now=NOON)
+    assert store.stage_states("me") == {"scenes": StageState(position=0, at=NEVER, wanted="somebody asked")}
+    assert store.stage_states("other") == {}
+
+
+def test_a_commit_moves_the_cursor_and_settles_the_wish(store: Store) -> None:
+    store.want("me", "persona", "first", now=NOON)
+    store.want("me", "persona", "second", now=NOON)
+    assert write_page(store, taken(store), upto=7, now=minutes(1)) == 1
+    assert store.stage_states("me") == {"persona": StageState(position=7, at=minutes(1), wanted=None)}
+
+
+def test_a_cursor_never_moves_backwards(store: Store) -> None:
+    write_page(store, taken(store), upto=7)
+    write_page(store, taken(store), upto=3, now=minutes(1))
+    assert store.stage_states("me") == {"persona": StageState(position=7, at=minutes(1), wanted=None)}
+
+
+def test_a_wish_made_while_the_question_is_out_outlives_its_answer(store: Store) -> None:
+    work = taken(store)
+    store.want("me", "persona", "an atom was forgotten", now=NOON)
+    write_page(store, work)
+    assert store.stage_states("me")["persona"].wanted == "an atom was forgotten"
+    write_page(store, taken(store))
+    assert store.stage_states("me")["persona"].wanted is None
+
+
+def test_a_wish_for_a_stage_without_a_cursor_is_settled_too(store: Store) -> None:
+    store.want("me", "merge", "the session ends", now=NOON)
+    work = taken(store, "merge")
+    store.commit_merge("me", work.id, merged=[], outcome={}, now=NOON)
+    assert "merge" not in store.stage_states("me")
+
+
+# --- taking and giving back -------------------------------------------------------------------------
+
+
+def test_a_work_that_is_taken_is_open_and_listed_until_it_is_done(store: Store) -> None:
+    say(store, "user")
+    extract = taken(store, "extract", "s", basis='{"start": 0}', holder="h", until=minutes(5))
+    assert extract == Work(
+        id="w1",
+        stage="extract",
+        session="s",
+        basis='{"start": 0}',
+        state="open",
+        holder="h",
+        until=minutes(5),
+        attempts=0,
+        error=None,
+        at=NOON,
+    )
+    persona = taken(store, "persona")
+    assert store.works("me") == [extract, persona]
+    assert store.works("me", stage="extract") == [extract]
+    assert store.work("me", "w1") == extract
+    write_page(store, persona, now=minutes(1))
+    assert store.works("me") == [extract]
+    assert store.work("me", persona.id) == replace(persona, state="done", done_at=minutes(1), outcome={"characters": 4})
+
+
+def test_sessions_are_read_side_by_side_and_one_work_of_each(store: Store) -> None:
+    say(store, "user", session="a")
+    say(store, "user", session="b")
+    taken(store, "extract", "a")
+    taken(store, "extract", "b", holder="two")
+    assert take(store, "extract", "a", holder="two") is None
+    assert take(store, "extract", "b") is None
+
+
+def test_whoever_asks_again_gets_the_same_question_and_time_for_it(store: Store) -> None:
+    work = taken(store)
+    assert taken(store) == work
+    assert taken(store, now=minutes(1)) == replace(work, until=minutes(3))
+    assert taken(store, until=minutes(2)) == replace(work, until=minutes(3))
+
+
+def test_a_holder_who_plans_anew_gets_a_new_question_in_place_of_the_old(store: Store) -> None:
+    old, new = taken(store), taken(store, basis='{"more": 1}')
+    assert (new.id, new.basis) == ("w2", '{"more": 1}')
+    assert store.works("me") == [new]
+    with pytest.raises(Conflict):
+        write_page(store, old)
+
+
+def test_what_another_holds_is_not_taken_not_even_eagerly(store: Store) -> None:
+    taken(store)
+    assert take(store, holder="two") is None
+    assert take(store, holder="two", eager=True) is None
+
+
+def test_a_lease_that_ran_out_is_taken_over_and_the_late_answer_stores_nothing(store: Store) -> None:
+    late = taken(store)
+    assert take(store, holder="two", now=minutes(2) - timedelta(milliseconds=1)) is None
+    ours = taken(store, holder="two", now=minutes(2))
+    before = store.last_change()
+    with pytest.raises(Conflict):
+        write_page(store, late, "late")
+    with pytest.raises(NotFound, match="ask for the next"):
+        store.work("me", late.id)
+    assert (store.persona("me"), store.stage_states("me"), store.last_change()) == (None, {}, before)
+    assert store.works("me") == [ours]
+
+
+def test_an_answer_after_the_lease_counts_while_nobody_took_over(store: Store) -> None:
+    assert write_page(store, taken(store), now=minutes(60)) == 1
+
+
+def test_a_work_is_answered_once(store: Store) -> None:
+    work = taken(store)
+    write_page(store, work)
+    with pytest.raises(Conflict):
+        write_page(store, work, "again")
+    assert [version.text for version in store.persona_versions("me")] == ["page"]
+
+
+def test_a_work_of_another_space_is_not_found_nor_committed_nor_parked(store: Store) -> None:
+    work = taken(store)
+    with pytest.raises(NotFound):
+        store.work("other", work.id)
+    with pytest.raises(Conflict):
+        store.commit_persona("other", work.id, "page", reason="", upto=0, outcome={}, now=NOON)
+    store.park_work("other", work.id, error="no", until=minutes(9))
+    store.release_work("other", work.id)
+    assert store.works("me") == [work]
+    assert store.spaces() == ["me"]
+
+
+def test_a_parked_work_waits_and_carries_its_failures_on(store: Store) -> None:
+    first = taken(store)
+    store.park_work("me", first.id, error="no answer", until=minutes(10))
+    assert store.works("me") == [replace(first, state="parked", until=minutes(10), attempts=1, error="no answer")]
+    assert take(store, now=minutes(10) - timedelta(milliseconds=1)) is None
+    second = taken(store, now=minutes(10))
+    assert (second.state, second.attempts, second.error) == ("open", 1, "no answer")
+    store.park_work("me", second.id, error="gibberish", until=minutes(60))
+    third = taken(store, holder="two", now=minutes(11), eager=True)
+    assert (third.attempts, third.error) == (2, "gibberish")
+    write_page(store, third)
+    assert taken(store).attempts == 0
+
+
+def test_a_parked_work_can_still_be_answered(store: Store) -> None:
+    work = taken(store)
+    store.park_work("me", work.id, error="no answer", until=minutes(10))
+    assert write_page(store, work) == 1
+
+
+def test_a_work_given_back_is_free_at_once_and_keeps_what_it_knows_of_failures(store: Store) -> None:
+    work = taken(store)
+    store.park_work("me", work.id, error="no answer", until=minutes(1))
+    again = taken(store, now=minutes(1))
+    store.release_work("me", again.id)
+    assert taken(store, holder="two", now=minutes(1)).attempts == 1
+
+
+def test_giving_back_or_parking_what_is_gone_or_done_changes_nothing(store: Store) -> None:
+    gone = taken(store)
+    ours = taken(store, basis='{"more": 1}')
+    store.park_work("me", gone.id, error="no", until=minutes(9))
+    store.release_work("me", gone.id)
+    assert store.works("me") == [ours]
+    write_page(store, ours)
+    store.park_work("me", ours.id, error="no", until=minutes(9))
+    assert store.work("me", ours.id).state == "done"
+    parked = taken(store)
+    store.park_work("me", parked.id, error="no", until=minutes(9))
+    store.release_work("me", parked.id)
+    assert take(store) is None
+
+
+def test_a_plan_is_refused_once_another_has_read_those_turns(store: Store) -> None:
+    say(store, "user", "assistant", "user")
+    planned = json.dumps({"session": "s", "start": 0, "stop": 3})
+    read(store, 2)
+    assert take(store, "extract", "s", basis=planned) is None
+    assert take(store, "extract", "s", basis=json.dumps({"session": "s", "start": 2, "stop": 3})) is not None
+
+
+def test_a_plan_of_scenes_is_refused_once_another_has_told_those_atoms(store: Store) -> None:
+    work = taken(store, "scenes", basis='{"after": 0}')
+    store.commit_scenes("me", work.id, edits=[], upto=4, outcome={}, now=NOON)
+    assert take(store, "scenes", basis='{"after": 0}') is None
+    assert take(store, "scenes", basis='{"after": 4}') is not None
+
+
+def test_an_extraction_that_would_not_move_the_cursor_on_stores_nothing(store: Store) -> None:
+    say(store, "user", "user")
+    read(store, 2)
+    with pytest.raises(Conflict):
+        read(store, 2)
+    assert [work.state for work in store.works("me")] == ["open"]
+    assert [(done.stage, done.works) for done in store.done("me")] == [("extract", 1)]
+
+
+def test_only_a_session_that_is_there_can_be_read(store: Store) -> None:
+    with pytest.raises(NotFound, match="'nowhere'"):
+        take(store, "extract", "nowhere")
+    with pytest.raises(NotFound, match="w12"):
+        store.work("me", "12")
+
+
+def test_the_log_adds_up_by_stage_in_the_order_of_the_pyramid(store: Store) -> None:
+    write_page(store, taken(store), now=minutes(9))
+    say(store, "user", "user", "user")
+    read(store, 1, atoms=2)
+    read(store, 2, atoms=2, refused=1)
+    read(store, 3, now=minutes(4))
+    assert store.done("me") == [
+        Done(stage="extract", works=3, last=minutes(4), outcome={"atoms": 4, "refused": 1, "turns": 6}),
+        Done(stage="persona", works=1, last=minutes(9), outcome={"characters": 4}),
+    ]
+    assert store.done("other") == []
+
+
+def test_whoever_watches_hears_of_every_change_of_what_waits(store: Store) -> None:
+    say(store, "user")
+    heard: list[set[str]] = []
+
+    def after(change: Callable[[], T]) -> T:
+        before = store.last_change()
+        result = change()
+        heard.append({found.topic for found in store.changes(before)})
+        return result
+
+    work = after(lambda: taken(store))
+    after(lambda: take(store, holder="two"))
+    after(lambda: store.release_work("me", work.id))
+    after(lambda: store.park_work("me", work.id, error="no", until=NOON))
+    after(lambda: store.want("me", "scenes", "asked", now=NOON))
+    after(lambda: store.flush("me", "s", now=NOON))
+    after(lambda: store.flush("me", "s", now=NOON))
+    after(lambda: write_page(store, work))
+    assert heard == [{"work"}, set(), {"work"}, {"work"}, {"work"}, {"work"}, set(), {"work", "persona"}]
+    assert Change(space="me", topic="work") in store.changes(0, space="me")
+
+
+# --- several processes ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two(home: Path) -> Iterator[list[Store]]:
+    """One home, open twice: what two processes have."""
+    stores: list[Store] = [open_store(home), open_store(home)]
+    yield stores
+    for store in stores:
+        store.close()
+
+
+def at_once(*calls: Callable[[], T]) -> list[T | Conflict]:
+    """Start all calls at the same moment, each on a thread of its own, and return what they came to."""
+    ready = threading.Barrier(len(calls))
+    came: list[Any] = [None] * len(calls)
+
+    def run(place: int, call: Callable[[], T]) -> None:
+        ready.wait(timeout=10)
+        try:
+            came[place] = call()
+        except Conflict as error:
+            came[place] = error
+
+    threads = [threading.Thread(target=run, args=pair) for pair in enumerate(calls)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    return came
+
+
+def test_of_two_processes_that_want_one_work_one_gets_it_and_one_answer_is_stored(two: list[Store]) -> None:
+    first, second = two
+    for version in range(1, 9):
+        got = at_once(lambda: take(first, holder="one"), lambda: take(second, holder="two"))
+        (work,) = [work for work in got if work is not None]
+        assert isinstance(work, Work)
+        assert second.works("me") == first.works("me") == [work]
+        came = at_once(lambda: write_page(first, work), lambda: write_page(second, work))  # noqa: B023
+        assert {version, Conflict} == {one if isinstance(one, int) else type(one) for one in came}
+
+
+def test_of_two_processes_that_find_a_lease_run_out_one_takes_over(two: list[Store]) -> None:
+    first, second = two
+    lost = taken(first, holder="killed")
+    got = at_once(lambda: take(first, holder="one", now=minutes(2)), lambda: take(second, holder="two", now=minutes(2)))
+    (work,) = [work for work in got if isinstance(work, Work)]
+    assert [held.id for held in first.works("me")] == [work.id]
+    assert work.id != lost.id
+
+
+@dataclass
+class Expected:
+    """What a session's rows should say, in the plainest words."""
+
+    roles: list[Role] = field(default_factory=list[Role])
+    read: int = 0
+    batches: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    left: Work | None = None
+
+    def unread(self) -> int:
+        return sum(role in ("user", "assistant") for role in self.roles[self.read :])
+
+    def may_take(self, plan: tuple[int, int], holder: str, now: datetime, *, eager: bool) -> bool:
+        if self.left is not None and self.left.until > now:
+            if self.left.state == "parked" and not eager:
+                return False
+            if self.left.state == "open" and self.left.holder != holder:
+                return False
+        return plan[0] >= self.read
+
+
+WHO = st.sampled_from((0, 1))
+EVENTS = st.one_of(
+    st.tuples(st.just("say"), WHO, st.lists(st.sampled_from(("user", "assistant", "tool")), min_size=1, max_size=4)),
+    st.tuples(st.just("wait"), WHO, st.sampled_from((1, 3))),
+    st.tuples(st.just("plan"), WHO, st.integers(1, 3)),
+    st.tuples(st.just("take"), WHO, st.booleans()),
+    st.tuples(st.sampled_from(("commit", "park", "release")), WHO, st.sampled_from((0, 0, 0, 1, 2))),
+)
+
+
+class Life:
+    """Two processes at one session, which plan, take, answer, fail, give back and die, and what should come of it.
+
+    A process that dies says nothing, so to die is to do nothing more until the lease has run out. It may also be
+    only slow, and answer when its work is another's: `commit` reaches back to works that it held before.
+    """
+
+    def __init__(self, stores: list[Store]) -> None:
+        self.stores = stores
+        self.space = uuid4().hex  # each example has a store of its own
+        self.now = NOON
+        self.plans: list[tuple[int, int] | None] = [None, None]
+        self.held: list[list[Work]] = [[], []]
+        self.expected = Expected()
+
+    def live(self, event: str, who: int, value: Any) -> None:
+        match event:
+            case "say":
+                say(self.stores[who], *value, space=self.space, now=self.now)
+                self.expected.roles += value
+            case "wait":
+                self.now += timedelta(minutes=value)
+            case "plan":
+                self.plan(who, value)
+            case "take":
+                self.take(who, eager=value)
+            case _ if value < len(self.held[who]):
+                work = self.held[who][-1 - value]
+                {"commit": self.commit, "park": self.park, "release": self.release}[event](who, work)
+            case _:
+                pass
+        self.compare()
+
+    def plan(self, who: int, size: int) -> None:
+        found = self.stores[who].backlog(self.space, session="s")
+        self.plans[who] = (found[0].start, min(found[0].start + size, len(self.expected.roles))) if found else None
+
+    def take(self, who: int, *, eager: bool) -> None:
+        plan, holder = self.plans[who], f"process {who}"
+        if plan is None:
+            return
+        may = self.expected.may_take(plan, holder, self.now, eager=eager)
+        work = self.stores[who].take_work(
+            self.space, "extract", "s", basis=json.dumps({"start": plan[0], "stop": plan[1]}),
+            holder=holder, until=self.now + LEASE, now=self.now, eager=eager,
+        )  # fmt: skip
+        assert (work is not None) == may
+        if work is not None:
+            self.expected.left = work
+            self.held[who].append(work)
+
+    def commit(self, who: int, work: Work) -> None:
+        basis = json.loads(work.basis)
+        current = self.expected.left is not None and self.expected.left.id == work.id
+        try:
+            self.stores[who].commit_extraction(
+                self.space, work.id, upto=basis["stop"], drafts=[], aliases={}, scene="",
+                outcome={"turns": basis["stop"] - basis["start"]}, now=self.now,
+            )  # fmt: skip
+        except Conflict:
+            assert not current
+            return
+        assert current
+        self.expected.batches.append((basis["start"], basis["stop"]))
+        self.expected.read, self.expected.left = basis["stop"], None
+
+    def park(self, who: int, work: Work) -> None:
+        until = self.now + timedelta(minutes=3)
+        self.stores[who].park_work(self.space, work.id, error="failed", until=until)
+        left = self.expected.left
+        if left is not None and left.id == work.id:
+            self.expected.left = replace(left, state="parked", until=until, attempts=left.attempts + 1, error="failed")
+
+    def release(self, who: int, work: Work) -> None:
+        self.stores[who].release_work(self.space, work.id)
+        left = self.expected.left
+        if left is not None and left.id == work.id and left.state == "open":
+            self.expected.left = replace(left, until=left.at)
+
+    def compare(self) -> None:
+        for store in self.stores:
+            assert store.works(self.space) == ([] if self.expected.left is None else [self.expected.left])
+            found = [(waits.start, waits.turns) for waits in store.backlog(self.space)]
+            assert found == ([(self.expected.read, self.expected.unread())] if self.expected.unread() else [])
+
+    def finish(self) -> None:
+        """Both processes are gone; another comes and does the rest."""
+        self.now += timedelta(hours=1)
+        self.held[1] = []
+        for _ in self.expected.roles:
+            self.live("plan", 1, 2)
+            self.live("take", 1, False)
+            self.live("commit", 1, 0)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(events=st.lists(EVENTS, max_size=40))
+def test_every_turn_is_in_exactly_one_batch_whatever_happens_to_those_who_read_it(
+    two: list[Store], events: list[tuple[str, int, Any]]
+) -> None:
+    life = Life(two)
+    life.live("say", 0, ["user", "assistant", "user"])
+    for event in events:
+        life.live(*event)
+    life.finish()
+    read = [position for start, stop in life.expected.batches for position in range(start, stop)]
+    assert read == list(range(life.expected.read))
+    assert life.expected.unread() == 0
+    (logged,) = two[0].done(life.space)
+    assert (logged.works, logged.outcome) == (len(life.expected.batches), {"turns": len(read)})
+
+
+# --- leases, the pause, imports ---------------------------------------------------------------------
+
+
+def test_a_lease_is_one_holders_until_it_runs_out_or_is_let_go(two: list[Store]) -> None:
+    first, second = two
+    assert first.hold("worker", "one", until=minutes(2), now=NOON)
+    assert not second.hold("worker", "two", until=minutes(9), now=minutes(1))
+    assert first.hold("worker", "one", until=minutes(5), now=minutes(1))
+    assert not second.hold("worker", "two", until=minutes(9), now=minutes(4))
+    assert second.hold("worker", "two", until=minutes(9), now=minutes(5))
+    first.let_go("worker", "one")
+    assert not first.hold("worker", "one", until=minutes(9), now=minutes(6))
+    second.let_go("worker", "two")
+    assert first.hold("worker", "one", until=minutes(9), now=minutes(6))
+    assert second.hold("another", "two", until=minutes(9), now=minutes(6))
+
+
+def test_a_pause_holds_for_every_process_until_it_is_ended(two: list[Store]) -> None:
+    first, second = two
+    assert second.paused() is None
+    first.pause("too dear", now=NOON)
+    second.pause("far too dear", now=minutes(1))
+    assert first.paused() == ("far too dear", minutes(1))
+    second.resume()
+    second.resume()
+    assert first.paused() is None
+
+
+def test_imported_files_are_known_by_their_content_the_last_first(store: Store) -> None:
+    chats = Imported(path="chats.jsonl", sha256="aa", modified=1, turns=40, at=NOON)
+    notes = Imported(path="notes.jsonl", sha256="bb", modified=2, turns=3, at=minutes(1))
+    store.note_import("me", chats)
+    store.note_import("me", notes)
+    assert store.imported("me") == [notes, chats]
+    moved = replace(chats, path="old/chats.jsonl", modified=9, turns=0, at=minutes(2))
+    store.note_import("me", moved)
+    changed = replace(notes, sha256="cc", modified=5, at=minutes(3))
+    store.note_import("me", changed)
+    assert store.imported("me") == [changed, moved, notes]
+    assert store.imported("other") == []
