@@ -487,7 +487,7 @@ class Store(Protocol):
         ...
 
     def want(self, space: str, stage: Stage, reason: str, *, now: datetime) -> None:
-        """Ask for a stage out of turn; its next commit settles that."""
+        """Ask for a stage out of turn; the next commit of a work that was made after this settles that."""
         ...
 
     def works(self, space: str, *, stage: Stage | None = None) -> list[Work]:
@@ -512,7 +512,10 @@ class Store(Protocol):
     ) -> Work | None:
         """Make and hold the work of a stage (of a session), in place of any that was left.
 
-        None while another holds it, and while it is parked, unless `eager`. Attempts and error carry over.
+        None while another holds it; while it is parked, unless `eager`; and when the stage has come further than the
+        basis says it stood, by its `start` (extract) or `after` (scenes). A new work has a new id, so that what is
+        committed under an old one is a Conflict; attempts and error carry over. Who holds it and asks with the same
+        basis gets the same work, for longer.
         """
         ...
 

@@ -420,8 +420,7 @@ def test_of_two_processes_that_want_one_work_one_gets_it_and_one_answer_is_store
     first, second = two
     for version in range(1, 9):
         got = at_once(lambda: take(first, holder="one"), lambda: take(second, holder="two"))
-        (work,) = [work for work in got if work is not None]
-        assert isinstance(work, Work)
+        (work,) = [work for work in got if isinstance(work, Work)]
         assert second.works("me") == first.works("me") == [work]
         came = at_once(lambda: write_page(first, work), lambda: write_page(second, work))  # noqa: B023
         assert {version, Conflict} == {one if isinstance(one, int) else type(one) for one in came}
@@ -493,11 +492,10 @@ class Life:
                 self.plan(who, value)
             case "take":
                 self.take(who, eager=value)
-            case _ if value < len(self.held[who]):
-                work = self.held[who][-1 - value]
-                {"commit": self.commit, "park": self.park, "release": self.release}[event](who, work)
             case _:
-                pass
+                answer = {"commit": self.commit, "park": self.park, "release": self.release}[event]
+                for work in self.held[who][::-1][value : value + 1]:
+                    answer(who, work)
         self.compare()
 
     def plan(self, who: int, size: int) -> None:

@@ -109,31 +109,21 @@ def take(
     session_no = _session(con, space_no, session)
     left = _left(con, space_no, stage, session_no)
     if left is not None and left.until > now:
-        if left.state == "parked" and not eager:
+        if left.state == "open" and left.holder == holder and left.basis == basis:
+            return _prolonged(con, space_no, left, until)
+        anothers = left.state == "open" and left.holder != holder
+        resting = left.state == "parked" and not eager
+        if anothers or resting:
             return None
-        if left.state == "open":
-            if left.holder != holder:
-                return None
-            if left.basis == basis:
-                return _kept(con, left, until)
     if _has_moved_on(con, space_no, stage, session_no, basis):
         return None
     if left is not None:
         con.execute("DELETE FROM work WHERE id = ?", (number_of(left.id, "w"),))
+    attempts, error = (left.attempts, left.error) if left is not None else (0, None)
     number: int = con.execute(
         "INSERT INTO work (space, stage, session, basis, state, holder, until, attempts, error, at)"
         " VALUES (?, ?, ?, ?, 'open', ?, ?, ?, ?, ?) RETURNING id",
-        (
-            space_no,
-            stage,
-            session_no,
-            basis,
-            holder,
-            to_ms(until),
-            left.attempts if left else 0,
-            left.error if left else None,
-            to_ms(now),
-        ),
+        (space_no, stage, session_no, basis, holder, to_ms(until), attempts, error, to_ms(now)),
     ).get
     touch(con, space_no, "work")
     return _found(con, number, space_no)
@@ -158,19 +148,18 @@ def _left(con: apsw.Connection, space: int, stage: Stage, session: int | None) -
     return None if row is None else _work(row)
 
 
-def _kept(con: apsw.Connection, work: Work, until: datetime) -> Work:
+def _prolonged(con: apsw.Connection, space: int, work: Work, until: datetime) -> Work:
     """Give the same question to its holder again, who has as long for it as if it were new."""
     number = number_of(work.id, "w")
     con.execute("UPDATE work SET until = max(until, ?) WHERE id = ?", (to_ms(until), number))
-    row: Any = con.execute(f"SELECT {_COLUMNS} {_FROM} WHERE w.id = ?", (number,)).fetchone()
-    return _work(row)
+    return _found(con, number, space)
 
 
 def _has_moved_on(con: apsw.Connection, space: int, stage: Stage, session: int | None, basis: str) -> bool:
     """Return whether another committed between the planning of this basis and its taking.
 
-    From the taking on nobody can: the cursor moves with the one work that is not done. A basis says where its stage
-    stood as `start` (extract) or `after` (scenes); the other stages have rows of their own to compare.
+    From the taking on nobody can: the cursor moves with the one work that is not done. A basis may say where its stage
+    stood, as `start` (extract) or `after` (scenes).
     """
     planned: dict[str, Any] = json.loads(basis)
     if stage == "extract" and "start" in planned:
