@@ -1,0 +1,121 @@
+"""Citations: what a page names as its evidence, and what is left of it when some of that is forgotten."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_memory.longterm.citations import cited, links, plain, uncovered, unwrapped, without
+
+PAGE = """\
+## What holds now
+- Maya lives in Berlin with [[Otto]] (a12, a57).
+- She works at the harbour (a3); her shift starts at six [a4].
+
+## Her illness
+- She has asthma (a9). It is worse in spring.
+
+### Doctors
+- Dr Weiss treats her (a9, a10).
+"""
+
+
+def test_ids_are_read_in_order_and_once() -> None:
+    assert cited(PAGE) == ["a12", "a57", "a3", "a4", "a9", "a10"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x (a1, a2).", "x (a1;a2)", "x [a1, a2]", "x（a1、a2）。", "x ( a1 a2 )", "x (a1)(a2)", "x (a1, [[berlin]], a2)"],
+)
+def test_ids_are_read_however_models_write_them(text: str) -> None:
+    assert cited(text) == ["a1", "a2"]
+
+
+@pytest.mark.parametrize(
+    "text", ["an A4 page a4", "(see a12)", "[[a12]]", "[a12](https://example.org)", "(a12b)", "([[a12]])", "(t12)"]
+)
+def test_what_only_looks_like_an_id_is_none(text: str) -> None:
+    assert cited(text) == []
+
+
+def test_links_are_read_by_the_name_that_they_mean() -> None:
+    assert links("[[Otto]] and [[berlin-move|the move]], [[ Otto ]]; [[]] [[ ]] (a1, [[work]])") == [
+        "Otto",
+        "berlin-move",
+        "work",
+    ]
+
+
+def test_lines_that_name_nothing_are_told_apart_from_headings_and_rules() -> None:
+    page = "# Maya\n\n**Now**\n\nShe is here (a1).\n- Nobody said this\n---\nNor [[this]].\n\n## Then\n"
+    assert uncovered(page) == ["- Nobody said this", "Nor [[this]]."]
+
+
+def test_a_bullet_goes_with_the_last_atom_that_it_rests_on() -> None:
+    assert without(PAGE, ["a12"]) == PAGE.replace("(a12, a57)", "(a57)")
+    assert without(PAGE, ["a12", "a57"]) == PAGE.replace("- Maya lives in Berlin with [[Otto]] (a12, a57).\n", "")
+
+
+def test_of_a_line_only_what_rests_on_the_atom_goes() -> None:
+    assert without("- She works (a3); she starts at six (a4).", ["a3"]) == "- she starts at six (a4)."
+    assert without("- She works (a3); she starts at six (a4).", ["a4"]) == "- She works (a3)"
+    assert without("她住在柏林（a1）。她喜欢茶（a2）。", ["a1"]) == "她喜欢茶（a2）。".replace("（a2）", "(a2)")
+
+
+def test_a_line_stays_while_one_of_its_atoms_does() -> None:
+    assert without("- She works (a3)(a4).", ["a3"]) == "- She works (a4)."
+    assert without("- She works [a3] [a4].", ["a4"]) == "- She works (a3)."
+
+
+def test_what_follows_the_last_citation_goes_with_it() -> None:
+    assert without("She is well (a1). She has asthma (a9). It is worse in spring.", ["a9"]) == "She is well (a1)."
+
+
+def test_headings_that_nothing_is_left_under_go_too() -> None:
+    assert without(PAGE, ["a9", "a10"]) == PAGE[: PAGE.index("\n## Her illness")]
+    assert without("## Illness\n### Doctors\n- Weiss (a1)\n### Drugs\n- Salbutamol (a2)", ["a1"]) == (
+        "## Illness\n### Drugs\n- Salbutamol (a2)"
+    )
+
+
+def test_a_heading_that_cites_goes_with_its_atom() -> None:
+    assert without("## Asthma (a9)\n- Other (a1)", ["a9"]) == "- Other (a1)"
+
+
+def test_a_link_alone_does_not_keep_a_sentence() -> None:
+    assert without("- She moved ([[berlin]], a1).\n- b (a2)", ["a1"]) == "- b (a2)"
+
+
+def test_a_text_reads_well_without_its_citations() -> None:
+    assert plain("She moved (a1), to [[berlin-move|Berlin]] with [[Otto]] [a2].") == "She moved, to Berlin with Otto."
+
+
+def test_lines_that_were_broken_are_joined() -> None:
+    wrapped = "## Now\nMaya has been\nill since May (a1).\nShe rests (a2).\n\n- one\n  more (a3)\n- two (a4)\n她住在\n柏林（a5）"
+    assert unwrapped(wrapped) == (
+        "## Now\nMaya has been ill since May (a1).\nShe rests (a2).\n\n- one more (a3)\n- two (a4)\n她住在柏林（a5）"
+    )
+
+
+LINES = st.lists(
+    st.text("ab (a1)[a2], .;#-*\n（a3）", max_size=30)
+    | st.sampled_from(["## H", "- x (a1).", "y (a1, a2); z (a3)", "", "**b**", "1. q [a3]", "tail (a2) more"]),
+    max_size=8,
+).map("\n".join)
+
+
+@given(LINES, st.sets(st.sampled_from(["a1", "a2", "a3"])))
+def test_what_was_taken_out_is_cited_no_more_and_all_else_is(text: str, gone: set[str]) -> None:
+    assert set(cited(without(text, gone))) == set(cited(text)) - gone
+
+
+@given(LINES)
+def test_taking_out_nothing_changes_nothing(text: str) -> None:
+    assert without(text, ["a9"]) == text
+
+
+@given(st.text("a1(), [\n-#*", max_size=60))
+def test_joining_lines_keeps_what_they_cite(text: str) -> None:
+    assert cited(unwrapped(text)) == cited(text)
