@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from mcp_memory.config import Settings
-from mcp_memory.errors import ModelFailed, Refused
+from mcp_memory.errors import InvalidInput, ModelFailed, Refused
 from mcp_memory.llm import Message, Prompt, Said
 from mcp_memory.memory import open_memory
 from mcp_memory.metered import Metered, Question
@@ -173,3 +174,60 @@ async def test_status_shows_the_model_its_cap_and_what_it_cost(home: Path, clock
         "today": [call],
         "ever": [call],
     }
+
+
+def test_a_reply_that_cannot_be_used_goes_back_once_with_the_reason(
+    store: Store, clock: FixedClock, paused: list[float]
+) -> None:
+    def only_red(colour: Colour) -> str:
+        if colour.colour != "red":
+            raise InvalidInput("Only red will do.")
+        return "used red"
+
+    model, llm = metered(store, clock, paused, BLUE, '{"colour": "red"}')
+    assert model.complete(ASK, use=only_red) == "used red"
+    assert "Only red will do." in llm.asked[1].messages[-1].text
+
+    model, llm = metered(store, clock, paused, BLUE, BLUE, BLUE)
+    with pytest.raises(ModelFailed, match=r"Only red will do\."):
+        model.complete(ASK, use=only_red)
+    assert len(llm.asked) == 2
+
+
+def test_past_the_hours_cap_no_call_is_made_until_the_next_hour(
+    store: Store, clock: FixedClock, paused: list[float]
+) -> None:
+    model, llm = metered(store, clock, paused, BLUE, BLUE, llm_hourly_tokens=107)
+    model.complete(ASK)
+    with pytest.raises(Refused, match=r"The hour's 107 tokens .*13:00 UTC; raise MCP_MEMORY_LLM_HOURLY_TOKENS"):
+        model.complete(ASK)
+    clock.advance(hours=1)
+    model.complete(ASK)
+    assert len(llm.asked) == 2
+
+
+def test_during_a_pause_no_process_on_the_home_asks(
+    home: Path, store: Store, clock: FixedClock, paused: list[float]
+) -> None:
+    model, llm = metered(store, clock, paused, BLUE)
+    elsewhere = open_store(home)
+    elsewhere.pause("the bill is high enough", now=clock())
+    with pytest.raises(Refused, match=r"the bill is high enough.*mcp-memory resume"):
+        model.complete(ASK)
+    assert llm.asked == []
+    elsewhere.resume()
+    elsewhere.close()
+    assert model.complete(ASK) == Colour(colour="blue")
+
+
+def test_a_purpose_may_have_a_model_of_its_own_and_is_billed_under_its_name(
+    store: Store, clock: FixedClock, paused: list[float]
+) -> None:
+    usual, own = ScriptedLLM(BLUE), ScriptedLLM('{"colour": "green"}', name="own/1")
+    model = Metered(usual, store, Settings(), now=clock, pause=paused.append, others={"persona": own})
+    assert model.complete(replace(ASK, purpose="persona")) == Colour(colour="green")
+    assert model.complete(ASK) == Colour(colour="blue")
+    assert [(one.purpose, one.model) for one in store.spent(since=EVER)] == [
+        ("persona", "own/1"),
+        ("test", "scripted/1"),
+    ]
