@@ -185,6 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     settings = Settings(
         llm=options.llm,
+        distil=False,
         llm_base_url=options.base_url,
         llm_api_key=os.environ.get("MCP_MEMORY_LLM_API_KEY"),
         rerank_timeout=options.timeout,

@@ -156,7 +156,9 @@ async def test_status_shows_the_model_its_cap_and_what_it_cost(home: Path, clock
     def best(prompt: Prompt) -> Said:
         return Said(text="[1]", prompt_tokens=300, completion_tokens=4, cost=None)
 
-    async with open_memory(home=home, now=clock, embedder="none", llm=ScriptedLLM(best), rerank=True) as memory:
+    async with open_memory(
+        home=home, now=clock, embedder="none", llm=ScriptedLLM(best), rerank=True, distil=False
+    ) as memory:
         await memory.record_turns(
             [NewTurn(role="user", content=text) for text in ("a kettle", "the kettle")], session="s"
         )
@@ -171,6 +173,8 @@ async def test_status_shows_the_model_its_cap_and_what_it_cost(home: Path, clock
         "rerank": True,
         "tokens_today": 304,
         "daily_tokens": 300_000,
+        "tokens_this_hour": 304,
+        "hourly_tokens": 100_000,
         "today": [call],
         "ever": [call],
     }

@@ -175,7 +175,7 @@ async def test_all_pages_of_a_question_agree_and_are_asked_for_once(kettles: Pat
     async with open_memory(home=kettles, embedder=HashEmbedder()) as memory:
         plain = [content for page in await pages(memory, "kettle", 8) for content in page]
     llm = ScriptedLLM(best_first("leaks"))
-    async with open_memory(home=kettles, embedder=HashEmbedder(), llm=llm, rerank=True) as memory:
+    async with open_memory(home=kettles, embedder=HashEmbedder(), llm=llm, rerank=True, distil=False) as memory:
         shown = [content for page in await pages(memory, "kettle", 8) for content in page]
         again = [content for page in await pages(memory, "kettle", 5) for content in page]
     leaking = [content for content in plain[:FIRST] if "leaks" in content]
@@ -187,7 +187,7 @@ async def test_all_pages_of_a_question_agree_and_are_asked_for_once(kettles: Pat
 
 async def test_a_failure_is_said_on_the_first_page_and_the_next_question_tries_again(kettles: Path) -> None:
     llm = ScriptedLLM("no", best_first("leaks"))
-    async with open_memory(home=kettles, embedder=HashEmbedder(), llm=llm, rerank=True) as memory:
+    async with open_memory(home=kettles, embedder=HashEmbedder(), llm=llm, rerank=True, distil=False) as memory:
         first = await memory.conversation_search("kettle", limit=8)
         second = await memory.conversation_search("kettle", limit=8, cursor=first.cursor)
         assert (first.note, len(llm.asked)) == (second.note, 1)
@@ -198,7 +198,7 @@ async def test_a_failure_is_said_on_the_first_page_and_the_next_question_tries_a
 
 async def test_statements_and_turns_are_ranked_together(kettles: Path) -> None:
     llm = ScriptedLLM(best_first("kettle"))
-    async with open_memory(home=kettles, embedder=HashEmbedder(), llm=llm, rerank=True) as memory:
+    async with open_memory(home=kettles, embedder=HashEmbedder(), llm=llm, rerank=True, distil=False) as memory:
         await memory.remember("Owns a red kettle")
         results = await memory.memory_search("kettle", limit=FIRST)
     assert (len(results.atoms), len(results.turns), len(llm.asked)) == (1, FIRST - 1, 1)
@@ -207,7 +207,7 @@ async def test_statements_and_turns_are_ranked_together(kettles: Path) -> None:
 
 async def test_a_model_that_is_set_ranks_nothing_unless_it_is_asked_to(kettles: Path) -> None:
     llm = ScriptedLLM()
-    async with open_memory(home=kettles, embedder=HashEmbedder(), llm=llm) as memory:
+    async with open_memory(home=kettles, embedder=HashEmbedder(), llm=llm, distil=False) as memory:
         results = await memory.conversation_search("kettle")
     assert (results.note, llm.asked) == (None, [])
 
