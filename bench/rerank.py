@@ -190,6 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         llm_api_key=os.environ.get("MCP_MEMORY_LLM_API_KEY"),
         rerank_timeout=options.timeout,
         llm_daily_tokens=10**9,
+        llm_hourly_tokens=10**9,
     )
     found: list[dict[str, Any]] = []
     try:
