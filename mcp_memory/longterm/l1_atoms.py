@@ -16,7 +16,7 @@ from mcp_memory.store.protocol import Filters, NewAtom, Store, Vectors, WrittenA
 from mcp_memory.text import fold, index_terms, well_formed
 from mcp_memory.types import Atom, Kind
 
-__all__ = ["similar", "told"]
+__all__ = ["SINGLE_VALUED", "relation_name", "similar", "told"]
 
 MAX_CHARS = 2_000
 PRIORITY: dict[Kind, int] = {"persona": 80, "episodic": 70, "instruction": -1}
@@ -111,7 +111,7 @@ def told(
         )
     if not all(map(well_formed, (words, *given.values()))):
         raise InvalidInput("The text has a lone surrogate, which is not text. Nothing was stored.")
-    name = _relation(given["relation"]) if given else None
+    name = relation_name(given["relation"]) if given else None
     return NewAtom(
         kind=kind,
         text=words,
@@ -156,7 +156,7 @@ def _alike(one: Atom, other: Atom) -> bool:
     return bool(mine and theirs) and len(mine & theirs) / min(len(mine), len(theirs)) >= _SAME_WORDS
 
 
-def _relation(name: str) -> str:
-    """`Lives in`, `livesIn` and `lives-in` are one relation: `lives_in`."""
+def relation_name(name: str) -> str:
+    """Return how a relation is stored: `Lives in`, `livesIn` and `lives-in` are one, `lives_in`."""
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
     return "_".join(re.findall(r"[\w']+", fold(spaced))) or "is"
