@@ -1,7 +1,7 @@
 """The files of a home: their formats, byte for byte, and the two ways they are written.
 
-Formats are those of the README: a ref is YAML front matter over raw bytes, a record and a journal entry
-are one JSON line each. Values in the front matter are JSON, which YAML reads.
+Formats are those of the README: a ref is YAML front matter over raw bytes, a scene the same over Markdown, a record
+and a journal entry are one JSON line each. Values in the front matter are JSON, which YAML reads.
 
 A whole file is written beside itself, flushed and renamed. A line file is appended to inside the database's
 write transaction, which records the length it then has: whatever lies behind that length was never
@@ -21,15 +21,17 @@ from typing import Any
 
 from mcp_memory.errors import Damaged
 from mcp_memory.text import iso
-from mcp_memory.types import Record, Ref, Turn
+from mcp_memory.types import Record, Ref, Scene, Turn
 
 __all__ = [
     "append",
+    "is_scene_file",
     "journal_line",
     "read_ref_file",
     "record_line",
     "ref_file",
     "ref_name",
+    "scene_file",
     "write_whole",
 ]
 
@@ -60,6 +62,20 @@ def ref_file(ref: Ref, data: bytes) -> bytes:
     return _FENCE + head.encode("ascii") + _FENCE + data
 
 
+def scene_file(scene: Scene) -> bytes:
+    """Return the file of a scene: front matter, then its title and body in Markdown. Times are in UTC."""
+    fields: dict[str, Any] = {
+        "created": iso(scene.created.astimezone(UTC)),
+        "updated": iso(scene.updated.astimezone(UTC)),
+        "summary": scene.summary,
+        "heat": scene.heat,
+        "entities": scene.entities,
+        "atoms": scene.atoms,
+    }
+    head = "".join(f"{key}: {_json(value)}\n" for key, value in fields.items())
+    return _FENCE + f"{head}---\n\n# {scene.title}\n\n{scene.body.strip()}\n".encode("utf-8", "backslashreplace")
+
+
 def read_ref_file(content: bytes) -> tuple[dict[str, Any], bytes]:
     """Return front matter and data. Raises Damaged when the bytes do not match their own hash."""
     end = content.find(b"\n" + _FENCE, len(_FENCE))
@@ -76,6 +92,10 @@ def read_ref_file(content: bytes) -> tuple[dict[str, Any], bytes]:
     if hashlib.sha256(data).hexdigest() != fields.get("sha256"):
         raise Damaged(f"its {len(data)} bytes do not match the hash stored with them")
     return fields, data
+
+
+def is_scene_file(content: bytes) -> bool:
+    return content.startswith(_FENCE + b'created: "') and b"\natoms: [" in content.partition(b"\n" + _FENCE)[0]
 
 
 def record_line(record: Record) -> bytes:
@@ -119,11 +139,15 @@ def journal_line(turn: Turn, *, client_id: str | None, told: dict[str, Any] | No
 
 
 def _line(fields: dict[str, Any]) -> bytes:
-    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+    return _json(fields, separators=(",", ":")).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def _json(value: Any, *, separators: tuple[str, str] | None = None) -> str:
+    text = json.dumps(value, ensure_ascii=False, separators=separators)
     # Readers that split lines as Unicode does would cut at these three.
     for char in "\x85\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
-    return text.encode("utf-8", "backslashreplace") + b"\n"
+    return text
 
 
 def write_whole(path: Path, data: bytes) -> None:

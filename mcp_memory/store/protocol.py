@@ -252,6 +252,8 @@ class SceneEdit:
     heat: int = 1
     atoms: Sequence[str] = ()
     entities: Sequence[str] = ()
+    version: int | None = None
+    """The version that it was made from, where it must not follow another: then the commit is a Conflict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -579,7 +581,7 @@ class Store(Protocol):
         """Apply all edits, or none, and write their files; atoms up to number `upto` are told. `wanted` asks for L3.
 
         Without a work it is a person's edit: the cursor stays. NotFound for a slug that is to be updated and is not
-        there, InvalidInput for one that is to be made and is.
+        there, InvalidInput for one that is to be made and is. A merge makes its scene where there is none.
         """
         ...
 

@@ -1,15 +1,172 @@
-"""Not written yet."""
+"""L2 in SQLite: the versions of each scene, and the files of those that stand.
 
-from typing import Any
+Rows are what counts: a version is added, never changed, and deleting adds one too. Files are a projection. They are
+written before the rows are committed, so that a kill leaves at worst a file that is ahead, or one of no scene; each
+commit brings all files of scenes into line with the rows, whatever happened to them since. Others are left alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, assert_never
+
+import apsw
+
+from mcp_memory.errors import InvalidInput, NotFound
+from mcp_memory.store import files
+from mcp_memory.store.protocol import Conflict, Outcome, SceneEdit
+from mcp_memory.store.sqlite import works
+from mcp_memory.store.sqlite.rows import from_ms, number_of, space_for, space_id, to_ms, touch
+from mcp_memory.text import one_line, safe_name
+from mcp_memory.types import Scene
+
+__all__ = ["commit", "listed", "problems", "versions"]
+
+_COLUMNS = "slug, title, summary, body, heat, atoms, entities, version, action, reason, created, at"
+_NEWEST = (
+    f"SELECT {_COLUMNS} FROM scene s WHERE space = ?"
+    " AND version = (SELECT max(version) FROM scene WHERE space = s.space AND slug = s.slug)"
+)
 
 
-def commit(*args: Any, **kwargs: Any) -> Any:
-    raise NotImplementedError
+def commit(
+    con: apsw.Connection,
+    folder: Path,
+    space: str,
+    work: str | None,
+    *,
+    edits: Sequence[SceneEdit],
+    upto: int,
+    wanted: str | None,
+    outcome: Outcome,
+    now: datetime,
+) -> None:
+    """See `Store.commit_scenes`."""
+    space_no = space_for(con, space)
+    if work is not None:
+        works.finish(con, space_no, work, outcome=outcome, now=now)
+        works.move(con, space_no, "scenes", upto, now=now)
+    if wanted is not None:
+        works.want(con, space, "persona", wanted)
+    for edit in edits:
+        _insert(con, space_no, edit, work=work, now=now)
+    if edits:
+        touch(con, space_no, "persona", *(f"scene:{edit.slug}" for edit in edits))
+    for path, due in _files(con, folder, space_no):
+        if due is None:
+            path.unlink(missing_ok=True)
+        elif _content(path) != due:
+            files.write_whole(path, due)
 
 
-def listed(*args: Any, **kwargs: Any) -> Any:
-    raise NotImplementedError
+def _insert(con: apsw.Connection, space: int, edit: SceneEdit, *, work: str | None, now: datetime) -> None:
+    held = _held(con, space, safe_name(edit.slug, what="name of a scene"))
+    stands = held is not None and held.action != "delete"
+    if edit.version is not None and (held is None or held.version != edit.version):
+        raise Conflict(f"{edit.slug} was written anew in the meantime.")
+    match edit.action:
+        case "create" if stands:
+            raise InvalidInput(f"There is a scene {edit.slug!r} already. Update it, or choose another name.")
+        case "update" | "delete" if not stands:
+            raise NotFound(f"There is no scene {one_line(edit.slug, 60)!r} to {edit.action}. Nothing was stored.")
+        case "restore" if held is None:
+            raise NotFound(f"There never was a scene {one_line(edit.slug, 60)!r} to restore. Nothing was stored.")
+        case "create" | "update" | "delete" | "restore" | "merge":
+            pass
+        case _:
+            assert_never(edit.action)
+    con.execute(
+        "INSERT INTO scene (space, slug, version, action, title, summary, body, heat, atoms, entities, reason,"
+        " created, at, work) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            space,
+            edit.slug,
+            held.version + 1 if held else 1,
+            edit.action,
+            edit.title or (held.title if held else edit.slug),
+            edit.summary,
+            edit.body,
+            edit.heat,
+            json.dumps(list(edit.atoms)),
+            json.dumps(list(edit.entities), ensure_ascii=False),
+            edit.reason,
+            to_ms(held.created if held and (stands or edit.action == "restore") else now),
+            to_ms(now),
+            None if work is None else number_of(work, "w"),
+        ),
+    )
 
 
-def versions(*args: Any, **kwargs: Any) -> Any:
-    raise NotImplementedError
+def listed(con: apsw.Connection, space: str) -> list[Scene]:
+    """See `Store.scenes`."""
+    return _standing(con, space_id(con, space))
+
+
+def versions(con: apsw.Connection, space: str, slug: str) -> list[Scene]:
+    """See `Store.scene_versions`."""
+    rows = con.execute(
+        f"SELECT {_COLUMNS} FROM scene WHERE space = ? AND slug = ? ORDER BY version DESC", (space_id(con, space), slug)
+    )
+    return [_scene(row) for row in rows]
+
+
+def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
+    """Yield what is wrong with the files of a space's scenes."""
+    for path, due in _files(con, folder, space):
+        name, content = f"scenes/{path.name}", _content(path)
+        if due is None and content is not None:
+            yield f"{name} is left of a scene that was deleted; the next writing of scenes removes it."
+        elif due is not None and content is None:
+            yield f"{name} is missing; the next writing of scenes brings it back."
+        elif content != due:
+            yield f"{name} is not the scene that was stored; the next writing of scenes writes it anew."
+    known = {path for path, _ in _files(con, folder, space)}
+    for path in sorted((folder / "scenes").glob("*.md")):
+        if path not in known and files.is_scene_file(_content(path) or b""):
+            yield f"scenes/{path.name} is of no scene: left from a write that was cut short, or a copy. It can be deleted."
+
+
+def _files(con: apsw.Connection, folder: Path, space: int) -> Iterator[tuple[Path, bytes | None]]:
+    """Yield the file of every scene that ever was, with what it should hold: None, to be gone."""
+    standing = {scene.slug: scene for scene in _standing(con, space)}
+    slugs: Any = con.execute("SELECT DISTINCT slug FROM scene WHERE space = ? ORDER BY slug", (space,)).fetchall()
+    for (slug,) in slugs:
+        yield folder / "scenes" / f"{slug}.md", files.scene_file(standing[slug]) if slug in standing else None
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _standing(con: apsw.Connection, space: int | None) -> list[Scene]:
+    rows = con.execute(f"{_NEWEST} AND action <> 'delete' ORDER BY heat DESC, at DESC, slug", (space,))
+    return [_scene(row) for row in rows]
+
+
+def _held(con: apsw.Connection, space: int, slug: str) -> Scene | None:
+    row: Any = con.execute(f"{_NEWEST} AND slug = ?", (space, slug)).fetchone()
+    return None if row is None else _scene(row)
+
+
+def _scene(row: Any) -> Scene:
+    slug, title, summary, body, heat, atoms, entities, version, action, reason, created, at = row
+    return Scene(
+        slug=slug,
+        title=title,
+        summary=summary,
+        body=body,
+        heat=heat,
+        atoms=tuple(json.loads(atoms)),
+        entities=tuple(json.loads(entities)),
+        version=version,
+        action=action,
+        reason=reason,
+        created=from_ms(created),
+        updated=from_ms(at),
+    )

@@ -1,0 +1,265 @@
+"""Scenes in the store: edits that land together, versions, and files that follow the rows whatever happens to them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mcp_memory.errors import InvalidInput, NotFound, StoreUnavailable
+from mcp_memory.store import files
+from mcp_memory.store.protocol import Conflict, SceneEdit, Store
+from mcp_memory.types import Scene
+
+NOW = datetime(2026, 5, 7, 10, 0, tzinfo=UTC)
+LATER = NOW + timedelta(days=1)
+
+MADE = SceneEdit(
+    action="create",
+    slug="hafenstraße",
+    reason="a new theme",
+    title="The flat in 海港街",
+    summary='Maya\'s flat: "small",\u2028bright',
+    body="## Now\n\n- She lives there (a1).",
+    heat=1,
+    atoms=("a1",),
+    entities=("Otto", "海港街"),
+)
+
+
+def commit(store: Store, *edits: SceneEdit, now: datetime = NOW) -> None:
+    store.commit_scenes("s", None, edits=edits, upto=0, outcome={}, now=now)
+
+
+def edit(action: str, slug: str = MADE.slug, **changes: object) -> SceneEdit:
+    return replace(MADE, action=action, slug=slug, **changes)  # pyright: ignore[reportArgumentType]
+
+
+def file_of(store: Store, slug: str = MADE.slug) -> Path:
+    return store.folder("s") / "scenes" / f"{slug}.md"
+
+
+def names(store: Store) -> list[str]:
+    return sorted(path.name for path in (store.folder("s") / "scenes").iterdir())
+
+
+def test_a_scene_reads_back_as_it_was_made(store: Store) -> None:
+    commit(store, MADE)
+    made = Scene(
+        slug="hafenstraße",
+        title="The flat in 海港街",
+        summary=MADE.summary,
+        body=MADE.body,
+        heat=1,
+        atoms=("a1",),
+        entities=("Otto", "海港街"),
+        version=1,
+        action="create",
+        reason="a new theme",
+        created=NOW,
+        updated=NOW,
+    )
+    assert (store.scenes("s"), store.scene_versions("s", made.slug)) == ([made], [made])
+    assert (store.scenes("other"), store.scene_versions("other", made.slug)) == ([], [])
+
+
+def test_its_file_is_front_matter_that_yaml_reads_over_markdown(store: Store) -> None:
+    commit(store, MADE)
+    _, head, page = file_of(store).read_text(encoding="utf-8").split("---\n", 2)
+    assert yaml.safe_load(head) == {
+        "created": "2026-05-07T10:00:00.000+00:00",
+        "updated": "2026-05-07T10:00:00.000+00:00",
+        "summary": MADE.summary,
+        "heat": 1,
+        "entities": ["Otto", "海港街"],
+        "atoms": ["a1"],
+    }
+    assert page == "\n# The flat in 海港街\n\n## Now\n\n- She lives there (a1).\n"
+
+
+def test_the_hottest_stand_first_and_then_the_newest(store: Store) -> None:
+    commit(store, edit("create", "b"), edit("create", "a"), edit("create", "hot", heat=7))
+    commit(store, edit("create", "new"), now=LATER)
+    assert [scene.slug for scene in store.scenes("s")] == ["hot", "new", "a", "b"]
+
+
+def test_versions_are_kept_and_the_newest_stands(store: Store) -> None:
+    commit(store, MADE)
+    commit(store, edit("update", body="- She moved (a2).", atoms=("a2",), heat=2, reason="moved"), now=LATER)
+    (stands,) = store.scenes("s")
+    first, second = reversed(store.scene_versions("s", MADE.slug))
+    assert stands == second
+    assert (first.body, second.body) == (MADE.body, "- She moved (a2).")
+    assert (second.version, second.created, second.updated, second.heat) == (2, NOW, LATER, 2)
+    assert "She moved" in file_of(store).read_text(encoding="utf-8")
+
+
+def test_a_deleted_scene_is_gone_with_its_file_and_can_be_restored(store: Store) -> None:
+    commit(store, MADE)
+    commit(store, SceneEdit(action="delete", slug=MADE.slug, reason="told elsewhere"), now=LATER)
+    assert (store.scenes("s"), names(store)) == ([], [])
+    assert [(one.action, one.title) for one in store.scene_versions("s", MADE.slug)] == [
+        ("delete", MADE.title),
+        ("create", MADE.title),
+    ]
+    commit(store, edit("restore"), now=LATER)
+    (back,) = store.scenes("s")
+    assert (back.version, back.body, back.created, names(store)) == (3, MADE.body, NOW, [f"{MADE.slug}.md"])
+
+
+def test_a_name_that_was_deleted_can_be_given_to_a_new_scene(store: Store) -> None:
+    commit(store, MADE)
+    commit(store, SceneEdit(action="delete", slug=MADE.slug, reason="r"))
+    commit(store, edit("create", body="- Another (a9)."), now=LATER)
+    (scene,) = store.scenes("s")
+    assert (scene.version, scene.created, scene.body) == (3, LATER, "- Another (a9).")
+
+
+def test_a_merge_makes_its_scene_or_takes_the_place_of_one(store: Store) -> None:
+    commit(store, edit("create", "a"), edit("create", "b"))
+    commit(store, edit("merge", "b", heat=3), edit("delete", "a"), edit("merge", "c"))
+    assert [(scene.slug, scene.version) for scene in store.scenes("s")] == [("b", 2), ("c", 1)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        (edit("create"), InvalidInput),
+        (edit("update", "missing"), NotFound),
+        (edit("delete", "missing"), NotFound),
+        (edit("restore", "missing"), NotFound),
+        (edit("create", "con"), InvalidInput),
+        (edit("create", "../persona"), InvalidInput),
+        (edit("create", "a/b"), InvalidInput),
+        (edit("create", ""), InvalidInput),
+        (edit("update", version=7), Conflict),
+        (edit("restore", "missing", version=1), Conflict),
+    ],
+)
+def test_one_edit_that_cannot_be_leaves_all_of_them_undone(
+    store: Store, wrong: SceneEdit, error: type[Exception]
+) -> None:
+    commit(store, MADE)
+    before = store.scenes("s"), store.last_change()
+    with pytest.raises(error):
+        commit(store, edit("create", "fine"), edit("update", body="changed"), wrong)
+    assert (store.scenes("s"), store.last_change()) == before
+    commit(store)
+    assert names(store) == [f"{MADE.slug}.md"]
+    assert file_of(store).read_bytes() == files.scene_file(before[0][0])
+
+
+def test_an_edit_made_from_the_version_that_stands_lands(store: Store) -> None:
+    commit(store, MADE)
+    commit(store, edit("update", body="- New (a2).", version=1))
+    assert [scene.body for scene in store.scenes("s")] == ["- New (a2)."]
+
+
+def test_who_watches_a_scene_or_the_page_above_is_told(store: Store) -> None:
+    commit(store, MADE)
+    before = store.last_change()
+    commit(store, edit("create", "other"), edit("update"))
+    assert {change.topic for change in store.changes(before, space="s")} == {
+        "persona",
+        f"scene:{MADE.slug}",
+        "scene:other",
+    }
+
+
+def test_a_commit_of_a_work_moves_the_cursor_and_asks_for_the_persona(store: Store) -> None:
+    def take() -> str:
+        until = NOW + timedelta(minutes=5)
+        work = store.take_work("s", "scenes", None, "{}", holder="me", until=until, now=NOW)
+        assert work is not None
+        return work.id
+
+    work = take()
+    store.commit_scenes("s", work, edits=[MADE], upto=12, wanted="new name", outcome={"created": 1}, now=NOW)
+    states = store.stage_states("s")
+    assert (states["scenes"].position, states["scenes"].at, states["persona"].wanted) == (12, NOW, "new name")
+    with pytest.raises(Conflict):
+        store.commit_scenes("s", work, edits=[edit("update", body="late")], upto=13, outcome={}, now=NOW)
+    assert [scene.body for scene in store.scenes("s")] == [MADE.body]
+    store.commit_scenes("s", take(), edits=[], upto=13, outcome={}, now=LATER)
+    assert [(done.stage, done.works, done.outcome) for done in store.done("s")] == [("scenes", 2, {"created": 1})]
+
+
+# --- files ------------------------------------------------------------------------------------------
+
+
+def test_files_that_were_lost_or_changed_are_told_and_the_next_commit_mends_them(store: Store) -> None:
+    commit(store, MADE, edit("create", "b"), edit("create", "c"), edit("create", "d"))
+    commit(store, edit("delete", "d"))
+    sound = {name: (store.folder("s") / "scenes" / name).read_bytes() for name in names(store)}
+    file_of(store).unlink()
+    file_of(store, "b").write_text("scribbled over")
+    file_of(store, "d").write_text("back from a backup")
+    file_of(store, "notes").write_text("mine")
+    assert list(store.problems()) == [
+        "s: scenes/b.md is not the scene that was stored; the next writing of scenes writes it anew.",
+        "s: scenes/d.md is left of a scene that was deleted; the next writing of scenes removes it.",
+        f"s: scenes/{MADE.slug}.md is missing; the next writing of scenes brings it back.",
+    ]
+    commit(store)
+    assert (list(store.problems()), names(store)) == ([], sorted([*sound, "notes.md"]))
+    assert {name: (store.folder("s") / "scenes" / name).read_bytes() for name in sound} == sound
+
+
+def test_a_file_that_cannot_be_written_leaves_the_rows_as_they_were(store: Store) -> None:
+    commit(store, MADE)
+    file_of(store, "blocked").mkdir()
+    with pytest.raises(StoreUnavailable):
+        commit(store, edit("create", "blocked"), edit("update", body="changed"))
+    assert [scene.body for scene in store.scenes("s")] == [MADE.body]
+    file_of(store, "blocked").rmdir()
+    commit(store)
+    assert list(store.problems()) == []
+
+
+KILLED = """
+import os, sys
+from datetime import datetime, UTC
+from pathlib import Path
+from mcp_memory.store import files
+from mcp_memory.store.protocol import SceneEdit
+from mcp_memory.store.sqlite import open_store
+
+left = int(sys.argv[2])
+whole = files.write_whole
+
+def dying(path, data):
+    global left
+    if not left:
+        os._exit(9)
+    left -= 1
+    whole(path, data)
+
+files.write_whole = dying
+store = open_store(Path(sys.argv[1]))
+make = lambda slug, action: SceneEdit(action=action, slug=slug, reason="r", title=slug, body="- Second (a2).")
+edits = [make("kept", "update"), make("gone", "delete"), make("new", "create"), make("newer", "create")]
+store.commit_scenes("s", None, edits=edits, upto=0, outcome={}, now=datetime(2026, 5, 8, tzinfo=UTC))
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("writes", [0, 1, 2, 3])
+def test_a_kill_between_file_and_row_leaves_one_state_or_the_other(store: Store, home: Path, writes: int) -> None:
+    commit(store, edit("create", "kept"), edit("create", "gone"))
+    before = store.scenes("s")
+    died = subprocess.run([sys.executable, "-c", KILLED, str(home), str(writes)], check=False)
+    done = died.returncode == 0
+    assert done == (writes == 3)
+    assert (store.scenes("s") == before) != done
+    commit(store)
+    stray = ["new.md"] if writes == 2 else []
+    assert names(store) == (["kept.md", "new.md", "newer.md"] if done else ["gone.md", "kept.md", *stray])
+    assert list(store.problems()) == [
+        f"s: scenes/{name} is of no scene: left from a write that was cut short, or a copy. It can be deleted."
+        for name in stray
+    ]
