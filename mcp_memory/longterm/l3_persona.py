@@ -1,95 +1,353 @@
-"""L3 without a model: the page lists what was told, by kind, each line with its atom. Nothing is inferred.
+"""L3: one page about the user, written from what the scenes tell and the atoms state; each line names its evidence.
 
-A projection: made from the current atoms after each of their changes, versioned by the store.
+Written first as soon as there are scenes, then kept up with what changed, or made anew from scratch. Whether it is due
+is computed from rows. `apply` keeps no page that is too long, that mostly names no evidence, or that names evidence
+which the question did not show; whether a line says no more than its evidence does is beyond it.
+
+How the page reads in between, and without a model, is told in `l3_page`; its names are this module's too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import islice
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal
 
-from mcp_memory.errors import NotFound
-from mcp_memory.store.protocol import Filters, Store
-from mcp_memory.text import fold, one_line
-from mcp_memory.types import Atom, Kind
+from pydantic import BaseModel, Field, field_validator
 
-__all__ = ["EMPTY", "identity", "page", "section_of", "sections"]
-
-MAX_CHARS = 2_000
-_LINE = 220
-_READ = 200
-
-EMPTY = (
-    "# Persona\n\nNothing has been told yet. What the user says of themselves with `remember` is listed here;"
-    " nothing is inferred.\n"
+from mcp_memory.config import Settings
+from mcp_memory.errors import InvalidInput
+from mcp_memory.longterm.citations import cited, links, uncovered, unwrapped
+from mcp_memory.longterm.l3_page import (
+    EMPTY,
+    MAX_CHARS,
+    OURS,
+    STATED,
+    body,
+    closed_since,
+    diff,
+    identity,
+    navigation,
+    page,
+    scene_called,
+    section_of,
+    sections,
+    sound_scenes,
+    versions,
+    whole,
+    without_forgotten,
+    without_sections,
 )
-_HEADINGS: tuple[tuple[Kind, str], ...] = (
-    ("instruction", "Standing instructions"),
-    ("persona", "About the user"),
-    ("episodic", "What happened"),
-)
+from mcp_memory.longterm.stage import Applied, Desk, StageOf
+from mcp_memory.metered import Question
+from mcp_memory.prompts import prompt
+from mcp_memory.store.protocol import Conflict, Filters, Store, Work
+from mcp_memory.text import one_line, well_formed
+from mcp_memory.types import Atom, Kind, PersonaVersion, Scene
+
+__all__ = [
+    "EMPTY",
+    "FROM_SCRATCH",
+    "PERSONA",
+    "Basis",
+    "Reply",
+    "body",
+    "diff",
+    "identity",
+    "navigation",
+    "page",
+    "section_of",
+    "sections",
+    "trigger",
+    "versions",
+    "whole",
+]
+
+FROM_SCRATCH = "from scratch"
+"""The reason to give to `Store.want` for a page that owes nothing to the one before."""
+
+Mode = Literal["first", "incremental", "scratch"]
+
+_SCENE_CHARS = 20_000
+_LEADING: tuple[tuple[Kind, int], ...] = (("instruction", 30), ("persona", 50), ("episodic", 30))
+_NEW = 100
+_STATEMENT = 300
+_NONE = "None."
 
 
-def page(store: Store, space: str) -> str:
-    """Return the page, at most 2,000 characters; each section says how many lines did not fit."""
-    told: dict[Kind, list[Atom]] = {kind: _current(store, space, kind) for kind, _ in _HEADINGS}
-    if not any(told.values()):
-        return EMPTY
-    shown: dict[Kind, int] = {kind: len(atoms) for kind, atoms in told.items()}
-    while True:
-        text = _compose(told, shown)
-        if len(text) <= MAX_CHARS:
-            return text
-        # Shorten the longest section first: a person's traits do not give way to a long diary.
-        longest = max(shown, key=lambda kind: (shown[kind], kind == "episodic"))
-        shown[longest] -= 1
+class Basis(BaseModel):
+    """What the page is to be written from; where it is brought up to date, that and the page as it stands."""
+
+    mode: Mode
+    reason: str
+    upto: int
+    version: int
+    """The model's page that stood then, 0 for none."""
+    scenes: list[str]
+    """Those to show in full."""
+    atoms: list[str]
 
 
-def sections(text: str) -> list[str]:
-    return [line[3:] for line in text.splitlines() if line.startswith("## ")]
+class Reply(BaseModel):
+    """The page in Markdown, and what is new on it."""
+
+    page: str = Field(description="The whole page in Markdown; each line ends with its evidence: (a12) or ([[slug]])")
+    changed: str = Field("", description="One sentence: what is new on this page")
+
+    @field_validator("page", mode="before")
+    @classmethod
+    def _lines(cls, value: Any) -> Any:
+        return "\n".join(map(str, value)) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
-def section_of(text: str, wanted: str) -> str:
-    """Return one section of the page, heading included. NotFound names those there are."""
-    for name in sections(text):
-        if fold(name) == fold(wanted.strip().lstrip("# ")):
-            rest = text[text.index(f"## {name}\n") :]
-            return rest.partition("\n## ")[0].rstrip() + "\n"
-    known = ", ".join(sections(text)) or "none yet"
-    raise NotFound(f"The persona has no section {one_line(wanted, 40)!r}. Sections: {known}.")
+# --- when -------------------------------------------------------------------------------------------
 
 
-def identity(store: Store, space: str) -> list[str]:
-    """Return what tells who the user is, most telling first: the facts about the user, as `name: Maya`."""
-    facts = store.facts(space, filters=Filters(entity="user"), limit=50)
-    rank = {name: place for place, name in enumerate(("name", "preferred_name", "full_name", "pronouns", "works_as"))}
-    facts.sort(key=lambda fact: rank.get(fact.relation, len(rank)))
-    return [f"{fact.relation.replace('_', ' ')}: {one_line(fact.value, 80)}" for fact in facts]
+def trigger(store: Store, space: str, settings: Settings) -> str | None:
+    """Return why the page is due, None where it is not."""
+    state = store.stage_states(space).get("persona")
+    if state is not None and state.wanted:
+        return state.wanted
+    held = _held(store, space)
+    new = len(store.atoms_since(space, _position(store, space), limit=settings.persona_every))
+    scenes = store.scenes(space)
+    if held is None and scenes:
+        return "there are scenes, and no page yet"
+    if held is not None and not _lines_of(held.text):
+        return "all that the page said was forgotten"
+    if held is not None and new and scenes and all(scene.created > held.at for scene in scenes):
+        return "the first scene was written since"
+    return f"{new} new statements" if new >= settings.persona_every else None
 
 
-def _current(store: Store, space: str, kind: Kind) -> list[Atom]:
-    atoms = store.list_atoms(space, filters=Filters(kind=kind), limit=_READ)
-    return sorted(atoms, key=lambda atom: atom.valid_from, reverse=True) if kind == "episodic" else atoms
+def _position(store: Store, space: str) -> int:
+    """Return the number of the last atom that was there when the page was written."""
+    state = store.stage_states(space).get("persona")
+    return state.position if state else 0
 
 
-def _compose(told: dict[Kind, list[Atom]], shown: dict[Kind, int]) -> str:
-    parts = ["# Persona"]
-    for kind, heading in _HEADINGS:
-        atoms = told[kind]
-        if atoms:
-            parts.append(f"## {heading}\n\n" + "\n".join(_lines(kind, atoms, shown[kind])))
-    return "\n\n".join(parts) + "\n"
-
-
-def _lines(kind: Kind, atoms: Sequence[Atom], shown: int) -> Iterable[str]:
-    for atom in islice(atoms, shown):
-        when = f"{atom.valid_from:%Y-%m-%d}: " if kind == "episodic" else ""
-        yield f"- {when}{one_line(atom.text, _LINE)} ({atom.id})"
-    if len(atoms) > shown:
-        yield f"- … and {len(atoms) - shown} more: memory_search kind={kind}"
-
-
-def whole(store: Store, space: str) -> str:
-    """Return the page as it stands."""
+def _held(store: Store, space: str) -> PersonaVersion | None:
+    """Return the page that a model wrote, without what was forgotten."""
     held = store.persona(space)
-    return held.text if held else EMPTY
+    return without_forgotten(store, space, held) if held is not None and held.by_model else None
+
+
+def _lines_of(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+
+
+# --- what is asked ----------------------------------------------------------------------------------
+
+
+def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
+    """Return what the page is to be written from, where it is due and there is anything."""
+    store, space = desk.store, desk.space
+    reason = trigger(store, space, desk.settings)
+    if reason is None:
+        return None
+    upto = store.newest("atom")
+    held, scenes = _held(store, space), sound_scenes(store, space)
+    mode = _mode(held, reason)
+    if mode == "incremental" and held is not None:
+        new = store.atoms_since(space, _position(store, space), limit=max(1, _NEW >> smaller))
+        if len(new) == max(1, _NEW >> smaller):
+            upto = int(new[-1].id[1:])  # the rest counts as new next time
+        ids = {atom.id for atom in new}
+        scenes = [scene for scene in scenes if scene.updated > held.at or ids.intersection(scene.atoms)]
+        atoms = [atom for atom in new if atom.valid_to is None]
+    else:
+        atoms = _leading(store, space, smaller)
+    shown = _within(scenes[: max(1, len(scenes) >> smaller)])
+    atoms = _not_told(atoms, shown)
+    if not (shown or atoms or mode == "incremental"):
+        return None
+    return Basis(
+        mode=mode,
+        reason=reason,
+        upto=upto,
+        version=held.version if held else 0,
+        scenes=[scene.slug for scene in shown],
+        atoms=[atom.id for atom in atoms],
+    )
+
+
+def _mode(held: PersonaVersion | None, reason: str) -> Mode:
+    if held is None:
+        return "first"
+    return "scratch" if reason == FROM_SCRATCH or not _lines_of(held.text) else "incremental"
+
+
+def _leading(store: Store, space: str, smaller: int) -> list[Atom]:
+    """Return what matters most of all that holds, of each kind."""
+    return [
+        atom
+        for kind, many in _LEADING
+        for atom in store.list_atoms(space, filters=Filters(kind=kind), limit=max(1, many >> smaller))
+    ]
+
+
+def _within(scenes: Sequence[Scene]) -> list[Scene]:
+    """Return the first scenes, as many as one question may show."""
+    shown: list[Scene] = []
+    room = _SCENE_CHARS
+    for scene in scenes:
+        room -= len(scene.body) + len(scene.summary)
+        if room >= 0:
+            shown.append(scene)
+    return shown
+
+
+def _not_told(atoms: Sequence[Atom], scenes: Sequence[Scene]) -> list[Atom]:
+    """Return the atoms that no scene tells; rules are shown in their own words all the same."""
+    told = {id for scene in scenes for id in cited(scene.body)}
+    return [atom for atom in atoms if atom.kind == "instruction" or atom.id not in told]
+
+
+def question(desk: Desk, basis: Basis) -> Question[Reply]:
+    """Put the basis into words, as the rows are now: what was forgotten meanwhile is not shown."""
+    store, space = desk.store, desk.space
+    scenes = sound_scenes(store, space)
+    shown = [scene for scene in scenes if scene.slug in basis.scenes]
+    held = _held(store, space) if basis.mode == "incremental" else None
+    return Question(
+        purpose="persona",
+        messages=prompt(
+            "persona",
+            most=f"{MAX_CHARS:,}",
+            today=f"{desk.now:%Y-%m-%d}",
+            page=_fenced(held.text.strip()) if held else _NONE,
+            closed=_listed(_closed(store, space, held) if held else ()),
+            scenes=_listed(map(_scene, shown)),
+            others=_listed(f"[[{one.slug}]] {_one_line(one.summary)}" for one in scenes if one not in shown),
+            statements=_listed(map(_statement, store.atoms(space, basis.atoms))),
+        ),
+        reply=Reply,
+    )
+
+
+def _listed(lines: Iterable[str]) -> str:
+    return "\n".join(lines) or _NONE
+
+
+def _scene(scene: Scene) -> str:
+    return (
+        f'<scene slug="{scene.slug}" title="{_one_line(scene.title)}" updated="{scene.updated:%Y-%m-%d}">\n'
+        f"{_fenced(scene.summary)}\n\n{_fenced(scene.body.strip())}\n</scene>"
+    )
+
+
+def _statement(atom: Atom) -> str:
+    known = "told outright" if atom.confidence >= 1 else "said" if atom.confidence >= STATED else "implied"
+    kind = "standing rule" if atom.kind == "instruction" and atom.priority < 0 else atom.kind
+    return f"({atom.id}) {atom.valid_from:%Y-%m-%d}, {kind}, {known}: {_one_line(atom.text)}"
+
+
+def _closed(store: Store, space: str, held: PersonaVersion) -> Iterator[str]:
+    for old, newer in closed_since(store, space, cited(held.text), held):
+        why = f" Reason: {_one_line(old.closed_because)}" if old.closed_because else ""
+        now = f" Now: ({newer.id}) {_one_line(newer.text)}" if newer else ""
+        yield f"({old.id}) {_one_line(old.text)}{now}{why}"
+
+
+_FENCE = re.compile(r"<(?=\s*/?\s*(page|closed|scenes?|other_scenes|statements)\b)", re.IGNORECASE)
+
+
+def _fenced(text: str) -> str:
+    return _FENCE.sub("‹", text)
+
+
+def _one_line(text: str) -> str:
+    return _fenced(one_line(text, _STATEMENT)).replace('"', "'")
+
+
+# --- what is kept -----------------------------------------------------------------------------------
+
+
+def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
+    """Check the page and store it as a new version. InvalidInput says how to mend it."""
+    if reply is None:
+        raise InvalidInput("There is no page in the reply.")
+    store, space = desk.store, desk.space
+    held = _held(store, space)
+    if basis.version != (held.version if held else 0):
+        raise Conflict("The page was written anew meanwhile.")
+    given = unwrapped(_unfenced(reply.page))
+    text = _titled(without_sections(given, OURS))
+    dropped = [name for name in OURS if name in sections(given)]
+    scenes = sound_scenes(store, space)
+    _check_form(text)
+    _check_evidence(text, _citable(store, space, basis, scenes), scenes)
+    lines, bare = _lines_of(text), [line for line in uncovered(text) if not links(line)]
+    if 2 * len(bare) > len(lines):
+        raise InvalidInput(
+            f"{len(bare)} of {len(lines)} lines name no evidence. Put behind each statement what it rests on, such as "
+            f"(a12) or ([[slug]]), and leave out what rests on nothing, such as: {one_line(bare[0], 80)}"
+        )
+    outcome = {"characters": len(text), "covered": len(lines) - len(bare), "uncovered": len(bare)}
+    reason = one_line(f"{basis.reason}: {reply.changed}" if reply.changed.strip() else basis.reason, 300)
+    version = store.commit_persona(space, work.id, text, reason=reason, upto=basis.upto, outcome=outcome, now=desk.now)
+    return Applied(
+        outcome=outcome,
+        kept=[
+            f"Version {version} of the page: {len(text):,} characters, {len(lines) - len(bare)} lines with evidence."
+        ],
+        refused=[
+            *(f"This line is kept, but names no evidence: {one_line(line, 120)}" for line in bare),
+            *(f"The section {name!r} was left out: it is made mechanically." for name in dropped),
+        ],
+    )
+
+
+def _unfenced(text: str) -> str:
+    """Return the page without the Markdown fence that models like to put around it."""
+    fence = re.fullmatch(r"\s*```\w*\n(.*?)\n?```\s*", text, re.DOTALL)
+    return fence[1] if fence else text
+
+
+def _titled(text: str) -> str:
+    """Return the page under the one title that all of them have, trailing white space gone."""
+    lines = [line.rstrip() for line in text.strip().splitlines()]
+    if lines and re.match(r"# ", lines[0]):
+        del lines[0]
+    return "# Persona\n\n" + "\n".join(lines).strip() + "\n"
+
+
+def _check_form(text: str) -> None:
+    if not _lines_of(text):
+        raise InvalidInput("The page says nothing. Write at least who the person is.")
+    if not well_formed(text):
+        raise InvalidInput("The page has a lone surrogate, which is not text. Write the character itself.")
+    if len(text) > MAX_CHARS:
+        raise InvalidInput(
+            f"The page has {len(text):,} characters of at most {MAX_CHARS:,}: cut {len(text) - MAX_CHARS:,} or more. "
+            "Leave out what somebody who meets the person anew needs least, whole lines rather than words."
+        )
+
+
+def _citable(store: Store, space: str, basis: Basis, scenes: Sequence[Scene]) -> set[str]:
+    """Return the atoms that the question showed and that are not forgotten by now."""
+    shown = {*basis.atoms}
+    for scene in scenes:
+        if scene.slug in basis.scenes:
+            shown.update(cited(scene.body))
+    held = _held(store, space) if basis.mode == "incremental" else None
+    if held is not None:
+        shown.update(cited(held.text))
+        shown.update(newer.id for _, newer in closed_since(store, space, cited(held.text), held) if newer)
+    return {atom.id for atom in store.atoms(space, shown)}
+
+
+def _check_evidence(text: str, citable: set[str], scenes: Sequence[Scene]) -> None:
+    unknown = [id for id in cited(text) if id not in citable]
+    if unknown:
+        raise InvalidInput(
+            f"The page names {', '.join(unknown[:10])}, which was not shown or is forgotten by now. Name only ids "
+            "that stand in the question, and leave out what rested on others."
+        )
+    missing = [name for name in links(text) if scene_called(scenes, name) is None]
+    if missing:
+        known = ", ".join(scene.slug for scene in scenes) or "none"
+        raise InvalidInput(f"There is no scene [[{one_line(missing[0], 60)}]] to name. Scenes: {known}.")
+
+
+PERSONA = StageOf(name="persona", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)

@@ -1,0 +1,311 @@
+"""The page about the user as it stands: what a model wrote or, without one, what was told, listed; the scenes under it.
+
+A page is a projection. Between two writings of it, reading keeps it true: lines that rest on nothing but what was
+forgotten are left out, and what was told or closed since stands in a section of its own. All of it together, the
+scenes aside, is at most 2,000 characters. Nothing is inferred here, and nobody is asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from difflib import unified_diff
+from itertools import islice
+
+from mcp_memory.errors import NotFound
+from mcp_memory.longterm.citations import cited, links, without
+from mcp_memory.store.protocol import Filters, StageState, Store
+from mcp_memory.text import fold, one_line
+from mcp_memory.types import Atom, Kind, PersonaVersion, Scene
+
+__all__ = [
+    "EMPTY",
+    "MAX_CHARS",
+    "OURS",
+    "STATED",
+    "body",
+    "closed_since",
+    "diff",
+    "identity",
+    "navigation",
+    "page",
+    "scene_called",
+    "section_of",
+    "sections",
+    "sound_scenes",
+    "versions",
+    "whole",
+    "without_forgotten",
+    "without_sections",
+]
+
+MAX_CHARS = 2_000
+_SINCE_CHARS = 500
+_LINE = 220
+_READ = 200
+STATED = 0.8
+"""The confidence of what was said in so many words; what a model took to be implied has less, and is not listed."""
+_SINCE_READ = 1_000
+
+EMPTY = (
+    "# Persona\n\nNothing has been told yet. What the user says of themselves with `remember` is listed here;"
+    " nothing is inferred.\n"
+)
+_SINCE, _SCENES = "Since then", "Scenes"
+OURS = (_SINCE, _SCENES)
+"""Sections that are made here: no page has them of its own."""
+_HEADINGS: tuple[tuple[Kind, str], ...] = (
+    ("instruction", "Standing instructions"),
+    ("persona", "About the user"),
+    ("episodic", "What happened"),
+)
+
+
+def whole(store: Store, space: str) -> str:
+    """Return the page as it stands, with the scenes under it."""
+    scenes = store.scenes(space)
+    if not scenes:
+        return body(store, space)
+    from mcp_memory.longterm import l2_scenes
+
+    legible = [l2_scenes.without_forgotten(store, space, scene) for scene in scenes]
+    return f"{body(store, space)}\n{navigation(legible)}"
+
+
+def body(store: Store, space: str) -> str:
+    """Return the page as it stands, without the scenes."""
+    held = store.persona(space)
+    if held is None or not held.by_model:
+        return page(store, space)
+    text = without_forgotten(store, space, held).text
+    closed = closed_since(store, space, cited(text), held)
+    text = without(text, {old.id for old, _ in closed})
+    if not _has_lines(text):
+        return page(store, space)
+    since = _since(closed, _told_since(store, space))
+    return _shortened(text, MAX_CHARS - len(since) - 1) + "\n" + since if since else text
+
+
+def navigation(scenes: Sequence[Scene]) -> str:
+    """Return the section that lists the scenes, hottest first; nothing where there are none."""
+    if not scenes:
+        return ""
+    ordered = sorted(scenes, key=lambda scene: (-scene.heat, scene.slug))
+    lines = [
+        f"- {scene.slug} (heat {scene.heat}, {scene.updated:%Y-%m-%d}): {one_line(scene.summary, _LINE)}"
+        for scene in ordered
+    ]
+    how = "Hottest first. Read one at memory://scene/<name>; memory_search with scene=<name> finds what it rests on."
+    return f"## {_SCENES}\n\n{how}\n\n" + "\n".join(lines) + "\n"
+
+
+def identity(store: Store, space: str) -> list[str]:
+    """Return what tells who the user is, most telling first: the facts about the user, as `name: Maya`."""
+    facts = store.facts(space, filters=Filters(entity="user"), limit=50)
+    rank = {name: place for place, name in enumerate(("name", "preferred_name", "full_name", "pronouns", "works_as"))}
+    facts.sort(key=lambda fact: rank.get(fact.relation, len(rank)))
+    return [f"{fact.relation.replace('_', ' ')}: {one_line(fact.value, 80)}" for fact in facts]
+
+
+# --- sections ---------------------------------------------------------------------------------------
+
+
+def sections(text: str) -> list[str]:
+    return [line[3:] for line in text.splitlines() if line.startswith("## ")]
+
+
+def section_of(text: str, wanted: str) -> str:
+    """Return one section of the page, heading included. NotFound names those there are."""
+    for name in sections(text):
+        if fold(name) == fold(wanted.strip().lstrip("# ")):
+            rest = text[text.index(f"## {name}\n") :]
+            return rest.partition("\n## ")[0].rstrip() + "\n"
+    known = ", ".join(sections(text)) or "none yet"
+    raise NotFound(f"The persona has no section {one_line(wanted, 40)!r}. Sections: {known}.")
+
+
+def without_sections(text: str, names: Collection[str]) -> str:
+    """Return the page without the sections of these names."""
+    unwanted = {fold(name) for name in names}
+    parts = re.split(r"(?m)^(?=## )", text)
+    return "".join(part for part in parts if fold(part.partition("\n")[0].strip("# ")) not in unwanted)
+
+
+def _tidy(lines: Iterable[str]) -> str:
+    """Return the lines as a page, without sections that nothing stands in."""
+    parts = re.split(r"(?m)^(?=## )", "\n".join(lines))
+    kept = [part.strip() for part in parts if not part.startswith("## ") or part.partition("\n")[2].strip()]
+    return "\n\n".join(part for part in kept if part) + "\n"
+
+
+def _has_lines(text: str) -> bool:
+    return any(line.strip() and not line.startswith("#") for line in text.splitlines())
+
+
+def _shortened(text: str, limit: int) -> str:
+    """Return the page within so many characters: its last lines give way."""
+    lines = text.splitlines()
+    while len(text) > limit:
+        lines.pop()
+        text = _tidy(lines)
+    return text
+
+
+# --- what became of a page since it was written -----------------------------------------------------
+
+
+def versions(store: Store, space: str) -> list[PersonaVersion]:
+    """Return all versions, the newest first, each without what was forgotten."""
+    return [without_forgotten(store, space, version) for version in store.persona_versions(space)]
+
+
+def diff(old: PersonaVersion | None, new: PersonaVersion | None) -> str:
+    """Return what changed from one version to another, as a unified diff; empty where nothing did."""
+    lines = unified_diff(
+        old.text.splitlines() if old else [],
+        new.text.splitlines() if new else [],
+        fromfile=_label(old),
+        tofile=_label(new),
+        lineterm="",
+    )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _label(version: PersonaVersion | None) -> str:
+    return f"version {version.version}, {version.at:%Y-%m-%d %H:%M}" if version else "no page"
+
+
+def without_forgotten(store: Store, space: str, version: PersonaVersion) -> PersonaVersion:
+    """Return a version without the lines that rest on nothing but what was forgotten.
+
+    A line that names a scene and no atom rests on all that this scene told when the page was written: what was
+    forgotten of it may be just what the line says.
+    """
+    gone = _forgotten(store, space, cited(version.text))
+    text = without(version.text, gone)
+    scenes = store.scenes(space)
+    shaken = {name for name in links(text) if _is_shaken(store, space, scenes, name, version)}
+    lines = [line for line in text.splitlines() if cited(line) or not shaken.intersection(links(line))]
+    return replace(version, text=_tidy(lines)) if gone or shaken else version
+
+
+def _is_shaken(store: Store, space: str, scenes: Sequence[Scene], name: str, version: PersonaVersion) -> bool:
+    scene = scene_called(scenes, name)
+    told = store.scene_versions(space, scene.slug if scene else name)
+    then = next((one for one in told if one.updated <= version.at), None)
+    return then is not None and bool(_forgotten(store, space, then.atoms))
+
+
+def _forgotten(store: Store, space: str, ids: Sequence[str]) -> set[str]:
+    return set(ids) - {atom.id for atom in store.atoms(space, ids)}
+
+
+def sound_scenes(store: Store, space: str) -> list[Scene]:
+    """Return the scenes that rest on nothing forgotten; the others are about to be written anew."""
+    scenes = store.scenes(space)
+    gone = _forgotten(store, space, [id for scene in scenes for id in scene.atoms])
+    return [scene for scene in scenes if not gone.intersection(scene.atoms)]
+
+
+def scene_called(scenes: Sequence[Scene], name: str) -> Scene | None:
+    """Return the scene that a link names, by slug or title."""
+    return next((scene for scene in scenes if fold(name.strip()) in (fold(scene.slug), fold(scene.title))), None)
+
+
+def closed_since(
+    store: Store, space: str, ids: Sequence[str], made: PersonaVersion | Scene
+) -> list[tuple[Atom, Atom | None]]:
+    """Return the atoms that held when a page was made and hold no longer, each with what holds in its place."""
+    state = store.stage_states(space).get("persona") if isinstance(made, PersonaVersion) else None
+    closed: list[tuple[Atom, Atom | None]] = []
+    for atom in store.atoms(space, ids):
+        newer = _next(store, space, atom)
+        if atom.valid_to is not None and _is_since(made, state, newer.learned_at if newer else atom.valid_to, newer):
+            while newer is not None and newer.valid_to is not None:
+                newer = _next(store, space, newer)
+            closed.append((atom, newer))
+    return closed
+
+
+def _is_since(made: PersonaVersion | Scene, state: StageState | None, ended: datetime, newer: Atom | None) -> bool:
+    """Tell whether something ended after a page was made; of the persona the number of its last atom tells exactly."""
+    if newer is not None and state is not None:
+        return int(newer.id[1:]) > state.position
+    return ended > (made.at if isinstance(made, PersonaVersion) else made.updated)
+
+
+def _next(store: Store, space: str, atom: Atom) -> Atom | None:
+    return next(iter(store.atoms(space, [atom.superseded_by])), None) if atom.superseded_by else None
+
+
+def _told_since(store: Store, space: str) -> list[Atom]:
+    """Return what was told in so many words since a model last read, and holds; rules first, then the newest."""
+    state = store.stage_states(space).get("persona")
+    new = store.atoms_since(space, state.position if state else 0, limit=_SINCE_READ)
+    notes = {turn.id for turn in store.turns(space, [atom.evidence for atom in new]) if turn.role == "note"}
+    told = [atom for atom in new if atom.valid_to is None and atom.evidence in notes]
+    return sorted(told, key=lambda atom: (atom.kind != "instruction", -int(atom.id[1:])))
+
+
+def _since(closed: Sequence[tuple[Atom, Atom | None]], told: Sequence[Atom]) -> str:
+    """Return the section, at most 500 characters; its last line says how much more there is."""
+    lines = [_closing(old, newer) for old, newer in closed]
+    known = {newer.id for _, newer in closed if newer}
+    lines += [f"- {one_line(atom.text, _LINE)} ({atom.id})" for atom in told if atom.id not in known]
+    for shown in range(len(lines), 0, -1):
+        rest = len(lines) - shown
+        more = [f"- … and {rest} more: memory_search without a query lists what holds"] if rest else []
+        text = f"## {_SINCE}\n\n" + "\n".join([*lines[:shown], *more]) + "\n"
+        if len(text) <= _SINCE_CHARS or shown == 1:
+            return text
+    return ""
+
+
+def _closing(old: Atom, newer: Atom | None) -> str:
+    before = f"{one_line(old.text, _LINE // 2)} ({old.id})"
+    if newer is None:
+        return f"- No longer: {before}"
+    return f"- {one_line(newer.text, _LINE)} ({newer.id}). No longer: {before}"
+
+
+# --- without a model --------------------------------------------------------------------------------
+
+
+def page(store: Store, space: str) -> str:
+    """Return what was told, by kind, each line with its atom; each section says how many lines did not fit."""
+    told: dict[Kind, list[Atom]] = {kind: _current(store, space, kind) for kind, _ in _HEADINGS}
+    if not any(told.values()):
+        return EMPTY
+    shown: dict[Kind, int] = {kind: len(atoms) for kind, atoms in told.items()}
+    while True:
+        text = _compose(told, shown)
+        if len(text) <= MAX_CHARS:
+            return text
+        # Shorten the longest section first: a person's traits do not give way to a long diary.
+        longest = max(shown, key=lambda kind: (shown[kind], kind == "episodic"))
+        shown[longest] -= 1
+
+
+def _current(store: Store, space: str, kind: Kind) -> list[Atom]:
+    listed = store.list_atoms(space, filters=Filters(kind=kind), limit=_READ)
+    atoms = [atom for atom in listed if atom.confidence >= STATED]
+    return sorted(atoms, key=lambda atom: atom.valid_from, reverse=True) if kind == "episodic" else atoms
+
+
+def _compose(told: dict[Kind, list[Atom]], shown: dict[Kind, int]) -> str:
+    parts = ["# Persona"]
+    for kind, heading in _HEADINGS:
+        atoms = told[kind]
+        if atoms:
+            parts.append(f"## {heading}\n\n" + "\n".join(_lines(kind, atoms, shown[kind])))
+    return "\n\n".join(parts) + "\n"
+
+
+def _lines(kind: Kind, atoms: Sequence[Atom], shown: int) -> Iterator[str]:
+    for atom in islice(atoms, shown):
+        when = f"{atom.valid_from:%Y-%m-%d}: " if kind == "episodic" else ""
+        yield f"- {when}{one_line(atom.text, _LINE)} ({atom.id})"
+    if len(atoms) > shown:
+        yield f"- … and {len(atoms) - shown} more: memory_search kind={kind}"
