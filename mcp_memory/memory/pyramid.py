@@ -161,27 +161,30 @@ class Pyramid(Verbs):
     @in_thread
     def read_persona(self, section: str | None = None) -> Persona:
         """Return the page about the user, or one section of it. NotFound names the sections there are."""
-        from mcp_memory.longterm import l3_persona
+        from mcp_memory.longterm import l3_page
 
         held = self._parts.store.persona(self.space)
-        text = l3_persona.whole(self._parts.store, self.space)
+        text = l3_page.whole(self._parts.store, self.space)
         return Persona(
-            text=l3_persona.section_of(text, section) if section else text,
-            sections=l3_persona.sections(text),
+            text=l3_page.section_of(text, section) if section else text,
+            sections=l3_page.sections(text),
             version=held.version if held else 0,
             updated=held.at if held else None,
         )
 
     @in_thread
     def persona_history(self) -> list[PersonaVersion]:
-        return self._parts.store.persona_versions(self.space)
+        """Return all versions of the page, the newest first, each without what was forgotten since."""
+        from mcp_memory.longterm import l3_page
+
+        return l3_page.versions(self._parts.store, self.space)
 
     @in_thread
     def persona_diff(self, old: int | None = None, new: int | None = None) -> str:
         """Return what changed between two versions of the page, by default the last two, as a unified diff."""
-        from mcp_memory.longterm import l3_persona
+        from mcp_memory.longterm import l3_page
 
-        versions = {one.version: one for one in self._parts.store.persona_versions(self.space)}
+        versions = {one.version: one for one in l3_page.versions(self._parts.store, self.space)}
         if not versions:
             raise NotFound("There is no persona yet.")
         last = max(versions)
@@ -190,7 +193,7 @@ class Pyramid(Verbs):
         missing = [number for number in (old, new) if number not in versions and number != 0]
         if missing:
             raise NotFound(f"There is no version {missing[0]} of the persona. Versions: 1 to {last}.")
-        return l3_persona.diff(versions.get(old), versions.get(new))
+        return l3_page.diff(versions.get(old), versions.get(new))
 
     @in_thread
     def rebuild_persona(self, *, scratch: bool = True) -> None:

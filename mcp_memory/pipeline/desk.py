@@ -188,16 +188,16 @@ class Pipeline:
 
     def write_persona(self) -> None:
         """Bring the page up to date: without a model it lists what was told; its file has the navigation too."""
-        from mcp_memory.longterm import l3_persona
+        from mcp_memory.longterm import l3_page
 
         store, space = self._store, self._space
         held = store.persona(space)
         if held is None or not held.by_model:
-            text = l3_persona.page(store, space)
-            if held is None and text == l3_persona.EMPTY:
+            text = l3_page.page(store, space)
+            if held is None and text == l3_page.EMPTY:
                 return
             store.put_persona(space, text, now=self._now())
-        store.write_persona_file(space, l3_persona.whole(store, space))
+        store.write_persona_file(space, l3_page.whole(store, space))
 
     # --- the model's rounds -------------------------------------------------------------------------
 
