@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.longterm.citations import cited, links, plain, uncovered, unwrapped, without
+from mcp_memory.store.citations import cited, links, plain, uncovered, unwrapped, without
 
 PAGE = """\
 ## What holds now

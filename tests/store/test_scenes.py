@@ -13,7 +13,8 @@ import yaml
 
 from mcp_memory.errors import InvalidInput, NotFound, StoreUnavailable
 from mcp_memory.store import files
-from mcp_memory.store.protocol import Conflict, SceneEdit, Store
+from mcp_memory.store.forgotten import left_of
+from mcp_memory.store.protocol import Conflict, NewAtom, SceneEdit, Store
 from mcp_memory.types import Scene
 
 NOW = datetime(2026, 5, 7, 10, 0, tzinfo=UTC)
@@ -260,6 +261,90 @@ def test_a_kill_between_file_and_row_leaves_one_state_or_the_other(store: Store,
     stray = ["new.md"] if writes == 2 else []
     assert names(store) == (["kept.md", "new.md", "newer.md"] if done else ["gone.md", "kept.md", *stray])
     assert list(store.problems()) == [
-        f"s: scenes/{name} is of no scene: left from a write that was cut short, or a copy. It can be deleted."
+        f"s: scenes/{name} is of no scene, as a write that was cut short leaves it; it can be deleted."
         for name in stray
     ]
+
+
+# --- what is forgotten ------------------------------------------------------------------------------
+
+
+def told(store: Store, *texts: str) -> list[str]:
+    """Have the store hold these statements, and return their ids."""
+    return [
+        store.add_atom(
+            "s",
+            NewAtom(kind="persona", text=text, priority=70, confidence=1, session="c", valid_from=NOW),
+            now=NOW,
+        ).atom.id
+        for text in texts
+    ]
+
+
+def test_what_is_forgotten_leaves_the_file_at_once_and_comes_back_when_undone(store: Store) -> None:
+    flat, illness = told(store, "Maya lives in Porto.", "Maya has asthma.")
+    body = f"## Now\n- Maya lives in Porto ({flat}).\n\n## Illness\n- Maya has asthma ({illness})."
+    made = edit(
+        "create", "maya", title="Maya", summary="Maya lives in Porto with asthma.", body=body, atoms=(flat, illness)
+    )
+    commit(store, made)
+    before = file_of(store, "maya").read_bytes()
+    tombstone = store.forget("s", [illness], reason="private", now=LATER)
+    text = file_of(store, "maya").read_text(encoding="utf-8")
+    assert [word for word in ("sthma", "Illness", illness) if word in text] == []
+    assert (store.scenes("s")[0].body, list(store.problems())) == (body, [])
+    store.undo_forget("s", tombstone.id, now=LATER)
+    assert file_of(store, "maya").read_bytes() == before
+
+
+def test_a_scene_of_which_all_is_forgotten_is_gone_until_that_is_undone(store: Store) -> None:
+    (illness,) = told(store, "Maya has asthma.")
+    commit(store, edit("create", "asthma", body=f"- Maya has asthma ({illness}).", atoms=(illness,)))
+    tombstone = store.forget("s", [illness], reason="private", now=LATER)
+    assert (store.scenes("s"), names(store), list(store.problems())) == ([], [], [])
+    store.undo_forget("s", tombstone.id, now=LATER)
+    assert ([scene.slug for scene in store.scenes("s")], names(store)) == (["asthma"], ["asthma.md"])
+
+
+def test_a_scene_can_be_made_in_place_of_one_that_was_forgotten(store: Store) -> None:
+    illness, walks = told(store, "Maya has asthma.", "Maya walks.")
+    commit(store, edit("create", "health", body=f"- Asthma ({illness}).", atoms=(illness,)))
+    store.forget("s", [illness], reason="private", now=LATER)
+    commit(store, edit("create", "health", body=f"- She walks ({walks}).", atoms=(walks,)))
+    assert [(scene.version, scene.body) for scene in store.scenes("s")] == [(2, f"- She walks ({walks}).")]
+
+
+def test_a_title_and_a_summary_stay_only_as_far_as_what_is_left_says_the_same(store: Store) -> None:
+    scene = Scene(
+        slug="maya",
+        title="Maya's asthma",
+        summary="Maya lives in Porto and has asthma.",
+        body="- Maya lives in Porto with [[Otto]] (a1).\n- Dr Weiss treats her asthma (a2).",
+        heat=1,
+        atoms=("a1", "a2"),
+        entities=("Otto", "Dr Weiss"),
+        version=1,
+        action="create",
+        reason="r",
+        created=NOW,
+        updated=NOW,
+    )
+    assert left_of(scene, ["a9"]) == scene
+    assert left_of(scene, ["a2"]) == replace(
+        scene,
+        title="Otto",
+        summary="Maya lives in Porto with Otto.",
+        body="- Maya lives in Porto with [[Otto]] (a1).",
+        atoms=("a1",),
+        entities=("Otto",),
+    )
+    assert left_of(scene, ["a1", "a2"]) == replace(
+        scene,
+        title="Nothing is left of it.",
+        summary="Nothing is left of it.",
+        body="",
+        atoms=(),
+        entities=(),
+    )
+    kept = replace(scene, title="Living in Porto", summary="Otto and Maya live in Porto.")
+    assert (left_of(kept, ["a2"]).title, left_of(kept, ["a2"]).summary) == (kept.title, kept.summary)

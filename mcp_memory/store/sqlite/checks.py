@@ -13,7 +13,7 @@ from mcp_memory.errors import Damaged
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import Change, Counts, Layer
-from mcp_memory.store.sqlite import vectors
+from mcp_memory.store.sqlite import scenes, vectors
 from mcp_memory.store.sqlite.rows import from_ms, space_id
 from mcp_memory.store.sqlite.tasks import canvas_path
 from mcp_memory.types import NewTurn
@@ -124,6 +124,7 @@ def _file_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[s
             yield f"{path} is missing; the next step of its task writes it anew."
         elif (folder / path).read_bytes() != text.encode():
             yield f"{path} is not the canvas that was stored; the next step of its task writes it anew."
+    yield from scenes.problems(con, folder, space)
     if folder.exists():
         for stray in _left_behind(folder):
             yield f"{stray.relative_to(folder)} is left from a write that was cut short; it can be deleted."

@@ -17,13 +17,14 @@ import apsw
 
 from mcp_memory.errors import InvalidInput, NotFound
 from mcp_memory.store import files
+from mcp_memory.store.forgotten import left_of
 from mcp_memory.store.protocol import Conflict, Outcome, SceneEdit
 from mcp_memory.store.sqlite import works
-from mcp_memory.store.sqlite.rows import from_ms, number_of, space_for, space_id, to_ms, touch
+from mcp_memory.store.sqlite.rows import from_ms, marks, number_of, numbers_of, space_for, space_id, to_ms, touch
 from mcp_memory.text import one_line, safe_name
 from mcp_memory.types import Scene
 
-__all__ = ["commit", "listed", "problems", "versions"]
+__all__ = ["commit", "listed", "problems", "versions", "write_files"]
 
 _COLUMNS = "slug, title, summary, body, heat, atoms, entities, version, action, reason, created, at"
 _NEWEST = (
@@ -55,7 +56,12 @@ def commit(
         _insert(con, space_no, edit, work=work, now=now)
     if edits:
         touch(con, space_no, "persona", *(f"scene:{edit.slug}" for edit in edits))
-    for path, due in _files(con, folder, space_no):
+    write_files(con, folder, space)
+
+
+def write_files(con: apsw.Connection, folder: Path, space: str) -> None:
+    """Bring the files of all scenes into line with the rows: written, without what was forgotten, or gone."""
+    for path, due in _files(con, folder, space_for(con, space)):
         if due is None:
             path.unlink(missing_ok=True)
         elif _content(path) != due:
@@ -64,7 +70,7 @@ def commit(
 
 def _insert(con: apsw.Connection, space: int, edit: SceneEdit, *, work: str | None, now: datetime) -> None:
     held = _held(con, space, safe_name(edit.slug, what="name of a scene"))
-    stands = held is not None and held.action != "delete"
+    stands = edit.slug in {scene.slug for scene in _standing(con, space)}
     if edit.version is not None and (held is None or held.version != edit.version):
         raise Conflict(f"{edit.slug} was written anew in the meantime.")
     match edit.action:
@@ -126,12 +132,12 @@ def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
     known = {path for path, _ in _files(con, folder, space)}
     for path in sorted((folder / "scenes").glob("*.md")):
         if path not in known and files.is_scene_file(_content(path) or b""):
-            yield f"scenes/{path.name} is of no scene: left from a write that was cut short, or a copy. It can be deleted."
+            yield f"scenes/{path.name} is of no scene, as a write that was cut short leaves it; it can be deleted."
 
 
 def _files(con: apsw.Connection, folder: Path, space: int) -> Iterator[tuple[Path, bytes | None]]:
     """Yield the file of every scene that ever was, with what it should hold: None, to be gone."""
-    standing = {scene.slug: scene for scene in _standing(con, space)}
+    standing = {scene.slug: left_of(scene, _forgotten(con, space, scene)) for scene in _standing(con, space)}
     slugs: Any = con.execute("SELECT DISTINCT slug FROM scene WHERE space = ? ORDER BY slug", (space,)).fetchall()
     for (slug,) in slugs:
         yield folder / "scenes" / f"{slug}.md", files.scene_file(standing[slug]) if slug in standing else None
@@ -145,8 +151,23 @@ def _content(path: Path) -> bytes | None:
 
 
 def _standing(con: apsw.Connection, space: int | None) -> list[Scene]:
-    rows = con.execute(f"{_NEWEST} AND action <> 'delete' ORDER BY heat DESC, at DESC, slug", (space,))
+    """Return the scenes that were not deleted and of which not all was forgotten."""
+    rows = con.execute(
+        f"{_NEWEST} AND action <> 'delete' AND (atoms = '[]' OR EXISTS ("
+        " SELECT 1 FROM json_each(s.atoms) named WHERE NOT EXISTS ("
+        "  SELECT 1 FROM atom a WHERE a.id = CAST(substr(named.value, 2) AS INTEGER) AND a.tombstone IS NOT NULL)))"
+        " ORDER BY heat DESC, at DESC, slug",
+        (space,),
+    )
     return [_scene(row) for row in rows]
+
+
+def _forgotten(con: apsw.Connection, space: int, scene: Scene) -> set[str]:
+    numbers = numbers_of(scene.atoms, "a")
+    rows = con.execute(
+        f"SELECT id FROM atom WHERE space = ? AND tombstone IS NOT NULL AND id IN ({marks(numbers)})", (space, *numbers)
+    )
+    return {f"a{number}" for (number,) in rows}
 
 
 def _held(con: apsw.Connection, space: int, slug: str) -> Scene | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
+
+import apsw
 
 from mcp_memory.store.outline import Outline
 from mcp_memory.store.protocol import (
@@ -420,10 +422,21 @@ class SQLiteStore:
     # forgetting
 
     def forget(self, space: str, ids: Sequence[str], *, reason: str, now: datetime) -> Tombstone:
-        return self._db.write(lambda con: forgetting.forget(con, space, ids, reason=reason, now=now))
+        return self._forgetting(space, lambda con: forgetting.forget(con, space, ids, reason=reason, now=now))
 
     def undo_forget(self, space: str, tombstone: str, *, now: datetime) -> Tombstone:
-        return self._db.write(lambda con: forgetting.undo(con, space, tombstone, now=now))
+        return self._forgetting(space, lambda con: forgetting.undo(con, space, tombstone, now=now))
+
+    def _forgetting(self, space: str, change: Callable[[apsw.Connection], Tombstone]) -> Tombstone:
+        """Write, and bring the files that told of it into line."""
+        folder = self.folder(space)
+
+        def write(con: apsw.Connection) -> Tombstone:
+            tombstone = change(con)
+            scenes.write_files(con, folder, space)
+            return tombstone
+
+        return self._db.write(write)
 
     # spend
 

@@ -1,0 +1,136 @@
+"""What a page rests on: the atoms that its lines name as `(a12, a57)`, and the names that it links as `[[Name]]`.
+
+A citation stands behind what it covers: its line, back to the citation before it. What follows the last one of a line
+belongs to it. So taking out what was forgotten takes every word that rests on nothing else, and no other.
+Pure text: nothing here knows which atoms there are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+
+__all__ = ["cited", "links", "plain", "uncovered", "unwrapped", "without"]
+
+# Models write `[a12]`, `(a12; a57)` and `（a12、a57）` where they were asked for `(a12, a57)`.
+_PART = r"(?:a[0-9]{1,18}|\[\[[^\[\]\n]+\]\])"
+_LISTED = rf"(?:[(（]|(?<!\[)\[(?!\[))[ ]*{_PART}(?:[\s,;&，；、]+{_PART})*[ ]*(?:[)）]|(?<!\])\](?![\](]))"
+_GROUP = re.compile(rf"{_LISTED}(?:[ ]?{_LISTED})*")
+_ID = re.compile(r"(?<!\w)(?<!\[\[)a[0-9]{1,18}(?!\w)")
+_LINK = re.compile(r"\[\[([^\[\]|\n]+)(?:\|[^\[\]\n]*)?\]\]")
+_STOP = re.compile(r"[.,;:!?…。，；：！？、\"'”’」』*_]*\s*")
+_MARK = re.compile(r"\s*(?:(?:[-*+•>]|\d{1,9}[.)])\s+)*")
+_HEADING = re.compile(r"\s{0,3}(?:(#{1,6})\s|\*\*[^*\n]{1,80}\*\*:?\s*$)")
+_WORD = re.compile(r"\w")
+_BELOW_ALL = 7  # the level of a line in bold that stands as a heading
+
+
+def cited(text: str) -> list[str]:
+    """Return the ids of the atoms that a text names as its evidence, in order, each once."""
+    return list(dict.fromkeys(id for group in _groups(text) for id in _ids(group)))
+
+
+def links(text: str) -> list[str]:
+    """Return the names in `[[…]]`, in order, each once; of `[[name|as shown]]` the name."""
+    return list(dict.fromkeys(name for found in _LINK.finditer(text) if (name := found[1].strip())))
+
+
+def uncovered(text: str) -> list[str]:
+    """Return the lines that name no atom; headings, rules and blank lines have nothing to cover."""
+    lines = (line.strip() for line in text.splitlines())
+    return [line for line in lines if _WORD.search(line) and not _HEADING.match(line) and not cited(line)]
+
+
+def without(text: str, ids: Collection[str]) -> str:
+    """Return the text without what rests on these atoms alone, and without their ids elsewhere.
+
+    Headings that nothing is left under go with it.
+    """
+    gone = set(ids)
+    if gone.isdisjoint(cited(text)):
+        return text
+    lines = [_line_without(line, gone) for line in text.splitlines()]
+    kept = "\n".join(_with_something_under([line for line in lines if line is not None]))
+    return re.sub(r"\n{3,}", "\n\n", kept).strip("\n") + ("\n" if text.endswith("\n") else "")
+
+
+def plain(text: str) -> str:
+    """Return the text as it reads without its citations; links keep what they show."""
+    bare = re.sub(r"[ \t]*\x00", "", _GROUP.sub(lambda group: "\x00" if _ids(group) else group[0], text))
+    return re.sub(r"\[\[(?:[^\[\]|\n]+\|)?([^\[\]|\n]+)\]\]", r"\1", bare)
+
+
+def unwrapped(text: str) -> str:
+    """Return the text with lines that an author broke joined again, so that each bears its own citation."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        if lines and _goes_on(lines[-1], line):
+            gap = "" if max(ord(lines[-1][-1]), ord(line.lstrip()[0])) > 0x2E7F else " "  # CJK has no spaces
+            lines[-1] += gap + line.strip()
+        else:
+            lines.append(line.rstrip())
+    return "\n".join(lines)
+
+
+def _goes_on(before: str, line: str) -> bool:
+    started = _WORD.search(before) and not _HEADING.match(before) and not re.match(r"\s*\|", line)
+    if not started or not _WORD.search(line) or _HEADING.match(line) or _mark(line).strip():
+        return False
+    groups = list(_groups(before))
+    return not groups or _stop(before, groups[-1].end()) < len(before)
+
+
+def _mark(line: str) -> str:
+    """Return what makes a line an item of a list."""
+    found = _MARK.match(line)
+    return found[0] if found else ""
+
+
+def _groups(text: str) -> Iterator[re.Match[str]]:
+    return (group for group in _GROUP.finditer(text) if _ids(group))
+
+
+def _ids(group: re.Match[str]) -> list[str]:
+    return _ID.findall(group[0])
+
+
+def _line_without(line: str, gone: set[str]) -> str | None:
+    """Return what is left of a line; None where that is nothing."""
+    groups = list(_groups(line))
+    if gone.isdisjoint(id for group in groups for id in _ids(group)):
+        return line
+    start = len(_mark(line))
+    ends = [_stop(line, group.end()) for group in groups[:-1]] + [len(line)]
+    kept: list[str] = []
+    for group, begin, end in zip(groups, [start, *ends], ends, strict=False):
+        left = [part for part in _parts(group) if part not in gone]
+        if any(not part.startswith("[[") for part in left):
+            kept.append(f"{line[begin : group.start()]}({', '.join(left)}){line[group.end() : end]}")
+    return line[:start] + "".join(kept).rstrip(" ,;:，；、") if kept else None
+
+
+def _parts(group: re.Match[str]) -> Sequence[str]:
+    return re.findall(_PART, group[0])
+
+
+def _stop(line: str, end: int) -> int:
+    """Return where what a citation covers ends: behind its full stop."""
+    found = _STOP.match(line, end)
+    return found.end() if found else end
+
+
+def _with_something_under(lines: Sequence[str]) -> list[str]:
+    """Return the lines without headings that have nothing under them."""
+    kept: list[str] = []
+    deepest = 0  # headings down to this level have something under them
+    for line in reversed(lines):
+        heading = _HEADING.match(line)
+        level = (len(heading[1]) if heading[1] else _BELOW_ALL) if heading else 0
+        if heading and level > deepest:
+            continue
+        if heading:
+            deepest = level - 1
+        elif line.strip():
+            deepest = _BELOW_ALL
+        kept.append(line)
+    return kept[::-1]
