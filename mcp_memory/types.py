@@ -39,6 +39,8 @@ class NewTurn:
     name: str | None = None
     said_at: datetime | None = None
     client_id: str | None = None
+    guessed: bool = False
+    """`said_at` is a guess, as for a history without times: it is kept, and is no part of what is hashed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

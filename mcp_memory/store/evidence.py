@@ -18,7 +18,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def evidence_hash(turn: NewTurn) -> bytes:
     """Return SHA-256 over the tagged, length-prefixed fields that a client hands in; times in whole milliseconds."""
-    said = "" if turn.said_at is None else str((turn.said_at - _EPOCH) // timedelta(milliseconds=1))
+    said = "" if turn.said_at is None or turn.guessed else str((turn.said_at - _EPOCH) // timedelta(milliseconds=1))
     digest = hashlib.sha256(b"mcp-memory turn 1\n")
     for field in (turn.role, turn.name or "", said, turn.content):
         data = field.encode()

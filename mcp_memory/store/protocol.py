@@ -409,7 +409,7 @@ class Store(Protocol):
 
         Stored once: a turn whose `client_id` and hash the session holds already; and, for turns without one,
         the longest run at the start of `new` that repeats the end of the session (a client that sends its
-        history again). `said_at` is part of the hash where the client gave it.
+        history again). `said_at` is part of the hash where the client gave it as known.
         """
         ...
 

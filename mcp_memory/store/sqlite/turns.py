@@ -114,7 +114,7 @@ def insert(
                 turn.content,
                 turn.client_id,
                 to_ms(held.said_at),
-                turn.said_at is not None,
+                turn.said_at is not None and not turn.guessed,
                 to_ms(now),
                 digest,
                 told_json,
