@@ -16,6 +16,7 @@ from itertools import islice
 
 from mcp_memory.errors import NotFound
 from mcp_memory.longterm.citations import cited, links, without
+from mcp_memory.store.forgotten import left_of
 from mcp_memory.store.protocol import Filters, StageState, Store
 from mcp_memory.text import fold, one_line
 from mcp_memory.types import Atom, Kind, PersonaVersion, Scene
@@ -66,12 +67,9 @@ _HEADINGS: tuple[tuple[Kind, str], ...] = (
 def whole(store: Store, space: str) -> str:
     """Return the page as it stands, with the scenes under it."""
     scenes = store.scenes(space)
-    if not scenes:
-        return body(store, space)
-    from mcp_memory.longterm import l2_scenes
-
-    legible = [l2_scenes.without_forgotten(store, space, scene) for scene in scenes]
-    return f"{body(store, space)}\n{navigation(legible)}"
+    gone = _forgotten(store, space, [id for scene in scenes for id in scene.atoms])
+    listed = navigation([left_of(scene, gone) for scene in scenes])
+    return "\n".join(part for part in (body(store, space), listed) if part)
 
 
 def body(store: Store, space: str) -> str:
@@ -195,7 +193,7 @@ def _is_shaken(store: Store, space: str, scenes: Sequence[Scene], name: str, ver
     scene = scene_called(scenes, name)
     told = store.scene_versions(space, scene.slug if scene else name)
     then = next((one for one in told if one.updated <= version.at), None)
-    return then is not None and bool(_forgotten(store, space, then.atoms))
+    return then is None or bool(_forgotten(store, space, then.atoms))
 
 
 def _forgotten(store: Store, space: str, ids: Sequence[str]) -> set[str]:

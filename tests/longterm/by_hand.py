@@ -1,0 +1,129 @@
+"""A pyramid built by hand, a stone at a time, through the store's own verbs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+
+from mcp_memory.config import Settings
+from mcp_memory.longterm.citations import cited
+from mcp_memory.longterm.l3_persona import PERSONA, Basis, Reply
+from mcp_memory.longterm.search import Search
+from mcp_memory.longterm.stage import Applied, Desk
+from mcp_memory.metered import Question
+from mcp_memory.store.protocol import Merging, NewAtom, SceneEdit, Store, Work
+from mcp_memory.types import Evidence, Kind, NewTurn, Stage
+
+SPACE = "me"
+
+
+@dataclass
+class ByHand:
+    """Each stone is laid a minute after the one before."""
+
+    store: Store
+    search: Search
+    settings: Settings
+    now: datetime = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+
+    def __post_init__(self) -> None:
+        self._numbers = count()
+
+    def tick(self) -> datetime:
+        self.now += timedelta(minutes=1)
+        return self.now
+
+    def tell(self, text: str, *, kind: Kind = "persona", **more: Any) -> str:
+        """Store what the user told in so many words."""
+        priority = -1 if kind == "instruction" else 80
+        told = self._atom(text, kind, **{"priority": priority, "confidence": 1.0, **more})
+        return self.store.add_atom(SPACE, told, now=self.tick()).atom.id
+
+    def draw(self, text: str, *, said: str | None = None, kind: Kind = "persona", **more: Any) -> str:
+        """Store what a model drew from a turn, which says `said`."""
+        session = f"s{next(self._numbers)}"
+        turn = NewTurn(role="user", content=f"Well: {said or text} And so on.")
+        (turn,) = self.store.append_turns(SPACE, session, [turn], now=self.tick()).stored
+        quote = Evidence(turn=turn.id, span=(6, 6 + len(said or text)), quote=said or text)
+        drawn = self._atom(text, kind, **{"priority": 80, "confidence": 0.9, "evidence": [quote], **more})
+        self.store.commit_extraction(
+            SPACE,
+            self.work("extract", session).id,
+            upto=1,
+            drafts=[drawn],
+            aliases={},
+            scene="",
+            outcome={},
+            now=self.now,
+        )
+        (draft,) = self.store.drafts(SPACE)
+        merged = [Merging(draft=draft.id, atom=draft.atom)]
+        (written,) = self.store.commit_merge(SPACE, self.work("merge").id, merged=merged, outcome={}, now=self.tick())
+        return written.atom.id
+
+    def scene(self, slug: str, body: str, *, heat: int = 1, summary: str = "A theme.", title: str = "") -> None:
+        """Write a scene, or write it anew."""
+        stands = any(scene.slug == slug for scene in self.store.scenes(SPACE))
+        edit = SceneEdit(
+            action="update" if stands else "create",
+            slug=slug,
+            reason="by hand",
+            title=title or slug.title(),
+            summary=summary,
+            body=body,
+            heat=heat,
+            atoms=cited(body),
+        )
+        self.store.commit_scenes(SPACE, None, edits=[edit], upto=0, outcome={}, now=self.tick())
+
+    def write(self, *lines: str) -> str:
+        """Store a page as a model's, unchecked, and return it."""
+        text = "# Persona\n\n" + "\n".join(lines) + "\n"
+        work, upto = self.work("persona"), self.store.newest("atom")
+        self.store.commit_persona(SPACE, work.id, text, reason="by hand", upto=upto, outcome={}, now=self.tick())
+        return text
+
+    def forget(self, *ids: str) -> str:
+        return self.store.forget(SPACE, ids, reason="", now=self.tick()).id
+
+    def work(self, stage: Stage, session: str | None = None, basis: str = "{}") -> Work:
+        until = self.now + timedelta(hours=1)
+        work = self.store.take_work(SPACE, stage, session, basis, holder="one", until=until, now=self.now)
+        assert work is not None
+        return work
+
+    # the stage
+
+    def desk(self) -> Desk:
+        return Desk(
+            store=self.store,
+            space=SPACE,
+            now=self.now,
+            settings=self.settings,
+            search=self.search,
+            of_query=lambda text: [],
+            of_rows=lambda texts: None,
+        )
+
+    def plan(self, *, smaller: int = 0) -> Basis | None:
+        return PERSONA.plan(self.desk(), session=None, smaller=smaller)
+
+    def planned(self, *, smaller: int = 0) -> Basis:
+        basis = self.plan(smaller=smaller)
+        assert basis is not None
+        return basis
+
+    def asked(self, basis: Basis) -> Question[Reply]:
+        question = PERSONA.question(self.desk(), basis)
+        assert question is not None
+        return question
+
+    def apply(self, basis: Basis, *lines: str, changed: str = "") -> Applied:
+        self.tick()
+        work = self.work("persona", basis=basis.model_dump_json())
+        return PERSONA.apply(self.desk(), work, basis, Reply(page="\n".join(lines), changed=changed))
+
+    def _atom(self, text: str, kind: Kind, **more: Any) -> NewAtom:
+        return NewAtom(kind=kind, text=text, session="told", valid_from=more.pop("valid_from", self.now), **more)
