@@ -30,6 +30,7 @@ __all__ = [
     "closed_since",
     "diff",
     "identity",
+    "lines_of",
     "navigation",
     "page",
     "scene_called",
@@ -80,7 +81,7 @@ def body(store: Store, space: str) -> str:
     text = without_forgotten(store, space, held).text
     closed = closed_since(store, space, cited(text), held)
     text = without(text, {old.id for old, _ in closed})
-    if not _has_lines(text):
+    if not lines_of(text):
         return page(store, space)
     since = _since(closed, _told_since(store, space))
     return _shortened(text, MAX_CHARS - len(since) - 1) + "\n" + since if since else text
@@ -138,8 +139,9 @@ def _tidy(lines: Iterable[str]) -> str:
     return "\n\n".join(part for part in kept if part) + "\n"
 
 
-def _has_lines(text: str) -> bool:
-    return any(line.strip() and not line.startswith("#") for line in text.splitlines())
+def lines_of(text: str) -> list[str]:
+    """Return the lines that say something: neither blank nor headings."""
+    return [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
 
 
 def _shortened(text: str, limit: int) -> str:

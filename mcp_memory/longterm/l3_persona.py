@@ -17,32 +17,31 @@ from pydantic import BaseModel, Field, field_validator
 
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput
-from mcp_memory.longterm.citations import cited, links, uncovered, unwrapped
+from mcp_memory.longterm.citations import cited
+from mcp_memory.longterm.l3_checks import check_evidence, check_form, cleaned, unfounded
 from mcp_memory.longterm.l3_page import (
     EMPTY,
     MAX_CHARS,
-    OURS,
     STATED,
     body,
     closed_since,
     diff,
     identity,
+    lines_of,
     navigation,
     page,
-    scene_called,
     section_of,
     sections,
     sound_scenes,
     versions,
     whole,
     without_forgotten,
-    without_sections,
 )
 from mcp_memory.longterm.stage import Applied, Desk, StageOf
 from mcp_memory.metered import Question
 from mcp_memory.prompts import prompt
 from mcp_memory.store.protocol import Conflict, Filters, Store, Work
-from mcp_memory.text import one_line, well_formed
+from mcp_memory.text import one_line
 from mcp_memory.types import Atom, Kind, PersonaVersion, Scene
 
 __all__ = [
@@ -113,7 +112,7 @@ def trigger(store: Store, space: str, settings: Settings) -> str | None:
     scenes = store.scenes(space)
     if held is None and scenes:
         return "there are scenes, and no page yet"
-    if held is not None and not _lines_of(held.text):
+    if held is not None and not lines_of(held.text):
         return "all that the page said was forgotten"
     if held is not None and new and scenes and all(scene.created > held.at for scene in scenes):
         return "the first scene was written since"
@@ -130,10 +129,6 @@ def _held(store: Store, space: str) -> PersonaVersion | None:
     """Return the page that a model wrote, without what was forgotten."""
     held = store.persona(space)
     return without_forgotten(store, space, held) if held is not None and held.by_model else None
-
-
-def _lines_of(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
 
 
 # --- what is asked ----------------------------------------------------------------------------------
@@ -174,7 +169,7 @@ def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
 def _mode(held: PersonaVersion | None, reason: str) -> Mode:
     if held is None:
         return "first"
-    return "scratch" if reason == FROM_SCRATCH or not _lines_of(held.text) else "incremental"
+    return "scratch" if reason == FROM_SCRATCH or not lines_of(held.text) else "incremental"
 
 
 def _leading(store: Store, space: str, smaller: int) -> list[Atom]:
@@ -271,18 +266,10 @@ def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
     held = _held(store, space)
     if basis.version != (held.version if held else 0):
         raise Conflict("The page was written anew meanwhile.")
-    given = unwrapped(_unfenced(reply.page))
-    text = _titled(without_sections(given, OURS))
-    dropped = [name for name in OURS if name in sections(given)]
-    scenes = sound_scenes(store, space)
-    _check_form(text)
-    _check_evidence(text, _citable(store, space, basis, scenes), scenes)
-    lines, bare = _lines_of(text), [line for line in uncovered(text) if not links(line)]
-    if 2 * len(bare) > len(lines):
-        raise InvalidInput(
-            f"{len(bare)} of {len(lines)} lines name no evidence. Put behind each statement what it rests on, such as "
-            f"(a12) or ([[slug]]), and leave out what rests on nothing, such as: {one_line(bare[0], 80)}"
-        )
+    text, dropped = cleaned(reply.page)
+    check_form(text)
+    check_evidence(text, _citable(store, space, basis, held), sound_scenes(store, space))
+    lines, bare = lines_of(text), unfounded(text)
     outcome = {"characters": len(text), "covered": len(lines) - len(bare), "uncovered": len(bare)}
     reason = one_line(f"{basis.reason}: {reply.changed}" if reply.changed.strip() else basis.reason, 300)
     version = store.commit_persona(space, work.id, text, reason=reason, upto=basis.upto, outcome=outcome, now=desk.now)
@@ -298,56 +285,15 @@ def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
     )
 
 
-def _unfenced(text: str) -> str:
-    """Return the page without the Markdown fence that models like to put around it."""
-    fence = re.fullmatch(r"\s*```\w*\n(.*?)\n?```\s*", text, re.DOTALL)
-    return fence[1] if fence else text
-
-
-def _titled(text: str) -> str:
-    """Return the page under the one title that all of them have, trailing white space gone."""
-    lines = [line.rstrip() for line in text.strip().splitlines()]
-    if lines and re.match(r"# ", lines[0]):
-        del lines[0]
-    return "# Persona\n\n" + "\n".join(lines).strip() + "\n"
-
-
-def _check_form(text: str) -> None:
-    if not _lines_of(text):
-        raise InvalidInput("The page says nothing. Write at least who the person is.")
-    if not well_formed(text):
-        raise InvalidInput("The page has a lone surrogate, which is not text. Write the character itself.")
-    if len(text) > MAX_CHARS:
-        raise InvalidInput(
-            f"The page has {len(text):,} characters of at most {MAX_CHARS:,}: cut {len(text) - MAX_CHARS:,} or more. "
-            "Leave out what somebody who meets the person anew needs least, whole lines rather than words."
-        )
-
-
-def _citable(store: Store, space: str, basis: Basis, scenes: Sequence[Scene]) -> set[str]:
-    """Return the atoms that the question showed and that are not forgotten by now."""
+def _citable(store: Store, space: str, basis: Basis, held: PersonaVersion | None) -> set[str]:
+    """Return the atoms that the question showed, in any version of its scenes, and that are not forgotten by now."""
     shown = {*basis.atoms}
-    for scene in scenes:
-        if scene.slug in basis.scenes:
-            shown.update(cited(scene.body))
-    held = _held(store, space) if basis.mode == "incremental" else None
-    if held is not None:
-        shown.update(cited(held.text))
-        shown.update(newer.id for _, newer in closed_since(store, space, cited(held.text), held) if newer)
+    for slug in basis.scenes:
+        shown.update(id for version in store.scene_versions(space, slug) for id in version.atoms)
+    if held is not None and basis.mode == "incremental":
+        ids = cited(held.text)
+        shown.update(ids, (newer.id for _, newer in closed_since(store, space, ids, held) if newer))
     return {atom.id for atom in store.atoms(space, shown)}
-
-
-def _check_evidence(text: str, citable: set[str], scenes: Sequence[Scene]) -> None:
-    unknown = [id for id in cited(text) if id not in citable]
-    if unknown:
-        raise InvalidInput(
-            f"The page names {', '.join(unknown[:10])}, which was not shown or is forgotten by now. Name only ids "
-            "that stand in the question, and leave out what rested on others."
-        )
-    missing = [name for name in links(text) if scene_called(scenes, name) is None]
-    if missing:
-        known = ", ".join(scene.slug for scene in scenes) or "none"
-        raise InvalidInput(f"There is no scene [[{one_line(missing[0], 60)}]] to name. Scenes: {known}.")
 
 
 PERSONA = StageOf(name="persona", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)

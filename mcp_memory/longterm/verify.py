@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mcp_memory.longterm.citations import cited, links, uncovered
+from mcp_memory.longterm.l3_checks import unfounded
 from mcp_memory.longterm.l3_page import closed_since, scene_called
 from mcp_memory.store.evidence import is_intact
 from mcp_memory.store.protocol import Store
@@ -37,7 +38,7 @@ def verify(store: Store, space: str) -> Verified:
             for name in links(written.text)
             if scene_called(scenes, name) is None
         ]
-        bare += [f"persona: {one_line(line, _LINE)}" for line in uncovered(written.text) if not links(line)]
+        bare += [f"persona: {one_line(line, _LINE)}" for line in unfounded(written.text)]
     for scene in scenes:
         problems += _page_problems(store, space, f"The scene {scene.slug}", scene.body, scene)
         bare += [f"scene {scene.slug}: {one_line(line, _LINE)}" for line in uncovered(scene.body)]
