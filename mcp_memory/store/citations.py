@@ -10,14 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-__all__ = ["cited", "links", "plain", "uncovered", "unwrapped", "without"]
+__all__ = ["cited", "covered", "links", "plain", "uncovered", "unlinked", "unwrapped", "without"]
 
 # Models write `[a12]`, `(a12; a57)` and `（a12、a57）` where they were asked for `(a12, a57)`.
 _PART = r"(?:a[0-9]{1,18}|\[\[[^\[\]\n]+\]\])"
 _LISTED = rf"(?:[(（]|(?<!\[)\[(?!\[))[ ]*{_PART}(?:[\s,;&，；、]+{_PART})*[ ]*(?:[)）]|(?<!\])\](?![\](]))"
 _GROUP = re.compile(rf"{_LISTED}(?:[ ]?{_LISTED})*")
+_SPACED_GROUP = re.compile(rf"[ \t]*(?:{_GROUP.pattern})")
 _ID = re.compile(r"(?<!\w)(?<!\[\[)a[0-9]{1,18}(?!\w)")
-_LINK = re.compile(r"\[\[([^\[\]|\n]+)(?:\|[^\[\]\n]*)?\]\]")
+_LINK = re.compile(r"\[\[([^\[\]|\n]+)(?:\|([^\[\]\n]*))?\]\]")
 _STOP = re.compile(r"[.,;:!?…。，；：！？、\"'”’」』*_]*\s*")
 _MARK = re.compile(r"\s*(?:(?:[-*+•>]|\d{1,9}[.)])\s+)*")
 _HEADING = re.compile(r"\s{0,3}(?:(#{1,6})\s|\*\*[^*\n]{1,80}\*\*:?\s*$)")
@@ -41,6 +42,12 @@ def uncovered(text: str) -> list[str]:
     return [line for line in lines if _WORD.search(line) and not _HEADING.match(line) and not cited(line)]
 
 
+def covered(text: str) -> str:
+    """Return the text without its uncovered lines, and without headings that nothing is left under."""
+    bare = set(uncovered(text))
+    return _tidy([line for line in text.splitlines() if line.strip() not in bare])
+
+
 def without(text: str, ids: Collection[str]) -> str:
     """Return the text without what rests on these atoms alone, and without their ids elsewhere.
 
@@ -50,14 +57,21 @@ def without(text: str, ids: Collection[str]) -> str:
     if gone.isdisjoint(cited(text)):
         return text
     lines = [_line_without(line, gone) for line in text.splitlines()]
-    kept = "\n".join(_with_something_under([line for line in lines if line is not None]))
-    return re.sub(r"\n{3,}", "\n\n", kept).strip("\n") + ("\n" if text.endswith("\n") else "")
+    return _tidy([line for line in lines if line is not None]) + ("\n" if text.endswith("\n") else "")
 
 
 def plain(text: str) -> str:
     """Return the text as it reads without its citations; links keep what they show."""
-    bare = re.sub(r"[ \t]*\x00", "", _GROUP.sub(lambda group: "\x00" if _ids(group) else group[0], text))
-    return re.sub(r"\[\[(?:[^\[\]|\n]+\|)?([^\[\]|\n]+)\]\]", r"\1", bare)
+    return _LINK.sub(_as_shown, _SPACED_GROUP.sub(lambda group: "" if _ids(group) else group[0], text))
+
+
+def unlinked(text: str, names: Collection[str]) -> str:
+    """Return the text with these links as plain words."""
+    return _LINK.sub(lambda link: _as_shown(link) if link[1].strip() in names else link[0], text)
+
+
+def _as_shown(link: re.Match[str]) -> str:
+    return (link[2] or link[1]).strip()
 
 
 def unwrapped(text: str) -> str:
@@ -117,6 +131,10 @@ def _stop(line: str, end: int) -> int:
     """Return where what a citation covers ends: behind its full stop."""
     found = _STOP.match(line, end)
     return found.end() if found else end
+
+
+def _tidy(lines: Sequence[str]) -> str:
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(_with_something_under(lines))).strip("\n")
 
 
 def _with_something_under(lines: Sequence[str]) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.store.citations import cited, links, plain, uncovered, unwrapped, without
+from mcp_memory.store.citations import cited, covered, links, plain, uncovered, unlinked, unwrapped, without
 
 PAGE = """\
 ## What holds now
@@ -51,6 +51,16 @@ def test_links_are_read_by_the_name_that_they_mean() -> None:
 def test_lines_that_name_nothing_are_told_apart_from_headings_and_rules() -> None:
     page = "# Maya\n\n**Now**\n\nShe is here (a1).\n- Nobody said this\n---\nNor [[this]].\n\n## Then\n"
     assert uncovered(page) == ["- Nobody said this", "Nor [[this]]."]
+
+
+def test_what_names_nothing_can_be_left_out_with_the_headings_over_it() -> None:
+    assert covered("# Maya\n\nShe is here (a1).\n\n## Then\n\n- Nobody said this\n\n## Now\n- x (a2)") == (
+        "# Maya\n\nShe is here (a1).\n\n## Now\n- x (a2)"
+    )
+
+
+def test_links_can_be_made_plain_words() -> None:
+    assert unlinked("[[Otto]], [[berlin|there]] and [[ x ]]", ["berlin", "x"]) == "[[Otto]], there and x"
 
 
 def test_a_bullet_goes_with_the_last_atom_that_it_rests_on() -> None:

@@ -1,0 +1,323 @@
+"""What a model wants of the scenes, checked against what is there: the edits to store, or why it cannot be.
+
+What can be left out of a reply is left out and told: a line without evidence, a statement that was not shown, a link
+to nothing. What cannot is refused as a whole, all reasons at once: an unknown page, one too many, one too long, one
+of which most rests on nothing, and any statement that would be told no more without a word why. Pure: no rows here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from mcp_memory.errors import InvalidInput
+from mcp_memory.longterm.l2_page import MERGED_INTO, USER, called
+from mcp_memory.longterm.l2_reply import Edit, Reply
+from mcp_memory.longterm.slugs import free_slug, slug_of
+from mcp_memory.store.citations import cited, covered, links, plain, uncovered, unlinked, unwrapped, without
+from mcp_memory.store.forgotten import gist
+from mcp_memory.store.protocol import Outcome, SceneEdit
+from mcp_memory.text import fold, one_line, well_formed
+from mcp_memory.types import Atom, Scene, SceneAction
+
+__all__ = ["MAX_CHARS", "Checked", "Round", "checked"]
+
+MAX_CHARS = 1_500
+"""Of a body, its citations not counted."""
+_TITLE, _SUMMARY, _REASON, _STATEMENT = 80, 220, 300, 80
+_ENTITIES = 12
+_NAMED = 12  # of what is wrong, in one sentence
+_UNREADABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_MARKDOWN_FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
+_FRONT_MATTER = re.compile(r"\s*---\n.*?\n---\n", re.DOTALL)
+_TITLE_LINE = re.compile(r"\s*# (?P<title>[^\n]*)(\n|$)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What a reply is held against."""
+
+    scenes: Mapping[str, Scene]
+    """All that stand, by slug, without what was forgotten."""
+    shown: Collection[str]
+    """Slugs of those that the question showed in full."""
+    stale: Collection[str]
+    """Slugs of those that are due for rewriting."""
+    atoms: Mapping[str, Atom]
+    """What may be cited: the question showed it, and it is not forgotten."""
+    new: Sequence[str]
+    """Ids of the atoms to tell."""
+    most: int
+    """How many scenes there may be."""
+    is_entity: Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    edits: list[SceneEdit]
+    kept: list[str]
+    refused: list[str]
+    outcome: Outcome
+
+
+def checked(reply: Reply, given: Round) -> Checked:
+    """Return the edits that a reply comes to. InvalidInput names all that is wrong with it, and how to mend it."""
+    draft = _Draft(given)
+    for edit in reply.edits:
+        draft.take(edit)
+    explained = {one.atom for one in reply.dropped if one.reason.strip()}
+    draft.complaints += [*_losses(draft, explained), *_untold(draft, explained), *_too_many(draft)]
+    if draft.complaints:
+        raise InvalidInput(" ".join(dict.fromkeys(draft.complaints)))
+    for slug, page in draft.pages.items():
+        draft.pages[slug] = _with_links_that_lead_somewhere(draft, page)
+    seen_again = [_as_it_was(given.scenes[slug]) for slug in given.stale if slug not in draft.touched]
+    told = _told(draft) & set(given.new)
+    silent = [id for id in _to_tell(given) if id not in told | explained]
+    if silent:
+        draft.refused.append(f"Told by no page: {', '.join(silent)}.")
+    actions = Counter(page.action for page in draft.pages.values())
+    outcome = {
+        "created": actions["create"],
+        "updated": actions["update"],
+        "merged": actions["merge"],
+        "deleted": len(draft.gone),
+        "atoms": len(told),
+    }
+    return Checked(
+        edits=[*draft.pages.values(), *draft.gone.values(), *seen_again],
+        kept=[*map(_page_kept, draft.pages.values()), *(f"{one.slug}: {one.reason}." for one in draft.gone.values())],
+        refused=draft.refused,
+        outcome={what: count for what, count in outcome.items() if count},
+    )
+
+
+def _page_kept(page: SceneEdit) -> str:
+    return f"{page.slug} ({page.action}): {page.title}; {len(page.atoms)} statements."
+
+
+def _as_it_was(scene: Scene) -> SceneEdit:
+    """Return the edit that notes that a page was looked at again, so that it is not due for the same reason twice."""
+    return SceneEdit(
+        action="update",
+        slug=scene.slug,
+        reason="read again, and left as it was",
+        title=scene.title,
+        summary=scene.summary,
+        body=scene.body,
+        heat=scene.heat,
+        atoms=scene.atoms,
+        entities=scene.entities,
+        version=scene.version,
+    )
+
+
+# --- the edits, one by one --------------------------------------------------------------------------
+
+
+@dataclass
+class _Draft:
+    """The pages as they would be, and what is wrong so far."""
+
+    given: Round
+    pages: dict[str, SceneEdit] = field(default_factory=dict[str, SceneEdit])
+    gone: dict[str, SceneEdit] = field(default_factory=dict[str, SceneEdit])
+    complaints: list[str] = field(default_factory=list[str])
+    refused: list[str] = field(default_factory=list[str])
+
+    @property
+    def touched(self) -> set[str]:
+        return {*self.pages, *self.gone}
+
+    def take(self, edit: Edit) -> None:
+        match edit.action:
+            case "create":
+                self._create(edit)
+            case "update":
+                if (scene := self._own(edit.slug or edit.title)) is not None:
+                    self._write("update", scene.slug, edit, [scene])
+            case "merge":
+                self._merge(edit)
+            case "delete":
+                if (scene := self._own(edit.slug or edit.title)) is not None:
+                    self._remove(scene, one_line(edit.reason, _REASON) or "no longer wanted")
+
+    def _create(self, edit: Edit) -> None:
+        name = edit.slug or edit.title
+        scene = called(self.given.scenes, name) if name.strip() else None
+        if scene is not None and scene.slug in self.given.shown and scene.slug not in self.touched:
+            self._write("update", scene.slug, edit, [scene])  # it says "new", but the page is there and it saw it
+        else:
+            self._write("create", self._free(edit), edit, [])
+
+    def _merge(self, edit: Edit) -> None:
+        into = called(self.given.scenes, edit.slug)
+        names = [into.slug, *edit.from_] if into else edit.from_
+        pages = list({page.slug: page for name in names if (page := self._own(name)) is not None}.values())
+        if not pages:
+            self.complaints.append("A merge names under `from` the pages that become one.")
+            return
+        target = into or (pages[0] if len(pages) == 1 else None)
+        slug = target.slug if target else self._free(edit)
+        self._write("merge" if len(pages) > 1 else "update", slug, edit, pages)
+        for page in pages:
+            if page.slug != slug:
+                self._remove(page, f"{MERGED_INTO}[[{slug}]]")
+
+    def _own(self, name: str) -> Scene | None:
+        """Return a page that this edit may change, and note why it may not."""
+        scene = called(self.given.scenes, name)
+        if scene is None:
+            known = ", ".join(self.given.scenes) or "none yet"
+            self.complaints.append(f"There is no page {one_line(name, 60)!r}. Pages: {known}.")
+        elif scene.slug not in self.given.shown:
+            self.complaints.append(
+                f"The page {scene.slug} was not shown in full, so it cannot be changed now: leave it as it is."
+            )
+        elif scene.slug in self.touched:
+            self.complaints.append(f"The page {scene.slug} is in two edits: make one of them.")
+        else:
+            return scene
+        return None
+
+    def _free(self, edit: Edit) -> str:
+        return free_slug(edit.slug or edit.title or _heading(edit.body), {*self.given.scenes, *self.pages})
+
+    def _remove(self, scene: Scene, reason: str) -> None:
+        self.gone[scene.slug] = SceneEdit(action="delete", slug=scene.slug, reason=reason, version=scene.version)
+
+    def _write(self, action: SceneAction, slug: str, edit: Edit, bases: Sequence[Scene]) -> None:
+        held = self.given.scenes.get(slug) or next(iter(bases), None)
+        body = self._body(slug, edit.body)
+        title = one_line(plain(edit.title or _heading(edit.body)), _TITLE) or (held.title if held else slug)
+        summary = one_line(plain(edit.summary), _SUMMARY) or gist(body)
+        if not well_formed(title + summary + body):
+            self.complaints.append(f"The page {slug} has a lone surrogate, which is not text.")
+        self.pages[slug] = SceneEdit(
+            action=action,
+            slug=slug,
+            reason=one_line(edit.reason, _REASON) or f"{len(cited(body))} statements",
+            title=title,
+            summary=summary,
+            body=body,
+            heat=sum(page.heat for page in bases) + 1,
+            atoms=cited(body),
+            entities=_entities(self.given.atoms, cited(body)),
+            version=self.given.scenes[slug].version if slug in self.given.scenes else None,
+        )
+
+    def _body(self, slug: str, text: str) -> str:
+        """Return the body as it can be kept, noting what was left out of it and what is wrong with it."""
+        body = unwrapped(_undressed(text))
+        unknown = [id for id in cited(body) if id not in self.given.atoms]
+        if unknown:
+            body = without(body, unknown)
+            self.refused.append(f"{slug} cited {_some(unknown)}, not shown or forgotten: left out with its words.")
+        bare = uncovered(body)
+        body = covered(body)
+        lines = sum(1 for line in body.splitlines() if cited(line))
+        if not lines or len(bare) > lines:
+            self.complaints.append(
+                f"Of the page {slug}, {len(bare)} lines name no statement that was shown, and {lines} do. End each "
+                "sentence or bullet with what it rests on, such as (a12), and write nothing that rests on nothing."
+            )
+        self.refused += [f"{slug}: this rests on nothing, and was left out: {one_line(line, 100)}" for line in bare]
+        if len(plain(body)) > MAX_CHARS:
+            over = len(plain(body)) - MAX_CHARS
+            self.complaints.append(
+                f"The page {slug} has {len(plain(body)):,} characters without its ids, and {MAX_CHARS:,} are kept: "
+                f"tell it shorter by {over}, or give a part of the story a page of its own."
+            )
+        return body
+
+
+def _undressed(text: str) -> str:
+    """Return a body without what models put around it: a Markdown fence, front matter, the title once more."""
+    text = _UNREADABLE.sub("", text.replace("\r\n", "\n"))
+    fenced = _MARKDOWN_FENCE.fullmatch(text)
+    text = (
+        _FRONT_MATTER.sub("", fenced[1] if fenced else text, count=1) if text.lstrip()[:3] in ("---", "```") else text
+    )
+    return _TITLE_LINE.sub("", text, count=1).strip() if _TITLE_LINE.match(text) else text.strip()
+
+
+def _heading(body: str) -> str:
+    found = _TITLE_LINE.match(body)
+    return found["title"].strip() if found else ""
+
+
+def _entities(atoms: Mapping[str, Atom], ids: Iterable[str]) -> list[str]:
+    """Return whom and what the atoms are about, the most named first; the user goes without saying."""
+    named = Counter(name for id in ids for name in atoms[id].entities if fold(name) != USER)
+    return [name for name, _ in named.most_common(_ENTITIES)]
+
+
+def _with_links_that_lead_somewhere(draft: _Draft, page: SceneEdit) -> SceneEdit:
+    there = {slug: scene.title for slug, scene in draft.given.scenes.items() if slug not in draft.gone}
+    there |= {slug: one.title for slug, one in draft.pages.items()}
+    names = {*there, *map(fold, there.values())}
+    lost = [
+        name
+        for name in links(page.body)
+        if not names.intersection((name, slug_of(name), fold(name))) and not draft.given.is_entity(name)
+    ]
+    return replace(page, body=unlinked(page.body, lost)) if lost else page
+
+
+# --- all of them together ---------------------------------------------------------------------------
+
+
+def _told(draft: _Draft) -> set[str]:
+    """Return the atoms that some page cites once the edits are made."""
+    left = (scene.atoms for slug, scene in draft.given.scenes.items() if slug not in draft.touched)
+    return set(chain(*left, *(page.atoms for page in draft.pages.values())))
+
+
+def _to_tell(given: Round) -> list[str]:
+    """Return the new atoms that a page should tell. Rules for the agent are the persona's to tell."""
+    news = (given.atoms[id] for id in given.new if id in given.atoms)
+    return [atom.id for atom in news if atom.valid_to is None and atom.kind != "instruction"]
+
+
+def _losses(draft: _Draft, explained: set[str]) -> Iterable[str]:
+    before = chain(*(draft.given.scenes[slug].atoms for slug in draft.touched if slug in draft.given.scenes))
+    held = (draft.given.atoms[id] for id in dict.fromkeys(before) if id in draft.given.atoms)
+    lost = [atom for atom in held if atom.valid_to is None and atom.id not in _told(draft) | explained]
+    if lost:
+        yield (
+            f"These still hold and would be told by no page any more: {_statements(lost)}. "
+            "Tell each where it belongs, with its id, or put it under `dropped` with the reason."
+        )
+
+
+def _untold(draft: _Draft, explained: set[str]) -> Iterable[str]:
+    to_tell = _to_tell(draft.given)
+    silent = [draft.given.atoms[id] for id in to_tell if id not in _told(draft) | explained]
+    if 2 * len(silent) > len(to_tell):
+        yield (
+            f"{len(silent)} of {len(to_tell)} new statements are in no page: {_statements(silent)}. "
+            "Tell each where it belongs, with its id, or put it under `dropped` with the reason."
+        )
+
+
+def _too_many(draft: _Draft) -> Iterable[str]:
+    standing, room = len(draft.given.scenes), draft.given.most - 1
+    final = len({*draft.given.scenes, *draft.pages} - {*draft.gone})
+    made = [slug for slug in draft.pages if slug not in draft.given.scenes]
+    if final > room and (made or standing >= draft.given.most):
+        yield (
+            f"That would leave {final} pages, and there is room for {room}. Merge pages that belong together, "
+            f"{final - room} more than you did, or tell what is new in a page that is there."
+        )
+
+
+def _statements(atoms: Sequence[Atom]) -> str:
+    named = "; ".join(f"({atom.id}) {one_line(atom.text, _STATEMENT)}" for atom in atoms[:_NAMED])
+    return named + (f"; and {len(atoms) - _NAMED} more" if len(atoms) > _NAMED else "")
+
+
+def _some(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:_NAMED]) + (" …" if len(ids) > _NAMED else "")

@@ -1,0 +1,99 @@
+"""The shape of an answer about scenes, read with the patience that small models need."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+__all__ = ["Dropped", "Edit", "Reply"]
+
+_ACTIONS = {
+    "add": "create",
+    "new": "create",
+    "insert": "create",
+    "edit": "update",
+    "rewrite": "update",
+    "modify": "update",
+    "combine": "merge",
+    "remove": "delete",
+}
+
+
+def _action(value: Any) -> Any:
+    return _ACTIONS.get(value.strip().lower(), value.strip().lower()) if isinstance(value, str) else value
+
+
+def _text(value: Any) -> Any:
+    """Lines may come as a list, nothing as null."""
+    if isinstance(value, list):
+        return "\n".join(map(str, cast("list[Any]", value)))
+    return "" if value is None else value
+
+
+def _names(value: Any) -> Any:
+    return [] if value is None else [value] if isinstance(value, str) else value
+
+
+def _id(value: Any) -> Any:
+    found = re.search(r"a\d{1,18}", value) if isinstance(value, str) else None
+    return found[0] if found else value
+
+
+def _dropped(value: Any) -> Any:
+    """`"a12: said twice"` stands for an atom and its reason."""
+    if not isinstance(value, str):
+        return value
+    return {"atom": value, "reason": re.sub(r"^\W*a\d+\W*", "", value)}
+
+
+Text = Annotated[str, BeforeValidator(_text)]
+
+
+class Dropped(BaseModel):
+    """A statement that no page tells, and why."""
+
+    atom: Annotated[str, BeforeValidator(_id), Field(description="Its id, such as a12")]
+    reason: Text = Field("", description="Why no page needs it")
+
+
+class Edit(BaseModel):
+    """A page as it should be, whole; or one that should go."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    action: Annotated[Literal["create", "update", "merge", "delete"], BeforeValidator(_action)]
+    slug: Text = Field("", description="The page: as listed, or for a new one a few words with hyphens")
+    from_: Annotated[list[str], BeforeValidator(_names)] = Field(
+        default_factory=list[str], alias="from", description="merge only: the pages that become one with it"
+    )
+    title: Text = Field("", description="What the person would call it")
+    summary: Text = Field("", description="One sentence: what the page tells")
+    body: Text = Field("", description="The whole page in Markdown; each sentence ends with its ids: (a12, a57)")
+    reason: Text = Field("", description="Why this edit, in a few words")
+
+
+class Reply(BaseModel):
+    """What becomes of the pages."""
+
+    edits: list[Edit] = Field(default_factory=list[Edit])
+    dropped: list[Annotated[Dropped, BeforeValidator(_dropped)]] = Field(
+        default_factory=list[Dropped], description="Statements that no page tells, each with the reason"
+    )
+    persona_update: Text = Field(
+        "", description="Why the page about the person has to change now; empty if it need not"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gathered(cls, value: Any) -> Any:
+        """Statements dropped within an edit are dropped all the same."""
+        if not isinstance(value, dict):
+            return value
+        given = cast("dict[str, Any]", value)
+        edits: list[Any] = given.get("edits") or []
+        dropped: list[Any] = list(given.get("dropped") or [])
+        for edit in edits:
+            dropped += cast("dict[str, Any]", edit).get("dropped") or [] if isinstance(edit, dict) else []
+        return {**given, "edits": edits, "dropped": dropped}
