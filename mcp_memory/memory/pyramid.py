@@ -84,8 +84,8 @@ class Pyramid(Verbs):
     def flush(self, session: str | None = None) -> int:
         """Ask for the extraction of all that a session holds, without waiting for more; return the turns waiting."""
         parts, name = self._parts, self._session(session)
-        parts.store.flush(self.space, name, now=parts.now())
-        parts.store.want(self.space, "merge", "the session is over", now=parts.now())
+        parts.store.flush(self.space, name)
+        parts.store.want(self.space, "merge", "the session is over")
         parts.stored()
         return sum(one.turns for one in parts.store.backlog(self.space, session=name))
 
@@ -202,7 +202,7 @@ class Pyramid(Verbs):
 
         parts = self._parts
         reason = l3_persona.FROM_SCRATCH if scratch else "asked for"
-        parts.store.want(self.space, "persona", reason, now=parts.now())
+        parts.store.want(self.space, "persona", reason)
         parts.stored()
 
     @in_thread

@@ -207,6 +207,8 @@ class Pipeline:
         Raises Refused when the model may not be asked now.
         """
         now = self._now()
+        if next(due(self._store, self._space, self._settings, now, eager=eager), None) is None:
+            return False  # only read so far: an idle process leaves the disk alone
         lease = _MODEL_LEASE + timedelta(seconds=self._settings.llm_timeout)
         if not self._store.hold("worker", self.holder, until=now + lease, now=now):
             return False

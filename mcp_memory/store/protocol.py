@@ -480,7 +480,7 @@ class Store(Protocol):
         """Sessions with turns that were not extracted, the one written to last first."""
         ...
 
-    def flush(self, space: str, session: str, *, now: datetime) -> None:
+    def flush(self, space: str, session: str) -> None:
         """Ask for the extraction of all that a session holds by now, without waiting for more."""
         ...
 
@@ -488,7 +488,7 @@ class Store(Protocol):
         """How far `scenes` and `persona` have come; a stage that never ran is not in it, unless it is wanted."""
         ...
 
-    def want(self, space: str, stage: Stage, reason: str, *, now: datetime) -> None:
+    def want(self, space: str, stage: Stage, reason: str) -> None:
         """Ask for a stage out of turn; the next commit of a work that was made after this settles that."""
         ...
 

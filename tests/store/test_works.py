@@ -92,7 +92,7 @@ def test_a_session_where_only_notes_and_tools_follow_the_cursor_has_no_backlog(s
     tell(store, "Maya likes tea")
     read(store, 1)
     assert store.backlog("me") == []
-    store.flush("me", "s", now=NOON)
+    store.flush("me", "s")
     assert store.backlog("me") == []
 
 
@@ -118,7 +118,7 @@ def test_the_backlog_starts_with_the_session_written_to_last_and_knows_its_space
 
 def test_a_flush_reaches_as_far_as_the_session_did_when_it_was_asked_for(store: Store) -> None:
     say(store, "user", "assistant")
-    store.flush("me", "s", now=NOON)
+    store.flush("me", "s")
     say(store, "user")
     assert [(waits.start, waits.flush) for waits in store.backlog("me")] == [(0, 2)]
     read(store, 2)
@@ -127,8 +127,8 @@ def test_a_flush_reaches_as_far_as_the_session_did_when_it_was_asked_for(store: 
 
 def test_a_flush_of_a_session_without_turns_asks_for_nothing(store: Store) -> None:
     before = store.last_change()
-    store.flush("me", "s", now=NOON)
-    store.flush("nobody", "s", now=NOON)
+    store.flush("me", "s")
+    store.flush("nobody", "s")
     assert store.last_change() == before
     assert store.spaces() == []
 
@@ -147,14 +147,14 @@ def test_a_scene_goes_on_until_an_extraction_names_another(store: Store) -> None
 
 def test_a_stage_that_never_ran_has_a_state_once_it_is_wanted(store: Store) -> None:
     assert store.stage_states("me") == {}
-    store.want("me", "scenes", "somebody asked", now=NOON)
+    store.want("me", "scenes", "somebody asked")
     assert store.stage_states("me") == {"scenes": StageState(position=0, at=NEVER, wanted="somebody asked")}
     assert store.stage_states("other") == {}
 
 
 def test_a_commit_moves_the_cursor_and_settles_the_wish(store: Store) -> None:
-    store.want("me", "persona", "first", now=NOON)
-    store.want("me", "persona", "second", now=NOON)
+    store.want("me", "persona", "first")
+    store.want("me", "persona", "second")
     assert write_page(store, taken(store), upto=7, now=minutes(1)) == 1
     assert store.stage_states("me") == {"persona": StageState(position=7, at=minutes(1), wanted=None)}
 
@@ -167,7 +167,7 @@ def test_a_cursor_never_moves_backwards(store: Store) -> None:
 
 def test_a_wish_made_while_the_question_is_out_outlives_its_answer(store: Store) -> None:
     work = taken(store)
-    store.want("me", "persona", "an atom was forgotten", now=NOON)
+    store.want("me", "persona", "an atom was forgotten")
     write_page(store, work)
     assert store.stage_states("me")["persona"].wanted == "an atom was forgotten"
     write_page(store, taken(store))
@@ -175,7 +175,7 @@ def test_a_wish_made_while_the_question_is_out_outlives_its_answer(store: Store)
 
 
 def test_a_wish_for_a_stage_without_a_cursor_is_settled_too(store: Store) -> None:
-    store.want("me", "merge", "the session ends", now=NOON)
+    store.want("me", "merge", "the session ends")
     work = taken(store, "merge")
     store.commit_merge("me", work.id, merged=[], outcome={}, now=NOON)
     assert "merge" not in store.stage_states("me")
@@ -376,9 +376,9 @@ def test_whoever_watches_hears_of_every_change_of_what_waits(store: Store) -> No
     after(lambda: take(store, holder="two"))
     after(lambda: store.release_work("me", work.id))
     after(lambda: store.park_work("me", work.id, error="no", until=NOON))
-    after(lambda: store.want("me", "scenes", "asked", now=NOON))
-    after(lambda: store.flush("me", "s", now=NOON))
-    after(lambda: store.flush("me", "s", now=NOON))
+    after(lambda: store.want("me", "scenes", "asked")
+    after(lambda: store.flush("me", "s")
+    after(lambda: store.flush("me", "s")
     after(lambda: write_page(store, work))
     assert heard == [{"work"}, set(), {"work"}, {"work"}, {"work"}, {"work"}, set(), {"work", "persona"}]
     assert Change(space="me", topic="work") in store.changes(0, space="me")

@@ -158,13 +158,13 @@ class SQLiteStore:
     def backlog(self, space: str, *, session: str | None = None, limit: int = 1_000) -> list[Backlog]:
         return self._db.read(lambda con: works.backlog(con, space, session=session, limit=limit))
 
-    def flush(self, space: str, session: str, *, now: datetime) -> None:
+    def flush(self, space: str, session: str) -> None:
         self._db.write(lambda con: works.flush(con, space, session))
 
     def stage_states(self, space: str) -> dict[Stage, StageState]:
         return self._db.read(lambda con: works.stage_states(con, space))
 
-    def want(self, space: str, stage: Stage, reason: str, *, now: datetime) -> None:
+    def want(self, space: str, stage: Stage, reason: str) -> None:
         self._db.write(lambda con: works.want(con, space, stage, reason))
 
     def works(self, space: str, *, stage: Stage | None = None) -> list[Work]:
