@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from mcp_memory.errors import InvalidInput, NotFound
+from mcp_memory.longterm.endings import ended
 from mcp_memory.longterm.slugs import slug_of
 from mcp_memory.store.citations import cited, links
 from mcp_memory.store.forgotten import left_of
@@ -78,18 +79,7 @@ def _gone(store: Store, space: str, scene: Scene) -> set[str]:
 
 def ended_since(store: Store, space: str, scene: Scene) -> list[tuple[Atom, Atom | None]]:
     """Return the atoms that held when a scene was written and hold no longer, each with what holds in its place."""
-    ended: list[tuple[Atom, Atom | None]] = []
-    for atom in store.atoms(space, cited(scene.body)):
-        newer = _next(store, space, atom)
-        if atom.valid_to is not None and (newer.learned_at if newer else atom.valid_to) > scene.updated:
-            while newer is not None and newer.valid_to is not None:
-                newer = _next(store, space, newer)
-            ended.append((atom, newer))
-    return ended
-
-
-def _next(store: Store, space: str, atom: Atom) -> Atom | None:
-    return next(iter(store.atoms(space, [atom.superseded_by])), None) if atom.superseded_by else None
+    return ended(store, space, cited(scene.body), after=scene.updated)
 
 
 def stale(store: Store, space: str) -> Iterator[Scene]:

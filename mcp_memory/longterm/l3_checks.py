@@ -11,7 +11,8 @@ from collections.abc import Collection, Sequence
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.longterm.citations import cited, links, uncovered, unwrapped
-from mcp_memory.longterm.l3_page import MAX_CHARS, OURS, lines_of, scene_called, sections, without_sections
+from mcp_memory.longterm.l2_page import called
+from mcp_memory.longterm.l3_page import MAX_CHARS, OURS, lines_of, sections, without_sections
 from mcp_memory.text import one_line, well_formed
 from mcp_memory.types import Scene
 
@@ -63,7 +64,8 @@ def check_evidence(text: str, citable: Collection[str], scenes: Sequence[Scene])
             f"The page names {', '.join(unknown[:10])}, which was not shown or is forgotten by now. Name only ids "
             "that stand in the question, and leave out what rested on others."
         )
-    missing = [name for name in links(text) if scene_called(scenes, name) is None]
+    by_slug = {scene.slug: scene for scene in scenes}
+    missing = [name for name in links(text) if called(by_slug, name) is None]
     if missing:
-        known = ", ".join(scene.slug for scene in scenes) or "none"
+        known = ", ".join(by_slug) or "none"
         raise InvalidInput(f"There is no scene [[{one_line(missing[0], 60)}]] to name. Scenes: {known}.")

@@ -8,16 +8,18 @@ scenes aside, is at most 2,000 characters. Nothing is inferred here, and nobody 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from difflib import unified_diff
 from itertools import islice
 
 from mcp_memory.errors import NotFound
 from mcp_memory.longterm.citations import cited, links, without
+from mcp_memory.longterm.endings import ended
+from mcp_memory.longterm.l2_page import called
+from mcp_memory.longterm.slugs import slug_of
 from mcp_memory.store.forgotten import left_of
-from mcp_memory.store.protocol import Filters, StageState, Store
+from mcp_memory.store.protocol import Filters, Store
 from mcp_memory.text import fold, one_line
 from mcp_memory.types import Atom, Kind, PersonaVersion, Scene
 
@@ -27,13 +29,13 @@ __all__ = [
     "OURS",
     "STATED",
     "body",
-    "closed_since",
     "diff",
+    "ended_since",
     "identity",
+    "last_read",
     "lines_of",
     "navigation",
     "page",
-    "scene_called",
     "section_of",
     "sections",
     "sound_scenes",
@@ -78,9 +80,9 @@ def body(store: Store, space: str) -> str:
     held = store.persona(space)
     if held is None or not held.by_model:
         return page(store, space)
-    text = without_forgotten(store, space, held).text
-    closed = closed_since(store, space, cited(text), held)
-    text = without(text, {old.id for old, _ in closed})
+    written = without_forgotten(store, space, held)
+    closed = ended_since(store, space, written)
+    text = without(written.text, {old.id for old, _ in closed})
     if not lines_of(text):
         return page(store, space)
     since = _since(closed, _told_since(store, space))
@@ -185,15 +187,15 @@ def without_forgotten(store: Store, space: str, version: PersonaVersion) -> Pers
     """
     gone = _forgotten(store, space, cited(version.text))
     text = without(version.text, gone)
-    scenes = store.scenes(space)
+    scenes = {scene.slug: scene for scene in store.scenes(space)}
     shaken = {name for name in links(text) if _is_shaken(store, space, scenes, name, version)}
     lines = [line for line in text.splitlines() if cited(line) or not shaken.intersection(links(line))]
     return replace(version, text=_tidy(lines)) if gone or shaken else version
 
 
-def _is_shaken(store: Store, space: str, scenes: Sequence[Scene], name: str, version: PersonaVersion) -> bool:
-    scene = scene_called(scenes, name)
-    told = store.scene_versions(space, scene.slug if scene else name)
+def _is_shaken(store: Store, space: str, scenes: Mapping[str, Scene], name: str, version: PersonaVersion) -> bool:
+    scene = called(scenes, name)
+    told = store.scene_versions(space, scene.slug if scene else slug_of(name))
     then = next((one for one in told if one.updated <= version.at), None)
     return then is None or bool(_forgotten(store, space, then.atoms))
 
@@ -209,41 +211,20 @@ def sound_scenes(store: Store, space: str) -> list[Scene]:
     return [scene for scene in scenes if not gone.intersection(scene.atoms)]
 
 
-def scene_called(scenes: Sequence[Scene], name: str) -> Scene | None:
-    """Return the scene that a link names, by slug or title."""
-    return next((scene for scene in scenes if fold(name.strip()) in (fold(scene.slug), fold(scene.title))), None)
+def ended_since(store: Store, space: str, written: PersonaVersion) -> list[tuple[Atom, Atom | None]]:
+    """Return what the page that stands says and holds no longer, each with what holds in its place."""
+    return ended(store, space, cited(written.text), after=last_read(store, space))
 
 
-def closed_since(
-    store: Store, space: str, ids: Sequence[str], made: PersonaVersion | Scene
-) -> list[tuple[Atom, Atom | None]]:
-    """Return the atoms that held when a page was made and hold no longer, each with what holds in its place."""
-    state = store.stage_states(space).get("persona") if isinstance(made, PersonaVersion) else None
-    closed: list[tuple[Atom, Atom | None]] = []
-    for atom in store.atoms(space, ids):
-        newer = _next(store, space, atom)
-        if atom.valid_to is not None and _is_since(made, state, newer.learned_at if newer else atom.valid_to, newer):
-            while newer is not None and newer.valid_to is not None:
-                newer = _next(store, space, newer)
-            closed.append((atom, newer))
-    return closed
-
-
-def _is_since(made: PersonaVersion | Scene, state: StageState | None, ended: datetime, newer: Atom | None) -> bool:
-    """Tell whether something ended after a page was made; of the persona the number of its last atom tells exactly."""
-    if newer is not None and state is not None:
-        return int(newer.id[1:]) > state.position
-    return ended > (made.at if isinstance(made, PersonaVersion) else made.updated)
-
-
-def _next(store: Store, space: str, atom: Atom) -> Atom | None:
-    return next(iter(store.atoms(space, [atom.superseded_by])), None) if atom.superseded_by else None
+def last_read(store: Store, space: str) -> int:
+    """Return the number of the last atom that was there when a model last wrote the page."""
+    state = store.stage_states(space).get("persona")
+    return state.position if state else 0
 
 
 def _told_since(store: Store, space: str) -> list[Atom]:
     """Return what was told in so many words since a model last read, and holds; rules first, then the newest."""
-    state = store.stage_states(space).get("persona")
-    new = store.atoms_since(space, state.position if state else 0, limit=_SINCE_READ)
+    new = store.atoms_since(space, last_read(store, space), limit=_SINCE_READ)
     notes = {turn.id for turn in store.turns(space, [atom.evidence for atom in new]) if turn.role == "note"}
     told = [atom for atom in new if atom.valid_to is None and atom.evidence in notes]
     return sorted(told, key=lambda atom: (atom.kind != "instruction", -int(atom.id[1:])))

@@ -24,9 +24,10 @@ from mcp_memory.longterm.l3_page import (
     MAX_CHARS,
     STATED,
     body,
-    closed_since,
     diff,
+    ended_since,
     identity,
+    last_read,
     lines_of,
     navigation,
     page,
@@ -108,7 +109,7 @@ def trigger(store: Store, space: str, settings: Settings) -> str | None:
     if state is not None and state.wanted:
         return state.wanted
     held = _held(store, space)
-    new = len(store.atoms_since(space, _position(store, space), limit=settings.persona_every))
+    new = len(store.atoms_since(space, last_read(store, space), limit=settings.persona_every))
     scenes = store.scenes(space)
     if held is None and scenes:
         return "there are scenes, and no page yet"
@@ -117,12 +118,6 @@ def trigger(store: Store, space: str, settings: Settings) -> str | None:
     if held is not None and new and scenes and all(scene.created > held.at for scene in scenes):
         return "the first scene was written since"
     return f"{new} new statements" if new >= settings.persona_every else None
-
-
-def _position(store: Store, space: str) -> int:
-    """Return the number of the last atom that was there when the page was written."""
-    state = store.stage_states(space).get("persona")
-    return state.position if state else 0
 
 
 def _held(store: Store, space: str) -> PersonaVersion | None:
@@ -144,7 +139,7 @@ def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
     held, scenes = _held(store, space), sound_scenes(store, space)
     mode = _mode(held, reason)
     if mode == "incremental" and held is not None:
-        new = store.atoms_since(space, _position(store, space), limit=max(1, _NEW >> smaller))
+        new = store.atoms_since(space, last_read(store, space), limit=max(1, _NEW >> smaller))
         if len(new) == max(1, _NEW >> smaller):
             upto = int(new[-1].id[1:])  # the rest counts as new next time
         ids = {atom.id for atom in new}
@@ -238,7 +233,7 @@ def _statement(atom: Atom) -> str:
 
 
 def _closed(store: Store, space: str, held: PersonaVersion) -> Iterator[str]:
-    for old, newer in closed_since(store, space, cited(held.text), held):
+    for old, newer in ended_since(store, space, held):
         why = f" Reason: {_one_line(old.closed_because)}" if old.closed_because else ""
         now = f" Now: ({newer.id}) {_one_line(newer.text)}" if newer else ""
         yield f"({old.id}) {_one_line(old.text)}{now}{why}"
@@ -291,8 +286,7 @@ def _citable(store: Store, space: str, basis: Basis, held: PersonaVersion | None
     for slug in basis.scenes:
         shown.update(id for version in store.scene_versions(space, slug) for id in version.atoms)
     if held is not None and basis.mode == "incremental":
-        ids = cited(held.text)
-        shown.update(ids, (newer.id for _, newer in closed_since(store, space, ids, held) if newer))
+        shown.update(cited(held.text), (newer.id for _, newer in ended_since(store, space, held) if newer))
     return {atom.id for atom in store.atoms(space, shown)}
 
 

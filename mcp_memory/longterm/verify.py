@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from mcp_memory.longterm import l2_page
 from mcp_memory.longterm.citations import cited, links, uncovered
 from mcp_memory.longterm.l3_checks import unfounded
-from mcp_memory.longterm.l3_page import closed_since, scene_called
+from mcp_memory.longterm.l3_page import ended_since
 from mcp_memory.store.evidence import is_intact
 from mcp_memory.store.protocol import Store
 from mcp_memory.text import one_line
-from mcp_memory.types import Atom, Evidence, PersonaVersion, Scene, Turn, Verified
+from mcp_memory.types import Atom, Evidence, Scene, Turn, Verified
 
 __all__ = ["verify"]
 
@@ -32,15 +33,17 @@ def verify(store: Store, space: str) -> Verified:
     problems: list[str] = []
     bare: list[str] = []
     if written is not None:
-        problems += _page_problems(store, space, "The persona", written.text, written)
+        problems += _page_problems(store, space, "The persona", written.text, ended_since(store, space, written))
         problems += [
             f"The persona names the scene [[{one_line(name, 60)}]], which is gone."
             for name in links(written.text)
-            if scene_called(scenes, name) is None
+            if not isinstance(l2_page.resolve(store, space, name), Scene)
         ]
         bare += [f"persona: {one_line(line, _LINE)}" for line in unfounded(written.text)]
     for scene in scenes:
-        problems += _page_problems(store, space, f"The scene {scene.slug}", scene.body, scene)
+        problems += _page_problems(
+            store, space, f"The scene {scene.slug}", scene.body, l2_page.ended_since(store, space, scene)
+        )
         bare += [f"scene {scene.slug}: {one_line(line, _LINE)}" for line in uncovered(scene.body)]
     ground = _Ground()
     for atoms in _pages(store, space):
@@ -56,13 +59,15 @@ def verify(store: Store, space: str) -> Verified:
     )
 
 
-def _page_problems(store: Store, space: str, what: str, text: str, made: PersonaVersion | Scene) -> Iterator[str]:
+def _page_problems(
+    store: Store, space: str, what: str, text: str, ended: Sequence[tuple[Atom, Atom | None]]
+) -> Iterator[str]:
     ids = cited(text)
     there = {atom.id for atom in store.atoms(space, ids)}
     for id in ids:
         if id not in there:
             yield f"{what} rests on {id}, which was forgotten or never was."
-    for old, newer in closed_since(store, space, ids, made):
+    for old, newer in ended:
         instead = f"{newer.id} holds instead" if newer else "nothing holds instead"
         yield f"{what} tells {old.id} as it was: since then it ended, and {instead}."
 

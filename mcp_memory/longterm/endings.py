@@ -1,0 +1,36 @@
+"""What ended since a page was written: statements that held then and hold no longer, and what holds in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from mcp_memory.store.protocol import Store
+from mcp_memory.types import Atom
+
+__all__ = ["ended"]
+
+
+def ended(store: Store, space: str, ids: Iterable[str], *, after: datetime | int) -> list[tuple[Atom, Atom | None]]:
+    """Return those of the atoms that ended after a moment, each with the one that holds in its place.
+
+    `after` may be the number of the last atom that was there, which is exact where moments are equal.
+    """
+    found: list[tuple[Atom, Atom | None]] = []
+    for atom in store.atoms(space, ids):
+        newer = _next(store, space, atom)
+        if atom.valid_to is not None and _is_since(atom, atom.valid_to, newer, after):
+            while newer is not None and newer.valid_to is not None:
+                newer = _next(store, space, newer)
+            found.append((atom, newer))
+    return found
+
+
+def _is_since(atom: Atom, end: datetime, newer: Atom | None, after: datetime | int) -> bool:
+    if isinstance(after, int):  # where nothing superseded it, its end was known from the start
+        return atom.superseded_by is not None and int(atom.superseded_by[1:]) > after
+    return (newer.learned_at if newer else end) > after
+
+
+def _next(store: Store, space: str, atom: Atom) -> Atom | None:
+    return next(iter(store.atoms(space, [atom.superseded_by])), None) if atom.superseded_by else None
