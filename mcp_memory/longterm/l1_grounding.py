@@ -1,0 +1,176 @@
+"""What of a reply can be kept: each statement is held against the turn that it says it comes from.
+
+A statement is kept if the words it quotes stand in a new turn, it is worth its kind's least priority, and it is no
+order that somebody wrote into a turn for a model to find. What is kept rests on the turn's words, not on the model's
+copy of them; entities have the names that are known, and times are moments (`l1_times`).
+
+It does not know whether a statement follows from its quote; that is the model's to judge.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mcp_memory.longterm.l1_atoms import SINGLE_VALUED, relation_name
+from mcp_memory.longterm.l1_batch import Batch
+from mcp_memory.longterm.l1_names import Names
+from mcp_memory.longterm.l1_reply import Statement
+from mcp_memory.longterm.l1_times import dated, holds
+from mcp_memory.longterm.noise import own_words
+from mcp_memory.longterm.quotes import locate
+from mcp_memory.store.protocol import NewAtom
+from mcp_memory.text import one_line, well_formed
+from mcp_memory.types import Evidence, Kind, Turn
+
+__all__ = ["Kept", "Refusal", "grounded"]
+
+LEAST: dict[Kind, int] = {"persona": 50, "episodic": 60, "instruction": 70}
+CONFIDENCE = {"stated": 0.9, "implied": 0.6}
+MAX_TEXT = 600
+_MAX_ENTITIES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A statement that holds, as it is stored. `told`: what of it was put right."""
+
+    turn: Turn
+    atom: NewAtom
+    told: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a statement is not kept. `unquoted`: because of its quote, which whoever answers could mend."""
+
+    reason: str
+    unquoted: bool = False
+
+
+def grounded(statement: Statement, batch: Batch, names: Names, session: str) -> Kept | Refusal:
+    """Return a statement as it can be stored, or why it cannot."""
+    text = one_line(statement.text, MAX_TEXT + 1)
+    if not any(character.isalnum() for character in text):
+        return Refusal(reason="it says nothing")
+    if len(text) > MAX_TEXT or not well_formed(text):
+        return Refusal(
+            reason=f"it is longer than {MAX_TEXT} characters: one statement each"
+            if well_formed(text)
+            else "it is no text"
+        )
+    found = _evidence(statement, batch)
+    if isinstance(found, Refusal):
+        return found
+    turn, span = found
+    refusal = _unfit(statement, text, turn, span)
+    if refusal is not None:
+        return Refusal(reason=refusal)
+    times = holds(statement.valid_from, statement.valid_to, turn.said_at, lasting=statement.kind != "episodic")
+    fact = _fact(statement, names) if times.now else None
+    chiefs = [names.chief(named.name) for named in statement.entities]
+    if fact:
+        chiefs.insert(0, fact[0])
+    atom = NewAtom(
+        kind=statement.kind,
+        text=dated(text, turn.said_at),
+        priority=statement.priority,
+        confidence=CONFIDENCE[statement.certainty],
+        session=session,
+        valid_from=times.since,
+        valid_to=times.until,
+        entity=fact[0] if fact else None,
+        relation=fact[1] if fact else None,
+        value=fact[2] if fact else None,
+        single_valued=bool(fact) and fact[1] in SINGLE_VALUED,
+        evidence=(Evidence(turn=turn.id, span=span, quote=turn.content[slice(*span)]),),
+        entities=tuple(dict.fromkeys(chief for chief in chiefs if chief))[:_MAX_ENTITIES],
+    )
+    return Kept(turn=turn, atom=atom, told=times.told)
+
+
+# --- the words it rests on --------------------------------------------------------------------------
+
+
+def _evidence(statement: Statement, batch: Batch) -> tuple[Turn, tuple[int, int]] | Refusal:
+    """Return the new turn that holds the quote, and where: the one named, or else the only one that does."""
+    if not statement.quote:
+        return Refusal(reason="it quotes nothing", unquoted=True)
+    id = re.sub(r"^\D*", "t", statement.turn) if re.search(r"\d", statement.turn) else ""
+    named = [turn for turn in batch.turns if turn.id == id]
+    found = [(turn, span) for turn in named if (span := _stands(statement.quote, turn))]
+    if not found:
+        found = [(turn, span) for turn in batch.turns if (span := _stands(statement.quote, turn))]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        return Refusal(reason="its words stand in several turns, and none of them is named", unquoted=True)
+    if any(_stands(statement.quote, turn) for turn in batch.background):
+        return Refusal(reason="its words stand in the background, which was read before")
+    return Refusal(reason=f"its quote does not stand in {named[0].id if named else 'any of the turns'}", unquoted=True)
+
+
+def _stands(quote: str, turn: Turn) -> tuple[int, int] | None:
+    """Return where a quote stands in a turn's own words, if it says anything."""
+    own = own_words(turn.content)
+    span = locate(quote, own)
+    if span is None:
+        return None
+    words = own[slice(*span)]
+    telling = sum(2 if character >= "\u2e80" else 1 for character in words if character.isalnum())
+    start = turn.content.find(words)
+    return (start, start + len(words)) if start >= 0 and (telling >= 2 or words == own) else None
+
+
+# --- what is not kept whatever it rests on ----------------------------------------------------------
+
+# Orders to a model, as they are written into pages, mails and prompts for a model to find.
+_ORDER = re.compile(
+    r"\b(?:ignore|disregard|forget|override|bypass)\s+(?:(?:all|any|every|everything|the|your|my|of|previous|prior|above"
+    r"|earlier|preceding|system|other|these|those|existing)[\s,]+){1,5}(?:rules?|instructions?|prompts?|guidelines|directions)\b"
+    r"|\b(?:ignoriere|vergiss|missachte)n?\s+(?:\w+\s+){0,3}(?:regeln|anweisungen|vorgaben|instruktionen)\b"
+    r"|\b(?:ignore[zr]?|oublie[zr]?)\s+(?:toutes\s+)?(?:les|tes|vos|ces)\s+(?:\w+\s+)?(?:règles|instructions|consignes)\b"
+    r"|\b(?:ignora|ignore|olvida)\w*\s+(?:todas\s+)?(?:las|tus|sus|estas)\s+(?:\w+\s+)?(?:reglas|instrucciones)\b"
+    r"|\b(?:ignora|dimentica)\w*\s+(?:tutte\s+)?(?:le|queste)\s+(?:\w+\s+)?(?:regole|istruzioni)\b"
+    r"|\b(?:ignore|ignora|esqueça)\s+(?:todas\s+)?(?:as|suas|estas)\s+(?:\w+\s+)?(?:regras|instruções)\b"
+    r"|\b(?:игнорируй|забудь|отмени)(?:те)?\s+(?:\w+\s+){0,3}(?:правила|инструкции|указания)\b"
+    r"|(?:忽略|无视|無視|忘记|忘掉)(?:你|掉|所有|一切|全部|之前|以上|上述|先前|前面|系统|的|了){1,6}(?:规则|規則|指令|指示|提示|要求)"
+    r"|(?:すべて|全て|これまで|以前|上記|今まで)の?(?:すべての|全ての)?(?:ルール|規則|指示|命令)を?(?:無視|忘れ)"
+    r"|(?:모든|이전|위의|지금까지의)\s*(?:모든\s*)?(?:규칙|지시|명령|지침)(?:사항)?[을를]?\s*(?:무시|잊)",
+    re.IGNORECASE,
+)
+
+
+def _unfit(statement: Statement, text: str, turn: Turn, span: tuple[int, int]) -> str | None:
+    """Return why a statement that rests on words is not kept, None if it is."""
+    if statement.kind == "instruction" and turn.role != "user":
+        return "a rule has to stand in the user's own words"
+    if 0 <= statement.priority < LEAST[statement.kind]:
+        return f"its priority is under {LEAST[statement.kind]}, the least for {statement.kind}"
+    reports = statement.kind == "episodic" and _ORDER.search(text)
+    if not reports and (_ORDER.search(text) or _in_an_order(turn.content, span)):
+        return f"it repeats an order to a model that stands in {turn.id}"
+    return None
+
+
+def _in_an_order(content: str, span: tuple[int, int]) -> bool:
+    """Tell whether a place lies in an order, which goes on to the end of its paragraph."""
+    for order in _ORDER.finditer(content):
+        end = content.find("\n\n", order.end())
+        if order.start() < span[1] and (end < 0 or span[0] < end):
+            return True
+    return False
+
+
+# --- facts ------------------------------------------------------------------------------------------
+
+
+def _fact(statement: Statement, names: Names) -> tuple[str, str, str] | None:
+    """Return the fact of a statement, its entity by the name that is known."""
+    if statement.fact is None:
+        return None
+    entity, relation = names.chief(statement.fact.entity), relation_name(one_line(statement.fact.relation, 60))
+    value = one_line(statement.fact.value, 200)
+    whole = entity and relation and value and all(map(well_formed, (entity, relation, value)))
+    return (entity, relation, value) if entity and whole else None

@@ -1,0 +1,140 @@
+"""Who is meant: the user under all the names they go by, other speakers, and the entities that are known already.
+
+The user is the entity `user`. Their own name is an alias of it: the one held already, or the one name under which
+turns of role `user` come. Others who speak in the user's role under another name are people of their own.
+What a reply calls an entity is resolved to the name that is known; a further name counts only if it was really said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from mcp_memory.longterm.l1_reply import Named
+from mcp_memory.longterm.quotes import locate
+from mcp_memory.store.protocol import Store
+from mcp_memory.text import fold, one_line
+from mcp_memory.types import Entity, Turn
+
+__all__ = ["Names", "names_in", "table"]
+
+USER = "user"
+MAX_NAME = 80
+_KNOWN = 500  # entities looked through for those that a batch mentions
+_SHOWN, _OFTEN = 40, 12  # entities in a question, and how many of them for being known best
+_ALSO_SHOWN = 6
+
+_USER_WORDS = frozenset(
+    fold(word)
+    for word in (
+        "user", "the user", "i", "me", "myself", "der nutzer", "nutzer", "die nutzerin", "nutzerin", "ich", "benutzer",
+        "l'utilisateur", "utilisateur", "l'utilisatrice", "utilisatrice", "je", "moi", "usuario", "el usuario", "yo",
+        "usuaria", "la usuaria", "l'utente", "utente", "io", "usuário", "o usuário", "usuária",
+        "a usuária", "utilizador", "eu", "gebruiker",
+        "de gebruiker", "användaren", "brugeren", "brukeren", "użytkownik", "uživatel", "пользователь",
+        "пользовательница", "користувач", "я", "kullanıcı", "χρήστης", "المستخدم", "המשתמש", "उपयोगकर्ता", "用户",
+        "用戶", "使用者", "我", "ユーザー", "ユーザ", "私", "사용자", "나", "저",
+    )
+)  # fmt: skip
+_ASSISTANT_WORDS = frozenset(
+    fold(word)
+    for word in (
+        "assistant", "the assistant", "ai", "the ai", "ai assistant", "model", "the model", "chatbot", "you",
+        "der assistent", "assistent", "l'assistant", "asistente", "el asistente", "assistente", "ассистент", "助手",
+        "ai助手", "ai伴侣", "アシスタント", "어시스턴트",
+    )
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """`user` is the user's own name, where it is known; `others` are further people who speak, by their names."""
+
+    user: str | None
+    others: Sequence[str]
+    known: Sequence[Entity]
+    """Those that the turns mention, and those known best."""
+    said: str
+    """All that was said in the turns and before them."""
+
+    def chief(self, name: str) -> str | None:
+        """Return the name by which an entity is known; None for the assistant and for what is no name."""
+        name = one_line(name, MAX_NAME)
+        folded = fold(name)
+        if folded in _USER_WORDS or (self.user and folded == fold(self.user)):
+            return USER
+        if folded in _ASSISTANT_WORDS or not any(character.isalnum() for character in name):
+            return None
+        for entity in self.known:
+            if folded in {fold(other) for other in (entity.name, *entity.aliases)}:
+                return entity.name
+        return name
+
+    def aliases(self, named: Named) -> list[str]:
+        """Return the further names of an entity that were really said and are nobody else's."""
+        chief = self.chief(named.name)
+        if chief is None:
+            return []
+        given = [name for also in named.also if (name := one_line(also, MAX_NAME))]
+        new = [name for name in given if self.chief(name) == name and fold(name) != fold(chief)]
+        return [name for name in dict.fromkeys(new) if locate(name, self.said) and self._may_be(chief, name)]
+
+    def _may_be(self, chief: str, name: str) -> bool:
+        """Tell whether a name can be another one of an entity: no second user, nobody who speaks for themselves."""
+        if fold(name) in {fold(other) for other in self.others}:
+            return False
+        if chief != USER or self.user is None:
+            return True
+        mine, other = fold(self.user), fold(name)
+        return mine.startswith(other) or other.startswith(mine)
+
+
+def names_in(store: Store, space: str, turns: Iterable[Turn]) -> Names:
+    """Return who is meant in some turns."""
+    turns = list(turns)
+    said = "\n".join(turn.content for turn in turns)
+    known = store.entities(space, limit=_KNOWN)
+    held = next((entity.aliases for entity in known if fold(entity.name) == USER), ())
+    speaking = {role: _speaking(turns, role) for role in ("user", "assistant")}
+    user = _user(held, speaking["user"])
+    others = [name for name in (*speaking["user"], *speaking["assistant"]) if not user or fold(name) != fold(user)]
+    mentioned = set(_mentioned(known, said + "\n" + "\n".join(others)))
+    shown = [entity for place, entity in enumerate(known) if place < _OFTEN or entity.name in mentioned]
+    return Names(user=user, others=list(dict.fromkeys(others)), known=shown[:_SHOWN], said=said)
+
+
+def _speaking(turns: Iterable[Turn], role: str) -> list[str]:
+    names = (one_line(turn.name or "", MAX_NAME) for turn in turns if turn.role == role)
+    return [name for name in dict.fromkeys(names) if name and fold(name) not in _USER_WORDS | _ASSISTANT_WORDS]
+
+
+def _user(held: Sequence[str], speaking: Sequence[str]) -> str | None:
+    """Return the user's name: one held that speaks here, the first one held, or the only one that speaks here."""
+    mine = {fold(name) for name in held}
+    here = next((name for name in speaking if fold(name) in mine), None)
+    if here or held:
+        return here or held[0]
+    return speaking[0] if len(speaking) == 1 else None
+
+
+def _mentioned(known: Iterable[Entity], said: str) -> Iterable[str]:
+    """Yield the entities a name of which stands in a text as a word."""
+    text = fold(said)
+    for entity in known:
+        for name in map(fold, (entity.name, *entity.aliases)):
+            bounds = r"(?<!\w)", r"(?!\w)"
+            around = ("", "") if name and name[-1] >= "\u0e00" else bounds
+            if name in text and re.search(around[0] + re.escape(name) + around[1], text):
+                yield entity.name
+                break
+
+
+def table(names: Names) -> str:
+    """Return the known entities as a question shows them, a line each."""
+    lines = [f"- {USER}" + (f" (also: {names.user})" if names.user else "")]
+    for entity in names.known:
+        if fold(entity.name) != USER:
+            also = ", ".join(entity.aliases[:_ALSO_SHOWN])
+            lines.append(f"- {entity.name}" + (f" (also: {also})" if also else ""))
+    return "\n".join(one_line(re.sub(r"[<>]", " ", line), 300) for line in lines)
