@@ -1,8 +1,14 @@
-"""L1 in SQLite: atoms with their evidence and facts, what closes them."""
+"""L1 in SQLite: atoms with the words they rest on, their facts and whom they are about; what closes them.
+
+Every atom rests on words of turns, row by row in `evidence`: of what was told explicitly that is a note of its own, to
+which words that say the same may be added. Words of forgotten turns are out of every answer.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +18,7 @@ import apsw
 from mcp_memory.errors import InvalidInput, NotFound
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import Filters, NewAtom, Vectors, WrittenAtom
-from mcp_memory.store.sqlite import terms, turns, vectors
+from mcp_memory.store.sqlite import entities, grounds, succession, terms, turns, vectors
 from mcp_memory.store.sqlite.filters import where
 from mcp_memory.store.sqlite.rows import (
     from_ms,
@@ -26,15 +32,19 @@ from mcp_memory.store.sqlite.rows import (
     touch,
 )
 from mcp_memory.text import fold
-from mcp_memory.types import Atom, Fact, NewTurn
+from mcp_memory.types import Atom, Evidence, Fact, NewTurn
 
-__all__ = ["add", "by_ids", "evidence", "facts", "listed", "replaced", "since"]
+__all__ = ["add", "by_ids", "evidence", "facts", "listed", "put", "replaced", "since"]
 
+_FACT = "f.entity, f.relation, f.value, f.valid_from, f.valid_to"
 _COLUMNS = (
-    "r.id, r.kind, r.text, r.priority, r.confidence, r.evidence, r.span_start, r.span_end, r.valid_from, r.valid_to,"
-    " r.learned_at, r.superseded_by, f.entity, f.relation, f.value, f.valid_from, f.valid_to"
+    "r.id, r.kind, r.text, r.priority, r.confidence, r.valid_from, r.valid_to, r.learned_at, r.superseded_by,"
+    f" r.closed_because, {grounds.OF_ATOM}, {entities.OF_ATOM}, {_FACT}"
 )
 _FROM = "FROM atom r LEFT JOIN fact f ON f.atom = r.id"
+
+
+# --- writing ----------------------------------------------------------------------------------------
 
 
 def add(
@@ -47,95 +57,86 @@ def add(
     embedded: Vectors | None,
 ) -> WrittenAtom:
     """See `Store.add_atom`."""
+    _must_be_open(con, space_for(con, space), atom.supersedes)
+    written = put(con, folder, space, atom, now=now)
+    if embedded is not None and not written.duplicate:
+        vectors.put(con, "atom", [number_of(written.atom.id, "a")], embedded)
+    return written
+
+
+def put(
+    con: apsw.Connection, folder: Path, space: str, atom: NewAtom, *, now: datetime, work: int | None = None
+) -> WrittenAtom:
+    """Store an atom without its vector, made by a work if by one; what it supersedes is open."""
     space_no = space_for(con, space)
-    older = _to_replace(con, space_no, atom)
-    same = _held_already(con, space, space_no, atom)
-    if same is not None and not older - {number_of(same.id, "a")}:
-        return WrittenAtom(atom=same, replaced=[], duplicate=True)
-    evidence = _note(con, folder, space_no, atom, now=now)
-    number = con.execute(
-        "INSERT INTO atom (space, kind, text, folded, priority, confidence, evidence, span_start, span_end,"
-        " valid_from, learned_at) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?) RETURNING id",
-        (
-            space_no,
-            atom.kind,
-            atom.text,
-            _folded(atom.text),
-            atom.priority,
-            atom.confidence,
-            evidence,
-            len(atom.text),
-            to_ms(atom.valid_from),
-            to_ms(now),
-        ),
-    ).get
-    _close(con, older, by=number, at=to_ms(max(atom.valid_from, _latest_start(con, older))))
+    if atom.entity:
+        atom = replace(atom, entity=entities.chief(con, space_no, atom.entity))
+    words = grounds.checked(con, space_no, atom.evidence)
+    folded = _folded(atom.text)
+    if words:
+        said = grounds.last_said(con, words)
+        place = succession.of_drawn(con, space_no, atom, folded, said=said, now=now)
+    else:
+        place = succession.of_told(con, space_no, atom)
+    same = _held_already(con, space, space_no, atom, folded)
+    if same is not None and not set(place.ends) - {number_of(same.id, "a")}:
+        grounds.confirm(con, space_no, number_of(same.id, "a"), words, confidence=atom.confidence)
+        return WrittenAtom(atom=by_ids(con, space, [same.id])[0], replaced=[], duplicate=True)
+    told = not words
+    words = words or [_note(con, folder, space_no, atom, now=now)]
+    number = _insert(con, space_no, atom, folded, words[0], place, now=now, work=work)
+    grounds.add(con, number, words)
+    succession.end(con, place.ends, by=number, at=atom.valid_from, because=atom.because)
+    about = list(atom.entities)
     if atom.entity and atom.relation and atom.value:
-        con.execute(
-            "INSERT INTO fact (space, atom, entity, entity_key, relation, value, single_valued, valid_from)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                space_no,
-                number,
-                atom.entity,
-                atom.entity.casefold(),
-                atom.relation,
-                atom.value,
-                atom.single_valued,
-                to_ms(atom.valid_from),
-            ),
-        )
+        about.append(atom.entity)
+        _insert_fact(con, space_no, number, atom, place)
+    entities.mention(con, space_no, number, about)
     terms.put(con, "atom", space_no, [(number, terms.of_atom(atom.text))])
-    if embedded is not None:
-        vectors.put(con, "atom", [number], embedded)
-    touch(con, space_no, f"atom:a{number}", f"session:{atom.session}", *(f"atom:a{n}" for n in sorted(older)))
-    written, *replaced = by_ids(con, space, [f"a{number}", *(f"a{n}" for n in sorted(older))])
+    ended = [f"a{older}" for older in place.ends]
+    touch(
+        con, space_no, *(f"atom:{id}" for id in (f"a{number}", *ended)), *([f"session:{atom.session}"] if told else [])
+    )
+    written, *replaced = by_ids(con, space, [f"a{number}", *ended])
     return WrittenAtom(atom=written, replaced=replaced, duplicate=False)
 
 
-def _to_replace(con: apsw.Connection, space: int, atom: NewAtom) -> set[int]:
-    """Return the open atoms that this one closes: those it names, and the holder of its single-valued fact."""
-    older: set[int] = set()
-    for id in atom.supersedes:
-        number = number_of(id, "a")
+def _must_be_open(con: apsw.Connection, space: int, ids: Iterable[str]) -> None:
+    for id in ids:
         row = con.execute(
             "SELECT valid_to, superseded_by FROM atom WHERE id = ? AND space = ? AND tombstone IS NULL",
-            (number, space),
+            (number_of(id, "a"), space),
         ).fetchone()
         if row is None:
             raise NotFound(f"There is no atom {id} to supersede. Find it with memory_search; nothing was stored.")
         if row[0] is not None:
             by = f" by a{row[1]}" if row[1] else ""
             raise InvalidInput(f"{id} was replaced already{by}. Supersede that one instead; nothing was stored.")
-        older.add(number)
-    if atom.single_valued and atom.entity and atom.relation:
-        older |= {
-            int(holder)
-            for (holder,) in con.execute(
-                "SELECT atom FROM fact WHERE space = ? AND entity_key = ? AND relation = ?"
-                " AND valid_to IS NULL AND tombstone IS NULL",
-                (space, atom.entity.casefold(), atom.relation),
-            )
-        }
-    return older
 
 
-def _held_already(con: apsw.Connection, space: str, space_no: int, atom: NewAtom) -> Atom | None:
-    """Return the open atom that says the same and carries the same fact."""
-    for (number,) in con.execute(
-        "SELECT id FROM atom WHERE space = ? AND folded = ? AND kind = ? AND valid_to IS NULL AND tombstone IS NULL",
-        (space_no, _folded(atom.text), atom.kind),
-    ).fetchall():
-        (held,) = by_ids(con, space, [f"a{number}"])
-        fact = held.fact
-        told = (atom.entity or "").casefold(), atom.relation, fold(atom.value or "")
-        if not atom.entity or (fact and (fact.entity.casefold(), fact.relation, fold(fact.value)) == told):
+def _held_already(con: apsw.Connection, space: str, space_no: int, atom: NewAtom, folded: str) -> Atom | None:
+    """Return the atom that says the same and carries the same fact.
+
+    It is open; but a value that was drawn from turns has its place in time, and is the same only in that place.
+    """
+    in_time = bool(atom.evidence) and atom.single_valued and atom.entity is not None
+    then, moment = ("valid_from = ?", [to_ms(atom.valid_from)]) if in_time else ("valid_to IS NULL", [])
+    rows: Any = con.execute(
+        f"SELECT id FROM atom WHERE space = ? AND folded = ? AND kind = ? AND tombstone IS NULL AND {then}",
+        (space_no, folded, atom.kind, *moment),
+    ).fetchall()
+    for held in by_ids(con, space, [f"a{number}" for (number,) in rows]):
+        if not atom.entity or (held.fact and _what(held.fact) == _what(atom)):
             return held
     return None
 
 
-def _note(con: apsw.Connection, folder: Path, space: int, atom: NewAtom, *, now: datetime) -> int:
-    """Append what was told as a turn, journal line included, and return its number."""
+def _what(fact: Fact | NewAtom) -> tuple[str, str | None, str]:
+    return entities.key(fact.entity or ""), fact.relation, fold(fact.value or "")
+
+
+def _note(con: apsw.Connection, folder: Path, space: int, atom: NewAtom, *, now: datetime) -> grounds.Words:
+    """Append what was told as a turn, journal line included, and return its words."""
     told = {
         "kind": atom.kind,
         "priority": atom.priority,
@@ -151,19 +152,64 @@ def _note(con: apsw.Connection, folder: Path, space: int, atom: NewAtom, *, now:
     note = NewTurn(role="note", content=atom.text)
     stored = turns.insert(con, space, session, atom.session, [note], now=now, hashes=[evidence_hash(note)], told=told)
     turns.journal(con, folder, space, stored, [None], now=now, told=told)
-    return number_of(stored[0].id, "t")
+    return number_of(stored[0].id, "t"), 0, len(atom.text), atom.text
 
 
-def _latest_start(con: apsw.Connection, atoms: set[int]) -> datetime:
-    """Nothing ends before it began, whatever `valid_from` the newer one was given."""
-    latest = con.execute(f"SELECT max(valid_from) FROM atom WHERE id IN ({marks(list(atoms))})", tuple(atoms)).get
-    return from_ms(latest or 0)
+def _insert(
+    con: apsw.Connection,
+    space: int,
+    atom: NewAtom,
+    folded: str,
+    first: grounds.Words,
+    place: succession.Place,
+    *,
+    now: datetime,
+    work: int | None,
+) -> int:
+    return con.execute(
+        "INSERT INTO atom (space, kind, text, folded, priority, confidence, evidence, span_start, span_end,"
+        " valid_from, valid_to, superseded_by, learned_at, work) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " RETURNING id",
+        (
+            space,
+            atom.kind,
+            atom.text,
+            folded,
+            atom.priority,
+            atom.confidence,
+            *first[:3],
+            to_ms(atom.valid_from),
+            place.until,
+            place.by,
+            to_ms(now),
+            work,
+        ),
+    ).get
 
 
-def _close(con: apsw.Connection, atoms: set[int], *, by: int, at: int) -> None:
-    for number in atoms:
-        con.execute("UPDATE atom SET valid_to = ?, superseded_by = ? WHERE id = ?", (at, by, number))
-        con.execute("UPDATE fact SET valid_to = ? WHERE atom = ? AND valid_to IS NULL", (at, number))
+def _insert_fact(con: apsw.Connection, space: int, number: int, atom: NewAtom, place: succession.Place) -> None:
+    con.execute(
+        "INSERT INTO fact (space, atom, entity, entity_key, relation, value, single_valued, valid_from, valid_to)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            space,
+            number,
+            atom.entity,
+            entities.key(atom.entity or ""),
+            atom.relation,
+            atom.value,
+            atom.single_valued,
+            to_ms(atom.valid_from),
+            place.until,
+        ),
+    )
+
+
+def _folded(text: str) -> str:
+    return " ".join(fold(text).split()).rstrip(".!。！")
+
+
+# --- reading ----------------------------------------------------------------------------------------
 
 
 def by_ids(con: apsw.Connection, space: str, ids: Iterable[str]) -> list[Atom]:
@@ -203,43 +249,60 @@ def facts(con: apsw.Connection, space: str, *, filters: Filters, relation: str |
         condition += " AND f.relation = ?"
         values.append(relation)
     sql = (
-        f"SELECT r.id, f.entity, f.relation, f.value, f.valid_from, f.valid_to FROM atom r JOIN fact f ON f.atom = r.id"
+        f"SELECT r.id, {_FACT} FROM atom r JOIN fact f ON f.atom = r.id"
         f" WHERE {condition} ORDER BY f.entity_key, f.relation, f.valid_from, f.id LIMIT ?"
     )
     return [_fact(*row) for row in con.execute(sql, (*values, limit))]
 
 
-def evidence(*args: Any) -> Any:
-    raise NotImplementedError
+def evidence(con: apsw.Connection, space: str, atom: str) -> list[Evidence]:
+    """See `Store.evidence`."""
+    row: Any = con.execute(
+        f"SELECT {grounds.OF_ATOM} FROM atom r WHERE r.id = ? AND r.space = ? AND r.tombstone IS NULL",
+        (number_of(atom, "a"), space_id(con, space)),
+    ).fetchone()
+    return [] if row is None else grounds.read(row[0])
 
 
-def since(*args: Any, **kwargs: Any) -> Any:
-    raise NotImplementedError
+def since(con: apsw.Connection, space: str, after: int, *, limit: int) -> list[Atom]:
+    """See `Store.atoms_since`."""
+    rows = con.execute(
+        f"SELECT {_COLUMNS} {_FROM} WHERE +r.space = ? AND r.tombstone IS NULL AND r.id > ? ORDER BY r.id LIMIT ?",
+        (space_id(con, space), after, limit),
+    )
+    return [_atom(row) for row in rows]
 
 
-def replaced(*args: Any) -> Any:
-    raise NotImplementedError
-
-
-def _folded(text: str) -> str:
-    return " ".join(fold(text).split()).rstrip(".!。！")
+def replaced(con: apsw.Connection, space: str, by: Sequence[str]) -> list[Atom]:
+    """See `Store.replaced`."""
+    numbers = numbers_of(by, "a")
+    rows = con.execute(
+        f"SELECT {_COLUMNS} {_FROM} WHERE r.space = ? AND r.tombstone IS NULL"
+        f" AND r.superseded_by IN ({marks(numbers)}) ORDER BY r.id",
+        (space_id(con, space), *numbers),
+    )
+    return [_atom(row) for row in rows]
 
 
 def _atom(row: Sequence[Any]) -> Atom:
-    number, kind, text, priority, confidence, evidence, start, end, since, until, learned, by, *fact = row
+    number, kind, text, priority, confidence, since, until, learned, by, because, words, names, *fact = row
+    first, *also = grounds.read(words)
     return Atom(
         id=f"a{number}",
         kind=kind,
         text=text,
         priority=priority,
         confidence=confidence,
-        evidence=f"t{evidence}",
-        span=(start, end),
+        evidence=first.turn,
+        span=first.span,
         valid_from=from_ms(since),
         valid_to=None if until is None else from_ms(until),
         learned_at=from_ms(learned),
         superseded_by=None if by is None else f"a{by}",
+        closed_because=because,
         fact=None if fact[0] is None else _fact(number, *fact),
+        entities=tuple(json.loads(names)),
+        also=tuple(also),
     )
 
 

@@ -14,6 +14,7 @@ from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import Change, Counts, Layer
 from mcp_memory.store.sqlite import scenes, vectors
+from mcp_memory.store.sqlite.entities import KNOWN
 from mcp_memory.store.sqlite.rows import from_ms, space_id
 from mcp_memory.store.sqlite.tasks import canvas_path
 from mcp_memory.types import NewTurn
@@ -39,9 +40,10 @@ def counts(con: apsw.Connection, space: str) -> Counts:
         atoms=count("count(*) FROM atom WHERE space = ? AND tombstone IS NULL"),
         current=count("count(*) FROM atom WHERE space = ? AND valid_to IS NULL AND tombstone IS NULL"),
         facts=count("count(*) FROM fact WHERE space = ? AND tombstone IS NULL"),
-        entities=count("count(*) FROM entity_name WHERE space = ? AND entity = id"),
+        entities=count(f"count(*) FROM entity_name c WHERE {KNOWN}"),
         scenes=count(
-            "count(*) FROM (SELECT action, max(version) FROM scene WHERE space = ? GROUP BY slug) WHERE action <> 'delete'"
+            "count(*) FROM (SELECT action, max(version) FROM scene WHERE space = ? GROUP BY slug)"
+            " WHERE action <> 'delete'"
         ),
         forgotten=count("count(*) FROM tombstone WHERE space = ? AND undone_at IS NULL"),
         refs=count("count(*) FROM ref WHERE space = ? AND tombstone IS NULL"),
@@ -77,6 +79,7 @@ def problems(con: apsw.Connection, home: Path) -> list[str]:
         f"Row {rowid} of {table} points at nothing." for table, rowid, *_ in con.execute("PRAGMA foreign_key_check")
     ]
     found += _turn_problems(con)
+    found += _quote_problems(con)
     found += vectors.problems(con)
     spaces: Any = con.execute("SELECT id, name FROM space").fetchall()
     for number, name in spaces:
@@ -96,6 +99,19 @@ def _turn_problems(con: apsw.Connection) -> Iterator[str]:
         ).get
         if lacking:
             yield f"{lacking} {layer}s are not in the word index."
+
+
+def _quote_problems(con: apsw.Connection) -> Iterator[str]:
+    rows: Any = con.execute(
+        "SELECT e.atom, e.turn, e.span_start, e.span_end, e.quote, t.content"
+        " FROM evidence e JOIN turn t ON t.id = e.turn"
+    )
+    for atom, turn, start, end, quote, content in rows:
+        if content[start:end] != quote:
+            yield f"Atom a{atom} quotes words of t{turn} that do not stand there."
+    bare: Any = con.execute("SELECT id FROM atom WHERE id NOT IN (SELECT atom FROM evidence)")
+    for (atom,) in bare:
+        yield f"Atom a{atom} rests on no words at all."
 
 
 def _file_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:

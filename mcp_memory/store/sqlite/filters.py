@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from mcp_memory.store.protocol import Filters, Layer
+from mcp_memory.store.sqlite.entities import key
 from mcp_memory.store.sqlite.rows import to_ms
 
 __all__ = ["is_plain", "where"]
+
+_MENTIONS = (
+    "r.id IN (SELECT m.atom FROM entity_name n JOIN mention m ON m.entity = n.entity WHERE n.space = ? AND n.key = ?)"
+)
+_TOLD_IN = (
+    "r.id IN (SELECT CAST(substr(a.value, 2) AS INTEGER) FROM ("
+    "SELECT action, atoms FROM scene WHERE space = ? AND slug = ? ORDER BY version DESC LIMIT 1) s,"
+    " json_each(s.atoms) a WHERE s.action <> 'delete')"
+)
 
 
 def is_plain(layer: Layer, filters: Filters) -> bool:
@@ -41,11 +51,9 @@ def where(layer: Layer, space: int, filters: Filters) -> tuple[str, list[int | s
         if filters.kind is not None:
             add("r.kind = ?", filters.kind)
         if filters.entity is not None:
-            add(
-                "r.id IN (SELECT atom FROM fact WHERE space = ? AND entity_key = ?)",
-                space,
-                filters.entity.casefold(),
-            )
+            add(_MENTIONS, space, key(filters.entity))
+        if filters.scene is not None:
+            add(_TOLD_IN, space, filters.scene)
         if filters.as_of is None:
             add("r.valid_to IS NULL")
         else:

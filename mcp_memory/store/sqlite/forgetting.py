@@ -1,5 +1,6 @@
 """Forgetting in SQLite: a tombstone takes rows out of every search and listing; undoing it puts them back.
 
+What was drawn from forgotten turns alone goes with them, and what was told goes with its note.
 The rows and files stay: evidence is not rewritten. Index entries go, and come back with the undoing (vectors
 when the model next catches up).
 """
@@ -20,6 +21,13 @@ from mcp_memory.text import one_line
 
 __all__ = ["forget", "undo"]
 
+# The notes of an atom that no other one rests on.
+_FORGET_NOTES = (
+    "UPDATE turn SET tombstone = ? WHERE role = 'note' AND tombstone IS NULL"
+    " AND id IN (SELECT turn FROM evidence WHERE atom = ?) AND NOT EXISTS ("
+    "  SELECT 1 FROM evidence e JOIN atom a ON a.id = e.atom WHERE e.turn = turn.id AND a.tombstone IS NULL)"
+)
+
 
 def forget(con: apsw.Connection, space: str, ids: Sequence[str], *, reason: str, now: datetime) -> Tombstone:
     """See `Store.forget`."""
@@ -37,6 +45,8 @@ def forget(con: apsw.Connection, space: str, ids: Sequence[str], *, reason: str,
     ).get
     for id in wanted:
         _mark(con, space_no, id, number)
+    for id in _groundless(con, number):
+        _mark(con, space_no, id, number)
     return _tombstone(con, space_no, number)
 
 
@@ -48,6 +58,7 @@ def undo(con: apsw.Connection, space: str, tombstone: str, *, now: datetime) -> 
         raise NotFound(f"There is nothing to bring back under {one_line(tombstone, 20)}, or it is back already.")
     undone = _tombstone(con, space_no, number)
     _refuse_second_truth(con, space_no, number)
+    _refuse_groundless(con, number)
     _reindex(con, "turn", number)
     _reindex(con, "atom", number)
     for table in ("turn", "atom", "fact", "ref"):
@@ -76,14 +87,25 @@ def _mark(con: apsw.Connection, space: int, id: str, tombstone: int) -> None:
     layer: Layer = "turn" if id[0] == "t" else "atom"
     number = number_of(id, id[0])
     if layer == "atom":
-        note: int = con.execute("SELECT evidence FROM atom WHERE id = ?", (number,)).get
         con.execute("UPDATE fact SET tombstone = ? WHERE atom = ? AND tombstone IS NULL", (tombstone, number))
-        if con.execute("SELECT role = 'note' AND tombstone IS NULL FROM turn WHERE id = ?", (note,)).get:
-            con.execute("UPDATE turn SET tombstone = ? WHERE id = ?", (tombstone, note))
     con.execute(f"UPDATE {layer} SET tombstone = ? WHERE id = ? AND tombstone IS NULL", (tombstone, number))
+    if layer == "atom":
+        con.execute(_FORGET_NOTES, (tombstone, number))
     terms.delete(con, layer, number)
     vectors.delete(con, layer, [number])
     touch(con, space, *_topics(con, [id]))
+
+
+def _groundless(con: apsw.Connection, tombstone: int) -> list[str]:
+    """Return the atoms that rest on nothing any more, now that some turns are forgotten."""
+    rows: Any = con.execute(
+        "SELECT DISTINCT e.atom FROM turn t JOIN evidence e ON e.turn = t.id JOIN atom a ON a.id = e.atom"
+        " WHERE t.tombstone = ? AND a.tombstone IS NULL AND NOT EXISTS ("
+        "  SELECT 1 FROM evidence o JOIN turn held ON held.id = o.turn WHERE o.atom = a.id AND held.tombstone IS NULL)"
+        " ORDER BY e.atom",
+        (tombstone,),
+    )
+    return [f"a{number}" for (number,) in rows]
 
 
 def _reindex(con: apsw.Connection, layer: Layer, tombstone: int) -> None:
@@ -106,6 +128,19 @@ def _refuse_second_truth(con: apsw.Connection, space: int, tombstone: int) -> No
         raise InvalidInput(
             f"Since then a{clash[0]} says that {clash[1]} {clash[2]} {clash[3]}, and only one such fact can hold. "
             f"Forget a{clash[0]} first, or leave it as it is. Nothing was brought back."
+        )
+
+
+def _refuse_groundless(con: apsw.Connection, tombstone: int) -> None:
+    row: Any = con.execute(
+        "SELECT a.id, max(t.tombstone) FROM atom a JOIN evidence e ON e.atom = a.id JOIN turn t ON t.id = e.turn"
+        " WHERE a.tombstone = ?1 GROUP BY a.id HAVING min(t.tombstone IS NOT NULL AND t.tombstone <> ?1)",
+        (tombstone,),
+    ).fetchone()
+    if row is not None:
+        raise InvalidInput(
+            f"All that a{row[0]} rests on was forgotten since, under x{row[1]}. Bring that back first. "
+            "Nothing was brought back."
         )
 
 

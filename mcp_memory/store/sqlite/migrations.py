@@ -6,7 +6,9 @@ A database with a step that this program does not know is from a newer version: 
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
+from typing import Any
 
 import apsw
 
@@ -167,9 +169,9 @@ def _pyramid(con: apsw.Connection) -> None:
 
     `work` is every question that was or is to be asked: at most one that is not done for each stage of a space (of a
     session, for `extract`), and for good the log of those that are. `draft` holds atoms between being extracted and
-    being merged. `evidence` holds the turns that an atom made by a model rests on, with the words; one told
-    explicitly rests on its note alone. `entity_name` has every name and alias in small letters; `entity` points at
-    the row that the name belongs to, its own where it is the entity's chief name. `scene` and `persona` keep each
+    being merged. `evidence` holds the words that an atom rests on, each with its turn; of what was told explicitly
+    that is first its note. `entity_name` has every name and alias, its key without case and width; `entity` points at
+    the row of the chief name of whom it names, its own where it is that. `scene` and `persona` keep each
     version; the newest stands. A stage is `wanted` until a work is done that was made after `wanted_after`.
     """
     con.execute(
@@ -240,16 +242,41 @@ def _pyramid(con: apsw.Connection) -> None:
         ) STRICT, WITHOUT ROWID;
         """
     )
-    # Names that facts have used so far.
+    con.execute("INSERT INTO evidence SELECT id, evidence, span_start, span_end, text FROM atom")
+    # What was told goes with its note from now on; until now a note could be forgotten alone.
     con.execute(
         """
-        INSERT INTO entity_name (space, key, name, entity)
-            SELECT space, entity_key, min(entity), 0 FROM fact GROUP BY space, entity_key;
-        UPDATE entity_name SET entity = id;
-        INSERT INTO mention (atom, entity)
-            SELECT DISTINCT f.atom, n.id FROM fact f JOIN entity_name n ON n.space = f.space AND n.key = f.entity_key;
+        UPDATE atom SET tombstone = t.tombstone FROM turn t
+            WHERE t.id = atom.evidence AND t.tombstone IS NOT NULL AND atom.tombstone IS NULL;
+        UPDATE fact SET tombstone = a.tombstone FROM atom a
+            WHERE a.id = fact.atom AND a.tombstone IS NOT NULL AND fact.tombstone IS NULL;
+        DELETE FROM atom_terms WHERE rowid IN (SELECT id FROM atom WHERE tombstone IS NOT NULL);
         """
     )
+    _name_entities(con)
+
+
+def _name_entities(con: apsw.Connection) -> None:
+    """Make entities of the names that facts have used so far."""
+    used: Any = con.execute("SELECT space, entity_key, min(entity) FROM fact GROUP BY space, entity_key").fetchall()
+    for space, old_key, name in used:
+        key = " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).split())
+        con.execute(
+            "INSERT INTO entity_name (space, key, name, entity) VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING",
+            (space, key, "user" if key == "user" else name),
+        )
+        con.execute("UPDATE entity_name SET entity = id WHERE space = ? AND key = ?", (space, key))
+        con.execute(
+            "INSERT INTO mention (atom, entity) SELECT DISTINCT f.atom, n.id FROM fact f JOIN entity_name n"
+            " ON n.space = f.space AND n.key = ?1 WHERE f.space = ?2 AND f.entity_key = ?3",
+            (key, space, old_key),
+        )
+        # Two open values of what had two spellings of one name stay under both: which one holds is not known here.
+        con.execute(
+            "UPDATE OR IGNORE fact SET entity_key = ?, entity = n.name FROM entity_name n"
+            " WHERE n.space = fact.space AND n.key = ?1 AND fact.space = ?2 AND fact.entity_key = ?3",
+            (key, space, old_key),
+        )
 
 
 SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
