@@ -22,7 +22,7 @@ from pydantic import BaseModel
 
 from mcp_memory.errors import ModelFailed
 
-__all__ = ["LLM", "LiteLLM", "Message", "Prompt", "Said", "import_litellm", "passes", "trouble"]
+__all__ = ["LLM", "LiteLLM", "Message", "Prompt", "Said", "import_litellm", "passes", "price", "trouble"]
 
 T = TypeVar("T")
 
@@ -167,6 +167,18 @@ def import_litellm() -> Any:
     library.suppress_debug_info = True  # it prints to stdout, which belongs to the protocol
     library.DEFAULT_MAX_RETRIES = 0  # asking for `max_retries=0` in a call falls back to this
     return library
+
+
+def price(model: str, prompt_tokens: int, completion_tokens: int) -> float | None:
+    """Return what so many tokens cost with a model, in US dollars; None where litellm knows no price."""
+    litellm = import_litellm()
+    try:
+        read, written = litellm.cost_per_token(
+            model=model, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens
+        )
+    except (litellm.exceptions.ModelNotMappedError, *litellm.LITELLM_EXCEPTION_TYPES, ValueError):
+        return None
+    return float(read + written)
 
 
 def passes(status: object) -> bool:

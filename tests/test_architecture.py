@@ -28,6 +28,7 @@ LAYERS: list[set[str]] = [
     {"longterm", "shortterm", "indexing"},
     {"pipeline"},
     {"memory"},
+    {"importing"},
     {"testing", "evaluation"},
     {"render", "terminal"},
     {"excerpts"},

@@ -1,6 +1,8 @@
 """The command line: the verbs of Memory for people and for shell scripts.
 
     serve, demo        what runs         `running`
+    import             what was kept     `importing`
+                       elsewhere
     search             what is stored    `searching`
     show                                 `showing`, `drawing`
     distill, flush,    what models do    `distilling`
@@ -31,6 +33,7 @@ __all__ = ["main", "program"]
 MODULES = {
     "serve": "mcp_memory.cli.running",
     "demo": "mcp_memory.cli.running",
+    "import": "mcp_memory.cli.importing:import_",
     "search": "mcp_memory.cli.searching",
     "show": "mcp_memory.cli.showing",
     "distill": "mcp_memory.cli.distilling",

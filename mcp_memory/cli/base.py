@@ -30,7 +30,7 @@ class Program(click.Group):
     """The outermost group: loads a command when it is called, and turns our errors into an exit code."""
 
     def __init__(self, *args: Any, modules: Mapping[str, str], **kwargs: Any) -> None:
-        """`modules` says for each command, in the order of the help, where the function of its name is."""
+        """`modules` says for each command, in the order of the help, where the function is: of its name, or `:name`."""
         super().__init__(*args, **kwargs)
         self._modules = modules
 
@@ -40,7 +40,8 @@ class Program(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self._modules:
             return None
-        return getattr(importlib.import_module(self._modules[cmd_name]), cmd_name)
+        module, _, function = self._modules[cmd_name].partition(":")
+        return getattr(importlib.import_module(module), function or cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

@@ -1,0 +1,111 @@
+"""What became of a file, or would: the answer of an import, for people and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from mcp_memory.importing.cost import Cost
+from mcp_memory.importing.reader import Source
+from mcp_memory.importing.survey import Survey, start
+from mcp_memory.store.protocol import Imported
+from mcp_memory.text import one_line
+
+__all__ = ["Brought", "answer", "unchanged"]
+
+State = Literal["stored", "known", "refused", "seen"]
+
+_KEYS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brought:
+    """What became of a file, or would.
+
+    `state`: `stored`; `known` (it was read before, and was not read again); `refused` (places in it are wrong, and
+    nothing of it was stored); `seen` (a dry run). `bad` counts what is wrong in it, and `wrong` begins the list.
+    """
+
+    file: str
+    state: State
+    turns: int = 0
+    sessions: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
+    stored: int = 0
+    duplicates: int = 0
+    emptied: int = 0
+    """Turns that held nothing but text recalled from this memory."""
+    bad: int = 0
+    wrong: list[str] = field(default_factory=list[str])
+    notes: list[str] = field(default_factory=list[str])
+    noise: int | None = None
+    """On a dry run: turns that no model would be shown."""
+    cost: Cost | None = None
+
+
+def unchanged(source: Source, known: Imported) -> Brought:
+    note = f"It was imported on {known.at:%Y-%m-%d} and has not changed; --again reads it once more."
+    return Brought(file=source.name, state="known", turns=known.turns, notes=[note])
+
+
+def answer(
+    source: Source,
+    found: Survey,
+    *,
+    state: State,
+    stored: int = 0,
+    duplicates: int = 0,
+    emptied: int = 0,
+    noise: int | None = None,
+    cost: Cost | None = None,
+) -> Brought:
+    return Brought(
+        file=source.name,
+        state=state,
+        turns=found.turns,
+        sessions=found.sessions,
+        first=found.first,
+        last=found.last,
+        stored=stored,
+        duplicates=duplicates,
+        emptied=emptied,
+        bad=found.bad,
+        wrong=[str(one) for one in found.wrong],
+        notes=list(_notes(source, found)),
+        noise=noise,
+        cost=cost,
+    )
+
+
+def _notes(source: Source, found: Survey) -> Iterator[str]:
+    """Yield what the reader should know of how the file was read."""
+    if found.undated:
+        yield (
+            f"{_turns(found.undated, 'names', 'name')} no time: each got that of the turn before and 100 ms, or that "
+            f"of the file, {start(source, 0).astimezone():%Y-%m-%d %H:%M}."
+        )
+    if found.renamed:
+        name, kept = next(iter(found.renamed.items()))
+        yield (
+            f"{len(found.renamed):,} of the sessions' names cannot be part of a file name and were changed, as "
+            f"{one_line(name, 40)!r} to {kept!r}."
+        )
+    if found.without_text:
+        yield f"{_turns(found.without_text, 'is', 'are')} without text and left out."
+    if found.passed.parts:
+        yield f"{found.passed.parts:,} parts of contents are no text and were left out."
+    if found.passed.mended:
+        yield f"{found.passed.mended:,} texts have half a character in them, which stands as U+FFFD now."
+    if found.passed.keys:
+        keys = sorted(found.passed.keys)
+        more = f" and {len(keys) - _KEYS:,} more" if len(keys) > _KEYS else ""
+        yield f"Not kept, for they are not known here: {', '.join(one_line(key, 30) for key in keys[:_KEYS])}{more}."
+    if found.torn:
+        yield f"{found.torn}"
+
+
+def _turns(count: int, one: str, many: str) -> str:
+    return f"{count:,} {f'turn {one}' if count == 1 else f'turns {many}'}"

@@ -1,0 +1,163 @@
+"""Brings a history into a memory: look at the file, check all of it, store it, note that it is done.
+
+Nothing is stored of a file that has a wrong place, unless those are to be skipped. Turns go through `record_turns` in
+batches; each has an id of its own, so a kill in the middle leaves whole batches, and the next run stores the rest. A
+file is done when it is noted with its SHA-256; one that has neither been touched nor changed since is not read again.
+Duplicates are not known before a turn is stored, so a dry run does not tell them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from anyio.to_thread import run_sync as to_thread
+
+from mcp_memory.config import Settings
+from mcp_memory.errors import InvalidInput
+from mcp_memory.importing.answer import Brought, answer, unchanged
+from mcp_memory.importing.cost import Price, Size, cost
+from mcp_memory.importing.formats import Passed, Told, Wrong
+from mcp_memory.importing.placing import Places
+from mcp_memory.importing.reader import Source
+from mcp_memory.importing.survey import STDIN, Asked, Survey, home_of, start, survey, turns
+from mcp_memory.memory import Memory
+from mcp_memory.store.protocol import Imported
+from mcp_memory.types import NewTurn
+
+__all__ = ["bring", "look", "source_of"]
+
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, how many bytes of the file are behind it, and of how many."""
+
+BATCH = 500
+_RACE = timedelta(seconds=2)
+"""A file written so shortly before it was noted may have been written once more since, with the same mtime."""
+
+
+def source_of(path: Path, *, name: str | None = None) -> Source:
+    """Return a file as it stands. InvalidInput where it is none that can be read."""
+    shown = name or str(path)
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise InvalidInput(f"{shown} cannot be read: {error.strerror}.") from None
+    if not path.is_file():
+        raise InvalidInput(f"{shown} is not a file. Name the files to import, as with {shown.rstrip('/')}/*.jsonl.")
+    return Source(path=path, name=shown, size=found.st_size, modified=found.st_mtime_ns // 1_000_000)
+
+
+async def bring(memory: Memory, source: Source, asked: Asked, *, now: datetime, progress: Progress) -> Brought:
+    """Store the turns of a file. InvalidInput where it cannot be read at all."""
+    files = [] if asked.again else await memory.imported()
+    if known := _untouched(files, source):
+        return unchanged(source, known)
+    digest = await to_thread(partial(_digest, source))
+    noted = Imported(path=_address(source), sha256=digest, modified=source.modified, turns=0, at=now)
+    if known := _with(files, digest):
+        await memory.note_import(replace(noted, turns=known.turns))
+        return unchanged(source, known)
+    found = await to_thread(partial(_surveyed, source, asked, progress))
+    if found.bad and not asked.skip_bad:
+        return answer(source, found, state="refused")
+    stored = duplicates = emptied = 0
+    with closing(_batches(source, found, asked, progress)) as batches:
+        while batch := await to_thread(partial(next, batches, None)):
+            for session, new in batch.items():
+                done = await memory.record_turns(new, session=session)
+                stored += len(done.stored)
+                duplicates += done.duplicates
+                emptied += done.emptied
+    await memory.note_import(replace(noted, turns=found.turns))
+    return answer(source, found, state="stored", stored=stored, duplicates=duplicates, emptied=emptied)
+
+
+def look(
+    source: Source,
+    asked: Asked,
+    settings: Settings,
+    *,
+    price: Price,
+    files: Sequence[Imported] = (),
+    progress: Progress,
+) -> Brought:
+    """Return what `bring` would do, and what it would cost to have the result read. Writes nothing; blocks.
+
+    `files` are those that the memory knows.
+    """
+    if files and not asked.again and (known := _untouched(files, source) or _with(files, _digest(source))):
+        return unchanged(source, known)
+    size = Size()
+    found = _surveyed(source, asked, progress, size)
+    if found.bad and not asked.skip_bad:
+        return answer(source, found, state="refused")
+    return answer(source, found, state="seen", noise=size.noise, cost=cost(size, settings, price))
+
+
+# --- what was done before ---------------------------------------------------------------------------
+
+
+def _untouched(files: Sequence[Imported], source: Source) -> Imported | None:
+    """Return what is known of a file that nobody has written to since."""
+    seen = (_address(source), source.modified)
+    written = datetime.fromtimestamp(source.modified / 1000, UTC)
+    return next((one for one in files if (one.path, one.modified) == seen and written + _RACE < one.at), None)
+
+
+def _with(files: Sequence[Imported], digest: str) -> Imported | None:
+    return next((one for one in files if one.sha256 == digest), None)
+
+
+def _digest(source: Source) -> str:
+    digest, left = hashlib.sha256(), source.size
+    try:
+        with source.path.open("rb") as stream:
+            while left and (chunk := stream.read(min(left, 2**20))):
+                digest.update(chunk)
+                left -= len(chunk)
+    except OSError as error:
+        raise InvalidInput(f"{source.name} cannot be read: {error.strerror}.") from None
+    return digest.hexdigest()
+
+
+def _address(source: Source) -> str:
+    return STDIN if source.name == STDIN else str(source.path.resolve())
+
+
+# --- the two passes ---------------------------------------------------------------------------------
+
+
+def _surveyed(source: Source, asked: Asked, progress: Progress, size: Size | None = None) -> Survey:
+    return survey(source, asked, at=lambda read: progress("checking", read, source.size), size=size)
+
+
+def _batches(
+    source: Source, found: Survey, asked: Asked, progress: Progress
+) -> Generator[dict[str, list[NewTurn]], None, None]:
+    """Yield the turns to store, some hundred at a time, by session."""
+    placed = _placed(source, found, asked, progress)
+    while some := list(islice(placed, BATCH)):
+        batch: dict[str, list[NewTurn]] = {}
+        for session, turn in some:
+            batch.setdefault(session, []).append(turn)
+        yield batch
+
+
+def _placed(source: Source, found: Survey, asked: Asked, progress: Progress) -> Iterator[tuple[str, NewTurn]]:
+    places = Places(default=home_of(source, asked), start=start(source, found.undated))
+    at = partial(progress, "storing")
+    for one in turns(source, asked, found.layout, passed=Passed(), at=lambda read: at(read, source.size)):
+        match one:
+            case Told():
+                session, turn = places.place(one)
+                if turn.content.strip():
+                    yield session, turn
+            case Wrong():
+                if not (one.torn or asked.skip_bad):
+                    raise InvalidInput(f"{source.name} changed while it was read. Import it again.")

@@ -1,0 +1,148 @@
+"""What it would cost to have a model read a history: questions, tokens, dollars, days. An estimate, and rather high.
+
+What is sent is known: a question for each batch of turns that are no noise, with the turns before them. How much comes
+of it is not: the figures below are what conversations of people with assistants came to. Tokens are estimated, and of
+long histories from a share of the turns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from mcp_memory.config import Settings
+from mcp_memory.estimate import estimate_tokens
+from mcp_memory.types import NewTurn, Stage, Turn
+
+__all__ = ["Cost", "Size", "cost"]
+
+Price = Callable[[str, int, int], float | None]
+"""What a model takes, in dollars, for tokens read and written; None where that is not known."""
+
+_ALL_OF = 2_000  # turns whose tokens are estimated; of those that follow, every 50th
+_EVERY = 50
+_SHOWN = 6_000  # characters of a turn that a question shows at most
+_BEFORE = 1_000  # characters that tell whether a turn answers the one before
+_HEAD = 20  # tokens of the mark before a turn: its id, who and when
+
+_ATOMS_PER_TURN = 0.35
+_PER_QUESTION: dict[Stage, tuple[int, int]] = {
+    "extract": (2_400, 60),  # instructions, schema and known names; an empty reply
+    "merge": (1_600, 40),
+    "scenes": (6_500, 2_400),  # the scenes that matter in full; those that change, written anew
+    "persona": (6_000, 900),
+}
+_PER_ATOM: dict[Stage, tuple[int, int]] = {
+    "extract": (0, 110),
+    "merge": (260, 60),  # itself and what it may repeat
+    "scenes": (60, 0),
+    "persona": (0, 0),
+}
+_DRAFTS = 14  # that a question on merging has
+_TOLD = 25  # atoms that a question on scenes has
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """`price` is in dollars, None where a model's is not known; `days` None where the caps forbid all calls."""
+
+    model: str
+    questions: int
+    prompt_tokens: int
+    completion_tokens: int
+    price: float | None
+    days: int | None
+
+
+class Size:
+    """How much of a history a model would read. Add its turns in order."""
+
+    def __init__(self) -> None:
+        self.turns = self.noise = 0
+        self.signal: dict[str, int] = {}
+        """Turns to read, by session."""
+        self._last: dict[str, Turn] = {}
+        self._chars = self._sampled = self._tokens = 0
+
+    def add(self, session: str, turn: NewTurn) -> None:
+        from mcp_memory.longterm.noise import label
+
+        self.turns += 1
+        self.signal.setdefault(session, 0)
+        whole = _as_stored(session, turn)
+        if turn.role in ("user", "assistant") and label(whole, self._last.get(session)) is None:
+            self.signal[session] += 1
+            self._measure(turn.content[:_SHOWN])
+        else:
+            self.noise += 1
+        self._last[session] = _as_stored(session, turn, last=_BEFORE)
+
+    def _measure(self, content: str) -> None:
+        self._chars += len(content)
+        if self.turns <= _ALL_OF or self.turns % _EVERY == 0:
+            self._sampled += len(content)
+            self._tokens += estimate_tokens(content)
+
+    @property
+    def tokens(self) -> int:
+        return round(self._tokens * self._chars / self._sampled) if self._sampled else 0
+
+
+def _as_stored(session: str, turn: NewTurn, *, last: int = 0) -> Turn:
+    at = turn.said_at or datetime.min
+    return Turn(
+        id="",
+        session=session,
+        position=0,
+        role=turn.role,
+        name=turn.name,
+        content=turn.content[-last:],
+        said_at=at,
+        learned_at=at,
+        sha256="",
+    )
+
+
+def cost(size: Size, settings: Settings, price: Price) -> Cost | None:
+    """Return what reading it all would cost with the models that are set; None where none is."""
+    if settings.llm == "none":
+        return None
+    signal = sum(size.signal.values())
+    atoms = math.ceil(signal * _ATOMS_PER_TURN)
+    asked: dict[Stage, int] = {
+        "extract": sum(math.ceil(turns / settings.batch_turns) for turns in size.signal.values()),
+        "merge": math.ceil(atoms / _DRAFTS),
+        "scenes": math.ceil(atoms / _TOLD),
+        "persona": math.ceil(atoms / settings.persona_every),
+    }
+    # Each turn is shown once as new, and to some questions once more as what was said before.
+    shown_again = min(1.0, settings.background_turns / settings.batch_turns)
+    turns = round((size.tokens + _HEAD * signal) * (1 + shown_again))
+    read, written, dollars = 0, 0, 0.0
+    unknown = False
+    for stage, questions in asked.items():
+        into = questions * _PER_QUESTION[stage][0] + atoms * _PER_ATOM[stage][0] + (turns if stage == "extract" else 0)
+        out = questions * _PER_QUESTION[stage][1] + atoms * _PER_ATOM[stage][1]
+        one = price(_model(settings, stage), into, out)
+        read, written, dollars, unknown = read + into, written + out, dollars + (one or 0), unknown or one is None
+    a_day = min(settings.llm_daily_tokens, 24 * settings.llm_hourly_tokens)
+    return Cost(
+        model=settings.llm,
+        questions=sum(asked.values()),
+        prompt_tokens=read,
+        completion_tokens=written,
+        price=None if unknown else dollars,
+        days=math.ceil((read + written) / a_day) if a_day else None,
+    )
+
+
+def _model(settings: Settings, stage: Stage) -> str:
+    named: dict[Stage, str | None] = {
+        "extract": settings.llm_extract,
+        "merge": settings.llm_merge,
+        "scenes": settings.llm_scenes,
+        "persona": settings.llm_persona,
+    }
+    return named[stage] or settings.llm

@@ -1,0 +1,120 @@
+"""The first pass over a file: is all of it right, and what would be stored? Nothing is.
+
+`turns` is what both passes read by, so that the second stores exactly what the first has seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal
+
+from mcp_memory.importing.cost import Size
+from mcp_memory.importing.formats import Passed, Told, Wrong, told
+from mcp_memory.importing.placing import STEP, Places
+from mcp_memory.importing.reader import At, Layout, Source, Value, layout, values
+from mcp_memory.text import safe_name
+from mcp_memory.types import NewTurn
+
+__all__ = ["STDIN", "Asked", "Survey", "home_of", "start", "survey", "turns"]
+
+STDIN = "-"
+SHOWN = 20
+"""Wrong places that are kept to be shown."""
+_ENDINGS = re.compile(r"(\.(jsonl|ndjson|json|txt))?(\.gz)?$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is asked for. `session` is where turns belong that name none; without it, the file's name."""
+
+    session: str | None = None
+    format: Literal["auto", "jsonl", "seed"] = "auto"
+    skip_bad: bool = False
+    again: bool = False
+    """Read files, too, that were read before."""
+
+
+@dataclass(kw_only=True)
+class Survey:
+    """What a file holds."""
+
+    layout: Layout
+    turns: int = 0
+    sessions: int = 0
+    undated: int = 0
+    """Turns without a time."""
+    without_text: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
+    """Of the times that are told."""
+    bad: int = 0
+    wrong: list[Wrong] = field(default_factory=list[Wrong])
+    """The first of the bad ones."""
+    torn: Wrong | None = None
+    renamed: dict[str, str] = field(default_factory=dict[str, str])
+    passed: Passed = field(default_factory=Passed)
+
+
+def survey(source: Source, asked: Asked, *, at: At, size: Size | None = None) -> Survey:
+    """Read all of a file. What is wrong is counted, and told by its place; `size` is added to."""
+    found = Survey(layout=_layout(source, asked))
+    places = Places(default=home_of(source, asked), start=start(source, 0))
+    for one in turns(source, asked, found.layout, passed=found.passed, at=at):
+        match one:
+            case Told():
+                _count(found, one, places.place(one), size)
+            case Wrong(torn=True):
+                found.torn = one
+            case Wrong():
+                found.bad += 1
+                found.wrong += [one] if found.bad <= SHOWN else []
+    found.sessions, found.undated, found.renamed = places.sessions, places.undated, places.renamed
+    return found
+
+
+def turns(source: Source, asked: Asked, layout: Layout, *, passed: Passed, at: At) -> Iterator[Told | Wrong]:
+    """Yield what a file tells, in order."""
+    for value in values(source, layout, at=at):
+        match value:
+            case Value():
+                yield from told(value.value, value.where, value.number, passed, seeds_only=asked.format == "seed")
+            case Wrong():
+                yield value
+
+
+def _layout(source: Source, asked: Asked) -> Layout:
+    seen = layout(source)  # also where it is told: it refuses what is no text
+    match asked.format:
+        case "auto":
+            return seen
+        case "jsonl":
+            return "lines"
+        case "seed":
+            return "document"
+
+
+def _count(found: Survey, told: Told, placed: tuple[str, NewTurn], size: Size | None) -> None:
+    if not told.content.strip():
+        found.without_text += 1
+        return
+    found.turns += 1
+    if size is not None:
+        size.add(*placed)
+    if told.said_at is not None:
+        found.first = min(found.first or told.said_at, told.said_at)
+        found.last = max(found.last or told.said_at, told.said_at)
+
+
+def home_of(source: Source, asked: Asked) -> str | None:
+    """Return where turns belong that name no session: as asked, or the file's name without its endings."""
+    if asked.session is not None:
+        return safe_name(asked.session, what="session")
+    return None if source.name == STDIN else _ENDINGS.sub("", source.path.name) or source.path.name
+
+
+def start(source: Source, undated: int) -> datetime:
+    """Return the guess for the first turn without a time, such that the last one has the time of the file."""
+    return datetime.fromtimestamp(source.modified / 1000, UTC) - STEP * undated
