@@ -17,7 +17,7 @@ from mcp_memory.errors import InvalidInput
 from mcp_memory.longterm.l2_page import MERGED_INTO, USER, called
 from mcp_memory.longterm.l2_reply import Edit, Reply
 from mcp_memory.longterm.slugs import free_slug, slug_of
-from mcp_memory.store.citations import cited, covered, links, plain, uncovered, unlinked, unwrapped, without
+from mcp_memory.store.citations import cited, covered, links, plain, tails, uncovered, unlinked, unwrapped, without
 from mcp_memory.store.forgotten import gist
 from mcp_memory.store.protocol import Outcome, SceneEdit
 from mcp_memory.text import fold, one_line, well_formed
@@ -216,7 +216,7 @@ class _Draft:
         if unknown:
             body = without(body, unknown)
             self.refused.append(f"{slug} cited {_some(unknown)}, not shown or forgotten: left out with its words.")
-        bare = uncovered(body)
+        bare = [*uncovered(body), *tails(body)]
         body = covered(body)
         lines = sum(1 for line in body.splitlines() if cited(line))
         if not lines or len(bare) > lines:
@@ -256,15 +256,15 @@ def _entities(atoms: Mapping[str, Atom], ids: Iterable[str]) -> list[str]:
 
 
 def _with_links_that_lead_somewhere(draft: _Draft, page: SceneEdit) -> SceneEdit:
-    there = {slug: scene.title for slug, scene in draft.given.scenes.items() if slug not in draft.gone}
-    there |= {slug: one.title for slug, one in draft.pages.items()}
-    names = {*there, *map(fold, there.values())}
-    lost = [
-        name
-        for name in links(page.body)
-        if not names.intersection((name, slug_of(name), fold(name))) and not draft.given.is_entity(name)
-    ]
-    return replace(page, body=unlinked(page.body, lost)) if lost else page
+    titles = {slug: scene.title for slug, scene in draft.given.scenes.items() if slug not in draft.gone}
+    titles |= {slug: one.title for slug, one in draft.pages.items()}
+    pages = {name: slug for slug, title in titles.items() for name in (slug, slug_of(title))}
+
+    def leads(name: str) -> bool:
+        slug = pages.get(slug_of(name))
+        return slug != page.slug if slug else draft.given.is_entity(name)
+
+    return replace(page, body=unlinked(page.body, [name for name in links(page.body) if not leads(name)]))
 
 
 # --- all of them together ---------------------------------------------------------------------------
@@ -315,8 +315,8 @@ def _too_many(draft: _Draft) -> Iterable[str]:
 
 
 def _statements(atoms: Sequence[Atom]) -> str:
-    named = "; ".join(f"({atom.id}) {one_line(atom.text, _STATEMENT)}" for atom in atoms[:_NAMED])
-    return named + (f"; and {len(atoms) - _NAMED} more" if len(atoms) > _NAMED else "")
+    named = "; ".join(f"({atom.id}) {one_line(atom.text, _STATEMENT).rstrip('.')}" for atom in atoms[:_NAMED])
+    return named + (f"; and {', '.join(atom.id for atom in atoms[_NAMED:])}" if len(atoms) > _NAMED else "")
 
 
 def _some(ids: Sequence[str]) -> str:

@@ -87,13 +87,19 @@ class Reply(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _gathered(cls, value: Any) -> Any:
-        """Statements dropped within an edit are dropped all the same."""
-        if not isinstance(value, dict):
+    def _whole(cls, value: Any) -> Any:
+        """Edits may come bare, and what is dropped may stand within the edit that drops it."""
+        if not isinstance(value, dict | list):
             return value
-        given = cast("dict[str, Any]", value)
+        given: dict[str, Any] = _as_reply(value)
         edits: list[Any] = given.get("edits") or []
         dropped: list[Any] = list(given.get("dropped") or [])
         for edit in edits:
             dropped += cast("dict[str, Any]", edit).get("dropped") or [] if isinstance(edit, dict) else []
         return {**given, "edits": edits, "dropped": dropped}
+
+
+def _as_reply(value: Any) -> Any:
+    if isinstance(value, list):
+        return {"edits": cast("list[Any]", value)}
+    return {"edits": [value]} if "action" in value else value

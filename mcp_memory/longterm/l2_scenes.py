@@ -59,6 +59,7 @@ _SHOWN_CHARS_WHEN_FULL = 24_000  # what is to be merged has to be seen
 _LINE = 300
 _NEAR = 6
 _ANSWER_TOKENS = 8_000
+_SAID = 0.8  # less confidence than that has what was only implied
 
 
 class Basis(BaseModel):
@@ -196,19 +197,22 @@ def _listed(scene: Scene) -> str:
 
 
 def _page(scene: Scene) -> str:
+    title = _one_line(scene.title).replace('"', "'")
     return (
-        f'<page slug="{scene.slug}" title="{_one_line(scene.title)}" updated="{scene.updated:%Y-%m-%d}">\n'
+        f'<page slug="{scene.slug}" title="{title}" updated="{scene.updated:%Y-%m-%d}">\n'
         f"{_fenced(scene.body.strip())}\n</page>"
     )
 
 
 def _statement(store: Store, space: str, atom: Atom) -> str:
-    about = f" about {_one_line(', '.join(atom.entities))}" if atom.entities else ""
-    rule = " a rule for the assistant," if atom.kind == "instruction" else ""
-    known = "" if atom.confidence >= 0.8 else " implied,"
-    return (
-        f"({atom.id}) {atom.valid_from:%Y-%m-%d},{rule}{known}{about}: {_one_line(atom.text)}{_end(store, space, atom)}"
-    )
+    told = [f"{atom.valid_from:%Y-%m-%d}"]
+    if atom.kind == "instruction":
+        told.append("a rule for the assistant")
+    if atom.confidence < _SAID:
+        told.append("implied")
+    if atom.entities:
+        told.append(f"about {_one_line(', '.join(atom.entities))}")
+    return f"({atom.id}) {', '.join(told)}: {_one_line(atom.text)}{_end(store, space, atom)}"
 
 
 def _ended(store: Store, space: str, shown: Sequence[Scene]) -> Iterator[str]:
@@ -238,7 +242,7 @@ def _fenced(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    return _fenced(one_line(text, _LINE)).replace('"', "'")
+    return _fenced(one_line(text, _LINE))
 
 
 # --- what is kept -----------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """What a page rests on: the atoms that its lines name as `(a12, a57)`, and the names that it links as `[[Name]]`.
 
 A citation stands behind what it covers: its line, back to the citation before it. What follows the last one of a line
-belongs to it. So taking out what was forgotten takes every word that rests on nothing else, and no other.
+goes with it. So taking out what was forgotten takes every word that rests on nothing else, and no other.
 Pure text: nothing here knows which atoms there are.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-__all__ = ["cited", "covered", "links", "plain", "uncovered", "unlinked", "unwrapped", "without"]
+__all__ = ["cited", "covered", "links", "plain", "tails", "uncovered", "unlinked", "unwrapped", "without"]
 
 # Models write `[a12]`, `(a12; a57)` and `（a12、a57）` where they were asked for `(a12, a57)`.
 _PART = r"(?:a[0-9]{1,18}|\[\[[^\[\]\n]+\]\])"
@@ -22,6 +22,7 @@ _LINK = re.compile(r"\[\[([^\[\]|\n]+)(?:\|([^\[\]\n]*))?\]\]")
 _STOP = re.compile(r"[.,;:!?…。，；：！？、\"'”’」』*_]*\s*")
 _MARK = re.compile(r"\s*(?:(?:[-*+•>]|\d{1,9}[.)])\s+)*")
 _HEADING = re.compile(r"\s{0,3}(?:(#{1,6})\s|\*\*[^*\n]{1,80}\*\*:?\s*$)")
+_SENTENCE_END = re.compile(r"[.!?…。！？]")
 _WORD = re.compile(r"\w")
 _BELOW_ALL = 7  # the level of a line in bold that stands as a heading
 
@@ -42,10 +43,25 @@ def uncovered(text: str) -> list[str]:
     return [line for line in lines if _WORD.search(line) and not _HEADING.match(line) and not cited(line)]
 
 
+def tails(text: str) -> list[str]:
+    """Return the sentences that follow the last citation of their line."""
+    return [tail.strip() for line in text.splitlines() if (tail := _tail(line))]
+
+
+def _tail(line: str) -> str:
+    groups = list(_groups(line))
+    if not groups:
+        return ""
+    stop = _stop(line, groups[-1].end())
+    ends = (line[: groups[-1].start()].rstrip()[-1:] + line[groups[-1].end() : stop]).strip()
+    return line[stop:] if _SENTENCE_END.search(ends) and _WORD.search(line, stop) else ""
+
+
 def covered(text: str) -> str:
-    """Return the text without its uncovered lines, and without headings that nothing is left under."""
+    """Return the text without its uncovered lines and tails, and without headings that nothing is left under."""
     bare = set(uncovered(text))
-    return _tidy([line for line in text.splitlines() if line.strip() not in bare])
+    lines = [line for line in text.splitlines() if line.strip() not in bare]
+    return _tidy([line[: len(line) - len(_tail(line))].rstrip() for line in lines])
 
 
 def without(text: str, ids: Collection[str]) -> str:

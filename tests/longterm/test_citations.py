@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.store.citations import cited, covered, links, plain, uncovered, unlinked, unwrapped, without
+from mcp_memory.store.citations import cited, covered, links, plain, tails, uncovered, unlinked, unwrapped, without
 
 PAGE = """\
 ## What holds now
@@ -57,6 +57,22 @@ def test_what_names_nothing_can_be_left_out_with_the_headings_over_it() -> None:
     assert covered("# Maya\n\nShe is here (a1).\n\n## Then\n\n- Nobody said this\n\n## Now\n- x (a2)") == (
         "# Maya\n\nShe is here (a1).\n\n## Now\n- x (a2)"
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "tail"),
+    [
+        ("- She works (a1). Nobody said this.", "Nobody said this."),
+        ("- She works. (a1) Nobody said this.", "Nobody said this."),
+        ("她工作（a1）。没有人说过。", "没有人说过。"),
+        ("- She moved (a1) with Otto.", ""),
+        ('- She said "I moved (a1)."', ""),
+        ("- She works (a1), and so on", ""),
+    ],
+)
+def test_a_sentence_after_the_last_citation_rests_on_nothing(line: str, tail: str) -> None:
+    assert tails(f"## H\n{line}") == ([tail] if tail else [])
+    assert covered(line) == line.removesuffix(tail).rstrip()
 
 
 def test_links_can_be_made_plain_words() -> None:
