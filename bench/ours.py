@@ -34,7 +34,7 @@ from mcp_memory.render import render
 from mcp_memory.tokens import token_counter
 from mcp_memory.types import NewTurn, TurnHit, TurnResults
 
-__all__ = ["ours", "record"]
+__all__ = ["Clock", "ours", "record"]
 
 PAGE, FURTHER_PAGE = 20, 50
 SESSIONS = 10
@@ -42,7 +42,7 @@ SHOWN = 10
 ALL = frozenset(name for name in SIGNALS if name != "context_short")  # which goes with `context`
 
 
-class _Clock:
+class Clock:
     """Stands where it is put; at first an hour after the last session, or now where sessions have no date."""
 
     def __init__(self, haystack: Haystack) -> None:
@@ -56,7 +56,7 @@ class _Clock:
 
 @asynccontextmanager
 async def ours(haystack: Haystack) -> AsyncGenerator[Ask]:
-    clock = _Clock(haystack)
+    clock = Clock(haystack)
     with TemporaryDirectory(prefix="bench-") as folder:
         async with open_memory(Settings(home=Path(folder)), now=clock) as memory:
             ids, sessions = await record(memory, haystack)

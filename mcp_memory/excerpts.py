@@ -9,6 +9,7 @@ they are one passage, each turn once.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -31,8 +32,11 @@ from mcp_memory.types import (
     Found,
     MemoryResults,
     Passage,
+    Scene,
+    SceneHit,
     ShownAtom,
     ShownMemories,
+    ShownScene,
     ShownTurns,
     Turn,
     TurnHit,
@@ -49,6 +53,7 @@ _WIDTHS: dict[Detail, tuple[int, ...]] = {  # characters of a hit, half of it fo
     "detailed": (_WHOLE, 6_000, 4_000, 2_600, 1_700, 1_100, 700, 450, 300, 200, 120, 60, 24),
 }
 _FACTS = (20, 12, 6, 3, 0)
+_FACTS_A_SCENE = 5  # facts and scenes give way together
 
 _Shown = TypeVar("_Shown", ShownTurns, ShownMemories)
 
@@ -109,23 +114,28 @@ def shown_memories(results: MemoryResults, asking: Asking) -> ShownMemories:
     def draft(many: int, width: int, facts: int) -> ShownMemories:
         atoms, turns = results.atoms[:many], results.turns[: max(0, many - len(results.atoms))]
         ids = [*(hit.atom.id for hit in atoms), *(hit.turn.id for hit in turns)]
+        scenes = math.ceil(facts / _FACTS_A_SCENE)
         return ShownMemories(
             atoms=[cut.atom(hit, width * 2) for hit in atoms],
             facts=results.facts[:facts],
+            scenes=[cut.scene(hit, width) for hit in results.scenes[:scenes]],
             passages=[cut.passage(passage, width) for passage in passages(turns)],
             left_out=total - many,
             cursor=_cursor(results, ids, total - many),
-            note=_with_facts(results.note, len(results.facts) - facts),
+            note=_with_rest(results.note, len(results.facts) - facts, [hit.scene for hit in results.scenes[scenes:]]),
         )
 
     return _fitted(draft, total, asking)
 
 
-def _with_facts(note: str | None, left_out: int) -> str | None:
-    if left_out <= 0:
-        return note
-    said = f"{left_out} more facts did not fit: name an entity, or raise budget_tokens."
-    return f"{note} {said}" if note else said
+def _with_rest(note: str | None, facts: int, scenes: Sequence[Scene]) -> str | None:
+    """Return the note with what else was found and did not fit."""
+    said = [note] if note else []
+    if facts > 0:
+        said.append(f"{facts} more facts did not fit: name an entity, or raise budget_tokens.")
+    if scenes:
+        said.append(f"Scenes that did not fit: {', '.join(scene.slug for scene in scenes)}.")
+    return " ".join(said) or None
 
 
 def _cursor(results: TurnResults | MemoryResults, shown: Sequence[str], left_out: int) -> str | None:
@@ -198,6 +208,18 @@ class _Cuts:
             found=self._why(hit.atom.id, hit, hit.atom.text),
         )
 
+    def scene(self, hit: SceneHit, width: int) -> ShownScene:
+        content, hidden = self._cut(hit.scene.slug, hit.scene.body, width)
+        return ShownScene(
+            slug=hit.scene.slug,
+            title=one_line(hit.scene.title, 80),
+            summary=one_line(hit.scene.summary, width),
+            updated=hit.scene.updated,
+            content=content,
+            hidden=hidden,
+            found=self._why(hit.scene.slug, hit, hit.scene.body),
+        )
+
     def _hit(self, hit: TurnHit, width: int) -> Excerpt:
         return replace(
             self._turn(hit.turn, width), found=self._why(hit.turn.id, hit, spoken(hit.turn.content, hit.turn.name))
@@ -223,7 +245,7 @@ class _Cuts:
             self._found[id] = matches(text, self._asking.wanted)
         return snippet(text, width, self._found[id])
 
-    def _why(self, id: str, hit: TurnHit | AtomHit, text: str) -> Found:
+    def _why(self, id: str, hit: TurnHit | AtomHit | SceneHit, text: str) -> Found:
         if self._asking.detail == "detailed" and id not in self._words:
             self._words[id] = words(text, self._asking.wanted)
         return Found(score=hit.score, by=hit.found_by, words=self._words.get(id))

@@ -32,6 +32,7 @@ from mcp_memory.types import (
     Remembered,
     ShownAtom,
     ShownMemories,
+    ShownScene,
     ShownTurns,
 )
 
@@ -144,13 +145,15 @@ def _shown_turns(answer: ShownTurns) -> str:
 
 
 def _shown_memories(answer: ShownMemories) -> str:
-    if not (answer.atoms or answer.facts or answer.passages or answer.left_out):
+    if not (answer.atoms or answer.facts or answer.scenes or answer.passages or answer.left_out):
         return _with_note("Nothing is known about that. Try other words, or fewer filters.", answer.note)
     blocks = [DATA_NOTE]
     if answer.atoms:
         blocks.append("\n".join(["Held true:", *map(_shown_atom, answer.atoms)]))
     if answer.facts:
         blocks.append("\n".join(["Facts:", *map(_fact, answer.facts)]))
+    if answer.scenes:
+        blocks.append("\n".join(["Scenes, whole at memory://scene/<name>:", *map(_scene, answer.scenes)]))
     if answer.passages:
         blocks.append("\n\n".join(["Said:", *map(_passage, answer.passages)]))
     return _with_note("\n\n".join([*blocks, *_whole(answer.passages), *_more(answer)]), answer.note)
@@ -274,15 +277,25 @@ def _shown_atom(shown: ShownAtom) -> str:
 
 
 def _atom(atom: Atom) -> str:
-    times = f"since {day(atom.valid_from)}" + (f" until {day(atom.valid_to)}" if atom.valid_to else "")
+    times = f"since {day(atom.valid_from)}" + _until(atom.valid_to)
     replaced = f", replaced by {atom.superseded_by}" if atom.superseded_by else ""
-    return f"> {atom.id} {one_line(atom.text, 600)} ({atom.kind}, {times}{replaced}; from {atom.evidence})"
+    because = f": {one_line(atom.closed_because, 200)}" if atom.closed_because else ""
+    return f"> {atom.id} {one_line(atom.text, 600)} ({atom.kind}, {times}{replaced}{because}; from {atom.evidence})"
 
 
 def _fact(fact: Fact) -> str:
-    until = f" until {day(fact.valid_to)}" if fact.valid_to else ""
     words = " · ".join(one_line(word, 200) for word in (fact.entity, fact.relation, fact.value))
-    return f"> {words} (since {day(fact.valid_from)}{until}; {fact.atom})"
+    return f"> {words} (since {day(fact.valid_from)}{_until(fact.valid_to)}; {fact.atom})"
+
+
+def _until(valid_to: datetime | None) -> str:
+    return f" until {day(valid_to)}" if valid_to else ""
+
+
+def _scene(scene: ShownScene) -> str:
+    head = f"> {scene.slug}: {scene.title} (updated {day(scene.updated)}){_by(scene.found)}"
+    cut = [f"> … {scene.hidden:,} more characters"] if scene.hidden else []
+    return "\n".join([head, *_why(scene.found), quote(scene.summary), quote(scene.content), *cut])
 
 
 def _more(answer: ShownTurns | ShownMemories) -> list[str]:

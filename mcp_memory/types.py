@@ -267,11 +267,19 @@ class AtomHit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SceneHit:
+    scene: Scene
+    score: float
+    found_by: Signals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryResults:
-    """As TurnResults; `turns` are verbatim ones that fill up where atoms are few."""
+    """As TurnResults; `turns` are verbatim ones that fill up where atoms are few. Facts and scenes: first page only."""
 
     atoms: list[AtomHit]
     facts: list[Fact]
+    scenes: list[SceneHit]
     turns: list[TurnHit]
     cursor: str | None
     start: str
@@ -333,9 +341,26 @@ class ShownAtom:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShownScene:
+    """A page of one theme, whole at `memory://scene/<slug>`."""
+
+    slug: str
+    title: str
+    summary: str
+    updated: datetime
+    content: str
+    """The part of it that speaks of what is asked."""
+    hidden: int
+    """Characters left out."""
+    found: Found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShownMemories:
     atoms: list[ShownAtom]
     facts: list[Fact]
+    """Those that have ended carry `valid_to`."""
+    scenes: list[ShownScene]
     passages: list[Passage]
     """Verbatim turns that fill up where atoms are few."""
     left_out: int

@@ -25,6 +25,8 @@ from mcp_memory.types import (
     Found,
     MemoryResults,
     Passage,
+    Scene,
+    SceneHit,
     ShownTurns,
     Turn,
     TurnHit,
@@ -52,6 +54,24 @@ def turn(position: int, content: str = "x", *, session: str = "s", name: str | N
 
 def hit(found: Turn, *neighbours: Turn) -> TurnHit:
     return TurnHit(turn=found, score=0.5, found_by={"words": 0.75, "meaning": None}, neighbours=list(neighbours))
+
+
+def scene(number: int, body: str) -> SceneHit:
+    page = Scene(
+        slug=f"theme-{number}",
+        title=f"Theme {number}",
+        summary=body[:300],
+        body=body,
+        heat=1,
+        atoms=("a1",),
+        entities=(),
+        version=1,
+        action="create",
+        reason="",
+        created=NOW,
+        updated=NOW,
+    )
+    return SceneHit(scene=page, score=0.5, found_by={"words": 1.0})
 
 
 def atom(number: int, text: str) -> AtomHit:
@@ -208,14 +228,22 @@ def test_no_answer_about_turns_is_over_its_budget(
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(TEXTS, max_size=12), st.lists(TEXTS, max_size=4), st.integers(0, 20), DETAILS, st.integers(600, 3_000))
+@given(
+    st.lists(TEXTS, max_size=12),
+    st.lists(TEXTS, max_size=4),
+    st.integers(0, 20),
+    st.lists(TEXTS, max_size=4),
+    DETAILS,
+    st.integers(600, 3_000),
+)
 def test_no_answer_about_memories_is_over_its_budget(
-    texts: list[str], said: list[str], facts: int, detail: Detail, budget: int
+    texts: list[str], said: list[str], facts: int, pages: list[str], detail: Detail, budget: int
 ) -> None:
     held = [Fact(atom=f"a{i}", entity="user", relation="likes", value="tea " * i, valid_from=NOW) for i in range(facts)]
     results = MemoryResults(
         atoms=[atom(i, text[:2_000]) for i, text in enumerate(texts)],
         facts=held,
+        scenes=[scene(i, page) for i, page in enumerate(pages)],
         turns=[hit(turn(i, content)) for i, content in enumerate(said)],
         cursor=None,
         start=START,
@@ -225,3 +253,16 @@ def test_no_answer_about_memories_is_over_its_budget(
     assert tokens(shown) <= budget
     assert len(shown.atoms) + turns + shown.left_out == len(texts) + len(said)
     assert shown.facts == held[: len(shown.facts)]
+    rest = [f"theme-{i}" for i in range(len(shown.scenes), len(pages))]
+    assert (shown.note or "").endswith(f"Scenes that did not fit: {', '.join(rest)}.") == bool(rest)
+
+
+def test_a_scene_is_shown_by_the_part_that_speaks_of_what_is_asked() -> None:
+    page = scene(1, f"{'Rain and wind. ' * 60}The kettle boils at seven. {'More rain. ' * 60}")
+    results = MemoryResults(atoms=[], facts=[], scenes=[page], turns=[], cursor=None, start=START)
+    (shown,) = shown_memories(results, asking("kettle", "concise", None)).scenes
+    assert "The kettle boils at seven." in shown.content
+    assert shown.hidden > 1_000
+    assert "> theme-1: Theme 1 (updated 2026-11-20) · by words" in render(
+        shown_memories(results, asking("kettle", "concise", None))
+    )

@@ -1,12 +1,16 @@
-"""The two searches: pages of turns with their neighbours, and of atoms, facts and turns. Whole rows; others shorten."""
+"""The two searches, in pages of whole rows; others shorten.
+
+One is for turns, with their neighbours; one for what is known: atoms, facts, scenes, and turns where those are few.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from mcp_memory.errors import InvalidInput, NotFound
+from mcp_memory.longterm import find_scenes
 from mcp_memory.longterm.pages import MAX_SHOWN, Page, after, page_of
 from mcp_memory.longterm.rerank import FIRST, Rerank, as_found
 from mcp_memory.longterm.search import Ranked, Search
@@ -16,8 +20,8 @@ from mcp_memory.types import AtomHit, Fact, MemoryResults, Turn, TurnHit, TurnRe
 
 __all__ = ["memories", "turns"]
 
-_MIN_COSINE = 0.6  # an atom that shares no word must at least be near: its absence lets turns speak
 _FACTS = 20
+_ENTITIES = 1_000
 
 Embedded = Callable[[], Sequence[Vectors]]
 Ask = Callable[[Layer, Filters, int], list[Ranked]]
@@ -79,13 +83,15 @@ def memories(
     at: datetime,
     rerank: Rerank = as_found,
 ) -> MemoryResults:
-    """Return a page of atoms, best first, then of verbatim turns where atoms are few; facts on the first page.
+    """Return a page of atoms, best first, then of verbatim turns where atoms are few; facts, scenes on the first page.
 
-    Without a query the atoms that pass the filters are listed, standing instructions first.
+    Without a query the atoms that pass the filters are listed, standing instructions first. Raises NotFound for a
+    scene that is not there.
     """
+    filters = find_scenes.named(store, space, filters)
     listing = not query.strip()
     page = page_of(cursor, ("memories", space, query, filters), at=at, store=store, listing=listing)
-    note = None
+    note, atoms = None, list[Ranked]()
     if listing:
         fresh = _listed(store, space, filters, page, limit + 1)
     else:
@@ -102,6 +108,7 @@ def memories(
     return MemoryResults(
         atoms=_atom_hits(store, space, [hit for hit in fresh[:limit] if hit.id[0] == "a"]),
         facts=_facts(store, space, query, filters) if page.first else [],
+        scenes=find_scenes.matching(store, space, query, filters=filters, atoms=atoms, at=at) if page.first else [],
         turns=_turn_hits(store, space, [hit for hit in fresh[:limit] if hit.id[0] == "t"], 0),
         cursor=_next(page, fresh, limit),
         start=page.cursor(),
@@ -137,12 +144,12 @@ def _listed(store: Store, space: str, filters: Filters, page: Page, limit: int) 
 def _known(ask: Ask, filters: Filters, limit: int) -> list[Ranked]:
     """Return atoms that share a word or are near; what is neither takes no one's place."""
     hits = ask("atom", filters, MAX_SHOWN)
-    return [hit for hit in hits if "words" in hit.found_by or (hit.cosine or 0.0) >= _MIN_COSINE][:limit]
+    return [hit for hit in hits if "words" in hit.found_by or (hit.cosine or 0.0) >= find_scenes.MIN_COSINE][:limit]
 
 
 def _said(ask: Ask, filters: Filters, limit: int, evidence: set[str]) -> list[Ranked]:
     """Return turns to fill up with; filters that only atoms know leave them out."""
-    if limit <= 0 or filters.kind or filters.entity:
+    if limit <= 0 or filters.kind or filters.entity or filters.scene:
         return []
     until = filters.until if filters.as_of is None else min(filters.as_of, filters.until or filters.as_of)
     filters = Filters(since=filters.since, until=until, upto=filters.upto)
@@ -150,18 +157,23 @@ def _said(ask: Ask, filters: Filters, limit: int, evidence: set[str]) -> list[Ra
 
 
 def _facts(store: Store, space: str, query: str, filters: Filters) -> list[Fact]:
-    """Return the facts of the entity asked for, or those whose entity or value the query names."""
+    """Return the facts of the entity or scene asked for, or those whose entity the query names."""
+    words = set(query_terms(query))
+    filtered = filters.entity is not None or filters.scene is not None
+    if not filtered and not words:
+        return []
     facts = store.facts(space, filters=filters, limit=500)
-    if filters.entity is None:
-        words = set(query_terms(query))
-        facts = [fact for fact in facts if _named(fact, words)]
+    if not filtered:
+        names = {fold(one.name): " ".join((one.name, *one.aliases)) for one in store.entities(space, limit=_ENTITIES)}
+        facts = [fact for fact in facts if _named(fact, names, words)]
     return facts[:_FACTS]
 
 
-def _named(fact: Fact, words: set[str]) -> bool:
-    if fold(fact.entity) == "user":
-        return bool(words & set(index_terms(fact.relation.replace("_", " "))))
-    return bool(words & set(index_terms(fact.entity)))
+def _named(fact: Fact, names: Mapping[str, str], words: set[str]) -> bool:
+    """Tell whether the words name a fact's entity, by any of its names, or what is told of the user."""
+    entity = fold(fact.entity)
+    asked = fact.relation.replace("_", " ") if entity == "user" else names.get(entity, fact.entity)
+    return bool(words & set(index_terms(asked)))
 
 
 def _turn_hits(store: Store, space: str, hits: Sequence[Ranked], neighbours: int) -> list[TurnHit]:

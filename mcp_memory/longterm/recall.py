@@ -1,172 +1,146 @@
 """Recall: what a context needs to know, in two blocks, so that prompt caches live.
 
-The stable block (who the user is, standing instructions, the persona) changes only when something was told.
-The dynamic block is what this question needs: atoms ranked 0.6 × similarity + 0.4 × confidence (the formula of
-DeerFlow's memory), then verbatim turns. Nothing relevant means nothing injected. Both fit the budget, counted
-exactly, and `left_out` names what was relevant and did not fit.
+The stable block (who the user is, what always holds, the persona, the scenes) changes only with what is known: two
+calls with the same budget and nothing told in between give the same bytes. The dynamic block is what this question,
+and what is being talked of, need: scenes, facts, atoms, verbatim turns. `relevance` says whether there is anything;
+where there is not, nothing is injected. Atoms are ranked by similarity and confidence, 0.6 to 0.4 unless set
+otherwise (the formula of DeerFlow's memory); where nothing is asked and talked of, by confidence alone.
+
+Both blocks together are within the budget, counted exactly, and `left_out` names what belonged there and did not fit.
+What was closed or forgotten is never told as what holds: atoms and facts are current, pages leave out lines that rest
+on nothing else, and a turn whose statement was replaced says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
 
-from mcp_memory.longterm import l3_persona
+from mcp_memory.longterm import l3_page
+from mcp_memory.longterm.citations import without
 from mcp_memory.longterm.l0_turns import recall_block
-from mcp_memory.longterm.search import Ranked, Search
-from mcp_memory.store.protocol import Filters, Store, Vectors
-from mcp_memory.text import base_terms, index_terms, one_line, query_terms
+from mcp_memory.longterm.needed import Line, is_told, needed, surest, told
+from mcp_memory.longterm.stage import Desk
+from mcp_memory.store.protocol import Filters
 from mcp_memory.tokens import TokenCounter
 from mcp_memory.types import Atom, Bundle, Turn
 
-__all__ = ["Relevance", "bundle", "context_of"]
+__all__ = ["bundle", "context_of"]
 
 IDENTITY_TOKENS = 50
-STANDING_TOKENS = 120
-SIMILARITY_WEIGHT = 0.6
-CONFIDENCE_WEIGHT = 0.4
-_ATOMS, _TURNS = 12, 8
-_TURN_CHARS = 400
-# Cosines of a static model say little by themselves: on real conversations one turn in ten of any kind passes 0.6,
-# and a question about nothing in the store finds some at 0.5. So words must agree as well, or the cosine be rare.
-_HALF_THE_WORDS = 0.5
-_SOME_WORDS, _NEAR = 0.25, 0.6
-_VERY_NEAR = 0.82
+ALWAYS_TOKENS = 120
+_CRITICAL = 90  # priority: what must not be missed whatever is asked, such as an allergy
+_STABLE_SHARE = 0.6  # of the budget, so that a long persona leaves room for what is asked
+_EXCHANGES = 3
+_LAST_TURNS = 60  # looked through for them: an agent may say a lot between two turns of the user
+_ORDER = ("scene", "fact", "atom", "turn")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Relevance:
-    """How near a row is to what is asked: 0 to 1; `enough` is what recall asks before it interrupts."""
-
-    similarity: float
-    enough: bool
-
-
-def context_of(store: Store, space: str, session: str | None) -> str:
-    """Return the last three user turns and assistant answers of a session, as further words of the question."""
-    if session is None:
-        return ""
-    turns = store.last_turns(space, session, limit=6, roles=("user", "assistant"))
-    return "\n".join(one_line(turn.content, _TURN_CHARS) for turn in turns)
-
-
-def bundle(
-    store: Store,
-    search: Search,
-    space: str,
-    question: str,
-    *,
-    embedded: Callable[[], Sequence[Vectors]],
-    counter: TokenCounter,
-    budget: int,
-) -> Bundle:
-    """Return the two blocks within `budget` tokens together."""
-    stable, shown = _stable(store, space, counter, budget)
-    left = budget - (counter.count(stable) if stable else 0)
-    lines = list(_dynamic_lines(store, search, space, question, embedded, shown)) if question.strip() else []
-    dynamic, left_out = _fit(lines, counter, left, part="dynamic")
+def bundle(desk: Desk, question: str, *, session: str | None, counter: TokenCounter, budget: int) -> Bundle:
+    """Return the two blocks within `budget` tokens together. A session lends what was said last to the question."""
+    stable, missing = _stable(desk, counter, int(budget * _STABLE_SHARE))
+    left = budget - counter.count(stable) if stable else budget
+    context = context_of(desk, session)
+    if question.strip() or context:
+        dynamic, left_out = _fitted(needed(desk, question, context, known=stable), counter, left)
+    else:
+        dynamic, _ = _fitted(surest(desk, known=stable), counter, left)
+        left_out = []  # nothing was asked, so nothing is missing
     tokens = sum(counter.count(block) for block in (stable, dynamic) if block)
-    return Bundle(stable=stable, dynamic=dynamic, tokens=tokens, left_out=left_out)
+    return Bundle(stable=stable, dynamic=dynamic, tokens=tokens, left_out=[*left_out, *missing])
 
 
-def _stable(store: Store, space: str, counter: TokenCounter, budget: int) -> tuple[str, set[str]]:
-    """Return the block and the ids of the atoms it shows."""
-    who = _within("User: ", l3_persona.identity(store, space), "; ", counter, IDENTITY_TOKENS)
-    rules = store.list_atoms(space, filters=Filters(kind="instruction"), limit=50)
-    standing = [atom for atom in rules if atom.priority < 0]
-    always = _within("Always:\n", [f"- {one_line(a.text, 300)}" for a in standing], "\n", counter, STANDING_TOKENS)
-    persona = store.persona(space)
-    body = _without(persona.text, "Standing instructions") if persona and persona.text != l3_persona.EMPTY else ""
-    lines = [(id_, line) for line in [*who, *always, *body] for id_ in [_id_in(line)]]
-    text, _ = _fit(lines, counter, budget, part="stable")
-    shown = {atom.id for atom in standing if one_line(atom.text, 300) in text}
-    return text, shown | {id_ for id_, line in lines if id_ and line in text}
+def context_of(desk: Desk, session: str | None) -> list[Turn]:
+    """Return the last three turns of the user in a session, and the assistant's last word after each of them."""
+    if session is None:
+        return []
+    talk = desk.store.last_turns(desk.space, session, limit=_LAST_TURNS, roles=("user", "assistant"))
+    final = [
+        turn
+        for turn, after in zip_longest(talk, talk[1:])
+        if turn.role == "user" or after is None or after.role == "user"
+    ]
+    asked_at = [place for place, turn in enumerate(final) if turn.role == "user"]
+    return final[asked_at[-_EXCHANGES:][0] :] if asked_at else final
 
 
-def _within(head: str, items: Sequence[str], joint: str, counter: TokenCounter, budget: int) -> list[str]:
-    taken: list[str] = []
-    for item in items:
-        if counter.count(head + joint.join([*taken, item])) > budget:
-            break
-        taken.append(item)
-    return (head + joint.join(taken)).splitlines() if taken else []
+# --- the stable block -------------------------------------------------------------------------------
 
 
-def _without(page: str, section: str) -> list[str]:
-    """Return the page's lines but its title and one section."""
-    lines: list[str] = []
-    skipping = False
-    for line in page.splitlines():
-        if line.startswith("## "):
-            skipping = line[3:] == section
-        if line and not skipping and line != "# Persona":
-            lines.append(line)
-    return lines
+def _stable(desk: Desk, counter: TokenCounter, budget: int) -> tuple[str, list[str]]:
+    """Return the block, and the ids of rules and the slugs of scenes that did not fit; the coldest give way first."""
+    store, space = desk.store, desk.space
+    who = _head("User: ", l3_page.identity(store, space), "; ", counter, IDENTITY_TOKENS)
+    rules = _always(desk)
+    always = _head("Always:\n", [f"- {told(atom)}" for atom in rules], "\n", counter, ALWAYS_TOKENS)
+    shown = {atom.id for atom in rules if is_told(atom, f"{always}\n")}
+    lines = [*who.splitlines(), *always.splitlines(), *_persona(desk, shown)]
+    scenes = store.scenes(space)
+
+    def block(many: int, of_scenes: int) -> str:
+        navigation = l3_page.navigation(scenes[:of_scenes]).splitlines()
+        text = "\n".join(line for line in [*lines[:many], *navigation] if line)
+        return recall_block(text, part="stable") if text else ""
+
+    many = _most(len(lines), lambda count: counter.fits(block(count, 0), budget))
+    while many < len(lines) and many and lines[many - 1].startswith("#"):
+        many -= 1  # a heading with nothing under it
+    of_scenes = _most(len(scenes), lambda count: counter.fits(block(many, count), budget)) if many == len(lines) else 0
+    text = block(many, of_scenes)
+    rest = [atom.id for atom in rules if not is_told(atom, text)]
+    return text, [*rest, *(scene.slug for scene in scenes[of_scenes:])]
 
 
-def _id_in(line: str) -> str:
-    return line.rpartition("(")[2].rstrip(")") if line.startswith("- ") and line.endswith(")") else ""
+def _always(desk: Desk) -> list[Atom]:
+    """Return standing instructions, and what about the user must not be missed."""
+    listed = desk.store.list_atoms(desk.space, filters=Filters(kind="instruction"), limit=50)
+    traits = desk.store.list_atoms(desk.space, filters=Filters(kind="persona"), limit=50)
+    return [*(atom for atom in listed if atom.priority < 0), *(atom for atom in traits if atom.priority >= _CRITICAL)]
 
 
-def _dynamic_lines(
-    store: Store,
-    search: Search,
-    space: str,
-    question: str,
-    embedded: Callable[[], Sequence[Vectors]],
-    shown: set[str],
-) -> Iterable[tuple[str, str]]:
-    wanted = set(query_terms(question)) & set(base_terms(question))  # one form a word, so that shares are of words
-    hits = search(space, "atom", question, embedded=embedded, filters=Filters(), limit=_ATOMS)
-    by_id = {hit.id: hit for hit in hits}
-    ranked: list[tuple[float, Atom]] = []
-    for atom in store.atoms(space, by_id):
-        near = _relevance(by_id[atom.id], atom.text, wanted)
-        if near.enough and atom.id not in shown:
-            ranked.append((SIMILARITY_WEIGHT * near.similarity + CONFIDENCE_WEIGHT * atom.confidence, atom))
-    ranked.sort(key=lambda pair: (-pair[0], -int(pair[1].id[1:])))
-    for _, atom in ranked:
-        yield atom.id, f"- [{atom.id} · {atom.valid_from:%Y-%m-%d}] {one_line(atom.text, _TURN_CHARS)}"
-    yield from _turn_lines(store, search, space, question, embedded, wanted)
+def _persona(desk: Desk, shown: set[str]) -> list[str]:
+    """Return the lines of the page, but those that only say what is shown already."""
+    page = l3_page.body(desk.store, desk.space)
+    if page == l3_page.EMPTY:
+        return []
+    return [line for line in without(page, shown).splitlines() if line and not line.startswith("# ")]
 
 
-def _turn_lines(
-    store: Store,
-    search: Search,
-    space: str,
-    question: str,
-    embedded: Callable[[], Sequence[Vectors]],
-    wanted: set[str],
-) -> Iterable[tuple[str, str]]:
-    hits = search(space, "turn", question, embedded=embedded, filters=Filters(), limit=_TURNS)
-    by_id = {hit.id: hit for hit in hits}
-    for turn in store.turns(space, by_id):
-        if _relevance(by_id[turn.id], turn.content, wanted).enough:
-            yield (
-                turn.id,
-                f"- [{turn.id} · {turn.said_at:%Y-%m-%d} · {_speaker(turn)}] {one_line(turn.content, _TURN_CHARS)}",
-            )
+def _head(label: str, items: Sequence[str], joint: str, counter: TokenCounter, budget: int) -> str:
+    """Return the label with as many of the items as fit."""
+    many = _most(len(items), lambda many: counter.fits(label + joint.join(items[:many]), budget))
+    return label + joint.join(items[:many]) if many else ""
 
 
-def _relevance(hit: Ranked, text: str, wanted: set[str]) -> Relevance:
-    """Tell how near a text is to the telling words of the question and to its meaning."""
-    overlap = len(wanted & set(index_terms(text))) / len(wanted) if wanted else 0.0
-    cosine = max(0.0, hit.cosine or 0.0)
-    enough = overlap >= _HALF_THE_WORDS or (overlap >= _SOME_WORDS and cosine >= _NEAR) or cosine >= _VERY_NEAR
-    return Relevance(similarity=max(cosine, overlap), enough=enough)
+def _most(count: int, fits: Callable[[int], bool]) -> int:
+    """Return how many of so many fit, where 0 do."""
+    if fits(count):
+        return count
+    few, many = 0, count
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (middle, many) if fits(middle) else (few, middle)
+    return few
 
 
-def _speaker(turn: Turn) -> str:
-    return one_line(turn.name, 40) if turn.name else turn.role
+# --- the dynamic block ------------------------------------------------------------------------------
 
 
-def _fit(lines: Sequence[tuple[str, str]], counter: TokenCounter, budget: int, *, part: str) -> tuple[str, list[str]]:
-    """Return the block of the lines that fit, in order, and the ids of those that do not."""
-    taken: list[str] = []
-    left_out: list[str] = []
-    for id, line in lines:
-        if counter.count(recall_block("\n".join([*taken, line]), part=part)) <= budget:
+def _fitted(lines: Sequence[Line], counter: TokenCounter, budget: int) -> tuple[str, list[str]]:
+    """Return the block of the lines that find room, first come first served, and the ids of the others."""
+    taken: list[Line] = []
+    room = budget - counter.count(recall_block("", part="dynamic"))
+    for line in lines:
+        cost = counter.count(f"{line.text}\n")
+        if cost <= room:
             taken.append(line)
-        elif id:
-            left_out.append(id)
-    return (recall_block("\n".join(taken), part=part) if taken else ""), left_out
+            room -= cost
+    while taken and not counter.fits(_dynamic(taken), budget):
+        taken.pop()  # lines may count a token more together than apart
+    shown = set(map(id, taken))
+    return _dynamic(taken), list(dict.fromkeys(line.id for line in lines if id(line) not in shown))
+
+
+def _dynamic(lines: Sequence[Line]) -> str:
+    ordered = sorted(lines, key=lambda line: _ORDER.index(line.group))
+    return recall_block("\n".join(line.text for line in ordered), part="dynamic") if lines else ""

@@ -71,14 +71,15 @@ class Knowledge(Verbs):
         limit: int = 10,
         cursor: str | None = None,
     ) -> MemoryResults:
-        """Find atoms and facts held true (at `as_of`), filled up with verbatim turns where those are few."""
+        """Find atoms, facts held true (at `as_of`) and scenes, filled up with verbatim turns where atoms are few.
+
+        NotFound for a scene that is not there.
+        """
         from mcp_memory.longterm import find
         from mcp_memory.longterm.pages import asked_at
         from mcp_memory.store.protocol import Filters
 
         in_range(limit, "limit", 1, MAX_LIMIT)
-        if scene is not None:
-            raise NotFound(f"There is no scene {one_line(scene, 40)!r}: no scenes have been made. Leave scene out.")
         asking = self._parts.asking(query)
         at = asked_at(cursor, self._parts.now())
         results = find.memories(
@@ -90,6 +91,7 @@ class Knowledge(Verbs):
             filters=Filters(
                 kind=kind,
                 entity=entity,
+                scene=scene,
                 as_of=self._parts.moment(as_of, "as_of", now=at, end=True),
                 since=self._parts.moment(since, "since", now=at),
                 until=self._parts.moment(until, "until", now=at, end=True),
@@ -108,17 +110,7 @@ class Knowledge(Verbs):
 
         in_range(budget_tokens, "budget_tokens", 100, 100_000)
         parts = self._parts
-        context = recall.context_of(parts.store, self.space, session)
-        question = "\n".join(part for part in (query, context) if part)
-        return recall.bundle(
-            parts.store,
-            parts.search,
-            self.space,
-            question,
-            embedded=parts.asking(question).vectors,
-            counter=parts.counter,
-            budget=budget_tokens,
-        )
+        return recall.bundle(parts.pipeline.desk(), query, session=session, counter=parts.counter, budget=budget_tokens)
 
     @in_thread
     def forget(

@@ -95,7 +95,7 @@ async def test_without_a_query_what_was_told_is_listed(memory: Memory) -> None:
 
 
 async def test_an_unknown_scene_is_not_found(memory: Memory) -> None:
-    with pytest.raises(NotFound, match="no scenes have been made"):
+    with pytest.raises(NotFound, match="No scenes have been made"):
         await memory.memory_search("x", scene="work")
 
 

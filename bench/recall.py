@@ -1,0 +1,336 @@
+"""What recall brings, and when it brings nothing: `python -m bench.recall DIR... [--each N] [--json FILE]`
+
+Each store is filled from a haystack, as `bench.ours` does, and holds turns alone: no atoms, scenes or persona. It is
+asked the questions that its turns answer, and three kinds that they do not: questions of other haystacks of the set
+whose evidence sessions are not here (the hardest: the same kind of people, asking the same kind of things), questions
+of the other sets named, and chit-chat. `--each` is about how many of each kind a set is asked, spread over its stores.
+
+`evidence` is the share of answerable questions for which at least one evidence turn stands in the answer, `injected`
+the share of unrelated questions for which there is any answer at all; `tokens` is what an answer to an answerable
+question takes, counted as recall counts. All systems may use BUDGET tokens:
+
+    recall  the verb, as it is
+    before  the rule before it: half of the question's words in a turn, or a quarter and a cosine of 0.6, or 0.82
+    top 5   the first five turns of the search, always
+
+Intervals are Wilson's, over questions; those of one store are not independent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any, Literal
+
+import anyio
+from anyio import to_thread
+from tqdm import tqdm
+
+from bench.ours import Clock, record
+from bench.sets import Haystack, Question, RetrievalSet, read_set
+from bench.stats import timings_ms
+from mcp_memory.config import Settings
+from mcp_memory.embed import Embedder, make_embedder
+from mcp_memory.errors import McpMemoryError
+from mcp_memory.evaluation.figures import rate
+from mcp_memory.memory import Memory, open_memory
+from mcp_memory.text import base_terms, index_terms, one_line, query_terms, spoken
+from mcp_memory.tokens import TokenCounter, token_counter
+from mcp_memory.types import Turn
+
+__all__ = ["CHAT", "SYSTEMS", "measure", "report", "table"]
+
+BUDGET = 1_200
+EACH = 240
+Kind = Literal["answerable", "other store", "other set", "chit-chat"]
+KINDS: tuple[Kind, ...] = ("answerable", "other store", "other set", "chit-chat")
+
+CHAT = {
+    "en": """\
+Write a haiku about rain
+What is 17 times 23?
+Translate 'good morning' into French
+Tell me a joke
+hi
+Hello, how are you?
+thanks, that's great
+ok
+yes please go on
+Explain how quicksort works
+Write a Python function that reverses a string
+What is the capital of Mongolia?
+Who wrote Pride and Prejudice?
+Summarize the plot of Hamlet in two sentences
+Can you write a limerick about a penguin?
+What's the difference between TCP and UDP?
+How do I center a div in CSS?
+Give me a synonym for 'happy'
+Convert 30 degrees Celsius to Fahrenheit
+Fix the grammar: he go to school yesterday
+What time is it in Tokyo when it is noon in London?
+How many moons does Jupiter have?
+Explain the theory of relativity to a child
+Generate a random password with 12 characters
+What does the error 'segmentation fault' mean?
+Draft a polite email declining an invitation
+Run the tests and fix whatever fails
+Good night!
+Why is the sky blue?
+Write a regex that matches an email address
+List three facts about octopuses
+Make it shorter""".splitlines(),
+    "zh": """\
+写一首关于雨的俳句
+你好
+谢谢你
+继续
+法国的首都是哪里？
+把“早上好”翻译成英文
+用Python写一个快速排序
+17乘以23等于多少？
+给我讲个笑话
+为什么天空是蓝色的？
+解释一下相对论
+水的沸点是多少度？
+木星有几颗卫星？
+帮我写一封拒绝邀请的邮件
+长城有多长？
+晚安""".splitlines(),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question to one store; `evidence` are ids of the set."""
+
+    kind: Kind
+    text: str
+    at: datetime | None
+    evidence: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What a system answered: the turns in it, by ids of the set, what it takes, and how long it took."""
+
+    turns: list[str]
+    tokens: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bench:
+    memory: Memory
+    counter: TokenCounter
+    embedder: Embedder
+
+
+Answer = tuple[list[str], int]
+"""Ids of turns as the store has them, and tokens."""
+
+
+async def _recall(bench: _Bench, question: str) -> Answer:
+    bundle = await bench.memory.recall(question, budget_tokens=BUDGET)
+    return re.findall(r"(?m)^- \[(t\d+) ·", bundle.dynamic), bundle.tokens
+
+
+async def _before(bench: _Bench, question: str) -> Answer:
+    if not question.strip():
+        return [], 0
+    wanted = set(query_terms(question)) & set(base_terms(question))
+    hits = await bench.memory.conversation_search(question, limit=8)
+    turns = [hit.turn for hit in hits.hits]
+
+    def near() -> list[Turn]:
+        if not turns:
+            return []
+        vectors = bench.embedder.embed([spoken(turn.content, turn.name) for turn in turns])
+        cosines: list[float] = (vectors @ bench.embedder.embed_query(question)).tolist()
+        return [turn for turn, cosine in zip(turns, cosines, strict=True) if _was_enough(turn, wanted, cosine)]
+
+    return await to_thread.run_sync(lambda: _fitted(near(), bench.counter))
+
+
+def _was_enough(turn: Turn, wanted: set[str], cosine: float) -> bool:
+    overlap = len(wanted & set(index_terms(turn.content))) / len(wanted) if wanted else 0.0
+    return overlap >= 0.5 or (overlap >= 0.25 and cosine >= 0.6) or cosine >= 0.82
+
+
+async def _top5(bench: _Bench, question: str) -> Answer:
+    hits = await bench.memory.conversation_search(question, limit=5)
+    return await to_thread.run_sync(_fitted, [hit.turn for hit in hits.hits], bench.counter)
+
+
+def _fitted(turns: Sequence[Turn], counter: TokenCounter) -> Answer:
+    """Return those turns whose first 400 characters, a line each, fit the budget together."""
+    ids: list[str] = []
+    tokens = 0
+    for turn in turns:
+        line = f"- [{turn.id} · {turn.said_at:%Y-%m-%d} · {turn.name or turn.role}] {one_line(turn.content, 400)}\n"
+        cost = counter.count(line)
+        if tokens + cost <= BUDGET:
+            ids.append(turn.id)
+            tokens += cost
+    return ids, tokens
+
+
+SYSTEMS: dict[str, Callable[[_Bench, str], Awaitable[Answer]]] = {
+    "recall": _recall,
+    "before": _before,
+    "top 5": _top5,
+}
+
+
+# --- asking -----------------------------------------------------------------------------------------
+
+
+def plan(data: RetrievalSet, others: Sequence[RetrievalSet], each: int) -> list[list[Asked]]:
+    """Return what each haystack's store is asked: the same at every run."""
+    chance = random.Random(7)
+    share = max(1, each // len(data.haystacks))
+    elsewhere = [question.text for other in others for question in other.questions]
+    asked: list[list[Asked]] = []
+    for haystack in data.haystacks:
+        chat = CHAT["en" if haystack.questions[0].text.isascii() else "zh"]
+        foreign = _foreign(data, haystack)
+        own = [question for question in haystack.questions if question.evidence_turns]
+        asked.append(
+            [
+                *(
+                    Asked(kind="answerable", text=one.text, at=one.asked_at, evidence=one.evidence_turns)
+                    for one in _some(chance, own, share)
+                ),
+                *(Asked(kind="other store", text=one.text, at=one.asked_at) for one in _some(chance, foreign, share)),
+                *(Asked(kind="other set", text=text, at=None) for text in _some(chance, elsewhere, share)),
+                *(Asked(kind="chit-chat", text=text, at=None) for text in _some(chance, chat, share)),
+            ]
+        )
+    return asked
+
+
+def _foreign(data: RetrievalSet, haystack: Haystack) -> list[Question]:
+    here = {session.id for session in haystack.sessions}
+    return [one for one in data.questions if one.evidence_sessions and not one.evidence_sessions & here]
+
+
+def _some(chance: random.Random, rows: Sequence[Any], count: int) -> list[Any]:
+    return chance.sample(rows, min(count, len(rows)))
+
+
+async def measure(data: RetrievalSet, others: Sequence[RetrievalSet], each: int) -> list[tuple[Asked, dict[str, Told]]]:
+    """Ask every system everything that is planned."""
+    plans = plan(data, others, each)
+    found: list[tuple[Asked, dict[str, Told]]] = []
+    with tqdm(total=sum(map(len, plans)), desc=data.name, unit="q", leave=False) as bar:
+        for haystack, asked in zip(data.haystacks, plans, strict=True):
+            clock = Clock(haystack)
+            with TemporaryDirectory(prefix="bench-") as folder:
+                async with open_memory(Settings(home=Path(folder)), now=clock) as memory:
+                    ids, _ = await record(memory, haystack)
+                    bench = await _bench(memory)
+                    for one in asked:
+                        clock.moment = one.at or clock.after
+                        found.append((one, {name: await _told(name, bench, one, ids) for name in SYSTEMS}))
+                        bar.update()
+    return found
+
+
+async def _bench(memory: Memory) -> _Bench:
+    embedder = await to_thread.run_sync(make_embedder, memory.settings)
+    assert embedder is not None
+    await memory.recall("warm")
+    return _Bench(memory=memory, counter=token_counter(memory.settings.tokenizer), embedder=embedder)
+
+
+async def _told(name: str, bench: _Bench, one: Asked, ids: dict[str, str]) -> Told:
+    start = perf_counter()
+    turns, tokens = await SYSTEMS[name](bench, one.text)
+    return Told(turns=[ids[id] for id in turns], tokens=tokens, seconds=perf_counter() - start)
+
+
+# --- figures ----------------------------------------------------------------------------------------
+
+
+def report(name: str, found: Sequence[tuple[Asked, dict[str, Told]]]) -> dict[str, Any]:
+    """Return the figures of a set in the shape that `--json` writes: shares in per cent, each with its interval."""
+    return {
+        "set": name,
+        "budget": BUDGET,
+        "questions": {kind: sum(one.kind == kind for one, _ in found) for kind in KINDS},
+        "systems": {system: _system([(one, told[system]) for one, told in found]) for system in SYSTEMS},
+    }
+
+
+def _system(found: Sequence[tuple[Asked, Told]]) -> dict[str, Any]:
+    answerable = [(one, told) for one, told in found if one.kind == "answerable"]
+    return {
+        "evidence": _rate([not one.evidence.isdisjoint(told.turns) for one, told in answerable]),
+        "injected": {kind: _rate([bool(told.turns) for one, told in found if one.kind == kind]) for kind in KINDS[1:]},
+        "tokens": round(sum(told.tokens for _, told in answerable) / len(answerable)) if answerable else None,
+        "latency_ms": timings_ms([told.seconds for _, told in found]),
+    }
+
+
+def _rate(hits: Sequence[bool]) -> dict[str, Any] | None:
+    if not hits:
+        return None
+    figure = rate(hits)
+    return {"percent": round(figure.value, 1), "ci95": [round(end, 1) for end in figure.ci95]}
+
+
+def table(found: dict[str, Any]) -> Iterator[str]:
+    """Yield the figures of a set as lines of text."""
+    asked = ", ".join(f"{count} {kind}" for kind, count in found["questions"].items())
+    yield f"{found['set']}: {asked}; {found['budget']:,} tokens"
+    systems: dict[str, Any] = found["systems"]
+    yield _row("", systems)
+    yield _row("evidence, %", [_percent(one["evidence"]) for one in systems.values()])
+    for kind in KINDS[1:]:
+        yield _row(f"injected, {kind}, %", [_percent(one["injected"][kind]) for one in systems.values()])
+    yield _row("tokens", [str(one["tokens"]) for one in systems.values()])
+    yield _row("p50 / p95, ms", ["{p50:.1f} / {p95:.1f}".format(**one["latency_ms"]) for one in systems.values()])
+
+
+def _percent(one: dict[str, Any] | None) -> str:
+    return "–" if one is None else "{percent:.1f} [{ci95[0]:.1f}, {ci95[1]:.1f}]".format(**one)
+
+
+def _row(label: str, cells: Sequence[str] | dict[str, Any]) -> str:
+    return f"{label:<28}" + "".join(f"{cell:<22}" for cell in cells).rstrip()
+
+
+# --- the command ------------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="bench.recall", description="What recall brings, and when nothing.")
+    parser.add_argument("sets", nargs="+", type=Path, metavar="DIR")
+    parser.add_argument("--each", type=int, default=EACH, metavar="N", help="questions of each kind and set")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, a list of sets")
+    options = parser.parse_args(arguments)
+    if options.each < 1:
+        parser.error("--each has to be 1 or more")
+    try:
+        sets = [read_set(folder) for folder in options.sets]
+    except McpMemoryError as error:
+        sys.exit(f"bench.recall: {error}")
+    figures: list[dict[str, Any]] = []
+    for data in sets:
+        others = [other for other in sets if other is not data]
+        figures.append(report(data.name, anyio.run(measure, data, others, options.each)))
+        print("\n".join(table(figures[-1])), end="\n\n", flush=True)
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""What a question, and what is being talked of, need to know: the lines of recall's dynamic block, unfitted.
+
+In the order in which they are to find room: scenes, facts of those whom the question names, then atoms and verbatim
+turns by turns, for an atom says more in fewer words and a turn says it as it was. Turns that only bear out an atom of
+these come last. `relevance` says what is needed; only what holds now is told, and of what was said, what was replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import chain, zip_longest
+from typing import Literal
+
+from mcp_memory.longterm import noise
+from mcp_memory.longterm.citations import plain, without
+from mcp_memory.longterm.find_scenes import text_of
+from mcp_memory.longterm.relevance import ABOUT, NEAR, Asked, Weighed, asked, terms_of, weighed, weights_of
+from mcp_memory.longterm.stage import Desk
+from mcp_memory.snippet import matches, snippet
+from mcp_memory.store.protocol import Filters
+from mcp_memory.text import fold, index_terms, one_line, query_terms
+from mcp_memory.types import Atom, Turn
+
+__all__ = ["Line", "is_told", "needed", "surest", "told"]
+
+_ATOMS, _TURNS, _SCENES, _FACTS = 15, 12, 3, 5
+_SUREST = 500  # atoms, those of the highest priorities, that are ordered where nothing is asked
+_ATOM_CHARS, _TURN_CHARS, _SCENE_CHARS = 220, 320, 200
+_CONTEXT_CHARS = 300
+_ENTITIES = 1_000
+
+Group = Literal["scene", "fact", "atom", "turn"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line of the dynamic block, and the id that names what it tells of."""
+
+    group: Group
+    id: str
+    text: str
+
+
+def told(atom: Atom) -> str:
+    """Return an atom's statement as recall tells it, whichever block it stands in."""
+    return one_line(atom.text, _ATOM_CHARS)
+
+
+def is_told(atom: Atom, text: str) -> bool:
+    """Tell whether a text has an atom's statement as a line of its own, or as the persona's page lists it."""
+    return f"- {told(atom)}\n" in text or f"{told(atom)} ({atom.id}" in text
+
+
+def surest(desk: Desk, *, known: str) -> list[Line]:
+    """Return the atoms by confidence alone, but those that `known` tells already."""
+    atoms = desk.store.list_atoms(desk.space, filters=Filters(), limit=_SUREST)
+    return [_atom(atom) for atom in sorted(atoms, key=lambda one: -one.confidence) if not is_told(atom, known)]
+
+
+def needed(desk: Desk, question: str, context: Sequence[Turn], *, known: str) -> list[Line]:
+    """Return what is relevant to the question or to the turns of the context; none of it is in `known` or these."""
+    talk = [one_line(turn.content, _CONTEXT_CHARS) for turn in context if noise.label(turn) is None]
+    there = {turn.id for turn in context}
+    turns: dict[str, Weighed] = {}
+    atoms: dict[str, Weighed] = {}
+    scenes: dict[str, Line] = {}
+    for wanted in (asked(desk, [] if _is_noise(question, desk.now) else [question]), asked(desk, talk)):
+        if wanted is None:
+            continue
+        said = [row for row in weighed(wanted, "turn", limit=_TURNS + len(there)) if row.id not in there]
+        held = _borne_out(desk, weighed(wanted, "atom", limit=_ATOMS), said)
+        pages = _scenes(wanted, held)
+        if pages or max((row.weight for row in chain(said, held)), default=0.0) >= ABOUT:
+            _join(turns, said)
+            _join(atoms, held)
+            scenes |= {page.id: page for page in pages if page.id not in scenes}
+    current = [atom for atom in desk.store.atoms(desk.space, atoms) if atom.valid_to is None]
+    ranked = sorted(current, key=lambda atom: -_rank(desk, atom, atoms[atom.id]))
+    ranked = [atom for atom in ranked if not is_told(atom, known)]
+    verbatim = _turns(desk, list(turns)[:_TURNS], current, words=set(query_terms("\n".join([question, *talk]))))
+    bearing_out = {atom.evidence for atom in ranked}
+    fresh = [line for line in verbatim if line.id not in bearing_out]
+    by_turns = chain.from_iterable(zip_longest(map(_atom, ranked), fresh))
+    return [
+        *list(scenes.values())[:_SCENES],
+        *_facts(desk, question, {atom.id for atom in current}),
+        *(line for line in by_turns if line),
+        *(line for line in verbatim if line.id in bearing_out),
+    ]
+
+
+def _is_noise(question: str, now: datetime) -> bool:
+    """Tell whether a question is a greeting or the like, as a turn would be."""
+    turn = Turn(
+        id="", session="", position=0, role="user", name=None, content=question, said_at=now, learned_at=now, sha256=""
+    )
+    return noise.label(turn) is not None
+
+
+def _join(found: dict[str, Weighed], rows: Iterable[Weighed]) -> None:
+    """Add the rows that are near; one that is known keeps its place, and its better figures."""
+    for row in rows:
+        if row.weight >= NEAR:
+            before = found.get(row.id, row)
+            found[row.id] = max(before, row, key=lambda one: (one.weight, one.cosine))
+
+
+# --- atoms and facts --------------------------------------------------------------------------------
+
+
+def _borne_out(desk: Desk, held: Sequence[Weighed], said: Sequence[Weighed]) -> list[Weighed]:
+    """Return the atoms, weighing no less than the turn that each was drawn from, if that was found."""
+    turns = {row.id: row.weight for row in said}
+    evidence = {atom.id: atom.evidence for atom in desk.store.atoms(desk.space, [row.id for row in held])}
+    return [replace(row, weight=max(row.weight, turns.get(evidence.get(row.id, ""), 0.0))) for row in held]
+
+
+def _rank(desk: Desk, atom: Atom, row: Weighed) -> float:
+    similarity = min(1.0, max(row.weight, row.cosine))
+    return desk.settings.recall_similarity * similarity + desk.settings.recall_confidence * atom.confidence
+
+
+def _atom(atom: Atom) -> Line:
+    return Line(group="atom", id=atom.id, text=f"- [{atom.id} · {atom.valid_from:%Y-%m-%d}] {told(atom)}")
+
+
+def _facts(desk: Desk, question: str, shown: set[str]) -> list[Line]:
+    """Return facts of the entities that the question names in full, the user aside, whose atoms are not shown."""
+    words = set(index_terms(question))
+    named = [
+        one.name
+        for one in desk.store.entities(desk.space, limit=_ENTITIES)
+        if fold(one.name) != "user" and any(_is_in(name, words) for name in (one.name, *one.aliases))
+    ]
+    facts = [
+        fact
+        for name in named[:_FACTS]
+        for fact in desk.store.facts(desk.space, filters=Filters(entity=name), limit=_FACTS)
+        if fact.atom not in shown
+    ]
+    return [
+        Line(
+            group="fact",
+            id=fact.atom,
+            text=f"- [{fact.atom} · {fact.valid_from:%Y-%m-%d}] "
+            + " · ".join(one_line(part, 80) for part in (fact.entity, fact.relation.replace("_", " "), fact.value)),
+        )
+        for fact in facts[:_FACTS]
+    ]
+
+
+def _is_in(name: str, words: set[str]) -> bool:
+    terms = set(index_terms(name))
+    return bool(terms) and terms <= words
+
+
+# --- scenes and turns -------------------------------------------------------------------------------
+
+
+def _scenes(wanted: Asked, held: Sequence[Weighed]) -> list[Line]:
+    """Return a line of each scene that is about what is asked, or rests on an atom that is."""
+    desk = wanted.desk
+    scenes = desk.store.scenes(desk.space)
+    if not scenes:
+        return []
+    atoms = {row.id: row.weight for row in held}
+    own = weights_of(wanted, "turn", {scene.slug: terms_of(text_of(scene)) for scene in scenes})
+    weights = {scene.slug: max([own[scene.slug], *(atoms.get(id, 0.0) for id in scene.atoms)]) for scene in scenes}
+    about = sorted((scene for scene in scenes if weights[scene.slug] >= ABOUT), key=lambda one: -weights[one.slug])
+    words = set(query_terms(wanted.text))
+    lines: list[Line] = []
+    for scene in about[:_SCENES]:
+        closed = {atom.id for atom in desk.store.atoms(desk.space, scene.atoms) if atom.valid_to is not None}
+        part = _around(plain(without(scene.body, closed)), words, _SCENE_CHARS)
+        head = f"- [scene {scene.slug} · {scene.updated:%Y-%m-%d}] {one_line(scene.title, 80)}"
+        lines.append(Line(group="scene", id=scene.slug, text=f"{head}: {part}"))
+    return lines
+
+
+def _turns(desk: Desk, ids: Sequence[str], current: Sequence[Atom], *, words: set[str]) -> list[Line]:
+    replaced = _replaced(desk, current)
+    return [
+        Line(
+            group="turn",
+            id=turn.id,
+            text=f"- [{turn.id} · {turn.said_at:%Y-%m-%d} · {one_line(turn.name or turn.role, 40)}"
+            f"{replaced.get(turn.id, '')}] {_around(turn.content, words, _TURN_CHARS)}",
+        )
+        for turn in desk.store.turns(desk.space, ids)
+    ]
+
+
+def _replaced(desk: Desk, current: Sequence[Atom]) -> Mapping[str, str]:
+    """Return the turns whose statements these atoms replaced, and by which."""
+    old = desk.store.replaced(desk.space, [atom.id for atom in current]) if current else []
+    return {atom.evidence: f" · since replaced by {atom.superseded_by}" for atom in old}
+
+
+def _around(text: str, words: set[str], width: int) -> str:
+    """Return the part of a text that speaks of what is asked, on one line."""
+    return one_line(snippet(text, width, matches(text, words))[0] if len(text) > width else text, width + 2)

@@ -1,0 +1,197 @@
+"""Whether the memory knows anything of what is asked: the one thing that a ranking does not tell.
+
+The signals of `ranking` compare the rows of one question with each other, so the best row of a question about nothing
+in the store looks as good as any. What is weighed here stands for itself:
+
+    share    of the question's words, how many the row has; a word is worth one, and up to one more the rarer it is.
+             What was said up to two turns away counts by half and by a third
+    rarity   of those words together; 1 is a word that a single row has
+    speaker  it was said by whom the question asks for  } as in `ranking`, where they are no comparisons either
+    time     it was said when the question asks for     }
+
+A row is about the question when share + (rarity + speaker + time) / 4 comes to 1, or where it lies very near by
+meaning and alone so. Once one row is, others are with half of that. A long text finds words to match anywhere, so
+rarity counts at most 2 for passages. `bench/recall.py` measures all of this; the weights are round numbers.
+
+What it does not know: words that mean the same. Rows are found by them, and weighed without.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import median
+
+from mcp_memory.longterm.search import Ranked
+from mcp_memory.longterm.stage import Desk
+from mcp_memory.longterm.whose import whose
+from mcp_memory.store.protocol import Filters, Layer, Vectors
+from mcp_memory.text import base_terms, index_terms, query_terms, spoken
+from mcp_memory.types import Turn
+
+__all__ = ["ABOUT", "NEAR", "Asked", "Weighed", "asked", "weighed"]
+
+ABOUT = 1.0
+"""A row that comes to this is about what is asked."""
+NEAR = ABOUT / 2
+"""Beside such a row others are as well that come to this."""
+
+_REACH = 2  # turns
+_READ = 20_000  # characters of a row
+_QUESTION = 300  # characters; a longer text is a passage
+_PASSAGE_RARITY = 2.0
+_VERY_NEAR, _ALONE = 0.82, 0.1  # cosines: of a row, and over the middle one of those found
+
+Held = Mapping[str, float]
+"""The terms of a row and of what was said around it, and how near they stand: 1 for its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is asked (or talked of), as one search. `texts` are weighed one by one: a row may be about any of them."""
+
+    desk: Desk
+    texts: Sequence[str]
+
+    @cached_property
+    def text(self) -> str:
+        return "\n".join(self.texts)
+
+    @cached_property
+    def vectors(self) -> Sequence[Vectors]:
+        return self.desk.of_query(self.text)
+
+    @cached_property
+    def is_question(self) -> bool:
+        """Whether it is short enough to be one; else it is made of passages."""
+        return len(self.texts) == 1 and len(self.text) <= _QUESTION
+
+    @cached_property
+    def by_user(self) -> bool:
+        """Whether it asks for what the user said of themselves, as atoms do."""
+        return self.is_question and whose(self.text) == "user"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighed:
+    """A row that a search found; `weight` is compared with ABOUT and NEAR."""
+
+    id: str
+    weight: float
+    cosine: float
+
+
+def asked(desk: Desk, texts: Sequence[str]) -> Asked | None:
+    """Return what the texts ask together; None where they ask nothing."""
+    told = [text for text in texts if text.strip()]
+    return Asked(desk=desk, texts=told) if told else None
+
+
+def weighed(wanted: Asked, layer: Layer, *, limit: int) -> list[Weighed]:
+    """Return what a search of the layer finds, in its order."""
+    desk = wanted.desk
+    hits = desk.search(
+        desk.space,
+        layer,
+        wanted.text,
+        embedded=lambda: wanted.vectors,
+        filters=Filters(),
+        limit=limit,
+        at=desk.now,
+    )
+    held = _held(desk, layer, [hit.id for hit in hits])
+    weights = weights_of(wanted, layer, held)
+    middle = median([hit.cosine for hit in hits if hit.cosine is not None] or [1.0])
+    return [
+        Weighed(
+            id=hit.id,
+            weight=weights[hit.id] + _hints(wanted, layer, hit) if not _alone(hit, middle) else ABOUT,
+            cosine=max(0.0, hit.cosine or 0.0),
+        )
+        for hit in hits
+        if hit.id in held
+    ]
+
+
+def weights_of(wanted: Asked, layer: Layer, rows: Mapping[str, Held]) -> dict[str, float]:
+    """Return the weight of each row by its words, whatever it is a row of; the layer tells how rare words are."""
+    heard = {term for held in rows.values() for term in held}
+    texts = [_rarities(wanted.desk, layer, text, heard) for text in wanted.texts]
+    most = math.inf if wanted.is_question else _PASSAGE_RARITY
+    return {id: max(_weight(rarities, held, most) for rarities in texts) for id, held in rows.items()}
+
+
+def _weight(rarities: Mapping[str, float], held: Held, most: float) -> float:
+    """Return share + rarity / 4."""
+    worth = {word: 1 + rarity for word, rarity in rarities.items()}
+    share = sum(worth[word] * held.get(word, 0.0) for word in worth) / sum(worth.values()) if worth else 0.0
+    return share + min(most, sum(rarity * held.get(word, 0.0) for word, rarity in rarities.items())) / 4
+
+
+def _rarities(desk: Desk, layer: Layer, text: str, heard: set[str]) -> dict[str, float]:
+    """Return the words of a text and how rare each is: 0 where most rows have it, 1 where one has.
+
+    A word without postings is one that no row has, or, as the rows show, one so common that it was left out.
+    """
+    words = _words(text)
+    found = desk.store.postings(desk.space, layer, words, filters=Filters())
+    rows = {one.term: one.documents for one in found}
+    total = max([_size(desk, layer), *rows.values()])
+    return {word: 0.0 if word in heard and word not in rows else _rarity(rows.get(word, 0), total) for word in words}
+
+
+def _words(text: str) -> list[str]:
+    """Return the words that tell what a text is about, each in one form, so that shares are shares of words."""
+    terms, forms = list(dict.fromkeys(query_terms(text))), set(base_terms(text))
+    return [term for term in terms if term in forms] or terms
+
+
+def _rarity(rows: int, total: int) -> float:
+    return math.log(1 + (total - rows + 0.5) / (rows + 0.5)) / math.log(total + 2)
+
+
+def _size(desk: Desk, layer: Layer) -> int:
+    if layer == "atom":
+        return desk.store.newest("atom")
+    return len(desk.store.outline(desk.space, filters=Filters()).rows)
+
+
+def _hints(wanted: Asked, layer: Layer, hit: Ranked) -> float:
+    """Return (speaker + time) / 4; what is held true was said by the user."""
+    if not wanted.is_question:
+        return 0.0
+    if layer == "atom":
+        return wanted.by_user / 4
+    return (hit.found_by.get("speaker", 0.0) + hit.found_by.get("time", 0.0)) / 4
+
+
+def _alone(hit: Ranked, middle: float) -> bool:
+    return hit.cosine is not None and hit.cosine >= _VERY_NEAR and hit.cosine - middle >= _ALONE
+
+
+# --- what rows hold ---------------------------------------------------------------------------------
+
+
+def terms_of(text: str) -> Held:
+    return dict.fromkeys(index_terms(text[:_READ]), 1.0)
+
+
+def _held(desk: Desk, layer: Layer, ids: Sequence[str]) -> dict[str, Held]:
+    if layer == "atom":
+        return {atom.id: terms_of(atom.text) for atom in desk.store.atoms(desk.space, ids)}
+    near = desk.store.surroundings(desk.space, ids, around=_REACH)
+    terms = {turn.id: set(index_terms(spoken(turn.content[:_READ], turn.name))) for turn in near}
+    found = {turn.id: turn for turn in near}
+    return {id: _around(found[id], near, terms) for id in ids if id in found}
+
+
+def _around(turn: Turn, near: Sequence[Turn], terms: Mapping[str, set[str]]) -> Held:
+    held: dict[str, float] = {}
+    for other in near:
+        away = abs(other.position - turn.position)
+        if other.session == turn.session and away <= _REACH:
+            for term in terms[other.id]:
+                held[term] = max(held.get(term, 0.0), 1 / (1 + away))
+    return held
