@@ -20,7 +20,7 @@ from mcp_memory.types import Turn
 __all__ = ["Batch", "batch_of", "next_batch", "shown", "speaker"]
 
 MAX_CHARS = 24_000
-_TURN_CHARS = {"user": 6_000, "assistant": 2_000}  # an assistant's lines are rarely evidence, and long
+_TURN_CHARS = {"user": 6_000, "assistant": 1_200}  # what an assistant says is long, and seldom evidence
 _BACKGROUND_CHARS = 500
 _MOST_READ = 1_000  # turns at once, where nearly all are noise
 _PAGE = 100

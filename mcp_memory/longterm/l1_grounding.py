@@ -30,6 +30,7 @@ LEAST: dict[Kind, int] = {"persona": 50, "episodic": 60, "instruction": 70}
 CONFIDENCE = {"stated": 0.9, "implied": 0.6}
 MAX_TEXT = 600
 _MAX_ENTITIES = 8
+_ONE_AT_A_TIME = SINGLE_VALUED - {"status"}  # models call many things the status of a person
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +70,8 @@ def grounded(statement: Statement, batch: Batch, names: Names, session: str) -> 
         return Refusal(reason=refusal)
     times = holds(statement.valid_from, statement.valid_to, turn.said_at, lasting=statement.kind != "episodic")
     fact = _fact(statement, names) if times.now else None
-    chiefs = [names.chief(named.name) for named in statement.entities]
-    if fact:
-        chiefs.insert(0, fact[0])
+    chiefs = [fact[0] if fact else None, *(names.chief(named.name) for named in statement.entities)]
+    chiefs += names.mentioned(text)
     atom = NewAtom(
         kind=statement.kind,
         text=dated(text, turn.said_at),
@@ -83,7 +83,7 @@ def grounded(statement: Statement, batch: Batch, names: Names, session: str) -> 
         entity=fact[0] if fact else None,
         relation=fact[1] if fact else None,
         value=fact[2] if fact else None,
-        single_valued=bool(fact) and fact[1] in SINGLE_VALUED,
+        single_valued=bool(fact) and fact[1] in _ONE_AT_A_TIME and statement.certainty == "stated",
         evidence=(Evidence(turn=turn.id, span=span, quote=turn.content[slice(*span)]),),
         entities=tuple(dict.fromkeys(chief for chief in chiefs if chief))[:_MAX_ENTITIES],
     )
@@ -146,6 +146,8 @@ def _unfit(statement: Statement, text: str, turn: Turn, span: tuple[int, int]) -
     """Return why a statement that rests on words is not kept, None if it is."""
     if statement.kind == "instruction" and turn.role != "user":
         return "a rule has to stand in the user's own words"
+    if statement.kind == "persona" and turn.role == "assistant" and not turn.name:
+        return "what is true of a person has to stand in that person's words, not in the assistant's"
     if 0 <= statement.priority < LEAST[statement.kind]:
         return f"its priority is under {LEAST[statement.kind]}, the least for {statement.kind}"
     reports = statement.kind == "episodic" and _ORDER.search(text)

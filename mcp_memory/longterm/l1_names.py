@@ -24,6 +24,7 @@ MAX_NAME = 80
 _KNOWN = 500  # entities looked through for those that a batch mentions
 _SHOWN, _OFTEN = 40, 12  # entities in a question, and how many of them for being known best
 _ALSO_SHOWN = 6
+_A_NOUN = 2  # letters of a word for the user that is no pronoun
 
 _USER_WORDS = frozenset(
     fold(word)
@@ -71,6 +72,14 @@ class Names:
                 return entity.name
         return name
 
+    def mentioned(self, text: str) -> list[str]:
+        """Return the known entities and speakers that a statement names, by their chief names."""
+        found = [entity.name for entity in self.known if _names_one_of(fold(text), (entity.name, *entity.aliases))]
+        found += [name for name in self.others if _names_one_of(fold(text), (name,))]
+        called = (word for word in _USER_WORDS if len(word) >= _A_NOUN)
+        is_user = _names_one_of(fold(text), (*called, *([self.user] if self.user else [])))
+        return [USER, *found] if is_user else found
+
     def aliases(self, named: Named) -> list[str]:
         """Return the further names of an entity that were really said and are nobody else's."""
         chief = self.chief(named.name)
@@ -99,8 +108,12 @@ def names_in(store: Store, space: str, turns: Iterable[Turn]) -> Names:
     speaking = {role: _speaking(turns, role) for role in ("user", "assistant")}
     user = _user(held, speaking["user"])
     others = [name for name in (*speaking["user"], *speaking["assistant"]) if not user or fold(name) != fold(user)]
-    mentioned = set(_mentioned(known, said + "\n" + "\n".join(others)))
-    shown = [entity for place, entity in enumerate(known) if place < _OFTEN or entity.name in mentioned]
+    text = fold("\n".join((said, *others)))
+    shown = [
+        entity
+        for place, entity in enumerate(known)
+        if place < _OFTEN or _names_one_of(text, (entity.name, *entity.aliases))
+    ]
     return Names(user=user, others=list(dict.fromkeys(others)), known=shown[:_SHOWN], said=said)
 
 
@@ -118,16 +131,12 @@ def _user(held: Sequence[str], speaking: Sequence[str]) -> str | None:
     return speaking[0] if len(speaking) == 1 else None
 
 
-def _mentioned(known: Iterable[Entity], said: str) -> Iterable[str]:
-    """Yield the entities a name of which stands in a text as a word."""
-    text = fold(said)
-    for entity in known:
-        for name in map(fold, (entity.name, *entity.aliases)):
-            bounds = r"(?<!\w)", r"(?!\w)"
-            around = ("", "") if name and name[-1] >= "\u0e00" else bounds
-            if name in text and re.search(around[0] + re.escape(name) + around[1], text):
-                yield entity.name
-                break
+def _names_one_of(text: str, names: Iterable[str]) -> bool:
+    """Tell whether one of the names stands in a folded text, as a word where the script has words."""
+    return any(
+        name and name in text and (name[-1] >= "\u0e00" or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text))
+        for name in map(fold, names)
+    )
 
 
 def table(names: Names) -> str:

@@ -38,7 +38,22 @@ _WEIGHTS = {
     "low": 40,
 }
 _STATED = {"stated", "explicit", "direct", "certain", "sure", "high", "true", "yes"}
-_NOTHING = {"", "null", "none", "nil", "n/a", "na", "unknown", "undefined", "-", "?"}
+_NOTHING = {
+    "",
+    "null",
+    "none",
+    "nil",
+    "n/a",
+    "na",
+    "unknown",
+    "undefined",
+    "-",
+    "?",
+    "now",
+    "present",
+    "ongoing",
+    "current",
+}
 
 
 def _text(value: Any) -> str:

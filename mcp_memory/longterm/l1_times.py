@@ -15,6 +15,7 @@ from datetime import datetime, timedelta, timezone
 __all__ = ["Times", "dated", "holds"]
 
 _A_DAY = timedelta(days=1)
+_YEARS = 1000, 2200  # what lies outside was meant otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,15 +61,24 @@ def _moment(given: str | None, said_at: datetime, *, end: bool = False) -> datet
     try:
         if written := _WRITTEN.fullmatch(text):
             year, month, day = (int(part) if part else None for part in written.groups())
-            if not 1000 <= (year or 0) <= 2200:
-                return None
             start = datetime(year or 0, month or 1, day or 1, tzinfo=zone)
-            return _next(start, "day" if day else "month" if month else "year") if end else start
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
+            moment = _next(start, "day" if day else "month" if month else "year") if end else start
+        else:
+            moment = datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        return _as_words(text, said_at, end=end)
     moment = moment if moment.tzinfo else moment.replace(tzinfo=zone)
-    return moment if 1000 <= moment.year <= 2200 else None
+    return moment if _YEARS[0] <= moment.year <= _YEARS[1] else None
+
+
+def _as_words(text: str, said_at: datetime, *, end: bool) -> datetime | None:
+    """Return what words such as "six months ago" or "7 May 2023" mean, if they are all that is given."""
+    from mcp_memory.when import spans_in
+
+    spans = spans_in(text, said_at) if text else []
+    if len(spans) != 1 or 2 * len(spans[0].text) < len(text):
+        return None
+    return spans[0].end if end else spans[0].start
 
 
 def _next(start: datetime, unit: str) -> datetime:
