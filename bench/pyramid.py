@@ -189,7 +189,8 @@ def _table(questions: Sequence[Question], shares: dict[str, Floats]) -> list[str
 
 
 async def _run(given: argparse.Namespace) -> None:
-    haystack = first_turns(read_set(given.dir).haystacks[given.haystack], given.turns)
+    number, most = int(given.haystack), int(given.turns)
+    haystack = first_turns(read_set(given.dir).haystacks[number], most)
     began = haystack.sessions[0].started_at or datetime.now(UTC)
     clock = FixedClock(began - timedelta(hours=1))
     with TemporaryDirectory(prefix="bench-") if given.home is None else nullcontext(given.home) as folder:

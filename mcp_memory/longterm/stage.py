@@ -24,9 +24,10 @@ from mcp_memory.metered import Question
 from mcp_memory.store.protocol import Outcome, Store, Vectors, Work
 from mcp_memory.types import Stage
 
-__all__ = ["Applied", "Desk", "Planned", "StageOf"]
+__all__ = ["AnyStage", "Applied", "Desk", "Planned", "StageOf"]
 
 B = TypeVar("B", bound=BaseModel)
+B_co = TypeVar("B_co", bound=BaseModel, covariant=True)
 R = TypeVar("R", bound=BaseModel)
 
 
@@ -54,10 +55,10 @@ class Applied:
     refused: list[str] = field(default_factory=list[str])
 
 
-class Planned(Protocol[B]):
+class Planned(Protocol[B_co]):
     """`session` is for extraction alone. `smaller` halves what is asked so often: a question that failed before."""
 
-    def __call__(self, desk: Desk, *, session: str | None, smaller: int) -> B | None: ...
+    def __call__(self, desk: Desk, *, session: str | None, smaller: int) -> B_co | None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
