@@ -1,0 +1,119 @@
+"""The atom that a draft becomes: with what it replaces or joins, and with the words of drafts that say the same.
+
+What was joined is as sure as the least sure of its parts, and holds from when all of them did. What replaces or joins
+others matters as much as the one of them that mattered most, and may matter a little more if the decision says so.
+A fact that the new text still tells goes on with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mcp_memory.longterm.l1_decisions import Action
+from mcp_memory.longterm.l1_rules import Held
+from mcp_memory.store.protocol import NewAtom
+from mcp_memory.text import fold, index_terms, one_line
+from mcp_memory.types import Atom, Evidence, Kind
+
+__all__ = ["Fate", "made"]
+
+_RISE = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fate:
+    """What becomes of a draft."""
+
+    action: Action = "add"
+    onto: Sequence[Held] = ()
+    """Held statements that it replaces or joins, or that its words are added to."""
+    same: str | None = None
+    """The draft that speaks for this one too."""
+    waits: bool = False
+    """It replaces another draft, which has to be an atom first: then it is asked about again."""
+    text: str = ""
+    kind: Kind | None = None
+    priority: int | None = None
+    reason: str = ""
+    followers: list[NewAtom] = field(default_factory=list[NewAtom])
+    """Drafts that this one speaks for."""
+
+
+def made(draft: NewAtom, fate: Fate) -> NewAtom:
+    """Return the atom to store."""
+    parts = [draft, *fate.followers]
+    old = [held.atom for held in fate.onto]
+    text = fate.text or draft.text
+    atom = replace(
+        draft,
+        text=text,
+        kind=_kind(draft, fate, old),
+        priority=_priority(fate, [*parts, *old]),
+        confidence=max(part.confidence for part in parts),
+        evidence=_together(part.evidence for part in parts),
+        entities=_names(parts),
+        supersedes=tuple(one.id for one in old),
+        because=_because(draft, fate),
+        **_fact(draft, text, [*fate.followers, *old]),
+    )
+    if fate.action != "merge":
+        return atom
+    return replace(
+        atom,
+        confidence=min(part.confidence for part in (*parts, *old)),
+        valid_from=max(part.valid_from for part in (*parts, *old)),
+        valid_to=None,
+        evidence=_together([atom.evidence, *(held.evidence for held in fate.onto)]),
+        entities=_names([*parts, *old]),
+    )
+
+
+def _kind(draft: NewAtom, fate: Fate, old: Sequence[Atom]) -> Kind:
+    """A standing rule stays a rule; else the decision says, if it names the kind of one of them."""
+    if any(one.priority < 0 for one in (draft, *old)):
+        return "instruction"
+    kinds = {draft.kind, *(one.kind for one in old)}
+    return fate.kind if fate.kind in kinds else draft.kind
+
+
+def _priority(fate: Fate, sources: Sequence[NewAtom | Atom]) -> int:
+    levels = [one.priority for one in sources]
+    if min(levels) < 0:
+        return -1
+    most = max(levels)
+    return min(max(most, fate.priority or 0), most + _RISE, 100)
+
+
+def _because(draft: NewAtom, fate: Fate) -> str:
+    if fate.reason.strip():
+        return one_line(fate.reason, 300)
+    if draft.single_valued:
+        return one_line(f"{draft.relation} is {draft.value} now", 300)
+    return {"merge": "joined with a newer statement", "update": "replaced by a newer statement"}.get(fate.action, "")
+
+
+def _fact(draft: NewAtom, text: str, others: Sequence[NewAtom | Atom]) -> dict[str, Any]:
+    """Return the first fact of the others that the text still tells, where the draft brings none."""
+    if draft.entity:
+        return {}
+    words = set(index_terms(text))
+    for other in others:
+        told = other.fact if isinstance(other, Atom) else other
+        if told is not None and told.entity and told.value and set(index_terms(told.value)) <= words:
+            single = isinstance(other, NewAtom) and other.single_valued
+            return {"entity": told.entity, "relation": told.relation, "value": told.value, "single_valued": single}
+    return {}
+
+
+def _together(evidence: Iterable[Sequence[Evidence]]) -> tuple[Evidence, ...]:
+    return tuple(dict.fromkeys(one for some in evidence for one in some))
+
+
+def _names(parts: Sequence[NewAtom | Atom]) -> tuple[str, ...]:
+    names: dict[str, str] = {}
+    for part in parts:
+        for name in part.entities:
+            names.setdefault(fold(name), name)
+    return tuple(names.values())

@@ -1,0 +1,221 @@
+"""From decisions on new statements to what is committed: each draft ends under exactly one atom, or waits.
+
+A draft is stored, or its words go to a held atom that says the same, or to another draft of the question that does. One
+that is to replace another draft waits until that is an atom: the next question asks about it again, and something is
+committed each time, so none waits for ever. A decision that is missing, names what was not shown, or breaks a rule
+of `l1_rules` leaves its draft to be added as it stands, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from mcp_memory.longterm.l1_decisions import Decision
+from mcp_memory.longterm.l1_fates import Fate, made
+from mcp_memory.longterm.l1_rules import Held, cannot_join, fact_of, lacking, protected, same_words, usable
+from mcp_memory.store.protocol import Draft, Merging, NewAtom, Outcome
+from mcp_memory.text import one_line
+
+__all__ = ["Settled", "Shown", "settled", "twin"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a question shows: new statements, held ones, and which of all each new one is compared with."""
+
+    drafts: Mapping[str, Draft]
+    held: Mapping[str, Held]
+    near: Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What to commit, and sentences of what was kept and what was refused."""
+
+    merged: list[Merging]
+    outcome: Outcome
+    kept: list[str]
+    refused: list[str]
+
+
+def twin(shown: Shown, draft: str) -> str | None:
+    """Return the atom or the earlier draft that says the very same in the same words: nobody has to be asked."""
+    ids = list(shown.drafts)
+    earlier = ids[: ids.index(draft)]
+    for id in shown.near.get(draft, ()):
+        other = shown.held[id].atom if id in shown.held else shown.drafts[id].atom if id in earlier else None
+        if other is not None and same_words(shown.drafts[draft].atom, other):
+            return id
+    return None
+
+
+def settled(shown: Shown, decisions: Iterable[Decision]) -> Settled:
+    """Return what the decisions come to."""
+    settling = _Settling(shown)
+    settling.take(decisions)
+    done = Settled(merged=[], outcome={}, kept=[], refused=settling.refused)
+    for id in shown.drafts:
+        fate, leader = settling.fates[id], settling.fates[settling.leader(id)]
+        if leader.waits:
+            done.kept.append(f"{id} waits until the statement that it replaces is stored, and is asked about again.")
+            continue
+        atom = settling.atom(id) if fate.action != "skip" else None
+        onto = [held.atom.id for held in leader.onto] if leader.action == "skip" else []
+        done.merged.append(Merging(draft=id, atom=atom, onto=onto))
+        what, line = _told(id, fate, atom, onto)
+        done.outcome[what] = done.outcome.get(what, 0) + 1
+        done.kept.append(line)
+    return done
+
+
+class _Settling:
+    """Works through the decisions in the order of the drafts; `fates` is what is settled so far."""
+
+    def __init__(self, shown: Shown) -> None:
+        self._shown = shown
+        self.fates = {id: Fate() for id in shown.drafts}
+        self.refused: list[str] = []
+        self._part_of: dict[str, str] = {}
+        """Held statements that a new one has joined, and which."""
+
+    def take(self, decisions: Iterable[Decision]) -> None:
+        said = {decision.draft: decision for decision in reversed(list(decisions))}  # of several the first
+        strange = [id for id in said if id not in self.fates]
+        self.refused += [f"{one_line(id, 20)!r} is no new statement of this question." for id in strange]
+        for id in self.fates:
+            same = twin(self._shown, id)
+            problem = None
+            if same is not None:
+                problem = self._drop(id, self._now(same))
+            elif id in said and self.fates[id].same is None:
+                problem = self._settle(id, said[id])
+            if problem:
+                self.refused.append(f"{id} was added as it stands: {problem}.")
+
+    def leader(self, id: str) -> str:
+        """Return the draft that speaks for this one in the end, itself where none does."""
+        while (same := self.fates[id].same) is not None:
+            id = same
+        return id
+
+    def atom(self, id: str) -> NewAtom:
+        followers = [
+            draft.atom for other, draft in self._shown.drafts.items() if other != id and self.leader(other) == id
+        ]
+        fate = replace(self.fates[id], followers=followers)
+        return self._without_clash(made(self._shown.drafts[id].atom, fate), fate)
+
+    # one decision; each returns why it cannot be what was said
+
+    def _settle(self, id: str, said: Decision) -> str | None:
+        if said.action == "add":
+            return None
+        targets = [other for other in dict.fromkeys(said.targets) if other != id]
+        known = [other for other in targets if other in self._shown.held or other in self.fates]
+        if not known:
+            named = ", ".join(one_line(other, 20) for other in targets)
+            return f"{said.action} names {named}, which was not shown" if named else f"{said.action} names no target"
+        now = [other for one in known for other in self._now(one) if other != id]
+        match said.action:
+            case "skip":
+                return self._drop(id, now)
+            case "update":
+                return self._replace(id, said, now)
+            case "merge":
+                return self._join(id, said, now)
+
+    def _drop(self, id: str, targets: Sequence[str]) -> str | None:
+        onto = self._held(targets)
+        leaders = [other for other in targets if other in self.fates and not self.fates[other].waits]
+        others = [held.atom for held in onto] or [self._shown.drafts[other].atom for other in leaders]
+        if not others:
+            return "what it is said to repeat is dropped itself, or waits"
+        if (what := lacking(self._shown.drafts[id].atom, others)) is not None:
+            return f"{what} is new beside {', '.join(targets)}"
+        self.fates[id] = Fate(action="skip", onto=onto, same=None if onto else leaders[0])
+        return None
+
+    def _replace(self, id: str, said: Decision, targets: Sequence[str]) -> str | None:
+        onto = self._held(targets)
+        draft = self._shown.drafts[id].atom
+        waits = any(other in self.fates and not self.fates[other].waits for other in targets)
+        if not onto and not waits:
+            return "the statement that it replaces is not there to be replaced"
+        problem = self._why_not(draft, onto, said)
+        if problem is None:
+            self.fates[id] = _fate(said, onto, usable(said.text, [draft, *(held.atom for held in onto)]), waits=waits)
+        return problem
+
+    def _join(self, id: str, said: Decision, targets: Sequence[str]) -> str | None:
+        onto = [held for held in self._held(targets) if held.atom.id not in self._part_of]
+        draft = self._shown.drafts[id].atom
+        joined = [other for other in targets if other in self.fates and self._is_free(other)]
+        if not onto and not joined:
+            return "what it was to join is part of another statement by now"
+        drafts = [draft, *(self._shown.drafts[other].atom for other in joined)]
+        text = usable(said.text, [*drafts, *(held.atom for held in onto)])
+        problem = self._why_not(draft, onto, said) or cannot_join(drafts, onto, text)
+        if problem is None:
+            self.fates[id] = _fate(said, onto, text)
+            self.fates.update({other: Fate(action="skip", same=id) for other in joined})
+            self._part_of.update({held.atom.id: id for held in onto})
+        return problem
+
+    # what holds of drafts and targets
+
+    def _now(self, target: str) -> list[str]:
+        """Return what stands for a target by now: the draft that it is part of, or the atoms that say what it says."""
+        if target in self._shown.held:
+            return [self._part_of.get(target, target)]
+        leader = self.leader(target)
+        said_by = self.fates[leader].onto if self.fates[leader].action == "skip" else ()
+        return [held.atom.id for held in said_by] or [leader]
+
+    def _held(self, targets: Sequence[str]) -> list[Held]:
+        return [self._shown.held[id] for id in targets if id in self._shown.held]
+
+    def _why_not(self, draft: NewAtom, onto: Sequence[Held], said: Decision) -> str | None:
+        return next((why for held in onto if (why := protected(held, draft, said.reason))), None)
+
+    def _is_free(self, id: str) -> bool:
+        """Tell whether nothing is settled of a draft, and it speaks for no other."""
+        return self.fates[id] == Fate() and all(fate.same != id for fate in self.fates.values())
+
+    def _without_clash(self, atom: NewAtom, fate: Fate) -> NewAtom:
+        """Leave out a fact of one value that would end, unasked, what must not end so."""
+        fact = fact_of(atom) if atom.single_valued else None
+        for held in self._shown.held.values():
+            theirs = fact_of(held.atom)
+            clash = fact and theirs and fact[:2] == theirs[:2] and held not in fate.onto
+            if clash and (why := protected(held, atom, "")):
+                self.refused.append(f"{one_line(atom.text, 60)!r} was stored without its fact: {why}.")
+                return replace(atom, entity=None, relation=None, value=None, single_valued=False)
+        return atom
+
+
+def _fate(said: Decision, onto: Sequence[Held], text: str, *, waits: bool = False) -> Fate:
+    return Fate(
+        action=said.action,
+        onto=onto,
+        waits=waits,
+        text=text,
+        kind=said.kind,
+        priority=said.priority,
+        reason=said.reason,
+    )
+
+
+def _told(id: str, fate: Fate, atom: NewAtom | None, onto: Sequence[str]) -> tuple[str, str]:
+    """Return what is counted, and a sentence."""
+    said = f": {one_line(atom.text, 100)}" if atom else ""
+    old = ", ".join(held.atom.id for held in fate.onto)
+    match fate.action:
+        case "add":
+            return "added", f"{id} was added{said}"
+        case "update":
+            return "updated", f"{id} replaces {old}{said}"
+        case "merge":
+            return "merged", f"{id} was joined with {old or 'others of these'}{said}"
+        case "skip":
+            return "skipped", f"{id} says what {', '.join(onto) or fate.same} says; its words were added there"
