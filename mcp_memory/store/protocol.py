@@ -167,7 +167,10 @@ class NewAtom:
     because: str = ""
     """Why it supersedes them."""
     valid_to: datetime | None = None
-    """When it stopped being true, where that is known already."""
+    """When it stopped being true, where that is known already; an end that is yet to come is not.
+
+    It then ends no other value of its fact, nor does another end it.
+    """
     evidence: Sequence[Evidence] = ()
     entities: Sequence[str] = ()
     """Whom and what it is about, by any of their names; new names become entities."""
@@ -543,7 +546,8 @@ class Store(Protocol):
     ) -> None:
         """Move the session's cursor to position `upto` and keep what was drawn from the turns before it.
 
-        `aliases` maps a name to further names of the same entity; a name that another entity has stays with it.
+        `aliases` maps a name to further names of the same entity; a name that another entity has stays with it. The
+        user is the entity `user`. InvalidInput where a draft has no evidence, or its quote is not in its turn.
         """
         ...
 
@@ -561,9 +565,10 @@ class Store(Protocol):
         now: datetime,
         vectors: Vectors | None = None,
     ) -> list[WrittenAtom]:
-        """Turn drafts into atoms. `vectors` has one row for each Merging that has an atom, in order.
+        """Turn drafts into atoms, and return those. `vectors` has one row for each Merging that has an atom, in order.
 
-        What an atom supersedes and is closed or gone by now is passed over.
+        What an atom supersedes and is closed or gone by now is passed over. So is a Merging whose draft is gone, or of
+        whose evidence a turn was forgotten meanwhile; the draft then waits for the next merge.
         """
         ...
 
@@ -796,12 +801,16 @@ class Store(Protocol):
     def forget(self, space: str, ids: Sequence[str], *, reason: str, now: datetime) -> Tombstone:
         """Take turns, atoms and refs out of every search, listing and read; the evidence stays on disk.
 
-        An atom goes with its facts and its note. NotFound names the ids that are not there, and nothing is done.
+        An atom goes with its facts and its note, and with the last turn that it rests on. NotFound names the ids that
+        are not there, and nothing is done.
         """
         ...
 
     def undo_forget(self, space: str, tombstone: str, *, now: datetime) -> Tombstone:
-        """Bring back what it took. NotFound for another's or an undone one."""
+        """Bring back what it took. NotFound for another's or an undone one.
+
+        InvalidInput where a single-valued fact has another value now, or all that an atom rests on was forgotten since.
+        """
         ...
 
     # spend ---------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from mcp_memory.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.store.protocol import Change, Conflict, Filters, NewAtom, NewRef, Store, Vectors
 from mcp_memory.text import index_terms
-from mcp_memory.types import CanvasRow, Fact, NewTurn, Record, SessionInfo
+from mcp_memory.types import CanvasRow, Fact, NewTurn, PersonaVersion, Record, SessionInfo
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ANY = Filters()
@@ -424,8 +424,9 @@ def test_the_persona_is_versioned_and_the_same_text_changes_nothing(store: Store
     assert store.persona("me") is None
     versions = [store.put_persona("me", text, now=NOW) for text in ("# A", "# A", "# B")]
     assert versions == [1, 1, 2]
-    assert store.persona("me") == ("# B", 2, NOW)
-    assert (store.folder("me") / "persona.md").read_text() == "# B"
+    assert store.persona("me") == PersonaVersion(version=2, text="# B", at=NOW, by_model=False, reason="")
+    store.write_persona_file("me", "# B\n\n- work\n")
+    assert (store.folder("me") / "persona.md").read_text() == "# B\n\n- work\n"
 
 
 # --- forgetting -------------------------------------------------------------------------------------
@@ -633,3 +634,9 @@ def test_every_write_shows_in_the_change_feed_once(store: Store) -> None:
     assert store.changes(seen) == [Change(space="me", topic="session:s"), Change(space="me", topic="persona")]
     assert store.changes(store.last_change()) == []
     assert store.changes(seen, space="you") == []
+
+
+def test_a_sound_store_is_sound_however_often_it_is_asked_between_writes(store: Store) -> None:
+    for number in range(20):
+        append(store, user(f"word {number}"))
+        assert store.problems() == []

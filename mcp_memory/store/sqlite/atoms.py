@@ -73,8 +73,8 @@ def put(
         atom = replace(atom, entity=entities.chief(con, space_no, atom.entity))
     words = grounds.checked(con, space_no, atom.evidence)
     folded = _folded(atom.text)
-    if words:
-        said = grounds.last_said(con, words)
+    if words or atom.valid_to is not None:
+        said = grounds.last_said(con, words) if words else to_ms(now)
         place = succession.of_drawn(con, space_no, atom, folded, said=said, now=now)
     else:
         place = succession.of_told(con, space_no, atom)
@@ -82,7 +82,6 @@ def put(
     if same is not None and not set(place.ends) - {number_of(same.id, "a")}:
         grounds.confirm(con, space_no, number_of(same.id, "a"), words, confidence=atom.confidence)
         return WrittenAtom(atom=by_ids(con, space, [same.id])[0], replaced=[], duplicate=True)
-    told = not words
     words = words or [_note(con, folder, space_no, atom, now=now)]
     number = _insert(con, space_no, atom, folded, words[0], place, now=now, work=work)
     grounds.add(con, number, words)
@@ -93,11 +92,9 @@ def put(
         _insert_fact(con, space_no, number, atom, place)
     entities.mention(con, space_no, number, about)
     terms.put(con, "atom", space_no, [(number, terms.of_atom(atom.text))])
-    ended = [f"a{older}" for older in place.ends]
-    touch(
-        con, space_no, *(f"atom:{id}" for id in (f"a{number}", *ended)), *([f"session:{atom.session}"] if told else [])
-    )
-    written, *replaced = by_ids(con, space, [f"a{number}", *ended])
+    ids = [f"a{number}", *(f"a{older}" for older in place.ends)]
+    touch(con, space_no, *(f"atom:{id}" for id in ids))
+    written, *replaced = by_ids(con, space, ids)
     return WrittenAtom(atom=written, replaced=replaced, duplicate=False)
 
 
@@ -117,13 +114,17 @@ def _must_be_open(con: apsw.Connection, space: int, ids: Iterable[str]) -> None:
 def _held_already(con: apsw.Connection, space: str, space_no: int, atom: NewAtom, folded: str) -> Atom | None:
     """Return the atom that says the same and carries the same fact.
 
-    It is open; but a value that was drawn from turns has its place in time, and is the same only in that place.
+    It is open, or of the same time where it was drawn from turns: what ended since is not true anew for being read
+    again. Values of one fact follow each other in time, so there only the same time is the same.
     """
-    in_time = bool(atom.evidence) and atom.single_valued and atom.entity is not None
-    then, moment = ("valid_from = ?", [to_ms(atom.valid_from)]) if in_time else ("valid_to IS NULL", [])
+    held_then, moment = "valid_to IS NULL", to_ms(atom.valid_from)
+    if atom.evidence:
+        in_time = atom.single_valued and atom.entity is not None
+        held_then = "valid_from = ?3" if in_time else "(valid_to IS NULL OR valid_from = ?3)"
     rows: Any = con.execute(
-        f"SELECT id FROM atom WHERE space = ? AND folded = ? AND kind = ? AND tombstone IS NULL AND {then}",
-        (space_no, folded, atom.kind, *moment),
+        "SELECT id FROM atom WHERE space = ?1 AND folded = ?2 AND kind = ?4 AND tombstone IS NULL"
+        f" AND ?3 IS NOT NULL AND {held_then} ORDER BY valid_to IS NOT NULL, id",
+        (space_no, folded, moment, atom.kind),
     ).fetchall()
     for held in by_ids(con, space, [f"a{number}" for (number,) in rows]):
         if not atom.entity or (held.fact and _what(held.fact) == _what(atom)):
@@ -152,6 +153,7 @@ def _note(con: apsw.Connection, folder: Path, space: int, atom: NewAtom, *, now:
     note = NewTurn(role="note", content=atom.text)
     stored = turns.insert(con, space, session, atom.session, [note], now=now, hashes=[evidence_hash(note)], told=told)
     turns.journal(con, folder, space, stored, [None], now=now, told=told)
+    touch(con, space, f"session:{atom.session}")
     return number_of(stored[0].id, "t"), 0, len(atom.text), atom.text
 
 

@@ -5,7 +5,8 @@ fact. What was drawn from turns may come in any order, a conversation of last ye
 
 * of a single-valued fact, values follow each other by when they became true, each until the next: one that comes late
   is put between them, and what is held true at any moment is the same whatever order they came in;
-* what it names to replace is replaced if that was said no later; otherwise it is itself the one that was replaced.
+* what it names to replace is replaced if that was said no later; otherwise it is itself the one that was replaced;
+* what is known to have ended has a time of its own: a summer in Paris does not end the life in Lisbon around it.
 
 Nothing ends before it began: what is ended at its own start was never held true, and ends nothing else.
 """
@@ -55,22 +56,28 @@ def of_told(con: apsw.Connection, space: int, atom: NewAtom) -> Place:
 
 
 def of_drawn(con: apsw.Connection, space: int, atom: NewAtom, folded: str, *, said: int, now: datetime) -> Place:
-    """Return the place of what was drawn from turns, the last of them said at `said`."""
-    start = to_ms(atom.valid_from)
-    own = None if atom.valid_to is None or atom.valid_to > now else max(start, to_ms(atom.valid_to))
-    named = _named(con, atom.supersedes)
+    """Return the place of what was drawn from turns, the last of them said at `said`.
+
+    An end that is yet to come is no end: the text tells of it.
+    """
+    start, named = to_ms(atom.valid_from), _named(con, atom.supersedes)
     ends = {held.number for held in named if held.said <= said}
-    values = [held for held in _values(con, space, atom) if held.number not in ends]
-    mine = (start, said, folded)
-    later = [held for held in named if held.said > said]
-    later += [held for held in values if (held.start, held.said, held.folded) > mine]
-    next_one = min(later, default=None)
-    until, by = own, None
-    if next_one is not None and (own is None or next_one.start <= own):
-        until, by = max(start, next_one.start), next_one.number
-    if until is None or until > start:
-        ends |= {held.number for held in values if held not in later and (held.end is None or held.end > start)}
-    return Place(ends=sorted(ends), until=until, by=by)
+    if atom.valid_to is not None and atom.valid_to <= now:
+        return Place(ends=sorted(ends), until=max(start, to_ms(atom.valid_to)))
+    later = {held for held in named if held.said > said}
+    values = {held for held in _values(con, space, atom) if held.number not in ends}
+    later |= {held for held in values if (held.start, held.said, held.folded) > (start, said, folded)}
+    if not later:
+        return Place(ends=sorted(ends | _reaching(values, start)))
+    next_one = min(later)
+    until = max(start, next_one.start)
+    if until > start:
+        ends |= _reaching(values - later, start)
+    return Place(ends=sorted(ends), until=until, by=next_one.number)
+
+
+def _reaching(values: Collection[_Held], moment: int) -> set[int]:
+    return {held.number for held in values if held.end is None or held.end > moment}
 
 
 def still_open(con: apsw.Connection, space: int, ids: Collection[str]) -> list[str]:
@@ -104,13 +111,16 @@ def _named(con: apsw.Connection, ids: Sequence[str]) -> list[_Held]:
 
 
 def _values(con: apsw.Connection, space: int, atom: NewAtom) -> list[_Held]:
-    """Return the values that an atom's single-valued fact has had, those left out that were never held true."""
+    """Return the values that an atom's single-valued fact has had, each until the next.
+
+    Those that were never held true are left out, and those that had a time of their own.
+    """
     if not (atom.single_valued and atom.entity and atom.relation):
         return []
     rows: Any = con.execute(
         f"SELECT r.valid_from, {_SAID}, r.folded, r.id, r.valid_to FROM fact f JOIN atom r ON r.id = f.atom"
         " WHERE f.space = ? AND f.entity_key = ? AND f.relation = ? AND f.tombstone IS NULL"
-        " AND (r.valid_to IS NULL OR r.valid_to > r.valid_from)",
+        " AND (r.valid_to IS NULL OR (r.valid_to > r.valid_from AND r.superseded_by IS NOT NULL))",
         (space, key(atom.entity), atom.relation),
     )
     return [_Held(*row) for row in rows]
