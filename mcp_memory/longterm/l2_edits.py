@@ -96,7 +96,7 @@ def checked(reply: Reply, given: Round) -> Checked:
 
 
 def _page_kept(page: SceneEdit) -> str:
-    return f"{page.slug} ({page.action}): {page.title}; {len(page.atoms)} statements."
+    return f"{page.slug} ({page.action}): {page.title}, told from {', '.join(page.atoms)}."
 
 
 def _as_it_was(scene: Scene) -> SceneEdit:
@@ -199,7 +199,7 @@ class _Draft:
         self.pages[slug] = SceneEdit(
             action=action,
             slug=slug,
-            reason=one_line(edit.reason, _REASON) or f"{len(cited(body))} statements",
+            reason=one_line(edit.reason, _REASON) or "no reason given",
             title=title,
             summary=summary,
             body=body,
@@ -221,8 +221,8 @@ class _Draft:
         lines = sum(1 for line in body.splitlines() if cited(line))
         if not lines or len(bare) > lines:
             self.complaints.append(
-                f"Of the page {slug}, {len(bare)} lines name no statement that was shown, and {lines} do. End each "
-                "sentence or bullet with what it rests on, such as (a12), and write nothing that rests on nothing."
+                f"The page {slug} has too little to rest on: lines with a statement that was shown {lines}, without "
+                f"{len(bare)}. End each sentence with its ids, such as (a12), and write nothing that rests on nothing."
             )
         self.refused += [f"{slug}: this rests on nothing, and was left out: {one_line(line, 100)}" for line in bare]
         if len(plain(body)) > MAX_CHARS:

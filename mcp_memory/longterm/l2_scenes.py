@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import BaseModel
 
+from mcp_memory.longterm.endings import ended
 from mcp_memory.longterm.l2_edits import Checked, Round, checked
 from mcp_memory.longterm.l2_page import (
     USER,
@@ -179,7 +180,7 @@ def _due(store: Store, space: str, shown: Sequence[Scene]) -> list[str]:
 
 def _room(count: int, most: int) -> str:
     """Say how many pages there are, and what that means for new ones."""
-    there = f"{count} pages stand; there is room for {most - 1}."
+    there = f"Pages: {count}; there is room for {most - 1}."
     if count >= most:
         return f"{there} Too many stand: first merge two or more that belong together, then write what is new."
     if count == most - 1:
@@ -228,10 +229,14 @@ def _ended(store: Store, space: str, shown: Sequence[Scene]) -> Iterator[str]:
 def _end(store: Store, space: str, atom: Atom) -> str:
     if atom.valid_to is None:
         return ""
-    newer = next(iter(store.atoms(space, [atom.superseded_by])), None) if atom.superseded_by else None
     why = f", because {_one_line(atom.closed_because)}" if atom.closed_because else ""
-    now = f"; now ({newer.id}) {_one_line(newer.text)}" if newer else ""
+    now = "".join(f"; now ({newer.id}) {_one_line(newer.text)}" for newer in _in_place_of(store, space, [atom]))
     return f" [until {atom.valid_to:%Y-%m-%d}{why}{now}]"
+
+
+def _in_place_of(store: Store, space: str, atoms: Sequence[Atom]) -> list[Atom]:
+    """Return the atoms that hold where these held."""
+    return [newer for _, newer in ended(store, space, [atom.id for atom in atoms], after=0) if newer]
 
 
 _FENCE = re.compile(r"<(?=\s*/?\s*(all_pages|pages?|ended|statements)\b)", re.IGNORECASE)
@@ -281,7 +286,7 @@ def _round(desk: Desk, basis: Basis) -> Round:
 def _citable(store: Store, space: str, basis: Basis, shown: Sequence[Scene]) -> list[Atom]:
     """Return what the question named by its id and is not forgotten by now."""
     named = store.atoms(space, {*basis.atoms, *(id for scene in shown for id in scene.atoms)})
-    return [*named, *store.atoms(space, {atom.superseded_by for atom in named if atom.superseded_by})]
+    return [*named, *_in_place_of(store, space, named)]
 
 
 SCENES = StageOf(name="scenes", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)
