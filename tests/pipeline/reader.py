@@ -1,0 +1,76 @@
+"""A model that reads: what a turn says in sentences that begin with "I " it notes word for word, and it tells what it noted.
+
+It answers every question of the pyramid from the question alone, so that whole pipelines run without a script.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from mcp_memory.llm import Prompt, Said
+from mcp_memory.longterm.l1_extract import EXTRACT
+from mcp_memory.longterm.l1_merge import MERGE
+from mcp_memory.longterm.l2_scenes import SCENES
+from mcp_memory.longterm.l3_persona import PERSONA
+
+__all__ = ["Reader"]
+
+_TURN = re.compile(r'<turn id="(t\d+)"[^>]*>\n?(.*?)\n?</turn>', re.DOTALL)
+_TOLD = re.compile(r"I \w+[^.!?\n]*[.!?]")
+_STATEMENT = re.compile(r"^\(?(a\d+)\)?[^:\n]*: (.+)$", re.MULTILINE)
+
+
+class Reader:
+    """An `LLM`. `asked` keeps the prompts."""
+
+    name = "reader/1"
+
+    def __init__(self) -> None:
+        self.asked: list[Prompt] = []
+
+    def ask(self, prompt: Prompt, *, timeout: float) -> Said:
+        self.asked.append(prompt)
+        text = prompt.messages[-1].text
+        answers = {EXTRACT.reply: extract, MERGE.reply: merge, SCENES.reply: scenes, PERSONA.reply: persona}
+        reply = json.dumps(answers[prompt.shape](text))
+        return Said(text=reply, prompt_tokens=len(text) // 4, completion_tokens=len(reply) // 4, cost=None)
+
+
+def extract(question: str) -> Any:
+    new = question[question.rindex("<turns>") :]
+    return {
+        "scenes": [
+            {
+                "name": "somebody tells of themselves",
+                "atoms": [
+                    {"turn": id, "quote": told, "text": told, "kind": "persona", "priority": 75, "entities": []}
+                    for id, content in _TURN.findall(new)
+                    for told in _TOLD.findall(content)
+                ],
+            }
+        ]
+    }
+
+
+def merge(question: str) -> Any:
+    drafts = re.findall(r"^(d\d+) \[", question, re.MULTILINE)
+    return {"decisions": [{"draft": draft, "action": "add", "targets": []} for draft in drafts]}
+
+
+def scenes(question: str) -> Any:
+    told = _STATEMENT.findall(question[question.index("<statements>") :])
+    body = "\n".join(f"- {text} ({id})" for id, text in told)
+    edit = {
+        "action": "create", "slug": f"from-{told[0][0]}", "title": f"From {told[0][0]}", "summary": "What was told.",
+        "body": body, "reason": "new",
+    }  # fmt: skip
+    return {"edits": [edit], "dropped": [], "persona_update": ""}
+
+
+def persona(question: str) -> Any:
+    slugs = re.findall(r'<scene slug="([^"]+)"', question)
+    kept = re.findall(r"^- .+$", question[question.index("<page>") : question.index("</page>")], re.MULTILINE)
+    lines = [*kept, *(f"- There is a page of it ([[{slug}]])" for slug in slugs)]
+    return {"page": "# Persona\n\n" + "\n".join(dict.fromkeys(lines)), "changed": "more of it"}

@@ -1,0 +1,66 @@
+"""A made-up conversation, and workers that read it with a model that needs no script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mcp_memory.config import Settings
+from mcp_memory.embed import make_embedder
+from mcp_memory.indexing import Indexing
+from mcp_memory.longterm.search import Search
+from mcp_memory.metered import Metered
+from mcp_memory.pipeline import Pipeline
+from mcp_memory.store.protocol import Store
+from mcp_memory.testing import FixedClock
+from mcp_memory.types import NewTurn
+from tests.pipeline.reader import Reader
+
+__all__ = ["EXPECTED", "SESSIONS", "THINGS", "finish", "record", "working"]
+
+SESSIONS = ("morning", "evening")
+THINGS = (
+    "cello", "harbour", "bakery", "chess", "glacier", "orchard", "violin", "ferry", "marathon", "pottery", "bees",
+    "telescope", "kayak", "sourdough",
+)  # fmt: skip
+
+
+def record(store: Store, clock: FixedClock) -> None:
+    for session in SESSIONS:
+        for number, thing in enumerate(THINGS):
+            said = f"I learned about the {thing} in the {session}." if number % 3 else "ok, thanks"
+            new = [NewTurn(role="user", content=said), NewTurn(role="assistant", content=f"A {thing}, indeed.")]
+            store.append_turns("default", session, new, now=clock())
+            clock.advance(seconds=20)
+    clock.advance(hours=2)
+
+
+@contextmanager
+def working(store: Any, clock: FixedClock, home: Path) -> Iterator[Callable[[], bool]]:
+    settings = Settings(home=home, embedder="none", distil=False, scenes_interval=0)
+    indexing = Indexing(store, make_embedder(settings), settings)  # never started: no thread but this one
+    search = Search(store, clock)
+    pipeline = Pipeline(store, search, indexing, settings, now=clock)
+    model = Metered(Reader(), store, settings, now=clock)
+    try:
+        yield lambda: pipeline.step(model, eager=True)
+    finally:
+        search.close()
+
+
+def finish(store: Store, clock: FixedClock, home: Path) -> None:
+    clock.advance(hours=7)  # past every lease and every pause after a failure
+    with working(store, clock, home) as step:
+        while step():
+            pass
+
+
+EXPECTED = sorted(
+    (text, text)
+    for session in SESSIONS
+    for number, thing in enumerate(THINGS)
+    if number % 3
+    for text in [f"I learned about the {thing} in the {session}."]
+)

@@ -1,0 +1,28 @@
+"""A process that works on a home until nothing is due: `python -m tests.pipeline.worker HOME`. It is there to be killed."""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+from mcp_memory.store.sqlite import open_store
+from mcp_memory.testing import FixedClock
+from tests.pipeline.rounds import working
+
+
+def main() -> None:
+    home = Path(sys.argv[1])
+    store = open_store(home)
+    clock = FixedClock()
+    clock.moment += timedelta(hours=3, seconds=time.time() % 3600)
+    with working(store, clock, home) as step:
+        print("working", file=sys.stderr, flush=True)
+        for _ in range(200):
+            if not step():
+                clock.advance(minutes=5)  # leases of the dead run out
+
+
+if __name__ == "__main__":
+    main()
