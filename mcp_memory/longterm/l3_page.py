@@ -14,10 +14,10 @@ from difflib import unified_diff
 from itertools import islice
 
 from mcp_memory.errors import NotFound
-from mcp_memory.longterm.citations import cited, links, without
 from mcp_memory.longterm.endings import ended
 from mcp_memory.longterm.l2_page import called
 from mcp_memory.longterm.slugs import slug_of
+from mcp_memory.store.citations import cited, links, without
 from mcp_memory.store.forgotten import left_of
 from mcp_memory.store.protocol import Filters, Store
 from mcp_memory.text import fold, one_line

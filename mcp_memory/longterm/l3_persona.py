@@ -17,7 +17,6 @@ from pydantic import BaseModel, Field, field_validator
 
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput
-from mcp_memory.longterm.citations import cited
 from mcp_memory.longterm.l3_checks import check_evidence, check_form, cleaned, unfounded
 from mcp_memory.longterm.l3_page import (
     EMPTY,
@@ -41,6 +40,7 @@ from mcp_memory.longterm.l3_page import (
 from mcp_memory.longterm.stage import Applied, Desk, StageOf
 from mcp_memory.metered import Question
 from mcp_memory.prompts import prompt
+from mcp_memory.store.citations import cited
 from mcp_memory.store.protocol import Conflict, Filters, Store, Work
 from mcp_memory.text import one_line
 from mcp_memory.types import Atom, Kind, PersonaVersion, Scene

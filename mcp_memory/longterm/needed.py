@@ -14,11 +14,11 @@ from itertools import chain, zip_longest
 from typing import Literal
 
 from mcp_memory.longterm import noise
-from mcp_memory.longterm.citations import plain, without
 from mcp_memory.longterm.find_scenes import text_of
 from mcp_memory.longterm.relevance import ABOUT, NEAR, Asked, Weighed, asked, terms_of, weighed, weights_of
 from mcp_memory.longterm.stage import Desk
 from mcp_memory.snippet import matches, snippet
+from mcp_memory.store.citations import plain, without
 from mcp_memory.store.protocol import Filters
 from mcp_memory.text import fold, index_terms, one_line, query_terms
 from mcp_memory.types import Atom, Turn

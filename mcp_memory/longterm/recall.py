@@ -17,10 +17,10 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 
 from mcp_memory.longterm import l3_page
-from mcp_memory.longterm.citations import without
 from mcp_memory.longterm.l0_turns import recall_block
 from mcp_memory.longterm.needed import Line, is_told, needed, surest, told
 from mcp_memory.longterm.stage import Desk
+from mcp_memory.store.citations import without
 from mcp_memory.store.protocol import Filters
 from mcp_memory.tokens import TokenCounter
 from mcp_memory.types import Atom, Bundle, Turn
