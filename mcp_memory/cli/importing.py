@@ -20,7 +20,7 @@ from mcp_memory.terminal import day, json_text, one_line, plural, visible, wrapp
 
 if TYPE_CHECKING:
     from mcp_memory.importing import Asked, Brought
-    from mcp_memory.importing.bring import Progress
+    from mcp_memory.importing.storing import Progress
     from mcp_memory.importing.cost import Cost
     from mcp_memory.importing.reader import Source
 
@@ -89,7 +89,7 @@ def import_(
     if as_json:
         click.echo(json_text({"files": answers, "errors": errors}))
     elif any(one.stored for one in answers):
-        click.echo(_NEXT)
+        click.echo(wrapped(_NEXT, ""))
     sys.exit(1 if errors or any(one.state == "refused" for one in answers) else 0)
 
 
@@ -189,7 +189,7 @@ def _quiet(doing: str, done: int, of: int) -> None: ...
 
 
 def _lines(one: Brought) -> Iterator[str]:
-    name = click.style(one_line(one.file, 60), bold=True)
+    name = click.style(visible(one.file), bold=True)
     if one.state == "known":
         yield f"{name}: nothing new"
     elif one.state == "refused":

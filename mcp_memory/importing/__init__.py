@@ -4,14 +4,14 @@
     formats    values → turns as their file tells them, or what is wrong with them
     placing    turns → sessions, times, and ids by which they are known again
     survey     the first pass: is all of it right?
-    bring      the second: store it      answer   what became of the file
+    storing    the second: store it      answer   what became of the file
     cost       what it would cost to have it read by a model
 
 The turns are then like any others: what reads new turns reads them.
 """
 
 from mcp_memory.importing.answer import Brought
-from mcp_memory.importing.bring import bring, look, source_of
+from mcp_memory.importing.storing import bring, look, source_of
 from mcp_memory.importing.survey import STDIN, Asked
 
 __all__ = ["STDIN", "Asked", "Brought", "bring", "look", "source_of"]

@@ -84,21 +84,21 @@ def _notes(source: Source, found: Survey) -> Iterator[str]:
     """Yield what the reader should know of how the file was read."""
     if found.undated:
         yield (
-            f"{_turns(found.undated, 'names', 'name')} no time: each got that of the turn before and 100 ms, or that "
-            f"of the file, {start(source, 0).astimezone():%Y-%m-%d %H:%M}."
+            f"{_many(found.undated, 'turn names', 'turns name')} no time: each got that of the turn before and 100 ms, "
+            f"or that of the file, {start(source, 0).astimezone():%Y-%m-%d %H:%M}."
         )
     if found.renamed:
         name, kept = next(iter(found.renamed.items()))
         yield (
-            f"{len(found.renamed):,} of the sessions' names cannot be part of a file name and were changed, as "
-            f"{one_line(name, 40)!r} to {kept!r}."
+            f"{_many(len(found.renamed), 'session has a name', 'sessions have names')} that cannot be part of a file "
+            f"name: {one_line(name, 40)!r} is kept as {kept!r}."
         )
     if found.without_text:
-        yield f"{_turns(found.without_text, 'is', 'are')} without text and left out."
+        yield f"{_many(found.without_text, 'turn is', 'turns are')} without text and left out."
     if found.passed.parts:
-        yield f"{found.passed.parts:,} parts of contents are no text and were left out."
+        yield f"{_many(found.passed.parts, 'part of a content is', 'parts of contents are')} no text and left out."
     if found.passed.mended:
-        yield f"{found.passed.mended:,} texts have half a character in them, which stands as U+FFFD now."
+        yield f"{_many(found.passed.mended, 'text has', 'texts have')} half a character, which is kept as U+FFFD."
     if found.passed.keys:
         keys = sorted(found.passed.keys)
         more = f" and {len(keys) - _KEYS:,} more" if len(keys) > _KEYS else ""
@@ -107,5 +107,5 @@ def _notes(source: Source, found: Survey) -> Iterator[str]:
         yield f"{found.torn}"
 
 
-def _turns(count: int, one: str, many: str) -> str:
-    return f"{count:,} {f'turn {one}' if count == 1 else f'turns {many}'}"
+def _many(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"

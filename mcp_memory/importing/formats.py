@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from mcp_memory.longterm.l0_turns import MAX_TURN_BYTES
@@ -247,6 +247,7 @@ def _mended(text: str | None, passed: Passed) -> str | None:
 
 _EPOCH = re.compile(r"\d{9,16}(?:\.\d+)?")
 _FIRST_S, _FIRST_MS, _LAST_MS = 1e8, 1e11, 1e14  # 1973 to 5138
+_1970 = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _moment(thing: Mapping[str, Any], keys: tuple[str, ...]) -> datetime | None:
@@ -264,10 +265,11 @@ def _moment(thing: Mapping[str, Any], keys: tuple[str, ...]) -> datetime | None:
                 moment = datetime.fromisoformat(value)
                 return moment if moment.tzinfo else moment.astimezone()
             case int() | float() if not isinstance(value, bool) and _FIRST_S <= value < _LAST_MS:
-                return datetime.fromtimestamp(value if value < _FIRST_MS else value / 1000, UTC)
+                ms = round(value * 1000 if value < _FIRST_MS else value)
+                return _1970 + timedelta(milliseconds=ms)  # exact, where fractions of seconds are not
             case _:
                 pass
-    except (ValueError, OverflowError, OSError):
+    except ValueError:
         pass
     raise _Unfit(
         f"{key} is {_shown(value)}, and has to be a time: ISO 8601 such as 2026-05-07T10:00:00+02:00, or seconds or "

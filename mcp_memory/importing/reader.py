@@ -34,6 +34,7 @@ _BLOCK = 2**16
 _CHUNK = 2**20
 _LONGEST = 256 * 2**20
 _BOM = b"\xef\xbb\xbf"
+_DECODER = json.JSONDecoder(strict=False)  # exports leave tabs and line breaks in strings as they are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +79,7 @@ def layout(source: Source) -> Layout:
 def values(source: Source, layout: Layout, *, at: At) -> Iterator[Value | Wrong]:
     """Yield what a file holds. InvalidInput where it cannot be read on: a document that is no JSON, a cut archive."""
     with _opened(source, at) as stream:
-        try:
-            yield from _lines(stream, source) if layout == "lines" else _Document(stream, source).values()
-        except (EOFError, gzip.BadGzipFile, zlib.error):
-            raise InvalidInput(f"{source.name} is damaged or cut off: it cannot be unpacked. Fetch it again.") from None
-        except OSError as error:
-            raise InvalidInput(f"{source.name} cannot be read: {error.strerror or error}.") from None
+        yield from _lines(stream, source) if layout == "lines" else _Document(stream, source).values()
 
 
 def _is_json(text: str) -> bool:
@@ -120,13 +116,14 @@ def _nowhere(_: int) -> None: ...
 
 @contextmanager
 def _opened(source: Source, at: At = _nowhere) -> Generator[io.BufferedIOBase]:
-    """Open the text of a file, unpacked."""
+    """Open the text of a file, unpacked. What goes wrong in reading it is InvalidInput."""
     try:
-        raw = io.FileIO(source.path)
+        with io.FileIO(source.path) as raw, io.BufferedReader(_Upto(raw, source.size, at), _BLOCK) as packed:
+            yield gzip.GzipFile(fileobj=packed) if packed.peek(2)[:2] == b"\x1f\x8b" else packed
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise InvalidInput(f"{source.name} is damaged or cut off: it cannot be unpacked. Fetch it again.") from None
     except OSError as error:
-        raise InvalidInput(f"{source.name} cannot be read: {error.strerror}.") from None
-    with raw, io.BufferedReader(_Upto(raw, source.size, at), _BLOCK) as packed:
-        yield gzip.GzipFile(fileobj=packed) if packed.peek(2)[:2] == b"\x1f\x8b" else packed
+        raise InvalidInput(f"{source.name} cannot be read: {error.strerror or error}.") from None
 
 
 # --- lines ------------------------------------------------------------------------------------------
@@ -150,7 +147,7 @@ def _lines(stream: io.BufferedIOBase, source: Source) -> Iterator[Value | Wrong]
 
 def _parsed(data: bytes, where: str) -> tuple[Any] | Wrong:
     try:
-        return (json.loads(data.decode(), strict=False),)
+        return (_DECODER.decode(data.decode()),)
     except UnicodeDecodeError as error:
         return Wrong(where=where, what=f"is not UTF-8 (byte {error.start + 1}). Convert the file to UTF-8.")
     except json.JSONDecodeError as error:
@@ -172,7 +169,7 @@ class _Document:
         self._at = self._counted = 0
         self._line = 1
         self._ended = False
-        self._decode = json.JSONDecoder(strict=False).raw_decode
+        self._decode = _DECODER.raw_decode
         self._number = 0
 
     def values(self) -> Iterator[Value]:
@@ -254,7 +251,7 @@ class _Document:
 
     def _may_go_on(self, error: json.JSONDecodeError) -> bool:
         """Tell whether a value only seems wrong because the rest of it is not read yet."""
-        return error.msg.startswith("Unterminated string") or error.pos > len(self._buffer) - 16
+        return _unended(error) or error.pos > len(self._buffer) - 16
 
     def _more(self) -> bool:
         """Read on, as much again as there is, so that a long value is not tried too often."""
@@ -283,9 +280,14 @@ class _Document:
 
     def _unfit(self, expected: str, error: json.JSONDecodeError | None = None) -> NoReturn:
         at = self._line + self._buffer.count("\n", self._counted, self._at if error is None else error.pos)
+        ends = not self._peek() if error is None else _unended(error) or error.pos >= len(self._buffer)
+        found = "the file ends" if ends else "there is something else"
         why = f" ({error.msg})" if error else ""
-        found = "the file ends" if not self._peek() else "there is something else"
         raise InvalidInput(
             f"{self._name}, line {at}: where {expected} should stand, {found}{why}. Nothing after it can be read, "
             "so nothing of the file was stored. Mend it, or write a JSON object a line."
         )
+
+
+def _unended(error: json.JSONDecodeError) -> bool:
+    return error.msg.startswith("Unterminated string")

@@ -50,7 +50,7 @@ def source_of(path: Path, *, name: str | None = None) -> Source:
         raise InvalidInput(f"{shown} cannot be read: {error.strerror}.") from None
     if not path.is_file():
         raise InvalidInput(f"{shown} is not a file. Name the files to import, as with {shown.rstrip('/')}/*.jsonl.")
-    return Source(path=path, name=shown, size=found.st_size, modified=found.st_mtime_ns // 1_000_000)
+    return Source(path=path.absolute(), name=shown, size=found.st_size, modified=found.st_mtime_ns // 1_000_000)
 
 
 async def bring(memory: Memory, source: Source, asked: Asked, *, now: datetime, progress: Progress) -> Brought:
@@ -127,7 +127,7 @@ def _digest(source: Source) -> str:
 
 
 def _address(source: Source) -> str:
-    return STDIN if source.name == STDIN else str(source.path.resolve())
+    return STDIN if source.name == STDIN else str(source.path)
 
 
 # --- the two passes ---------------------------------------------------------------------------------

@@ -1,0 +1,122 @@
+"""What reading a history would cost, before anybody is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from mcp_memory.config import Settings, load_settings
+from mcp_memory.importing import Asked, Brought, look, source_of
+from mcp_memory.importing.cost import Size, cost
+from mcp_memory.llm import price
+from mcp_memory.store.protocol import Imported
+from mcp_memory.types import NewTurn
+from tests.importing.conftest import jsonl, turn
+
+File = Callable[..., Path]
+AT = datetime(2026, 5, 7, tzinfo=UTC)
+
+
+def settings(**given: Any) -> Settings:
+    return load_settings({}, home="unused", **{"llm": "test/model", **given})
+
+
+def size_of(turns: int, *, sessions: int = 1, words: int = 20) -> Size:
+    size = Size()
+    for number in range(turns):
+        content = f"The boat to island {number} leaves at nine. " + "Bring the blue bag. " * (words // 4)
+        size.add(f"s{number % sessions}", NewTurn(role="user", content=content, said_at=AT))
+    return size
+
+
+def a_thousandth(model: str, prompt_tokens: int, completion_tokens: int) -> float:
+    return (prompt_tokens + 5 * completion_tokens) / 1000
+
+
+def seen(path: Path, *, files: list[Imported] | None = None, **given: Any) -> Brought:
+    return look(
+        source_of(path), Asked(), settings(**given), price=a_thousandth, files=files or [], progress=lambda *_: None
+    )
+
+
+def test_it_grows_with_turns_with_their_length_and_with_sessions() -> None:
+    def tokens(**size: int) -> int:
+        found = cost(size_of(**size), settings(), a_thousandth)  # type: ignore[arg-type]
+        assert found is not None
+        return found.prompt_tokens
+
+    base = tokens(turns=200)
+    assert tokens(turns=400) > 1.8 * base
+    assert tokens(turns=200, words=200) > base + 150 * 200
+    assert tokens(turns=200, sessions=100) > base
+
+
+def test_a_session_is_asked_about_batch_by_batch() -> None:
+    def questions(**given: Any) -> int:
+        found = cost(size_of(100, sessions=4), settings(**given), a_thousandth)
+        assert found is not None
+        return found.questions
+
+    assert questions(batch_turns=10) - questions(batch_turns=25) == 4 * 3 - 4
+
+
+def test_the_tokens_of_a_long_history_are_estimated_from_a_share_of_it() -> None:
+    short, long = size_of(1_000), size_of(8_000)
+    assert abs(long.tokens / (8 * short.tokens) - 1) < 0.05
+
+
+def test_it_is_priced_stage_by_stage_and_says_how_long_the_caps_make_it_take() -> None:
+    asked: list[str] = []
+
+    def priced(model: str, prompt_tokens: int, completion_tokens: int) -> float | None:
+        asked.append(model)
+        return 0.25
+
+    found = cost(size_of(100), settings(llm_scenes="test/better", llm_daily_tokens=10_000), priced)
+    assert found is not None
+    assert (asked, found.price) == (["test/model", "test/model", "test/better", "test/model"], 1.0)
+    total = found.prompt_tokens + found.completion_tokens
+    assert found.days == -(-total // 10_000)
+    by_hour = cost(size_of(100), settings(llm_hourly_tokens=100), priced)
+    assert by_hour is not None
+    assert by_hour.days == -(-total // 2_400)
+
+
+def test_what_is_not_known_is_not_made_up() -> None:
+    found = cost(size_of(10), settings(llm_daily_tokens=0), lambda *_: None)
+    assert found is not None
+    assert (found.price, found.days) == (None, None)
+    assert cost(size_of(10), settings(llm="none"), a_thousandth) is None
+
+
+def test_noise_and_what_tools_said_is_not_read() -> None:
+    size = Size()
+    for role, content in (("user", "Hello!"), ("user", "I moved to Porto."), ("tool", "exit 0"), ("system", "Be kind")):
+        size.add("s", NewTurn(role=role, content=content, said_at=AT))  # type: ignore[arg-type]
+    assert (size.noise, size.signal) == (3, {"s": 1})
+
+
+def test_a_dry_run_says_what_would_be_stored(file: File) -> None:
+    path = file(
+        jsonl([turn("I moved to Porto.", said_at=AT.isoformat()), turn("Hello!", session="b", said_at=AT.isoformat())])
+    )
+    found = seen(path, llm="none")
+    assert found == Brought(file=str(path), state="seen", turns=2, sessions=2, first=AT, last=AT, noise=1)
+
+
+def test_a_dry_run_refuses_what_an_import_would_and_knows_what_it_knows(file: File) -> None:
+    assert seen(file(b"nonsense\n")).state == "refused"
+    path = file(jsonl([turn("a")]))
+    known = Imported(path=str(path), sha256="", modified=1_700_000_000_000, turns=1, at=AT)
+    assert seen(path, files=[known]).state == "known"
+    assert seen(path, files=[Imported(path="", sha256="", modified=0, turns=1, at=AT)]).state == "seen"
+
+
+def test_litellm_knows_the_price_of_common_models_and_of_no_other() -> None:
+    known = price("gpt-4o-mini", 1_000_000, 100_000)
+    assert known is not None
+    assert 0.01 < known < 10
+    assert price("nobody/knows-this", 1000, 10) is None
+    assert price("openrouter/nobody/knows-this", 1000, 10) is None

@@ -1,0 +1,226 @@
+"""What the objects of a history say, whichever shape they have, and what is said of those that cannot be taken."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_memory.importing.formats import Passed, Told, Wrong, told
+
+MOMENT = datetime(2026, 5, 7, 8, 0, tzinfo=UTC)
+
+
+def of(value: Any, **more: Any) -> list[Told | Wrong]:
+    return list(told(value, "line 1", 1, Passed(), **more))
+
+
+def one(**fields: Any) -> Told:
+    [found] = of({"role": "user", "content": "hi", **fields})
+    assert isinstance(found, Told), found
+    return found
+
+
+def wrong(value: Any) -> str:
+    [found] = of(value)
+    assert isinstance(found, Wrong), found
+    return str(found)
+
+
+def test_a_turn_is_told_with_all_it_says() -> None:
+    value = {"role": "user", "content": "hi", "session": "s", "name": "Maya", "said_at": "2026-05-07T10:00:00+02:00"}
+    assert of({**value, "id": 7}) == [
+        Told(where="line 1", role="user", content="hi", name="Maya", said_at=MOMENT, id="7", session="s")
+    ]
+
+
+@pytest.mark.parametrize("key", ["session", "session_id", "sessionId", "sessionKey", "conversation_id"])
+def test_a_session_goes_by_many_names(key: str) -> None:
+    assert one(**{key: "s"}).session == "s"
+
+
+@pytest.mark.parametrize(
+    ("said", "role"), [("human", "user"), ("AI", "assistant"), ("developer", "system"), ("toolResult", "tool")]
+)
+def test_roles_of_other_programs_are_known(said: str, role: str) -> None:
+    assert one(role=said).role == role
+
+
+@pytest.mark.parametrize("key", ["said_at", "timestamp", "created_at"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        1778140800,
+        1778140800.0,
+        1778140800000,
+        "1778140800",
+        "1778140800000",
+        "2026-05-07T08:00:00Z",
+        "2026-05-07 10:00:00+02:00",
+    ],
+)
+def test_a_time_is_iso_or_seconds_or_milliseconds(key: str, value: Any) -> None:
+    assert one(**{key: value}).said_at == MOMENT
+
+
+@given(st.datetimes(min_value=datetime(1974, 1, 1), max_value=datetime(4000, 1, 1), timezones=st.just(UTC)))
+def test_every_time_since_1974_is_read_back_from_milliseconds_and_from_iso(moment: datetime) -> None:
+    moment = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+    assert one(timestamp=round(moment.timestamp() * 1000)).said_at == moment
+    assert one(timestamp=moment.astimezone(timezone(timedelta(hours=5))).isoformat()).said_at == moment
+
+
+def test_a_time_without_a_zone_is_local() -> None:
+    assert one(timestamp="2026-05-07 10:00").said_at == datetime(2026, 5, 7, 10, 0).astimezone()
+
+
+@pytest.mark.parametrize("empty", [None, ""])
+def test_an_empty_time_is_none(empty: Any) -> None:
+    assert one(timestamp=empty, created_at=1778140800).said_at == MOMENT
+
+
+@pytest.mark.parametrize("value", [12, -1, True, 1e300, float("nan"), "yesterday", [1], 20260507])
+def test_what_is_no_time_is_refused_with_what_would_be(value: Any) -> None:
+    said = wrong({"role": "user", "content": "hi", "timestamp": value})
+    assert said.startswith("line 1: timestamp is ")
+    assert "ISO 8601 such as 2026-05-07T10:00:00+02:00, or seconds or milliseconds since 1970" in said
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (["a", "b"], "a\nb"),
+        ([{"type": "text", "text": "a"}, {"type": "text", "text": {"value": "b"}}], "a\nb"),
+        ({"type": "text", "text": "a"}, "a"),
+        ([{"type": "image_url", "image_url": {"url": "x"}}, {"text": "a"}], "a"),
+        ([], ""),
+        (None, ""),
+        ("", ""),
+    ],
+)
+def test_a_content_is_a_text_or_a_list_of_parts(content: Any, text: str) -> None:
+    assert one(content=content).content == text
+
+
+def test_parts_without_text_and_unknown_keys_are_passed_over_and_known() -> None:
+    passed = Passed()
+    value = {"role": "user", "content": [{"type": "image"}, "a"], "model": "x", "tokens": 3}
+    assert [str(found) for found in told({"messages": [value], "title": "t"}, "line 1", 1, passed)] != []
+    assert (passed.keys, passed.parts) == ({"model", "tokens", "title"}, 1)
+
+
+def test_a_call_of_a_tool_needs_no_content() -> None:
+    [found] = of({"role": "assistant", "tool_calls": []})
+    assert isinstance(found, Told)
+    assert found.content == ""
+
+
+def test_half_a_character_becomes_the_sign_for_one_that_is_lost() -> None:
+    passed = Passed()
+    [found] = told({"role": "user", "content": "a\ud83d", "name": "\udc00"}, "line 1", 1, passed)
+    assert isinstance(found, Told)
+    assert (found.content, found.name, passed.mended) == ("a\ufffd", "\ufffd", 2)
+
+
+def test_a_conversation_gives_its_turns_its_session_its_number_and_when_it_began() -> None:
+    turns = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "session": "other"}]
+    for key in ("turns", "messages"):
+        found = list(told({"id": "s", key: turns, "started_at": 1778140800}, "line 9", 4, Passed()))
+        assert found == [
+            Told(
+                where=f"line 9, {key}[{nth}]",
+                role=role,
+                content=text,
+                name=None,
+                said_at=None,
+                id=None,
+                session="s",
+                conversation=4,
+                began=MOMENT,
+            )
+            for nth, (role, text) in enumerate([("user", "a"), ("assistant", "b")])
+        ]
+
+
+SEED = {"sessionKey": "agent:main", "sessionId": "x1", "conversations": [[{"role": "user", "content": "a"}], []]}
+
+
+def test_a_seed_gives_its_rounds_in_order_under_its_key_and_id() -> None:
+    [found] = of(SEED)
+    assert isinstance(found, Told)
+    assert (found.session, found.where, found.content) == ("agent:main@x1", "line 1.conversations[0][0]", "a")
+    assert of({"sessions": [SEED]}) == [Told(**{**_fields(found), "where": "line 1, sessions[0].conversations[0][0]"})]
+    [keyed] = of({key: value for key, value in SEED.items() if key != "sessionId"})
+    assert isinstance(keyed, Told)
+    assert keyed.session == "agent:main"
+
+
+def _fields(found: Told) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in Told.__slots__}
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (3, "line 1: is a number, and has to be an object such as {role, content}."),
+        ({}, "line 1: has no role. A turn is {role, content}, a conversation {session, turns: [turn, …]}."),
+        ({"role": "user"}, "line 1: has no content. A turn is {role, content}."),
+        (
+            {"role": "narrator", "content": "a"},
+            "line 1: role is 'narrator', and has to be user, assistant, system or tool.",
+        ),
+        ({"role": "note", "content": "a"}, "line 1: role is 'note', and has to be user, assistant, system or tool."),
+        (
+            {"role": "user", "content": 3},
+            "line 1: content is a number, and has to be a string or a list of parts.",
+        ),
+        ({"role": "user", "content": "a", "name": []}, "line 1: name is a list, and has to be a string."),
+        ({"turns": {}}, "line 1: turns is an object, and has to be a list of turns."),
+        ({"turns": [3]}, "line 1, turns[0]: is a number, and has to be an object {role, content}."),
+        ({"conversations": []}, "line 1: a session of a seed needs a sessionKey, which is a string."),
+        (
+            {"sessionKey": "k", "conversations": 3},
+            "line 1: conversations is a number, and has to be a list of lists of turns.",
+        ),
+        (
+            {"sessionKey": "k", "conversations": [{}]},
+            "line 1.conversations[0]: is an object, and has to be a list of turns.",
+        ),
+        (
+            {"role": "user", "content": "x" * (4 * 2**20 + 1)},
+            "line 1: content is larger than 4 MiB. Shorten it, or take it out.",
+        ),
+    ],
+)
+def test_what_cannot_be_taken_is_told_with_its_place_and_what_to_do(value: Any, said: str) -> None:
+    assert wrong(value) == said
+
+
+def test_where_only_seeds_are_asked_for_a_turn_is_none() -> None:
+    assert [str(found) for found in of({"role": "user", "content": "a"}, seeds_only=True)] == [
+        "line 1: a session of a seed needs a sessionKey, which is a string."
+    ]
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["role", "content", "session", "turns", "conversations", "sessions", "sessionKey", "id", "text"]
+            ),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(json_values, st.booleans())
+def test_no_json_is_too_strange_to_be_told_or_refused(value: Any, seeds_only: bool) -> None:
+    assert all(isinstance(found, Told | Wrong) for found in of(value, seeds_only=seeds_only))

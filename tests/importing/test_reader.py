@@ -1,0 +1,169 @@
+"""Files in every layout and packing, and what cannot be read."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_memory.errors import InvalidInput
+from mcp_memory.importing.reader import Source, Value, layout, values
+from tests.importing.conftest import jsonl, seen, told, turn
+
+File = Callable[..., Path]
+TALK = [turn("one"), turn("two", role="assistant"), turn("drei ü 三")]
+AT = [(t["role"], t["content"], t["session"]) for t in TALK]
+
+
+def said(path: Path, **asked: Any) -> list[tuple[str, str, str | None]]:
+    return [(one.role, one.content, one.session) for one in told(path, **asked)]
+
+
+SEED = [{"sessionKey": "trip", "conversations": [[{"role": t["role"], "content": t["content"]}] for t in TALK]}]
+CONVERSATION = {"session": "trip", "turns": [{"role": t["role"], "content": t["content"]} for t in TALK]}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        jsonl(TALK),
+        jsonl(TALK, end="\r\n"),
+        jsonl(TALK).rstrip(b"\n"),
+        b"\n\n" + jsonl(TALK, end="\n\n"),
+        b"\xef\xbb\xbf" + jsonl(TALK),
+        jsonl([CONVERSATION]),
+        jsonl([{"session_id": "trip", "messages": CONVERSATION["turns"]}]),
+        json.dumps(TALK).encode(),
+        json.dumps(TALK, indent=2).encode(),
+        b"\xef\xbb\xbf" + json.dumps(TALK, indent="\t").replace("\n", "\r\n").encode(),
+        json.dumps([CONVERSATION]).encode(),
+        json.dumps(CONVERSATION, indent=1).encode(),
+        "\n".join(json.dumps(one, indent=1) for one in TALK).encode(),
+        json.dumps(SEED).encode(),
+        json.dumps(SEED, indent=2).encode(),
+        json.dumps({"sessions": SEED}).encode(),
+        json.dumps({"version": 3, "sessions": SEED, "by": "x"}, indent=2).encode(),
+        jsonl([{"version": 3, "sessions": SEED}]),
+        jsonl(SEED),
+    ],
+)
+def test_a_talk_reads_the_same_in_every_layout_plain_and_packed(data: bytes, file: File) -> None:
+    assert said(file(data)) == AT
+    assert said(file(gzip.compress(data), "history.jsonl.gz")) == AT
+
+
+objects = st.dictionaries(st.text(max_size=8), st.text(max_size=30) | st.integers() | st.none(), min_size=1, max_size=4)
+
+
+@given(st.lists(objects, min_size=1, max_size=8), st.sampled_from([None, 0, 2]), st.booleans())
+def test_what_was_written_is_read_as_lines_and_as_a_document(
+    tmp_path_factory: pytest.TempPathFactory, given_values: list[Any], indent: int | None, ascii_only: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("read")
+    lines = "".join(json.dumps(one, ensure_ascii=ascii_only) + "\n" for one in given_values)
+    document = json.dumps(given_values, indent=indent, ensure_ascii=ascii_only)
+    for text, kind in ((lines, "lines"), (document, "document")):
+        path = folder / kind
+        path.write_bytes(text.encode())
+        source = Source(path=path, name=kind, size=path.stat().st_size, modified=0)
+        assert layout(source) == kind
+        read = list(values(source, "lines" if kind == "lines" else "document", at=lambda _: None))
+        assert [one.value for one in read if isinstance(one, Value)] == given_values
+
+
+def test_values_longer_than_what_is_read_at_once_are_whole(file: File) -> None:
+    talk = [turn("a" * 3_000_000), turn('\\"ü' * 400_000), turn("c")]
+    for data in (json.dumps(talk).encode(), json.dumps({"sessions": SEED, "talk": talk}).encode()):
+        assert [len(text) for _, text, _ in said(file(data))] in ([3_000_000, 1_200_000, 1], [3, 3, 8])
+
+
+def test_each_turn_is_told_with_its_line_and_path(file: File) -> None:
+    path = file(json.dumps({"sessions": SEED}, indent=1).encode())
+    assert [one.where for one in told(path)] == [f"line 3, sessions[0].conversations[{nth}][0]" for nth in range(3)]
+    assert [one.where for one in told(file(b"\n" + jsonl([TALK[0], CONVERSATION])))] == [
+        "line 2",
+        *(f"line 3, turns[{nth}]" for nth in range(3)),
+    ]
+
+
+def test_a_line_that_is_no_json_is_told_and_the_rest_is_read(file: File) -> None:
+    found = told(file(b'{"role": "user", "content": "one"\n' + jsonl(TALK[1:])))
+    assert str(found[0]) == ("line 1: is not JSON (Expecting ',' delimiter at character 34). Mend or remove it.")
+    assert [one.content for one in found[1:]] == ["two", "drei ü 三"]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"), [(b'{"a": "\xff"}', "not UTF-8 (byte 8)"), (b"[" * 100_000, "cannot be read"), (b"x", "not JSON")]
+)
+def test_every_other_line_that_cannot_be_read_is_told_too(line: bytes, why: str, file: File) -> None:
+    found = told(file(jsonl(TALK) + line + b"\n" + jsonl(TALK)))
+    assert [why in str(one) for one in found[3:4]] == [True]
+    assert len(found) == 7
+
+
+def test_a_last_line_that_is_cut_off_waits_until_the_file_has_grown(file: File) -> None:
+    found = seen(file(jsonl(TALK) + b'{"role": "user", "cont'))
+    assert (found.turns, found.bad, str(found.torn)) == (
+        3,
+        0,
+        "line 4: is cut off, and will be read when the file has grown.",
+    )
+    assert seen(file(jsonl(TALK) + b'{"role": "user", "content": "\xc3')).turns == 3
+
+
+def test_a_file_of_one_cut_line_and_a_cut_line_that_ends_are_wrong(file: File) -> None:
+    assert seen(file(b'{"role": "user", "cont')).bad == 1
+    assert seen(file(jsonl(TALK) + b'{"role": "user", "cont\n')).bad == 1
+    assert seen(file(jsonl(TALK) + b"garbage")).bad == 1
+
+
+@pytest.mark.parametrize("data", [b"", b"\n \r\n", b"\xef\xbb\xbf", b"[]", b'{"sessions": []}'])
+def test_an_empty_file_holds_nothing_and_nothing_wrong(data: bytes, file: File) -> None:
+    found = seen(file(data))
+    assert (found.turns, found.sessions, found.bad) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (jsonl(TALK).decode().encode("utf-16"), "UTF-16"),
+        (jsonl(TALK).decode().encode("utf-16-be"), "UTF-16"),
+        (b"PK\x03\x04rest", "zip archive"),
+        (gzip.compress(jsonl(TALK))[:-12], "cut off"),
+        (b"\x1f\x8bgarbage that is no gzip", "cut off"),
+        (json.dumps(TALK)[:-1].encode(), "line 1: where ']' should stand, the file ends"),
+        (json.dumps(TALK, indent=1)[:60].encode(), "the file ends"),
+        (b'[{"role": "user"}\n{"role": "user"}]', "line 2: where ']' should stand, there is something else"),
+        (b'[{"role": "user", }]', "line 1: where a JSON value should stand"),
+        (b"[1] x", "an array or an object"),
+        (b'[{"a": "\xff"}]', "not UTF-8 after line 1"),
+    ],
+)
+def test_a_file_that_cannot_be_read_on_is_refused_with_what_to_do(data: bytes, said: str, file: File) -> None:
+    with pytest.raises(InvalidInput, match=r"history.jsonl") as refused:
+        seen(file(data))
+    assert said in str(refused.value)
+
+
+def test_the_format_can_be_told_where_it_would_be_taken_for_another(file: File) -> None:
+    path = file(json.dumps(TALK, indent=1).encode())
+    assert seen(path, format="jsonl").bad == 17
+    assert seen(path, format="seed").bad == 3
+    assert seen(path, format="seed").wrong[0].where == "line 2, [0]"
+
+
+def test_a_file_is_read_up_to_the_size_that_it_had(file: File) -> None:
+    path = file(jsonl(TALK[:2]))
+    source = Source(path=path, name="x", size=path.stat().st_size, modified=0)
+    with path.open("ab") as stream:
+        stream.write(jsonl(TALK[2:]))
+    assert len(list(values(source, "lines", at=lambda _: None))) == 2
+    read: list[int] = []
+    list(values(source, "lines", at=read.append))
+    assert read[-1] == source.size

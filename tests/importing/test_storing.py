@@ -1,0 +1,274 @@
+"""A history in a memory: whole or not at all, each turn once, and nothing that was done is done again."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_memory.errors import InvalidInput
+from mcp_memory.importing import Brought, source_of
+from mcp_memory.memory import open_memory
+from mcp_memory.store.protocol import Imported
+from mcp_memory.types import NewTurn
+from tests.importing.conftest import NOW, Killed, brought, contents, jsonl, rows, turn
+
+File = Callable[..., Path]
+DAY = datetime(2023, 5, 8, tzinfo=UTC)
+
+
+def talk(count: int, *, dated: bool = True) -> list[dict[str, object]]:
+    """Turns of three sessions in turn, some of which say the same."""
+    return [
+        turn(
+            f"Thing {i // 2}" if i % 5 else "ok",
+            session=f"s{i % 3}",
+            role="assistant" if i % 2 else "user",
+            **({"said_at": (DAY + timedelta(minutes=i)).isoformat()} if dated else {}),
+        )
+        for i in range(count)
+    ]
+
+
+def noted(home: Path) -> list[Imported]:
+    async def visit() -> list[Imported]:
+        async with open_memory(home=home, embedder="none") as memory:
+            return await memory.imported()
+
+    return anyio.run(visit)
+
+
+# --- stored once ------------------------------------------------------------------------------------
+
+
+def test_turns_are_stored_with_their_session_role_name_and_time(home: Path, file: File) -> None:
+    path = file(jsonl([turn("Hi", name="Maya", timestamp=1700000000), turn("Hello", role="ai", session="b")]))
+    assert brought(home, path) == Brought(
+        file=str(path),
+        state="stored",
+        turns=2,
+        sessions=2,
+        first=datetime.fromtimestamp(1700000000, UTC),
+        last=datetime.fromtimestamp(1700000000, UTC),
+        stored=2,
+        notes=[
+            "1 turn names no time: each got that of the turn before and 100 ms, or that of the file, "
+            f"{datetime.fromtimestamp(1_700_000_000).astimezone():%Y-%m-%d %H:%M}."
+        ],
+    )
+    kept = rows(home)
+    assert {session: [(role, text, name) for role, text, name, _, _ in turns] for session, turns in kept.items()} == {
+        "trip": [("user", "Hi", "Maya")],
+        "b": [("assistant", "Hello", None)],
+    }
+    assert [turns[0][4] for turns in kept.values()] == [
+        datetime.fromtimestamp(1_699_999_999.9, UTC).replace(microsecond=900_000),
+        datetime.fromtimestamp(1_700_000_000, UTC),
+    ]
+
+
+@pytest.mark.parametrize("dated", [True, False])
+def test_the_same_again_stores_nothing_whatever_file_it_is_in(dated: bool, home: Path, file: File) -> None:
+    values = talk(30, dated=dated)
+    assert brought(home, file(jsonl(values))).stored == 30
+    before = rows(home)
+    packed = file(gzip.compress(jsonl(values)), "other.jsonl.gz", modified=1_600_000_000)
+    array = file(json.dumps(values, indent=1).encode(), "third.json", modified=1_650_000_000)
+    for path in (packed, array):
+        again = brought(home, path)
+        assert (again.state, again.stored, again.duplicates) == ("stored", 0, 30)
+    assert rows(home) == before
+
+
+@pytest.mark.parametrize("dated", [True, False])
+def test_of_a_file_that_has_grown_only_what_is_new_is_stored(dated: bool, home: Path, file: File) -> None:
+    values = talk(30, dated=dated)
+    brought(home, file(jsonl(values[:20]) + b'{"role": "user", "con'))
+    grown = brought(home, file(jsonl(values), modified=1_700_009_999))
+    assert (grown.stored, grown.duplicates) == (10, 20)
+    assert contents(home) == {f"s{n}": [one["content"] for one in values[n::3]] for n in range(3)}
+
+
+@settings(max_examples=10)  # each opens some memories
+@given(lives=st.lists(st.integers(0, 6), min_size=1, max_size=2), dated=st.booleans())
+def test_a_killed_import_goes_on_and_leaves_the_rows_of_one_that_was_not(
+    lives: list[int], dated: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("killed")
+    path = folder / "history.jsonl"
+    path.write_bytes(jsonl(talk(20, dated=dated)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mcp_memory.importing.storing.BATCH", 7)
+        for life in lives:
+            with pytest.raises(Killed):
+                brought(folder / "killed", path, lives=life)
+            assert noted(folder / "killed") == []
+        brought(folder / "killed", path)
+        brought(folder / "whole", path)
+    assert rows(folder / "killed") == rows(folder / "whole")
+
+
+def test_turns_that_a_server_stored_under_the_same_ids_are_not_stored_again(home: Path, file: File) -> None:
+    async def live() -> None:
+        async with open_memory(home=home, embedder="none") as memory:
+            said = NewTurn(role="user", content="Hi", said_at=DAY, client_id="m1")
+            await memory.record_turns([said], session="trip")
+
+    anyio.run(live)
+    again = brought(home, file(jsonl([turn("Hi", id="m1", said_at=DAY.isoformat())])))
+    assert (again.stored, again.duplicates) == (0, 1)
+
+
+def test_what_was_forgotten_does_not_come_back(home: Path, file: File) -> None:
+    path = file(jsonl(talk(4)))
+    brought(home, path)
+
+    async def forget() -> None:
+        async with open_memory(home=home, embedder="none") as memory:
+            await memory.forget(["t2"])
+
+    anyio.run(forget)
+    left = rows(home)
+    assert brought(home, path, again=True).stored == 0
+    assert rows(home) == left
+
+
+# --- whole or not at all ----------------------------------------------------------------------------
+
+
+def test_nothing_of_a_file_with_a_wrong_line_is_stored(home: Path, file: File) -> None:
+    path = file(jsonl(talk(600)) + b'{"role": "user"}\nnonsense\n' + jsonl(talk(3)))
+    refused = brought(home, path)
+    assert (refused.state, refused.stored, refused.bad, refused.wrong) == (
+        "refused",
+        0,
+        2,
+        [
+            "line 601: has no content. A turn is {role, content}.",
+            "line 602: is not JSON (Expecting value at character 1). Mend or remove it.",
+        ],
+    )
+    assert (rows(home), noted(home)) == ({}, [])
+
+
+def test_with_skip_bad_the_rest_is_stored_and_what_is_wrong_is_counted_and_listed(home: Path, file: File) -> None:
+    path = file(jsonl([turn("a"), {"turns": [turn("b"), {"role": "x"}, turn("c")]}, *[3] * 30]))
+    done = brought(home, path, skip_bad=True)
+    assert (done.state, done.stored, done.bad, len(done.wrong), done.wrong[0]) == (
+        "stored",
+        3,
+        31,
+        20,
+        "line 2, turns[1]: role is 'x', and has to be user, assistant, system or tool.",
+    )
+    assert contents(home) == {"trip": ["a", "b", "c"]}
+    assert len(noted(home)) == 1
+
+
+def test_a_file_that_is_rewritten_between_the_two_passes_is_not_stored_as_something_else(
+    home: Path, file: File
+) -> None:
+    path = file(jsonl(talk(4)))
+
+    def rewrite(doing: str, done: int, of: int) -> None:
+        if (doing, done) == ("checking", of):
+            path.write_bytes(b"x" * of)
+
+    with pytest.raises(InvalidInput, match=r"changed while it was read\. Import it again\."):
+        brought(home, path, progress=rewrite)
+    assert (rows(home), noted(home)) == ({}, [])
+
+
+# --- what was done is not done again ----------------------------------------------------------------
+
+
+def test_an_unchanged_file_is_skipped_and_not_even_read(home: Path, file: File) -> None:
+    path = file(jsonl(talk(4)))
+    brought(home, path)
+    path.write_bytes(b"\0" * path.stat().st_size)  # nobody writes so; it shows that nobody looks
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    again = brought(home, path)
+    assert again == Brought(
+        file=str(path),
+        state="known",
+        turns=4,
+        notes=["It was imported on 2026-11-20 and has not changed; --again reads it once more."],
+    )
+
+
+def test_a_file_that_was_touched_copied_or_imported_just_after_it_was_written_is_known_by_its_hash(
+    home: Path, file: File
+) -> None:
+    path = file(jsonl(talk(4)), modified=int(NOW.timestamp()))
+    brought(home, path)
+    assert brought(home, path).state == "known"
+    path.write_bytes(jsonl(talk(3)) + b" " * (path.stat().st_size - len(jsonl(talk(3)))))
+    os.utime(path, (int(NOW.timestamp()), int(NOW.timestamp())))
+    assert brought(home, path).state == "stored"
+    copy = file(jsonl(talk(4)), "copy.jsonl", modified=1_500_000_000)
+    assert brought(home, copy).state == "known"
+    assert (str(copy), 1_500_000_000_000) in {(one.path, one.modified) for one in noted(home)}
+
+
+def test_again_reads_a_known_file_and_stores_nothing_twice(home: Path, file: File) -> None:
+    path = file(jsonl(talk(4)))
+    brought(home, path)
+    again = brought(home, path, again=True)
+    assert (again.state, again.stored, again.duplicates) == ("stored", 0, 4)
+
+
+# --- what is told -----------------------------------------------------------------------------------
+
+
+def test_what_is_left_out_is_told(home: Path, file: File) -> None:
+    said_at = DAY.isoformat()
+    values = [
+        turn("a", said_at=said_at, model="x"),
+        turn("", said_at=said_at),
+        turn(["b", {"type": "image"}], session="a:b", said_at=said_at),  # type: ignore[arg-type]
+        turn('<mcp-memory-recall part="stable">\nx\n</mcp-memory-recall>', said_at=said_at),
+    ]
+    data = jsonl(values) + json.dumps(turn("c\ud83d", said_at=said_at)).encode() + b"\n" + b'{"role"'
+    done = brought(home, file(data))
+    assert (done.turns, done.stored, done.emptied) == (4, 3, 1)
+    assert done.notes == [
+        "1 session has a name that cannot be part of a file name: 'a:b' is kept as 'a-b-6783a3'.",
+        "1 turn is without text and left out.",
+        "1 part of a content is no text and left out.",
+        "1 text has half a character, which is kept as U+FFFD.",
+        "Not kept, for they are not known here: model.",
+        "line 6: is cut off, and will be read when the file has grown.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "session"), [("standup.jsonl", "standup"), ("notes.2024.json.gz", "notes.2024"), (".jsonl", ".jsonl")]
+)
+def test_turns_that_name_no_session_belong_to_one_named_like_the_file(
+    name: str, session: str, home: Path, file: File
+) -> None:
+    data = jsonl([turn("a", session=None)])
+    brought(home, file(gzip.compress(data) if name.endswith("gz") else data, name))
+    assert [kept.removesuffix(kept[-7:]) if session == ".jsonl" else kept for kept in contents(home)] == [
+        "jsonl" if session == ".jsonl" else session
+    ]
+
+
+def test_a_session_that_is_asked_for_is_for_turns_that_name_none(home: Path, file: File) -> None:
+    brought(home, file(jsonl([turn("a", session=None), turn("b")])), session="asked")
+    assert contents(home) == {"asked": ["a"], "trip": ["b"]}
+
+
+@pytest.mark.parametrize("missing", [True, False])
+def test_what_is_no_file_is_refused_with_its_name(missing: bool, tmp_path: Path) -> None:
+    path = tmp_path / "gone" if missing else tmp_path
+    with pytest.raises(InvalidInput, match="gone cannot be read: No such file" if missing else "is not a file. Name"):
+        source_of(path)
