@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -85,7 +86,7 @@ def take(store: Store, stage: Stage, session: str | None = None) -> Work:
     return work
 
 
-def extract(store: Store, *new: NewAtom, aliases: dict[str, list[str]] | None = None) -> list[Draft]:
+def extract(store: Store, *new: NewAtom, aliases: dict[str, Sequence[str]] | None = None) -> list[Draft]:
     session = uuid4().hex
     say(store, "Hello there.", session=session)
     store.commit_extraction(
@@ -307,6 +308,18 @@ def test_an_update_is_compared_with_the_last_that_was_said_of_its_target(store: 
     assert store.atoms("me", [days.id])[0].valid_to is None
 
 
+def test_a_fact_that_is_taken_over_has_one_value_still(store: Store) -> None:
+    rome = add(store, lives(store, "Rome", 10))
+    fuller = drawn(store, "Lives in Rome by the river", entity="User", relation="lives_in", value="Rome")
+    add(store, replace(fuller, valid_from=day(10), supersedes=[rome.id]))
+    add(store, lives(store, "Oslo", 90))
+    assert (held(store), held(store, day(50))) == (["Oslo"], ["Rome"])
+    add(store, lives(store, "Turin", 50))
+    assert [(one.text, one.valid_to) for one in store.replaced("me", ["a4"])] == [
+        ("Lives in Rome by the river", day(50))
+    ]
+
+
 def test_adding_an_atom_by_hand_names_what_cannot_be_superseded(store: Store) -> None:
     old = tell(store, "Works nights")
     tell(store, "Works days", supersedes=[old.id])
@@ -361,7 +374,7 @@ def test_a_fuller_name_of_an_entity_that_is_known_is_its_name_too(store: Store) 
 
 
 @pytest.mark.parametrize("aliases", [{"user": ["Maya"]}, {"USER": ["Maya"]}, {"Maya": ["user"]}])
-def test_the_users_own_name_is_the_user(store: Store, aliases: dict[str, list[str]]) -> None:
+def test_the_users_own_name_is_the_user(store: Store, aliases: dict[str, Sequence[str]]) -> None:
     extract(store, aliases=aliases)
     told = tell(store, "Lives in Rome", value="Rome", **{**HOME, "entity": "maya"})
     assert (told.entities, told.fact and told.fact.entity) == (("user",), "user")

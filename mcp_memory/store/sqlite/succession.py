@@ -24,7 +24,7 @@ from mcp_memory.store.protocol import NewAtom
 from mcp_memory.store.sqlite.entities import key
 from mcp_memory.store.sqlite.rows import marks, numbers_of, to_ms
 
-__all__ = ["Place", "end", "of_drawn", "of_told", "still_open"]
+__all__ = ["Place", "end", "follows_single", "of_drawn", "of_told", "still_open"]
 
 _SAID = "(SELECT max(t.said_at) FROM evidence e JOIN turn t ON t.id = e.turn WHERE e.atom = r.id)"
 
@@ -78,6 +78,13 @@ def of_drawn(con: apsw.Connection, space: int, atom: NewAtom, folded: str, *, sa
 
 def _reaching(values: Collection[_Held], moment: int) -> set[int]:
     return {held.number for held in values if held.end is None or held.end > moment}
+
+
+def follows_single(con: apsw.Connection, atom: NewAtom) -> bool:
+    """Tell whether an atom takes over a single-valued fact from one that it replaces."""
+    older = numbers_of(atom.supersedes, "a")
+    sql = f"SELECT max(single_valued) FROM fact WHERE atom IN ({marks(older)}) AND entity_key = ? AND relation = ?"
+    return bool(con.execute(sql, (*older, key(atom.entity or ""), atom.relation)).get)
 
 
 def still_open(con: apsw.Connection, space: int, ids: Collection[str]) -> list[str]:
