@@ -376,9 +376,9 @@ def test_whoever_watches_hears_of_every_change_of_what_waits(store: Store) -> No
     after(lambda: take(store, holder="two"))
     after(lambda: store.release_work("me", work.id))
     after(lambda: store.park_work("me", work.id, error="no", until=NOON))
-    after(lambda: store.want("me", "scenes", "asked")
-    after(lambda: store.flush("me", "s")
-    after(lambda: store.flush("me", "s")
+    after(lambda: store.want("me", "scenes", "asked"))
+    after(lambda: store.flush("me", "s"))
+    after(lambda: store.flush("me", "s"))
     after(lambda: write_page(store, work))
     assert heard == [{"work"}, set(), {"work"}, {"work"}, {"work"}, {"work"}, set(), {"work", "persona"}]
     assert Change(space="me", topic="work") in store.changes(0, space="me")
