@@ -51,7 +51,7 @@ class Round:
     new: Sequence[str]
     """Ids of the atoms to tell."""
     most: int
-    """How many scenes there may be."""
+    """How many scenes there may be; a model leaves one place free, for a page that a person brings back."""
     is_entity: Callable[[str], bool]
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "USER",
     "called",
     "ended_since",
+    "entity_called",
     "is_stale",
     "page",
     "related",
@@ -52,9 +53,9 @@ def page(store: Store, space: str, scene: Scene) -> str:
     ended = [_ending(old, newer) for old, newer in ended_since(store, space, left)]
     if ended:
         parts.append("## Since then\n\n" + "\n".join(ended))
-    see_also = [f"[[{one.slug}]] ({one.title}; {', '.join(shared)})" for one, shared in related(store, space, left)]
+    see_also = [f"- [[{one.slug}]]: {one.title} ({', '.join(shared)})" for one, shared in related(store, space, left)]
     if see_also:
-        parts.append("See also: " + ", ".join(see_also))
+        parts.append("## See also\n\n" + "\n".join(see_also))
     return "\n\n".join(parts) + "\n"
 
 
@@ -115,8 +116,14 @@ def resolve(store: Store, space: str, name: str) -> Scene | str | None:
     scene = called({scene.slug: scene for scene in store.scenes(space)}, name) or _went_on(store, space, name)
     if scene is not None:
         return without_forgotten(store, space, scene)
-    for entity in store.entities(space, prefix=name.strip()):
-        if fold(name.strip()) in {fold(known) for known in (entity.name, *entity.aliases)}:
+    return entity_called(store, space, name)
+
+
+def entity_called(store: Store, space: str, name: str) -> str | None:
+    """Return the chief name of the entity that has this one."""
+    wanted = fold(name.strip())
+    for entity in store.entities(space, prefix=name.strip(), limit=1_000):
+        if wanted in map(fold, (entity.name, *entity.aliases)):
             return entity.name
     return None
 

@@ -32,6 +32,13 @@ def _text(value: Any) -> Any:
     return "" if value is None else value
 
 
+def _why(value: Any) -> Any:
+    """A plain yes or no is taken for a reason, too."""
+    if isinstance(value, bool):
+        return "the scenes changed" if value else ""
+    return _text(value)
+
+
 def _names(value: Any) -> Any:
     return [] if value is None else [value] if isinstance(value, str) else value
 
@@ -81,8 +88,8 @@ class Reply(BaseModel):
     dropped: list[Annotated[Dropped, BeforeValidator(_dropped)]] = Field(
         default_factory=list[Dropped], description="Statements that no page tells, each with the reason"
     )
-    persona_update: Text = Field(
-        "", description="Why the page about the person has to change now; empty if it need not"
+    persona_update: Annotated[str, BeforeValidator(_why)] = Field(
+        default="", description="Why the page about the person has to change now; empty if it need not"
     )
 
     @model_validator(mode="before")

@@ -20,6 +20,7 @@ from mcp_memory.longterm.l2_edits import Checked, Round, checked
 from mcp_memory.longterm.l2_page import (
     USER,
     ended_since,
+    entity_called,
     is_stale,
     page,
     related,
@@ -279,7 +280,7 @@ def _round(desk: Desk, basis: Basis) -> Round:
         atoms={atom.id: atom for atom in _citable(store, space, basis, shown)},
         new=basis.atoms,
         most=desk.settings.max_scenes,
-        is_entity=lambda name: isinstance(resolve(store, space, name), str),
+        is_entity=lambda name: entity_called(store, space, name) is not None,
     )
 
 

@@ -134,7 +134,9 @@ class Pyramid(Verbs):
     @in_thread
     def scene_history(self, slug: str) -> list[Scene]:
         """Return all versions of a scene, the newest first, deleted ones too."""
-        versions = self._parts.store.scene_versions(self.space, slug)
+        from mcp_memory.longterm import l2_scenes
+
+        versions = l2_scenes.versions(self._parts.store, self.space, slug)
         if not versions:
             raise NotFound(self._no_scene(slug))
         return versions

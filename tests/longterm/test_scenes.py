@@ -588,6 +588,11 @@ def test_a_reply_is_read_however_a_model_dresses_it(text: str) -> None:
     assert [(one.atom, one.reason) for one in reply.dropped] == [("a2", "r")]
 
 
+@pytest.mark.parametrize(("value", "reason"), [(None, ""), (False, ""), (True, "the scenes changed"), ("new", "new")])
+def test_whether_the_persona_changes_may_be_a_plain_yes(value: object, reason: str) -> None:
+    assert Reply.model_validate({"persona_update": value}).persona_update == reason
+
+
 def test_the_example_in_the_question_is_a_reply_that_passes() -> None:
     system = l2_scenes.prompt("scenes", today="", room="", listed="", pages="", ended="", statements="")[0].text
     reply = parse(system, Reply)
@@ -697,7 +702,7 @@ def test_a_page_reads_with_what_ended_since_and_with_its_neighbours(life: Life) 
     assert life.page("porto") == (
         f"# The flat\n\nShe lives in Porto ({flat}).\n\n## Since then\n\n"
         f"- Maya lives in Faro. ({moved}); no longer: Maya lives in Porto. ({flat})\n\n"
-        "See also: [[otto]] (Otto; Otto), [[walks]] (Walks; Otto)\n"
+        "## See also\n\n- [[otto]]: Otto (Otto)\n- [[walks]]: Walks (Otto)\n"
     )
 
 
