@@ -30,7 +30,7 @@ class Decision(BaseModel):
     """What becomes of one new statement."""
 
     draft: str = Field(description="Id of the new statement, such as d7")
-    action: Action
+    action: Action = "add"
     targets: list[str] = Field([], description="Ids that it is compared with: held ones (a12) or new ones (d3)")
     text: str = Field("", description="For merge, and for update where it reads better: the statement in full")
     kind: Kind | None = None
@@ -51,8 +51,8 @@ class Decision(BaseModel):
     @classmethod
     def _targets(cls, value: Any) -> Any:
         listed = cast("list[Any]", value) if isinstance(value, list) else [value]
-        parts = [part for one in listed if one is not None for part in re.split(r"[\s,;]+", str(one)) if part]
-        return [_id(part, "a") for part in parts]
+        written = " ".join(str(one) for one in listed if isinstance(one, str | int))
+        return [_id(part, "a") for part in re.split(r"[\s,;]+", written) if part]
 
     @field_validator("text", "reason", mode="before")
     @classmethod

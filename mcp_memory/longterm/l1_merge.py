@@ -9,7 +9,6 @@ each), and old atoms are closed, never changed.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from pydantic import BaseModel
 
@@ -21,7 +20,7 @@ from mcp_memory.longterm.l1_settling import Shown, settled, twin
 from mcp_memory.longterm.stage import Applied, Desk, StageOf
 from mcp_memory.metered import Question
 from mcp_memory.prompts import prompt
-from mcp_memory.store.protocol import Draft, Work
+from mcp_memory.store.protocol import Work
 from mcp_memory.text import one_line
 from mcp_memory.types import Atom
 
@@ -44,21 +43,25 @@ def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
     drafts = desk.store.drafts(desk.space, limit=_TOGETHER)
     if not drafts:
         return None
-    everything = Basis(drafts=[draft.id for draft in drafts], near=near(desk, drafts))
-    shown = _shown(desk, everything)
-    clear = [id for id in everything.drafts if _is_clear(shown, id)]
-    return _part(everything, clear or everything.drafts[: max(1, _TOGETHER >> smaller)])
+    basis = Basis(drafts=[draft.id for draft in drafts], near=near(desk, drafts))
+    shown = _shown(desk, basis)
+    clear = [id for id in basis.drafts if _is_clear(shown, id)]
+    chosen = clear or basis.drafts[: max(1, _TOGETHER >> smaller)]
+    compared = {id: [other for other in basis.near[id] if other[0] == "a" or other in chosen] for id in chosen}
+    return Basis(drafts=chosen, near={id: others for id, others in compared.items() if others})
 
 
 def _is_clear(shown: Shown, draft: str) -> bool:
     """Tell whether no one has to be asked about a draft: it resembles nothing, or something clear in every word."""
     same = twin(shown, draft)
-    return not shown.near[draft] if same is None else same in shown.held or _is_clear(shown, same)
+    if same is None:
+        return not _to_compare(shown, draft)
+    return same in shown.held or _is_clear(shown, same)
 
 
-def _part(basis: Basis, drafts: Sequence[str]) -> Basis:
-    near = {id: [other for other in basis.near[id] if other[0] == "a" or other in drafts] for id in drafts}
-    return Basis(drafts=list(drafts), near={id: others for id, others in near.items() if others})
+def _to_compare(shown: Shown, draft: str) -> list[str]:
+    """Return what is near a draft, without drafts that only say again what another says."""
+    return [other for other in shown.near[draft] if other in shown.held or twin(shown, other) is None]
 
 
 def question(desk: Desk, basis: Basis) -> Question[Reply] | None:
@@ -70,9 +73,7 @@ def question(desk: Desk, basis: Basis) -> Question[Reply] | None:
         messages=prompt(
             "merge",
             held="\n".join(map(_held_line, shown.held.values())) or "Nothing.",
-            new="\n".join(
-                _draft_line(draft, shown.near[id]) for id, draft in shown.drafts.items() if twin(shown, id) is None
-            ),
+            new="\n".join(_draft_line(shown, id) for id in shown.drafts if twin(shown, id) is None),
         ),
         reply=Reply,
         max_tokens=6_000,  # a decision takes some 80; a model that thinks first takes more
@@ -129,12 +130,12 @@ def _held_line(held: Held) -> str:
     return f"{atom.id} [{', '.join(marks)}] {_said(atom.text, _fact_of(atom))}"
 
 
-def _draft_line(draft: Draft, near: Sequence[str]) -> str:
-    atom = draft.atom
+def _draft_line(shown: Shown, id: str) -> str:
+    atom, near = shown.drafts[id].atom, _to_compare(shown, id)
     fact = f"{atom.entity} | {atom.relation} | {atom.value}" if atom.entity else ""
     marks = [_kind(atom.kind, atom.priority), f"since {atom.valid_from:%Y-%m-%d}"]
     compare = f" -> compare with {', '.join(near)}" if near else ""
-    return f"{draft.id} [{', '.join(marks)}] {_said(atom.text, fact)}{compare}"
+    return f"{id} [{', '.join(marks)}] {_said(atom.text, fact)}{compare}"
 
 
 def _kind(kind: str, priority: int) -> str:

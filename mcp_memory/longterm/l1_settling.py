@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from mcp_memory.longterm.l1_decisions import Decision
 from mcp_memory.longterm.l1_fates import Fate, made
@@ -41,9 +42,8 @@ class Settled:
 
 def twin(shown: Shown, draft: str) -> str | None:
     """Return the atom or the earlier draft that says the very same in the same words: nobody has to be asked."""
-    ids = list(shown.drafts)
-    earlier = ids[: ids.index(draft)]
-    for id in shown.near.get(draft, ()):
+    earlier = list(takewhile(lambda id: id != draft, shown.drafts))
+    for id in sorted(shown.near.get(draft, ()), key=lambda id: (id not in shown.held, len(id), id)):
         other = shown.held[id].atom if id in shown.held else shown.drafts[id].atom if id in earlier else None
         if other is not None and same_words(shown.drafts[draft].atom, other):
             return id
@@ -92,6 +92,10 @@ class _Settling:
                 problem = self._settle(id, said[id])
             if problem:
                 self.refused.append(f"{id} was added as it stands: {problem}.")
+        for id, fate in self.fates.items():  # what was dropped before another joined what it repeats
+            whose = {self._part_of.get(held.atom.id) for held in fate.onto} if fate.action == "skip" else set[str]()
+            if None not in whose and (leader := next(iter(whose), None)):
+                self.fates[id] = Fate(action="skip", same=leader)
 
     def leader(self, id: str) -> str:
         """Return the draft that speaks for this one in the end, itself where none does."""
