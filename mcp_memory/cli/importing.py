@@ -20,9 +20,9 @@ from mcp_memory.terminal import day, json_text, one_line, plural, visible, wrapp
 
 if TYPE_CHECKING:
     from mcp_memory.importing import Asked, Brought
-    from mcp_memory.importing.storing import Progress
     from mcp_memory.importing.cost import Cost
     from mcp_memory.importing.reader import Source
+    from mcp_memory.importing.storing import Progress
 
 __all__ = ["import_"]
 

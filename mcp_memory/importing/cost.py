@@ -23,17 +23,19 @@ Price = Callable[[str, int, int], float | None]
 
 _ALL_OF = 2_000  # turns whose tokens are estimated; of those that follow, every 50th
 _EVERY = 50
-_SHOWN = 6_000  # characters of a turn that a question shows at most
+_SHOWN = {"user": 6_000, "assistant": 1_200}  # characters of a turn that a question shows at most
+_BACKGROUND = 500  # and of one that was read before
 _BEFORE = 1_000  # characters that tell whether a turn answers the one before
-_HEAD = 20  # tokens of the mark before a turn: its id, who and when
+_HEAD = 45  # tokens of the mark before a turn: its id, who and when
 
 _ATOMS_PER_TURN = 0.35
 _PER_QUESTION: dict[Stage, tuple[int, int]] = {
-    "extract": (2_400, 60),  # instructions, schema and known names; an empty reply
-    "merge": (1_600, 40),
-    "scenes": (6_500, 2_400),  # the scenes that matter in full; those that change, written anew
-    "persona": (6_000, 900),
+    "extract": (3_600, 60),  # instructions 2,300, schema 1,100, known names; an empty reply
+    "merge": (2_000, 40),
+    "scenes": (7_000, 2_400),  # the scenes that matter in full; those that change, written anew
+    "persona": (9_000, 900),
 }
+"""Tokens in and out, by `estimate_tokens`, as high as the rest."""
 _PER_ATOM: dict[Stage, tuple[int, int]] = {
     "extract": (0, 110),
     "merge": (260, 60),  # itself and what it may repeat
@@ -57,37 +59,52 @@ class Cost:
 
 
 class Size:
-    """How much of a history a model would read. Add its turns in order."""
+    """How much of a history a model would read, in questions of so many turns. Add its turns in order."""
 
-    def __init__(self) -> None:
-        self.turns = self.noise = 0
-        self.signal: dict[str, int] = {}
-        """Turns to read, by session."""
+    def __init__(self, batch_turns: int) -> None:
+        self.signal = self.noise = self.questions = 0
+        self._batch_turns = batch_turns
+        self._open: dict[str, tuple[int, int]] = {}
+        """Turns and characters of the question that is being filled, by session."""
         self._last: dict[str, Turn] = {}
-        self._chars = self._sampled = self._tokens = 0
+        self._chars = self._background = self._sampled = self._tokens = 0
 
     def add(self, session: str, turn: NewTurn) -> None:
         from mcp_memory.longterm.noise import label
 
-        self.turns += 1
-        self.signal.setdefault(session, 0)
-        whole = _as_stored(session, turn)
-        if turn.role in ("user", "assistant") and label(whole, self._last.get(session)) is None:
-            self.signal[session] += 1
-            self._measure(turn.content[:_SHOWN])
+        if turn.role not in _SHOWN:
+            self.noise += 1
+            return
+        if label(_as_stored(session, turn), self._last.get(session)) is None:
+            self.signal += 1
+            self._measure(session, turn.content[: _SHOWN[turn.role]])
         else:
             self.noise += 1
         self._last[session] = _as_stored(session, turn, last=_BEFORE)
 
-    def _measure(self, content: str) -> None:
-        self._chars += len(content)
-        if self.turns <= _ALL_OF or self.turns % _EVERY == 0:
-            self._sampled += len(content)
-            self._tokens += estimate_tokens(content)
+    def _measure(self, session: str, shown: str) -> None:
+        from mcp_memory.longterm.l1_batch import MAX_CHARS
 
-    @property
-    def tokens(self) -> int:
-        return round(self._tokens * self._chars / self._sampled) if self._sampled else 0
+        size = len(shown)
+        turns, chars = self._open.get(session, (self._batch_turns, 0))
+        if turns == self._batch_turns or chars + size > MAX_CHARS:
+            self.questions += 1
+            turns = chars = 0
+        self._open[session] = turns + 1, chars + size
+        self._chars += size
+        self._background += min(size, _BACKGROUND)
+        if self.signal <= _ALL_OF or self.signal % _EVERY == 0:
+            self._sampled += size
+            self._tokens += estimate_tokens(shown)
+
+    def tokens(self, background_turns: int) -> int:
+        """Return the tokens of all turns, each shown once as new and some before the next question's."""
+        if not self._sampled:
+            return 0
+        a_character = self._tokens / self._sampled
+        again = min((self.questions - len(self._open)) * background_turns, self.signal)
+        new = self._chars * a_character + _HEAD * self.signal
+        return round(new + again * (self._background / self.signal * a_character + _HEAD))
 
 
 def _as_stored(session: str, turn: NewTurn, *, last: int = 0) -> Turn:
@@ -109,17 +126,14 @@ def cost(size: Size, settings: Settings, price: Price) -> Cost | None:
     """Return what reading it all would cost with the models that are set; None where none is."""
     if settings.llm == "none":
         return None
-    signal = sum(size.signal.values())
-    atoms = math.ceil(signal * _ATOMS_PER_TURN)
+    atoms = math.ceil(size.signal * _ATOMS_PER_TURN)
     asked: dict[Stage, int] = {
-        "extract": sum(math.ceil(turns / settings.batch_turns) for turns in size.signal.values()),
+        "extract": size.questions,
         "merge": math.ceil(atoms / _DRAFTS),
         "scenes": math.ceil(atoms / _TOLD),
         "persona": math.ceil(atoms / settings.persona_every),
     }
-    # Each turn is shown once as new, and to some questions once more as what was said before.
-    shown_again = min(1.0, settings.background_turns / settings.batch_turns)
-    turns = round((size.tokens + _HEAD * signal) * (1 + shown_again))
+    turns = size.tokens(settings.background_turns)
     read, written, dollars = 0, 0, 0.0
     unknown = False
     for stage, questions in asked.items():

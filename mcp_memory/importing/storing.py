@@ -93,7 +93,7 @@ def look(
     """
     if files and not asked.again and (known := _untouched(files, source) or _with(files, _digest(source))):
         return unchanged(source, known)
-    size = Size()
+    size = Size(settings.batch_turns)
     found = _surveyed(source, asked, progress, size)
     if found.bad and not asked.skip_bad:
         return answer(source, found, state="refused")

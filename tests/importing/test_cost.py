@@ -23,8 +23,8 @@ def settings(**given: Any) -> Settings:
     return load_settings({}, home="unused", **{"llm": "test/model", **given})
 
 
-def size_of(turns: int, *, sessions: int = 1, words: int = 20) -> Size:
-    size = Size()
+def size_of(turns: int, *, sessions: int = 1, words: int = 20, batch_turns: int = 10) -> Size:
+    size = Size(batch_turns)
     for number in range(turns):
         content = f"The boat to island {number} leaves at nine. " + "Bring the blue bag. " * (words // 4)
         size.add(f"s{number % sessions}", NewTurn(role="user", content=content, said_at=AT))
@@ -53,18 +53,22 @@ def test_it_grows_with_turns_with_their_length_and_with_sessions() -> None:
     assert tokens(turns=200, sessions=100) > base
 
 
-def test_a_session_is_asked_about_batch_by_batch() -> None:
-    def questions(**given: Any) -> int:
-        found = cost(size_of(100, sessions=4), settings(**given), a_thousandth)
-        assert found is not None
-        return found.questions
+def test_a_session_is_asked_about_batch_by_batch_and_long_turns_in_smaller_ones() -> None:
+    assert size_of(100).questions == 10
+    assert size_of(100, sessions=4).questions == 4 * 3
+    assert size_of(100, sessions=4, batch_turns=25).questions == 4
+    assert size_of(100, words=5_000).questions == 100 // 4  # 24,000 characters, 6,000 a turn
 
-    assert questions(batch_turns=10) - questions(batch_turns=25) == 4 * 3 - 4
+
+def test_turns_that_are_shown_before_the_next_batch_are_counted_again() -> None:
+    size = size_of(100)
+    assert size.tokens(0) < size.tokens(2) < size.tokens(5)
+    assert size_of(100, sessions=10).tokens(5) == size_of(100, sessions=10).tokens(0)
 
 
 def test_the_tokens_of_a_long_history_are_estimated_from_a_share_of_it() -> None:
     short, long = size_of(1_000), size_of(8_000)
-    assert abs(long.tokens / (8 * short.tokens) - 1) < 0.05
+    assert abs(long.tokens(5) / (8 * short.tokens(5)) - 1) < 0.05
 
 
 def test_it_is_priced_stage_by_stage_and_says_how_long_the_caps_make_it_take() -> None:
@@ -92,10 +96,10 @@ def test_what_is_not_known_is_not_made_up() -> None:
 
 
 def test_noise_and_what_tools_said_is_not_read() -> None:
-    size = Size()
+    size = Size(10)
     for role, content in (("user", "Hello!"), ("user", "I moved to Porto."), ("tool", "exit 0"), ("system", "Be kind")):
         size.add("s", NewTurn(role=role, content=content, said_at=AT))  # type: ignore[arg-type]
-    assert (size.noise, size.signal) == (3, {"s": 1})
+    assert (size.noise, size.signal) == (3, 1)
 
 
 def test_a_dry_run_says_what_would_be_stored(file: File) -> None:
