@@ -127,20 +127,26 @@ def apply(desk: Desk, work: Work, basis: Basis, reply: Extracted | None) -> Appl
     if work.attempts == 0:
         _demand(judged, batch)
     kept, refused = _sorted_out(judged)
-    outcome = {"turns": batch.read, "skipped": batch.skipped, "atoms": len(kept), "refused": len(refused)}
-    named = [scene.name for scene in reply.scenes if scene.name] if reply else []
+    named = [name for scene in reply.scenes if (name := one_line(scene.name, _SCENE_CHARS))] if reply else []
+    outcome = {
+        "turns": batch.read,
+        "skipped": batch.skipped,
+        "atoms": len(kept),
+        "refused": len(refused),
+        "scenes": len(named),
+    }
     desk.store.commit_extraction(
         desk.space,
         work.id,
         upto=basis.stop,
         drafts=[one.atom for one in kept],
         aliases=_aliases(statements, names),
-        scene=one_line(named[-1], _SCENE_CHARS) if named else "",
-        outcome={**outcome, "scenes": len(named)},
+        scene=named[-1] if named else "",
+        outcome=outcome,
         now=desk.now,
     )
     return Applied(
-        outcome={**outcome, "scenes": len(named)},
+        outcome=outcome,
         kept=[f"{one.turn.id}: {one.atom.text}" for one in kept],
         refused=[*refused, *(f"{one.turn.id}: {told}" for one in kept for told in one.told)],
     )
@@ -178,15 +184,18 @@ def _sorted_out(judged: Judged) -> tuple[list[Kept], list[str]]:
             evidence = dict.fromkeys((*held[key].atom.evidence, *found.atom.evidence))
             found = replace(held[key], atom=replace(held[key].atom, evidence=tuple(evidence)))
         held[key] = found
-    by_weight = sorted(
-        held.values(), key=lambda one: one.atom.priority if one.atom.priority >= 0 else 101, reverse=True
-    )
+    by_weight = sorted(held.values(), key=_weight, reverse=True)
     most = {id(one) for one in by_weight[:MAX_ATOMS]}
     refused += [
         f"{one_line(one.atom.text, 80)!r} is not kept: a batch has at most {MAX_ATOMS} notes, and others weigh more."
         for one in by_weight[MAX_ATOMS:]
     ]
     return [one for one in held.values() if id(one) in most], refused
+
+
+def _weight(kept: Kept) -> int:
+    """Return a priority such that what always applies comes first."""
+    return kept.atom.priority if kept.atom.priority >= 0 else 101
 
 
 def _aliases(statements: Iterable[Statement], names: Names) -> dict[str, Sequence[str]]:

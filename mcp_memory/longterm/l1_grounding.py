@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 from mcp_memory.longterm.l1_atoms import SINGLE_VALUED, relation_name
 from mcp_memory.longterm.l1_batch import Batch
-from mcp_memory.longterm.l1_names import Names
+from mcp_memory.longterm.l1_names import Names, is_person
 from mcp_memory.longterm.l1_reply import Statement
 from mcp_memory.longterm.l1_times import dated, holds
 from mcp_memory.longterm.noise import own_words
 from mcp_memory.longterm.quotes import locate
 from mcp_memory.store.protocol import NewAtom
-from mcp_memory.text import one_line, well_formed
+from mcp_memory.text import one_line
 from mcp_memory.types import Evidence, Kind, Turn
 
 __all__ = ["Kept", "Refusal", "grounded"]
@@ -55,12 +55,8 @@ def grounded(statement: Statement, batch: Batch, names: Names, session: str) -> 
     text = one_line(statement.text, MAX_TEXT + 1)
     if not any(character.isalnum() for character in text):
         return Refusal(reason="it says nothing")
-    if len(text) > MAX_TEXT or not well_formed(text):
-        return Refusal(
-            reason=f"it is longer than {MAX_TEXT} characters: one statement each"
-            if well_formed(text)
-            else "it is no text"
-        )
+    if len(text) > MAX_TEXT:
+        return Refusal(reason=f"it is longer than {MAX_TEXT} characters, and a note says one thing")
     found = _evidence(statement, batch)
     if isinstance(found, Refusal):
         return found
@@ -127,8 +123,9 @@ def _stands(quote: str, turn: Turn) -> tuple[int, int] | None:
 
 # Orders to a model, as they are written into pages, mails and prompts for a model to find.
 _ORDER = re.compile(
-    r"\b(?:ignore|disregard|forget|override|bypass)\s+(?:(?:all|any|every|everything|the|your|my|of|previous|prior|above"
-    r"|earlier|preceding|system|other|these|those|existing)[\s,]+){1,5}(?:rules?|instructions?|prompts?|guidelines|directions)\b"
+    r"\b(?:ignore|disregard|forget|override|bypass)\s+(?:\w+\s+){0,2}"
+    r"(?:all|any|every|previous|prior|above|earlier|preceding|system|existing)\s+(?:\w+\s+){0,3}"
+    r"(?:rules?|instructions?|prompts?|guidelines|directions)\b"
     r"|\b(?:ignoriere|vergiss|missachte)n?\s+(?:\w+\s+){0,3}(?:regeln|anweisungen|vorgaben|instruktionen)\b"
     r"|\b(?:ignore[zr]?|oublie[zr]?)\s+(?:toutes\s+)?(?:les|tes|vos|ces)\s+(?:\w+\s+)?(?:règles|instructions|consignes)\b"
     r"|\b(?:ignora|ignore|olvida)\w*\s+(?:todas\s+)?(?:las|tus|sus|estas)\s+(?:\w+\s+)?(?:reglas|instrucciones)\b"
@@ -146,7 +143,7 @@ def _unfit(statement: Statement, text: str, turn: Turn, span: tuple[int, int]) -
     """Return why a statement that rests on words is not kept, None if it is."""
     if statement.kind == "instruction" and turn.role != "user":
         return "a rule has to stand in the user's own words"
-    if statement.kind == "persona" and turn.role == "assistant" and not turn.name:
+    if statement.kind == "persona" and not is_person(turn):
         return "what is true of a person has to stand in that person's words, not in the assistant's"
     if 0 <= statement.priority < LEAST[statement.kind]:
         return f"its priority is under {LEAST[statement.kind]}, the least for {statement.kind}"
@@ -174,5 +171,4 @@ def _fact(statement: Statement, names: Names) -> tuple[str, str, str] | None:
         return None
     entity, relation = names.chief(statement.fact.entity), relation_name(one_line(statement.fact.relation, 60))
     value = one_line(statement.fact.value, 200)
-    whole = entity and relation and value and all(map(well_formed, (entity, relation, value)))
-    return (entity, relation, value) if entity and whole else None
+    return (entity, relation, value) if entity and value else None

@@ -17,7 +17,7 @@ from mcp_memory.store.protocol import Store
 from mcp_memory.text import fold, one_line
 from mcp_memory.types import Entity, Turn
 
-__all__ = ["Names", "names_in", "table"]
+__all__ = ["USER", "Names", "is_person", "names_in", "table"]
 
 USER = "user"
 MAX_NAME = 80
@@ -45,6 +45,10 @@ _ASSISTANT_WORDS = frozenset(
         "der assistent", "assistent", "l'assistant", "asistente", "el asistente", "assistente", "ассистент", "助手",
         "ai助手", "ai伴侣", "アシスタント", "어시스턴트",
     )
+)  # fmt: skip
+_MODELS = frozenset(
+    ("alexa", "bot", "chatgpt", "claude", "copilot", "deepseek", "gemini", "gpt", "grok", "llama", "mistral", "qwen",
+     "siri")
 )  # fmt: skip
 
 
@@ -117,8 +121,16 @@ def names_in(store: Store, space: str, turns: Iterable[Turn]) -> Names:
     return Names(user=user, others=list(dict.fromkeys(others)), known=shown[:_SHOWN], said=said)
 
 
+def is_person(turn: Turn) -> bool:
+    """Tell whether a person says a turn: the user, or somebody with a name of their own where a model would answer."""
+    if turn.role == "user":
+        return True
+    words = fold(turn.name or "").split()
+    return bool(words) and " ".join(words) not in _ASSISTANT_WORDS and _MODELS.isdisjoint(words)
+
+
 def _speaking(turns: Iterable[Turn], role: str) -> list[str]:
-    names = (one_line(turn.name or "", MAX_NAME) for turn in turns if turn.role == role)
+    names = (one_line(turn.name or "", MAX_NAME) for turn in turns if turn.role == role and is_person(turn))
     return [name for name in dict.fromkeys(names) if name and fold(name) not in _USER_WORDS | _ASSISTANT_WORDS]
 
 

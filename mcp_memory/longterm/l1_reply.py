@@ -200,7 +200,7 @@ class Segment(BaseModel):
         fields = cast("dict[str, Any]", data)
         if _is_statement(fields):
             return {"name": "", "atoms": [fields]}
-        return {"name": "", "atoms": [], **_renamed(fields, {"scene": "name", "scene_name": "name", **_LISTS})}
+        return {"name": "", **_renamed(fields, {"scene": "name", "scene_name": "name", **_LISTS})}
 
 
 _LISTS = {"memories": "atoms", "statements": "atoms", "facts": "atoms"}

@@ -141,7 +141,7 @@ def _simple(character: str) -> str:
 
 
 def _tidied(pieces: Iterator[tuple[str, tuple[int, int]]]) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield the characters with single spaces, none at the ends, beside a dash or beside what is written without."""
+    """Yield the characters with one space, and no other, between words of scripts that have spaces; dashes singly."""
     last, space = "", None
     for character, span in pieces:
         if character == " ":
@@ -156,4 +156,4 @@ def _tidied(pieces: Iterator[tuple[str, tuple[int, int]]]) -> Iterator[tuple[str
 
 
 def _joins(character: str) -> bool:
-    return character == "-" or character >= "\u2e80"
+    return character >= "\u2e80" or not (character.isalnum() or unicodedata.combining(character))
