@@ -1,0 +1,189 @@
+"""When each stage is due: computed from rows, so that a restart changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from mcp_memory.config import Settings
+from mcp_memory.pipeline.due import Due, due, gathered
+from mcp_memory.store.protocol import Merging, NewAtom, Store
+from mcp_memory.store.sqlite import open_store
+from mcp_memory.testing import FixedClock
+from mcp_memory.types import Evidence, NewTurn
+
+SPACE, SESSION = "default", "s"
+EXTRACT = Due(stage="extract", session=SESSION)
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    return FixedClock()
+
+
+@pytest.fixture
+def store(home: Path) -> Iterator[Store]:
+    opened = open_store(home)
+    yield opened
+    opened.close()
+
+
+def talk(store: Store, clock: FixedClock, *, exchanges: int, session: str = SESSION) -> None:
+    for _ in range(exchanges):
+        clock.advance(seconds=20)
+        turns = [NewTurn(role="user", content=f"At {clock()} I cycle."), NewTurn(role="assistant", content="You do.")]
+        store.append_turns(SPACE, session, turns, now=clock())
+
+
+def now_due(store: Store, clock: FixedClock, **settings: int) -> list[Due]:
+    return list(due(store, SPACE, Settings(**settings), clock()))
+
+
+def extract(store: Store, clock: FixedClock, *, texts: Sequence[str] = (), session: str = SESSION) -> None:
+    """Commit an extraction of all that the session holds, which drew these statements from its last turn."""
+    last = store.last_turns(SPACE, session, limit=1)[0]
+    (waits,) = store.backlog(SPACE, session=session)
+    basis = f'{{"session": "{session}", "start": {waits.start}, "stop": {last.position + 1}}}'
+    until = clock.moment.replace(hour=23)
+    work = store.take_work(SPACE, "extract", session, basis, holder="h", until=until, now=clock(), eager=True)
+    assert work is not None
+    drafts = [atom(text, last.id, last.content) for text in texts]
+    store.commit_extraction(
+        SPACE, work.id, upto=last.position + 1, drafts=drafts, aliases={}, scene="", outcome={}, now=clock()
+    )
+
+
+def atom(text: str, turn: str, content: str) -> NewAtom:
+    return NewAtom(
+        kind="persona", text=text, priority=70, confidence=0.9, session=SESSION, valid_from=FixedClock()(),
+        evidence=(Evidence(turn=turn, span=(0, 3), quote=content[:3]),),
+    )  # fmt: skip
+
+
+def merge(store: Store, clock: FixedClock) -> None:
+    """Make atoms of all drafts."""
+    drafts = store.drafts(SPACE)
+    until = clock.moment.replace(hour=23)
+    work = store.take_work(SPACE, "merge", None, "{}", holder="h", until=until, now=clock(), eager=True)
+    assert work is not None
+    merged = [Merging(draft=draft.id, atom=draft.atom) for draft in drafts]
+    store.commit_merge(SPACE, work.id, merged=merged, outcome={}, now=clock())
+
+
+def test_a_new_space_is_read_after_one_two_and_four_turns_of_the_user_and_then_after_five(
+    store: Store, clock: FixedClock
+) -> None:
+    waited: list[int] = []
+    for _ in range(5):
+        exchanges = 0
+        while EXTRACT not in now_due(store, clock):
+            talk(store, clock, exchanges=1)
+            exchanges += 1
+        waited.append(exchanges)
+        extract(store, clock)
+    assert waited == [1, 2, 4, 5, 5]
+
+
+def test_a_new_session_of_a_warm_space_waits_for_five_turns_of_the_user(store: Store, clock: FixedClock) -> None:
+    for _ in range(4):
+        talk(store, clock, exchanges=1)
+        extract(store, clock)
+    talk(store, clock, exchanges=4, session="another")
+    assert now_due(store, clock) == []
+    talk(store, clock, exchanges=1, session="another")
+    assert now_due(store, clock) == [Due(stage="extract", session="another")]
+
+
+def test_after_ten_minutes_of_silence_the_rest_of_a_session_is_read(store: Store, clock: FixedClock) -> None:
+    talk(store, clock, exchanges=1)
+    extract(store, clock)
+    talk(store, clock, exchanges=1)
+    clock.advance(seconds=599)
+    assert now_due(store, clock) == []
+    clock.advance(seconds=1)
+    assert now_due(store, clock) == [EXTRACT]
+
+
+def test_a_flushed_session_is_read_at_once_and_only_as_far_as_it_went_then(store: Store, clock: FixedClock) -> None:
+    talk(store, clock, exchanges=1)
+    extract(store, clock)
+    talk(store, clock, exchanges=1)
+    store.flush(SPACE, SESSION)
+    assert now_due(store, clock) == [EXTRACT]
+    extract(store, clock)
+    talk(store, clock, exchanges=1)
+    assert now_due(store, clock) == []
+
+
+def test_what_is_due_survives_a_restart(home: Path, store: Store, clock: FixedClock) -> None:
+    talk(store, clock, exchanges=1)
+    extract(store, clock)
+    talk(store, clock, exchanges=1)
+    store.flush(SPACE, SESSION)
+    before = now_due(store, clock)
+    store.close()
+    again = open_store(home)
+    assert list(due(again, SPACE, Settings(), clock())) == before == [EXTRACT]
+    again.close()
+
+
+def test_the_session_that_was_written_to_last_is_read_first(store: Store, clock: FixedClock) -> None:
+    for session in ("first", "second"):
+        talk(store, clock, exchanges=2, session=session)
+    clock.advance(hours=1)
+    assert [one.session for one in now_due(store, clock)] == ["second", "first"]
+
+
+def test_a_question_of_merging_waits_for_company_or_silence(store: Store, clock: FixedClock) -> None:
+    talk(store, clock, exchanges=1)
+    extract(store, clock, texts=["one"])
+    assert Due(stage="merge") in now_due(store, clock)  # which is done at once where it needs no question
+    assert not gathered(store, SPACE, Settings(), clock())
+    clock.advance(seconds=600)
+    assert gathered(store, SPACE, Settings(), clock())
+    talk(store, clock, exchanges=1)
+    extract(store, clock, texts=[f"thing {number}" for number in range(7)])
+    assert gathered(store, SPACE, Settings(), clock())
+
+
+def test_merging_that_is_asked_for_does_not_wait(store: Store, clock: FixedClock) -> None:
+    talk(store, clock, exchanges=1)
+    extract(store, clock, texts=["one"])
+    store.want(SPACE, "merge", "the session is over")
+    assert gathered(store, SPACE, Settings(), clock())
+
+
+def test_scenes_are_written_when_ten_statements_are_new_or_one_has_waited_an_hour_and_not_too_often(
+    store: Store, clock: FixedClock
+) -> None:
+    def learn(number: int) -> None:
+        talk(store, clock, exchanges=1)
+        extract(store, clock, texts=[f"{clock()} {place}" for place in range(number)])
+        merge(store, clock)
+
+    def scenes_due() -> bool:
+        return Due(stage="scenes") in now_due(store, clock)
+
+    learn(9)
+    assert not scenes_due()
+    learn(1)
+    assert scenes_due()
+    until = clock.moment.replace(hour=23)
+    work = store.take_work(SPACE, "scenes", None, '{"after": 0}', holder="h", until=until, now=clock())
+    assert work is not None
+    store.commit_scenes(SPACE, work.id, edits=[], upto=store.newest("atom"), outcome={}, now=clock())
+    assert not scenes_due()
+    learn(10)
+    assert not scenes_due()  # so soon after the last
+    clock.advance(seconds=900)
+    assert scenes_due()
+    work = store.take_work(SPACE, "scenes", None, '{"after": 10}', holder="h", until=until, now=clock())
+    assert work is not None
+    store.commit_scenes(SPACE, work.id, edits=[], upto=store.newest("atom"), outcome={}, now=clock())
+    learn(1)
+    clock.advance(seconds=3_500)
+    assert not scenes_due()
+    clock.advance(seconds=200)
+    assert scenes_due()
