@@ -95,56 +95,55 @@ class _Unfit(Exception):
 
 def told(value: Any, where: str, number: int, passed: Passed, *, seeds_only: bool = False) -> Iterator[Told | Wrong]:
     """Yield the turns of the object that is number `number` in its file."""
-    thing, seeds = _object(value), None
-    if thing is not None:
-        seeds = _list(thing.get("sessions"))
+    thing = _object(value)
     if thing is None:
         yield Wrong(where=where, what=f"is {_kind(value)}, and has to be an object such as {{role, content}}.")
-    elif seeds is not None:
-        for at, seed in enumerate(seeds):
-            yield from told(seed, f"{where}, sessions[{at}]", number, passed, seeds_only=True)
-    elif seeds_only or "conversations" in thing:
-        yield from _of_seed(thing, where, passed)
-    elif any(key in thing for key in _TURNS):
-        yield from _of_conversation(thing, where, number, passed)
-    else:
-        yield _turn(thing, where, passed)
+        return
+    try:
+        if (seeds := _list(thing.get("sessions"))) is not None:
+            for at, seed in enumerate(seeds):
+                yield from told(seed, _in(where, f"sessions[{at}]"), number, passed, seeds_only=True)
+        elif seeds_only or "conversations" in thing:
+            yield from _of_seed(thing, where, passed)
+        elif any(key in thing for key in _TURNS):
+            yield from _of_conversation(thing, where, number, passed)
+        else:
+            yield _turn(thing, where, passed)
+    except _Unfit as unfit:
+        yield Wrong(where=where, what=str(unfit))
 
 
 def _of_seed(seed: dict[str, Any], where: str, passed: Passed) -> Iterator[Told | Wrong]:
     passed.keys |= seed.keys() - _OF_SEED
-    key, id, rounds = seed.get("sessionKey"), seed.get("sessionId"), _list(seed.get("conversations"))
-    if not isinstance(key, str) or not key.strip():
-        yield Wrong(where=where, what="a session of a seed needs a sessionKey, which is a string.")
-        return
+    key, id = _name(seed, "sessionKey"), _name(seed, "sessionId")
+    if key is None:
+        raise _Unfit("a session of a seed needs a sessionKey.")
+    rounds = _list(seed.get("conversations"))
     if rounds is None:
-        kind = _kind(seed.get("conversations"))
-        yield Wrong(where=where, what=f"conversations is {kind}, and has to be a list of lists of turns.")
-        return
-    session = f"{key.strip()}@{id}" if id else key.strip()
+        raise _Unfit(f"conversations is {_kind(seed.get('conversations'))}, and has to be a list of lists of turns.")
     for at, one in enumerate(rounds):
-        place, turns = f"{where}.conversations[{at}]", _list(one)
+        place, turns = _in(where, f"conversations[{at}]"), _list(one)
         if turns is None:
             yield Wrong(where=place, what=f"is {_kind(one)}, and has to be a list of turns.")
             continue
         for nth, turn in enumerate(turns):
-            yield _turn(turn, f"{place}[{nth}]", passed, session=session)
+            yield _turn(turn, f"{place}[{nth}]", passed, session=f"{key}@{id}" if id else key)
 
 
 def _of_conversation(thing: dict[str, Any], where: str, number: int, passed: Passed) -> Iterator[Told | Wrong]:
     passed.keys |= thing.keys() - _OF_CONVERSATION
     key = next(key for key in _TURNS if key in thing)
     turns = _list(thing[key])
-    try:
-        if turns is None:
-            raise _Unfit(f"{key} is {_kind(thing[key])}, and has to be a list of turns.")
-        began = _moment(thing, _BEGAN)
-        session = _session(thing) or _name(thing, "id")
-    except _Unfit as unfit:
-        yield Wrong(where=where, what=str(unfit))
-        return
+    if turns is None:
+        raise _Unfit(f"{key} is {_kind(thing[key])}, and has to be a list of turns.")
+    began, session = _moment(thing, _BEGAN), _session(thing) or _name(thing, "id")
     for nth, turn in enumerate(turns):
-        yield _turn(turn, f"{where}, {key}[{nth}]", passed, session=session, conversation=number, began=began)
+        place = _in(where, f"{key}[{nth}]")
+        yield _turn(turn, place, passed, session=session, conversation=number, began=began)
+
+
+def _in(where: str, path: str) -> str:
+    return f"{where}.{path}" if where.endswith("]") else f"{where}, {path}"
 
 
 def _turn(

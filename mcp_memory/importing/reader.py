@@ -85,7 +85,7 @@ def values(source: Source, layout: Layout, *, at: At) -> Iterator[Value | Wrong]
 def _is_json(text: str) -> bool:
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 

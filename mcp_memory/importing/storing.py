@@ -26,7 +26,7 @@ from mcp_memory.importing.cost import Price, Size, cost
 from mcp_memory.importing.formats import Passed, Told, Wrong
 from mcp_memory.importing.placing import Places
 from mcp_memory.importing.reader import Source
-from mcp_memory.importing.survey import STDIN, Asked, Survey, home_of, start, survey, turns
+from mcp_memory.importing.survey import STDIN, Asked, Survey, default_session, start, survey, turns
 from mcp_memory.memory import Memory
 from mcp_memory.store.protocol import Imported
 from mcp_memory.types import NewTurn
@@ -150,7 +150,7 @@ def _batches(
 
 
 def _placed(source: Source, found: Survey, asked: Asked, progress: Progress) -> Iterator[tuple[str, NewTurn]]:
-    places = Places(default=home_of(source, asked), start=start(source, found.undated))
+    places = Places(default=default_session(source, asked), start=start(source, found.undated))
     at = partial(progress, "storing")
     for one in turns(source, asked, found.layout, passed=Passed(), at=lambda read: at(read, source.size)):
         match one:

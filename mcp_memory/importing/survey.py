@@ -18,10 +18,10 @@ from mcp_memory.importing.reader import At, Layout, Source, Value, layout, value
 from mcp_memory.text import safe_name
 from mcp_memory.types import NewTurn
 
-__all__ = ["STDIN", "Asked", "Survey", "home_of", "start", "survey", "turns"]
+__all__ = ["STDIN", "Asked", "Survey", "default_session", "start", "survey", "turns"]
 
 STDIN = "-"
-SHOWN = 20
+_SHOWN = 20
 """Wrong places that are kept to be shown."""
 _ENDINGS = re.compile(r"(\.(jsonl|ndjson|json|txt))?(\.gz)?$", re.IGNORECASE)
 
@@ -61,7 +61,7 @@ class Survey:
 def survey(source: Source, asked: Asked, *, at: At, size: Size | None = None) -> Survey:
     """Read all of a file. What is wrong is counted, and told by its place; `size` is added to."""
     found = Survey(layout=_layout(source, asked))
-    places = Places(default=home_of(source, asked), start=start(source, 0))
+    places = Places(default=default_session(source, asked), start=start(source, 0))
     for one in turns(source, asked, found.layout, passed=found.passed, at=at):
         match one:
             case Told():
@@ -70,7 +70,7 @@ def survey(source: Source, asked: Asked, *, at: At, size: Size | None = None) ->
                 found.torn = one
             case Wrong():
                 found.bad += 1
-                found.wrong += [one] if found.bad <= SHOWN else []
+                found.wrong += [one] if found.bad <= _SHOWN else []
     found.sessions, found.undated, found.renamed = places.sessions, places.undated, places.renamed
     return found
 
@@ -108,7 +108,7 @@ def _count(found: Survey, told: Told, placed: tuple[str, NewTurn], size: Size | 
         found.last = max(found.last or told.said_at, told.said_at)
 
 
-def home_of(source: Source, asked: Asked) -> str | None:
+def default_session(source: Source, asked: Asked) -> str | None:
     """Return where turns belong that name no session: as asked, or the file's name without its endings."""
     if asked.session is not None:
         return safe_name(asked.session, what="session")

@@ -151,7 +151,7 @@ SEED = {"sessionKey": "agent:main", "sessionId": "x1", "conversations": [[{"role
 def test_a_seed_gives_its_rounds_in_order_under_its_key_and_id() -> None:
     [found] = of(SEED)
     assert isinstance(found, Told)
-    assert (found.session, found.where, found.content) == ("agent:main@x1", "line 1.conversations[0][0]", "a")
+    assert (found.session, found.where, found.content) == ("agent:main@x1", "line 1, conversations[0][0]", "a")
     assert of({"sessions": [SEED]}) == [Told(**{**_fields(found), "where": "line 1, sessions[0].conversations[0][0]"})]
     [keyed] = of({key: value for key, value in SEED.items() if key != "sessionId"})
     assert isinstance(keyed, Told)
@@ -180,14 +180,14 @@ def _fields(found: Told) -> dict[str, Any]:
         ({"role": "user", "content": "a", "name": []}, "line 1: name is a list, and has to be a string."),
         ({"turns": {}}, "line 1: turns is an object, and has to be a list of turns."),
         ({"turns": [3]}, "line 1, turns[0]: is a number, and has to be an object {role, content}."),
-        ({"conversations": []}, "line 1: a session of a seed needs a sessionKey, which is a string."),
+        ({"conversations": []}, "line 1: a session of a seed needs a sessionKey."),
         (
             {"sessionKey": "k", "conversations": 3},
             "line 1: conversations is a number, and has to be a list of lists of turns.",
         ),
         (
             {"sessionKey": "k", "conversations": [{}]},
-            "line 1.conversations[0]: is an object, and has to be a list of turns.",
+            "line 1, conversations[0]: is an object, and has to be a list of turns.",
         ),
         (
             {"role": "user", "content": "x" * (4 * 2**20 + 1)},
@@ -201,7 +201,7 @@ def test_what_cannot_be_taken_is_told_with_its_place_and_what_to_do(value: Any, 
 
 def test_where_only_seeds_are_asked_for_a_turn_is_none() -> None:
     assert [str(found) for found in of({"role": "user", "content": "a"}, seeds_only=True)] == [
-        "line 1: a session of a seed needs a sessionKey, which is a string."
+        "line 1: a session of a seed needs a sessionKey."
     ]
 
 
