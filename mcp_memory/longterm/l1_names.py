@@ -24,7 +24,6 @@ MAX_NAME = 80
 _KNOWN = 500  # entities looked through for those that a batch mentions
 _SHOWN, _OFTEN = 40, 12  # entities in a question, and how many of them for being known best
 _ALSO_SHOWN = 6
-_A_NOUN = 2  # letters of a word for the user that is no pronoun
 
 _USER_WORDS = frozenset(
     fold(word)
@@ -38,6 +37,7 @@ _USER_WORDS = frozenset(
         "用戶", "使用者", "我", "ユーザー", "ユーザ", "私", "사용자", "나", "저",
     )
 )  # fmt: skip
+_USER_NOUNS = [word for word in _USER_WORDS if len(word) >= (4 if word < "\u2e80" else 2)]  # the others are pronouns
 _ASSISTANT_WORDS = frozenset(
     fold(word)
     for word in (
@@ -80,9 +80,8 @@ class Names:
         """Return the known entities and speakers that a statement names, by their chief names."""
         found = [entity.name for entity in self.known if _names_one_of(fold(text), (entity.name, *entity.aliases))]
         found += [name for name in self.others if _names_one_of(fold(text), (name,))]
-        called = (word for word in _USER_WORDS if len(word) >= _A_NOUN)
-        is_user = _names_one_of(fold(text), (*called, *([self.user] if self.user else [])))
-        return [USER, *found] if is_user else found
+        called = [*_USER_NOUNS, self.user or ""]
+        return [USER, *found] if _names_one_of(fold(text), called) else found
 
     def aliases(self, named: Named) -> list[str]:
         """Return the further names of an entity that were really said and are nobody else's."""

@@ -32,15 +32,11 @@ class Times:
 def holds(valid_from: str | None, valid_to: str | None, said_at: datetime, *, lasting: bool) -> Times:
     """Return when a statement of a turn holds; `lasting` if it tells a state and no event."""
     since, until = _moment(valid_from, said_at), _moment(valid_to, said_at, end=True)
-    told = [
-        f"{given!r} is no date; it counts as "
-        + (f"true from {said_at:%Y-%m-%d}, when it was said" if name == "valid_from" else "open")
-        for name, given, read in (
-            ("valid_from", valid_from, since),
-            ("valid_to", valid_to, until),
-        )
-        if given and read is None
-    ]
+    told: list[str] = []
+    if valid_from and since is None:
+        told.append(f"{valid_from!r} is no date; it counts as true from {said_at:%Y-%m-%d}, when it was said")
+    if valid_to and until is None:
+        told.append(f"{valid_to!r} is no date; it counts as open")
     to_come = since is not None and since > said_at + _A_DAY
     over = until is not None and until <= said_at
     return Times(

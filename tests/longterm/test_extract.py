@@ -486,6 +486,15 @@ def test_a_model_with_a_name_is_no_person(store: Store) -> None:
     assert "in that person's words" in done.refused[0]
 
 
+@pytest.mark.parametrize(
+    "text", ["The user likes tea.", "用户喜欢喝茶。", "Пользователь любит чай.", "I like tea: said by the USER."]
+)
+def test_a_note_about_the_user_is_theirs_without_being_told_so(store: Store, text: str) -> None:
+    say(store, "I like tea. 我喜欢喝茶。 Я люблю чай.")
+    answer(at(store), scene(note("t1", "I like tea", text)))
+    assert first_draft(store).entities == ("user",)
+
+
 # --- injection --------------------------------------------------------------------------------------
 
 INJECTED = [
