@@ -567,8 +567,8 @@ class Store(Protocol):
     ) -> list[WrittenAtom]:
         """Turn drafts into atoms, and return those. `vectors` has one row for each Merging that has an atom, in order.
 
-        What an atom supersedes and is closed or gone by now is passed over. So is a Merging whose draft is gone, or of
-        whose evidence a turn was forgotten meanwhile; the draft then waits for the next merge.
+        What an atom supersedes and is closed or gone by now is passed over. So is a Merging whose draft is gone. Where
+        a turn of its evidence was forgotten meanwhile, or all of `onto` ended, the draft waits for the next merge.
         """
         ...
 

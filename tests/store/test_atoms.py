@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -28,6 +29,7 @@ from mcp_memory.store.protocol import (
     Work,
     WrittenAtom,
 )
+from mcp_memory.store.sqlite import open_store
 from mcp_memory.types import Atom, Entity, Evidence, Fact, NewTurn, Stage
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -491,6 +493,17 @@ def test_a_draft_that_says_nothing_new_makes_what_is_held_surer(store: Store) ->
     assert store.drafts("me") == []
 
 
+def test_a_draft_that_says_what_ended_meanwhile_is_asked_about_again(store: Store) -> None:
+    tea = tell(store, "Likes tea")
+    (draft,) = extract(store, drawn(store, "Is fond of tea"))
+    tell(store, "Likes no tea", supersedes=[tea.id])
+    merge(store, Merging(draft=draft.id, atom=None, onto=[tea.id]))
+    assert store.drafts("me") == [draft]
+    store.forget("me", [tea.id], reason="", now=NOON)
+    merge(store, Merging(draft=draft.id, atom=None, onto=[tea.id]))
+    assert store.drafts("me") == []
+
+
 def test_what_a_draft_would_supersede_and_is_closed_or_gone_is_passed_over(store: Store) -> None:
     for text in ("A", "B", "C"):
         add(store, drawn(store, text, valid_from=day(1)))
@@ -609,3 +622,47 @@ def test_quotes_that_no_longer_stand_in_their_turn_are_told(store: Store, home: 
         "Atom a1 quotes words of t1 that do not stand there.",
         "Atom a2 rests on no words at all.",
     ]
+
+
+# --- stores of before -------------------------------------------------------------------------------
+
+
+BEFORE = Path(__file__).parents[2] / "fixtures" / "schemas" / "0004-term-range.db"
+
+
+def upgraded(home: Path, change: str = "") -> Store:
+    """Open a store of the schema before there were entities and rows of evidence, changed first."""
+    home.mkdir()
+    shutil.copy(BEFORE, home / "memory.db")
+    con = apsw.Connection(str(home / "memory.db"))
+    con.execute(change)
+    con.close()
+    return open_store(home)
+
+
+def test_what_was_told_before_has_its_words_and_whom_it_is_about(home: Path) -> None:
+    fact = "(1, 1, '{}', '{}', 'likes', 'tea', 0, 1795176000000)"
+    store = upgraded(
+        home,
+        "INSERT INTO fact (space, atom, entity, entity_key, relation, value, single_valued, valid_from) VALUES "
+        + ", ".join(fact.format(name, name.casefold()) for name in ("ＡＮＮ", "Ann", "Zoë")),
+    )
+    assert store.evidence("default", "a1") == [Evidence(turn="t3", span=(0, 15), quote="Lives in Lisbon")]
+    named = [(entity.name, entity.atoms) for entity in store.entities("default")]
+    assert named == [("Ann", 1), ("user", 1), ("Zoë", 1)]
+    assert {fact.entity for fact in store.facts("default", filters=Filters(entity="ann"))} == {"user", "Ann", "Zoë"}
+    moved = atom("Lives in Oslo", value="Oslo", session="first", **{**HOME, "entity": "USER"})
+    assert [old.id for old in store.add_atom("default", moved, now=NOON).replaced] == ["a1"]
+    store.close()
+
+
+def test_what_was_told_by_a_note_that_was_forgotten_is_gone_and_can_be_brought_back(home: Path) -> None:
+    store = upgraded(
+        home,
+        "INSERT INTO tombstone (id, space, reason, at) VALUES (1, 1, '', 0); UPDATE turn SET tombstone = 1 WHERE id = 3",
+    )
+    assert (store.list_atoms("default", filters=ANY), store.facts("default", filters=ANY)) == ([], [])
+    store.undo_forget("default", "x1", now=NOON)
+    assert [one.text for one in store.list_atoms("default", filters=ANY)] == ["Lives in Lisbon"]
+    assert [problem for problem in store.problems() if "conversations/" not in problem] == []  # it has no files
+    store.close()

@@ -144,6 +144,8 @@ def _note(con: apsw.Connection, folder: Path, space: int, atom: NewAtom, *, now:
         "priority": atom.priority,
         "confidence": atom.confidence,
         "valid_from": to_ms(atom.valid_from),
+        "valid_to": None if atom.valid_to is None else to_ms(atom.valid_to),
+        "entities": list(atom.entities),
         "entity": atom.entity,
         "relation": atom.relation,
         "value": atom.value,

@@ -18,7 +18,7 @@ import apsw
 from mcp_memory.errors import InvalidInput
 from mcp_memory.store.protocol import Draft, Merging, NewAtom, Outcome, Vectors, WrittenAtom
 from mcp_memory.store.sqlite import atoms, entities, grounds, succession, vectors, works
-from mcp_memory.store.sqlite.rows import from_ms, number_of, space_for, space_id, to_ms
+from mcp_memory.store.sqlite.rows import from_ms, marks, number_of, numbers_of, space_for, space_id, to_ms
 from mcp_memory.text import one_line, well_formed
 from mcp_memory.types import Evidence
 
@@ -84,7 +84,8 @@ def commit_merge(
         if draft is None or not _all_there(con, one):
             continue  # forgotten in the meantime; the rest of it is asked about again
         if one.atom is None:
-            _confirm(con, space_no, draft, one.onto)
+            if not _confirm(con, space_no, draft, one.onto):
+                continue
         else:
             _check(one.atom)
             atom = replace(one.atom, supersedes=succession.still_open(con, space_no, one.atom.supersedes))
@@ -105,13 +106,21 @@ def _all_there(con: apsw.Connection, merging: Merging) -> bool:
     return merging.atom is None or grounds.all_there(con, merging.atom.evidence)
 
 
-def _confirm(con: apsw.Connection, space: int, draft: NewAtom, onto: Sequence[str]) -> None:
-    """Add what a draft rests on to atoms that say the same already, those left out that are gone by now."""
+def _confirm(con: apsw.Connection, space: int, draft: NewAtom, onto: Sequence[str]) -> bool:
+    """Add what a draft rests on to atoms that say the same; False where all of them have ended meanwhile.
+
+    Where they were forgotten, what says the same is not learned again.
+    """
     words = grounds.checked(con, space, draft.evidence)
-    for id in onto:
-        number = number_of(id, "a")
-        if con.execute("SELECT 1 FROM atom WHERE id = ? AND space = ? AND tombstone IS NULL", (number, space)).get:
+    numbers = numbers_of(onto, "a")
+    rows: Any = con.execute(
+        f"SELECT id, valid_to IS NULL FROM atom WHERE id IN ({marks(numbers)}) AND +space = ? AND tombstone IS NULL",
+        (*numbers, space),
+    ).fetchall()
+    for number, is_open in rows:
+        if is_open:
             grounds.confirm(con, space, number, words, confidence=draft.confidence)
+    return not rows or any(is_open for _, is_open in rows)
 
 
 def _check(atom: NewAtom) -> None:

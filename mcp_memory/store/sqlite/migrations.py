@@ -267,7 +267,7 @@ def _name_entities(con: apsw.Connection) -> None:
         )
         con.execute("UPDATE entity_name SET entity = id WHERE space = ? AND key = ?", (space, key))
         con.execute(
-            "INSERT INTO mention (atom, entity) SELECT DISTINCT f.atom, n.id FROM fact f JOIN entity_name n"
+            "INSERT OR IGNORE INTO mention (atom, entity) SELECT f.atom, n.id FROM fact f JOIN entity_name n"
             " ON n.space = f.space AND n.key = ?1 WHERE f.space = ?2 AND f.entity_key = ?3",
             (key, space, old_key),
         )
