@@ -40,6 +40,7 @@ NEAR = ABOUT / 2
 
 _REACH = 2  # turns
 _READ = 20_000  # characters of a row
+_FEW = 30  # rows; of fewer it does not follow that a word is common
 _QUESTION = 300  # characters; a longer text is a passage
 _PASSAGE_RARITY = 2.0
 _VERY_NEAR, _ALONE = 0.82, 0.1  # cosines: of a row, and over the middle one of those found
@@ -138,7 +139,7 @@ def _rarities(desk: Desk, layer: Layer, text: str, heard: set[str]) -> dict[str,
     words = _words(text)
     found = desk.store.postings(desk.space, layer, words, filters=Filters())
     rows = {one.term: one.documents for one in found}
-    total = max([_size(desk, layer), *rows.values()])
+    total = max([_FEW, _size(desk, layer), *rows.values()])
     return {word: 0.0 if word in heard and word not in rows else _rarity(rows.get(word, 0), total) for word in words}
 
 

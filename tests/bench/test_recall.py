@@ -1,0 +1,38 @@
+"""The recall command, over the real store."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.recall import KINDS, SYSTEMS, main
+
+
+def test_the_figures_of_a_small_set_have_the_documented_shape(
+    small_set: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written = tmp_path / "figures.json"
+    main([str(small_set), "--each", "3", "--json", str(written)])
+    (found,) = json.loads(written.read_text())
+    assert {key: found[key] for key in ("set", "budget", "questions")} == {
+        "set": "small",
+        "budget": 1_200,
+        "questions": {"answerable": 3, "other store": 3, "other set": 0, "chit-chat": 3},
+    }
+    assert list(found["systems"]) == list(SYSTEMS)
+    for system in found["systems"].values():
+        assert set(system) == {"evidence", "injected", "tokens", "latency_ms"}
+        assert list(system["injected"]) == list(KINDS[1:])
+    recall, first_five = found["systems"]["recall"], found["systems"]["top 5"]
+    assert recall["injected"]["chit-chat"]["percent"] == 0.0
+    assert recall["injected"]["other set"] is None
+    assert recall["tokens"] < first_five["tokens"]
+    assert first_five["evidence"]["percent"] == first_five["injected"]["chit-chat"]["percent"] == 100.0
+    assert "evidence, %" in capsys.readouterr().out
+
+
+def test_a_set_that_cannot_be_read_ends_the_command_with_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"bench\.recall: .*cannot be read"):
+        main([str(tmp_path)])
