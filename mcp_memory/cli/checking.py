@@ -87,7 +87,7 @@ def _pyramid(pyramid: dict[str, Any]) -> list[tuple[str, str]]:
     reader = pyramid["answered_by"] or "nobody by itself; the connected agent can, with distill"
     if pyramid["paused"]:
         reader = f"nobody: {pyramid['paused']['reason']}, since {pyramid['paused']['since'][:16].replace('T', ' ')}"
-    lines = [("read by", reader), ("waits", waits or "nothing")]
+    lines = [("reader", reader), ("waits", waits or "nothing")]
     if done:
         lines.insert(1, ("read", kept))
     lines += [

@@ -27,6 +27,7 @@ def distill(as_json: bool) -> None:
     Ctrl-C loses nothing.
 
     \b
+    mcp-memory distill
     MCP_MEMORY_LLM=ollama/qwen3:8b mcp-memory distill
     """
     steps = ask(lambda memory: memory.consolidate(told=None if as_json else _progress))

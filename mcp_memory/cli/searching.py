@@ -10,12 +10,12 @@ import click
 from mcp_memory.cli.base import as_json, ask, place
 from mcp_memory.errors import NotFound
 from mcp_memory.excerpts import passages
-from mcp_memory.terminal import day, json_text, said, wrapped
+from mcp_memory.terminal import day, json_text, page, said, wrapped
 from mcp_memory.types import TurnHit
 
 if TYPE_CHECKING:
     from mcp_memory.memory import Memory
-    from mcp_memory.types import AtomHit, MemoryResults, Turn, TurnResults
+    from mcp_memory.types import AtomHit, MemoryResults, SceneHit, Turn, TurnResults
 
 __all__ = ["KINDS", "ROLES", "search"]
 
@@ -36,7 +36,8 @@ ROLES = ("user", "assistant", "system", "tool", "note")
     "--neighbours", type=click.IntRange(0, 10), default=0, metavar="N", help="Show N turns around each one found."
 )
 @click.option("--kind", type=click.Choice(KINDS), help="Memories of this kind.")
-@click.option("--entity", metavar="NAME", help="Memories that hold a fact about this person or thing.")
+@click.option("--scene", metavar="NAME", help="Memories that this scene rests on.")
+@click.option("--entity", metavar="NAME", help="Memories about this person or thing, by any of its names.")
 @click.option("--as-of", metavar="TIME", help="Memories held true then, instead of now.")
 @click.option(
     "--limit", type=click.IntRange(1, 50), default=10, show_default=True, metavar="N", help="At most N of each."
@@ -53,6 +54,7 @@ def search(
     role: Any,
     neighbours: int,
     kind: Any,
+    scene: str | None,
     entity: str | None,
     as_of: str | None,
     limit: int,
@@ -61,8 +63,8 @@ def search(
 ) -> None:
     """Find memories and verbatim turns, by words and by meaning.
 
-    A filter that only one of the two knows (--session, --role, --neighbours; --kind, --entity, --as-of)
-    narrows the search to it. Exit code 1 when nothing is found.
+    A filter that only one of the two knows (--session, --role, --neighbours; --kind, --scene, --entity,
+    --as-of) narrows the search to it. Exit code 1 when nothing is found.
 
     \b
     mcp-memory search "who looks after bookings"
@@ -71,7 +73,9 @@ def search(
     mcp-memory search dentist --since "two months ago" --until "last week"
     mcp-memory search 牙医 --json
     """
-    layer = _layer(layer, of_turns=bool(session or role or neighbours), of_memories=bool(kind or entity or as_of))
+    layer = _layer(
+        layer, of_turns=bool(session or role or neighbours), of_memories=bool(kind or scene or entity or as_of)
+    )
     if cursor and not layer:
         raise click.UsageError("--cursor continues one list: add --in turns or --in memories.")
     words = " ".join(query)
@@ -80,7 +84,15 @@ def search(
         known = heard = None
         if layer != "turns":
             known = await memory.memory_search(
-                words, kind=kind, entity=entity, since=since, until=until, as_of=as_of, limit=limit, cursor=cursor
+                words,
+                kind=kind,
+                scene=scene,
+                entity=entity,
+                since=since,
+                until=until,
+                as_of=as_of,
+                limit=limit,
+                cursor=cursor,
             )
         if layer != "memories":
             heard = await memory.conversation_search(
@@ -93,21 +105,22 @@ def search(
                 limit=limit,
                 cursor=cursor,
             )
-        found = bool((known and known.atoms) or (heard and heard.hits))
+        found = bool((known and (known.atoms or known.scenes)) or (heard and heard.hits))
         return known, heard, [] if found else (await memory.status())["spaces"]
 
     known, heard, spaces = ask(find)
-    memories, turns = known.atoms if known else [], heard.hits if heard else []
+    memories, scenes = (known.atoms, known.scenes) if known else ([], [])
+    turns = heard.hits if heard else []
     notes = list(dict.fromkeys(answer.note for answer in (known, heard) if answer and answer.note))
     cursors = {"memories": known.cursor if known and memories else None, "turns": heard.cursor if heard else None}
     if as_json:
-        answer = {"query": words, "memories": memories, "turns": turns, "cursors": cursors, "notes": notes}
-        click.echo(json_text(answer))
+        found = {"memories": memories, "scenes": scenes, "turns": turns}
+        click.echo(json_text({"query": words, **found, "cursors": cursors, "notes": notes}))
     else:
-        _print_found(memories, turns, limit=limit, cursors=cursors)
+        _print_found(memories, scenes, turns, limit=limit, cursors=cursors)
         for note in notes:
             click.echo(note, err=True)
-    if not memories and not turns:
+    if not memories and not scenes and not turns:
         raise NotFound(f"Nothing found. Spaces that hold something here: {', '.join(spaces) or 'none'}.")
 
 
@@ -115,15 +128,26 @@ def _layer(chosen: str | None, *, of_turns: bool, of_memories: bool) -> str | No
     """Return the one layer that the filters leave, or None for both."""
     if (of_turns and (of_memories or chosen == "memories")) or (of_memories and chosen == "turns"):
         raise click.UsageError(
-            "--session, --role and --neighbours are about turns; --kind, --entity and --as-of about memories."
+            "--session, --role and --neighbours are about turns; --kind, --scene, --entity and --as-of about memories."
         )
     return chosen or ("turns" if of_turns else "memories" if of_memories else None)
 
 
-def _print_found(memories: list[AtomHit], turns: list[TurnHit], *, limit: int, cursors: dict[str, str | None]) -> None:
+def _print_found(
+    memories: list[AtomHit],
+    scenes: list[SceneHit],
+    turns: list[TurnHit],
+    *,
+    limit: int,
+    cursors: dict[str, str | None],
+) -> None:
     blocks: list[str] = []
-    runs = [_passage(run) for run in passages(turns)]
-    for title, found in (("memories", [_memory(hit) for hit in memories]), ("turns", runs)):
+    listed = {
+        "memories": [_memory(hit) for hit in memories],
+        "scenes": [page(hit.scene) for hit in scenes],
+        "turns": [_passage(run) for run in passages(turns)],
+    }
+    for title, found in listed.items():
         if found:
             blocks.append("\n".join([click.style(title, bold=True), *found]))
     for layer, cursor in cursors.items():

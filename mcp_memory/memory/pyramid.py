@@ -17,7 +17,7 @@ from mcp_memory.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from mcp_memory.pipeline import Asked
     from mcp_memory.store.protocol import Imported
@@ -35,31 +35,41 @@ class Pyramid(Verbs):
         """Take the reply to a question and return the next one; without a reply, the question that is due.
 
         Whoever calls it is the model: no other is asked and nothing is billed. A reply that cannot be used at all
-        comes back with the reason and the same question. NotFound for a work that never was.
+        comes back once with the reason and the same question; after the second it is put aside for a while, and no
+        question follows. NotFound for a work that never was.
         """
         from mcp_memory.store.protocol import Conflict
 
         if (work_id is None) != (reply is None):
             raise InvalidInput("distill takes work_id and reply together, or neither of them to get a question.")
-        kept: list[str] = []
-        refused: list[str] = []
-        note = None
-        if work_id is not None and reply is not None:
-            try:
-                applied = self._parts.pipeline.answer(work_id, reply)
-                kept, refused = applied.kept, applied.refused
-            except Conflict as late:
-                note = f"Nothing of this reply was stored: {late}"
-            except InvalidInput as unfit:
-                refused = [str(unfit)]
-        asked = self._parts.pipeline.for_agent(f"agent {self._parts.pipeline.holder}")
+        pipeline = self._parts.pipeline
+        if work_id is None or reply is None:
+            return self._asking()
+        try:
+            applied = pipeline.answer(work_id, reply)
+        except Conflict as late:
+            return self._asking(note=f"Nothing of this reply was stored: {late}")
+        except InvalidInput as unfit:
+            if pipeline.returned(work_id, str(unfit)):
+                return self._asking(refused=[str(unfit)])
+            note = "That was the second reply that could not be used. The question is put aside; go on with your work."
+            return Distilled(kept=[], refused=[str(unfit)], next=None, waiting=self._waiting(), note=note)
+        return self._asking(kept=applied.kept, refused=applied.refused)
+
+    def _asking(self, *, kept: Sequence[str] = (), refused: Sequence[str] = (), note: str | None = None) -> Distilled:
+        """Return the next question, with what became of the last reply."""
+        pipeline = self._parts.pipeline
+        asked = pipeline.for_agent(f"agent {pipeline.holder}")
         return Distilled(
-            kept=kept,
-            refused=refused,
+            kept=list(kept),
+            refused=list(refused),
             next=None if asked is None else _question(asked),
-            waiting=sum(one.turns for one in self._parts.store.backlog(self.space)),
+            waiting=self._waiting(),
             note=note,
         )
+
+    def _waiting(self) -> int:
+        return sum(one.turns for one in self._parts.store.backlog(self.space))
 
     @in_thread
     def consolidate(self, *, told: Callable[[str], None] | None = None) -> int:
@@ -77,7 +87,7 @@ class Pyramid(Verbs):
         while parts.pipeline.step(parts.model, eager=True):
             steps += 1
             if told:
-                told(f"{steps}: {sum(one.turns for one in parts.store.backlog(self.space))} turns wait")
+                told(f"{steps}: {self._waiting()} turns wait")
         return steps
 
     @in_thread

@@ -75,6 +75,7 @@ class Pipeline:
         self._space = settings.space
         self._now = now
         self.holder = secrets.token_hex(4)
+        self._unfit: set[str] = set()
 
     def desk(self) -> Desk:
         return Desk(
@@ -169,6 +170,15 @@ class Pipeline:
             self._store.release_work(self._space, asked.work.id)
             raise
         return None
+
+    def returned(self, id: str, reason: str) -> bool:
+        """Note that a reply given from outside was unfit; return whether another may be given, or it is parked."""
+        if id not in self._unfit:
+            self._unfit.add(id)
+            return True
+        self._unfit.discard(id)
+        self.park(self._store.work(self._space, id), reason)
+        return False
 
     def park(self, work: Work, error: str) -> None:
         wait = _AFTER_FAILURE[min(work.attempts, len(_AFTER_FAILURE) - 1)]

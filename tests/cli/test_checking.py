@@ -37,7 +37,9 @@ def test_status_says_at_a_glance_what_is_kept(run: Run, small_home: Path) -> Non
     lines = dict(line.split(maxsplit=1) for line in run("status").stdout.splitlines())
     assert lines["home"] == str(small_home)
     assert lines["space"] == "default (also here: work)"
-    assert lines["memories"] == "3 statements, 1 fact"
+    assert lines["memories"] == "3 statements held true, 0 past, 1 fact, 0 scenes"
+    assert lines["reader"] == "nobody by itself; the connected agent can, with distill"
+    assert lines["waits"] == "4 turns in 1 session, 3 statements for scenes"
     assert lines["tasks"].startswith("3 tool results on 1 canvas, ")
     assert lines["model"] == "none is set"
     assert lines["tokens"] == "o200k_base, exact"

@@ -33,7 +33,7 @@ def test_a_search_shows_memories_and_turns_with_ids_and_dates(run: Run) -> None:
 
 def test_a_search_in_json_has_these_keys(answer: Answer) -> None:
     found = answer("search", "TRF-90457")
-    assert list(found) == ["query", "memories", "turns", "cursors", "notes"]
+    assert list(found) == ["query", "memories", "scenes", "turns", "cursors", "notes"]
     assert {hit["turn"]["content"] for hit in found["turns"]} >= {"The van is booked under reference TRF-90457."}
     assert list(found["cursors"]) == ["memories", "turns"]
 
@@ -114,8 +114,8 @@ def test_one_section_of_the_persona(answer: Answer) -> None:
     assert answer("show", "persona", first)["text"].startswith(f"## {first}\n")
 
 
-def test_there_are_no_scenes_and_the_answer_says_why(run: Run, answer: Answer) -> None:
-    assert "a model writes them" in run("show", "scenes").stdout
+def test_a_memory_that_nobody_has_read_has_no_scenes(run: Run, answer: Answer) -> None:
+    assert run("show", "scenes").stdout == "There is no scene in this space yet.\n"
     assert answer("show", "scenes") == []
 
 

@@ -84,6 +84,17 @@ async def test_a_reply_that_cannot_be_used_comes_back_with_the_reason_and_the_sa
     assert "JSON" in again.refused[0]
 
 
+async def test_after_a_second_reply_that_cannot_be_used_the_question_is_put_aside(memory: Memory) -> None:
+    await tell(memory, "I keep bees in Porto.")
+    first = await memory.distill()
+    assert first.next is not None
+    await memory.distill(first.next.work_id, "no")
+    again = await memory.distill(first.next.work_id, "never")
+    assert (again.next, again.waiting) == (None, 1)
+    (work,) = (await memory.status())["pyramid"]["works"]
+    assert (work["state"], work["attempts"]) == ("parked", 1)
+
+
 async def test_what_nobody_said_is_named_and_not_kept(memory: Memory) -> None:
     await tell(memory, "I keep bees in Porto.")
     first = await memory.distill()

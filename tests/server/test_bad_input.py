@@ -87,7 +87,7 @@ async def call(client: Client, tool: str, arguments: dict[str, Any]) -> CallTool
             {},
             snapshot(
                 "There is no tool 'forgett'. Tools: recall, memory_search, conversation_search, read_persona, remember, "
-                "record_turns, offload_tool_result, expand_node, fold_canvas, forget."
+                "record_turns, distill, offload_tool_result, expand_node, fold_canvas, forget."
             ),
         ),
     ],

@@ -59,6 +59,7 @@ async def test_the_fixed_resources_come_first_then_the_canvases_by_number(client
     assert [resource.uri for resource in listed] == [*FIXED, "memory://canvas/001", "memory://canvas/002"]
     assert [listed[0].name, listed[0].mime_type] == ["persona.md", "text/markdown"]
     assert [template.uri_template for template in (await client.list_resource_templates()).resource_templates] == [
+        "memory://scene/{slug}",
         "memory://canvas/{number}",
         "memory://session/{session}",
         "memory://atom/{id}",
