@@ -19,7 +19,7 @@ import click
 
 if TYPE_CHECKING:
     from mcp_memory.shortterm.canvas import Canvas
-    from mcp_memory.types import Turn
+    from mcp_memory.types import Scene, Turn
 
 __all__ = [
     "WIDTH",
@@ -28,6 +28,7 @@ __all__ = [
     "json_text",
     "minute",
     "one_line",
+    "page",
     "plural",
     "said",
     "size",
@@ -138,6 +139,12 @@ def said(turn: Turn, *, marked: bool = False) -> str:
     who = f"{turn.role} {turn.name}" if turn.name else turn.role
     head = f"{'*' if marked else ' '} {turn.id}  {minute(turn.said_at)}  {who}  {turn.session}"
     return f"{click.style(visible(head), dim=True)}\n{wrapped(turn.content, '    ')}"
+
+
+def page(scene: Scene) -> str:
+    """Return a scene as a line of its name and day, and what it is about under it."""
+    head = f"  {scene.slug}  {day(scene.updated)}  {one_line(scene.title, 60)}"
+    return f"{click.style(visible(head), dim=True)}\n{wrapped(scene.summary, '    ')}"
 
 
 def _short(node: str) -> str:
