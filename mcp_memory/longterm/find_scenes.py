@@ -12,6 +12,7 @@ from datetime import datetime
 from difflib import get_close_matches
 
 from mcp_memory.errors import NotFound
+from mcp_memory.longterm.l2_page import standing
 from mcp_memory.longterm.question import Question, read
 from mcp_memory.longterm.ranking import SIGNALS, WEIGHTS, of_atoms
 from mcp_memory.longterm.search import Ranked
@@ -31,7 +32,7 @@ def named(store: Store, space: str, filters: Filters) -> Filters:
     if filters.scene is None:
         return filters
     wanted = fold(filters.scene.strip().removesuffix(".md"))
-    scenes = store.scenes(space)
+    scenes = standing(store, space)
     for scene in scenes:
         if wanted in (fold(scene.slug), fold(scene.title)):
             return replace(filters, scene=scene.slug)
@@ -55,7 +56,7 @@ def matching(
     """
     if any((filters.kind, filters.since, filters.until, filters.as_of)):
         return []
-    scenes = [scene for scene in store.scenes(space) if filters.scene in (None, scene.slug)]
+    scenes = [scene for scene in standing(store, space) if filters.scene in (None, scene.slug)]
     if filters.entity is not None:
         names = _names_of(store, space, filters.entity)
         scenes = [scene for scene in scenes if names.intersection(map(fold, scene.entities))]

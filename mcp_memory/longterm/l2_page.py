@@ -31,6 +31,7 @@ __all__ = [
     "resolve",
     "restored",
     "stale",
+    "standing",
     "versions",
     "without_forgotten",
 ]
@@ -68,6 +69,15 @@ def _ending(old: Atom, newer: Atom | None) -> str:
 # --- what became of it since it was written ---------------------------------------------------------
 
 
+def standing(store: Store, space: str) -> list[Scene]:
+    """Return the scenes that tell anything, the hottest first, as far as they do not rest on what was forgotten."""
+    scenes = store.scenes(space)
+    named = {id for scene in scenes for id in (*scene.atoms, *cited(scene.body))}
+    gone = named - {atom.id for atom in store.atoms(space, named)}
+    left = (left_of(scene, gone) for scene in scenes)
+    return [scene for scene in left if scene.body]
+
+
 def without_forgotten(store: Store, space: str, scene: Scene) -> Scene:
     """Return a scene, or an old version of one, as far as it does not rest on what was forgotten."""
     return left_of(scene, _gone(store, space, scene))
@@ -99,7 +109,7 @@ def is_stale(store: Store, space: str) -> bool:
 
 def related(store: Store, space: str, scene: Scene) -> list[tuple[Scene, list[str]]]:
     """Return the scenes that share an entity with this one, and which; what few scenes share counts for more."""
-    scenes = [without_forgotten(store, space, one) for one in store.scenes(space)]
+    scenes = standing(store, space)
     spread = Counter(fold(name) for one in scenes for name in one.entities)
     own = {fold(name) for name in scene.entities} - {USER}
     found: list[tuple[float, Scene, list[str]]] = []

@@ -27,6 +27,7 @@ from mcp_memory.longterm.l2_page import (
     resolve,
     restored,
     stale,
+    standing,
     versions,
     without_forgotten,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "resolve",
     "restored",
     "stale",
+    "standing",
     "versions",
     "without_forgotten",
 ]
@@ -98,8 +100,7 @@ def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
 
 def _standing(store: Store, space: str) -> dict[str, Scene]:
     """Return the scenes that tell anything, the hottest first, without what was forgotten."""
-    scenes = (without_forgotten(store, space, scene) for scene in store.scenes(space))
-    return {scene.slug: scene for scene in scenes if scene.body}
+    return {scene.slug: scene for scene in standing(store, space)}
 
 
 def _to_show(desk: Desk, scenes: dict[str, Scene], due: Sequence[str], new: Sequence[Atom], room: int) -> list[str]:

@@ -15,10 +15,9 @@ from itertools import islice
 
 from mcp_memory.errors import NotFound
 from mcp_memory.longterm.endings import ended
-from mcp_memory.longterm.l2_page import called
+from mcp_memory.longterm.l2_page import called, standing
 from mcp_memory.longterm.slugs import slug_of
 from mcp_memory.store.citations import cited, links, without
-from mcp_memory.store.forgotten import left_of
 from mcp_memory.store.protocol import Filters, Store
 from mcp_memory.text import fold, one_line
 from mcp_memory.types import Atom, Kind, PersonaVersion, Scene
@@ -69,10 +68,7 @@ _HEADINGS: tuple[tuple[Kind, str], ...] = (
 
 def whole(store: Store, space: str) -> str:
     """Return the page as it stands, with the scenes under it."""
-    scenes = store.scenes(space)
-    gone = _forgotten(store, space, [id for scene in scenes for id in scene.atoms])
-    listed = navigation([left_of(scene, gone) for scene in scenes])
-    return "\n".join(part for part in (body(store, space), listed) if part)
+    return "\n".join(part for part in (body(store, space), navigation(standing(store, space))) if part)
 
 
 def body(store: Store, space: str) -> str:

@@ -15,6 +15,7 @@ from typing import Literal
 
 from mcp_memory.longterm import noise
 from mcp_memory.longterm.find_scenes import text_of
+from mcp_memory.longterm.l2_page import standing
 from mcp_memory.longterm.relevance import ABOUT, NEAR, Asked, Weighed, asked, terms_of, weighed, weights_of
 from mcp_memory.longterm.stage import Desk
 from mcp_memory.snippet import matches, snippet
@@ -162,7 +163,7 @@ def _is_in(name: str, words: set[str]) -> bool:
 def _scenes(wanted: Asked, held: Sequence[Weighed]) -> list[Line]:
     """Return a line of each scene that is about what is asked, or rests on an atom that is."""
     desk = wanted.desk
-    scenes = desk.store.scenes(desk.space)
+    scenes = standing(desk.store, desk.space)
     if not scenes:
         return []
     atoms = {row.id: row.weight for row in held}

@@ -116,19 +116,17 @@ class Pyramid(Verbs):
         """Return the scenes as they stand, hottest first."""
         from mcp_memory.longterm import l2_scenes
 
-        store = self._parts.store
-        return [l2_scenes.without_forgotten(store, self.space, scene) for scene in store.scenes(self.space)]
+        return l2_scenes.standing(self._parts.store, self.space)
 
     @in_thread
     def scene(self, slug: str) -> Scene:
         """Return a scene by its slug. NotFound names those there are."""
         from mcp_memory.longterm import l2_scenes
 
-        store = self._parts.store
-        found = next((scene for scene in store.scenes(self.space) if scene.slug == slug), None)
+        found = next((one for one in l2_scenes.standing(self._parts.store, self.space) if one.slug == slug), None)
         if found is None:
             raise NotFound(self._no_scene(slug))
-        return l2_scenes.without_forgotten(store, self.space, found)
+        return found
 
     @in_thread
     def scene_page(self, slug: str) -> str:

@@ -2,8 +2,8 @@
 
 Extraction is due for a session after 5 turns of the user, after some silence, or when it is asked for; in a space that
 is new after 1, 2 and 4, so that a new user sees soon what it is good for. (Upstream warms up anew in every session,
-which on short sessions doubles the calls.) Merging waits until some drafts have gathered, for one question serves many. Scenes are written
-when enough is new, and not too often; the persona when `l3_persona.trigger` says so.
+which on short sessions doubles the calls.) Merging waits until some drafts have gathered, for one question serves
+many. Scenes are written when enough is new, and not too often; the persona when `l3_persona.trigger` says so.
 """
 
 from __future__ import annotations
