@@ -118,6 +118,8 @@ def weighed(wanted: Asked, layer: Layer, *, limit: int) -> list[Weighed]:
 
 def weights_of(wanted: Asked, layer: Layer, rows: Mapping[str, Held]) -> dict[str, float]:
     """Return the weight of each row by its words, whatever it is a row of; the layer tells how rare words are."""
+    if not rows:
+        return {}
     heard = {term for held in rows.values() for term in held}
     texts = [_rarities(wanted.desk, layer, text, heard) for text in wanted.texts]
     most = math.inf if wanted.is_question else _PASSAGE_RARITY
