@@ -263,11 +263,18 @@ def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
         work.id,
         edits=done.edits,
         upto=basis.upto,
-        wanted=one_line(reply.persona_update, _LINE) or None if reply else None,
+        wanted=one_line(reply.persona_update, _LINE) or None if reply and _worth_a_page(desk) else None,
         outcome=done.outcome,
         now=desk.now,
     )
     return Applied(outcome=done.outcome, kept=done.kept, refused=done.refused)
+
+
+def _worth_a_page(desk: Desk) -> bool:
+    """Tell whether enough is new for the persona to be written out of turn: models ask for it nearly every time."""
+    state = desk.store.stage_states(desk.space).get("persona")
+    enough = max(1, desk.settings.persona_every // 2)
+    return len(desk.store.atoms_since(desk.space, state.position if state else 0, limit=enough)) >= enough
 
 
 def _round(desk: Desk, basis: Basis) -> Round:

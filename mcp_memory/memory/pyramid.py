@@ -95,7 +95,6 @@ class Pyramid(Verbs):
         """Ask for the extraction of all that a session holds, without waiting for more; return the turns waiting."""
         parts, name = self._parts, self._session(session)
         parts.store.flush(self.space, name)
-        parts.store.want(self.space, "merge", "the session is over")
         parts.stored()
         return sum(one.turns for one in parts.store.backlog(self.space, session=name))
 

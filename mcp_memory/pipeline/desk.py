@@ -136,7 +136,7 @@ class Pipeline:
         return self._apply(desk, work, stage, basis, None)
 
     def _gathered(self) -> bool:
-        return gathered(self._store, self._space, self._settings, self._now())
+        return gathered(self._store, self._space, self._now())
 
     # --- answering ----------------------------------------------------------------------------------
 

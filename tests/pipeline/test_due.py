@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def extract(store: Store, clock: FixedClock, *, texts: Sequence[str] = (), sessi
     last = store.last_turns(SPACE, session, limit=1)[0]
     (waits,) = store.backlog(SPACE, session=session)
     basis = f'{{"session": "{session}", "start": {waits.start}, "stop": {last.position + 1}}}'
-    until = clock.moment.replace(hour=23)
+    until = clock() + timedelta(hours=9)
     work = store.take_work(SPACE, "extract", session, basis, holder="h", until=until, now=clock(), eager=True)
     assert work is not None
     drafts = [atom(text, last.id, last.content) for text in texts]
@@ -65,7 +66,7 @@ def atom(text: str, turn: str, content: str) -> NewAtom:
 def merge(store: Store, clock: FixedClock) -> None:
     """Make atoms of all drafts."""
     drafts = store.drafts(SPACE)
-    until = clock.moment.replace(hour=23)
+    until = clock() + timedelta(hours=9)
     work = store.take_work(SPACE, "merge", None, "{}", holder="h", until=until, now=clock(), eager=True)
     assert work is not None
     merged = [Merging(draft=draft.id, atom=draft.atom) for draft in drafts]
@@ -136,26 +137,26 @@ def test_the_session_that_was_written_to_last_is_read_first(store: Store, clock:
     assert [one.session for one in now_due(store, clock)] == ["second", "first"]
 
 
-def test_a_question_of_merging_waits_for_company_or_silence(store: Store, clock: FixedClock) -> None:
+def test_a_question_of_merging_waits_for_company_or_a_day(store: Store, clock: FixedClock) -> None:
     talk(store, clock, exchanges=1)
     extract(store, clock, texts=["one"])
     assert Due(stage="merge") in now_due(store, clock)  # which is done at once where it needs no question
-    assert not gathered(store, SPACE, Settings(), clock())
-    clock.advance(seconds=600)
-    assert gathered(store, SPACE, Settings(), clock())
+    assert not gathered(store, SPACE, clock())
+    clock.advance(days=1)
+    assert gathered(store, SPACE, clock())
     talk(store, clock, exchanges=1)
-    extract(store, clock, texts=[f"thing {number}" for number in range(7)])
-    assert gathered(store, SPACE, Settings(), clock())
+    extract(store, clock, texts=[f"thing {number}" for number in range(11)])
+    assert gathered(store, SPACE, clock())
 
 
 def test_merging_that_is_asked_for_does_not_wait(store: Store, clock: FixedClock) -> None:
     talk(store, clock, exchanges=1)
     extract(store, clock, texts=["one"])
     store.want(SPACE, "merge", "the session is over")
-    assert gathered(store, SPACE, Settings(), clock())
+    assert gathered(store, SPACE, clock())
 
 
-def test_scenes_are_written_when_ten_statements_are_new_or_one_has_waited_an_hour_and_not_too_often(
+def test_scenes_are_written_when_twenty_statements_are_new_or_one_has_waited_a_day_and_not_too_often(
     store: Store, clock: FixedClock
 ) -> None:
     def learn(number: int) -> None:
@@ -166,24 +167,24 @@ def test_scenes_are_written_when_ten_statements_are_new_or_one_has_waited_an_hou
     def scenes_due() -> bool:
         return Due(stage="scenes") in now_due(store, clock)
 
-    learn(9)
+    learn(19)
     assert not scenes_due()
     learn(1)
     assert scenes_due()
-    until = clock.moment.replace(hour=23)
+    until = clock() + timedelta(hours=9)
     work = store.take_work(SPACE, "scenes", None, '{"after": 0}', holder="h", until=until, now=clock())
     assert work is not None
     store.commit_scenes(SPACE, work.id, edits=[], upto=store.newest("atom"), outcome={}, now=clock())
     assert not scenes_due()
-    learn(10)
+    learn(20)
     assert not scenes_due()  # so soon after the last
     clock.advance(seconds=900)
     assert scenes_due()
-    work = store.take_work(SPACE, "scenes", None, '{"after": 10}', holder="h", until=until, now=clock())
+    work = store.take_work(SPACE, "scenes", None, '{"after": 20}', holder="h", until=until, now=clock())
     assert work is not None
     store.commit_scenes(SPACE, work.id, edits=[], upto=store.newest("atom"), outcome={}, now=clock())
     learn(1)
-    clock.advance(seconds=3_500)
+    clock.advance(hours=23)
     assert not scenes_due()
-    clock.advance(seconds=200)
+    clock.advance(hours=2)
     assert scenes_due()
