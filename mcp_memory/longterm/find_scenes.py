@@ -12,19 +12,27 @@ from datetime import datetime
 from difflib import get_close_matches
 
 from mcp_memory.errors import NotFound
-from mcp_memory.longterm.l2_page import standing
+from mcp_memory.longterm.l2_page import ended_since, standing
 from mcp_memory.longterm.question import Question, read
 from mcp_memory.longterm.ranking import SIGNALS, WEIGHTS, of_atoms
 from mcp_memory.longterm.search import Ranked
+from mcp_memory.store.forgotten import left_of
 from mcp_memory.store.protocol import Filters, Posting, Store
 from mcp_memory.text import fold, index_terms, one_line
 from mcp_memory.types import Scene, SceneHit
 
-__all__ = ["MIN_COSINE", "found", "matching", "named", "text_of"]
+__all__ = ["MIN_COSINE", "current", "found", "matching", "named", "text_of"]
 
 MIN_COSINE = 0.6  # what shares no word must at least be near
 _SHOWN = 4
 _OF_THE_BEST = 0.4  # the share of the best one's score that is worth showing
+
+
+def current(store: Store, space: str) -> list[Scene]:
+    """Return the scenes, the hottest first, without what has ended since they were written."""
+    told = [(scene, {old.id for old, _ in ended_since(store, space, scene)}) for scene in standing(store, space)]
+    left = (left_of(scene, ended) for scene, ended in told)
+    return [scene for scene in left if scene.body]
 
 
 def named(store: Store, space: str, filters: Filters) -> Filters:
@@ -56,7 +64,7 @@ def matching(
     """
     if any((filters.kind, filters.since, filters.until, filters.as_of)):
         return []
-    scenes = [scene for scene in standing(store, space) if filters.scene in (None, scene.slug)]
+    scenes = [scene for scene in current(store, space) if filters.scene in (None, scene.slug)]
     if filters.entity is not None:
         names = _names_of(store, space, filters.entity)
         scenes = [scene for scene in scenes if names.intersection(map(fold, scene.entities))]

@@ -8,18 +8,17 @@ these come last. `relevance` says what is needed; only what holds now is told, a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, zip_longest
 from typing import Literal
 
 from mcp_memory.longterm import noise
-from mcp_memory.longterm.find_scenes import text_of
-from mcp_memory.longterm.l2_page import standing
+from mcp_memory.longterm.find_scenes import current, text_of
 from mcp_memory.longterm.relevance import ABOUT, NEAR, Asked, Weighed, asked, terms_of, weighed, weights_of
 from mcp_memory.longterm.stage import Desk
 from mcp_memory.snippet import matches, snippet
-from mcp_memory.store.citations import plain, without
+from mcp_memory.store.citations import cited, plain
 from mcp_memory.store.protocol import Filters
 from mcp_memory.text import fold, index_terms, one_line, query_terms
 from mcp_memory.types import Atom, Turn
@@ -63,33 +62,47 @@ def surest(desk: Desk, *, known: str) -> list[Line]:
 def needed(desk: Desk, question: str, context: Sequence[Turn], *, known: str) -> list[Line]:
     """Return what is relevant to the question or to the turns of the context; none of it is in `known` or these."""
     talk = [one_line(turn.content, _CONTEXT_CHARS) for turn in context if noise.label(turn) is None]
-    there = {turn.id for turn in context}
-    turns: dict[str, Weighed] = {}
-    atoms: dict[str, Weighed] = {}
-    scenes: dict[str, Line] = {}
-    for wanted in (asked(desk, [] if _is_noise(question, desk.now) else [question]), asked(desk, talk)):
+    found = _found(desk, "" if _is_noise(question, desk.now) else question, talk, {turn.id for turn in context})
+    holding = [atom for atom in desk.store.atoms(desk.space, found.atoms) if atom.valid_to is None]
+    ranked = sorted(holding, key=lambda atom: -_rank(desk, atom, found.atoms[atom.id]))
+    ranked = [atom for atom in ranked if not is_told(atom, known)]
+    words = set(query_terms("\n".join([question, *talk])))
+    verbatim = _turns(desk, list(found.turns)[:_TURNS], holding, words=words)
+    bearing_out = {atom.evidence for atom in ranked}
+    fresh = [line for line in verbatim if line.id not in bearing_out]
+    by_turns = chain.from_iterable(zip_longest(map(_atom, ranked), fresh))
+    return [
+        *list(found.scenes.values())[:_SCENES],
+        *_facts(desk, question, {*cited(known), *(atom.id for atom in holding)}),
+        *(line for line in by_turns if line),
+        *(line for line in verbatim if line.id in bearing_out),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What is relevant, by id; turns and scenes in the order of their search."""
+
+    turns: dict[str, Weighed] = field(default_factory=dict[str, Weighed])
+    atoms: dict[str, Weighed] = field(default_factory=dict[str, Weighed])
+    scenes: dict[str, Line] = field(default_factory=dict[str, Line])
+
+
+def _found(desk: Desk, question: str, talk: Sequence[str], there: set[str]) -> _Found:
+    """Return what is relevant to the question, then what is to the talk; turns that are there already are not."""
+    found = _Found()
+    for wanted in (asked(desk, [question]), asked(desk, talk)):
         if wanted is None:
             continue
         said = [row for row in weighed(wanted, "turn", limit=_TURNS + len(there)) if row.id not in there]
         held = _borne_out(desk, weighed(wanted, "atom", limit=_ATOMS), said)
         pages = _scenes(wanted, held)
-        if pages or max((row.weight for row in chain(said, held)), default=0.0) >= ABOUT:
-            _join(turns, said)
-            _join(atoms, held)
-            scenes |= {page.id: page for page in pages if page.id not in scenes}
-    current = [atom for atom in desk.store.atoms(desk.space, atoms) if atom.valid_to is None]
-    ranked = sorted(current, key=lambda atom: -_rank(desk, atom, atoms[atom.id]))
-    ranked = [atom for atom in ranked if not is_told(atom, known)]
-    verbatim = _turns(desk, list(turns)[:_TURNS], current, words=set(query_terms("\n".join([question, *talk]))))
-    bearing_out = {atom.evidence for atom in ranked}
-    fresh = [line for line in verbatim if line.id not in bearing_out]
-    by_turns = chain.from_iterable(zip_longest(map(_atom, ranked), fresh))
-    return [
-        *list(scenes.values())[:_SCENES],
-        *_facts(desk, question, {atom.id for atom in current}),
-        *(line for line in by_turns if line),
-        *(line for line in verbatim if line.id in bearing_out),
-    ]
+        if pages or any(row.weight >= ABOUT for row in (*said, *held)):
+            _join(found.turns, said)
+            _join(found.atoms, held)
+            for page in pages:
+                found.scenes.setdefault(page.id, page)
+    return found
 
 
 def _is_noise(question: str, now: datetime) -> bool:
@@ -135,12 +148,12 @@ def _facts(desk: Desk, question: str, shown: set[str]) -> list[Line]:
         for one in desk.store.entities(desk.space, limit=_ENTITIES)
         if fold(one.name) != "user" and any(_is_in(name, words) for name in (one.name, *one.aliases))
     ]
-    facts = [
-        fact
+    facts = {
+        fact.atom: fact
         for name in named[:_FACTS]
         for fact in desk.store.facts(desk.space, filters=Filters(entity=name), limit=_FACTS)
         if fact.atom not in shown
-    ]
+    }
     return [
         Line(
             group="fact",
@@ -148,7 +161,7 @@ def _facts(desk: Desk, question: str, shown: set[str]) -> list[Line]:
             text=f"- [{fact.atom} · {fact.valid_from:%Y-%m-%d}] "
             + " · ".join(one_line(part, 80) for part in (fact.entity, fact.relation.replace("_", " "), fact.value)),
         )
-        for fact in facts[:_FACTS]
+        for fact in list(facts.values())[:_FACTS]
     ]
 
 
@@ -163,7 +176,7 @@ def _is_in(name: str, words: set[str]) -> bool:
 def _scenes(wanted: Asked, held: Sequence[Weighed]) -> list[Line]:
     """Return a line of each scene that is about what is asked, or rests on an atom that is."""
     desk = wanted.desk
-    scenes = standing(desk.store, desk.space)
+    scenes = current(desk.store, desk.space)
     if not scenes:
         return []
     atoms = {row.id: row.weight for row in held}
@@ -171,17 +184,19 @@ def _scenes(wanted: Asked, held: Sequence[Weighed]) -> list[Line]:
     weights = {scene.slug: max([own[scene.slug], *(atoms.get(id, 0.0) for id in scene.atoms)]) for scene in scenes}
     about = sorted((scene for scene in scenes if weights[scene.slug] >= ABOUT), key=lambda one: -weights[one.slug])
     words = set(query_terms(wanted.text))
-    lines: list[Line] = []
-    for scene in about[:_SCENES]:
-        closed = {atom.id for atom in desk.store.atoms(desk.space, scene.atoms) if atom.valid_to is not None}
-        part = _around(plain(without(scene.body, closed)), words, _SCENE_CHARS)
-        head = f"- [scene {scene.slug} · {scene.updated:%Y-%m-%d}] {one_line(scene.title, 80)}"
-        lines.append(Line(group="scene", id=scene.slug, text=f"{head}: {part}"))
-    return lines
+    return [
+        Line(
+            group="scene",
+            id=scene.slug,
+            text=f"- [scene {scene.slug} · {scene.updated:%Y-%m-%d}] {one_line(scene.title, 80)}: "
+            + _around(plain(scene.body), words, _SCENE_CHARS),
+        )
+        for scene in about[:_SCENES]
+    ]
 
 
-def _turns(desk: Desk, ids: Sequence[str], current: Sequence[Atom], *, words: set[str]) -> list[Line]:
-    replaced = _replaced(desk, current)
+def _turns(desk: Desk, ids: Sequence[str], holding: Sequence[Atom], *, words: set[str]) -> list[Line]:
+    replaced = _replaced(desk, holding)
     return [
         Line(
             group="turn",
@@ -193,9 +208,9 @@ def _turns(desk: Desk, ids: Sequence[str], current: Sequence[Atom], *, words: se
     ]
 
 
-def _replaced(desk: Desk, current: Sequence[Atom]) -> Mapping[str, str]:
+def _replaced(desk: Desk, holding: Sequence[Atom]) -> Mapping[str, str]:
     """Return the turns whose statements these atoms replaced, and by which."""
-    old = desk.store.replaced(desk.space, [atom.id for atom in current]) if current else []
+    old = desk.store.replaced(desk.space, [atom.id for atom in holding]) if holding else []
     return {atom.evidence: f" · since replaced by {atom.superseded_by}" for atom in old}
 
 

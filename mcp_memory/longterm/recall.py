@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 
 from mcp_memory.longterm import l3_page
+from mcp_memory.longterm.find_scenes import current
 from mcp_memory.longterm.l0_turns import recall_block
-from mcp_memory.longterm.l2_page import standing
 from mcp_memory.longterm.needed import Line, is_told, needed, surest, told
 from mcp_memory.longterm.stage import Desk
 from mcp_memory.store.citations import without
@@ -76,7 +76,7 @@ def _stable(desk: Desk, counter: TokenCounter, budget: int) -> tuple[str, list[s
     always = _head("Always:\n", [f"- {told(atom)}" for atom in rules], "\n", counter, ALWAYS_TOKENS)
     shown = {atom.id for atom in rules if is_told(atom, f"{always}\n")}
     lines = [*who.splitlines(), *always.splitlines(), *_persona(desk, shown)]
-    scenes = standing(store, space)
+    scenes = current(store, space)
 
     def block(many: int, of_scenes: int) -> str:
         navigation = l3_page.navigation(scenes[:of_scenes]).splitlines()
