@@ -3,14 +3,14 @@
 The first `--turns` turns of the haystack number `--haystack` of a set are lived through as they were told: each turn
 is recorded at its time (half a minute apart within a session), and after each the pipeline does what is due, as a
 server would; between sessions lies the silence that the set says. At the end everything that waits is done.
-`--home` keeps the store, and with `--resume` what is in it is not asked again.
+`--home` keeps the store; with `--resume` it is only measured again, and no model is asked.
 
-Printed: atoms for 100 turns, quotes refused, calls and tokens for 100 turns and for 5 turns once sessions are warm, the
-share of stored atoms whose quotes stand in their turns, and what `verify` says.
+Printed: atoms for 100 turns, quotes refused, calls and tokens for 100 turns, calls for 5 turns once the space is warm
+(after its first session), the share of stored atoms whose quotes stand in their turns, and what `verify` says.
 
-Then the questions whose evidence lies within those turns are asked of three lists of ten: turns alone
-(`conversation_search`), atoms filled up with turns (`memory_search`), and the two mixed. An atom counts for the turns
-that it rests on. Floor: turns alone.
+Then the questions whose evidence lies within those turns are asked of two lists of ten: turns alone
+(`conversation_search`), and atoms and turns together (`memory_search`). An atom counts for the turns that it rests on.
+Floor: turns alone.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = ["compare", "first_turns", "live"]
 
 FIRST = 10
 BETWEEN = timedelta(seconds=30)
-LISTS = ("turns alone", "atoms, then turns", "mixed")
+LISTS = ("turns alone", "atoms and turns")
 MANY = 100_000
 
 
@@ -78,21 +78,19 @@ async def live(memory: Memory, haystack: Haystack, clock: FixedClock) -> Lived:
     warm_calls = warm_turns = 0
     for number, session in enumerate(haystack.sessions, start=1):
         clock.moment = max(clock.moment + timedelta(hours=1), session.started_at or clock.moment)
-        for place, turn in enumerate(session.turns, start=1):
+        called = 0
+        for turn in session.turns:
             clock.moment += BETWEEN
             new = NewTurn(role=turn.role, content=turn.content, name=turn.name, said_at=clock.moment, client_id=turn.id)
             done = await memory.record_turns([new], session=f"session-{number}")
             for id in done.stored:
                 ids[id] = turn.id
-            called = await _work(memory)
-            if place > 2 * (memory.settings.every_turns + 7):  # past 1, 2 and 4 turns of the user
-                warm_calls, warm_turns = warm_calls + called, warm_turns + 1
+            called += await _work(memory)
         clock.advance(seconds=memory.settings.idle_seconds + 1)
-        called = await _work(memory)
-        warm_calls += called
-        print(f"session {number}: {len(session.turns)} turns, {called} questions at its end", file=sys.stderr)
-    clock.advance(hours=2)
-    await _work(memory)
+        called += await _work(memory)
+        if number > 1:
+            warm_calls, warm_turns = warm_calls + called, warm_turns + len(session.turns)
+        print(f"session {number}: {len(session.turns)} turns, {called} questions", file=sys.stderr)
     await memory.consolidate()
     status = await memory.status()
     return Lived(ids=ids, calls=status["model"]["ever"], warm_calls=warm_calls, warm_turns=warm_turns)
@@ -112,14 +110,10 @@ async def compare(memory: Memory, haystack: Haystack, ids: dict[str, str], clock
     shares: dict[str, list[float]] = {name: [] for name in LISTS}
     for question in haystack.questions:
         clock.moment = max(clock.moment, question.asked_at or clock.moment)
-        turns = (await memory.conversation_search(question.text, limit=FIRST)).hits
+        said = [[hit.turn.id] for hit in (await memory.conversation_search(question.text, limit=FIRST)).hits]
         known = await memory.memory_search(question.text, limit=FIRST)
-        said = [[hit.turn.id] for hit in turns]
-        atoms = [_rests_on(hit.atom) for hit in known.atoms]
-        filled = [*atoms, *([hit.turn.id] for hit in known.turns)][:FIRST]
-        mixed = [one for pair in zip(said, atoms, strict=False) for one in pair]
-        mixed = [*mixed, *said[len(atoms) :], *atoms[len(said) :]][:FIRST]
-        for name, found in zip(LISTS, (said, filled, mixed), strict=True):
+        both = [*(_rests_on(hit.atom) for hit in known.atoms), *([hit.turn.id] for hit in known.turns)]
+        for name, found in zip(LISTS, (said, both), strict=True):
             held = {ids[id] for each in found for id in each if id in ids}
             shares[name].append(100.0 * len(question.evidence_turns & held) / len(question.evidence_turns))
     return {name: np.array(values) for name, values in shares.items()}
@@ -155,7 +149,7 @@ def _figures(turns: int, lived: Lived, status: dict[str, Any], grounded: tuple[i
     ]
     if lived.warm_turns:
         lines.append(
-            f"in warm sessions {lived.warm_calls} calls for {lived.warm_turns} turns, "
+            f"after the first session {lived.warm_calls} calls for {lived.warm_turns} turns, "
             f"{5 * lived.warm_calls / lived.warm_turns:.2f} for 5"
         )
     return lines + [
@@ -207,7 +201,6 @@ async def _run(given: argparse.Namespace) -> None:
         async with open_memory(settings, now=clock) as memory:
             if given.resume:
                 clock.moment = max(one.last for one in await memory.sessions()) + timedelta(hours=3)
-                await memory.consolidate()
                 calls = (await memory.status())["model"]["ever"]
                 lived = Lived(ids=await _ids(memory, haystack), calls=calls, warm_calls=0, warm_turns=0)
             else:
@@ -226,7 +219,7 @@ def main() -> None:
     parser.add_argument("dir", type=Path)
     parser.add_argument("--haystack", type=int, default=0)
     parser.add_argument("--turns", type=int, default=200)
-    parser.add_argument("--llm", required=True, help="a litellm name; its key is MCP_MEMORY_LLM_API_KEY")
+    parser.add_argument("--llm", default="none", help="a litellm name; its key is MCP_MEMORY_LLM_API_KEY")
     parser.add_argument("--base-url")
     parser.add_argument("--timeout", type=float, default=120, help="seconds for one question")
     parser.add_argument("--home", type=Path, help="keep the store here")

@@ -8,13 +8,13 @@ many. Scenes are written when enough is new, and not too often; the persona when
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from mcp_memory.config import Settings
 from mcp_memory.store.protocol import Backlog, StageState, Store
-from mcp_memory.types import Stage
+from mcp_memory.types import Atom, Stage
 
 __all__ = ["Due", "due", "gathered"]
 
@@ -35,17 +35,20 @@ def due(store: Store, space: str, settings: Settings, now: datetime, *, eager: b
     from mcp_memory.longterm import l3_persona
 
     states = store.stage_states(space)
-    if store.drafts(space, limit=1):
-        yield Due(stage="merge")
-    if l3_persona.trigger(store, space, settings) is not None:
-        yield Due(stage="persona")
-    if _scenes(store, space, settings, states.get("scenes"), now, eager=eager):
+    new = _untold(store, space, states.get("scenes"))
+    if len(new) >= 2 * NEW_ATOMS:  # a long backlog shall not keep what is known of it from being told
         yield Due(stage="scenes")
     waiting = store.backlog(space)
     enough = _enough(store, space, settings) if waiting and not eager else 0
     for backlog in waiting:
         if eager or _ready(backlog, enough, settings, now):
             yield Due(stage="extract", session=backlog.session)
+    if store.drafts(space, limit=1):
+        yield Due(stage="merge")
+    if _scenes(store, space, settings, states.get("scenes"), new, now, eager=eager):
+        yield Due(stage="scenes")
+    if l3_persona.trigger(store, space, settings) is not None:
+        yield Due(stage="persona")
 
 
 def gathered(store: Store, space: str, now: datetime) -> bool:
@@ -74,12 +77,25 @@ def _ready(backlog: Backlog, enough: int, settings: Settings, now: datetime) -> 
         backlog.flush > backlog.start
         or backlog.asked >= enough
         or backlog.turns >= 2 * settings.batch_turns
-        or _silent_for(backlog, now) >= settings.idle_seconds
+        # The last word of an assistant, which nobody took up, is read with what follows it.
+        or (_silent_for(backlog, now) >= settings.idle_seconds and (backlog.asked > 0 or backlog.turns > 2))
     )
 
 
+def _untold(store: Store, space: str, state: StageState | None) -> list[Atom]:
+    """Return the first atoms that no round of scenes has seen."""
+    return store.atoms_since(space, state.position if state else 0, limit=2 * NEW_ATOMS)
+
+
 def _scenes(
-    store: Store, space: str, settings: Settings, state: StageState | None, now: datetime, *, eager: bool
+    store: Store,
+    space: str,
+    settings: Settings,
+    state: StageState | None,
+    new: Sequence[Atom],
+    now: datetime,
+    *,
+    eager: bool,
 ) -> bool:
     from mcp_memory.longterm.l2_scenes import is_stale
 
@@ -87,7 +103,6 @@ def _scenes(
         return True
     if not eager and state is not None and (now - state.at).total_seconds() < settings.scenes_interval:
         return False
-    new = store.atoms_since(space, state.position if state else 0, limit=NEW_ATOMS)
     if not new:
         return is_stale(store, space)
-    return eager or len(new) == NEW_ATOMS or now - new[0].learned_at >= LATEST
+    return eager or len(new) >= NEW_ATOMS or now - new[0].learned_at >= LATEST
