@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 
 from mcp_memory.errors import InvalidInput, NotFound
 from mcp_memory.longterm import find_scenes
@@ -21,6 +22,7 @@ from mcp_memory.types import AtomHit, Fact, MemoryResults, Turn, TurnHit, TurnRe
 __all__ = ["memories", "turns"]
 
 _FACTS = 20
+_AT_A_TIME = 5
 _ENTITIES = 1_000
 
 Embedded = Callable[[], Sequence[Vectors]]
@@ -83,7 +85,7 @@ def memories(
     at: datetime,
     rerank: Rerank = as_found,
 ) -> MemoryResults:
-    """Return a page of atoms and verbatim turns by turns, each best first; facts and scenes on the first page.
+    """Return a page of atoms and verbatim turns, each best first; facts and scenes on the first page.
 
     Without a query the atoms that pass the filters are listed, standing instructions first. Raises NotFound for a
     scene that is not there.
@@ -155,7 +157,7 @@ def _said(ask: Ask, filters: Filters, limit: int) -> list[Ranked]:
 
 
 def _mixed(store: Store, space: str, atoms: Sequence[Ranked], said: Sequence[Ranked]) -> list[Ranked]:
-    """Return atoms and turns in turn, without turns that an atom before them rests on.
+    """Return atoms and turns, some of each in turn, without turns that an atom before them rests on.
 
     Neither ranks the other: on real conversations atoms in front of all turns hide a tenth of the evidence, and
     together they bring a little more of it than turns alone (`bench.pyramid`).
@@ -164,12 +166,10 @@ def _mixed(store: Store, space: str, atoms: Sequence[Ranked], said: Sequence[Ran
     mixed: list[Ranked] = []
     told: set[str] = set()
     left = iter(said)
-    for atom in atoms:
-        mixed.append(atom)
-        told |= rests.get(atom.id, set())
-        turn = next((hit for hit in left if hit.id not in told), None)
-        if turn is not None:
-            mixed.append(turn)
+    for start in range(0, len(atoms), _AT_A_TIME):
+        some = atoms[start : start + _AT_A_TIME]
+        told.update(turn for atom in some for turn in rests.get(atom.id, ()))
+        mixed += [*some, *islice((hit for hit in left if hit.id not in told), _AT_A_TIME)]
     return [*mixed, *(hit for hit in left if hit.id not in told)]
 
 
