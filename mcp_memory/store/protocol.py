@@ -20,34 +20,54 @@ One suite, `tests/store/test_contract.py`, runs against every implementation.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Protocol
 
 from mcp_memory.store.outline import Outline
+from mcp_memory.store.values import (
+    Appended,
+    Backlog,
+    Change,
+    Conflict,
+    Counts,
+    Done,
+    Draft,
+    Filters,
+    Imported,
+    Layer,
+    Merging,
+    NewAtom,
+    NewRef,
+    Outcome,
+    Posting,
+    SceneEdit,
+    Scored,
+    Spend,
+    Spent,
+    StageState,
+    Tombstone,
+    VectorIndex,
+    Vectors,
+    Work,
+    WrittenAtom,
+)
 from mcp_memory.types import (
     Atom,
     CanvasRow,
     Entity,
     Evidence,
     Fact,
-    Kind,
     NewTurn,
     PersonaVersion,
     Record,
     Ref,
     Role,
     Scene,
-    SceneAction,
     SessionInfo,
     Stage,
     Turn,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 __all__ = [
     "Appended",
@@ -77,317 +97,6 @@ __all__ = [
     "Work",
     "WrittenAtom",
 ]
-
-Layer = Literal["turn", "atom"]
-
-
-class Conflict(Exception):
-    """Another writer was first: read again, decide again, commit again. Never shown to a user."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vectors:
-    """Embeddings of the rows handed in beside them, in order; `data` is float32 of shape (rows, dimensions)."""
-
-    identity: str
-    data: NDArray[np.float32]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Appended:
-    """`stored` has the new turns; `duplicates` counts those that were there already."""
-
-    stored: list[Turn]
-    duplicates: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filters:
-    """What a search may return, applied before ranking. None means any.
-
-    `since` (inclusive) and `until` (exclusive) are compared with a turn's said_at and an atom's valid_from.
-    `as_of`: atoms held true at that moment; None means the present. `session`, `role`: turns only;
-    `kind`, `entity` (they mention it, by any of its names, compared without case), `scene` (its page rests on them):
-    atoms only.
-    `upto`: rows that were there when `Store.newest` said so; later pages of a question look no further.
-    """
-
-    session: str | None = None
-    role: Role | None = None
-    kind: Kind | None = None
-    entity: str | None = None
-    scene: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    as_of: datetime | None = None
-    upto: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
-    """A search hit. Higher is better; scores of different legs are not comparable."""
-
-    id: str
-    score: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Posting:
-    """Where a term stands: row numbers (812 for t812), and in how many rows of the layer altogether.
-
-    They differ for a term so common that only its newest rows are given.
-    """
-
-    term: str
-    rows: NDArray[np.int64]
-    documents: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewAtom:
-    """An atom to store.
-
-    Without `evidence` it was told explicitly: its text is appended to the session's turns and the journal as a note,
-    which becomes its evidence. With it, it was drawn from those turns, and it is history where what it would
-    replace holds from later on: then it is stored as closed by that one, which stays.
-    """
-
-    kind: Kind
-    text: str
-    priority: int
-    confidence: float
-    session: str
-    valid_from: datetime
-    entity: str | None = None
-    relation: str | None = None
-    value: str | None = None
-    single_valued: bool = False
-    """At most one open fact per (entity, relation): an older open one is closed and superseded."""
-    supersedes: Sequence[str] = ()
-    because: str = ""
-    """Why it supersedes them."""
-    valid_to: datetime | None = None
-    """When it stopped being true, where that is known already; an end that is yet to come is not.
-
-    It then ends no other value of its fact, nor does another end it.
-    """
-    evidence: Sequence[Evidence] = ()
-    entities: Sequence[str] = ()
-    """Whom and what it is about, by any of their names; new names become entities."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backlog:
-    """Turns of a session that no model has read yet: those from position `start`, notes not counted."""
-
-    session: str
-    start: int
-    turns: int
-    asked: int
-    """How many of them are the user's."""
-    batches: int
-    """How often turns of this session have been extracted."""
-    scene: str
-    """What the last extraction said the session was about."""
-    last: datetime
-    """When the newest was stored."""
-    flush: int
-    """Turns before this position were asked for at once, by `flush`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """A question to a model, `w12`. `basis` is JSON of its stage: from it the question can be put again.
-
-    `open`: somebody holds it `until` then, and after that anybody may take it. `parked`: it failed `attempts` times,
-    last with `error`, and waits until then. `done`: it is in the log, with `outcome`.
-    """
-
-    id: str
-    stage: Stage
-    session: str | None
-    basis: str
-    state: Literal["open", "parked", "done"]
-    holder: str
-    until: datetime
-    attempts: int
-    error: str | None
-    at: datetime
-    done_at: datetime | None = None
-    outcome: Outcome | None = None
-
-
-Outcome = dict[str, int]
-"""What came of a work, counted: `turns`, `skipped`, `drafts`, `refused` … whatever its stage tells."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
-    """An atom that was extracted and is yet to be merged with what is held; `d7`."""
-
-    id: str
-    atom: NewAtom
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Merging:
-    """What becomes of a draft.
-
-    `atom` None: it says nothing new, and its evidence is added to `onto`, whose confidence grows. Otherwise `atom` is
-    stored, closing what it supersedes; `onto` is empty.
-    """
-
-    draft: str
-    atom: NewAtom | None
-    onto: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SceneEdit:
-    """A checked edit: the new version of a scene. With action `delete` the rest may be empty."""
-
-    action: SceneAction
-    slug: str
-    reason: str
-    title: str = ""
-    summary: str = ""
-    body: str = ""
-    heat: int = 1
-    atoms: Sequence[str] = ()
-    entities: Sequence[str] = ()
-    version: int | None = None
-    """The version that it was made from, where it must not follow another: then the commit is a Conflict."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageState:
-    """How far a stage of a space has come: `position` is the last atom's number, and `at` when it last ran."""
-
-    position: int
-    at: datetime
-    wanted: str | None
-    """Why it was asked for out of turn."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """Sums over the log of one stage."""
-
-    stage: Stage
-    works: int
-    last: datetime
-    outcome: Outcome
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
-    """A file whose turns were stored; `modified` is its mtime in milliseconds."""
-
-    path: str
-    sha256: str
-    modified: int
-    turns: int
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenAtom:
-    """`duplicate`: the same statement was already held, and `atom` is that one; nothing was written."""
-
-    atom: Atom
-    replaced: list[Atom]
-    duplicate: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tombstone:
-    """What was forgotten together. `ids` are out of every search and listing until it is undone."""
-
-    id: str
-    ids: list[str]
-    reason: str
-    at: datetime
-    undone: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewRef:
-    """A raw result on its way into `refs/`. `data` is kept byte for byte."""
-
-    data: bytes
-    tool: str
-    arguments: object
-    tool_call_id: str | None
-    session: str
-    timestamp: datetime
-    content_type: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VectorIndex:
-    """Rows embedded by one model, of all rows that could be. Complete when `embedded == total`."""
-
-    identity: str
-    dimensions: int
-    embedded: int
-    total: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """Something that a subscriber may watch: `topic` is `persona`, `canvas:003`, `session:…`, `atom:a57` …"""
-
-    space: str
-    topic: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """Rows of one space, forgotten ones left out; sums are over its records."""
-
-    sessions: int
-    turns: int
-    atoms: int
-    """Current ones and closed ones."""
-    current: int
-    """Atoms held true now."""
-    facts: int
-    entities: int
-    scenes: int
-    forgotten: int
-    refs: int
-    records: int
-    canvases: int
-    raw_bytes: int
-    tokens_raw: int
-    tokens_kept: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spend:
-    """One call to a language model. `purpose` is who asked (`rerank`); `cost` is in US dollars, None if unknown."""
-
-    at: datetime
-    purpose: str
-    model: str
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float | None = None
-    error: str | None = None
-    """Why there was no usable answer. The tokens may have been billed all the same."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """Sums over the calls of one purpose to one model; `cost` over those whose price is known, None if none is."""
-
-    purpose: str
-    model: str
-    calls: int
-    failed: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float | None
 
 
 class Store(Protocol):
