@@ -100,7 +100,8 @@ def navigation(scenes: Sequence[Scene]) -> str:
 
 def identity(store: Store, space: str) -> list[str]:
     """Return what tells who the user is, most telling first: the facts about the user, as `name: Maya`."""
-    facts = store.facts(space, filters=Filters(entity="user"), limit=50)
+    about = store.facts(space, filters=Filters(entity="user"), limit=_READ)
+    facts = [fact for fact in about if fold(fact.entity) == "user"]  # not of others whom the user is named beside
     rank = {name: place for place, name in enumerate(("name", "preferred_name", "full_name", "pronouns", "works_as"))}
     facts.sort(key=lambda fact: rank.get(fact.relation, len(rank)))
     return [f"{fact.relation.replace('_', ' ')}: {one_line(fact.value, 80)}" for fact in facts]
