@@ -1,8 +1,8 @@
 """The atom that a draft becomes: with what it replaces or joins, and with the words of drafts that say the same.
 
-What was joined is as sure as the least sure of its parts, and holds from when all of them did. What replaces or joins
-others matters as much as the one of them that mattered most, and may matter a little more if the decision says so.
-A fact that the new text still tells goes on with it.
+What was joined is as sure as the least sure of its parts, and holds from when all of them did. What replaces others
+stands for itself, unless its text keeps something of theirs: then it rests on their words too. It matters as much as
+the one of them all that mattered most, and may matter a little more. A fact that its text still tells goes on.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from mcp_memory.longterm.l1_decisions import Action
 from mcp_memory.longterm.l1_rules import Held
 from mcp_memory.store.protocol import NewAtom
-from mcp_memory.text import fold, index_terms, one_line
+from mcp_memory.text import fold, index_terms, one_line, query_terms
 from mcp_memory.types import Atom, Evidence, Kind
 
 __all__ = ["Fate", "made"]
@@ -46,28 +46,30 @@ def made(draft: NewAtom, fate: Fate) -> NewAtom:
     parts = [draft, *fate.followers]
     old = [held.atom for held in fate.onto]
     text = fate.text or draft.text
-    atom = replace(
+    kept = [held for held in fate.onto if fate.action == "merge" or _keeps(text, held.atom, parts)]
+    told = [*parts, *(held.atom for held in kept)]
+    joined = fate.action == "merge"
+    return replace(
         draft,
         text=text,
         kind=_kind(draft, fate, old),
         priority=_priority(fate, [*parts, *old]),
-        confidence=max(part.confidence for part in parts),
-        evidence=_together(part.evidence for part in parts),
-        entities=_names(parts),
+        confidence=min(part.confidence for part in told) if joined or kept else max(part.confidence for part in parts),
+        valid_from=max(part.valid_from for part in told) if joined else draft.valid_from,
+        valid_to=None if joined else draft.valid_to,
+        evidence=_together([*(part.evidence for part in parts), *(held.evidence for held in kept)]),
+        entities=_names(told),
         supersedes=tuple(one.id for one in old),
         because=_because(draft, fate),
         **_fact(draft, text, [*fate.followers, *old]),
     )
-    if fate.action != "merge":
-        return atom
-    return replace(
-        atom,
-        confidence=min(part.confidence for part in (*parts, *old)),
-        valid_from=max(part.valid_from for part in (*parts, *old)),
-        valid_to=None,
-        evidence=_together([atom.evidence, *(held.evidence for held in fate.onto)]),
-        entities=_names([*parts, *old]),
-    )
+
+
+def _keeps(text: str, old: Atom, parts: Sequence[NewAtom]) -> bool:
+    """Tell whether a text says something that only the old statement says; one word of it is no more than wording."""
+    new = {term for part in parts for term in index_terms(part.text)}
+    words = {term for term in query_terms(text) if len(term) > 1} - new
+    return len(words & set(index_terms(old.text))) > 1
 
 
 def _kind(draft: NewAtom, fate: Fate, old: Sequence[Atom]) -> Kind:

@@ -5,7 +5,7 @@ say so: how much nearer their vectors are than is usual for the new one, and whi
 rare they are, both have. Against what is usual, because models differ in it, and so do languages: of short German
 or Chinese statements the bundled model sees letters, and finds all of them alike. So meaning alone never suffices.
 
-It finds what may be the same, not what is. Numbers and dates tell nothing here: they are what changes.
+It finds what may be the same, not what is. Numbers and months tell nothing here: they are what changes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from mcp_memory.longterm.stage import Desk
@@ -35,16 +35,18 @@ MOST = 5
 # Measured with the bundled model on 76 pairs that belong together (reworded, carried on, contradicted) and on 92
 # statements that stand alone, all written of real conversations. Share of the pairs found, and of the others that
 # would be asked about in vain:
-#   English, beside 50 statements: 86 and 18 %; beside 160 of one life: 88 and 45 %; German 69 and 6; Chinese 54 and 6.
-# At 0.5: English 92 and 23, 92 and 60, German 77 and 56, Chinese 62 and 69; at 0.6: 84 and 13, 86 and 33, 54 and 6, 54
-# and 6. Facts and names, which a draft brings and these did not, find more: a changed city, employer or friend.
-_NEAR = 0.55
+#   English, beside 50 statements: 86 and 12 %; beside 160 of one life: 86 and 35 %; German 77 and 19; Chinese 54 and 6.
+# At 0.55: 90 and 20, 88 and 48, 85 and 56, 54 and 6. Without vectors at 0.6: English 76 and 18, 78 and 47, German 38
+# and 6, Chinese 38 and 0. Facts and names, which a draft brings and these did not, find more: a changed city,
+# employer or friend.
+_NEAR = 0.6
 _MOST_MEANING = 0.5
-_UNKNOWN_MEANING = 0.3  # of what has no vector yet: a quarter of the words suffices then
+_UNKNOWN_MEANING = 0.35  # of what has no vector yet: a quarter of the words suffices then
 _HINT = 0.15  # a name that few mention, a relation that may have several values
 _FEW = 5
 
-_USUAL_COSINE, _WEIGHT = 0.35, 10  # what is usual where little is held, and for how many statements that counts
+_WEIGHT = 10  # statements that count as held in any space, so that the first few tell little of what is usual
+_USUAL_COSINE = 0.35  # of those
 _BACKGROUND = 1_000  # statements that tell what is usual
 _LOOKED_AT = 30
 _NO_MATTER = re.compile(r"\d|^s$|^[\u2e80-\U0003ffff]$")  # numbers, the s of "Ann's", Chinese characters by themselves
@@ -103,7 +105,7 @@ class _Background:
     def __init__(self, desk: Desk, drafts: Sequence[Draft]) -> None:
         held = desk.store.list_atoms(desk.space, filters=Filters(), limit=_BACKGROUND)
         texts = [*(atom.text for atom in held), *(draft.atom.text for draft in drafts)]
-        self._total = len(texts)
+        self._total = len(texts) + _WEIGHT
         self._with = Counter(term for text in texts for term in _terms(text))
         self._named = Counter(fold(name) for atom in held for name in atom.entities)
 
@@ -182,4 +184,14 @@ def _statement(
 
 @lru_cache(maxsize=4_096)  # a plan is made anew whenever something may be due, of the same statements
 def _terms(text: str) -> frozenset[str]:
-    return frozenset(term for term in query_terms(text) if not _NO_MATTER.search(term))
+    return frozenset(term for term in query_terms(text) if not _NO_MATTER.search(term)) - _months()
+
+
+@cache
+def _months() -> frozenset[str]:
+    from mcp_memory.when.languages import LANGUAGES, lexicon
+
+    names = (name for language in LANGUAGES for name in lexicon(language).language.words.get("MONTH", ()))
+    return frozenset(
+        term for name in names for term in query_terms(name) if len(term) > 2 and not _NO_MATTER.search(term)
+    )

@@ -27,7 +27,7 @@ from mcp_memory.types import Atom
 __all__ = ["MERGE", "Basis", "Reply"]
 
 _TOGETHER = 20
-_WAITING = 1_000
+_WAITING = 100
 _WIDTH = 600
 
 

@@ -85,11 +85,12 @@ class _Settling:
         self.refused += [f"{one_line(id, 20)!r} is no new statement of this question." for id in strange]
         for id in self.fates:
             same = twin(self._shown, id)
-            problem = None
-            if same is not None:
-                problem = self._drop(id, self._now(same))
+            if same is not None and (now := self._now([same], id)):
+                problem = self._drop(id, now)
             elif id in said and self.fates[id].same is None:
                 problem = self._settle(id, said[id])
+            else:
+                continue
             if problem:
                 self.refused.append(f"{id} was added as it stands: {problem}.")
         for id, fate in self.fates.items():  # what was dropped before another joined what it repeats
@@ -120,7 +121,7 @@ class _Settling:
         if not known:
             named = ", ".join(one_line(other, 20) for other in targets)
             return f"{said.action} names {named}, which was not shown" if named else f"{said.action} names no target"
-        now = [other for one in known for other in self._now(one) if other != id]
+        now = self._now(known, id)
         match said.action:
             case "skip":
                 return self._drop(id, now)
@@ -168,13 +169,17 @@ class _Settling:
 
     # what holds of drafts and targets
 
-    def _now(self, target: str) -> list[str]:
-        """Return what stands for a target by now: the draft that it is part of, or the atoms that say what it says."""
-        if target in self._shown.held:
-            return [self._part_of.get(target, target)]
-        leader = self.leader(target)
-        said_by = self.fates[leader].onto if self.fates[leader].action == "skip" else ()
-        return [held.atom.id for held in said_by] or [leader]
+    def _now(self, targets: Sequence[str], id: str) -> list[str]:
+        """Return what stands for targets by now: drafts that they are part of, atoms that say what they say."""
+        now: dict[str, None] = {}
+        for target in targets:
+            if target in self._shown.held:
+                now[self._part_of.get(target, target)] = None
+                continue
+            leader = self.leader(target)
+            said_by = self.fates[leader].onto if self.fates[leader].action == "skip" else ()
+            now.update(dict.fromkeys([held.atom.id for held in said_by] or [leader]))
+        return [target for target in now if target != id]
 
     def _held(self, targets: Sequence[str]) -> list[Held]:
         return [self._shown.held[id] for id in targets if id in self._shown.held]

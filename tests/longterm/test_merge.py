@@ -342,6 +342,16 @@ def test_what_was_said_before_it_becomes_history(table: Table) -> None:
     assert said("The user lives in Berlin.") in table.all_quotes()
 
 
+def test_what_keeps_something_of_the_old_statement_rests_on_its_words_too(table: Table) -> None:
+    old = table.hold("Ines has a black dog and a grey cat.", confidence=0.6, entities=("Ines",))
+    draft = table.draft("Ines's dog and cat are called Luna and Rex.", entities=("Luna", "Rex"))
+    text = "Ines has a black dog and a grey cat called Luna and Rex."
+    table.answer({"draft": draft, "action": "update", "targets": [old.id], "text": text, "reason": "their names"})
+    (new,) = table.current()
+    assert (new.text, new.confidence, set(new.entities)) == (text, 0.6, {"Luna", "Rex", "Ines"})
+    assert set(table.quotes(new.id)) == {said(old.text), said("Ines's dog and cat are called Luna and Rex.")}
+
+
 def test_merge_makes_one_statement_that_rests_on_the_words_of_all(table: Table) -> None:
     one = table.hold("Ines plays chess.", priority=60, entities=("Ines",))
     two = table.hold("Rui plays chess.", priority=70, entities=("Rui",))

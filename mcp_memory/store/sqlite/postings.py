@@ -106,10 +106,15 @@ class _Query:
 
     @cached_property
     def _passing(self) -> str:
-        """The condition that a row passes. Few rows are named and sought; of many, each row met is asked."""
+        """The condition that a row passes. Few rows are named and sought; of many, each row met is asked.
+
+        Atoms that pass are as many as there are, mostly: sought one by one in FTS5, 1,000 take 60 ms a term. With the
+        plus they are looked up as the term's rows are met, and take 0.4.
+        """
         few = f"SELECT 1 FROM {self._layer} r WHERE {self._condition} LIMIT {_A_LISTING + 1}"
         if self._con.execute(f"SELECT count(*) FROM ({few})", self._values).get <= _A_LISTING:
-            return f"AND rowid IN (SELECT r.id FROM {self._layer} r WHERE {self._condition})"
+            rowid = "+rowid" if self._layer == "atom" else "rowid"
+            return f"AND {rowid} IN (SELECT r.id FROM {self._layer} r WHERE {self._condition})"
         return (
             f"AND EXISTS (SELECT 1 FROM {self._layer} r WHERE r.id = {self._layer}_terms.rowid AND {self._condition})"
         )
