@@ -149,7 +149,10 @@ class _Settling:
             return "the statement that it replaces is not there to be replaced"
         problem = self._why_not(draft, onto, said)
         if problem is None:
-            self.fates[id] = _fate(said, onto, usable(said.text, [draft, *(held.atom for held in onto)]), waits=waits)
+            text = usable(said.text, [draft, *(held.atom for held in onto)])
+            if said.text.strip() and not text:
+                self.refused.append(f"{id} keeps its own text: the new one says more than the statements do.")
+            self.fates[id] = _fate(said, onto, text, waits=waits)
         return problem
 
     def _join(self, id: str, said: Decision, targets: Sequence[str]) -> str | None:

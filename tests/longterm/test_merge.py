@@ -545,10 +545,11 @@ def test_a_text_that_says_what_nobody_said_is_not_taken(table: Table, text: str)
 def test_an_update_with_such_a_text_keeps_the_statement_s_own(table: Table) -> None:
     old = table.hold("Ines plays chess.")
     draft = table.draft("Ines plays chess on Thursdays.")
-    table.answer(
+    done = table.answer(
         {"draft": draft, "action": "update", "targets": [old.id], "text": "Ines won 250 times.", "reason": "x"}
     )
     assert table.texts() == ["Ines plays chess on Thursdays."]
+    assert done.refused == [f"{draft} keeps its own text: the new one says more than the statements do."]
 
 
 def test_a_fact_that_the_new_text_still_tells_goes_on(table: Table) -> None:
