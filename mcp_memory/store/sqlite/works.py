@@ -16,7 +16,17 @@ import apsw
 
 from mcp_memory.errors import NotFound
 from mcp_memory.store.protocol import Backlog, Conflict, Done, Outcome, StageState, Work
-from mcp_memory.store.sqlite.rows import from_ms, number_of, session_id, space_for, space_id, to_ms, touch
+from mcp_memory.store.sqlite.rows import (
+    from_ms,
+    marks,
+    number_of,
+    numbers_of,
+    session_id,
+    space_for,
+    space_id,
+    to_ms,
+    touch,
+)
 from mcp_memory.text import one_line
 from mcp_memory.types import Stage
 
@@ -158,17 +168,24 @@ def _prolonged(con: apsw.Connection, space: int, work: Work, until: datetime) ->
 def _has_moved_on(con: apsw.Connection, space: int, stage: Stage, session: int | None, basis: str) -> bool:
     """Return whether another committed between the planning of this basis and its taking.
 
-    From the taking on nobody can: the cursor moves with the one work that is not done. A basis may say where its stage
-    stood, as `start` (extract) or `after` (scenes).
+    From the taking on nobody can: what a stage has read moves with the one work that is not done. A basis says where
+    its stage stood, as `start` (extract), `drafts` (merge), `after` (scenes) or `version` (persona).
     """
     planned: dict[str, Any] = json.loads(basis)
-    if stage == "extract" and "start" in planned:
-        stands = con.execute("SELECT position FROM progress WHERE session = ?", (session,)).get
-        return planned["start"] < (stands or 0)
-    if stage == "scenes" and "after" in planned:
-        stands = con.execute("SELECT position FROM stage_cursor WHERE space = ? AND stage = ?", (space, stage)).get
-        return planned["after"] < (stands or 0)
-    return False
+    match stage:
+        case "extract":
+            stands = con.execute("SELECT position FROM progress WHERE session = ?", (session,)).get
+            return planned.get("start", stands or 0) < (stands or 0)
+        case "merge":
+            drafts = numbers_of(planned.get("drafts", ()), "d")
+            left = con.execute(f"SELECT count(*) FROM draft WHERE id IN ({marks(drafts)})", drafts).get
+            return left < len(drafts)
+        case "scenes":
+            stands = con.execute("SELECT position FROM stage_cursor WHERE space = ? AND stage = ?", (space, stage)).get
+            return planned.get("after", stands or 0) < (stands or 0)
+        case "persona":
+            stands = con.execute("SELECT max(version) FROM persona WHERE space = ? AND work > 0", (space,)).get
+            return planned.get("version", stands or 0) < (stands or 0)
 
 
 def park(con: apsw.Connection, space: str, id: str, *, error: str, until: datetime) -> None:
