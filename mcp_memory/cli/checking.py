@@ -107,6 +107,8 @@ def _embedding(embedding: dict[str, Any]) -> str:
 
 def _model(model: dict[str, Any]) -> str:
     failed = sum(call["failed"] for call in model["today"])
+    calls = sum(call["calls"] for call in model["ever"])
+    tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in model["ever"])
     cost = sum(call["cost"] or 0.0 for call in model["ever"])
     parts = [
         model["name"] or "none is set",
@@ -116,7 +118,8 @@ def _model(model: dict[str, Any]) -> str:
         if model["name"]
         else "",
         f"{plural(failed, 'call')} failed today" if failed else "",
-        f"${cost:.2f} in all" if cost else "",
+        f"{plural(calls, 'call')} and {tokens:,} tokens in all" if calls else "",
+        f"${cost:.2f}" if cost else "",
     ]
     return ", ".join(part for part in parts if part)
 
