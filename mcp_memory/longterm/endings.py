@@ -8,7 +8,7 @@ from datetime import datetime
 from mcp_memory.store.protocol import Store
 from mcp_memory.types import Atom
 
-__all__ = ["ended"]
+__all__ = ["ended", "is_joined"]
 
 
 def ended(store: Store, space: str, ids: Iterable[str], *, after: datetime | int) -> list[tuple[Atom, Atom | None]]:
@@ -24,6 +24,18 @@ def ended(store: Store, space: str, ids: Iterable[str], *, after: datetime | int
                 newer = _next(store, space, newer)
             found.append((atom, newer))
     return found
+
+
+def is_joined(old: Atom, newer: Atom | None) -> bool:
+    """Tell whether an atom ended because the newer one says the same and more: that rests on all of its words too.
+
+    Then nothing in life has ended, and nobody should read that it did.
+    """
+    return newer is not None and _grounds(old) <= _grounds(newer)
+
+
+def _grounds(atom: Atom) -> set[tuple[str, tuple[int, int]]]:
+    return {(atom.evidence, atom.span), *((one.turn, one.span) for one in atom.also)}
 
 
 def _is_since(atom: Atom, end: datetime, newer: Atom | None, after: datetime | int) -> bool:

@@ -7,7 +7,6 @@ of which most rests on nothing, and any statement that would be told no more wit
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from itertools import chain
 from mcp_memory.errors import InvalidInput
 from mcp_memory.longterm.l2_page import MERGED_INTO, USER, called
 from mcp_memory.longterm.l2_reply import Edit, Reply
+from mcp_memory.longterm.l2_text import heading_of, undressed, unnamed
 from mcp_memory.longterm.slugs import free_slug, slug_of
 from mcp_memory.store.citations import cited, covered, links, plain, tails, uncovered, unlinked, unwrapped, without
 from mcp_memory.store.forgotten import gist
@@ -30,10 +30,6 @@ MAX_CHARS = 1_500
 _TITLE, _SUMMARY, _REASON, _STATEMENT = 80, 220, 300, 80
 _ENTITIES = 12
 _NAMED = 12  # of what is wrong, in one sentence
-_UNREADABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-_MARKDOWN_FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
-_FRONT_MATTER = re.compile(r"\s*---\n.*?\n---\n", re.DOTALL)
-_TITLE_LINE = re.compile(r"\s*# (?P<title>[^\n]*)(\n|$)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +46,8 @@ class Round:
     """What may be cited: the question showed it, and it is not forgotten."""
     new: Sequence[str]
     """Ids of the atoms to tell."""
+    unseen: Collection[str] = ()
+    """Slugs of those that are due for rewriting and were not shown: nothing is added to them before."""
     most: int
     """How many scenes there may be; a model leaves one place free, for a page that a person brings back."""
     is_entity: Callable[[str], bool]
@@ -139,6 +137,8 @@ class _Draft:
             case "update":
                 if (scene := self._own(edit.slug or edit.title)) is not None:
                     self._write("update", scene.slug, edit, [scene])
+            case "append":
+                self._append(edit)
             case "merge":
                 self._merge(edit)
             case "delete":
@@ -167,15 +167,36 @@ class _Draft:
             if page.slug != slug:
                 self._remove(page, f"{MERGED_INTO}[[{slug}]]")
 
-    def _own(self, name: str) -> Scene | None:
-        """Return a page that this edit may change, and note why it may not."""
+    def _append(self, edit: Edit) -> None:
+        """Put sentences at the end of a page that nobody has to see for that; all else on it stays."""
+        scene = self._own(edit.slug or edit.title, seen=False)
+        if scene is None:
+            return
+        added = self._sound(scene.slug, edit.body)
+        page = _as_it_was(scene)
+        body = f"{scene.body.rstrip()}\n\n{added}"
+        self._check_length(scene.slug, body)
+        self.pages[scene.slug] = replace(
+            page,
+            reason=one_line(edit.reason, _REASON) or "more of the same",
+            body=body,
+            heat=scene.heat + self._warmth(added),
+            atoms=cited(body),
+            entities=list(dict.fromkeys([*scene.entities, *_entities(self.given.atoms, cited(added))]))[:_ENTITIES],
+        )
+
+    def _own(self, name: str, *, seen: bool = True) -> Scene | None:
+        """Return a page that this edit may change, `seen` if it has to be known whole, and note why it may not."""
         scene = called(self.given.scenes, name)
         if scene is None:
             known = ", ".join(self.given.scenes) or "none yet"
             self.complaints.append(f"There is no page {one_line(name, 60)!r}. Pages: {known}.")
-        elif scene.slug not in self.given.shown:
+        elif scene.slug in self.given.unseen:
+            self.complaints.append(f"The page {scene.slug} is to be rewritten, in another round: leave it as it is.")
+        elif seen and scene.slug not in self.given.shown:
             self.complaints.append(
-                f"The page {scene.slug} was not shown in full, so it cannot be changed now: leave it as it is."
+                f"The page {scene.slug} was not shown in full, so it cannot be rewritten now: "
+                "`append` to it what is new, or leave it as it is."
             )
         elif scene.slug in self.touched:
             self.complaints.append(f"The page {scene.slug} is in two edits: make one of them.")
@@ -184,16 +205,17 @@ class _Draft:
         return None
 
     def _free(self, edit: Edit) -> str:
-        return free_slug(edit.slug or edit.title or _heading(edit.body), {*self.given.scenes, *self.pages})
+        return free_slug(edit.slug or edit.title or heading_of(edit.body), {*self.given.scenes, *self.pages})
 
     def _remove(self, scene: Scene, reason: str) -> None:
         self.gone[scene.slug] = SceneEdit(action="delete", slug=scene.slug, reason=reason, version=scene.version)
 
     def _write(self, action: SceneAction, slug: str, edit: Edit, bases: Sequence[Scene]) -> None:
         held = self.given.scenes.get(slug) or next(iter(bases), None)
-        body = self._body(slug, edit.body)
-        title = one_line(plain(edit.title or _heading(edit.body)), _TITLE) or (held.title if held else slug)
-        summary = one_line(plain(edit.summary), _SUMMARY) or gist(body)
+        body = self._sound(slug, edit.body)
+        self._check_length(slug, body)
+        title = one_line(plain(edit.title or heading_of(edit.body)), _TITLE) or (held.title if held else slug)
+        summary = self._summary(slug, edit.summary, body)
         if not well_formed(title + summary + body):
             self.complaints.append(f"The page {slug} has a lone surrogate, which is not text.")
         self.pages[slug] = SceneEdit(
@@ -203,15 +225,29 @@ class _Draft:
             title=title,
             summary=summary,
             body=body,
-            heat=sum(page.heat for page in bases) + 1,
+            heat=sum(page.heat for page in bases) + self._warmth(body) if bases else 1,
             atoms=cited(body),
             entities=_entities(self.given.atoms, cited(body)),
             version=self.given.scenes[slug].version if slug in self.given.scenes else None,
         )
 
-    def _body(self, slug: str, text: str) -> str:
-        """Return the body as it can be kept, noting what was left out of it and what is wrong with it."""
-        body = unwrapped(_undressed(text))
+    def _warmth(self, text: str) -> int:
+        """Return how much hotter a page gets: not at all by news that are only about others than the person."""
+        new = [self.given.atoms[id] for id in cited(text) if id in self.given.new]
+        return int(not new or any(_concerns_the_user(atom) for atom in new))
+
+    def _summary(self, slug: str, text: str, body: str) -> str:
+        """Return the summary, or the page's first statement where it names what nothing on the page does."""
+        summary = one_line(plain(text), _SUMMARY)
+        told = [self.given.atoms[id].text for id in cited(body) if id in self.given.atoms]
+        strange = unnamed(summary, " ".join([plain(body), *told]))
+        if strange:
+            self.refused.append(f"{slug}: the summary names {_some(strange)}, and the page does not: replaced.")
+        return summary if summary and not strange else gist(body)
+
+    def _sound(self, slug: str, text: str) -> str:
+        """Return a text as it can be kept, noting what was left out of it and what is wrong with it."""
+        body = unwrapped(undressed(text))
         unknown = [id for id in cited(body) if id not in self.given.atoms]
         if unknown:
             body = without(body, unknown)
@@ -225,28 +261,19 @@ class _Draft:
                 f"{len(bare)}. End each sentence with its ids, such as (a12), and write nothing that rests on nothing."
             )
         self.refused += [f"{slug}: this rests on nothing, and was left out: {one_line(line, 100)}" for line in bare]
-        if len(plain(body)) > MAX_CHARS:
-            over = len(plain(body)) - MAX_CHARS
+        return body
+
+    def _check_length(self, slug: str, body: str) -> None:
+        over = len(plain(body)) - MAX_CHARS
+        if over > 0:
             self.complaints.append(
                 f"The page {slug} has {len(plain(body)):,} characters without its ids, and {MAX_CHARS:,} are kept: "
                 f"tell it shorter by {over}, or give a part of the story a page of its own."
             )
-        return body
 
 
-def _undressed(text: str) -> str:
-    """Return a body without what models put around it: a Markdown fence, front matter, the title once more."""
-    text = _UNREADABLE.sub("", text.replace("\r\n", "\n"))
-    fenced = _MARKDOWN_FENCE.fullmatch(text)
-    text = (
-        _FRONT_MATTER.sub("", fenced[1] if fenced else text, count=1) if text.lstrip()[:3] in ("---", "```") else text
-    )
-    return _TITLE_LINE.sub("", text, count=1).strip() if _TITLE_LINE.match(text) else text.strip()
-
-
-def _heading(body: str) -> str:
-    found = _TITLE_LINE.match(body)
-    return found["title"].strip() if found else ""
+def _concerns_the_user(atom: Atom) -> bool:
+    return not atom.entities or USER in map(fold, atom.entities)
 
 
 def _entities(atoms: Mapping[str, Atom], ids: Iterable[str]) -> list[str]:

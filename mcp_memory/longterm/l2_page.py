@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from mcp_memory.errors import InvalidInput, NotFound
-from mcp_memory.longterm.endings import ended
+from mcp_memory.longterm.endings import ended, is_joined
 from mcp_memory.longterm.slugs import slug_of
 from mcp_memory.store.citations import cited, links
 from mcp_memory.store.forgotten import left_of
@@ -63,6 +63,8 @@ def page(store: Store, space: str, scene: Scene) -> str:
 def _ending(old: Atom, newer: Atom | None) -> str:
     if newer is None:
         return f"- No longer: {one_line(old.text, _LINE)} ({old.id})"
+    if is_joined(old, newer):
+        return f"- {one_line(newer.text, _LINE)} ({newer.id})"
     return f"- {one_line(newer.text, _LINE)} ({newer.id}); no longer: {one_line(old.text, _LINE // 2)} ({old.id})"
 
 

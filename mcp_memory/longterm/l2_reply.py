@@ -66,18 +66,20 @@ class Dropped(BaseModel):
 
 
 class Edit(BaseModel):
-    """A page as it should be, whole; or one that should go."""
+    """A page as it should be, whole; what to add to one; or one that should go."""
 
     model_config = ConfigDict(populate_by_name=True)
 
-    action: Annotated[Literal["create", "update", "merge", "delete"], BeforeValidator(_action)]
+    action: Annotated[Literal["create", "update", "append", "merge", "delete"], BeforeValidator(_action)]
     slug: Text = Field("", description="The page: as listed, or for a new one a few words with hyphens")
     from_: Annotated[list[str], BeforeValidator(_names)] = Field(
         default_factory=list[str], alias="from", description="merge only: the pages that become one with it"
     )
     title: Text = Field("", description="What the person would call it")
     summary: Text = Field("", description="One sentence: what the page tells")
-    body: Text = Field("", description="The whole page in Markdown; each sentence ends with its ids: (a12, a57)")
+    body: Text = Field(
+        "", description="The whole page, of `append` only what is new; each sentence ends with ids: (a12, a57)"
+    )
     reason: Text = Field("", description="Why this edit, in a few words")
 
 

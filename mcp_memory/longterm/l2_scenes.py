@@ -10,15 +10,14 @@ How a page reads is told in `l2_page`; its names are this module's too.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from pydantic import BaseModel
 
-from mcp_memory.longterm.endings import ended
-from mcp_memory.longterm.l2_edits import Checked, Round, checked
+from mcp_memory.longterm.endings import ended, is_joined
+from mcp_memory.longterm.l2_edits import MAX_CHARS, Checked, Round, checked
+from mcp_memory.longterm.l2_near import to_show
 from mcp_memory.longterm.l2_page import (
-    USER,
     ended_since,
     entity_called,
     is_stale,
@@ -35,8 +34,9 @@ from mcp_memory.longterm.l2_reply import Reply
 from mcp_memory.longterm.stage import Applied, Desk, StageOf
 from mcp_memory.metered import Question
 from mcp_memory.prompts import prompt
-from mcp_memory.store.protocol import Filters, Store, Work
-from mcp_memory.text import fold, one_line
+from mcp_memory.store.citations import plain
+from mcp_memory.store.protocol import Store, Work
+from mcp_memory.text import one_line
 from mcp_memory.types import Atom, Scene
 
 __all__ = [
@@ -58,10 +58,7 @@ __all__ = [
 ]
 
 _ATOMS = 40
-_SHOWN_CHARS = 12_000
-_SHOWN_CHARS_WHEN_FULL = 24_000  # what is to be merged has to be seen
 _LINE = 300
-_NEAR = 6
 _ANSWER_TOKENS = 8_000
 _SAID = 0.8  # less confidence than that has what was only implied
 
@@ -88,13 +85,11 @@ def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
     due = [scene.slug for scene in stale(store, space) if scene.slug in scenes]
     if not new and not due:
         return None
-    crowded = len(scenes) >= desk.settings.max_scenes - 1
-    room = (_SHOWN_CHARS_WHEN_FULL if crowded else _SHOWN_CHARS) >> smaller
     return Basis(
         after=after,
         upto=int(new[-1].id[1:]) if new else after,
         atoms=[atom.id for atom in new],
-        shown=_to_show(desk, scenes, due, new, room),
+        shown=to_show(desk, scenes, due, new, smaller=smaller),
     )
 
 
@@ -103,72 +98,30 @@ def _standing(store: Store, space: str) -> dict[str, Scene]:
     return {scene.slug: scene for scene in standing(store, space)}
 
 
-def _to_show(desk: Desk, scenes: dict[str, Scene], due: Sequence[str], new: Sequence[Atom], room: int) -> list[str]:
-    """Return the pages to show in full: those that are due, then the nearest, as many as there is room for."""
-    if sum(map(_length, scenes.values())) <= room:
-        return list(scenes)
-    near = _nearness(desk, scenes, new)
-    order = sorted(scenes, key=lambda slug: (slug not in due, -near[slug], -scenes[slug].heat, slug))
-    shown: list[str] = []
-    for slug in order:
-        room -= _length(scenes[slug])
-        if room >= 0 or not shown:
-            shown.append(slug)
-    return shown
-
-
-def _length(scene: Scene) -> int:
-    return len(scene.body) + len(scene.summary)
-
-
-def _nearness(desk: Desk, scenes: dict[str, Scene], new: Sequence[Atom]) -> Counter[str]:
-    """Return how near each page is to the new atoms: by entities that few pages share, and by atoms that are alike."""
-    about = {slug: {fold(name) for name in scene.entities} for slug, scene in scenes.items()}
-    spread = Counter(name for names in about.values() for name in names)
-    tellers: dict[str, list[str]] = {}
-    for slug, scene in scenes.items():
-        for id in scene.atoms:
-            tellers.setdefault(id, []).append(slug)
-    near: Counter[str] = Counter()
-    for atom in new:
-        named = {fold(name) for name in atom.entities} - {USER}
-        for slug, names in about.items():
-            near[slug] += sum(10 // spread[name] for name in names & named)
-        alike = desk.search(
-            desk.space,
-            "atom",
-            atom.text,
-            embedded=lambda text=atom.text: desk.of_query(text),
-            filters=Filters(),
-            limit=_NEAR,
-        )
-        for rank, hit in enumerate(alike):
-            for slug in tellers.get(hit.id, ()):
-                near[slug] += 10 // (rank + 1)
-    return near
-
-
 # --- what is asked ----------------------------------------------------------------------------------
 
 
 def question(desk: Desk, basis: Basis) -> Question[Reply] | None:
-    """Put a round into words, as the rows are now; None where all of it was forgotten or was rewritten since."""
+    """Put a round into words, as the rows are now; None where all of it was forgotten, joined or rewritten since."""
     store, space = desk.store, desk.space
     scenes = _standing(store, space)
     shown = [scenes[slug] for slug in basis.shown if slug in scenes]
-    atoms = store.atoms(space, basis.atoms)
-    if not atoms and not _due(store, space, shown):
+    atoms = _with_newer(store, space, basis.atoms)
+    new = [atom for atom, newer in atoms if not is_joined(atom, newer)]
+    if not new and not _due(store, space, shown):
         return None
+    named = {atom.id for atom in new}
     return Question(
         purpose="scenes",
         messages=prompt(
             "scenes",
+            most=f"{MAX_CHARS:,}",
             today=f"{desk.now:%A, %Y-%m-%d}",
             room=_room(len(scenes), desk.settings.max_scenes),
-            listed="\n".join(_listed(scene) for scene in scenes.values()) or "There is none yet.",
-            pages="\n".join(map(_page, shown)) or "There is none yet.",
-            ended="\n".join(_ended(store, space, shown)) or "Nothing.",
-            statements="\n".join(_statement(store, space, atom) for atom in atoms) or "None this time.",
+            pages="\n".join(map(_page, shown)) or "None.",
+            others="\n".join(_listed(scene) for scene in scenes.values() if scene not in shown) or "None.",
+            ended="\n".join(_ended(store, space, shown, named)) or "Nothing.",
+            statements="\n".join(_statement(*one, named) for one in atoms if one[0].id in named) or "None this time.",
         ),
         reply=Reply,
         max_tokens=_ANSWER_TOKENS,
@@ -178,6 +131,13 @@ def question(desk: Desk, basis: Basis) -> Question[Reply] | None:
 def _due(store: Store, space: str, shown: Sequence[Scene]) -> list[str]:
     due = {scene.slug for scene in stale(store, space)}
     return [scene.slug for scene in shown if scene.slug in due]
+
+
+def _with_newer(store: Store, space: str, ids: Iterable[str]) -> list[tuple[Atom, Atom | None]]:
+    """Return the atoms, each with the one that holds in its place if it holds no longer."""
+    ids = list(ids)
+    newer = {old.id: newer for old, newer in ended(store, space, ids, after=0)}
+    return [(atom, newer.get(atom.id)) for atom in store.atoms(space, ids)]
 
 
 def _room(count: int, most: int) -> str:
@@ -193,21 +153,19 @@ def _room(count: int, most: int) -> str:
 
 
 def _listed(scene: Scene) -> str:
-    return (
-        f"{scene.slug} | {_one_line(scene.title)} | heat {scene.heat} | {scene.updated:%Y-%m-%d}"
-        f" | {_one_line(scene.summary)}"
-    )
+    return f"{scene.slug} | {_one_line(scene.title)} | {_one_line(scene.summary)}"
 
 
 def _page(scene: Scene) -> str:
     title = _one_line(scene.title).replace('"', "'")
     return (
-        f'<page slug="{scene.slug}" title="{title}" updated="{scene.updated:%Y-%m-%d}">\n'
+        f'<page slug="{scene.slug}" title="{title}" updated="{scene.updated:%Y-%m-%d}"'
+        f' characters="{len(plain(scene.body)):,}" statements="{len(scene.atoms)}">\n'
         f"{_fenced(scene.body.strip())}\n</page>"
     )
 
 
-def _statement(store: Store, space: str, atom: Atom) -> str:
+def _statement(atom: Atom, newer: Atom | None, named: Collection[str]) -> str:
     told = [f"{atom.valid_from:%Y-%m-%d}"]
     if atom.kind == "instruction":
         told.append("a rule for the assistant")
@@ -215,33 +173,34 @@ def _statement(store: Store, space: str, atom: Atom) -> str:
         told.append("implied")
     if atom.entities:
         told.append(f"about {_one_line(', '.join(atom.entities))}")
-    return f"({atom.id}) {', '.join(told)}: {_one_line(atom.text)}{_end(store, space, atom)}"
+    end = f" [{_end(atom, newer, named)}]" if atom.valid_to else ""
+    return f"({atom.id}) {', '.join(told)}: {_one_line(atom.text)}{end}"
 
 
-def _ended(store: Store, space: str, shown: Sequence[Scene]) -> Iterator[str]:
-    """Yield what the pages tell and holds no longer, since they were written or before, and what holds instead."""
+def _ended(store: Store, space: str, shown: Sequence[Scene], named: Collection[str]) -> Iterator[str]:
+    """Yield what the pages tell and holds no longer, or is said by another, since they were written or before."""
     told = dict.fromkeys(id for scene in shown for id in scene.atoms)
     late = {old.id for scene in shown for old, _ in ended_since(store, space, scene)}
-    for atom in store.atoms(space, told):
-        if atom.valid_to is not None:
-            new = " Ended since the page was written." if atom.id in late else ""
-            yield f"({atom.id}) {_one_line(atom.text)}{_end(store, space, atom)}{new}"
+    for atom, newer in _with_newer(store, space, told):
+        if newer is not None and is_joined(atom, newer):
+            yield f"({atom.id}) joined into {_named(newer, named)}"
+        elif atom.valid_to is not None:
+            new = "; ended since the page was written" if atom.id in late else ""
+            yield f"({atom.id}) {_one_line(atom.text)} [{_end(atom, newer, named)}{new}]"
 
 
-def _end(store: Store, space: str, atom: Atom) -> str:
-    if atom.valid_to is None:
-        return ""
+def _end(atom: Atom, newer: Atom | None, named: Collection[str]) -> str:
     why = f", because {_one_line(atom.closed_because)}" if atom.closed_because else ""
-    now = "".join(f"; now ({newer.id}) {_one_line(newer.text)}" for newer in _in_place_of(store, space, [atom]))
-    return f" [until {atom.valid_to:%Y-%m-%d}{why}{now}]"
+    now = f"; now {_named(newer, named)}" if newer else ""
+    return f"until {atom.valid_to:%Y-%m-%d}{why}{now}"
 
 
-def _in_place_of(store: Store, space: str, atoms: Sequence[Atom]) -> list[Atom]:
-    """Return the atoms that hold where these held."""
-    return [newer for _, newer in ended(store, space, [atom.id for atom in atoms], after=0) if newer]
+def _named(atom: Atom, named: Collection[str]) -> str:
+    """Return an atom by its id, with its words where they do not stand in the question anyway."""
+    return f"({atom.id})" if atom.id in named else f"({atom.id}) {_one_line(atom.text)}"
 
 
-_FENCE = re.compile(r"<(?=\s*/?\s*(all_pages|pages?|ended|statements)\b)", re.IGNORECASE)
+_FENCE = re.compile(r"<(?=\s*/?\s*(pages?|other_pages|ended|statements)\b)", re.IGNORECASE)
 
 
 def _fenced(text: str) -> str:
@@ -281,10 +240,12 @@ def _round(desk: Desk, basis: Basis) -> Round:
     store, space = desk.store, desk.space
     scenes = _standing(store, space)
     shown = [scenes[slug] for slug in basis.shown if slug in scenes]
+    due = [scene.slug for scene in stale(store, space) if scene.slug in scenes]
     return Round(
         scenes=scenes,
         shown=[scene.slug for scene in shown],
-        stale=_due(store, space, shown),
+        stale=[slug for slug in due if slug in basis.shown],
+        unseen=[slug for slug in due if slug not in basis.shown],
         atoms={atom.id: atom for atom in _citable(store, space, basis, shown)},
         new=basis.atoms,
         most=desk.settings.max_scenes,
@@ -294,8 +255,8 @@ def _round(desk: Desk, basis: Basis) -> Round:
 
 def _citable(store: Store, space: str, basis: Basis, shown: Sequence[Scene]) -> list[Atom]:
     """Return what the question named by its id and is not forgotten by now."""
-    named = store.atoms(space, {*basis.atoms, *(id for scene in shown for id in scene.atoms)})
-    return [*named, *_in_place_of(store, space, named)]
+    named = _with_newer(store, space, {*basis.atoms, *(id for scene in shown for id in scene.atoms)})
+    return [atom for both in named for atom in both if atom]
 
 
 SCENES = StageOf(name="scenes", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)

@@ -14,7 +14,7 @@ from difflib import unified_diff
 from itertools import islice
 
 from mcp_memory.errors import NotFound
-from mcp_memory.longterm.endings import ended
+from mcp_memory.longterm.endings import ended, is_joined
 from mcp_memory.longterm.l2_page import called, standing
 from mcp_memory.longterm.slugs import slug_of
 from mcp_memory.store.citations import cited, links, without
@@ -245,6 +245,8 @@ def _closing(old: Atom, newer: Atom | None) -> str:
     before = f"{one_line(old.text, _LINE // 2)} ({old.id})"
     if newer is None:
         return f"- No longer: {before}"
+    if is_joined(old, newer):
+        return f"- {one_line(newer.text, _LINE)} ({newer.id})"
     return f"- {one_line(newer.text, _LINE)} ({newer.id}). No longer: {before}"
 
 

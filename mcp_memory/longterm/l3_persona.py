@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, field_validator
 
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput
+from mcp_memory.longterm.endings import is_joined
 from mcp_memory.longterm.l3_checks import check_evidence, check_form, cleaned, unfounded
 from mcp_memory.longterm.l3_page import (
     EMPTY,
@@ -71,6 +73,8 @@ Mode = Literal["first", "incremental", "scratch"]
 _SCENE_CHARS = 20_000
 _LEADING: tuple[tuple[Kind, int], ...] = (("instruction", 30), ("persona", 50), ("episodic", 30))
 _NEW = 100
+_ASKED_CHARS = MAX_CHARS - 200  # models count badly: what comes a little longer is kept
+_AGE = timedelta(days=30)
 _STATEMENT = 300
 _NONE = "None."
 
@@ -136,19 +140,19 @@ def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
     if reason is None:
         return None
     upto = store.newest("atom")
-    held, scenes = _held(store, space), sound_scenes(store, space)
+    held = _held(store, space)
     mode = _mode(held, reason)
-    if mode == "incremental" and held is not None:
-        new = store.atoms_since(space, last_read(store, space), limit=max(1, _NEW >> smaller))
-        if len(new) == max(1, _NEW >> smaller):
+    shown: list[Scene] = []
+    if mode == "incremental":
+        many = max(1, _NEW >> smaller)
+        new = store.atoms_since(space, last_read(store, space), limit=many)
+        if len(new) == many:
             upto = int(new[-1].id[1:])  # the rest counts as new next time
-        ids = {atom.id for atom in new}
-        scenes = [scene for scene in scenes if scene.updated > held.at or ids.intersection(scene.atoms)]
         atoms = [atom for atom in new if atom.valid_to is None]
     else:
-        atoms = _leading(store, space, smaller)
-    shown = _within(scenes[: max(1, len(scenes) >> smaller)])
-    atoms = _not_told(atoms, shown)
+        scenes = sound_scenes(store, space)
+        shown = _within(scenes[: max(1, len(scenes) >> smaller)])
+        atoms = _not_told(_leading(store, space, smaller), shown)
     if not (shown or atoms or mode == "incremental"):
         return None
     return Basis(
@@ -203,9 +207,11 @@ def question(desk: Desk, basis: Basis) -> Question[Reply]:
         purpose="persona",
         messages=prompt(
             "persona",
-            most=f"{MAX_CHARS:,}",
+            most=f"{_ASKED_CHARS:,}",
             today=f"{desk.now:%Y-%m-%d}",
+            characters=f"{len(held.text):,}" if held else "0",
             page=_fenced(held.text.strip()) if held else _NONE,
+            ageing=", ".join(_ageing(store, space, held, desk.now) if held else ()) or _NONE,
             closed=_listed(_closed(store, space, held) if held else ()),
             scenes=_listed(map(_scene, shown)),
             others=_listed(f"[[{one.slug}]] {_one_line(one.summary)}" for one in scenes if one not in shown),
@@ -232,14 +238,24 @@ def _statement(atom: Atom) -> str:
     return f"({atom.id}) {atom.valid_from:%Y-%m-%d}, {kind}, {known}: {_one_line(atom.text)}"
 
 
+def _ageing(store: Store, space: str, held: PersonaVersion, now: datetime) -> Iterator[str]:
+    """Yield what the page tells as happening or planned, and nothing was said of for long, with its date."""
+    for atom in store.atoms(space, cited(held.text)):
+        if atom.kind == "episodic" and atom.valid_to is None and atom.valid_from < now - _AGE:
+            yield f"({atom.id}) {atom.valid_from:%Y-%m-%d}"
+
+
 def _closed(store: Store, space: str, held: PersonaVersion) -> Iterator[str]:
     for old, newer in ended_since(store, space, held):
+        if newer is not None and is_joined(old, newer):
+            yield f"({old.id}) joined into ({newer.id}) {_one_line(newer.text)}"
+            continue
         why = f" Reason: {_one_line(old.closed_because)}" if old.closed_because else ""
         now = f" Now: ({newer.id}) {_one_line(newer.text)}" if newer else ""
         yield f"({old.id}) {_one_line(old.text)}{now}{why}"
 
 
-_FENCE = re.compile(r"<(?=\s*/?\s*(page|closed|scenes?|other_scenes|statements)\b)", re.IGNORECASE)
+_FENCE = re.compile(r"<(?=\s*/?\s*(page|ageing|closed|scenes?|other_scenes|statements)\b)", re.IGNORECASE)
 
 
 def _fenced(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput
 from mcp_memory.longterm import l3_persona
 from mcp_memory.longterm.l3_page import _since  # pyright: ignore[reportPrivateUsage]
-from mcp_memory.longterm.l3_persona import FROM_SCRATCH, Reply
+from mcp_memory.longterm.l3_persona import FROM_SCRATCH, PERSONA, Reply
 from mcp_memory.longterm.search import Search
 from mcp_memory.replies import parse
 from mcp_memory.store.protocol import Conflict
@@ -138,11 +138,13 @@ def test_a_later_page_is_written_from_what_is_new(hand: ByHand) -> None:
     hand.store.want(SPACE, "persona", "she moved")
     basis = hand.planned()
     assert (basis.mode, basis.reason, basis.version) == ("incremental", "she moved", 1)
-    assert (basis.scenes, basis.atoms) == (["home"], [])
+    assert (basis.scenes, basis.atoms) == ([], [new])
     asked = hand.asked(basis).messages[1].text
     assert page.strip() in asked
     assert f"({other}) Lives in Turin Now: ({new}) Lives in Rome" in asked
-    assert "<other_scenes>\n[[cello]] A theme.\n</other_scenes>" in asked
+    assert (
+        "<scenes>\nNone.\n</scenes>\n\n<other_scenes>\n[[home]] A theme.\n[[cello]] A theme.\n</other_scenes>" in asked
+    )
 
 
 def test_a_page_from_scratch_owes_nothing_to_the_one_before(hand: ByHand) -> None:
@@ -284,9 +286,11 @@ def test_a_page_for_one_that_was_written_meanwhile_comes_too_late(hand: ByHand) 
     atom = hand.tell("Plays the cello")
     wanted(hand)
     basis = hand.planned()
+    work = hand.work("persona", basis=basis.model_dump_json())
+    hand.now += timedelta(hours=2)  # who has the work is taken for dead
     hand.write(f"Plays it daily ({atom})")
     with pytest.raises(Conflict):
-        hand.apply(basis, f"Plays the cello ({atom})")
+        PERSONA.apply(hand.desk(), work, basis, Reply(page=f"Plays the cello ({atom})"))
 
 
 def test_a_page_may_come_as_a_list_of_lines() -> None:

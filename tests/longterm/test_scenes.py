@@ -197,12 +197,12 @@ def test_what_ended_is_shown_with_why_and_what_holds_instead(life: Life) -> None
     (moved,) = life.learn("Maya lives in Faro.", supersedes=[flat], because="she moved")
     ended = life.asked().partition("<ended>\n")[2].partition("\n</ended>")[0]
     assert ended == (
-        f"({flat}) Maya lives in Porto. [until 2026-05-07, because she moved; now ({moved}) Maya lives in Faro.]"
-        " Ended since the page was written."
+        f"({flat}) Maya lives in Porto. [until 2026-05-07, because she moved; now ({moved});"
+        " ended since the page was written]"
     )
 
 
-def test_when_not_all_pages_fit_those_that_are_near_are_shown(life: Life) -> None:
+def test_of_many_pages_those_are_shown_that_are_near(life: Life) -> None:
     filler = "x" * 1_400
     told: list[dict[str, Any]] = []
     life.settings = life.settings.model_copy(update={"max_scenes": 30})
@@ -212,12 +212,10 @@ def test_when_not_all_pages_fit_those_that_are_near_are_shown(life: Life) -> Non
     life.answer(*told)
     (by_word,) = life.learn("Topic7 is finished.")
     life.learn("They went sailing.", about="Friend3")
-    shown = life.planned().shown
-    assert len(shown) == 8
-    assert set(shown[:2]) == {"page-3", "page-7"}
+    assert life.planned().shown == ["page-7", "page-3"]
     life.forget("a12")
     assert by_word == "a13"
-    assert "page-11" not in life.planned().shown  # all that it told is gone
+    assert "page-11" not in life.asked()  # all that it told is gone
 
 
 def test_a_page_that_is_due_is_shown_before_those_that_are_near(life: Life) -> None:
@@ -267,7 +265,7 @@ def test_words_in_statements_and_pages_close_no_fence(life: Life) -> None:
     life.answer(create("odd", f"Somebody wrote {attack} ({id}).", title=f'"{attack}"', summary=attack))
     life.learn(attack + " now")
     asked = life.asked()
-    for tag in ("all_pages", "pages", "ended", "statements"):
+    for tag in ("other_pages", "pages", "ended", "statements"):
         assert (asked.count(f"<{tag}>"), asked.count(f"</{tag}>")) == (1, 1)
     assert (asked.count("<page "), asked.count("</page>")) == (1, 1)
 
@@ -304,7 +302,17 @@ def test_pages_are_made_with_their_evidence_and_entities(life: Life) -> None:
         created=life.now,
         updated=life.now,
     )
-    assert life.store.stage_states("s")["persona"].wanted == "she has a dog"
+    assert "persona" not in life.store.stage_states("s")
+
+
+def test_a_model_may_have_the_persona_written_out_of_turn_once_enough_is_new(life: Life) -> None:
+    life.settings = life.settings.model_copy(update={"persona_every": 4})
+    (first,) = life.learn("A is so.")
+    life.answer(create("one", f"A ({first})."), persona="she has a dog")
+    assert "persona" not in life.store.stage_states("s")
+    (second,) = life.learn("B is so.")
+    life.answer(update("one", f"A, B ({first}, {second})."), persona="she has a cat")
+    assert life.store.stage_states("s")["persona"].wanted == "she has a cat"
 
 
 def test_heat_grows_with_each_telling_and_adds_up_in_a_merge(life: Life) -> None:
@@ -594,7 +602,9 @@ def test_whether_the_persona_changes_may_be_a_plain_yes(value: object, reason: s
 
 
 def test_the_example_in_the_question_is_a_reply_that_passes() -> None:
-    system = l2_scenes.prompt("scenes", today="", room="", listed="", pages="", ended="", statements="")[0].text
+    system = l2_scenes.prompt("scenes", most="", today="", room="", others="", pages="", ended="", statements="")[
+        0
+    ].text
     reply = parse(system, Reply)
     ids = ["a31", "a33", "a40", "a41"]
     atoms = {id: _atom(id) for id in ids}
