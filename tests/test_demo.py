@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -12,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from mcp_memory.demo import MARK, inputs, renewed
+from mcp_memory.demo.replies import Replies
 from mcp_memory.errors import Refused, StoreUnavailable
+from mcp_memory.memory import open_memory
 from mcp_memory.shortterm import canvas
 from mcp_memory.store.files import read_ref_file
 
@@ -25,6 +28,11 @@ class Played:
     @property
     def folder(self) -> Path:
         return self.home / "spaces" / "default"
+
+    def act(self, name: str) -> str:
+        """What an act printed, its lines as they were before they were wrapped behind a bar."""
+        told = re.split(rf"^\d+\. {name}.*\n", self.text, flags=re.MULTILINE)[1]
+        return re.sub(r"\n  \| ", " ", re.split(r"^\d+\. ", told, flags=re.MULTILINE)[0])
 
 
 @pytest.fixture(scope="module")
@@ -40,13 +48,13 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
 
 def rows(text: str) -> dict[str, list[str]]:
     """The account's table by its first cell."""
-    table = text[text.index("8. The account") :]
+    table = text[text.index("10. The account") :]
     cells = [re.split(r"\s{2,}", line.strip()) for line in table.splitlines()]
     return {row[0]: row[1:] for row in cells if len(row) > 2}
 
 
 def test_every_act_is_played(played: Played) -> None:
-    assert re.findall(r"^(\d)\. ", played.text, re.MULTILINE) == list("12345678")
+    assert re.findall(r"^(\d+)\. ", played.text, re.MULTILINE) == [str(number) for number in range(1, 11)]
 
 
 def test_it_reads_well_in_a_hundred_columns(played: Played) -> None:
@@ -84,13 +92,88 @@ def test_the_canvas_it_leaves_shows_the_branch_and_the_dead_end(played: Played) 
 
 
 def test_each_question_is_answered_by_the_turn_that_knows(played: Played) -> None:
-    found = played.text[played.text.index("3. Search") : played.text.index("4. Offload")]
+    found = played.act("Search")
     assert all(words in found for words in ("TRF-90457", "runner's knee", "牙医,早上九点出发"))
 
 
 def test_the_raw_line_that_tells_it_all_is_shown(played: Played) -> None:
-    unwrapped = re.sub(r"\n  \| ", " ", played.text)
-    assert "key SKV2-202610250230 already present, replaced" in unwrapped
+    assert "key SKV2-202610250230 already present, replaced" in played.act("Go down")
+
+
+# --- the pyramid ------------------------------------------------------------------------------------
+
+
+def test_each_question_of_the_pyramid_is_answered_and_all_of_each_answer_is_kept(played: Played) -> None:
+    distilled = played.act("Distil")
+    asked = re.findall(r"^  (\w+) +\d+ [\w ]+?  +(\d+) kept, (\d+) refused$", distilled, re.MULTILINE)
+    notes = sum(int(kept) for stage, kept, _ in asked if stage == "extract")
+    assert {stage for stage, _, _ in asked} == {"extract", "merge", "scenes", "persona"}
+    assert {refused for _, _, refused in asked} == {"0"}
+    assert notes == sum(len(scene["notes"]) for scene in inputs.replies("extract"))
+    assert f"{len(asked)} questions for 38 turns, 0 refused, 0 turns not read yet" in distilled
+
+
+def test_it_says_that_the_answers_were_written_beforehand(played: Played) -> None:
+    assert "written beforehand, by hand, where a client's own model would give its own" in played.act("Distil")
+
+
+async def test_what_it_leaves_holds_from_the_persona_down_to_the_words(played: Played) -> None:
+    async with open_memory(home=played.home) as memory:
+        found, atoms = await memory.verify(), await memory.atoms(limit=100)
+    assert (found.problems, found.uncovered, found.personas) == ([], [], 1)
+    assert found.quotes >= found.atoms >= len(atoms) >= 38
+    assert [atom.id for atom in atoms if not atom.evidence] == []
+
+
+def test_the_page_about_the_person_and_one_scene_are_shown(played: Played) -> None:
+    shown = played.act("Look")
+    assert all(f"## {heading}" in shown for heading in ("Basics", "Preferences", "Now", "Scenes"))
+    assert all(f"- {slug} (heat " in shown for slug in inputs.replies("scenes")["pages"])
+    assert all(words in shown for words in ("Seriously allergic to hazelnuts", "a very cross bishop"))
+
+
+def test_a_statement_is_followed_down_to_the_words_that_were_said(played: Played) -> None:
+    followed = r"a\d+ +Tamsin is seriously allergic .+ t13 +2026-10-14, user, .+“I'm allergic to hazelnuts, properly"
+    assert re.search(followed, played.act("Look"))
+
+
+def test_a_fact_is_told_as_it_was_known_at_two_dates(played: Played) -> None:
+    facts = re.findall(r"^  (2026\S+)  a\d+  user, moving date: (\d+ \w+)", played.act("Look"), re.MULTILINE)
+    assert facts == [("2026-10-20", "31 October"), ("2026-10-22", "14 November")]
+
+
+def test_recall_brings_what_was_distilled(played: Played) -> None:
+    brought = played.act("Recall")
+    assert "User: name: Tamsin Okoro; works as: owner of the timetable data; allergic to: hazelnuts" in brought
+    assert "[scene jonas-and-eirik" in brought
+
+
+def test_a_question_of_another_conversation_has_no_written_answer() -> None:
+    strange = "(a7) 2024-03-02, about Lena: Lena's dog Rex was hit by a car."
+    answers = [Replies().to(stage, strange) for stage in ("extract", "merge", "scenes", "persona")]
+    assert answers == [None, None, None, None]
+
+
+def test_what_is_written_of_a_statement_waits_until_it_is_shown() -> None:
+    replies = Replies()
+    first = replies.to("scenes", "(a7) 2026-10-12, about user: Tamsin and Li Wei live in Bergen.")
+    later = replies.to("scenes", "They live in Bergen (a7).\n(a9) Tamsin is learning Chinese; in October 2026 she was")
+    assert json.loads(first or "")["edits"][0]["body"] == "They live in Bergen (a7)."
+    assert later is None
+
+
+def test_each_quote_stands_in_its_turn_and_each_key_names_a_statement() -> None:
+    turns = [turn["content"] for _, told in inputs.conversation() for turn in told]
+    notes = [note for scene in inputs.replies("extract") for note in scene["notes"]]
+    assert [note["key"] for note in notes if note["quote"] not in turns[int(note["turn"][1:]) - 1]] == []
+    keys = {one["key"] for one in (*notes, *inputs.memories())}
+    pages = json.dumps([inputs.replies("scenes"), inputs.replies("persona")])
+    decided = inputs.replies("merge")
+    named = {*re.findall(r"\{(\w+)\}", pages), *decided, *(key for one in decided.values() for key in one["targets"])}
+    assert named - keys == set()
+
+
+# --- the inputs -------------------------------------------------------------------------------------
 
 
 def test_the_inputs_are_real_in_size_and_the_same_on_every_run() -> None:

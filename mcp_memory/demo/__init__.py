@@ -1,8 +1,9 @@
 """The demo: the real server, started as a client starts it, does its main job on a made-up fortnight.
 
-A conversation is recorded and searched, a task's tool results are offloaded, opened again and folded, and at
-the end each raw result is read back and compared with what went in. Nothing is pretended: every number comes
-out of an answer of the server. The folder it works in is its own; one that it did not make is refused.
+A conversation is recorded, distilled and searched, a task's tool results are offloaded, opened again and folded, and
+at the end each raw result is read back and compared with what went in. Every number comes out of an answer of the
+server; what a client's own model would say was written beforehand, and the demo tells so. The folder it works in is
+its own; one that it did not make is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def run(home: Path | None = None) -> None:
     anyio.run(play, [sys.executable, "-m", "mcp_memory", "--home", str(chosen), "serve"], chosen)
     shown = os.path.relpath(chosen) if chosen.is_relative_to(Path.cwd()) else str(chosen)
     click.echo(f"\nDone in {time.perf_counter() - began:.1f} s. Look around:\n")
-    for command in ("status", "show canvas", 'search "night boat"', "show persona", "doctor"):
+    for command in ("status", "show canvas", 'search "night boat"', "show persona", "verify", "doctor"):
         click.echo(f"  mcp-memory --home {shown} {command}")
 
 

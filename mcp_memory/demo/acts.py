@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 from dataclasses import dataclass
@@ -12,12 +11,12 @@ from typing import Any
 
 import click
 from mcp import Client, StdioServerParameters
-from mcp.types import BlobResourceContents, TextResourceContents
 
-from mcp_memory.demo import inputs
+from mcp_memory.demo import inputs, pyramid
+from mcp_memory.demo.agent import Agent, act, quoted
 from mcp_memory.demo.inputs import Step, Task
 from mcp_memory.shortterm.canvas import parse
-from mcp_memory.terminal import WIDTH, columns, one_line, size, steps, wrapped
+from mcp_memory.terminal import WIDTH, columns, one_line, plural, size, steps, wrapped
 
 __all__ = ["play"]
 
@@ -26,6 +25,8 @@ QUESTIONS = (
     ("other words for it", "why was the race called off?"),
     ("in Chinese", "什么时候去看牙医"),
 )
+RECALL_TOKENS = 1_000
+STABLE_LINES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,8 @@ async def play(command: list[str], home: Path) -> None:
         click.echo(f"mcp-memory {version('mcp-memory')}, MCP {client.protocol_version} over stdio, memory in {home}")
         await record(agent)
         await remember(agent)
+        await pyramid.distil(agent)
+        await pyramid.look(agent)
         await search(agent)
         task = inputs.task()
         kept = await offload(agent, task)
@@ -51,35 +54,6 @@ async def play(command: list[str], home: Path) -> None:
         await fold(agent, kept)
         await recall(agent)
         await settle(agent, kept, home)
-
-
-class Agent:
-    """What an agent does with the connection: calls tools, reads resources."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """Return the structured answer of a tool."""
-        given = {name: value for name, value in arguments.items() if value is not None}
-        result = await self._client.call_tool(tool, given)
-        if result.is_error or result.structured_content is None:
-            raise RuntimeError(f"{tool} failed: {result.content}")
-        return result.structured_content
-
-    async def read(self, uri: str) -> bytes:
-        """Return the bytes of a resource."""
-        match (await self._client.read_resource(uri)).contents:
-            case [TextResourceContents(text=text)]:
-                return text.encode()
-            case [BlobResourceContents(blob=blob)]:
-                return base64.b64decode(blob)
-            case other:
-                raise RuntimeError(f"{uri} has {len(other)} parts")
-
-
-def act(title: str, about: str) -> None:
-    click.echo(f"\n{click.style(title, bold=True)}\n{click.style(about, dim=True)}\n")
 
 
 # --- long-term --------------------------------------------------------------------------------------
@@ -108,7 +82,7 @@ async def remember(agent: Agent) -> None:
 
 
 async def search(agent: Agent) -> None:
-    act("3. Search", "No model, no key: by words and by meaning, in any language (conversation_search).")
+    act("5. Search", "No model, no key: by words and by meaning, in any language (conversation_search).")
     for how, query in QUESTIONS:
         click.echo(f"  {click.style(query, bold=True)}  ({how})")
         for passage in (await agent.call("conversation_search", query=query, limit=2))["passages"]:
@@ -123,7 +97,7 @@ async def search(agent: Agent) -> None:
 
 async def offload(agent: Agent, task: Task) -> list[Kept]:
     act(
-        f"4. Offload: {task.goal}",
+        f"6. Offload: {task.goal}",
         "Each tool result goes to a file; a node on the task's canvas stands for it (offload_tool_result).",
     )
     kept: list[Kept] = []
@@ -160,45 +134,41 @@ def _measure(answer: dict[str, Any], step: Step) -> str:
 
 async def descend(agent: Agent, kept: list[Kept]) -> None:
     node = kept[0].answer["node"]
-    act("5. Go down", f"From the canvas to the one line that tells it all (expand_node {node}).")
+    act("7. Go down", f"From the canvas to the one line that tells it all (expand_node {node}).")
     records = await agent.call("expand_node", node=node, view="records")
-    _quote(f"{node}, its records", records["text"])
+    quoted(f"{node}, its records", records["text"])
     found = await agent.call("expand_node", node=node, grep="already present", max_tokens=300)
-    _quote(f"{node}, raw, grep 'already present': {found['tokens']} tokens", found["text"])
+    quoted(f"{node}, raw, grep 'already present': {found['tokens']} tokens", found["text"])
 
 
 async def fold(agent: Agent, kept: list[Kept]) -> None:
-    act("6. Fold", "The task is done: four fields stay in the context, the rest is one call away (fold_canvas).")
+    act("8. Fold", "The task is done: four fields stay in the context, the rest is one call away (fold_canvas).")
     canvas = kept[0].answer["node"].partition("-")[0]
     before = await agent.call("fold_canvas", task=canvas, action="show", budget_tokens=8000)
-    _quote(f"before: {before['nodes']} nodes, {before['tokens']} tokens", before["text"], wrap=False)
+    quoted(f"before: {before['nodes']} nodes, {before['tokens']} tokens", before["text"], wrap=False)
     after = await agent.call("fold_canvas", task=canvas, action="complete")
     fields = columns(json.loads(after["text"]).items())
-    _quote(f"after: {after['tokens']} tokens", fields)
+    quoted(f"after: {after['tokens']} tokens", fields)
 
 
 async def recall(agent: Agent) -> None:
-    act("7. Read and recall", "The page about the person (read_persona), and what a next question needs (recall).")
-    persona = await agent.call("read_persona")
-    _quote("read_persona", persona["text"])
-    question = "Book a table for the team dinner: what must the kitchen know?"
-    bundle = await agent.call("recall", query=question, budget_tokens=600)
-    _quote(f"recall “{question}”: {bundle['tokens']} of 600 tokens", f"{bundle['stable']}\n{bundle['dynamic']}")
-
-
-def _quote(title: str, text: str, *, wrap: bool = True) -> None:
-    """Print stored words behind a bar; lines that are too long are wrapped, or cut."""
-    click.echo(f"  {click.style(title, bold=True)}")
-    lines = text.strip().split("\n")
-    click.echo(wrapped("\n".join(lines if wrap else (one_line(line, WIDTH - 4) for line in lines)), "  | "))
-    click.echo()
+    act("9. Recall", "A part of the page (read_persona), and what a next question needs (recall).")
+    section = (await agent.call("read_persona"))["sections"][0]
+    quoted(f"read_persona section “{section}”", (await agent.call("read_persona", section=section))["text"])
+    question = "We have the team over for dinner: what must the kitchen know?"
+    bundle = await agent.call("recall", query=question, budget_tokens=RECALL_TOKENS)
+    lines = bundle["stable"].split("\n")
+    rest = lines[STABLE_LINES:]
+    more = [f"… {plural(len(rest), 'more line')}: the page that was shown"] if rest else []
+    text = "\n".join([*lines[:STABLE_LINES], *more, bundle["dynamic"]])
+    quoted(f"recall “{question}”: {bundle['tokens']} of {RECALL_TOKENS:,} tokens", text)
 
 
 # --- the account ------------------------------------------------------------------------------------
 
 
 async def settle(agent: Agent, kept: list[Kept], home: Path) -> None:
-    act("8. The account", "Each raw result is read back over MCP and compared with what went in, byte by byte.")
+    act("10. The account", "Each raw result is read back over MCP and compared with what went in, byte by byte.")
     rows: list[tuple[str, ...]] = [("result", "kind", "bytes", "tokens without", "with", "saved", "read back")]
     went_in = came_back = raw = now = 0
     for step, answer in ((one.step, one.answer) for one in kept):

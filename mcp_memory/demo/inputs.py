@@ -13,7 +13,7 @@ from typing import Any
 
 from mcp_memory.demo.generated import GENERATED
 
-__all__ = ["Step", "Task", "conversation", "memories", "task"]
+__all__ = ["Step", "Task", "conversation", "memories", "replies", "task"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +49,11 @@ def conversation() -> list[tuple[str, list[dict[str, str]]]]:
 def memories() -> list[dict[str, str]]:
     """What is told with `remember`, in order; `replaces` names the key of one before it."""
     return json.loads(_read("memories.json"))
+
+
+def replies(stage: str) -> Any:
+    """What is answered to the questions of a stage; `mcp_memory.demo.replies` says how it is written."""
+    return json.loads(_read(f"replies/{stage}.json"))
 
 
 def task() -> Task:
