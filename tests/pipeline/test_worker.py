@@ -1,0 +1,95 @@
+"""The background of a server: it reads by itself what is due, never in the way of a call, and stops when it is told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from mcp_memory.llm import Prompt, Said
+from mcp_memory.memory import Memory, open_memory
+from mcp_memory.testing import FixedClock
+from mcp_memory.types import NewTurn
+from tests.pipeline.reader import Reader
+
+SAID = [NewTurn(role="user", content="I keep bees in Porto."), NewTurn(role="assistant", content="How many hives?")]
+
+
+async def until(memory: Memory, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    with anyio.fail_after(20):
+        while True:
+            status = await memory.status()
+            if wanted(status):
+                return status
+            await anyio.sleep(0.01)
+
+
+async def test_a_turn_becomes_a_statement_without_being_asked_for(home: Path) -> None:
+    async with open_memory(home=home, embedder="none", llm=Reader()) as memory:
+        await memory.record_turns(SAID, session="s")
+        status = await until(memory, lambda status: status["counts"]["current"] == 1)
+        assert status["pyramid"]["answered_by"] == "reader/1"
+        assert [atom.text for atom in await memory.atoms()] == ["I keep bees in Porto."]
+
+
+async def test_with_the_setting_off_or_without_a_model_nothing_is_read_by_itself(home: Path) -> None:
+    reader = Reader()
+    async with open_memory(home=home, embedder="none", llm=reader, distil=False) as memory:
+        await memory.record_turns(SAID, session="s")
+        assert (await memory.status())["pyramid"]["answered_by"] is None
+    async with open_memory(home=home, embedder="none") as memory:
+        assert (await memory.status())["pyramid"]["waiting"]["turns"] == 2
+    assert reader.asked == []
+
+
+async def test_a_model_that_takes_its_time_is_in_nobodys_way(home: Path) -> None:
+    asked, answer = threading.Event(), threading.Event()
+
+    class Slow(Reader):
+        def ask(self, prompt: Prompt, *, timeout: float) -> Said:
+            asked.set()
+            answer.wait(30)
+            return super().ask(prompt, timeout=timeout)
+
+    async with open_memory(home=home, embedder="none", llm=Slow()) as memory:
+        await memory.record_turns(SAID, session="s")
+        await anyio.to_thread.run_sync(asked.wait, 20)
+        with anyio.fail_after(20):
+            await memory.record_turns([NewTurn(role="user", content="I also play chess.")], session="s")
+            assert (await memory.conversation_search("chess")).hits
+            await memory.remember("Bees matter.")
+        answer.set()
+        await until(memory, lambda status: status["counts"]["current"] >= 2)
+
+
+async def test_a_pause_stops_the_background_and_its_end_lets_it_go_on(home: Path) -> None:
+    clock, reader = FixedClock(), Reader()
+    async with open_memory(home=home, embedder="none", llm=reader, now=clock) as memory:
+        await memory.pause("enough for today")
+        await memory.record_turns(SAID, session="s")
+        status = await until(memory, lambda status: status["pyramid"]["paused"] is not None)
+        assert status["pyramid"]["paused"]["reason"] == "enough for today"
+        assert reader.asked == []
+        await memory.resume()
+        await until(memory, lambda status: status["counts"]["current"] == 1)
+
+
+async def test_two_servers_on_one_home_read_each_turn_once(home: Path) -> None:
+    readers = Reader(), Reader()
+    async with (
+        open_memory(home=home, embedder="none", llm=readers[0]) as one,
+        open_memory(home=home, embedder="none", llm=readers[1]) as other,
+    ):
+        for number in range(6):
+            memory = (one, other)[number % 2]
+            await memory.record_turns(
+                [NewTurn(role="user", content=f"I have seen {number} whales.")], session=f"s{number}"
+            )
+            await memory.flush(f"s{number}")
+        await until(one, lambda status: status["pyramid"]["waiting"]["turns"] == 0)
+        await one.consolidate()
+        texts = sorted(atom.text for atom in await one.atoms())
+    assert texts == [f"I have seen {number} whales." for number in range(6)]
