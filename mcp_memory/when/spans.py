@@ -114,8 +114,9 @@ def _is_whole(letters: str, first: int, last: int) -> bool:
 def _interval(tokens: Iterable[Token], now: datetime) -> Interval | None:
     named = ((_NAME[token.letter], token.value) for token in tokens)
     try:
-        return meaning({_SAME.get(name, name): value for name, value in named}, now)
-    except (ValueError, OverflowError):  # the 31st of April, five thousand years ago
+        found = meaning({_SAME.get(name, name): value for name, value in named}, now)
+        return found if found and found.start.astimezone() < found.end.astimezone() else None
+    except (ValueError, OverflowError, OSError):  # the 31st of April, five thousand years ago
         return None
 
 
