@@ -104,10 +104,15 @@ def _people(names: Names) -> str:
     lines = [
         f"The user is {names.user}: call them so."
         if names.user
-        else 'The user has told no name: call them "the user", in the language of the turns.'
+        else 'The user has told no name: call them "the user", in the language of the turns. A name they tell is a note.'
     ]
-    if names.others:
-        lines.append(f"{', '.join(names.others)}: they speak too, for themselves; call them by these names.")
+    for name in names.others:
+        known = f" A {names.relations[name]} of the user." if name in names.relations else ""
+        lines.append(f"{name}: they speak too, for themselves; call them by this name.{known}")
+    if len(names.others) > len(names.relations):
+        lines.append(
+            'What others are to the user, such as a friend, is worth one note ("implied") if the turns show it.'
+        )
     return one_line(" ".join(lines).replace("<", " "), 600)
 
 

@@ -1,7 +1,7 @@
 """What of a reply can be kept: each statement is held against the turn that it says it comes from.
 
-A statement is kept if the words it quotes stand in a new turn, it is worth its kind's least priority, and it is no
-order that somebody wrote into a turn for a model to find. What is kept rests on the turn's words, not on the model's
+A statement is kept if words that it quotes stand in a new turn, it is worth its kind's least priority, and it is no
+order that somebody wrote into a turn for a model to find. What is kept rests on the turns' words, not on the model's
 copy of them; entities have the names that are known, and times are moments (`l1_times`).
 
 It does not know whether a statement follows from its quote; that is the model's to judge.
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from mcp_memory.longterm.l1_atoms import SINGLE_VALUED, relation_name
 from mcp_memory.longterm.l1_batch import Batch
 from mcp_memory.longterm.l1_names import Names, is_person
-from mcp_memory.longterm.l1_reply import Statement
+from mcp_memory.longterm.l1_reply import Quoted, Statement
 from mcp_memory.longterm.l1_times import dated, holds
 from mcp_memory.longterm.noise import own_words
 from mcp_memory.longterm.quotes import locate
@@ -30,6 +30,7 @@ LEAST: dict[Kind, int] = {"persona": 50, "episodic": 60, "instruction": 70}
 CONFIDENCE = {"stated": 0.9, "implied": 0.6}
 MAX_TEXT = 600
 _MAX_ENTITIES = 8
+_MAX_MORE = 3  # further quotes
 _ONE_AT_A_TIME = SINGLE_VALUED - {"status"}  # models call many things the status of a person
 
 
@@ -60,10 +61,11 @@ def grounded(statement: Statement, batch: Batch, names: Names, session: str) -> 
     found = _evidence(statement, batch)
     if isinstance(found, Refusal):
         return found
-    turn, span = found
-    refusal = _unfit(statement, text, turn, span)
+    words, told = found
+    refusal = _unfit(statement, text, words)
     if refusal is not None:
         return Refusal(reason=refusal)
+    turn = words[0][0]
     times = holds(statement.valid_from, statement.valid_to, turn.said_at, lasting=statement.kind != "episodic")
     fact = _fact(statement, names) if times.now else None
     chiefs = [fact[0] if fact else None, *(names.chief(named.name) for named in statement.entities)]
@@ -80,31 +82,64 @@ def grounded(statement: Statement, batch: Batch, names: Names, session: str) -> 
         relation=fact[1] if fact else None,
         value=fact[2] if fact else None,
         single_valued=bool(fact) and fact[1] in _ONE_AT_A_TIME and statement.certainty == "stated",
-        evidence=(Evidence(turn=turn.id, span=span, quote=turn.content[slice(*span)]),),
+        evidence=tuple(Evidence(turn=one.id, span=span, quote=one.content[slice(*span)]) for one, span in words),
         entities=tuple(dict.fromkeys(chief for chief in chiefs if chief))[:_MAX_ENTITIES],
     )
-    return Kept(turn=turn, atom=atom, told=times.told)
+    return Kept(turn=turn, atom=atom, told=(*told, *times.told))
 
 
 # --- the words it rests on --------------------------------------------------------------------------
 
 
-def _evidence(statement: Statement, batch: Batch) -> tuple[Turn, tuple[int, int]] | Refusal:
-    """Return the new turn that holds the quote, and where: the one named, or else the only one that does."""
-    if not statement.quote:
+Words = tuple[Turn, tuple[int, int]]
+"""A turn, and where in it the words stand."""
+
+
+def _evidence(statement: Statement, batch: Batch) -> tuple[Sequence[Words], Sequence[str]] | Refusal:
+    """Return where the words stand, those of a new turn first, and what of the further ones was left out.
+
+    A further quote may stand in the background, where what a new turn answers was asked.
+    """
+    first = _place(statement, batch)
+    more = [(quoted, _place(quoted, batch, background=True)) for quoted in statement.more[:_MAX_MORE]]
+    places = [place for place in (first, *(place for _, place in more)) if not isinstance(place, Refusal)]
+    new = [place for place in places if place[0] in batch.turns]
+    if not new:
+        return first if isinstance(first, Refusal) else _nowhere(statement, batch)
+    told = [
+        f"{one_line(quoted.quote, 80)!r} is left out: {place.reason}"
+        for quoted, place in more
+        if isinstance(place, Refusal) and quoted.quote
+    ]
+    words = dict.fromkeys([*new, *(place for place in places if place not in new)])
+    return list(words), told
+
+
+def _place(quoted: Statement | Quoted, batch: Batch, *, background: bool = False) -> Words | Refusal:
+    """Return the turn that holds a quote, and where: the one named, or else the only one that does."""
+    if not quoted.quote:
         return Refusal(reason="it quotes nothing", unquoted=True)
-    id = re.sub(r"^\D*", "t", statement.turn) if re.search(r"\d", statement.turn) else ""
-    named = [turn for turn in batch.turns if turn.id == id]
-    found = [(turn, span) for turn in named if (span := _stands(statement.quote, turn))]
-    if not found:
-        found = [(turn, span) for turn in batch.turns if (span := _stands(statement.quote, turn))]
-    if len(found) == 1:
-        return found[0]
+    id = _turn_id(quoted)
+    turns = [*batch.turns, *(batch.background if background else ())]
+    found = [(turn, span) for turn in turns if (span := _stands(quoted.quote, turn))]
+    named = [place for place in found if place[0].id == id]
+    if named or len(found) == 1:
+        return (named or found)[0]
     if found:
         return Refusal(reason="its words stand in several turns, and none of them is named", unquoted=True)
-    if any(_stands(statement.quote, turn) for turn in batch.background):
+    return _nowhere(quoted, batch)
+
+
+def _nowhere(quoted: Statement | Quoted, batch: Batch) -> Refusal:
+    if any(_stands(quoted.quote, turn) for turn in batch.background):
         return Refusal(reason="its words stand in the background, which was read before")
-    return Refusal(reason=f"its quote does not stand in {named[0].id if named else 'any of the turns'}", unquoted=True)
+    id = _turn_id(quoted)
+    where = id if any(turn.id == id for turn in batch.turns) else "any of the turns"
+    return Refusal(reason=f"its quote does not stand in {where}", unquoted=True)
+
+
+def _turn_id(quoted: Statement | Quoted) -> str:
+    return re.sub(r"^\D*", "t", quoted.turn) if re.search(r"\d", quoted.turn) else ""
 
 
 def _stands(quote: str, turn: Turn) -> tuple[int, int] | None:
@@ -139,18 +174,17 @@ _ORDER = re.compile(
 )
 
 
-def _unfit(statement: Statement, text: str, turn: Turn, span: tuple[int, int]) -> str | None:
+def _unfit(statement: Statement, text: str, words: Sequence[Words]) -> str | None:
     """Return why a statement that rests on words is not kept, None if it is."""
-    if statement.kind == "instruction" and turn.role != "user":
+    if statement.kind == "instruction" and all(turn.role != "user" for turn, _ in words):
         return "a rule has to stand in the user's own words"
-    if statement.kind == "persona" and not is_person(turn):
+    if statement.kind == "persona" and not any(is_person(turn) for turn, _ in words):
         return "what is true of a person has to stand in that person's words, not in the assistant's"
     if 0 <= statement.priority < LEAST[statement.kind]:
         return f"its priority is under {LEAST[statement.kind]}, the least for {statement.kind}"
     reports = statement.kind == "episodic" and _ORDER.search(text)
-    if not reports and (_ORDER.search(text) or _in_an_order(turn.content, span)):
-        return f"it repeats an order to a model that stands in {turn.id}"
-    return None
+    ordered = [turn.id for turn, span in words if _ORDER.search(text) or _in_an_order(turn.content, span)]
+    return f"it repeats an order to a model that stands in {ordered[0]}" if ordered and not reports else None
 
 
 def _in_an_order(content: str, span: tuple[int, int]) -> bool:

@@ -8,12 +8,12 @@ What a reply calls an entity is resolved to the name that is known; a further na
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mcp_memory.longterm.l1_reply import Named
 from mcp_memory.longterm.quotes import locate
-from mcp_memory.store.protocol import Store
+from mcp_memory.store.protocol import Filters, Store
 from mcp_memory.text import fold, one_line
 from mcp_memory.types import Entity, Turn
 
@@ -62,6 +62,8 @@ class Names:
     """Those that the turns mention, and those known best."""
     said: str
     """All that was said in the turns and before them."""
+    relations: Mapping[str, str]
+    """What others are to the user, where a fact says so: `friend`."""
 
     def chief(self, name: str) -> str | None:
         """Return the name by which an entity is known; None for the assistant and for what is no name."""
@@ -117,7 +119,25 @@ def names_in(store: Store, space: str, turns: Iterable[Turn]) -> Names:
         for place, entity in enumerate(known)
         if place < _OFTEN or _names_one_of(text, (entity.name, *entity.aliases))
     ]
-    return Names(user=user, others=list(dict.fromkeys(others)), known=shown[:_SHOWN], said=said)
+    others = list(dict.fromkeys(others))
+    relations = {name: relation for name in others if (relation := _relation(store, space, user, name))}
+    return Names(user=user, others=others, known=shown[:_SHOWN], said=said, relations=relations)
+
+
+_MUTUAL = frozenset(("friend", "partner", "spouse", "sibling", "colleague"))
+_ONE_WAY = frozenset(("child", "parent"))
+
+
+def _relation(store: Store, space: str, user: str | None, name: str) -> str | None:
+    """Return what somebody is to the user."""
+    users, other = {USER, fold(user or USER)}, fold(name)
+    for fact in store.facts(space, filters=Filters(entity=name)):
+        entity, value = fold(fact.entity), fold(fact.value)
+        if entity in users and value == other and fact.relation in _MUTUAL | _ONE_WAY:
+            return fact.relation
+        if entity == other and value in users and fact.relation in _MUTUAL:
+            return fact.relation
+    return None
 
 
 def is_person(turn: Turn) -> bool:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, model_validator
 
 from mcp_memory.types import Kind
 
-__all__ = ["Extracted", "Named", "Segment", "Statement", "Triple"]
+__all__ = ["Extracted", "Named", "Quoted", "Segment", "Statement", "Triple"]
 
 PRIORITY: dict[Kind, int] = {"persona": 70, "episodic": 70, "instruction": 80}  # where a reply gives none
 
@@ -148,11 +148,30 @@ def _triple(value: Any) -> Any:
     return cast("Any", read) if whole else None
 
 
+class Quoted(BaseModel):
+    """Further words that a statement rests on, and the turn they stand in: the question that was answered."""
+
+    turn: Text
+    quote: Text
+
+
+def _quoted(value: Any, turn: Any) -> list[dict[str, Any]]:
+    """Return the quotes that stand where one or several are asked for, each with its turn."""
+    parts = cast("list[Any]", value) if isinstance(value, list) else [value]
+    found: list[dict[str, Any]] = []
+    for part in parts:
+        if part is not None:
+            read = cast("dict[str, Any]", _renamed(part, _OTHER_NAMES)) if isinstance(part, dict) else {"quote": part}
+            found.append({"turn": _first(read.get("turn", turn)), "quote": read.get("quote")})
+    return found
+
+
 class Statement(BaseModel):
     """One atom, as the model would have it."""
 
     turn: Text
     quote: Text
+    more: list[Quoted]
     text: Text
     kind: Annotated[Kind, BeforeValidator(_kind)]
     priority: int
@@ -171,7 +190,9 @@ class Statement(BaseModel):
         kind, priority = _kind(fields["kind"]), _priority(fields["priority"])
         if priority is None or (priority < 0 and kind != "instruction"):
             priority = PRIORITY[kind]
-        return {**fields, "turn": _first(fields["turn"]), "kind": kind, "priority": priority}
+        words = [*_quoted(fields["quote"], fields["turn"]), *_quoted(fields["more"], None)]
+        said = words[0] if words else {"turn": _first(fields["turn"]), "quote": ""}
+        return {**fields, **said, "more": words[1:], "kind": kind, "priority": priority}
 
 
 _OTHER_NAMES = {

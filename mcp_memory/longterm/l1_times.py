@@ -1,8 +1,11 @@
-"""Times of statements: from when and until when one holds, and dates for words that mean nothing later.
+"""Times of statements: from when and until when one holds, dates for words that mean nothing later, and how to tell it.
 
 What is to come holds as a plan, from when it was told. What is over holds as a memory, without an end: it says itself
 when it was, and who asks about it later asks then. Only what holds now and ends on a day that is known ends by itself;
 events never do. A time that is none gives way to that of the turn.
+
+A time is kept as a moment: a year, month, week or day as the midnight with which it begins, in the zone of this
+machine, and the time of a turn as it is. How exact it was said to be, the text tells; `date_of` shows no more.
 """
 
 from __future__ import annotations
@@ -10,9 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, time, timedelta
 
-__all__ = ["Times", "dated", "holds"]
+__all__ = ["Times", "date_of", "dated", "holds"]
 
 _A_DAY = timedelta(days=1)
 _YEARS = 1000, 2200  # what lies outside was meant otherwise
@@ -33,7 +36,9 @@ def holds(valid_from: str | None, valid_to: str | None, said_at: datetime, *, la
     """Return when a statement of a turn holds; `lasting` if it tells a state and no event."""
     since, until = _moment(valid_from, said_at), _moment(valid_to, said_at, end=True)
     told: list[str] = []
-    if valid_from and since is None:
+    if valid_from and _BEFORE.match(valid_from):
+        since = None  # on a day that nobody knows: what is known is when it was told
+    elif valid_from and since is None:
         told.append(f"{valid_from!r} is no date; it counts as true from {said_at:%Y-%m-%d}, when it was said")
     if valid_to and until is None:
         told.append(f"{valid_to!r} is no date; it counts as open")
@@ -47,23 +52,24 @@ def holds(valid_from: str | None, valid_to: str | None, said_at: datetime, *, la
     )
 
 
+_BEFORE = re.compile(r"\s*(?:before|until|by|<)(?![a-z])", re.IGNORECASE)
 _WRITTEN = re.compile(r"(\d{4})(?:[-/.年](\d{1,2})(?:[-/.月](\d{1,2})日?)?)?[月年]?")
 
 
 def _moment(given: str | None, said_at: datetime, *, end: bool = False) -> datetime | None:
     """Return a date or time as a moment, for `end` the moment when a day, month or year is over; None if it is none."""
-    zone = timezone(said_at.utcoffset() or timedelta())
     text = (given or "").strip()
     try:
         if written := _WRITTEN.fullmatch(text):
             year, month, day = (int(part) if part else None for part in written.groups())
-            start = datetime(year or 0, month or 1, day or 1, tzinfo=zone)
+            start = datetime(year or 0, month or 1, day or 1)
             moment = _next(start, "day" if day else "month" if month else "year") if end else start
         else:
             moment = datetime.fromisoformat(text)
-    except (ValueError, OverflowError):
+        # Not said_at's offset: a day begins at midnight in summer and in winter.
+        moment = moment if moment.tzinfo else moment.astimezone()
+    except (ValueError, OverflowError, OSError):
         return _as_words(text, said_at, end=end)
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=zone)
     return moment if _YEARS[0] <= moment.year <= _YEARS[1] else None
 
 
@@ -120,3 +126,38 @@ def _days(start: datetime, end: datetime) -> str:
     if start.day == start.month == 1 and _next(start, "year").date() == end.date():
         return f"{start:%Y}"
     return f"{start:%Y-%m-%d} – {last:%Y-%m-%d}"
+
+
+# --- shown ------------------------------------------------------------------------------------------
+
+_ABOUT = re.compile(r"\b(?:in )?(?:about|around|circa|roughly|etwa|ungefähr|vers|hacia) (?=\d{4}\b)", re.IGNORECASE)
+_WEEK = re.compile(
+    r"\bweek of\b|\bwoche\b|\bsemaine\b|\bsemana\b|\bsettimana\b|\bнедел|[周週]|星期|\b주\b|\b주간", re.IGNORECASE
+)
+
+
+def date_of(moment: datetime, text: str) -> str:
+    """Return the time of a statement for people and models, as exact as its text has it.
+
+    `2022`, `2022-05`, `2022-05-09`, `2022-05-09 – 2022-05-15`, or `told 2023-06-09` where no other time is known.
+    """
+    if moment.time() != time():
+        return f"told {moment:%Y-%m-%d}"
+    start, end = _named(moment, text) or (moment, _next(moment, _unit(moment)))
+    if moment.weekday() == 0 and end - start <= _A_DAY and _WEEK.search(text):
+        return _days(moment, moment + 7 * _A_DAY)
+    return _days(start, end)
+
+
+def _unit(moment: datetime) -> str:
+    """Return what begins at a midnight, if it is not known to be less: on 1 January a year."""
+    return "day" if moment.day > 1 else "month" if moment.month > 1 else "year"
+
+
+def _named(moment: datetime, text: str) -> tuple[datetime, datetime] | None:
+    """Return the most exact time that a text names and that has the moment in it."""
+    from mcp_memory.when import spans_in
+
+    spans = spans_in(_ABOUT.sub("in ", text), moment)
+    around = [(span.start, span.end) for span in spans if span.start <= moment < span.end]
+    return min(around, key=lambda span: span[1] - span[0], default=None)

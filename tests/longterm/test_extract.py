@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput, ModelFailed
 from mcp_memory.longterm.l1_extract import EXTRACT, Basis
+from mcp_memory.longterm.l1_times import date_of
 from mcp_memory.longterm.search import Search
 from mcp_memory.longterm.stage import Applied, Desk
 from mcp_memory.metered import Metered
@@ -346,6 +347,37 @@ def test_what_is_said_twice_is_kept_once_with_both_its_words(store: Store) -> No
     assert [(one.turn, one.quote) for one in draft.evidence] == [("t1", "I like tea"), ("t2", "Tea is my drink")]
 
 
+def test_question_and_answer_are_quoted_together(store: Store) -> None:
+    say(store, named("assistant", "Mel", "How long have you been married?"))
+    answer(at(store), scene())
+    say(
+        store, named("user", "Caro", "5 years already!"), named("assistant", "Mel", "And Tom is still the one?"), "Yes."
+    )
+    done = answer(
+        at(store),
+        scene(
+            note("t2", "5 years already!", "Married.", more=[{"turn": "", "quote": "How long have you been married?"}]),
+            {**note("t4", "", "Her husband is Tom."), "quote": ["Yes.", "Tom is still the one"]},
+            note("t2", "6 years", "A.", more=[{"turn": "t2", "quote": "5 years"}, {"turn": "t3", "quote": "Tim"}]),
+        ),
+    )
+    assert [[words.quote for words in draft.evidence] for draft in drafts(store)] == [
+        ["5 years already!", "How long have you been married?"],
+        ["Yes.", "Tom is still the one"],
+        ["5 years"],
+    ]
+    assert done.refused == ["t2: 'Tim' is left out: its quote does not stand in t3"]
+
+
+def test_words_of_the_background_alone_are_nothing_new(store: Store) -> None:
+    say(store, "I live in Porto.")
+    answer(at(store), scene())
+    say(store, "I bake.")
+    more = [{"turn": "t1", "quote": "I live in Porto"}]
+    done = answer(at(store), scene(note("t2", "I bake", "Bakes."), note("t2", "I row", "Lives in Porto.", more=more)))
+    assert (texts(store), len(done.refused)) == (["Bakes."], 1)
+
+
 # --- times ------------------------------------------------------------------------------------------
 
 
@@ -355,7 +387,7 @@ def test_what_is_said_twice_is_kept_once_with_both_its_words(store: Store) -> No
         ("2023-05-07", "2023-05-07"), ("2023-05", "2023-05-01"), ("2023", "2023-01-01"), ("2023/5/7", "2023-05-07"),
         ("2023年5月7日", "2023-05-07"), ("2026-05-06T23:00", "2026-05-06"), ("yesterday", "2026-05-06"),
         ("March 2025", "2025-03-01"), (None, "2026-05-07"), ("null", "2026-05-07"),
-        ("2027-01-01", "2026-05-07"),
+        ("2027-01-01", "2026-05-07"), ("before 2024", "2026-05-07"),
     ],
 )  # fmt: skip
 def test_the_time_from_which_it_holds_is_read(store: Store, given: str | None, since: str) -> None:
@@ -403,6 +435,33 @@ def test_what_is_to_come_is_no_fact_yet(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "text", "shown"),
+    [
+        ("2022", "Painted a lake in 2022.", "2022"),
+        ("2022-01-01", "Painted a lake in 2022.", "2022"),
+        ("2019-06-01", "Moved in about 2019.", "2019"),
+        ("2019", "Moved to Porto.", "2019"),
+        ("2023-05", "Sang in May 2023.", "2023-05"),
+        ("2023-06-15", "Sang in June 2023.", "2023-06"),
+        ("2023-06-01", "Sang on 1 June 2023.", "2023-06-01"),
+        ("2023-05-20", "Sang on Saturday, 20 May 2023.", "2023-05-20"),
+        ("2023-05-20", "Sang.", "2023-05-20"),
+        ("2023-05-29", "Sang in the week of 29 May 2023.", "2023-05-29 – 2023-06-04"),
+        ("2023-05-29", "2023年5月29日那一周唱了歌。", "2023-05-29 – 2023-06-04"),
+        ("2023-05-29", "Sang on 29 May 2023.", "2023-05-29"),
+        (None, "Had a break-up before May 2026.", "told 2026-05-07"),
+        ("before May 2026", "Had a break-up before May 2026.", "told 2026-05-07"),
+        (None, "Likes tea.", "told 2026-05-07"),
+    ],
+)
+def test_a_time_is_shown_as_exact_as_it_was_said(store: Store, given: str | None, text: str, shown: str) -> None:
+    say(store, "As I told you. 你好。我告诉过你。")
+    done = answer(at(store), scene(note("t1", "As I told you", text, valid_from=given)))
+    draft = first_draft(store)
+    assert (date_of(draft.valid_from, draft.text), done.refused) == (shown, [])
+
+
+@pytest.mark.parametrize(
     ("text", "dated"),
     [
         ("Went there yesterday.", "Went there yesterday (2026-05-06)."),
@@ -444,6 +503,18 @@ def test_everybody_who_speaks_is_somebody(store: Store) -> None:
     assert [draft.entities for draft in drafts(store)] == [("user",), ("Melanie",), ("Leo", "Melanie")]
     assert first_draft(store).entity == "user"
     assert {entity.name: entity.aliases for entity in store.entities("me")} == {"user": ("Caro",), "Melanie": ("Mel",)}
+
+
+def test_what_somebody_is_to_the_user_is_asked_until_it_is_known(store: Store) -> None:
+    say(store, named("user", "Caro", "Hey Mel, my dear friend! I row."), named("assistant", "Melanie", "I paint."))
+    assert "What others are to the user, such as a friend, is worth one note" in asked(at(store))
+    friends = NewAtom(
+        kind="persona", text="Caro and Melanie are friends.", priority=75, confidence=1, session="s", valid_from=NOON,
+        entity="user", relation="friend", value="Melanie", entities=("user", "Melanie"),
+    )  # fmt: skip
+    store.add_atom("me", friends, now=NOON)
+    assert "call them by this name. A friend of the user." in asked(at(store))
+    assert "What others are" not in asked(at(store))
 
 
 def test_known_entities_are_shown_and_what_comes_back_is_resolved_to_them(store: Store) -> None:
