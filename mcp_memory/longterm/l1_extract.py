@@ -104,7 +104,7 @@ def _people(names: Names) -> str:
     lines = [
         f"The user is {names.user}: call them so."
         if names.user
-        else 'The user has told no name: call them "the user", in the language of the turns. A name they tell is a note.'
+        else 'The user has told no name: call them "the user", in the language of the turns. Note a name they tell.'
     ]
     for name in names.others:
         known = f" A {names.relations[name]} of the user." if name in names.relations else ""
