@@ -26,7 +26,7 @@ QUESTIONS = (
     ("in Chinese", "什么时候去看牙医"),
 )
 RECALL_TOKENS = 1_000
-STABLE_LINES = 10
+STABLE_LINES = 9
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ it shows, in whichever order questions come:
 
     extract   with the notes on those turns that it shows
     merge     with what becomes of those drafts that it shows; one without a decision is added
-    scenes    with those pages that change; of each sentence the last wording whose statements it shows
+    scenes    with those pages that change; of each sentence the last wording whose statements it shows. A page that it
+              does not show in full gets at its end what is new
     persona   with the one page, in the same way
 
 It knows neither the rules of a question nor their wording, and has nothing to say to a conversation but its own.
@@ -21,6 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mcp_memory.demo import inputs
+from mcp_memory.store.citations import cited
 
 __all__ = ["Replies"]
 
@@ -79,23 +81,26 @@ class Replies:
         return {**written, "draft": draft, "targets": [shown[target] for target in written["targets"]]}
 
     def _edits(self, shown: Mapping[str, str]) -> Any:
-        edits: list[dict[str, str]] = []
-        reasons: list[str] = []
-        for slug, page in self._scenes["pages"].items():
-            body, before = _text(page["body"], shown, joint=" "), self._bodies.get(slug, "")
-            if body == before:
-                continue
-            self._bodies[slug] = body
-            action = "update" if before else "create"
-            summary, reason = _best(page["summary"], shown, cite=False), self._scenes["reasons"][action]
-            edit = {"action": action, "slug": slug, "title": page["title"], "summary": summary}
-            edits.append({**edit, "body": body, "reason": reason})
-            reasons.append(page["persona_update"])
+        edits = [edit for slug, page in self._scenes["pages"].items() if (edit := self._edit(slug, page, shown))]
         dropped = [
             {"atom": shown[key], "reason": reason} for key, reason in self._scenes["dropped"].items() if key in shown
         ]
-        why = "; ".join(reason for reason in reasons if reason)
+        changed = (self._scenes["pages"][edit["slug"]]["persona_update"] for edit in edits)
+        why = "; ".join(reason for reason in changed if reason)
         return {"edits": edits, "dropped": dropped, "persona_update": why} if edits or dropped else None
+
+    def _edit(self, slug: str, page: Mapping[str, Any], shown: Mapping[str, str]) -> dict[str, str] | None:
+        before = self._bodies.get(slug, "")
+        told = set(cited(before))
+        whole = told <= set(shown.values())
+        sayable = shown if whole else {key: id for key, id in shown.items() if id not in told}
+        body = _text(page["body"], sayable, joint=" ")
+        if not body or body == before:
+            return None
+        self._bodies[slug] = body if whole else f"{before}\n\n{body}"
+        action = "append" if not whole else "update" if before else "create"
+        edit = {"action": action, "slug": slug, "body": body, "reason": self._scenes["reasons"][action]}
+        return {**edit, "title": page["title"], "summary": _best(page["summary"], shown, cite=False)} if whole else edit
 
     def _page(self, shown: Mapping[str, str]) -> Any:
         page = _text(self._persona["page"], shown, joint="\n- ")
