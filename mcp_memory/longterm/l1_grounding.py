@@ -104,8 +104,8 @@ def _evidence(statement: Statement, batch: Batch) -> tuple[Sequence[Words], Sequ
     more = [(quoted, _place(quoted, batch, background=True)) for quoted in statement.more[:_MAX_MORE]]
     places = [place for place in (first, *(place for _, place in more)) if not isinstance(place, Refusal)]
     new = [place for place in places if place[0] in batch.turns]
-    if not new:
-        return first if isinstance(first, Refusal) else _nowhere(statement, batch)
+    if not new and isinstance(first, Refusal):
+        return first
     told = [
         f"{one_line(quoted.quote, 80)!r} is left out: {place.reason}"
         for quoted, place in more
