@@ -168,13 +168,14 @@ class _Draft:
                 self._remove(page, f"{MERGED_INTO}[[{slug}]]")
 
     def _append(self, edit: Edit) -> None:
-        """Put sentences at the end of a page that nobody has to see for that; all else on it stays."""
+        """Put sentences where a page says what holds now; all else on it stays, so nobody has to see it for that."""
         scene = self._own(edit.slug or edit.title, seen=False)
         if scene is None:
             return
         added = self._sound(scene.slug, edit.body)
         page = _as_it_was(scene)
-        body = f"{scene.body.rstrip()}\n\n{added}"
+        now, heading, story = scene.body.partition("\n## ")
+        body = f"{now.rstrip()}\n\n{added}\n{heading}{story}".strip()
         self._check_length(scene.slug, body)
         self.pages[scene.slug] = replace(
             page,

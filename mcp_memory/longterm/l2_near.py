@@ -1,7 +1,7 @@
 """Which pages a round shows in full: those that are due, and those that its new atoms belong to most likely.
 
 A page costs as much to show as ten statements, and most have nothing to do with what is new. The others stand in the
-question by their summaries: what belongs to one all the same is put at its end.
+question by their summaries: what belongs to one all the same is added to it unseen.
 """
 
 from __future__ import annotations

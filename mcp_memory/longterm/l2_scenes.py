@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pydantic import BaseModel
 
 from mcp_memory.longterm.endings import ended, is_joined
+from mcp_memory.longterm.l1_times import date_of
 from mcp_memory.longterm.l2_edits import MAX_CHARS, Checked, Round, checked
 from mcp_memory.longterm.l2_near import to_show
 from mcp_memory.longterm.l2_page import (
@@ -166,7 +167,7 @@ def _page(scene: Scene) -> str:
 
 
 def _statement(atom: Atom, newer: Atom | None, named: Collection[str]) -> str:
-    told = [f"{atom.valid_from:%Y-%m-%d}"]
+    told = [date_of(atom.valid_from, atom.text)]
     if atom.kind == "instruction":
         told.append("a rule for the assistant")
     if atom.confidence < _SAID:

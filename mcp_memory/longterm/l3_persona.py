@@ -19,6 +19,7 @@ from pydantic import BaseModel, Field, field_validator
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput
 from mcp_memory.longterm.endings import is_joined
+from mcp_memory.longterm.l1_times import date_of
 from mcp_memory.longterm.l3_checks import check_evidence, check_form, cleaned, unfounded
 from mcp_memory.longterm.l3_page import (
     EMPTY,
@@ -233,16 +234,16 @@ def _scene(scene: Scene) -> str:
 
 
 def _statement(atom: Atom) -> str:
-    known = "told outright" if atom.confidence >= 1 else "said" if atom.confidence >= STATED else "implied"
+    known = "outright" if atom.confidence >= 1 else "said" if atom.confidence >= STATED else "implied"
     kind = "standing rule" if atom.kind == "instruction" and atom.priority < 0 else atom.kind
-    return f"({atom.id}) {atom.valid_from:%Y-%m-%d}, {kind}, {known}: {_one_line(atom.text)}"
+    return f"({atom.id}) {date_of(atom.valid_from, atom.text)}, {kind}, {known}: {_one_line(atom.text)}"
 
 
 def _ageing(store: Store, space: str, held: PersonaVersion, now: datetime) -> Iterator[str]:
     """Yield what the page tells as happening or planned, and nothing was said of for long, with its date."""
     for atom in store.atoms(space, cited(held.text)):
         if atom.kind == "episodic" and atom.valid_to is None and atom.valid_from < now - _AGE:
-            yield f"({atom.id}) {atom.valid_from:%Y-%m-%d}"
+            yield f"({atom.id}) {date_of(atom.valid_from, atom.text)}"
 
 
 def _closed(store: Store, space: str, held: PersonaVersion) -> Iterator[str]:

@@ -20,7 +20,7 @@ from mcp_memory.longterm.search import Search
 from mcp_memory.replies import parse
 from mcp_memory.store.protocol import Conflict
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.types import Atom, PersonaVersion
+from mcp_memory.types import Atom, Evidence, PersonaVersion
 from tests.longterm.by_hand import SPACE, ByHand
 
 
@@ -125,7 +125,7 @@ def test_the_first_page_is_written_from_scenes_and_what_no_scene_tells(hand: ByH
     asked = hand.asked(basis).messages[1].text
     assert "<page>\nNone.\n</page>" in asked
     assert '<scene slug="cello" title="Cello" updated="2026-11-20">' in asked
-    assert f"({rule}) 2026-11-20, standing rule, told outright: Answer in Italian" in asked
+    assert f"({rule}) told 2026-11-20, standing rule, outright: Answer in Italian" in asked
 
 
 def test_a_later_page_is_written_from_what_is_new(hand: ByHand) -> None:
@@ -154,6 +154,28 @@ def test_a_page_from_scratch_owes_nothing_to_the_one_before(hand: ByHand) -> Non
     basis = hand.planned()
     assert (basis.mode, basis.atoms) == ("scratch", [atom])
     assert "violin" not in hand.asked(basis).messages[1].text
+
+
+def test_what_was_last_heard_of_long_ago_is_pointed_out(hand: ByHand) -> None:
+    old = hand.tell("Plans a concert", kind="episodic", valid_from=hand.now - timedelta(days=50))
+    trait = hand.tell("Plays the cello", valid_from=hand.now - timedelta(days=50))
+    new = hand.tell("Bought a bow", kind="episodic")
+    hand.write(f"Plays the cello ({trait})", f"Plans a concert ({old}), bought a bow ({new})")
+    wanted(hand)
+    asked = hand.asked(hand.planned()).messages[1].text
+    assert f"<ageing>\n({old}) told 2026-10-01\n</ageing>" in asked
+
+
+def test_what_was_joined_into_another_statement_is_not_said_to_be_over(hand: ByHand) -> None:
+    kids = hand.draw("Has kids")
+    hand.write(f"Has kids ({kids})")
+    (held,) = hand.store.atoms(SPACE, [kids])
+    words = Evidence(turn=held.evidence, span=held.span, quote="Has kids")
+    both = hand.tell("Has kids and a husband", evidence=[words], supersedes=[kids], because="one family")
+    wanted(hand)
+    asked = hand.asked(hand.planned()).messages[1].text
+    assert f"<closed>\n({kids}) joined into ({both}) Has kids and a husband\n</closed>" in asked
+    assert "No longer" not in body(hand)
 
 
 def test_a_failed_question_is_asked_again_in_smaller_pieces_and_skips_nothing(hand: ByHand) -> None:
@@ -290,7 +312,7 @@ def test_a_page_for_one_that_was_written_meanwhile_comes_too_late(hand: ByHand) 
     hand.now += timedelta(hours=2)  # who has the work is taken for dead
     hand.write(f"Plays it daily ({atom})")
     with pytest.raises(Conflict):
-        PERSONA.apply(hand.desk(), work, basis, Reply(page=f"Plays the cello ({atom})"))
+        PERSONA.apply(hand.desk(), work, basis, Reply(page=f"Plays the cello ({atom})", changed=""))
 
 
 def test_a_page_may_come_as_a_list_of_lines() -> None:

@@ -18,6 +18,7 @@ from mcp_memory.errors import InvalidInput, NotFound
 from mcp_memory.longterm import l2_scenes
 from mcp_memory.longterm.l2_edits import MAX_CHARS, Round, checked
 from mcp_memory.longterm.l2_scenes import SCENES, Basis, Reply
+from mcp_memory.longterm.l2_text import unnamed
 from mcp_memory.longterm.search import Search
 from mcp_memory.longterm.slugs import free_slug, slug_of
 from mcp_memory.longterm.stage import Applied, Desk
@@ -27,7 +28,7 @@ from mcp_memory.store.protocol import Conflict, NewAtom, Work
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.store import SQLiteStore
 from mcp_memory.text import safe_name
-from mcp_memory.types import Atom, Kind, Scene
+from mcp_memory.types import Atom, Evidence, Kind, NewTurn, Scene
 
 NOW = datetime(2026, 5, 7, 10, 0, tzinfo=UTC)
 
@@ -462,6 +463,77 @@ def test_an_answer_that_comes_too_late_stores_nothing(life: Life) -> None:
     with pytest.raises(Conflict):
         SCENES.apply(life.desk(), work, basis, Reply.model_validate({"edits": []}))
     assert [one.version for one in life.store.scene_versions("s", "one")] == [1]
+
+
+def test_sentences_are_added_to_a_page_that_was_not_shown_where_it_says_what_holds_now(life: Life) -> None:
+    flat, work = life.learn("Maya lives in Porto.", "She moved there in 2020.", about="Porto")
+    life.answer(create("porto", f"Maya lives in Porto ({flat}).\n\n## The move\n\nIt was in 2020 ({work})."))
+    (tea,) = life.learn("Maya drinks tea.", about="user, Tea")
+    basis = life.planned().model_copy(update={"shown": []})
+    edit = {"action": "append", "slug": "porto", "body": f"She drinks tea ({tea}). And coffee.", "title": "Tea"}
+    SCENES.apply(life.desk(), life.work(basis), basis, Reply.model_validate({"edits": [edit]}))
+    porto = life.scene("porto")
+    assert porto.body == (
+        f"Maya lives in Porto ({flat}).\n\nShe drinks tea ({tea}).\n\n## The move\n\nIt was in 2020 ({work})."
+    )
+    assert (porto.title, porto.atoms, porto.entities, porto.heat) == ("Porto", (flat, tea, work), ("Porto", "Tea"), 2)
+
+
+def test_nothing_is_added_unseen_to_a_page_that_is_due_or_full(life: Life) -> None:
+    flat, essay = life.learn("Maya lives in Porto.", "Maya wrote an essay.")
+    life.answer(create("porto", f"She lives in Porto ({flat})."), create("essay", f"{'x' * 1_490} ({essay})."))
+    life.learn("Maya lives in Faro.", supersedes=[flat])
+    basis = life.planned().model_copy(update={"shown": []})
+    added = [{"action": "append", "slug": slug, "body": "She lives in Faro (a3)."} for slug in ("porto", "essay")]
+    with pytest.raises(InvalidInput, match=r"porto is to be rewritten, in another round.*essay has 1,511 characters"):
+        SCENES.apply(life.desk(), life.work(basis), basis, Reply.model_validate({"edits": added}))
+
+
+def test_news_about_others_alone_make_a_page_no_hotter(life: Life) -> None:
+    (lena,) = life.learn("Lena is Maya's sister.", about="user, Lena")
+    life.answer(create("lena", f"Lena is her sister ({lena})."))
+    life.learn("Lena bought shoes.", about="Lena")
+    life.answer(update("lena", f"Lena is her sister ({lena}) and bought shoes (a2)."))
+    assert life.heats() == {"lena": 1}
+    life.learn("Lena gave Maya her old shoes.", about="Lena, user")
+    life.answer(update("lena", f"Lena is her sister ({lena}), bought shoes (a2) and gave Maya the old ones (a3)."))
+    assert life.heats() == {"lena": 2}
+
+
+def test_a_summary_that_names_what_the_page_does_not_gives_way_to_its_first_sentence(life: Life) -> None:
+    (flat,) = life.learn("Maya moved to Porto in May.")
+    body = f"She lives in Porto ({flat}).\n\n## How\n\nShe moved ({flat})."
+    applied = life.answer(create("porto", body, summary="Maya's life in Porto since she left Faro in 2019."))
+    assert life.scene("porto").summary == "She lives in Porto."
+    assert applied.refused == ["porto: the summary names 2019, Faro, and the page does not: replaced."]
+
+
+@pytest.mark.parametrize(
+    ("summary", "strange"),
+    [
+        ("Since 2019 Maya lives in Porto with Otto's sister.", ["2019"]),
+        ("Where Maya goes with Ines.", ["Ines"]),
+        ('What "Otto" was to Maya, in Portos Gassen.', ["Gassen"]),
+        ("Wohin Maya mit dem Hund in die Ferien geht und was sie dort macht.", []),
+        ("玛雅和波尔图，3 年", ["3"]),
+        ("", []),
+    ],
+)
+def test_numbers_and_names_of_a_summary_have_to_stand_in_its_page(summary: str, strange: list[str]) -> None:
+    assert unnamed(summary, "Maya lives in Porto with Otto.") == strange
+
+
+def test_a_statement_that_was_joined_into_another_is_told_as_such_and_ended_nowhere(life: Life) -> None:
+    said = "I have kids and a husband."
+    (turn,) = life.store.append_turns("s", "c", [NewTurn(role="user", content=said)], now=life.tick()).stored
+    words = [Evidence(turn=turn.id, span=span, quote=said[slice(*span)]) for span in ((0, 11), (12, 25))]
+    (kids,) = life.learn("Lena has kids.", evidence=words[:1])
+    life.answer(create("lena", f"Lena has kids ({kids})."))
+    (both,) = life.learn("Lena has a husband and kids.", evidence=words, supersedes=[kids], because="one family")
+    ended = life.asked().partition("<ended>\n")[2].partition("\n</ended>")[0]
+    assert ended == f"({kids}) joined into ({both})"
+    assert "No longer" not in life.page("lena")
+    assert f"- Lena has a husband and kids. ({both})" in life.page("lena")
 
 
 # --- how many there may be --------------------------------------------------------------------------
