@@ -166,6 +166,7 @@ def test_each_quote_stands_in_its_turn_and_each_key_names_a_statement() -> None:
     turns = [turn["content"] for _, told in inputs.conversation() for turn in told]
     notes = [note for scene in inputs.replies("extract") for note in scene["notes"]]
     assert [note["key"] for note in notes if note["quote"] not in turns[int(note["turn"][1:]) - 1]] == []
+    assert [words for note in notes for words in note["more"] if words not in "\n".join(turns)] == []
     keys = {one["key"] for one in (*notes, *inputs.memories())}
     pages = json.dumps([inputs.replies("scenes"), inputs.replies("persona")])
     decided = inputs.replies("merge")
