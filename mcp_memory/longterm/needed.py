@@ -15,6 +15,7 @@ from typing import Literal
 
 from mcp_memory.longterm import noise
 from mcp_memory.longterm.find_scenes import current, text_of
+from mcp_memory.longterm.l1_times import date_of
 from mcp_memory.longterm.relevance import ABOUT, NEAR, Asked, Weighed, asked, terms_of, weighed, weights_of
 from mcp_memory.longterm.stage import Desk
 from mcp_memory.snippet import matches, snippet
@@ -137,7 +138,7 @@ def _rank(desk: Desk, atom: Atom, row: Weighed) -> float:
 
 
 def _atom(atom: Atom) -> Line:
-    return Line(group="atom", id=atom.id, text=f"- [{atom.id} · {atom.valid_from:%Y-%m-%d}] {told(atom)}")
+    return Line(group="atom", id=atom.id, text=f"- [{atom.id} · {date_of(atom.valid_from, atom.text)}] {told(atom)}")
 
 
 def _facts(desk: Desk, question: str, shown: set[str]) -> list[Line]:

@@ -21,6 +21,7 @@ from pydantic import BaseModel
 
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput, McpMemoryError
+from mcp_memory.longterm.l1_times import date_of
 from mcp_memory.longterm.search import Ranked
 from mcp_memory.metered import Metered, Question
 from mcp_memory.prompts import prompt
@@ -159,7 +160,7 @@ def _results(store: Store, space: str, query: str, head: Sequence[Ranked]) -> st
                 _turn(turns[id], places, wanted),
             )
         elif id in atoms:
-            date, by, text = f"{atoms[id].valid_from:%Y-%m-%d}", "a note", _atom(atoms[id])
+            date, by, text = date_of(atoms[id].valid_from, atoms[id].text), "a note", _atom(atoms[id])
         else:  # forgotten since it was found
             continue
         shown.append(f'<result number="{number}" date="{date}" by="{by}">\n{_fenced(text)}\n</result>')
