@@ -219,6 +219,19 @@ def test_of_many_pages_those_are_shown_that_are_near(life: Life) -> None:
     assert "page-11" not in life.asked()  # all that it told is gone
 
 
+def test_where_a_new_page_needs_a_merge_the_coldest_are_shown_too_and_where_too_many_stand_all(life: Life) -> None:
+    life.settings = life.settings.model_copy(update={"max_scenes": 20})
+    ids = life.learn(*(f"Topic{n} is dear to Maya." for n in range(8)))
+    life.answer(*(create(f"page-{n}", f"Topic{n} {'x' * 1_400} ({id}).") for n, id in enumerate(ids)))
+    life.learn("Topic3 is finished.")
+    shown: dict[int, list[str]] = {}
+    for most in (10, 9, 8):
+        life.settings = life.settings.model_copy(update={"max_scenes": most})
+        shown[most] = life.planned().shown
+    assert (shown[10], shown[9]) == (["page-3"], ["page-3", "page-5", "page-6", "page-7"])
+    assert (shown[8][0], sorted(shown[8])) == ("page-3", [f"page-{n}" for n in range(8)])
+
+
 def test_a_page_that_is_due_is_shown_before_those_that_are_near(life: Life) -> None:
     life.settings = life.settings.model_copy(update={"max_scenes": 30})
     ids = life.learn(*(f"Topic{n} is dear to Maya." for n in range(12)))
