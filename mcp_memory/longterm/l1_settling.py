@@ -17,6 +17,7 @@ from mcp_memory.longterm.l1_fates import Fate, made
 from mcp_memory.longterm.l1_rules import Held, cannot_join, fact_of, lacking, protected, same_words, usable
 from mcp_memory.store.protocol import Draft, Merging, NewAtom, Outcome
 from mcp_memory.text import one_line
+from mcp_memory.types import Atom
 
 __all__ = ["Settled", "Shown", "settled", "twin"]
 
@@ -87,9 +88,12 @@ class _Settling:
             same = twin(self._shown, id)
             if same is not None and (now := self._now([same], id)):
                 problem = self._drop(id, now)
-            elif id in said and self.fates[id].same is None:
+            elif id not in said:
+                continue
+            elif (leader := self.leader(id)) == id:
                 problem = self._settle(id, said[id])
             else:
+                self._passed_over(id, said[id], leader)
                 continue
             if problem:
                 self.refused.append(f"{id} was added as it stands: {problem}.")
@@ -105,11 +109,9 @@ class _Settling:
         return id
 
     def atom(self, id: str) -> NewAtom:
-        followers = [
-            draft.atom for other, draft in self._shown.drafts.items() if other != id and self.leader(other) == id
-        ]
+        draft, *followers = self._spoken(id)
         fate = replace(self.fates[id], followers=followers)
-        return self._without_clash(made(self._shown.drafts[id].atom, fate), fate)
+        return self._without_clash(made(draft, fate), fate)
 
     # one decision; each returns why it cannot be what was said
 
@@ -122,6 +124,10 @@ class _Settling:
             named = ", ".join(one_line(other, 20) for other in targets)
             return f"{said.action} names {named}, which was not shown" if named else f"{said.action} names no target"
         now = self._now(known, id)
+        if not now:  # what it names was dropped in its favour before, or joined: it speaks for all of them
+            text = self._text(id, said, self._spoken(id))
+            self.fates[id] = Fate(text=text, kind=said.kind, priority=said.priority)
+            return None
         match said.action:
             case "skip":
                 return self._drop(id, now)
@@ -149,9 +155,7 @@ class _Settling:
             return "the statement that it replaces is not there to be replaced"
         problem = self._why_not(draft, onto, said)
         if problem is None:
-            text = usable(said.text, [draft, *(held.atom for held in onto)])
-            if said.text.strip() and not text:
-                self.refused.append(f"{id} keeps its own text: the new one says more than the statements do.")
+            text = self._text(id, said, [*self._spoken(id), *(held.atom for held in onto)])
             self.fates[id] = _fate(said, onto, text, waits=waits)
         return problem
 
@@ -162,7 +166,7 @@ class _Settling:
         if not onto and not joined:
             return "what it was to join is part of another statement by now"
         drafts = [draft, *(self._shown.drafts[other].atom for other in joined)]
-        text = usable(said.text, [*drafts, *(held.atom for held in onto)])
+        text = usable(said.text, [*self._spoken(id), *drafts, *(held.atom for held in onto)])
         problem = self._why_not(draft, onto, said) or cannot_join(drafts, onto, text)
         if problem is None:
             self.fates[id] = _fate(said, onto, text)
@@ -170,7 +174,27 @@ class _Settling:
             self._part_of.update({held.atom.id: id for held in onto})
         return problem
 
+    def _passed_over(self, id: str, said: Decision, leader: str) -> None:
+        """Tell of a decision on a draft that another joined before, where it would have ended something else."""
+        mine = {held.atom.id for held in self.fates[leader].onto}
+        lost = [other for other in said.targets if other in self._shown.held and other not in mine]
+        if said.action in ("update", "merge") and lost:
+            self.refused.append(
+                f"{id} was joined by {leader}: its own {said.action} of {', '.join(lost)} was not done."
+            )
+
+    def _text(self, id: str, said: Decision, sources: Sequence[NewAtom | Atom]) -> str:
+        text = usable(said.text, sources)
+        if said.text.strip() and not text:
+            self.refused.append(f"{id} keeps its own text: the new one says more than the statements do.")
+        return text
+
     # what holds of drafts and targets
+
+    def _spoken(self, id: str) -> list[NewAtom]:
+        """Return a draft and those that it speaks for."""
+        followers = [other for other in self.fates if other != id and self.leader(other) == id]
+        return [self._shown.drafts[one].atom for one in (id, *followers)]
 
     def _now(self, targets: Sequence[str], id: str) -> list[str]:
         """Return what stands for targets by now: drafts that they are part of, atoms that say what they say."""

@@ -413,6 +413,61 @@ def test_a_draft_that_repeats_another_adds_its_words_to_it(table: Table) -> None
     assert table.quotes(atom.id) == [said("Ines plays chess."), said("Ines likes to play chess.")]
 
 
+@pytest.mark.parametrize(
+    "later",
+    [
+        {"action": "add"},
+        {"action": "skip", "targets": ["first"]},
+        {"action": "update", "targets": ["first"], "reason": "x"},
+        {"action": "merge", "targets": ["first"], "text": "Ines likes to play chess."},
+        {"action": "explode"},
+        None,
+    ],
+)
+def test_a_draft_that_repeats_a_later_one_adds_its_words_to_it(table: Table, later: dict[str, Any] | None) -> None:
+    first, second = table.draft("Ines plays chess."), table.draft("Ines likes to play chess.")
+    decisions: list[dict[str, Any]] = [{"draft": first, "action": "skip", "targets": [second]}]
+    if later:
+        decisions.append({**later, "draft": second, "targets": [first] if "targets" in later else []})
+    done = table.answer(*decisions)
+    assert (table.texts(), done.outcome, done.refused) == (
+        ["Ines likes to play chess."],
+        {"added": 1, "skipped": 1},
+        [],
+    )
+    assert set(table.quotes("a1")) == {said("Ines plays chess."), said("Ines likes to play chess.")}
+
+
+def test_what_repeats_a_later_draft_goes_with_it_to_what_that_replaces_or_repeats(table: Table) -> None:
+    old = table.hold("Ines plays chess.")
+    first, second = table.draft("Ines plays chess with Rui."), table.draft("Ines plays some chess with Rui.")
+    skip = {"draft": first, "action": "skip", "targets": [second]}
+    table.answer(skip, {"draft": second, "action": "update", "targets": [old.id], "reason": "more detail"})
+    (atom,) = table.current()
+    assert (atom.text, table.atom(old.id).superseded_by) == ("Ines plays some chess with Rui.", atom.id)
+    assert len(table.quotes(atom.id)) == 2
+
+
+def test_a_text_that_joins_what_was_dropped_in_its_favour_is_taken(table: Table) -> None:
+    first, second = table.draft("Ines plays chess at home."), table.draft("Ines plays chess on Thursdays.")
+    text = "Ines plays chess at home on Thursdays."
+    done = table.answer(
+        {"draft": first, "action": "skip", "targets": [second]},
+        {"draft": second, "action": "merge", "targets": [first], "text": text},
+    )
+    assert (table.texts(), done.refused) == ([text], [])
+
+
+def test_what_a_joined_draft_was_to_replace_is_told(table: Table) -> None:
+    old = table.hold("Ines plays chess at noon.")
+    first, second = table.draft("Ines plays chess at home."), table.draft("Ines plays chess on Thursdays.")
+    done = table.answer(
+        {"draft": first, "action": "merge", "targets": [second], "text": "Ines plays chess at home on Thursdays."},
+        {"draft": second, "action": "update", "targets": [old.id], "reason": "another time"},
+    )
+    assert done.refused == [f"{second} was joined by {first}: its own update of {old.id} was not done."]
+
+
 def test_drafts_are_joined_with_each_other_and_with_what_is_held(table: Table) -> None:
     old = table.hold("Ines plays chess.")
     one, two = table.draft("Ines plays chess at home."), table.draft("Ines plays chess on Thursdays.")
