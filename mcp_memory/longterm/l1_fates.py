@@ -49,10 +49,11 @@ def made(draft: NewAtom, fate: Fate) -> NewAtom:
     kept = [held for held in fate.onto if fate.action == "merge" or _keeps(text, held.atom, parts)]
     told = [*parts, *(held.atom for held in kept)]
     joined = fate.action == "merge"
+    kind = _kind(draft, fate, old)
     return replace(
         draft,
         text=text,
-        kind=_kind(draft, fate, old),
+        kind=kind,
         priority=_priority(fate, [*parts, *old]),
         confidence=min(part.confidence for part in told) if joined or kept else max(part.confidence for part in parts),
         valid_from=max(part.valid_from for part in told) if joined else draft.valid_from,
@@ -61,7 +62,7 @@ def made(draft: NewAtom, fate: Fate) -> NewAtom:
         entities=_names(told),
         supersedes=tuple(one.id for one in old),
         because=_because(draft, fate),
-        **_fact(draft, text, [*fate.followers, *old]),
+        **_fact(draft, text, [*fate.followers, *_goes_on(fate, text, kind)]),
     )
 
 
@@ -73,11 +74,12 @@ def _keeps(text: str, old: Atom, parts: Sequence[NewAtom]) -> bool:
 
 
 def _kind(draft: NewAtom, fate: Fate, old: Sequence[Atom]) -> Kind:
-    """A standing rule stays a rule; else the decision says, if it names the kind of one of them."""
+    """A standing rule stays a rule; else the decision says, but makes no instruction of what was none."""
     if any(one.priority < 0 for one in (draft, *old)):
         return "instruction"
-    kinds = {draft.kind, *(one.kind for one in old)}
-    return fate.kind if fate.kind in kinds else draft.kind
+    kinds: set[Kind] = {draft.kind, *(one.kind for one in old)}
+    allowed: set[Kind] = kinds if "instruction" in kinds else {"persona", "episodic"}
+    return fate.kind if fate.kind in allowed else draft.kind
 
 
 def _priority(fate: Fate, sources: Sequence[NewAtom | Atom]) -> int:
@@ -107,6 +109,19 @@ def _fact(draft: NewAtom, text: str, others: Sequence[NewAtom | Atom]) -> dict[s
             single = isinstance(other, NewAtom) and other.single_valued
             return {"entity": told.entity, "relation": told.relation, "value": told.value, "single_valued": single}
     return {}
+
+
+def _goes_on(fate: Fate, text: str, kind: Kind) -> list[Atom]:
+    """Return the old statements whose facts may go on.
+
+    Of those that are replaced, where the text still names the value as it stands: "submitted her screenplay" ends the
+    goal "submit her screenplay". What happened states no fact that lasts.
+    """
+    old = [held.atom for held in fate.onto]
+    if fate.action == "merge":
+        return old
+    words = fold(text)
+    return [one for one in old if one.fact and fold(one.fact.value) in words and kind in (one.kind, "persona")]
 
 
 def _together(evidence: Iterable[Sequence[Evidence]]) -> tuple[Evidence, ...]:

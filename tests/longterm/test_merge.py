@@ -532,6 +532,15 @@ def test_nothing_becomes_a_standing_rule_by_a_reply(table: Table) -> None:
     assert (new.kind, new.priority) == ("persona", 70)
 
 
+@pytest.mark.parametrize("action", ["update", "merge"])
+def test_the_decision_says_whether_it_happened_or_lasts(table: Table, action: str) -> None:
+    old = table.hold("Ines goes to the parade.")
+    draft = table.draft("Ines goes to the parade with Rui.")
+    decision = {"draft": draft, "action": action, "targets": [old.id], "reason": "one parade"}
+    table.answer({**decision, "text": "Ines goes to the parade with Rui.", "kind": "episodic"})
+    assert [atom.kind for atom in table.current()] == ["episodic"]
+
+
 @pytest.mark.parametrize(
     ("confidence", "reason", "why"),
     [
@@ -614,6 +623,29 @@ def test_a_fact_that_the_new_text_still_tells_goes_on(table: Table) -> None:
     table.answer({"draft": draft, "action": "merge", "targets": [old.id], "text": text})
     (fact,) = table.store.facts(SPACE, filters=Filters())
     assert (fact.atom, fact.relation, fact.value) == (table.current()[0].id, "allergic_to", "walnuts")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "facts"),
+    [
+        ("Ines wants to learn to sail in Faro with Rui.", None, ["learn to sail in Faro"]),
+        ("Ines learned to sail in Faro.", None, []),
+        ("Ines went to learn to sail in Faro with Rui.", "episodic", []),
+        ("", None, []),
+    ],
+)
+def test_a_fact_that_was_replaced_goes_on_only_if_its_value_is_still_named(
+    table: Table, text: str, kind: str | None, facts: list[str]
+) -> None:
+    old = table.hold(
+        "Ines wants to learn to sail in Faro.", entity="Ines", relation="goal", value="learn to sail in Faro"
+    )
+    draft = table.draft("Ines went sailing in Faro with Rui.")
+    table.answer(
+        {"draft": draft, "action": "update", "targets": [old.id], "text": text, "kind": kind, "reason": "it was done"}
+    )
+    assert table.texts() == [text or "Ines went sailing in Faro with Rui."]
+    assert [fact.value for fact in table.store.facts(SPACE, filters=Filters())] == facts
 
 
 def test_joining_loses_no_fact(table: Table) -> None:
