@@ -1,18 +1,20 @@
 """The atom that a draft becomes: with what it replaces or joins, and with the words of drafts that say the same.
 
-What was joined is as sure as the least sure of its parts, and holds from when all of them did. What replaces others
+What was joined is as sure as the least sure of its parts, and holds from when all of them did: of times that were
+said, or else from when the last of them was told. What replaces others
 stands for itself, unless its text keeps something of theirs: then it rests on their words too. It matters as much as
 the one of them all that mattered most, and may matter a little more. A fact that its text still tells goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from mcp_memory.longterm.l1_decisions import Action
-from mcp_memory.longterm.l1_rules import Held
+from mcp_memory.longterm.l1_rules import Held, fact_of
 from mcp_memory.store.protocol import NewAtom
 from mcp_memory.text import fold, index_terms, one_line, query_terms
 from mcp_memory.types import Atom, Evidence, Kind
@@ -41,8 +43,8 @@ class Fate:
     """Drafts that this one speaks for."""
 
 
-def made(draft: NewAtom, fate: Fate) -> NewAtom:
-    """Return the atom to store."""
+def made(draft: NewAtom, fate: Fate, said_at: Mapping[str, datetime]) -> NewAtom:
+    """Return the atom to store; `said_at` tells when its turns were said."""
     parts = [draft, *fate.followers]
     old = [held.atom for held in fate.onto]
     text = fate.text or draft.text
@@ -56,7 +58,7 @@ def made(draft: NewAtom, fate: Fate) -> NewAtom:
         kind=kind,
         priority=_priority(fate, [*parts, *old]),
         confidence=min(part.confidence for part in told) if joined or kept else max(part.confidence for part in parts),
-        valid_from=max(part.valid_from for part in told) if joined else draft.valid_from,
+        valid_from=_since(draft, fate, text, said_at),
         valid_to=None if joined else draft.valid_to,
         evidence=_together([*(part.evidence for part in parts), *(held.evidence for held in kept)]),
         entities=_names(told),
@@ -71,6 +73,31 @@ def _keeps(text: str, old: Atom, parts: Sequence[NewAtom]) -> bool:
     new = {term for part in parts for term in index_terms(part.text)}
     words = {term for term in query_terms(text) if len(term) > 1} - new
     return len(words & set(index_terms(old.text))) > 1
+
+
+def _since(draft: NewAtom, fate: Fate, text: str, said_at: Mapping[str, datetime]) -> datetime:
+    """Return from when an atom holds: from a time that was said, if there is one, rather than from when it was told."""
+
+    def dated(evidence: Sequence[Evidence], since: datetime) -> list[datetime]:
+        return [] if since in (said_at.get(one.turn) for one in evidence) else [since]
+
+    own = dated(draft.evidence, draft.valid_from)
+    if own and fate.action != "merge":
+        return draft.valid_from
+    new = [since for part in fate.followers for since in dated(part.evidence, part.valid_from)]
+    onto = [held for held in fate.onto if fate.action == "merge" or _same_time(draft, held.atom, text)]
+    old = [since for held in onto for since in dated(held.evidence, held.atom.valid_from)]
+    if said := [*own, *new, *old]:
+        return max(said)
+    parts = [*fate.followers, *(held.atom for held in onto)] if fate.action == "merge" else []
+    return max(part.valid_from for part in (draft, *parts))
+
+
+def _same_time(draft: NewAtom, old: Atom, text: str) -> bool:
+    """Tell whether what replaces a statement holds since then: it names the year, and is no other value of its fact."""
+    new, fact = fact_of(draft), fact_of(old)
+    changed = new is not None and fact is not None and new[:2] == fact[:2] and new != fact
+    return not changed and str(old.valid_from.year) in text
 
 
 def _kind(draft: NewAtom, fate: Fate, old: Sequence[Atom]) -> Kind:

@@ -112,12 +112,14 @@ def _shown(desk: Desk, basis: Basis) -> Shown:
     drafts = {draft.id: draft for draft in store.drafts(space, limit=_WAITING) if draft.id in basis.drafts}
     wanted = dict.fromkeys(id for near in basis.near.values() for id in near if id[0] == "a")
     atoms = [atom for atom in store.atoms(space, wanted) if atom.valid_to is None]
-    notes = {turn.id for turn in store.turns(space, [atom.evidence for atom in atoms]) if turn.role == "note"}
-    held = {
-        atom.id: Held(atom=atom, told=atom.evidence in notes, evidence=store.evidence(space, atom.id)) for atom in atoms
-    }
+    words = {atom.id: store.evidence(space, atom.id) for atom in atoms}
+    words |= {id: draft.atom.evidence for id, draft in drafts.items()}
+    turns = {turn.id: turn for turn in store.turns(space, {one.turn for some in words.values() for one in some})}
+    notes = {id for id, turn in turns.items() if turn.role == "note"}
+    held = {atom.id: Held(atom=atom, told=atom.evidence in notes, evidence=words[atom.id]) for atom in atoms}
     there = held.keys() | drafts.keys()
     return Shown(
+        said_at={id: turn.said_at for id, turn in turns.items()},
         drafts=drafts,
         held=held,
         near={id: [other for other in basis.near.get(id, ()) if other in there] for id in drafts},

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import takewhile
 
 from mcp_memory.longterm.l1_decisions import Decision
@@ -29,6 +30,8 @@ class Shown:
     drafts: Mapping[str, Draft]
     held: Mapping[str, Held]
     near: Mapping[str, Sequence[str]]
+    said_at: Mapping[str, datetime]
+    """When the turns were said that they rest on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +114,7 @@ class _Settling:
     def atom(self, id: str) -> NewAtom:
         draft, *followers = self._spoken(id)
         fate = replace(self.fates[id], followers=followers)
-        return self._without_clash(made(draft, fate), fate)
+        return self._without_clash(made(draft, fate, self._shown.said_at), fate)
 
     # one decision; each returns why it cannot be what was said
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from mcp_memory.errors import InvalidInput, NotFound, Refused
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from mcp_memory.store.protocol import Imported
 
 __all__ = ["Pyramid"]
+
+_ANOTHERS_TURN_S = 0.2
 
 
 class Pyramid(Verbs):
@@ -84,7 +87,10 @@ class Pyramid(Verbs):
                 "its tool `distill`."
             )
         steps = 0
-        while parts.pipeline.step(parts.model, eager=True):
+        while (done := parts.pipeline.step(parts.model, eager=True)) is not False:
+            if done is None:
+                time.sleep(_ANOTHERS_TURN_S)  # another process is at it; and this runs in a thread
+                continue
             steps += 1
             if told:
                 told(f"{steps}: {self._waiting()} turns wait")

@@ -211,8 +211,8 @@ class Pipeline:
 
     # --- the model's rounds -------------------------------------------------------------------------
 
-    def step(self, model: Metered, *, eager: bool = False) -> bool:
-        """Do one piece of due work with the model; False when there is none, or another process is at it.
+    def step(self, model: Metered, *, eager: bool = False) -> bool | None:
+        """Do one piece of due work with the model; False when there is none, None while another process is at it.
 
         Raises Refused when the model may not be asked now.
         """
@@ -221,7 +221,7 @@ class Pipeline:
             return False  # only read so far: an idle process leaves the disk alone
         lease = _MODEL_LEASE + timedelta(seconds=self._settings.llm_timeout)
         if not self._store.hold("worker", self.holder, until=now + lease, now=now):
-            return False
+            return None
         try:
             asked = self.next(holder=self.holder, lease=lease, eager=eager)
             if asked is None:

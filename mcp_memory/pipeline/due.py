@@ -40,7 +40,7 @@ def due(store: Store, space: str, settings: Settings, now: datetime, *, eager: b
         yield Due(stage="scenes")
     waiting = store.backlog(space)
     enough = _enough(store, space, settings) if waiting and not eager else 0
-    for backlog in waiting:
+    for backlog in reversed(waiting) if eager else waiting:  # a whole history is best read as it was lived
         if eager or _ready(backlog, enough, settings, now):
             yield Due(stage="extract", session=backlog.session)
     if store.drafts(space, limit=1):

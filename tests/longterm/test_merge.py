@@ -369,12 +369,52 @@ def test_merge_makes_one_statement_that_rests_on_the_words_of_all(table: Table) 
     assert done.outcome == {"merged": 1}
 
 
-def test_a_joined_statement_holds_from_when_all_of_it_did(table: Table) -> None:
-    old = table.hold("Ines plays chess.")
-    draft = table.draft("Ines plays chess at home.", valid_from=datetime(2020, 1, 1, tzinfo=UTC))
+EARLIER, LATER = datetime(2019, 6, 1, tzinfo=UTC), datetime(2020, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("held", "new", "since"),
+    [
+        (EARLIER, LATER, LATER),
+        (LATER, EARLIER, LATER),
+        (EARLIER, None, EARLIER),
+        (None, EARLIER, EARLIER),
+        (None, None, datetime(2026, 1, 3, tzinfo=UTC)),
+    ],
+)
+def test_a_joined_statement_holds_from_when_all_of_it_did_as_far_as_that_was_said(
+    table: Table, held: datetime | None, new: datetime | None, since: datetime
+) -> None:
+    old = table.hold("Ines plays chess.", **({"valid_from": held} if held else {}))
+    draft = table.draft("Ines plays chess at home.", **({"valid_from": new} if new else {}))
     table.answer({"draft": draft, "action": "merge", "targets": [old.id], "text": "Ines plays chess at home."})
-    (new,) = table.current()
-    assert (new.valid_from, table.atom(old.id).valid_to) == (old.valid_from, old.valid_from)
+    (atom,) = table.current()
+    assert (atom.valid_from, table.atom(old.id).superseded_by) == (since, atom.id)
+
+
+@pytest.mark.parametrize(
+    ("text", "fact", "since"),
+    [
+        ("Ines moved from Porto to Faro with Rui in 2019.", {}, EARLIER),
+        ("Ines moved from Porto to Faro with Rui.", {}, datetime(2026, 1, 3, tzinfo=UTC)),
+        ("Ines moved, as in 2019, with Rui.", {"value": "Lagos"}, datetime(2026, 1, 3, tzinfo=UTC)),
+    ],
+)
+def test_an_updated_statement_keeps_the_date_that_it_still_names(
+    table: Table, text: str, fact: dict[str, str], since: datetime
+) -> None:
+    home = {"entity": "Ines", "relation": "lives_in"}
+    old = table.hold("Ines moved from Porto to Faro in 2019.", valid_from=EARLIER, **home, value="Faro")
+    draft = table.draft("Ines moved with Rui.", **({**home, **fact} if fact else {}))
+    table.answer({"draft": draft, "action": "update", "targets": [old.id], "text": text, "reason": "with whom"})
+    (atom,) = table.current()
+    assert (atom.text, atom.valid_from) == (text, since)
+
+
+def test_what_another_of_the_same_question_says_of_the_time_is_kept(table: Table) -> None:
+    one, two = table.draft("Ines plays chess."), table.draft("Ines likes to play chess.", valid_from=EARLIER)
+    table.answer({"draft": one, "action": "add"}, {"draft": two, "action": "skip", "targets": [one]})
+    assert [atom.valid_from for atom in table.current()] == [EARLIER]
 
 
 def test_skip_adds_the_words_to_what_is_held(table: Table) -> None:

@@ -135,6 +135,8 @@ def test_the_session_that_was_written_to_last_is_read_first(store: Store, clock:
         talk(store, clock, exchanges=2, session=session)
     clock.advance(hours=1)
     assert [one.session for one in now_due(store, clock)] == ["second", "first"]
+    whole = due(store, SPACE, Settings(), clock(), eager=True)
+    assert [one.session for one in whole] == ["first", "second"]  # a history is read as it was lived
 
 
 def test_a_question_of_merging_waits_for_company_or_a_day(store: Store, clock: FixedClock) -> None:
