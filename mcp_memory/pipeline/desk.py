@@ -22,9 +22,9 @@ from mcp_memory.indexing import Indexing
 from mcp_memory.longterm.search import Search
 from mcp_memory.longterm.stage import AnyStage, Applied, Desk
 from mcp_memory.metered import Metered, Question
-from mcp_memory.pipeline.due import due, gathered
+from mcp_memory.pipeline.due import DRAFTS, due, gathered
 from mcp_memory.replies import parse
-from mcp_memory.store.protocol import Conflict, Store, Work
+from mcp_memory.store.protocol import Conflict, Draft, Store, Work
 from mcp_memory.text import one_line
 from mcp_memory.types import Stage
 
@@ -76,6 +76,8 @@ class Pipeline:
         self._now = now
         self.holder = secrets.token_hex(4)
         self._unfit: set[str] = set()
+        self._seen_waiting: list[Draft] = []
+        """Drafts all of which have to be asked about: comparing them with all that is held anew would tell no more."""
 
     def desk(self) -> Desk:
         return Desk(
@@ -111,13 +113,17 @@ class Pipeline:
         self, stage: AnyStage, session: str | None, *, holder: str, lease: timedelta, eager: bool
     ) -> Asked | Applied | None:
         desk = self.desk()
+        waiting = self._waiting() if stage.name == "merge" and not eager else None
+        if waiting and waiting == self._seen_waiting:
+            return None
         left = [work for work in self._store.works(self._space, stage=stage.name) if work.session == session]
         smaller = left[0].attempts if left else 0
         basis = stage.plan(desk, session=session, smaller=smaller)
         if basis is None:
             return None
         question = stage.question(desk, basis)
-        if question is not None and stage.name == "merge" and not eager and not self._gathered():
+        if question is not None and waiting:
+            self._seen_waiting = waiting
             return None
         work = self._store.take_work(
             self._space,
@@ -135,8 +141,11 @@ class Pipeline:
             return Asked(work=work, stage=stage, basis=basis, question=question)
         return self._apply(desk, work, stage, basis, None)
 
-    def _gathered(self) -> bool:
-        return gathered(self._store, self._space, self._now())
+    def _waiting(self) -> list[Draft] | None:
+        """Return the drafts, where they are not worth a question yet: only those that need none are to be merged."""
+        if gathered(self._store, self._space, self._now()):
+            return None
+        return self._store.drafts(self._space, limit=DRAFTS)
 
     # --- answering ----------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from mcp_memory.config import Settings
 from mcp_memory.store.protocol import Backlog, StageState, Store
 from mcp_memory.types import Atom, Stage
 
-__all__ = ["Due", "due", "gathered"]
+__all__ = ["DRAFTS", "Due", "due", "gathered"]
 
 # What is worth a question. With these, 130 turns of real talk took a third of the calls that 8, 10 and an hour took.
 DRAFTS = 12
