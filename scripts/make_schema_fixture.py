@@ -6,15 +6,17 @@ A released fixture is never made again: it stands for the databases that people 
 from __future__ import annotations
 
 import tempfile
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import apsw
 import numpy as np
 
-from mcp_memory.store.protocol import NewAtom, Spend, Vectors
+from mcp_memory.store.protocol import Merging, NewAtom, SceneEdit, Spend, Vectors
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.types import NewTurn
+from mcp_memory.store.sqlite.store import SQLiteStore
+from mcp_memory.types import Evidence, NewTurn, Stage
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "schemas"
 
@@ -43,6 +45,7 @@ def main() -> None:
         )
         store.add_atom("default", told, now=now)
         store.add_spend(Spend(at=now, purpose="rerank", model="openai/m", prompt_tokens=900, completion_tokens=20))
+        _read(store, now)
         schema = store.schema()
         store.close()
         target = FOLDER / f"{schema}.db"
@@ -54,6 +57,53 @@ def main() -> None:
         connection.execute("VACUUM INTO ?", (str(target),))
         connection.close()
         print(f"{target.name}: {target.stat().st_size // 1024} KB")
+
+
+def _read(store: SQLiteStore, now: datetime) -> None:
+    """Have the first turn read, one of two drafts merged, and a scene and a persona written of it."""
+    space, until = "default", now + timedelta(hours=1)
+
+    def taken(stage: Stage, session: str | None, basis: str) -> str:
+        work = store.take_work(space, stage, session, basis, holder="fixture", until=until, now=now)
+        assert work is not None
+        return work.id
+
+    drawn = NewAtom(
+        kind="episodic",
+        text="The user moved to Lisbon in May 2026.",
+        priority=70,
+        confidence=0.9,
+        session="first",
+        valid_from=datetime(2026, 5, 1, tzinfo=UTC),
+        evidence=[Evidence(turn="t1", span=(0, 24), quote="I moved to Lisbon in May")],
+        entities=["user", "Lisbon"],
+    )
+    work = taken("extract", "first", '{"session": "first", "start": 0, "stop": 2}')
+    drafts = [drawn, replace(drawn, text="The user knows Lisbon.")]
+    store.commit_extraction(
+        space, work, upto=2, drafts=drafts, aliases={}, scene="a move", outcome={"turns": 2, "atoms": 2}, now=now
+    )
+    first = store.drafts(space)[0]
+    work = taken("merge", None, f'{{"drafts": ["{first.id}"]}}')
+    (written,) = store.commit_merge(
+        space, work, merged=[Merging(draft=first.id, atom=first.atom)], outcome={"added": 1}, now=now
+    )
+    edit = SceneEdit(
+        action="create",
+        slug="lisbon",
+        reason="a new theme",
+        title="Lisbon",
+        summary="The user moved to Lisbon.",
+        body=f"The user moved to [[Lisbon]] ({written.atom.id}).",
+        atoms=[written.atom.id],
+        entities=["Lisbon"],
+    )
+    work = taken("scenes", None, '{"after": 0}')
+    store.commit_scenes(space, work, edits=[edit], upto=2, outcome={"created": 1}, now=now)
+    page = f"# Persona\n\nLives in Lisbon ({written.atom.id}).\n"
+    store.commit_persona(
+        space, taken("persona", None, '{"version": 0}'), page, reason="first", upto=2, outcome={}, now=now
+    )
 
 
 if __name__ == "__main__":

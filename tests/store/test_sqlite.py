@@ -222,6 +222,20 @@ def test_a_closed_store_says_so(home: Path) -> None:
 # --- the schema -------------------------------------------------------------------------------------
 
 
+def test_a_database_in_which_the_pyramid_stands_keeps_it(home: Path) -> None:
+    home.mkdir()
+    shutil.copy(RELEASED[-1], home / "memory.db")
+    store = open_store(home)
+    (scene,) = store.scenes("default")
+    page = store.persona("default")
+    assert page is not None
+    assert (scene.slug, scene.atoms, page.by_model) == ("lisbon", ("a2",), True)
+    assert [draft.atom.text for draft in store.drafts("default")] == ["The user knows Lisbon."]
+    assert [one.quote for one in store.evidence("default", "a2")] == ["I moved to Lisbon in May"]
+    assert [done.stage for done in store.done("default")] == ["extract", "merge", "scenes", "persona"]
+    store.close()
+
+
 def test_there_is_a_database_of_every_released_schema() -> None:
     assert [path.stem for path in RELEASED] == [name for name, _ in SCHEMA]
 
