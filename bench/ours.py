@@ -28,7 +28,7 @@ from bench.asking import Answer, Ask, in_order_of_first_turn
 from bench.sets import Haystack, Question
 from mcp_memory.config import Settings
 from mcp_memory.excerpts import Asking, shown_turns
-from mcp_memory.longterm.ranking import SIGNALS
+from mcp_memory.longterm.search.ranking import SIGNALS
 from mcp_memory.memory import Memory, open_memory
 from mcp_memory.render import render
 from mcp_memory.tokens import token_counter

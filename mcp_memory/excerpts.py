@@ -19,7 +19,7 @@ from typing import TypeVar
 from pydantic_core import to_jsonable_python
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.longterm.pages import after
+from mcp_memory.longterm.search.pages import after
 from mcp_memory.render import render
 from mcp_memory.snippet import Match, matches, snippet, words
 from mcp_memory.text import one_line, query_terms, spoken

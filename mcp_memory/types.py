@@ -251,7 +251,7 @@ class TurnHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResults:
-    """A page of a search. `start` is its own cursor: with `longterm.pages.after` one goes on from any of its rows."""
+    """A page of a search. `start` is its own cursor: `longterm.search.pages.after` goes on from any of its rows."""
 
     hits: list[TurnHit]
     cursor: str | None

@@ -13,7 +13,7 @@ from pydantic_core import to_jsonable_python
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.excerpts import MIN_BUDGET, Asking, passages, shown_memories, shown_turns
-from mcp_memory.longterm.pages import Page, after
+from mcp_memory.longterm.search.pages import Page, after
 from mcp_memory.render import render
 from mcp_memory.tokens import token_counter
 from mcp_memory.types import (

@@ -70,7 +70,7 @@ class Size:
         self._chars = self._background = self._sampled = self._tokens = 0
 
     def add(self, session: str, turn: NewTurn) -> None:
-        from mcp_memory.longterm.noise import label
+        from mcp_memory.longterm.l1_atoms.noise import label
 
         if turn.role not in _SHOWN:
             self.noise += 1
@@ -83,7 +83,7 @@ class Size:
         self._last[session] = _as_stored(session, turn, last=_BEFORE)
 
     def _measure(self, session: str, shown: str) -> None:
-        from mcp_memory.longterm.l1_batch import MAX_CHARS
+        from mcp_memory.longterm.l1_atoms.batch import MAX_CHARS
 
         size = len(shown)
         turns, chars = self._open.get(session, (self._batch_turns, 0))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.longterm.search import Search
+from mcp_memory.longterm.search.search import Search
 from mcp_memory.store.protocol import Filters, Store, Vectors
 from mcp_memory.text import base_terms, one_line
 from mcp_memory.types import Forgotten

@@ -19,7 +19,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from pydantic import BaseModel
 
 from mcp_memory.config import Settings
-from mcp_memory.longterm.search import Search
+from mcp_memory.longterm.search.search import Search
 from mcp_memory.metered import Question
 from mcp_memory.store.protocol import Outcome, Store, Vectors, Work
 from mcp_memory.types import Stage

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from mcp_memory.longterm import l2_page
-from mcp_memory.longterm.l3_checks import unfounded
-from mcp_memory.longterm.l3_page import ended_since
+from mcp_memory.longterm.l2_scenes import page as l2_page
+from mcp_memory.longterm.l3_persona.checks import unfounded
+from mcp_memory.longterm.l3_persona.page import ended_since
 from mcp_memory.store.citations import cited, links, uncovered
 from mcp_memory.store.evidence import is_intact
 from mcp_memory.store.protocol import Store

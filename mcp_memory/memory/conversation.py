@@ -57,8 +57,8 @@ class Conversation(Verbs):
         `since` and `until` take dates, times and phrases such as "last week", and include all they name.
         `neighbours` adds that many turns before and after each hit (at most 10). `limit` is at most 50.
         """
-        from mcp_memory.longterm import find
-        from mcp_memory.longterm.pages import asked_at
+        from mcp_memory.longterm.search import find
+        from mcp_memory.longterm.search.pages import asked_at
         from mcp_memory.store.protocol import Filters
 
         in_range(limit, "limit", 1, MAX_LIMIT)
@@ -89,7 +89,7 @@ class Conversation(Verbs):
     def ranked_by(self, signals: Collection[str], query: str, *, limit: int = 10) -> list[Turn]:
         """Return the turns that some signals of the search alone rank first: what it is measured against.
 
-        `longterm.ranking` names them: `{"words"}` is BM25, `{"meaning"}` the cosine by the configured model.
+        `longterm.search.ranking` names them: `{"words"}` is BM25, `{"meaning"}` the cosine by the configured model.
         Raises EmbeddingFailed rather than finding less.
         """
         asking = self._parts.asking(query)

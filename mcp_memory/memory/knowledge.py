@@ -34,7 +34,7 @@ class Knowledge(Verbs):
         `entity`, `relation` and `value` together make it a fact (the user is the entity `user`). What it
         replaces is closed, never deleted.
         """
-        from mcp_memory.longterm import l1_atoms
+        from mcp_memory.longterm.l1_atoms import told as l1_atoms
 
         parts = self._parts
         now = parts.now()
@@ -75,8 +75,8 @@ class Knowledge(Verbs):
 
         NotFound for a scene that is not there.
         """
-        from mcp_memory.longterm import find
-        from mcp_memory.longterm.pages import asked_at
+        from mcp_memory.longterm.search import find
+        from mcp_memory.longterm.search.pages import asked_at
         from mcp_memory.store.protocol import Filters
 
         in_range(limit, "limit", 1, MAX_LIMIT)
@@ -106,7 +106,7 @@ class Knowledge(Verbs):
     @in_thread
     def recall(self, query: str = "", *, session: str | None = None, budget_tokens: int = 1200) -> Bundle:
         """Return what a context needs for this question, within the budget: a stable and a dynamic block."""
-        from mcp_memory.longterm import recall
+        from mcp_memory.longterm.recall import bundle as recall
 
         in_range(budget_tokens, "budget_tokens", 100, 100_000)
         parts = self._parts

@@ -64,8 +64,8 @@ def _join(
 ) -> Parts:
     from mcp_memory.embed import make_embedder
     from mcp_memory.indexing import Indexing
-    from mcp_memory.longterm.rerank import make_rerank
-    from mcp_memory.longterm.search import Search
+    from mcp_memory.longterm.search.rerank import make_rerank
+    from mcp_memory.longterm.search.search import Search
     from mcp_memory.metered import Metered, make_llm, make_others
     from mcp_memory.pipeline import Pipeline, Worker
     from mcp_memory.store.sqlite import open_store

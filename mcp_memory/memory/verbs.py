@@ -16,8 +16,8 @@ from mcp_memory.text import safe_name
 
 if TYPE_CHECKING:
     from mcp_memory.indexing import Indexing
-    from mcp_memory.longterm.rerank import Rerank
-    from mcp_memory.longterm.search import Search
+    from mcp_memory.longterm.search.rerank import Rerank
+    from mcp_memory.longterm.search.search import Search
     from mcp_memory.metered import Metered
     from mcp_memory.pipeline import Pipeline, Worker
     from mcp_memory.store.protocol import Store, Vectors

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput, ModelFailed, Refused
 from mcp_memory.indexing import Indexing
-from mcp_memory.longterm.search import Search
+from mcp_memory.longterm.search.search import Search
 from mcp_memory.longterm.stage import AnyStage, Applied, Desk
 from mcp_memory.metered import Metered, Question
 from mcp_memory.pipeline.due import DRAFTS, due, gathered
@@ -33,10 +33,10 @@ __all__ = ["Asked", "Pipeline"]
 
 @cache
 def _stages() -> dict[Stage, AnyStage]:
-    from mcp_memory.longterm.l1_extract import EXTRACT
-    from mcp_memory.longterm.l1_merge import MERGE
-    from mcp_memory.longterm.l2_scenes import SCENES
-    from mcp_memory.longterm.l3_persona import PERSONA
+    from mcp_memory.longterm.l1_atoms.extract import EXTRACT
+    from mcp_memory.longterm.l1_atoms.merge import MERGE
+    from mcp_memory.longterm.l2_scenes.write import SCENES
+    from mcp_memory.longterm.l3_persona.write import PERSONA
 
     return {stage.name: stage for stage in (EXTRACT, MERGE, SCENES, PERSONA)}
 
@@ -207,7 +207,7 @@ class Pipeline:
 
     def write_persona(self) -> None:
         """Bring the page up to date: without a model it lists what was told; its file has the navigation too."""
-        from mcp_memory.longterm import l3_page
+        from mcp_memory.longterm.l3_persona import page as l3_page
 
         store, space = self._store, self._space
         held = store.persona(space)

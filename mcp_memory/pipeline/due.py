@@ -32,7 +32,7 @@ class Due:
 
 def due(store: Store, space: str, settings: Settings, now: datetime, *, eager: bool = False) -> Iterator[Due]:
     """Yield what is due, what is nearest to its end first. `eager`: all that could be done, waiting for no more."""
-    from mcp_memory.longterm import l3_persona
+    from mcp_memory.longterm.l3_persona import write as l3_persona
 
     states = store.stage_states(space)
     new = _untold(store, space, states.get("scenes"))
@@ -41,7 +41,7 @@ def due(store: Store, space: str, settings: Settings, now: datetime, *, eager: b
     waiting = store.backlog(space)
     enough = _enough(store, space, settings) if waiting and not eager else 0
     for backlog in reversed(waiting) if eager else waiting:  # a whole history is best read as it was lived
-        if eager or _ready(backlog, enough, settings, now):
+        if _says_something(backlog) and (eager or _ready(backlog, enough, settings, now)):
             yield Due(stage="extract", session=backlog.session)
     if store.drafts(space, limit=1):
         yield Due(stage="merge")
@@ -77,9 +77,13 @@ def _ready(backlog: Backlog, enough: int, settings: Settings, now: datetime) -> 
         backlog.flush > backlog.start
         or backlog.asked >= enough
         or backlog.turns >= 2 * settings.batch_turns
-        # The last word of an assistant, which nobody took up, is read with what follows it.
-        or (_silent_for(backlog, now) >= settings.idle_seconds and (backlog.asked > 0 or backlog.turns > 2))
+        or _silent_for(backlog, now) >= settings.idle_seconds
     )
+
+
+def _says_something(backlog: Backlog) -> bool:
+    """The last word of an assistant, which nobody took up, is read with what follows it."""
+    return backlog.asked > 0 or backlog.turns > 2
 
 
 def _untold(store: Store, space: str, state: StageState | None) -> list[Atom]:
@@ -97,7 +101,7 @@ def _scenes(
     *,
     eager: bool,
 ) -> bool:
-    from mcp_memory.longterm.l2_scenes import is_stale
+    from mcp_memory.longterm.l2_scenes.write import is_stale
 
     if state is not None and state.wanted:
         return True

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.errors import InvalidInput, NotFound
-from mcp_memory.longterm import find
 from mcp_memory.longterm.l0_turns import MAX_TURN_BYTES, admit, recall_block
-from mcp_memory.longterm.search import Search
+from mcp_memory.longterm.search import find
+from mcp_memory.longterm.search.search import Search
 from mcp_memory.memory import Memory
 from mcp_memory.store.protocol import Filters, Store, Vectors
 from mcp_memory.store.sqlite import open_store

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.longterm import find
-from mcp_memory.longterm.search import Search
+from mcp_memory.longterm.search import find
+from mcp_memory.longterm.search.search import Search
 from mcp_memory.store.protocol import Filters, NewAtom, Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.text import index_terms, query_terms

@@ -12,8 +12,8 @@ import pytest
 from mcp_memory.config import Settings
 from mcp_memory.errors import NotFound
 from mcp_memory.excerpts import Asking, shown_memories
-from mcp_memory.longterm import find
-from mcp_memory.longterm.search import Search
+from mcp_memory.longterm.search import find
+from mcp_memory.longterm.search.search import Search
 from mcp_memory.render import render
 from mcp_memory.store.protocol import Filters
 from mcp_memory.store.sqlite import open_store

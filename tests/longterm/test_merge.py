@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from mcp_memory.config import Settings
 from mcp_memory.embed.static import StaticEmbedder
 from mcp_memory.errors import InvalidInput
-from mcp_memory.longterm.l1_merge import MERGE, Basis, Reply
-from mcp_memory.longterm.search import Search
+from mcp_memory.longterm.l1_atoms.merge import MERGE, Basis, Reply
+from mcp_memory.longterm.search.search import Search
 from mcp_memory.longterm.stage import Applied, Desk
 from mcp_memory.metered import Question
 from mcp_memory.replies import parse

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.longterm.l0_turns import recall_block
-from mcp_memory.longterm.noise import label, own_words
+from mcp_memory.longterm.l1_atoms.noise import label, own_words
 from mcp_memory.memory import Memory
 from mcp_memory.server.prompts import PROMPTS
 from mcp_memory.types import NewTurn, Role, Turn

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.longterm import find
-from mcp_memory.longterm.pages import MAX_SHOWN, Page, after, asked_at, page_of
-from mcp_memory.longterm.rerank import Reranked
-from mcp_memory.longterm.search import Ranked, Search
+from mcp_memory.longterm.search import find
+from mcp_memory.longterm.search.pages import MAX_SHOWN, Page, after, asked_at, page_of
+from mcp_memory.longterm.search.rerank import Reranked
+from mcp_memory.longterm.search.search import Ranked, Search
 from mcp_memory.memory import Memory
 from mcp_memory.store.protocol import Filters, NewAtom, Store, Vectors
 from mcp_memory.store.sqlite import open_store

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput
-from mcp_memory.longterm import l3_persona
-from mcp_memory.longterm.l3_page import _since  # pyright: ignore[reportPrivateUsage]
-from mcp_memory.longterm.l3_persona import FROM_SCRATCH, PERSONA, Reply
-from mcp_memory.longterm.search import Search
+from mcp_memory.longterm.l3_persona import write as l3_persona
+from mcp_memory.longterm.l3_persona.page import _since  # pyright: ignore[reportPrivateUsage]
+from mcp_memory.longterm.l3_persona.write import FROM_SCRATCH, PERSONA, Reply
+from mcp_memory.longterm.search.search import Search
 from mcp_memory.replies import parse
 from mcp_memory.store.protocol import Conflict
 from mcp_memory.store.sqlite import open_store

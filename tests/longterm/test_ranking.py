@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.longterm.ranking import SIGNALS, WEIGHTS
+from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS
 from mcp_memory.memory import Memory, open_memory
 from mcp_memory.types import NewTurn, Role, TurnHit
 

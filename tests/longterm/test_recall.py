@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput
-from mcp_memory.longterm.recall import ALWAYS_TOKENS, IDENTITY_TOKENS, bundle, context_of
-from mcp_memory.longterm.search import Search
+from mcp_memory.longterm.recall.bundle import ALWAYS_TOKENS, IDENTITY_TOKENS, bundle, context_of
+from mcp_memory.longterm.search.search import Search
 from mcp_memory.memory import Memory
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.tokens import token_counter

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.config import Settings
-from mcp_memory.longterm.relevance import ABOUT, NEAR, Asked, asked, terms_of, weighed, weights_of
-from mcp_memory.longterm.search import Search
+from mcp_memory.longterm.recall.relevance import ABOUT, NEAR, Asked, asked, terms_of, weighed, weights_of
+from mcp_memory.longterm.search.search import Search
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.types import NewTurn
 from tests.longterm.by_hand import SPACE, ByHand

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput, ModelFailed
 from mcp_memory.llm import Prompt
-from mcp_memory.longterm.rerank import FIRST, ModelRerank
-from mcp_memory.longterm.search import Ranked
+from mcp_memory.longterm.search.rerank import FIRST, ModelRerank
+from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.memory import Memory, open_memory
 from mcp_memory.metered import Metered
 from mcp_memory.store.protocol import Store

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from mcp_memory.config import Settings, load_settings
 from mcp_memory.errors import InvalidInput, NotFound
-from mcp_memory.longterm import l2_scenes
-from mcp_memory.longterm.l2_edits import MAX_CHARS, Round, checked
-from mcp_memory.longterm.l2_scenes import SCENES, Basis, Reply
-from mcp_memory.longterm.l2_text import unnamed
-from mcp_memory.longterm.search import Search
-from mcp_memory.longterm.slugs import free_slug, slug_of
+from mcp_memory.longterm.l2_scenes import write as l2_scenes
+from mcp_memory.longterm.l2_scenes.edits import MAX_CHARS, Round, checked
+from mcp_memory.longterm.l2_scenes.slugs import free_slug, slug_of
+from mcp_memory.longterm.l2_scenes.text import unnamed
+from mcp_memory.longterm.l2_scenes.write import SCENES, Basis, Reply
+from mcp_memory.longterm.search.search import Search
 from mcp_memory.longterm.stage import Applied, Desk
 from mcp_memory.replies import parse
 from mcp_memory.store.citations import cited, plain, tails, uncovered
@@ -316,17 +316,22 @@ def test_pages_are_made_with_their_evidence_and_entities(life: Life) -> None:
         created=life.now,
         updated=life.now,
     )
-    assert "persona" not in life.store.stage_states("s")
+    assert life.store.stage_states("s")["persona"].wanted == "she has a dog"
 
 
-def test_a_model_may_have_the_persona_written_out_of_turn_once_enough_is_new(life: Life) -> None:
-    life.settings = life.settings.model_copy(update={"persona_every": 4})
-    (first,) = life.learn("A is so.")
-    life.answer(create("one", f"A ({first})."), persona="she has a dog")
-    assert "persona" not in life.store.stage_states("s")
-    (second,) = life.learn("B is so.")
-    life.answer(update("one", f"A, B ({first}, {second})."), persona="she has a cat")
-    assert life.store.stage_states("s")["persona"].wanted == "she has a cat"
+def test_a_model_may_have_the_persona_written_out_of_turn_once_a_third_of_what_is_known_is_new(life: Life) -> None:
+    life.learn(*(f"{name} is so." for name in "ABCDEF"))
+    life.answer(create("one", "A to F (a1, a2, a3, a4, a5, a6)."), persona="so much of it")
+    until = life.now + timedelta(hours=1)
+    work = life.store.take_work("s", "persona", None, "{}", holder="me", until=until, now=life.now)
+    assert work is not None
+    life.store.commit_persona("s", work.id, "# Persona\n\nA (a1).\n", reason="", upto=6, outcome={}, now=life.now)
+    life.learn("G is so.")
+    life.answer(update("one", "A to G (a1, a2, a3, a4, a5, a6, a7)."), persona="a little more")
+    assert life.store.stage_states("s")["persona"].wanted is None
+    life.learn("H is so.", "I is so.")
+    life.answer(update("one", "A to I (a1, a2, a3, a4, a5, a6, a7, a8, a9)."), persona="enough more")
+    assert life.store.stage_states("s")["persona"].wanted == "enough more"
 
 
 def test_heat_grows_with_each_telling_and_adds_up_in_a_merge(life: Life) -> None:

@@ -10,10 +10,10 @@ import re
 from typing import Any
 
 from mcp_memory.llm import Prompt, Said
-from mcp_memory.longterm.l1_extract import EXTRACT
-from mcp_memory.longterm.l1_merge import MERGE
-from mcp_memory.longterm.l2_scenes import SCENES
-from mcp_memory.longterm.l3_persona import PERSONA
+from mcp_memory.longterm.l1_atoms.extract import EXTRACT
+from mcp_memory.longterm.l1_atoms.merge import MERGE
+from mcp_memory.longterm.l2_scenes.write import SCENES
+from mcp_memory.longterm.l3_persona.write import PERSONA
 
 __all__ = ["Reader"]
 

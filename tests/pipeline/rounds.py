@@ -10,7 +10,7 @@ from typing import Any
 from mcp_memory.config import Settings
 from mcp_memory.embed import make_embedder
 from mcp_memory.indexing import Indexing
-from mcp_memory.longterm.search import Search
+from mcp_memory.longterm.search.search import Search
 from mcp_memory.metered import Metered
 from mcp_memory.pipeline import Pipeline
 from mcp_memory.store.protocol import Store

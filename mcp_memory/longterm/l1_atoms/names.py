@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mcp_memory.longterm.l1_reply import Named
-from mcp_memory.longterm.quotes import locate
+from mcp_memory.longterm.l1_atoms.quotes import locate
+from mcp_memory.longterm.l1_atoms.reply import Named
 from mcp_memory.store.protocol import Filters, Store
 from mcp_memory.text import fold, one_line
 from mcp_memory.types import Entity, Turn

@@ -21,8 +21,8 @@ from pydantic import BaseModel
 
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput, McpMemoryError
-from mcp_memory.longterm.l1_times import date_of
-from mcp_memory.longterm.search import Ranked
+from mcp_memory.longterm.l1_atoms.times import date_of
+from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.metered import Metered, Question
 from mcp_memory.prompts import prompt
 from mcp_memory.snippet import matches, snippet

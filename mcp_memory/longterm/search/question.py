@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from mcp_memory.longterm.whose import whose
+from mcp_memory.longterm.search.whose import whose
 from mcp_memory.text import index_terms, query_terms
 
 if TYPE_CHECKING:

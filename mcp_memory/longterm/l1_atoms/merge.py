@@ -2,7 +2,7 @@
 where it says nothing new; then its words become further evidence of what is held.
 
 What resembles nothing held needs no model and does not wait. Of the rest, one question asks about up to 20 drafts
-beside what each may repeat or contradict. Whatever the answer, no draft is lost (`l1_settling` says what becomes of
+beside what each may repeat or contradict. Whatever the answer, no draft is lost (`settling` says what becomes of
 each), and old atoms are closed, never changed.
 """
 
@@ -13,10 +13,10 @@ import re
 from pydantic import BaseModel
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.longterm.l1_decisions import Reply
-from mcp_memory.longterm.l1_likeness import near
-from mcp_memory.longterm.l1_rules import Held
-from mcp_memory.longterm.l1_settling import Shown, settled, twin
+from mcp_memory.longterm.l1_atoms.decisions import Reply
+from mcp_memory.longterm.l1_atoms.likeness import near
+from mcp_memory.longterm.l1_atoms.rules import Held
+from mcp_memory.longterm.l1_atoms.settling import Shown, settled, twin
 from mcp_memory.longterm.stage import Applied, Desk, StageOf
 from mcp_memory.metered import Question
 from mcp_memory.prompts import prompt

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from mcp_memory.longterm.l1_decisions import Action
-from mcp_memory.longterm.l1_rules import Held, fact_of
+from mcp_memory.longterm.l1_atoms.decisions import Action
+from mcp_memory.longterm.l1_atoms.rules import Held, fact_of
 from mcp_memory.store.protocol import NewAtom
 from mcp_memory.text import fold, index_terms, one_line, query_terms
 from mcp_memory.types import Atom, Evidence, Kind

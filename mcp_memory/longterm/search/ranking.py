@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mcp_memory.longterm.question import Question
+from mcp_memory.longterm.search.question import Question
 from mcp_memory.store.outline import Outline
 from mcp_memory.store.protocol import Posting
 from mcp_memory.text import fold

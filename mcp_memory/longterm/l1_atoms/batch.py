@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mcp_memory.longterm.noise import label, own_words
+from mcp_memory.longterm.l1_atoms.noise import label, own_words
 from mcp_memory.store.protocol import Store
 from mcp_memory.text import one_line
 from mcp_memory.types import Turn

@@ -3,7 +3,7 @@
 A draft is stored, or its words go to a held atom that says the same, or to another draft of the question that does. One
 that is to replace another draft waits until that is an atom: the next question asks about it again, and something is
 committed each time, so none waits for ever. A decision that is missing, names what was not shown, or breaks a rule
-of `l1_rules` leaves its draft to be added as it stands, and says so.
+of `rules` leaves its draft to be added as it stands, and says so.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import takewhile
 
-from mcp_memory.longterm.l1_decisions import Decision
-from mcp_memory.longterm.l1_fates import Fate, made
-from mcp_memory.longterm.l1_rules import Held, cannot_join, fact_of, lacking, protected, same_words, usable
+from mcp_memory.longterm.l1_atoms.decisions import Decision
+from mcp_memory.longterm.l1_atoms.fates import Fate, made
+from mcp_memory.longterm.l1_atoms.rules import Held, cannot_join, fact_of, lacking, protected, same_words, usable
 from mcp_memory.store.protocol import Draft, Merging, NewAtom, Outcome
 from mcp_memory.text import one_line
 from mcp_memory.types import Atom

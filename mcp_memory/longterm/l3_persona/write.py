@@ -4,7 +4,7 @@ Written first as soon as there are scenes, then kept up with what changed, or ma
 is computed from rows. `apply` keeps no page that is too long, that mostly names no evidence, or that names evidence
 which the question did not show; whether a line says no more than its evidence does is beyond it.
 
-How the page reads in between, and without a model, is told in `l3_page`; its names are this module's too.
+How the page reads in between, and without a model, is told in `page`; its names are this module's too.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pydantic import BaseModel, Field, field_validator
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput
 from mcp_memory.longterm.endings import is_joined
-from mcp_memory.longterm.l1_times import date_of
-from mcp_memory.longterm.l3_checks import check_evidence, check_form, cleaned, unfounded
-from mcp_memory.longterm.l3_page import (
+from mcp_memory.longterm.l1_atoms.times import date_of
+from mcp_memory.longterm.l3_persona.checks import check_evidence, check_form, cleaned, unfounded
+from mcp_memory.longterm.l3_persona.page import (
     EMPTY,
     MAX_CHARS,
     STATED,

@@ -2,9 +2,9 @@
 
 Due when atoms were learned since the last round, or when what a page rests on was forgotten or ended. A round shows
 the new atoms, in full the pages that they may belong to, and all others by their summaries. `apply` keeps what
-`l2_edits` lets pass; whether a page tells its story well is beyond it. Pages are never lost: each version is kept.
+`edits` lets pass; whether a page tells its story well is beyond it. Pages are never lost: each version is kept.
 
-How a page reads is told in `l2_page`; its names are this module's too.
+How a page reads is told in `page`; its names are this module's too.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pydantic import BaseModel
 
 from mcp_memory.longterm.endings import ended, is_joined
-from mcp_memory.longterm.l1_times import date_of
-from mcp_memory.longterm.l2_edits import MAX_CHARS, Checked, Round, checked
-from mcp_memory.longterm.l2_near import to_show
-from mcp_memory.longterm.l2_page import (
+from mcp_memory.longterm.l1_atoms.times import date_of
+from mcp_memory.longterm.l2_scenes.edits import MAX_CHARS, Checked, Round, checked
+from mcp_memory.longterm.l2_scenes.near import to_show
+from mcp_memory.longterm.l2_scenes.page import (
     ended_since,
     entity_called,
     is_stale,
@@ -31,7 +31,7 @@ from mcp_memory.longterm.l2_page import (
     versions,
     without_forgotten,
 )
-from mcp_memory.longterm.l2_reply import Reply
+from mcp_memory.longterm.l2_scenes.reply import Reply
 from mcp_memory.longterm.stage import Applied, Desk, StageOf
 from mcp_memory.metered import Question
 from mcp_memory.prompts import prompt
@@ -231,10 +231,14 @@ def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
 
 
 def _worth_a_page(desk: Desk) -> bool:
-    """Tell whether enough is new for the persona to be written out of turn: models ask for it nearly every time."""
+    """Tell whether enough is new for the persona to be written out of turn: a third of what is known, or many.
+
+    Models ask for it nearly every time.
+    """
     state = desk.store.stage_states(desk.space).get("persona")
-    enough = max(1, desk.settings.persona_every // 2)
-    return len(desk.store.atoms_since(desk.space, state.position if state else 0, limit=enough)) >= enough
+    many = max(1, desk.settings.persona_every // 2)
+    new = len(desk.store.atoms_since(desk.space, state.position if state else 0, limit=many))
+    return new >= min(many, desk.store.counts(desk.space).current / 3)
 
 
 def _round(desk: Desk, basis: Basis) -> Round:

@@ -10,8 +10,8 @@ import re
 from collections.abc import Collection, Sequence
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.longterm.l2_page import called
-from mcp_memory.longterm.l3_page import MAX_CHARS, OURS, lines_of, sections, without_sections
+from mcp_memory.longterm.l2_scenes.page import called
+from mcp_memory.longterm.l3_persona.page import MAX_CHARS, OURS, lines_of, sections, without_sections
 from mcp_memory.store.citations import cited, links, uncovered, unwrapped
 from mcp_memory.text import one_line, well_formed
 from mcp_memory.types import Scene

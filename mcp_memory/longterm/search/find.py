@@ -11,10 +11,10 @@ from datetime import datetime
 from itertools import islice
 
 from mcp_memory.errors import InvalidInput, NotFound
-from mcp_memory.longterm import find_scenes
-from mcp_memory.longterm.pages import MAX_SHOWN, Page, after, page_of
-from mcp_memory.longterm.rerank import FIRST, Rerank, as_found
-from mcp_memory.longterm.search import Ranked, Search
+from mcp_memory.longterm.search import scenes as find_scenes
+from mcp_memory.longterm.search.pages import MAX_SHOWN, Page, after, page_of
+from mcp_memory.longterm.search.rerank import FIRST, Rerank, as_found
+from mcp_memory.longterm.search.search import Ranked, Search
 from mcp_memory.store.protocol import Filters, Layer, Store, Vectors
 from mcp_memory.text import fold, index_terms, query_terms
 from mcp_memory.types import AtomHit, Fact, MemoryResults, Turn, TurnHit, TurnResults

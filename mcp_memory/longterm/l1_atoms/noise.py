@@ -12,7 +12,7 @@ import re
 import unicodedata
 from typing import Literal
 
-from mcp_memory.longterm.phrases import bare, phrases_of
+from mcp_memory.longterm.l1_atoms.phrases import bare, phrases_of
 from mcp_memory.types import Turn
 
 __all__ = ["Noise", "label", "own_words"]

@@ -12,10 +12,10 @@ from datetime import datetime
 from difflib import get_close_matches
 
 from mcp_memory.errors import NotFound
-from mcp_memory.longterm.l2_page import ended_since, standing
-from mcp_memory.longterm.question import Question, read
-from mcp_memory.longterm.ranking import SIGNALS, WEIGHTS, of_atoms
-from mcp_memory.longterm.search import Ranked
+from mcp_memory.longterm.l2_scenes.page import ended_since, standing
+from mcp_memory.longterm.search.question import Question, read
+from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, of_atoms
+from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.store.forgotten import left_of
 from mcp_memory.store.protocol import Filters, Posting, Store
 from mcp_memory.text import fold, index_terms, one_line

@@ -2,7 +2,7 @@
 
 A statement is kept if words that it quotes stand in a new turn, it is worth its kind's least priority, and it is no
 order that somebody wrote into a turn for a model to find. What is kept rests on the turns' words, not on the model's
-copy of them; entities have the names that are known, and times are moments (`l1_times`).
+copy of them; entities have the names that are known, and times are moments (`times`).
 
 It does not know whether a statement follows from its quote; that is the model's to judge.
 """
@@ -13,13 +13,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcp_memory.longterm.l1_atoms import SINGLE_VALUED, relation_name
-from mcp_memory.longterm.l1_batch import Batch
-from mcp_memory.longterm.l1_names import Names, is_person
-from mcp_memory.longterm.l1_reply import Quoted, Statement
-from mcp_memory.longterm.l1_times import dated, holds
-from mcp_memory.longterm.noise import own_words
-from mcp_memory.longterm.quotes import locate
+from mcp_memory.longterm.l1_atoms.batch import Batch
+from mcp_memory.longterm.l1_atoms.names import Names, is_person
+from mcp_memory.longterm.l1_atoms.noise import own_words
+from mcp_memory.longterm.l1_atoms.quotes import locate
+from mcp_memory.longterm.l1_atoms.reply import Quoted, Statement
+from mcp_memory.longterm.l1_atoms.times import dated, holds
+from mcp_memory.longterm.l1_atoms.told import SINGLE_VALUED, relation_name
 from mcp_memory.store.protocol import NewAtom
 from mcp_memory.text import one_line
 from mcp_memory.types import Evidence, Kind, Turn

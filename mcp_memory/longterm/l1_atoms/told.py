@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.longterm.search import Search
+from mcp_memory.longterm.search.search import Search
 from mcp_memory.store.protocol import Filters, NewAtom, Store, Vectors, WrittenAtom
 from mcp_memory.text import fold, index_terms, well_formed
 from mcp_memory.types import Atom, Kind

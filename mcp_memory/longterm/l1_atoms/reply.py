@@ -2,7 +2,7 @@
 
 Every field stands in the schema as required, in the order in which it is best thought of: the words first, then what
 follows from them. What comes is forgiven much: names of other systems, numbers as words, one for a list, nothing
-where nothing is meant. What cannot be read becomes what says least; whether it holds is `l1_grounding`'s to check.
+where nothing is meant. What cannot be read becomes what says least; whether it holds is `grounding`'s to check.
 """
 
 from __future__ import annotations

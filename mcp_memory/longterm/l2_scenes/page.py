@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from mcp_memory.errors import InvalidInput, NotFound
 from mcp_memory.longterm.endings import ended, is_joined
-from mcp_memory.longterm.slugs import slug_of
+from mcp_memory.longterm.l2_scenes.slugs import slug_of
 from mcp_memory.store.citations import cited, links
 from mcp_memory.store.forgotten import left_of
 from mcp_memory.store.protocol import SceneEdit, Store

@@ -5,13 +5,13 @@ rests on. Drafts, names of entities and the session's cursor are stored together
 What does not hold is refused and told; where nothing at all holds the reply goes back, unless that happened before.
 
     noise, phrases    turns that no model needs to see
-    l1_batch          which turns a question is about, and how it shows them
-    l1_names          who and what is meant
-    l1_reply          the shape of the answer, and its misshapes
+    batch             which turns a question is about, and how it shows them
+    names             who and what is meant
+    reply             the shape of the answer, and its misshapes
     quotes            where quoted words stand
-    l1_grounding      what of the answer holds
-    l1_times          and when
-    l1_language       whether it is in a language that was spoken
+    grounding         what of the answer holds
+    times             and when
+    language          whether it is in a language that was spoken
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from dataclasses import replace
 from pydantic import BaseModel
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.longterm.l1_batch import Batch, batch_of, next_batch, shown
-from mcp_memory.longterm.l1_grounding import Kept, Refusal, grounded
-from mcp_memory.longterm.l1_language import in_a_strange_language
-from mcp_memory.longterm.l1_names import USER, Names, names_in, table
-from mcp_memory.longterm.l1_reply import Extracted, Statement
+from mcp_memory.longterm.l1_atoms.batch import Batch, batch_of, next_batch, shown
+from mcp_memory.longterm.l1_atoms.grounding import Kept, Refusal, grounded
+from mcp_memory.longterm.l1_atoms.language import in_a_strange_language
+from mcp_memory.longterm.l1_atoms.names import USER, Names, names_in, table
+from mcp_memory.longterm.l1_atoms.reply import Extracted, Statement
 from mcp_memory.longterm.stage import Applied, Desk, StageOf
 from mcp_memory.metered import Question
 from mcp_memory.prompts import prompt

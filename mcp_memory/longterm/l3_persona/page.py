@@ -15,8 +15,8 @@ from itertools import islice
 
 from mcp_memory.errors import NotFound
 from mcp_memory.longterm.endings import ended, is_joined
-from mcp_memory.longterm.l2_page import called, standing
-from mcp_memory.longterm.slugs import slug_of
+from mcp_memory.longterm.l2_scenes.page import called, standing
+from mcp_memory.longterm.l2_scenes.slugs import slug_of
 from mcp_memory.store.citations import cited, links, without
 from mcp_memory.store.protocol import Filters, Store
 from mcp_memory.text import fold, one_line

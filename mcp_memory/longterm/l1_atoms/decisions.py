@@ -1,7 +1,7 @@
 """The reply to a question about new statements: a decision on each, read tolerantly.
 
 A wrong decision never spoils the others: an unknown action is `add`, ids and targets may be written in any way that
-has one meaning, and what names no statement is left out. What a decision may do is told in `l1_rules`.
+has one meaning, and what names no statement is left out. What a decision may do is told in `rules`.
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.longterm.l2_page import MERGED_INTO, USER, called
-from mcp_memory.longterm.l2_reply import Edit, Reply
-from mcp_memory.longterm.l2_text import heading_of, undressed, unnamed
-from mcp_memory.longterm.slugs import free_slug, slug_of
+from mcp_memory.longterm.l2_scenes.page import MERGED_INTO, USER, called
+from mcp_memory.longterm.l2_scenes.reply import Edit, Reply
+from mcp_memory.longterm.l2_scenes.slugs import free_slug, slug_of
+from mcp_memory.longterm.l2_scenes.text import heading_of, undressed, unnamed
 from mcp_memory.store.citations import cited, covered, links, plain, tails, uncovered, unlinked, unwrapped, without
 from mcp_memory.store.forgotten import gist
 from mcp_memory.store.protocol import Outcome, SceneEdit

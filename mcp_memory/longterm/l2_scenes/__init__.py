@@ -1,0 +1,1 @@
+"""L2: pages that each tell one theme of a life."""

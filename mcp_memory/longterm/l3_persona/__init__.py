@@ -1,0 +1,1 @@
+"""L3: the one page about the user."""

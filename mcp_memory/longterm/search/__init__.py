@@ -1,0 +1,1 @@
+"""Rows found by their words, their meaning and what was said around them, ranked, and shown in pages."""
