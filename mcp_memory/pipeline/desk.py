@@ -130,7 +130,7 @@ class Pipeline:
             stage.name,
             session,
             basis.model_dump_json(),
-            holder=holder,
+            holder=holder if question is not None else "",
             until=desk.now + lease,
             now=desk.now,
             eager=eager,

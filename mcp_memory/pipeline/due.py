@@ -3,24 +3,28 @@
 Extraction is due for a session after 5 turns of the user, after some silence, or when it is asked for; in a space that
 is new after 1, 2 and 4, so that a new user sees soon what it is good for. (Upstream warms up anew in every session,
 which on short sessions doubles the calls.) Merging waits until some drafts have gathered, for one question serves
-many. Scenes are written when enough is new, and not too often; the persona when `l3_persona.trigger` says so.
+many. Scenes are written when enough is new, and not too often; the persona when `trigger` says so.
+
+Over all there is at most one question for five turns, after the first few: what is due beyond that waits, and gathers.
+What is asked for (`flush`, or `eager`) does not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from mcp_memory.config import Settings
-from mcp_memory.store.protocol import Backlog, StageState, Store
+from mcp_memory.store.protocol import Backlog, Done, StageState, Store
 from mcp_memory.types import Atom, Stage
 
-__all__ = ["DRAFTS", "Due", "due", "gathered"]
+__all__ = ["DRAFTS", "FIRST", "Due", "due", "gathered"]
 
 # What is worth a question. With these, 130 turns of real talk took a third of the calls that 8, 10 and an hour took.
 DRAFTS = 12
 NEW_ATOMS = 20
+TURNS_A_QUESTION, FIRST = 5, 6
 LATEST = timedelta(days=1)  # after which even one is
 
 
@@ -35,20 +39,35 @@ def due(store: Store, space: str, settings: Settings, now: datetime, *, eager: b
     from mcp_memory.longterm.l3_persona import write as l3_persona
 
     states = store.stage_states(space)
+    log: dict[Stage, Done] = {done.stage: done for done in store.done(space)}
     new = _untold(store, space, states.get("scenes"))
+    waiting = [one for one in store.backlog(space) if _says_something(one)]
+    if not eager and not _affordable(log, waiting):
+        yield from (_of(one) for one in waiting if one.flush > one.start)
+        return
     if len(new) >= 2 * NEW_ATOMS:  # a long backlog shall not keep what is known of it from being told
         yield Due(stage="scenes")
-    waiting = store.backlog(space)
-    enough = _enough(store, space, settings) if waiting and not eager else 0
-    for backlog in reversed(waiting) if eager else waiting:  # a whole history is best read as it was lived
-        if _says_something(backlog) and (eager or _ready(backlog, enough, settings, now)):
-            yield Due(stage="extract", session=backlog.session)
+    enough = _enough(log, settings)
+    for one in reversed(waiting) if eager else waiting:  # a whole history is best read as it was lived
+        if eager or _ready(one, enough, settings, now):
+            yield _of(one)
     if store.drafts(space, limit=1):
         yield Due(stage="merge")
     if _scenes(store, space, settings, states.get("scenes"), new, now, eager=eager):
         yield Due(stage="scenes")
     if l3_persona.trigger(store, space, settings) is not None:
         yield Due(stage="persona")
+
+
+def _of(backlog: Backlog) -> Due:
+    return Due(stage="extract", session=backlog.session)
+
+
+def _affordable(log: Mapping[Stage, Done], waiting: Sequence[Backlog]) -> bool:
+    """Return whether another question keeps to one for five turns."""
+    read = log["extract"].outcome.get("turns", 0) if "extract" in log else 0
+    turns = read + sum(one.turns for one in waiting)
+    return sum(done.asked for done in log.values()) < FIRST + turns / TURNS_A_QUESTION
 
 
 def gathered(store: Store, space: str, now: datetime) -> bool:
@@ -66,9 +85,9 @@ def _silent_for(backlog: Backlog, now: datetime) -> float:
     return (now - backlog.last).total_seconds()
 
 
-def _enough(store: Store, space: str, settings: Settings) -> int:
+def _enough(log: Mapping[Stage, Done], settings: Settings) -> int:
     """Return how many turns of the user are worth a question."""
-    asked = sum(done.works for done in store.done(space) if done.stage == "extract")
+    asked = log["extract"].works if "extract" in log else 0
     return min(2 ** min(asked, 10), settings.every_turns)
 
 

@@ -229,7 +229,7 @@ class Store(Protocol):
         None while another holds it; while it is parked, unless `eager`; and when the stage has come further than the
         basis says it stood, by its `start` (extract) or `after` (scenes). A new work has a new id, so that what is
         committed under an old one is a Conflict; attempts and error carry over. Who holds it and asks with the same
-        basis gets the same work, for longer.
+        basis gets the same work, for longer. Without a `holder` it is a work that asks nobody.
         """
         ...
 

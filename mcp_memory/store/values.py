@@ -234,10 +234,11 @@ class StageState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """Sums over the log of one stage."""
+    """Sums over the log of one stage. `asked`: works that were a question to somebody; the others needed none."""
 
     stage: Stage
     works: int
+    asked: int
     last: datetime
     outcome: Outcome
 

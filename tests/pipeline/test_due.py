@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcp_memory.config import Settings
-from mcp_memory.pipeline.due import Due, due, gathered
+from mcp_memory.pipeline.due import FIRST, Due, due, gathered
 from mcp_memory.store.protocol import Merging, NewAtom, Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock
@@ -52,7 +52,14 @@ def extract(store: Store, clock: FixedClock, *, texts: Sequence[str] = (), sessi
     assert work is not None
     drafts = [atom(text, last.id, last.content) for text in texts]
     store.commit_extraction(
-        SPACE, work.id, upto=last.position + 1, drafts=drafts, aliases={}, scene="", outcome={}, now=clock()
+        SPACE,
+        work.id,
+        upto=last.position + 1,
+        drafts=drafts,
+        aliases={},
+        scene="",
+        outcome={"turns": waits.turns},
+        now=clock(),
     )
 
 
@@ -118,6 +125,26 @@ def test_a_flushed_session_is_read_at_once_and_only_as_far_as_it_went_then(store
     assert now_due(store, clock) == []
 
 
+def test_there_is_at_most_one_question_for_five_turns_after_the_first_few_unless_it_is_asked_for(
+    store: Store, clock: FixedClock
+) -> None:
+    asked = 0
+    for number in range(40):
+        talk(store, clock, exchanges=1, session=f"s{number}")
+        clock.advance(hours=1)
+        for one in now_due(store, clock):
+            if one.stage == "extract" and one in now_due(store, clock):
+                extract(store, clock, session=str(one.session))
+                asked += 1
+        assert asked <= FIRST + 2 * (number + 1) / 5 + 1
+    waiting = [one.session for one in store.backlog(SPACE)]
+    assert waiting
+    assert now_due(store, clock) == []
+    store.flush(SPACE, waiting[0])
+    assert now_due(store, clock) == [Due(stage="extract", session=waiting[0])]
+    assert len(list(due(store, SPACE, Settings(), clock(), eager=True))) == len(waiting)
+
+
 def test_what_is_due_survives_a_restart(home: Path, store: Store, clock: FixedClock) -> None:
     talk(store, clock, exchanges=1)
     extract(store, clock)
@@ -165,6 +192,9 @@ def test_scenes_are_written_when_twenty_statements_are_new_or_one_has_waited_a_d
         talk(store, clock, exchanges=1)
         extract(store, clock, texts=[f"{clock()} {place}" for place in range(number)])
         merge(store, clock)
+
+    talk(store, clock, exchanges=100)
+    extract(store, clock)
 
     def scenes_due() -> bool:
         return Due(stage="scenes") in now_due(store, clock)

@@ -356,8 +356,8 @@ def test_the_log_adds_up_by_stage_in_the_order_of_the_pyramid(store: Store) -> N
     read(store, 2, atoms=2, refused=1)
     read(store, 3, now=minutes(4))
     assert store.done("me") == [
-        Done(stage="extract", works=3, last=minutes(4), outcome={"atoms": 4, "refused": 1, "turns": 6}),
-        Done(stage="persona", works=1, last=minutes(9), outcome={"characters": 4}),
+        Done(stage="extract", works=3, asked=3, last=minutes(4), outcome={"atoms": 4, "refused": 1, "turns": 6}),
+        Done(stage="persona", works=1, asked=1, last=minutes(9), outcome={"characters": 4}),
     ]
     assert store.done("other") == []
 

@@ -260,17 +260,25 @@ def done(con: apsw.Connection, space: str) -> list[Done]:
     """See `Store.done`."""
     # Most works come to one of a few outcomes, so grouping them first leaves little JSON to read.
     rows: Any = con.execute(
-        "SELECT stage, outcome, count(*), max(done_at) FROM work WHERE space = ? AND state = 'done'"
+        "SELECT stage, outcome, count(*), sum(holder <> ''), max(done_at) FROM work WHERE space = ? AND state = 'done'"
         " GROUP BY stage, outcome",
         (space_id(con, space),),
     )
-    works, last, sums = Counter[Stage](), Counter[Stage](), defaultdict[Stage, Counter[str]](Counter)
-    for stage, outcome, count, done_at in rows:
+    works, asked, last = Counter[Stage](), Counter[Stage](), Counter[Stage]()
+    sums = defaultdict[Stage, Counter[str]](Counter)
+    for stage, outcome, count, questions, done_at in rows:
         works[stage] += count
+        asked[stage] += questions
         last[stage] = max(last[stage], done_at)
         sums[stage].update({what: number * count for what, number in json.loads(outcome).items()})
     return [
-        Done(stage=stage, works=works[stage], last=from_ms(last[stage]), outcome=dict(sorted(sums[stage].items())))
+        Done(
+            stage=stage,
+            works=works[stage],
+            asked=asked[stage],
+            last=from_ms(last[stage]),
+            outcome=dict(sorted(sums[stage].items())),
+        )
         for stage in get_args(Stage)
         if stage in works
     ]
