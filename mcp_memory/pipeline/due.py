@@ -24,7 +24,7 @@ __all__ = ["DRAFTS", "FIRST", "Due", "due", "gathered"]
 # What is worth a question. With these, 130 turns of real talk took a third of the calls that 8, 10 and an hour took.
 DRAFTS = 12
 NEW_ATOMS = 20
-TURNS_A_QUESTION, FIRST = 5, 6
+TURNS_A_QUESTION, FIRST = 6, 6  # the promise is five; the first few and corrections come on top
 LATEST = timedelta(days=1)  # after which even one is
 
 
@@ -64,7 +64,7 @@ def _of(backlog: Backlog) -> Due:
 
 
 def _affordable(log: Mapping[Stage, Done], waiting: Sequence[Backlog]) -> bool:
-    """Return whether another question keeps to one for five turns."""
+    """Return whether another question keeps to the promise."""
     read = log["extract"].outcome.get("turns", 0) if "extract" in log else 0
     turns = read + sum(one.turns for one in waiting)
     return sum(done.asked for done in log.values()) < FIRST + turns / TURNS_A_QUESTION
