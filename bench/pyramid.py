@@ -34,7 +34,7 @@ import numpy as np
 from bench.sets import Haystack, Question, Session, read_set
 from bench.stats import Floats, mean_interval
 from mcp_memory.config import Settings
-from mcp_memory.errors import McpMemoryError
+from mcp_memory.errors import McpMemoryError, ModelFailed
 from mcp_memory.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock
 from mcp_memory.types import Atom, NewTurn
@@ -100,8 +100,12 @@ async def _work(memory: Memory) -> int:
     parts = memory._parts  # pyright: ignore[reportPrivateUsage]  what a server's background does, in step with the clock
     assert parts.model is not None
     before = sum(one["calls"] for one in (await memory.status())["model"]["ever"])
-    while await anyio.to_thread.run_sync(parts.pipeline.step, parts.model):
-        pass
+    while True:
+        try:
+            if not await anyio.to_thread.run_sync(parts.pipeline.step, parts.model):
+                break
+        except ModelFailed as failure:  # its work is parked, and others may be due
+            print(f"failed: {failure}", file=sys.stderr)
     return sum(one["calls"] for one in (await memory.status())["model"]["ever"]) - before
 
 

@@ -78,7 +78,8 @@ class Pyramid(Verbs):
     def consolidate(self, *, told: Callable[[str], None] | None = None) -> int:
         """Have the configured model do all that could be done now, and return how many questions it took.
 
-        `told` gets a line about each. Raises Refused when no model is set or it may not be asked.
+        `told` gets a line about each. Raises Refused when no model is set or it may not be asked, ModelFailed when it
+        fails; what was done by then is kept, and the rest waits.
         """
         parts = self._parts
         if parts.model is None:

@@ -57,7 +57,7 @@ class Asked:
 
 
 class Pipeline:
-    """The stages of one space. Calls block and may come from any thread; `changed` is called after each commit."""
+    """The stages of one space. Calls block and may come from any thread."""
 
     def __init__(
         self,
@@ -161,24 +161,24 @@ class Pipeline:
         basis = stage.basis.model_validate_json(work.basis)
         return self._apply(self.desk(), work, stage, basis, parse(reply, stage.reply))
 
-    def ask(self, asked: Asked, model: Metered) -> Applied | None:
-        """Have the model answer and apply it. None where it failed: the work is parked, or given back.
+    def ask(self, asked: Asked, model: Metered) -> None:
+        """Have the model answer and apply it.
 
-        Raises Refused when the model may not be asked now.
+        Raises ModelFailed, with the work parked, and Refused, with the work given back.
         """
         try:
-            return model.complete(
+            model.complete(
                 asked.question,
                 use=lambda reply: self._apply(self.desk(), asked.work, asked.stage, asked.basis, reply),
             )
         except ModelFailed as failure:
             self.park(asked.work, str(failure))
+            raise
         except Conflict:
             pass  # somebody else was faster; the rows say what is due now
         except Refused:
             self._store.release_work(self._space, asked.work.id)
             raise
-        return None
 
     def returned(self, id: str, reason: str) -> bool:
         """Note that a reply given from outside was unfit; return whether another may be given, or it is parked."""
@@ -223,7 +223,7 @@ class Pipeline:
     def step(self, model: Metered, *, eager: bool = False) -> bool | None:
         """Do one piece of due work with the model; False when there is none, None while another process is at it.
 
-        Raises Refused when the model may not be asked now.
+        Raises ModelFailed, with the work parked, and Refused when the model may not be asked now.
         """
         now = self._now()
         if next(due(self._store, self._space, self._settings, now, eager=eager), None) is None:

@@ -10,6 +10,7 @@ from typing import Any
 import anyio.to_thread
 import pytest
 
+from mcp_memory.errors import ModelFailed
 from mcp_memory.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock
 from mcp_memory.types import NewTurn
@@ -99,11 +100,24 @@ async def test_a_broken_reply_goes_back_once_with_the_reason(memory: Memory, end
 async def test_a_reply_that_never_fits_parks_the_work_and_the_turn_waits(memory: Memory, endpoint: Endpoint) -> None:
     await memory.record_turns([NewTurn(role="user", content=SAID)], session="s")
     endpoint.script[:] = ["nothing", "nothing again"]
-    assert await step(memory)
+    with pytest.raises(ModelFailed, match="no usable answer"):
+        await step(memory)
     status = (await memory.status())["pyramid"]
     (work,) = status["works"]
     assert (work["state"], work["attempts"], status["waiting"]["turns"]) == ("parked", 1, 1)
     assert "no usable answer" in work["error"]
+
+
+async def test_reading_all_that_waits_ends_with_the_first_failure_and_keeps_what_was_read(
+    memory: Memory, endpoint: Endpoint
+) -> None:
+    await memory.record_turns([NewTurn(role="user", content=SAID)], session="s")
+    await memory.record_turns([NewTurn(role="user", content="I play chess.")], session="later")
+    endpoint.script[:] = [note(), "nothing", "nothing again"]
+    with pytest.raises(ModelFailed, match="no usable answer"):
+        await memory.consolidate()
+    status = await memory.status()
+    assert (status["pyramid"]["waiting"]["turns"], endpoint.script) == (1, [])
 
 
 @pytest.mark.parametrize("trouble", [(429, {"retry-after": "0"}), (500, {}), (503, {})])
@@ -124,7 +138,8 @@ async def test_a_provider_that_drips_its_answer_parks_the_work(
     ) as memory:  # fmt: skip
         await memory.record_turns([NewTurn(role="user", content=SAID)], session="s")
         endpoint.script[:] = [None]
-        assert await step(memory)
+        with pytest.raises(ModelFailed, match="did not answer"):
+            await step(memory)
         (work,) = (await memory.status())["pyramid"]["works"]
         assert (work["state"], "did not answer" in work["error"]) == ("parked", True)
 
