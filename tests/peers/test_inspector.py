@@ -37,6 +37,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "memory_search": {"query": "Ada"},
     "recall": {"query": "Ada", "budget_tokens": 400},
     "read_persona": {},
+    "distill": {},
     "offload_tool_result": {
         "tool_name": "read_log",
         "result": LOG,
