@@ -279,12 +279,61 @@ def _name_entities(con: apsw.Connection) -> None:
         )
 
 
+def _context(con: apsw.Connection) -> None:
+    """What the context economy keeps: how canvases came about, the index of results, citations and savings.
+
+    `record.step` is what was asked of the canvas with a record, as JSON; with the `canvas_edit` rows, which stand
+    among a canvas's records by `after_record`, it is enough to draw the canvas anew. `chunk` is a run of lines of a
+    ref: a row of the search whose terms are those of the masked text; `ref.indexed` is NULL until a ref has its own.
+    `citation` is a turn or an atom (`t8`, `a5`) that names a ref. `saving` is one row for each thing that saved or
+    cost tokens of somebody's context.
+    """
+    con.execute(
+        """
+        ALTER TABLE record ADD COLUMN step TEXT;
+        ALTER TABLE record ADD COLUMN work INTEGER REFERENCES work;
+        CREATE TABLE canvas_edit (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, space INTEGER NOT NULL REFERENCES space, canvas INTEGER NOT NULL,
+            after_record INTEGER NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, at INTEGER NOT NULL,
+            work INTEGER REFERENCES work, undone_at INTEGER
+        ) STRICT;
+        CREATE INDEX canvas_edit_canvas ON canvas_edit (space, canvas);
+
+        ALTER TABLE ref ADD COLUMN indexed INTEGER;
+        CREATE INDEX ref_unindexed ON ref (space) WHERE indexed IS NULL AND tombstone IS NULL;
+        CREATE TABLE chunk (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, space INTEGER NOT NULL REFERENCES space, ref TEXT NOT NULL,
+            first_line INTEGER NOT NULL, last_line INTEGER NOT NULL,
+            byte_start INTEGER NOT NULL, byte_end INTEGER NOT NULL, tombstone INTEGER REFERENCES tombstone
+        ) STRICT;
+        CREATE INDEX chunk_ref ON chunk (space, ref);
+        CREATE VIRTUAL TABLE chunk_terms USING fts5(
+            space, terms, content='', contentless_delete=1, detail=full,
+            tokenize="unicode61 remove_diacritics 0 categories 'L* M* N* P* S* Co'"
+        );
+        CREATE TABLE citation (
+            space INTEGER NOT NULL REFERENCES space, source TEXT NOT NULL, ref TEXT NOT NULL,
+            first_line INTEGER NOT NULL, last_line INTEGER NOT NULL, PRIMARY KEY (space, source, ref, first_line)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX citation_ref ON citation (space, ref);
+
+        CREATE TABLE saving (
+            id INTEGER PRIMARY KEY, space INTEGER NOT NULL REFERENCES space, session TEXT NOT NULL,
+            at INTEGER NOT NULL, kind TEXT NOT NULL, saved INTEGER NOT NULL, spent INTEGER NOT NULL,
+            cache_broken INTEGER NOT NULL
+        ) STRICT;
+        CREATE INDEX saving_space ON saving (space, at);
+        """
+    )
+
+
 SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0001-first", _first),
     ("0002-spend", _spend),
     ("0003-outline", _outline),
     ("0004-term-range", _term_range),
     ("0005-pyramid", _pyramid),
+    ("0006-context", _context),
 ]
 
 
