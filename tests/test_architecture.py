@@ -25,6 +25,7 @@ LAYERS: list[set[str]] = [
     {"llm"},  # under embed: litellm is imported in one place, whatever it is asked for
     {"store", "embed", "prompts"},
     {"metered"},  # what goes to a model is counted in the store
+    {"stage"},
     {"longterm", "shortterm", "indexing"},
     {"pipeline"},
     {"memory"},

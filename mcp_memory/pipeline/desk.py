@@ -19,11 +19,12 @@ from pydantic import BaseModel
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput, ModelFailed, Refused
 from mcp_memory.indexing import Indexing
+from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.search.search import Search
-from mcp_memory.longterm.stage import AnyStage, Applied, Desk
 from mcp_memory.metered import Metered, Question
 from mcp_memory.pipeline.due import DRAFTS, due, gathered
 from mcp_memory.replies import parse
+from mcp_memory.stage import AnyStage, Applied
 from mcp_memory.store.protocol import Conflict, Draft, Store, Work
 from mcp_memory.text import one_line
 from mcp_memory.types import Stage

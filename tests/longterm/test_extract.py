@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput, ModelFailed
+from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l1_atoms.extract import EXTRACT, Basis
 from mcp_memory.longterm.l1_atoms.times import date_of
 from mcp_memory.longterm.search.search import Search
-from mcp_memory.longterm.stage import Applied, Desk
 from mcp_memory.metered import Metered
 from mcp_memory.replies import parse
+from mcp_memory.stage import Applied
 from mcp_memory.store.protocol import NewAtom, Store, Work
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock, ScriptedLLM

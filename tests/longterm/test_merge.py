@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from mcp_memory.config import Settings
 from mcp_memory.embed.static import StaticEmbedder
 from mcp_memory.errors import InvalidInput
+from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l1_atoms.merge import MERGE, Basis, Reply
 from mcp_memory.longterm.search.search import Search
-from mcp_memory.longterm.stage import Applied, Desk
 from mcp_memory.metered import Question
 from mcp_memory.replies import parse
+from mcp_memory.stage import Applied
 from mcp_memory.store.protocol import Filters, NewAtom, Vectors
 from mcp_memory.store.sqlite import SQLiteStore, open_store
 from mcp_memory.types import Atom, Evidence, NewTurn

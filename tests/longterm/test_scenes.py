@@ -15,14 +15,15 @@ from hypothesis import strategies as st
 
 from mcp_memory.config import Settings, load_settings
 from mcp_memory.errors import InvalidInput, NotFound
+from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l2_scenes import write as l2_scenes
 from mcp_memory.longterm.l2_scenes.edits import MAX_CHARS, Round, checked
 from mcp_memory.longterm.l2_scenes.slugs import free_slug, slug_of
 from mcp_memory.longterm.l2_scenes.text import unnamed
 from mcp_memory.longterm.l2_scenes.write import SCENES, Basis, Reply
 from mcp_memory.longterm.search.search import Search
-from mcp_memory.longterm.stage import Applied, Desk
 from mcp_memory.replies import parse
+from mcp_memory.stage import Applied
 from mcp_memory.store.citations import cited, plain, tails, uncovered
 from mcp_memory.store.protocol import Conflict, NewAtom, Work
 from mcp_memory.store.sqlite import open_store

@@ -23,14 +23,15 @@ from dataclasses import replace
 from pydantic import BaseModel
 
 from mcp_memory.errors import InvalidInput
+from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l1_atoms.batch import Batch, batch_of, next_batch, shown
 from mcp_memory.longterm.l1_atoms.grounding import Kept, Refusal, grounded
 from mcp_memory.longterm.l1_atoms.language import in_a_strange_language
 from mcp_memory.longterm.l1_atoms.names import USER, Names, names_in, table
 from mcp_memory.longterm.l1_atoms.reply import Extracted, Statement
-from mcp_memory.longterm.stage import Applied, Desk, StageOf
 from mcp_memory.metered import Question
 from mcp_memory.prompts import prompt
+from mcp_memory.stage import Applied, StageOf
 from mcp_memory.store.protocol import Backlog, Work
 from mcp_memory.text import fold, one_line
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from mcp_memory.longterm.stage import Desk
+from mcp_memory.longterm.desk import Desk
 from mcp_memory.store.protocol import Draft, Filters, NewAtom
 from mcp_memory.text import fold, query_terms
 from mcp_memory.types import Atom

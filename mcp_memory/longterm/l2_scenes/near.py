@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l2_scenes.page import USER
-from mcp_memory.longterm.stage import Desk
 from mcp_memory.store.protocol import Filters
 from mcp_memory.text import fold
 from mcp_memory.types import Atom, Scene

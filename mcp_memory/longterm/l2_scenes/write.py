@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from pydantic import BaseModel
 
+from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.endings import ended, is_joined
 from mcp_memory.longterm.l1_atoms.times import date_of
 from mcp_memory.longterm.l2_scenes.edits import MAX_CHARS, Checked, Round, checked
@@ -32,9 +33,9 @@ from mcp_memory.longterm.l2_scenes.page import (
     without_forgotten,
 )
 from mcp_memory.longterm.l2_scenes.reply import Reply
-from mcp_memory.longterm.stage import Applied, Desk, StageOf
 from mcp_memory.metered import Question
 from mcp_memory.prompts import prompt
+from mcp_memory.stage import Applied, StageOf
 from mcp_memory.store.citations import plain
 from mcp_memory.store.protocol import Store, Work
 from mcp_memory.text import one_line

@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field, field_validator
 
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput
+from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.endings import is_joined
 from mcp_memory.longterm.l1_atoms.times import date_of
 from mcp_memory.longterm.l3_persona.checks import check_evidence, check_form, cleaned, unfounded
@@ -40,9 +41,9 @@ from mcp_memory.longterm.l3_persona.page import (
     whole,
     without_forgotten,
 )
-from mcp_memory.longterm.stage import Applied, Desk, StageOf
 from mcp_memory.metered import Question
 from mcp_memory.prompts import prompt
+from mcp_memory.stage import Applied, StageOf
 from mcp_memory.store.citations import cited
 from mcp_memory.store.protocol import Conflict, Filters, Store, Work
 from mcp_memory.text import one_line

@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
 
+from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l0_turns import recall_block
 from mcp_memory.longterm.l3_persona import page as l3_page
 from mcp_memory.longterm.recall.needed import Line, is_told, needed, surest, told
 from mcp_memory.longterm.search.scenes import current
-from mcp_memory.longterm.stage import Desk
 from mcp_memory.store.citations import without
 from mcp_memory.store.protocol import Filters
 from mcp_memory.tokens import TokenCounter

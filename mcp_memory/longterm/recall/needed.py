@@ -13,11 +13,11 @@ from datetime import datetime
 from itertools import chain, zip_longest
 from typing import Literal
 
+from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l1_atoms import noise
 from mcp_memory.longterm.l1_atoms.times import date_of
 from mcp_memory.longterm.recall.relevance import ABOUT, NEAR, Asked, Weighed, asked, terms_of, weighed, weights_of
 from mcp_memory.longterm.search.scenes import current, text_of
-from mcp_memory.longterm.stage import Desk
 from mcp_memory.snippet import matches, snippet
 from mcp_memory.store.citations import cited, plain
 from mcp_memory.store.protocol import Filters

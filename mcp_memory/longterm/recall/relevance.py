@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 
+from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.longterm.search.whose import whose
-from mcp_memory.longterm.stage import Desk
 from mcp_memory.store.protocol import Filters, Layer, Vectors
 from mcp_memory.text import base_terms, index_terms, query_terms, spoken
 from mcp_memory.types import Turn

@@ -1,4 +1,4 @@
-"""What a stage of the pyramid is: a plan, a question, and what is done with the answer.
+"""What a stage is, of the pyramid or of a task's canvas: a plan, a question, and what is done with the answer.
 
 `plan` reads what is due past the stage's cursor and says so as a small `Basis`; it asks nobody and writes nothing.
 `question` puts it into words, from rows alone, so that the same basis can be asked again after a restart; None
@@ -7,11 +7,13 @@ where there is nothing for a model to decide. `apply` checks the reply and commi
 Whoever answers stands in between: a model through litellm, or the connected agent. What of a reply cannot be kept
 (a quote that is not in its turn) is dropped and told in `Applied.refused`; a reply that cannot be used at all is
 InvalidInput, worded for whoever gave it, and nothing is stored.
+
+A stage that needs more than a store to work with asks for a desk of its own, which extends `Desk`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
@@ -19,14 +21,15 @@ from typing import Any, Generic, Protocol, TypeVar
 from pydantic import BaseModel
 
 from mcp_memory.config import Settings
-from mcp_memory.longterm.search.search import Search
 from mcp_memory.metered import Question
-from mcp_memory.store.protocol import Outcome, Store, Vectors, Work
+from mcp_memory.store.protocol import Outcome, Store, Work
 from mcp_memory.types import Stage
 
 __all__ = ["AnyStage", "Applied", "Desk", "Planned", "StageOf"]
 
 B = TypeVar("B", bound=BaseModel)
+D = TypeVar("D", bound="Desk")
+D_contra = TypeVar("D_contra", bound="Desk", contravariant=True)
 B_co = TypeVar("B_co", bound=BaseModel, covariant=True)
 R = TypeVar("R", bound=BaseModel)
 
@@ -39,11 +42,6 @@ class Desk:
     space: str
     now: datetime
     settings: Settings
-    search: Search
-    of_query: Callable[[str], Sequence[Vectors]]
-    """Vectors of a text to search by."""
-    of_rows: Callable[[Sequence[str]], Vectors | None]
-    """Vectors to store with new rows, one each; None where the background makes them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,23 +53,23 @@ class Applied:
     refused: list[str] = field(default_factory=list[str])
 
 
-class Planned(Protocol[B_co]):
+class Planned(Protocol[D_contra, B_co]):
     """`session` is for extraction alone. `smaller` halves what is asked so often: a question that failed before."""
 
-    def __call__(self, desk: Desk, *, session: str | None, smaller: int) -> B_co | None: ...
+    def __call__(self, desk: D_contra, *, session: str | None, smaller: int) -> B_co | None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class StageOf(Generic[B, R]):
+class StageOf(Generic[D, B, R]):
     """One stage: its basis, the shape of its reply, and its three functions."""
 
     name: Stage
     basis: type[B]
     reply: type[R]
-    plan: Planned[B]
-    question: Callable[[Desk, B], Question[R] | None]
-    apply: Callable[[Desk, Work, B, R | None], Applied]
+    plan: Planned[D, B]
+    question: Callable[[D, B], Question[R] | None]
+    apply: Callable[[D, Work, B, R | None], Applied]
     """The reply is None where there was no question. Raises InvalidInput, and Conflict where it came too late."""
 
 
-AnyStage = StageOf[Any, Any]
+AnyStage = StageOf[Any, Any, Any]
