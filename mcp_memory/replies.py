@@ -20,13 +20,14 @@ from pydantic import BaseModel, RootModel, ValidationError
 
 from mcp_memory.errors import InvalidInput
 
-__all__ = ["parse"]
+__all__ = ["parse", "without_fence"]
 
 MAX_CHARACTERS = 1_000_000
 _STARTS_TRIED = 12  # brackets that never close, before what follows the last of them is given up
 
 R = TypeVar("R", bound=BaseModel)
 
+_FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
 _THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 _OPENING = re.compile(r"[\[{]")
 _INSIDE = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
@@ -48,6 +49,12 @@ def parse(text: str, shape: type[R]) -> R:
             trouble = trouble or error
     assert trouble is not None
     raise InvalidInput(_explained(trouble))
+
+
+def without_fence(text: str) -> str:
+    """Return a page without the Markdown fence that stands around all of it."""
+    found = _FENCE.fullmatch(text)
+    return found[1] if found else text
 
 
 def _values(text: str) -> Iterator[Any]:

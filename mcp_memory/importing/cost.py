@@ -14,6 +14,8 @@ from datetime import datetime
 
 from mcp_memory.config import Settings
 from mcp_memory.estimate import estimate_tokens
+from mcp_memory.longterm.l1_atoms.batch import BACKGROUND_CHARS, MAX_CHARS, TURN_CHARS
+from mcp_memory.longterm.l1_atoms.noise import label
 from mcp_memory.types import NewTurn, Stage, Turn
 
 __all__ = ["Cost", "Size", "cost"]
@@ -23,8 +25,6 @@ Price = Callable[[str, int, int], float | None]
 
 _ALL_OF = 2_000  # turns whose tokens are estimated; of those that follow, every 50th
 _EVERY = 50
-_SHOWN = {"user": 6_000, "assistant": 1_200}  # characters of a turn that a question shows at most
-_BACKGROUND = 500  # and of one that was read before
 _BEFORE = 1_000  # characters that tell whether a turn answers the one before
 _HEAD = 45  # tokens of the mark before a turn: its id, who and when
 
@@ -70,21 +70,17 @@ class Size:
         self._chars = self._background = self._sampled = self._tokens = 0
 
     def add(self, session: str, turn: NewTurn) -> None:
-        from mcp_memory.longterm.l1_atoms.noise import label
-
-        if turn.role not in _SHOWN:
+        if turn.role not in TURN_CHARS:
             self.noise += 1
             return
         if label(_as_stored(session, turn), self._last.get(session)) is None:
             self.signal += 1
-            self._measure(session, turn.content[: _SHOWN[turn.role]])
+            self._measure(session, turn.content[: TURN_CHARS[turn.role]])
         else:
             self.noise += 1
         self._last[session] = _as_stored(session, turn, last=_BEFORE)
 
     def _measure(self, session: str, shown: str) -> None:
-        from mcp_memory.longterm.l1_atoms.batch import MAX_CHARS
-
         size = len(shown)
         turns, chars = self._open.get(session, (self._batch_turns, 0))
         if turns == self._batch_turns or chars + size > MAX_CHARS:
@@ -92,7 +88,7 @@ class Size:
             turns = chars = 0
         self._open[session] = turns + 1, chars + size
         self._chars += size
-        self._background += min(size, _BACKGROUND)
+        self._background += min(size, BACKGROUND_CHARS)
         if self.signal <= _ALL_OF or self.signal % _EVERY == 0:
             self._sampled += size
             self._tokens += estimate_tokens(shown)

@@ -7,11 +7,12 @@ data: it is put in as it stands, and holes or lines in it mean nothing.
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib import resources
 
 from mcp_memory.llm import Message
 
-__all__ = ["prompt"]
+__all__ = ["fenced", "prompt"]
 
 _HOLE = re.compile(r"\{\{(\w+)\}\}")
 
@@ -21,6 +22,16 @@ def prompt(name: str, **holes: str) -> tuple[Message, Message]:
     text = (resources.files("mcp_memory.prompts") / f"{name}.md").read_text(encoding="utf-8")
     system, user = text.split("\n---\n", 1)
     return Message(role="system", text=_filled(system, holes)), Message(role="user", text=_filled(user, holes))
+
+
+def fenced(text: str, *tags: str) -> str:
+    """Return data that goes between tags of a question, with `‹` for the `<` of what reads like one of these tags."""
+    return _tag_like(tags).sub("‹", text)
+
+
+@cache
+def _tag_like(tags: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(tags)})\b)", re.IGNORECASE)
 
 
 def _filled(text: str, holes: dict[str, str]) -> str:

@@ -13,15 +13,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mcp_memory.longterm.l1_atoms.noise import label, own_words
+from mcp_memory.prompts import fenced
 from mcp_memory.store.protocol import Store
 from mcp_memory.text import one_line
 from mcp_memory.types import Turn
 
-__all__ = ["Batch", "batch_of", "next_batch", "shown", "speaker"]
+__all__ = ["BACKGROUND_CHARS", "MAX_CHARS", "TURN_CHARS", "Batch", "batch_of", "next_batch", "shown", "speaker"]
 
-MAX_CHARS = 24_000
-_TURN_CHARS = {"user": 6_000, "assistant": 1_200}  # what an assistant says is long, and seldom evidence
-_BACKGROUND_CHARS = 500
+MAX_CHARS = 24_000  # of a batch
+TURN_CHARS = {"user": 6_000, "assistant": 1_200}  # what an assistant says is long, and seldom evidence
+BACKGROUND_CHARS = 500  # of a turn that was read before
 _MOST_READ = 1_000  # turns at once, where nearly all are noise
 _PAGE = 100
 _LOOK_BACK = 40
@@ -95,8 +96,6 @@ def _turns(store: Store, space: str, session: str, start: int, stop: int) -> Ite
 
 # --- as a model reads them --------------------------------------------------------------------------
 
-_TAG = re.compile(r"<(?=\s*/?\s*(?:turns?|background|known|question)\b)", re.IGNORECASE)
-
 
 def shown(turns: Sequence[Turn], *, background: bool = False) -> str:
     """Return turns as the question has them, each with its id, who said it and when."""
@@ -107,8 +106,9 @@ def _shown(turn: Turn, *, background: bool) -> str:
     # Without its id a turn of the background cannot be cited.
     id = "" if background else f' id="{turn.id}"'
     at = f"{turn.said_at.isoformat(timespec='minutes')} {turn.said_at:%A}"
-    text = _cut(own_words(turn.content), _BACKGROUND_CHARS) if background else _shortened(turn)
-    return f'<turn{id} by="{speaker(turn)}" at="{at}">\n{_TAG.sub("‹", text)}\n</turn>'
+    text = _cut(own_words(turn.content), BACKGROUND_CHARS) if background else _shortened(turn)
+    text = fenced(text, "turns?", "background", "known", "question")
+    return f'<turn{id} by="{speaker(turn)}" at="{at}">\n{text}\n</turn>'
 
 
 def speaker(turn: Turn) -> str:
@@ -117,7 +117,7 @@ def speaker(turn: Turn) -> str:
 
 
 def _shortened(turn: Turn) -> str:
-    return _cut(own_words(turn.content), _TURN_CHARS[turn.role])
+    return _cut(own_words(turn.content), TURN_CHARS[turn.role])
 
 
 def _cut(text: str, limit: int) -> str:

@@ -8,8 +8,6 @@ each), and old atoms are closed, never changed.
 
 from __future__ import annotations
 
-import re
-
 from pydantic import BaseModel
 
 from mcp_memory.errors import InvalidInput
@@ -19,7 +17,7 @@ from mcp_memory.longterm.l1_atoms.likeness import near
 from mcp_memory.longterm.l1_atoms.rules import Held
 from mcp_memory.longterm.l1_atoms.settling import Shown, settled, twin
 from mcp_memory.metered import Question
-from mcp_memory.prompts import prompt
+from mcp_memory.prompts import fenced, prompt
 from mcp_memory.stage import Applied, StageOf
 from mcp_memory.store.protocol import Work
 from mcp_memory.text import one_line
@@ -150,8 +148,6 @@ def _fact_of(atom: Atom) -> str:
     return f"{fact.entity} | {fact.relation} | {fact.value}" if fact else ""
 
 
-_FENCE = re.compile(r"<(?=\s*/?\s*(held|new)\b)", re.IGNORECASE)
-
-
 def _said(text: str, fact: str) -> str:
-    return _FENCE.sub("‹", one_line(text, _WIDTH) + (f" (fact: {one_line(fact, 200)})" if fact else ""))
+    told = one_line(text, _WIDTH) + (f" (fact: {one_line(fact, 200)})" if fact else "")
+    return fenced(told, "held", "new")

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 
 from mcp_memory.function_words import languages_of
+from mcp_memory.replies import without_fence
 from mcp_memory.text import fold
 
 __all__ = ["heading_of", "undressed", "unnamed"]
 
 _UNREADABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-_MARKDOWN_FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
 _FRONT_MATTER = re.compile(r"\s*---\n.*?\n---\n", re.DOTALL)
 _TITLE_LINE = re.compile(r"\s*# (?P<title>[^\n]*)(\n|$)")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
@@ -25,10 +25,8 @@ _STEM = 4
 def undressed(text: str) -> str:
     """Return a body without what models put around it: a Markdown fence, front matter, the title once more."""
     text = _UNREADABLE.sub("", text.replace("\r\n", "\n"))
-    fenced = _MARKDOWN_FENCE.fullmatch(text)
-    text = (
-        _FRONT_MATTER.sub("", fenced[1] if fenced else text, count=1) if text.lstrip()[:3] in ("---", "```") else text
-    )
+    if text.lstrip()[:3] in ("---", "```"):
+        text = _FRONT_MATTER.sub("", without_fence(text), count=1)
     return _TITLE_LINE.sub("", text, count=1).strip() if _TITLE_LINE.match(text) else text.strip()
 
 

@@ -9,7 +9,6 @@ How a page reads is told in `page`; its names are this module's too.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from pydantic import BaseModel
@@ -34,7 +33,7 @@ from mcp_memory.longterm.l2_scenes.page import (
 )
 from mcp_memory.longterm.l2_scenes.reply import Reply
 from mcp_memory.metered import Question
-from mcp_memory.prompts import prompt
+from mcp_memory.prompts import fenced, prompt
 from mcp_memory.stage import Applied, StageOf
 from mcp_memory.store.citations import plain
 from mcp_memory.store.protocol import Store, Work
@@ -202,11 +201,8 @@ def _named(atom: Atom, named: Collection[str]) -> str:
     return f"({atom.id})" if atom.id in named else f"({atom.id}) {_one_line(atom.text)}"
 
 
-_FENCE = re.compile(r"<(?=\s*/?\s*(pages?|other_pages|ended|statements)\b)", re.IGNORECASE)
-
-
 def _fenced(text: str) -> str:
-    return _FENCE.sub("‹", text)
+    return fenced(text, "pages?", "other_pages", "ended", "statements")
 
 
 def _one_line(text: str) -> str:

@@ -6,25 +6,22 @@ is wrong with the page itself is InvalidInput, worded for whoever wrote it. Pure
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.longterm.l2_scenes.page import called
 from mcp_memory.longterm.l3_persona.page import MAX_CHARS, OURS, lines_of, sections, without_sections
+from mcp_memory.replies import without_fence
 from mcp_memory.store.citations import cited, links, uncovered, unwrapped
 from mcp_memory.text import one_line, well_formed
 from mcp_memory.types import Scene
 
 __all__ = ["check_evidence", "check_form", "cleaned", "unfounded"]
 
-_FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
-
 
 def cleaned(text: str) -> tuple[str, list[str]]:
     """Return the page under the one title that all have, and the names of the sections that were left out."""
-    fenced = _FENCE.fullmatch(text)
-    given = unwrapped(fenced[1] if fenced else text)
+    given = unwrapped(without_fence(text))
     lines = without_sections(given, OURS).strip().splitlines()
     if lines and lines[0].startswith("# "):
         del lines[0]

@@ -9,7 +9,6 @@ How the page reads in between, and without a model, is told in `page`; its names
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -42,7 +41,7 @@ from mcp_memory.longterm.l3_persona.page import (
     without_forgotten,
 )
 from mcp_memory.metered import Question
-from mcp_memory.prompts import prompt
+from mcp_memory.prompts import fenced, prompt
 from mcp_memory.stage import Applied, StageOf
 from mcp_memory.store.citations import cited
 from mcp_memory.store.protocol import Conflict, Filters, Store, Work
@@ -257,11 +256,8 @@ def _closed(store: Store, space: str, held: PersonaVersion) -> Iterator[str]:
         yield f"({old.id}) {_one_line(old.text)}{now}{why}"
 
 
-_FENCE = re.compile(r"<(?=\s*/?\s*(page|ageing|closed|scenes?|other_scenes|statements)\b)", re.IGNORECASE)
-
-
 def _fenced(text: str) -> str:
-    return _FENCE.sub("‹", text)
+    return fenced(text, "page", "ageing", "closed", "scenes?", "other_scenes", "statements")
 
 
 def _one_line(text: str) -> str:

@@ -24,7 +24,7 @@ from mcp_memory.errors import InvalidInput, McpMemoryError
 from mcp_memory.longterm.l1_atoms.times import date_of
 from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.metered import Metered, Question
-from mcp_memory.prompts import prompt
+from mcp_memory.prompts import fenced, prompt
 from mcp_memory.snippet import matches, snippet
 from mcp_memory.store.protocol import Store
 from mcp_memory.text import one_line, query_terms
@@ -189,8 +189,5 @@ def _excerpt(text: str, wanted: frozenset[str]) -> str:
     return text if len(text) <= _WIDTH else snippet(text, _WIDTH, matches(text, wanted))[0]
 
 
-_FENCE = re.compile(r"<(?=\s*/?\s*(results?|question)\b)", re.IGNORECASE)
-
-
 def _fenced(text: str) -> str:
-    return _FENCE.sub("‹", text)
+    return fenced(text, "results?", "question")
