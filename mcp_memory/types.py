@@ -190,11 +190,28 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Citation:
+    """A turn or an atom (`t8`, `a5`) that names a tool result, and which of its lines; None for all of it."""
+
+    source: str
+    ref: str
+    lines: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Steps that stand as one: ids of nodes, and of groups inside it. Without words of its own it is told by theirs."""
+
+    nodes: tuple[str, ...]
+    title: str = ""
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasRow:
     """A stored canvas: `text` is the `.mmd` file, byte for byte; `version` guards against lost updates.
 
-    `folded` is True where only its metadata stands in the context; `groups` maps a folded group's id
-    (`003-F1`) to its member nodes.
+    `folded` is True where only its metadata stands in the context; `groups` has the folded groups by id (`003-F1`).
     """
 
     number: int
@@ -203,7 +220,7 @@ class CanvasRow:
     text: str
     status: StepStatus
     folded: bool = False
-    groups: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    groups: dict[str, Group] = field(default_factory=dict[str, Group])
     updated: datetime
     version: int
 

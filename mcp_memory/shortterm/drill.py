@@ -14,10 +14,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from mcp_memory.errors import Damaged, InvalidInput, NotFound
-from mcp_memory.shortterm.canvas import number_of, padded, read
+from mcp_memory.shortterm.canvas import number_of, padded
 from mcp_memory.shortterm.expand import MIN_TOKENS, View, expand_text, view_of_cursor
 from mcp_memory.shortterm.groups import nodes_of
 from mcp_memory.shortterm.label import clean
+from mcp_memory.shortterm.rebuild import drawing_at
 from mcp_memory.shortterm.tasks import find_canvas
 from mcp_memory.store.protocol import Store
 from mcp_memory.types import CanvasRow, Expansion, Record, Ref
@@ -128,7 +129,7 @@ def _find(store: Store, space: str, target: str) -> tuple[str, list[Record]]:
         return f"{padded(row.number)} {row.label} ({row.status})", records
     row = store.canvas(space, number_of(target))
     try:
-        canvas = read(row)
+        canvas = drawing_at(store, space, row).canvas
     except Damaged:
         return target, list(_all_records(store, space, node=target))  # the records outlive the drawing
     held = set(nodes_of(canvas, row.groups, target))

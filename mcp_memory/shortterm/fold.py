@@ -6,18 +6,20 @@ writers of one canvas both have their way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, assert_never, get_args
 
-from mcp_memory.errors import InvalidInput, StoreUnavailable
-from mcp_memory.shortterm.canvas import Canvas, padded, read, render
-from mcp_memory.shortterm.groups import Groups, members, new_group_id, nodes_of, top_level
+from mcp_memory.errors import InvalidInput
+from mcp_memory.shortterm.amend import amend
+from mcp_memory.shortterm.drawing import Drawing
+from mcp_memory.shortterm.edits import completed, folded, unfolded
+from mcp_memory.shortterm.groups import new_group_id, outermost, require, top_level
 from mcp_memory.shortterm.label import clean
+from mcp_memory.shortterm.rebuild import drawing_at
 from mcp_memory.shortterm.tasks import find_canvas
 from mcp_memory.shortterm.view import view
-from mcp_memory.store.protocol import Conflict, Store
+from mcp_memory.store.protocol import CanvasEdit, Store
 from mcp_memory.types import CanvasRow, CanvasView
 
 if TYPE_CHECKING:
@@ -28,9 +30,6 @@ __all__ = ["Action", "fold_canvas"]
 Action = Literal["show", "fold", "unfold", "complete", "switch"]
 
 _ACTIONS: tuple[Action, ...] = get_args(Action)
-_ATTEMPTS = 50
-
-_Change = Callable[[CanvasRow], CanvasRow]
 
 
 def fold_canvas(
@@ -61,18 +60,18 @@ def fold_canvas(
         case "show":
             pass
         case "fold":
-            row = _update(store, space, row, lambda held: _folded(held, nodes))
+            row = amend(store, space, row, lambda held: _fold(held, nodes, now))
         case "unfold":
-            row = _update(store, space, row, lambda held: _unfolded(held, nodes))
+            row = amend(store, space, row, lambda held: _unfold(held, nodes, now))
         case "complete":
-            row = _update(store, space, row, lambda held: _completed(held, nodes, now))
+            row = amend(store, space, row, lambda held: _complete(held, nodes, now))
             if not nodes:
                 _leave(store, space, row, session, now)
         case "switch":
             row = _switch(store, space, row, session, now)
         case _:
             assert_never(wanted)
-    return view(row, read(row), counter=counter, budget_tokens=budget_tokens)
+    return view(row, drawing_at(store, space, row).canvas, counter=counter, budget_tokens=budget_tokens)
 
 
 def _action(action: str) -> Action:
@@ -82,91 +81,43 @@ def _action(action: str) -> Action:
     raise InvalidInput(f"action {clean(action, 40)!r} is unknown. Allowed: {', '.join(_ACTIONS)}.")
 
 
-def _update(store: Store, space: str, row: CanvasRow, change: _Change) -> CanvasRow:
-    """Write the changed row, and again on what another writer left; which canvas is active stays as it was."""
-    for _ in range(_ATTEMPTS):
-        changed = change(row)
-        if changed == row:
-            return row
-        try:
-            store.save_canvas(space, changed, expected=row.version)
-        except Conflict:
-            row = store.canvas(space, row.number)
-            continue
-        return store.canvas(space, row.number)
-    raise StoreUnavailable(f"Canvas {padded(row.number)} is being written to by many others at once. Call again.")
+# --- the actions, as edits of what stands -----------------------------------------------------------
 
 
-# --- the actions, as changes of a row ---------------------------------------------------------------
-
-
-def _folded(row: CanvasRow, nodes: Sequence[str]) -> CanvasRow:
+def _fold(drawing: Drawing, nodes: Sequence[str], now: datetime) -> list[CanvasEdit]:
     if not nodes:
-        return replace(row, folded=True)
-    canvas = read(row)
-    inside = _outermost(canvas, row.groups, nodes)
-    return replace(row, groups={**row.groups, new_group_id(row.number, row.groups): inside})
+        return [] if drawing.folded else [folded(now)]
+    inside = outermost(drawing.canvas, drawing.groups, nodes)
+    return [folded(now, group=new_group_id(drawing.canvas.number, drawing.groups), nodes=inside)]
 
 
-def _outermost(canvas: Canvas, groups: Groups, nodes: Sequence[str]) -> list[str]:
-    """What the new group holds: nodes, and whole groups; a part of a group is refused."""
-    chosen = [node for id_ in nodes for node in _require(canvas, groups, id_)]
-    inside = list(dict.fromkeys(top_level(groups, node) for node in chosen))
-    for id_ in inside:
-        missing = [node for node in members(groups, id_) if node not in chosen]
-        if missing:
-            raise InvalidInput(
-                f"{id_} is folded already and holds {', '.join(missing)} too. Name {id_} itself, or unfold it first."
-            )
-    return inside
-
-
-def _unfolded(row: CanvasRow, nodes: Sequence[str]) -> CanvasRow:
-    """The whole canvas opens first; once it is open, its groups do."""
+def _unfold(drawing: Drawing, nodes: Sequence[str], now: datetime) -> list[CanvasEdit]:
+    """The whole canvas opens first; once it is open, its groups do. A group inside another stays as it is."""
+    groups = drawing.groups
     if not nodes:
-        return replace(row, folded=False) if row.folded else replace(row, groups={})
-    canvas = read(row)
-    gone: set[str] = set()
+        return [unfolded(now, groups=() if drawing.folded else tuple(groups))] if drawing.folded or groups else []
+    gone: list[str] = []
     for id_ in nodes:
-        _require(canvas, row.groups, id_)
-        group = id_ if id_ in row.groups else top_level(row.groups, id_)
-        if group not in row.groups:
+        require(drawing.canvas, groups, id_)
+        group = id_ if id_ in groups else top_level(groups, id_)
+        if group not in groups:
             raise InvalidInput(
                 f"{id_} is not folded by anybody: it may stand inside a group that was made to fit budget_tokens. "
                 "Ask for a larger budget_tokens, or expand_node it."
             )
-        gone.add(group)
-
-    def kept(id_: str) -> list[str]:
-        return [each for inside in row.groups[id_] for each in kept(inside)] if id_ in gone else [id_]
-
-    # A group inside another stays folded, and one around it stays too: only what was asked for opens.
-    groups = {
-        id_: [each for held in inside for each in kept(held)] for id_, inside in row.groups.items() if id_ not in gone
-    }
-    return replace(row, folded=False, groups=groups)
+        gone.append(group)
+    return [unfolded(now, groups=tuple(dict.fromkeys(gone)))]
 
 
-def _completed(row: CanvasRow, nodes: Sequence[str], now: datetime) -> CanvasRow:
-    """Nodes become done; without nodes the task does, with what was still `doing`, and the canvas folds."""
-    canvas = read(row)
-    named = {node for id_ in nodes for node in _require(canvas, row.groups, id_)}
-    done = tuple(
-        replace(node, status="done") if node.id in named or (not nodes and node.status == "doing") else node
-        for node in canvas.nodes
-    )
-    status = canvas.status if nodes else "done"
-    if (done, status) == (canvas.nodes, canvas.status):
-        return row if nodes else replace(row, folded=True)
-    grown = replace(canvas, nodes=done, status=status, updated=max(now, canvas.updated))
-    return replace(row, text=render(grown), status=status, folded=row.folded or not nodes, updated=grown.updated)
-
-
-def _require(canvas: Canvas, groups: Groups, id_: str) -> tuple[str, ...]:
-    if found := nodes_of(canvas, groups, id_.strip()):
-        return found
-    known = ", ".join([*groups, *(node.id for node in canvas.nodes[-12:])])
-    raise InvalidInput(f"{clean(id_, 40)!r} is no node or group of canvas {padded(canvas.number)}. It has: {known}.")
+def _complete(drawing: Drawing, nodes: Sequence[str], now: datetime) -> list[CanvasEdit]:
+    canvas = drawing.canvas
+    named = dict.fromkeys(node for id_ in nodes for node in require(canvas, drawing.groups, id_))
+    if nodes:
+        left = tuple(node.id for node in canvas.nodes if node.id in named and node.status != "done")
+        return [completed(now, nodes=left)] if left else []
+    if canvas.status == "done" and all(node.status != "doing" for node in canvas.nodes):
+        return [] if drawing.folded else [folded(now)]
+    return [completed(now)]
 
 
 # --- which canvas is active -------------------------------------------------------------------------
@@ -185,7 +136,7 @@ def _switch(store: Store, space: str, row: CanvasRow, session: str | None, now: 
     session = session or row.session
     left = store.active_canvas(space, session)
     if left and left.number != row.number:
-        _update(store, space, left, lambda held: _folded(held, ()))
-    row = _update(store, space, row, lambda held: replace(held, folded=False))
+        amend(store, space, left, lambda held: _fold(held, (), now))
+    row = amend(store, space, row, lambda held: [unfolded(now)] if held.folded else [])
     store.activate(space, session, row.number, now=now)
     return store.canvas(space, row.number)

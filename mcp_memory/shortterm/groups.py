@@ -8,23 +8,37 @@ for the moment to fit a budget; it is kept nowhere, because its name says what i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from mcp_memory.errors import InvalidInput
 from mcp_memory.shortterm.canvas import Canvas, Edge, Node, padded
+from mcp_memory.shortterm.label import clean
 from mcp_memory.shortterm.place import DEAD_END
-from mcp_memory.types import StepStatus
+from mcp_memory.types import Group, StepStatus
 
-__all__ = ["Groups", "fold_groups", "members", "new_group_id", "nodes_of", "opened", "stretch_id", "top_level"]
+__all__ = [
+    "Groups",
+    "fold_groups",
+    "members",
+    "new_group_id",
+    "nodes_of",
+    "opened",
+    "outermost",
+    "require",
+    "stretch_id",
+    "top_level",
+    "without",
+]
 
-Groups = Mapping[str, Sequence[str]]
+Groups = Mapping[str, Group]
 
 _STRETCH = re.compile(r"(\d{3,})-F(\d+)-(\d+)")
 
 
 def members(groups: Groups, id_: str) -> list[str]:
     """Return the nodes that a group holds, those of groups inside it too; a node holds itself."""
-    return [node for each in groups[id_] for node in members(groups, each)] if id_ in groups else [id_]
+    return [node for each in groups[id_].nodes for node in members(groups, each)] if id_ in groups else [id_]
 
 
 def nodes_of(canvas: Canvas, groups: Groups, id_: str) -> tuple[str, ...]:
@@ -37,15 +51,49 @@ def nodes_of(canvas: Canvas, groups: Groups, id_: str) -> tuple[str, ...]:
     return tuple(node.id for node in canvas.nodes if node.id in held)
 
 
-def opened(groups: Groups, node: str) -> dict[str, list[str]]:
+def opened(groups: Groups, node: str) -> dict[str, Group]:
     """Return the groups without those that hold the node: it is being worked on again."""
-    return {id_: list(each) for id_, each in groups.items() if node not in members(groups, id_)}
+    return {id_: group for id_, group in groups.items() if node not in members(groups, id_)}
+
+
+def without(groups: Groups, gone: Collection[str]) -> dict[str, Group]:
+    """Return the groups without some; what held one of those holds what was in it."""
+
+    def kept(id_: str) -> list[str]:
+        return [each for inside in groups[id_].nodes for each in kept(inside)] if id_ in gone else [id_]
+
+    return {
+        id_: replace(group, nodes=tuple(each for inside in group.nodes for each in kept(inside)))
+        for id_, group in groups.items()
+        if id_ not in gone
+    }
 
 
 def top_level(groups: Groups, id_: str) -> str:
     """Return the outermost group that holds a node or group, or itself."""
-    holder = next((each for each, held in groups.items() if id_ in held), None)
+    holder = next((each for each, group in groups.items() if id_ in group.nodes), None)
     return id_ if holder is None else top_level(groups, holder)
+
+
+def require(canvas: Canvas, groups: Groups, id_: str) -> tuple[str, ...]:
+    """Return the nodes that an id stands for. Raises InvalidInput with the ids there are."""
+    if found := nodes_of(canvas, groups, id_.strip()):
+        return found
+    known = ", ".join([*groups, *(node.id for node in canvas.nodes[-12:])])
+    raise InvalidInput(f"{clean(id_, 40)!r} is no node or group of canvas {padded(canvas.number)}. It has: {known}.")
+
+
+def outermost(canvas: Canvas, groups: Groups, ids: Iterable[str]) -> tuple[str, ...]:
+    """Return what a group of these holds: nodes, and whole groups. Raises InvalidInput for a part of a group."""
+    chosen = list(dict.fromkeys(node for id_ in ids for node in require(canvas, groups, id_)))
+    inside = tuple(dict.fromkeys(top_level(groups, node) for node in chosen))
+    for id_ in inside:
+        missing = [node for node in members(groups, id_) if node not in chosen]
+        if missing:
+            raise InvalidInput(
+                f"{id_} is folded already and holds {', '.join(missing)} too. Name {id_} itself, or unfold it first."
+            )
+    return inside
 
 
 def new_group_id(number: int, groups: Groups) -> str:
@@ -70,7 +118,7 @@ def fold_groups(canvas: Canvas, groups: Groups) -> Canvas:
     shown: dict[str, list[Node]] = {}
     for node in canvas.nodes:
         shown.setdefault(holder.get(node.id, node.id), []).append(node)
-    nodes = {id_: _composite(id_, held) if id_ in groups else held[0] for id_, held in shown.items()}
+    nodes = {id_: _composite(id_, groups[id_], held) if id_ in groups else held[0] for id_, held in shown.items()}
     edges: dict[tuple[str, str], Edge] = {}
     for edge in canvas.edges:
         source, target = holder.get(edge.source, edge.source), holder.get(edge.target, edge.target)
@@ -87,20 +135,20 @@ def _rewired(edge: Edge, source: str, target: str, *, into_group: bool, status: 
     return Edge(source, target, DEAD_END if dead else "", dead)
 
 
-def _composite(id_: str, nodes: Sequence[Node]) -> Node:
-    """`3 steps: Explore · Fix`, with the conclusion of the newest that is no dead end."""
+def _composite(id_: str, group: Group, nodes: Sequence[Node]) -> Node:
+    """`3 steps: Explore · Fix`, with the conclusion of the newest that is no dead end; or the group's own words."""
     live = [node for node in nodes if node.status != "blocked"]
     dead = len(nodes) - len(live)
     count = f"{len(nodes)} step{'s' * (len(nodes) != 1)}"
     if live and dead:
         count += f", {dead} dead end{'s' * (dead != 1)}"
     newest = max(live or nodes, key=lambda node: node.timestamp)
-    titles = _titles(live or nodes, room=78 - len(count))
+    titles = group.title or _titles(live or nodes, room=78 - len(count))
     return Node(
         id_,
         f"{count}: {titles}",
         _status(live),
-        newest.summary,
+        group.summary or newest.summary,
         max(node.timestamp for node in nodes),
     )
 

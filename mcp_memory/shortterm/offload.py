@@ -12,14 +12,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from mcp_memory.errors import InvalidInput, StoreUnavailable
-from mcp_memory.shortterm.canvas import TITLE_LIMIT, Canvas, number_of, padded, read, render
-from mcp_memory.shortterm.groups import Groups, nodes_of, opened
+from mcp_memory.shortterm.canvas import number_of, padded
 from mcp_memory.shortterm.label import clean
-from mcp_memory.shortterm.place import Step, latest, place, routine_node
-from mcp_memory.shortterm.records import call_line, make_record, summary_line, title_of, tool_of
+from mcp_memory.shortterm.landing import Arrival, land
+from mcp_memory.shortterm.records import call_line, make_record, summary_line, title_of
 from mcp_memory.shortterm.secrets import mask
 from mcp_memory.shortterm.synopsis import Synopsis, synopsise
-from mcp_memory.shortterm.tasks import Choice, check_task, choose_task, label_of, number_in
 from mcp_memory.store.protocol import Conflict, NewRef, Store
 from mcp_memory.text import well_formed
 from mcp_memory.types import CanvasRow, Offloaded, Record, Ref, StepStatus
@@ -67,14 +65,6 @@ class _Call:
     now: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
-    """Where the call goes, as the store stood when it was asked; `row.version` guards it."""
-
-    row: CanvasRow
-    node: str
-
-
 def offload(
     store: Store,
     space: str,
@@ -102,16 +92,24 @@ def offload(
         goal_hint=mask(goal_hint),
         now=now,
     )
-    _find_place(store, space, call)  # what is refused is refused before anything is written
+    arrival = _arrival(call)
+    land(store, space, arrival)  # what is refused is refused before anything is written
     ref = store.put_ref(space, _new_ref(call, data))
     tokens_raw = _tokens_of(text, counter)
     for _ in range(ATTEMPTS):
         if earlier := _earlier(store, space, request, ref):
             return _answer(store.canvas(space, number_of(earlier.node_id)), earlier, synopsis, again=True)
-        found = _find_place(store, space, call)
+        found = land(store, space, arrival)
         record = _record(call, ref, found.node, tokens_raw, counter)
         try:
-            store.commit_step(space, record=record, canvas=found.row, expected=found.row.version)
+            store.commit_step(
+                space,
+                record=record,
+                canvas=found.row,
+                expected=found.row.version,
+                move=found.move,
+                edits=found.edits,
+            )
         except Conflict:
             continue
         return _answer(found.row, record, synopsis, estimated=len(text) > COUNTED_CHARS)
@@ -206,67 +204,20 @@ def _earlier(store: Store, space: str, request: OffloadRequest, ref: Ref) -> Rec
 # --- the place --------------------------------------------------------------------------------------
 
 
-def _find_place(store: Store, space: str, call: _Call) -> _Place:
-    """Read and place: nothing is written."""
-    choice = _choose(store, space, call)
-    row, now = choice.row, call.now
-    number = row.number if row else store.next_canvas_number(space)
-    canvas = read(row) if row else Canvas(number, choice.goal, "doing", now, now)
-    groups = row.groups if row else {}
-    grown, node = place(canvas, _step(store, space, call, canvas, groups))
-    return _Place(
-        row=CanvasRow(
-            number=number,
-            label=choice.label,
-            session=call.request.session,
-            text=render(grown),
-            status=grown.status,
-            groups=opened(groups, node),
-            updated=grown.updated,
-            version=row.version if row else 0,
-        ),
-        node=node,
-    )
-
-
-def _choose(store: Store, space: str, call: _Call) -> Choice:
+def _arrival(call: _Call) -> Arrival:
     request = call.request
-    task = None if request.task is None else mask(check_task(request.task))
-    return choose_task(
-        task=task,
-        active=store.active_canvas(space, request.session),
-        earlier=[] if task is None else _namesakes(store, space, request.session, task),
-        goal_hint=call.goal_hint,
+    return Arrival(
+        session=request.session,
         tool=request.tool_name,
-    )
-
-
-def _namesakes(store: Store, space: str, session: str, task: str) -> list[CanvasRow]:
-    """The session's canvases that the task's words may mean: by label, or by number."""
-    rows = [
-        row
-        for label in dict.fromkeys((label_of(task), task))
-        for row in store.canvases(space, session=session, label=label)
-    ]
-    if (number := number_in(task)) and number < store.next_canvas_number(space):
-        rows += [row for row in [store.canvas(space, number)] if row.session == session]
-    return rows
-
-
-def _step(store: Store, space: str, call: _Call, canvas: Canvas, groups: Groups) -> Step:
-    request = call.request
-    last = latest(canvas)
-    first = store.records(space, node=last.id, limit=1) if last else []
-    first_call = first[0].tool_call if first else ""
-    return Step(
+        line=call.line,
         title=call.title,
         summary=call.summary,
         now=call.now,
-        name=mask(clean(request.step or "", TITLE_LIMIT)) or None,
-        # What follows a folded group follows its last step.
-        after=tuple((nodes_of(canvas, groups, id_) or (id_,))[-1] for id_ in request.after),
+        task=request.task,
+        step=request.step,
+        after=request.after,
         status=request.status,
-        routine=routine_node(canvas, first_call=first_call, tool=tool_of(call.line), title=call.title),
+        goal_hint=call.goal_hint,
     )
 
 

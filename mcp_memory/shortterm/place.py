@@ -10,9 +10,12 @@ Rules
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.shortterm.canvas import TITLE_LIMIT, Canvas, Edge, Node, padded
@@ -20,7 +23,7 @@ from mcp_memory.shortterm.label import clean
 from mcp_memory.shortterm.records import tool_of
 from mcp_memory.types import StepStatus
 
-__all__ = ["DEAD_END", "Step", "latest", "place", "routine_node"]
+__all__ = ["DEAD_END", "Move", "Step", "dumps", "latest", "loads", "move", "place", "routine_node"]
 
 DEAD_END = "dead end"
 
@@ -37,23 +40,70 @@ class Step:
     summary: str
     now: datetime
     name: str | None = None
-    after: tuple[str, ...] = ()
+    after: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Nodes that it follows, each with the words on the edge, which may be none."""
     status: StepStatus | None = None
     routine: str | None = None
     """The node that a call without a name continues (see `routine_node`)."""
 
 
-def place(canvas: Canvas, step: Step) -> tuple[Canvas, str]:
-    """Return the canvas with the step on it, and the node's id.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """What a step does to a canvas, all of it decided, so that it can be done again by a later version of the rules.
+
+    With a `title` its node is new. `more`: the node goes on with a call that nobody named. `after` are nodes that it
+    is joined to, with the words on the edge; `finished` those that are done because it begins.
+    """
+
+    status: StepStatus
+    title: str = ""
+    more: bool = False
+    after: Mapping[str, str] = field(default_factory=dict[str, str])
+    finished: tuple[str, ...] = ()
+
+
+def place(canvas: Canvas, step: Step) -> tuple[str, Move]:
+    """Return the node that the step belongs to, and what it does.
 
     Raises InvalidInput when `name` or `after` has an id that is not on the canvas; its text names those that are.
     """
     for id_ in step.after:
         _require(canvas, id_, "after")
-    found = _existing(canvas, step)
-    grown, node = _continued(canvas, found, step) if found else _started(canvas, step)
-    edges = tuple(_styled(edge, node) for edge in grown.edges)
-    return replace(grown, edges=edges, status="doing", updated=max(grown.updated, step.now)), node.id
+    old = _existing(canvas, step)
+    return (old.id, _continuing(canvas, old, step)) if old else _starting(canvas, step)
+
+
+def move(canvas: Canvas, node: str, how: Move, *, summary: str, now: datetime) -> Canvas:
+    """Return the canvas with the move done. A node that it goes on with and is not there is made."""
+    known = {each.id: each for each in canvas.nodes}
+    if old := known.get(node):
+        title = _more(old.title) if how.more else old.title
+        made = replace(old, title=title, status=how.status, summary=summary, timestamp=max(old.timestamp, now))
+    else:
+        made = Node(node, how.title or node, how.status, summary, now)
+    done = {node: made} | {
+        id_: replace(known[id_], status="done")
+        for id_ in how.finished
+        if id_ in known and known[id_].status == "doing" and id_ != node
+    }
+    nodes = tuple(done.get(each.id, each) for each in canvas.nodes) + (() if old else (made,))
+    joined = {(edge.source, edge.target) for edge in canvas.edges}
+    drawn = [Edge(id_, node, words) for id_, words in how.after.items() if id_ in known and (id_, node) not in joined]
+    edges = tuple(_styled(edge, made) for edge in (*canvas.edges, *drawn))
+    return replace(canvas, nodes=nodes, edges=edges, status="doing", updated=max(canvas.updated, now))
+
+
+def dumps(how: Move) -> str:
+    """Return the JSON that a record keeps of its move; what is as usual is left out."""
+    fields = {key: value for key, value in asdict(how).items() if value}
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+
+
+def loads(text: str) -> Move:
+    """Return the move of a record."""
+    fields: dict[str, Any] = json.loads(text)
+    fields["finished"] = tuple(fields.get("finished", ()))
+    return Move(**fields)
 
 
 def latest(canvas: Canvas) -> Node | None:
@@ -106,36 +156,24 @@ def _key(title: str) -> str:
 # --- growing ----------------------------------------------------------------------------------------
 
 
-def _continued(canvas: Canvas, old: Node, step: Step) -> tuple[Canvas, Node]:
-    merged = step.name is None
-    node = replace(
-        old,
-        title=_more(old.title) if merged else old.title,
-        status=step.status or ("blocked" if old.status == "blocked" else "doing"),
-        summary=step.summary,
-        timestamp=max(old.timestamp, step.now),
-    )
-    nodes = tuple(node if each.id == node.id else each for each in canvas.nodes)
+def _continuing(canvas: Canvas, old: Node, step: Step) -> Move:
     joined = {(edge.source, edge.target) for edge in canvas.edges}
-    new = dict.fromkeys(id_ for id_ in step.after if id_ != node.id and (id_, node.id) not in joined)
-    return replace(canvas, nodes=nodes, edges=(*canvas.edges, *(Edge(id_, node.id) for id_ in new))), node
+    return Move(
+        status=step.status or ("blocked" if old.status == "blocked" else "doing"),
+        more=step.name is None,
+        after={id_: words for id_, words in step.after.items() if id_ != old.id and (id_, old.id) not in joined},
+    )
 
 
-def _started(canvas: Canvas, step: Step) -> tuple[Canvas, Node]:
+def _starting(canvas: Canvas, step: Step) -> tuple[str, Move]:
     number = max((int(node.id.rpartition("N")[2]) for node in canvas.nodes), default=0) + 1
-    node = Node(
-        f"{padded(canvas.number)}-N{number}",
-        step.title if step.name is None else step.name,
-        step.status or "doing",
-        step.summary,
-        step.now,
+    before = step.after or dict.fromkeys(_live_ends(canvas), "")
+    return f"{padded(canvas.number)}-N{number}", Move(
+        status=step.status or "doing",
+        title=step.title if step.name is None else clean(step.name, TITLE_LIMIT),
+        after=before,
+        finished=tuple(node.id for node in canvas.nodes if node.id in before and node.status == "doing"),
     )
-    before = tuple(dict.fromkeys(step.after or _live_ends(canvas)))
-    nodes = tuple(
-        replace(each, status="done") if each.id in before and each.status == "doing" else each for each in canvas.nodes
-    )
-    edges = (*canvas.edges, *(Edge(id_, node.id) for id_ in before))
-    return replace(canvas, nodes=(*nodes, node), edges=edges), node
 
 
 def _live_ends(canvas: Canvas) -> list[str]:

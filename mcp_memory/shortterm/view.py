@@ -17,7 +17,7 @@ from mcp_memory.shortterm.label import clean
 from mcp_memory.shortterm.place import latest
 from mcp_memory.shortterm.tasks import mmd_path
 from mcp_memory.text import iso
-from mcp_memory.types import CanvasRow, CanvasView
+from mcp_memory.types import CanvasRow, CanvasView, Group
 
 if TYPE_CHECKING:
     from mcp_memory.tokens import TokenCounter
@@ -128,9 +128,7 @@ def _with_stretches(groups: Groups, units: list[_Unit]) -> Groups:
             continue
         if len(run) > 1 and _in_order(run):
             first, last = run[0].nodes[0].id, run[-1].nodes[-1].id
-            folded[stretch_id(first, last)] = [
-                id_ for each in run for id_ in ([each.group] if each.group else [each.nodes[0].id])
-            ]
+            folded[stretch_id(first, last)] = Group(tuple(each.group or each.nodes[0].id for each in run))
         run = []
     return folded
 

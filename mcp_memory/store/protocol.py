@@ -28,7 +28,9 @@ from mcp_memory.store.outline import Outline
 from mcp_memory.store.values import (
     Appended,
     Backlog,
+    CanvasEdit,
     Change,
+    Chunk,
     Conflict,
     Counts,
     Done,
@@ -38,6 +40,7 @@ from mcp_memory.store.values import (
     Layer,
     Merging,
     NewAtom,
+    NewChunk,
     NewRef,
     Outcome,
     Posting,
@@ -46,7 +49,9 @@ from mcp_memory.store.values import (
     Spend,
     Spent,
     StageState,
+    TakenStep,
     Tombstone,
+    UnindexedRef,
     VectorIndex,
     Vectors,
     Work,
@@ -55,6 +60,7 @@ from mcp_memory.store.values import (
 from mcp_memory.types import (
     Atom,
     CanvasRow,
+    Citation,
     Entity,
     Evidence,
     Fact,
@@ -72,7 +78,9 @@ from mcp_memory.types import (
 __all__ = [
     "Appended",
     "Backlog",
+    "CanvasEdit",
     "Change",
+    "Chunk",
     "Conflict",
     "Counts",
     "Done",
@@ -82,6 +90,7 @@ __all__ = [
     "Layer",
     "Merging",
     "NewAtom",
+    "NewChunk",
     "NewRef",
     "Outcome",
     "Posting",
@@ -91,7 +100,9 @@ __all__ = [
     "Spent",
     "StageState",
     "Store",
+    "TakenStep",
     "Tombstone",
+    "UnindexedRef",
     "VectorIndex",
     "Vectors",
     "Work",
@@ -456,8 +467,54 @@ class Store(Protocol):
         """The raw bytes. Damaged when the file is missing, torn or does not match its hash."""
         ...
 
-    def commit_step(self, space: str, *, record: Record, canvas: CanvasRow, expected: int) -> None:
+    def read_span(self, space: str, id: str, span: tuple[int, int]) -> bytes:
+        """The bytes of a ref from `span[0]` up to `span[1]`, not checked against the hash of the whole."""
+        ...
+
+    def unindexed_ref(self, *, passing: Iterable[tuple[str, str]] = ()) -> UnindexedRef | None:
+        """A ref of any space whose lines are not in the index, or with terms of an earlier version of them.
+
+        `passing` names those, by space and id, that are to be left for another time.
+        """
+        ...
+
+    def refs_waiting(self) -> int:
+        """How many such there are."""
+        ...
+
+    def put_chunks(self, space: str, ref: str, new: Sequence[NewChunk], *, start: int, complete: bool) -> bool:
+        """Add the next chunks of a ref, those that begin at byte `start`; `complete` when they are its last.
+
+        Where the ref is forgotten, complete already, or has come to another byte than `start`, nothing is done and
+        False is returned.
+        """
+        ...
+
+    def chunks(self, space: str, ids: Iterable[str]) -> list[Chunk]:
+        """The chunks that are in the index, in the order asked for."""
+        ...
+
+    def citations(self, space: str, source: str) -> list[Citation]:
+        """The results that a turn (`t8`) or atom (`a5`) names; an atom's also those that its turns name."""
+        ...
+
+    def cited_by(self, space: str, ref: str) -> list[Citation]:
+        """The turns and atoms that name a ref, then the atoms that rest on these turns."""
+        ...
+
+    def commit_step(
+        self,
+        space: str,
+        *,
+        record: Record,
+        canvas: CanvasRow,
+        expected: int,
+        move: str | None = None,
+        edits: Sequence[CanvasEdit] = (),
+    ) -> None:
         """Append the record (a row, a line of its session's file) and write the canvas, in one transaction.
+
+        `move` is kept with the record, and `edits` as done just before it: from them the canvas can be drawn anew.
 
         `expected` is the canvas's version that the caller read, 0 for a new one; `canvas.version` is ignored.
         Raises Conflict when the canvas has moved on, or a new one's number is taken.
@@ -465,8 +522,24 @@ class Store(Protocol):
         """
         ...
 
-    def save_canvas(self, space: str, canvas: CanvasRow, *, expected: int) -> None:
-        """Write a canvas that gained no record. Which canvas is active stays as it is."""
+    def save_canvas(
+        self,
+        space: str,
+        canvas: CanvasRow,
+        *,
+        expected: int,
+        edits: Sequence[CanvasEdit] = (),
+        undo: Sequence[int] = (),
+        now: datetime | None = None,
+    ) -> None:
+        """Write a canvas that gained no record, with the edits that made it so. Which canvas is active stays as it is.
+
+        `undo` has the numbers of earlier edits that count no more, from `now` on.
+        """
+        ...
+
+    def canvas_history(self, space: str, number: int) -> list[TakenStep | CanvasEdit]:
+        """All that made a canvas what it is, in order; edits that were undone too. Empty where there is none."""
         ...
 
     def activate(self, space: str, session: str, number: int | None, *, now: datetime) -> None:

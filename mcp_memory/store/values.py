@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from mcp_memory.types import Atom, Evidence, Kind, Role, SceneAction, Stage, Turn
+from mcp_memory.types import Atom, Evidence, Kind, Record, Role, SceneAction, Stage, Turn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Appended",
     "Backlog",
+    "CanvasEdit",
     "Change",
+    "Chunk",
     "Conflict",
     "Counts",
     "Done",
@@ -26,6 +28,7 @@ __all__ = [
     "Layer",
     "Merging",
     "NewAtom",
+    "NewChunk",
     "NewRef",
     "Outcome",
     "Posting",
@@ -34,14 +37,17 @@ __all__ = [
     "Spend",
     "Spent",
     "StageState",
+    "TakenStep",
     "Tombstone",
+    "UnindexedRef",
     "VectorIndex",
     "Vectors",
     "Work",
     "WrittenAtom",
 ]
 
-Layer = Literal["turn", "atom"]
+Layer = Literal["turn", "atom", "chunk"]
+"""What has a word index: turns, atoms, and the lines of tool results. Of the last there are no vectors."""
 
 
 class Conflict(Exception):
@@ -129,6 +135,8 @@ class NewAtom:
     supersedes: Sequence[str] = ()
     because: str = ""
     """Why it supersedes them."""
+    cites: Sequence[str] = ()
+    """Results that it rests on: refs, with or without lines, or nodes; beside those that its text names."""
     valid_to: datetime | None = None
     """When it stopped being true, where that is known already; an end that is yet to come is not.
 
@@ -285,6 +293,62 @@ class NewRef:
     session: str
     timestamp: datetime
     content_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanvasEdit:
+    """What was done to a canvas beside its steps. `body` is JSON of its kind (see `shortterm.edits`).
+
+    `work`: the work (`w12`) that it came of, where a model asked for it. `number` is the store's, and `undone` when
+    it was rolled back; what was undone is kept, and counts no more.
+    """
+
+    kind: str
+    body: str
+    at: datetime
+    work: str | None = None
+    number: int = 0
+    undone: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenStep:
+    """A record, and what it did to its canvas: JSON of `shortterm.place.Move`, None where that was not kept yet."""
+
+    record: Record
+    move: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewChunk:
+    """A run of lines of a ref on its way into the index: where it stands, and the text that it is found by.
+
+    `lines` count from 1 and include both; `span` is in bytes of the raw result, the end not included. Several chunks
+    have the same line where it is long.
+    """
+
+    lines: tuple[int, int]
+    span: tuple[int, int]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """A run of lines of a ref, `c12`; see NewChunk."""
+
+    id: str
+    ref: str
+    lines: tuple[int, int]
+    span: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnindexedRef:
+    """A ref whose chunks are not all in the index; those before byte `start` are."""
+
+    space: str
+    ref: str
+    start: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,13 +6,21 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from mcp_memory.shortterm.canvas import Canvas
 from mcp_memory.shortterm.drill import expand
 from mcp_memory.shortterm.fold import fold_canvas
 from mcp_memory.shortterm.offload import OffloadRequest, offload
+from mcp_memory.shortterm.place import Step, move, place
 from mcp_memory.store.protocol import Store
 from mcp_memory.types import CanvasView, Expansion, Offloaded
 
 START = datetime(2026, 4, 16, 12, tzinfo=UTC)
+
+
+def taken(canvas: Canvas, step: Step) -> Canvas:
+    """Return the canvas with the step on it."""
+    node, how = place(canvas, step)
+    return move(canvas, node, how, summary=step.summary, now=step.now)
 
 
 @dataclass(frozen=True)

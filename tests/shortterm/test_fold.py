@@ -16,10 +16,10 @@ from mcp_memory.errors import InvalidInput, NotFound
 from mcp_memory.shortterm.canvas import Canvas, Edge, Node, parse, render
 from mcp_memory.shortterm.groups import fold_groups
 from mcp_memory.shortterm.picture import CONFIG, illustrate
-from mcp_memory.shortterm.place import Step, place
+from mcp_memory.shortterm.place import Step
 from mcp_memory.shortterm.view import view
-from mcp_memory.types import CanvasRow, CanvasView, StepStatus
-from tests.shortterm.agent import Agent, FourCharacters
+from mcp_memory.types import CanvasRow, CanvasView, Group, StepStatus
+from tests.shortterm.agent import Agent, FourCharacters, taken
 
 AT = datetime(2026, 4, 16, 12, tzinfo=UTC)
 COUNTER = FourCharacters()
@@ -35,7 +35,7 @@ def long_canvas(length: int, *, blocked_every: int = 7) -> Canvas:
     for at in range(1, length + 1):
         status: StepStatus | None = "blocked" if at % blocked_every == 0 else None
         moment = AT + timedelta(seconds=at)
-        canvas, _ = place(
+        canvas = taken(
             canvas, Step(title="t", summary=f"what came of it {at}", now=moment, name=f"step {at}", status=status)
         )
     return canvas
@@ -52,7 +52,7 @@ def shown(text: str) -> tuple[list[str], list[str]]:
 
 def test_a_group_is_one_node_with_its_edges_rewired() -> None:
     canvas = long_canvas(5, blocked_every=3)  # 1 > 2 -x> 3, 2 > 4 > 5
-    folded = fold_groups(canvas, {"003-F1": ["003-N2", "003-N3", "003-N4"]})
+    folded = fold_groups(canvas, {"003-F1": Group(("003-N2", "003-N3", "003-N4"))})
     assert folded.nodes[1] == Node(
         "003-F1",
         "3 steps, 1 dead end: step 2 · step 4",
@@ -61,7 +61,7 @@ def test_a_group_is_one_node_with_its_edges_rewired() -> None:
         AT + timedelta(seconds=4),
     )
     assert folded.edges == (Edge("003-N1", "003-F1"), Edge("003-F1", "003-N5"))
-    assert fold_groups(canvas, {"003-F1": ["003-N3"]}).edges[1] == Edge("003-N2", "003-F1", "dead end", True)
+    assert fold_groups(canvas, {"003-F1": Group(("003-N3",))}).edges[1] == Edge("003-N2", "003-F1", "dead end", True)
 
 
 nodes_and_groups = st.tuples(
@@ -78,7 +78,7 @@ def test_a_view_fits_its_budget_and_is_a_canvas_or_the_metadata(
     ids = [node.id for node in canvas.nodes]
     one = [id_ for at, id_ in enumerate(ids, 1) if at in first]
     two = [id_ for at, id_ in enumerate(ids, 1) if at in second and id_ not in one]
-    groups = {id_: held for id_, held in (("003-F1", one), ("003-F2", two)) if held}
+    groups = {id_: Group(tuple(held)) for id_, held in (("003-F1", one), ("003-F2", two)) if held}
     row = row_of(canvas, groups=groups, folded=whole)
     seen = view(row, canvas, counter=COUNTER, budget_tokens=budget)
     assert seen.tokens == COUNTER.count(seen.text) <= budget
@@ -142,7 +142,7 @@ def mermaid() -> Engine:
 def test_a_picture_has_colours_a_legend_and_the_words_of_every_node(mermaid: Engine) -> None:
     canvas = long_canvas(3, blocked_every=2)
     node = Node("003-N3", '`a` "b" <b> & %% $$x$$ fa:fa-car C:\\new', "paused", "", AT)
-    canvas = fold_groups(replace(canvas, nodes=(*canvas.nodes[:2], node)), {"003-F1": ["003-N1"]})
+    canvas = fold_groups(replace(canvas, nodes=(*canvas.nodes[:2], node)), {"003-F1": Group(("003-N1",))})
     svg = mermaid.render_svg(illustrate(canvas), "default", CONFIG, None).replace("\u2060", "")
     for words in (
         "✓ 1 step: step 1",
@@ -159,7 +159,7 @@ def test_a_picture_has_colours_a_legend_and_the_words_of_every_node(mermaid: Eng
 
 def test_folded_views_are_valid_for_the_real_mermaid(mermaid: Engine) -> None:
     canvas = long_canvas(9, blocked_every=3)
-    row = row_of(canvas, groups={"003-F1": ["003-N8", "003-N9"]})
+    row = row_of(canvas, groups={"003-F1": Group(("003-N8", "003-N9"))})
     seen = view(row, canvas, counter=COUNTER, budget_tokens=260)
     assert shown(seen.text)[0] == ["003-F1-7", "003-F1"]
     svg = mermaid.render_svg(seen.text, "default", None, None)
@@ -205,9 +205,12 @@ def test_a_group_inside_a_group_opens_by_itself(agent: Agent) -> None:
     four_steps(agent)
     agent.fold(action="fold", nodes=["001-N1", "001-N2"])
     agent.fold(action="fold", nodes=["001-F1", "001-N3"])
-    assert agent.store.canvas("default", 1).groups == {"001-F1": ["001-N1", "001-N2"], "001-F2": ["001-F1", "001-N3"]}
+    assert agent.store.canvas("default", 1).groups == {
+        "001-F1": Group(("001-N1", "001-N2")),
+        "001-F2": Group(("001-F1", "001-N3")),
+    }
     agent.fold(action="unfold", nodes=["001-F1"])
-    assert agent.store.canvas("default", 1).groups == {"001-F2": ["001-N1", "001-N2", "001-N3"]}
+    assert agent.store.canvas("default", 1).groups == {"001-F2": Group(("001-N1", "001-N2", "001-N3"))}
 
 
 def test_complete_marks_and_folds_the_task_and_the_next_call_starts_another(agent: Agent) -> None:

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.shortterm.canvas import Canvas, parse, render
-from mcp_memory.shortterm.place import Step, place
+from mcp_memory.shortterm.place import Step
 from mcp_memory.shortterm.tasks import check_task, choose_task, find_task, label_of
 from mcp_memory.types import CanvasRow
+from tests.shortterm.agent import taken
 
 AT = datetime(2026, 4, 16, 12, tzinfo=UTC)
 EMPTY = Canvas(1, "task", "doing", AT, AT)
@@ -25,7 +26,8 @@ def walk(*steps: dict[str, Any]) -> Canvas:
     canvas = EMPTY
     for at, given_ in enumerate(steps, 1):
         step = {"title": f"tool {at}", "summary": f"sum {at}", "now": AT + timedelta(seconds=at)} | given_
-        canvas, _ = place(canvas, Step(**step))
+        after = step.pop("after", ())
+        canvas = taken(canvas, Step(**step, after=dict.fromkeys(after, "")))
     return canvas
 
 

@@ -14,9 +14,9 @@ from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import Change, Counts, Layer
 from mcp_memory.store.sqlite import scenes, vectors
+from mcp_memory.store.sqlite.canvases import canvas_path
 from mcp_memory.store.sqlite.entities import KNOWN
 from mcp_memory.store.sqlite.rows import from_ms, space_id
-from mcp_memory.store.sqlite.tasks import canvas_path
 from mcp_memory.types import NewTurn
 
 __all__ = ["changes", "counts", "last_change", "newest", "problems", "spaces"]

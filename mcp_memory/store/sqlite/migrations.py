@@ -282,9 +282,10 @@ def _name_entities(con: apsw.Connection) -> None:
 def _context(con: apsw.Connection) -> None:
     """What the context economy keeps: how canvases came about, the index of results, citations and savings.
 
-    `record.step` is what was asked of the canvas with a record, as JSON; with the `canvas_edit` rows, which stand
-    among a canvas's records by `after_record`, it is enough to draw the canvas anew. `chunk` is a run of lines of a
-    ref: a row of the search whose terms are those of the masked text; `ref.indexed` is NULL until a ref has its own.
+    `record.step` is what a record did to its canvas, as JSON; with the `canvas_edit` rows, which stand among a
+    canvas's records by `after_record`, it is enough to draw the canvas anew. What is there from before is kept as
+    it was drawn. `chunk` is a run of lines of a ref: a row of the search whose terms are those of the masked text;
+    `ref.indexed` is the version of these terms, 0 before a ref has any.
     `citation` is a turn or an atom (`t8`, `a5`) that names a ref. `saving` is one row for each thing that saved or
     cost tokens of somebody's context.
     """
@@ -294,19 +295,24 @@ def _context(con: apsw.Connection) -> None:
         ALTER TABLE record ADD COLUMN work INTEGER REFERENCES work;
         CREATE TABLE canvas_edit (
             id INTEGER PRIMARY KEY AUTOINCREMENT, space INTEGER NOT NULL REFERENCES space, canvas INTEGER NOT NULL,
-            after_record INTEGER NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, at INTEGER NOT NULL,
-            work INTEGER REFERENCES work, undone_at INTEGER
+            after_record INTEGER NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, at TEXT NOT NULL,
+            work INTEGER REFERENCES work, undone_at TEXT
         ) STRICT;
         CREATE INDEX canvas_edit_canvas ON canvas_edit (space, canvas);
+        INSERT INTO canvas_edit (space, canvas, after_record, kind, body, at)
+            SELECT space, number, coalesce((SELECT max(id) FROM record r WHERE r.space = c.space
+                AND r.canvas = c.number), 0), 'drawn', json_object('text', text, 'groups', json(groups),
+                'folded', folded), strftime('%Y-%m-%dT%H:%M:%fZ', updated / 1000.0, 'unixepoch')
+            FROM canvas c ORDER BY space, number;
 
-        ALTER TABLE ref ADD COLUMN indexed INTEGER;
-        CREATE INDEX ref_unindexed ON ref (space) WHERE indexed IS NULL AND tombstone IS NULL;
+        ALTER TABLE ref ADD COLUMN indexed INTEGER NOT NULL DEFAULT 0;
+        CREATE INDEX ref_indexed ON ref (indexed) WHERE tombstone IS NULL;
         CREATE TABLE chunk (
             id INTEGER PRIMARY KEY AUTOINCREMENT, space INTEGER NOT NULL REFERENCES space, ref TEXT NOT NULL,
             first_line INTEGER NOT NULL, last_line INTEGER NOT NULL,
-            byte_start INTEGER NOT NULL, byte_end INTEGER NOT NULL, tombstone INTEGER REFERENCES tombstone
+            byte_start INTEGER NOT NULL, byte_end INTEGER NOT NULL
         ) STRICT;
-        CREATE INDEX chunk_ref ON chunk (space, ref);
+        CREATE INDEX chunk_ref ON chunk (space, ref, byte_end);
         CREATE VIRTUAL TABLE chunk_terms USING fts5(
             space, terms, content='', contentless_delete=1, detail=full,
             tokenize="unicode61 remove_diacritics 0 categories 'L* M* N* P* S* Co'"

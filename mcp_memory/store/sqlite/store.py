@@ -12,7 +12,9 @@ from mcp_memory.store.outline import Outline
 from mcp_memory.store.protocol import (
     Appended,
     Backlog,
+    CanvasEdit,
     Change,
+    Chunk,
     Counts,
     Done,
     Draft,
@@ -21,6 +23,7 @@ from mcp_memory.store.protocol import (
     Layer,
     Merging,
     NewAtom,
+    NewChunk,
     NewRef,
     Outcome,
     Posting,
@@ -29,7 +32,9 @@ from mcp_memory.store.protocol import (
     Spend,
     Spent,
     StageState,
+    TakenStep,
     Tombstone,
+    UnindexedRef,
     VectorIndex,
     Vectors,
     Work,
@@ -37,7 +42,10 @@ from mcp_memory.store.protocol import (
 )
 from mcp_memory.store.sqlite import (
     atoms,
+    canvases,
     checks,
+    chunks,
+    citing,
     entities,
     forgetting,
     imports,
@@ -46,10 +54,11 @@ from mcp_memory.store.sqlite import (
     outlines,
     personas,
     postings,
+    records,
+    refs,
     renewal,
     scenes,
     spends,
-    tasks,
     turns,
     vectors,
     works,
@@ -59,6 +68,7 @@ from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.types import (
     Atom,
     CanvasRow,
+    Citation,
     Entity,
     Evidence,
     Fact,
@@ -369,38 +379,89 @@ class SQLiteStore:
 
     def put_ref(self, space: str, ref: NewRef) -> Ref:
         folder = self.folder(space)
-        return self._db.write(lambda con: tasks.put_ref(con, folder, space, ref))
+        return self._db.write(lambda con: refs.put(con, folder, space, ref))
 
     def ref(self, space: str, id: str) -> Ref:
-        return self._db.read(lambda con: tasks.ref(con, space, id))
+        return self._db.read(lambda con: refs.ref(con, space, id))
 
     def read_ref(self, space: str, id: str) -> bytes:
-        return tasks.read_ref(self.folder(space), self.ref(space, id))
+        return refs.read(self.folder(space), self.ref(space, id))
 
-    def commit_step(self, space: str, *, record: Record, canvas: CanvasRow, expected: int) -> None:
-        folder = self.folder(space)
-        self._db.write(lambda con: tasks.commit_step(con, folder, space, record=record, row=canvas, expected=expected))
+    def read_span(self, space: str, id: str, span: tuple[int, int]) -> bytes:
+        return chunks.read_span(self.folder(space), self.ref(space, id), span)
 
-    def save_canvas(self, space: str, canvas: CanvasRow, *, expected: int) -> None:
+    def unindexed_ref(self, *, passing: Iterable[tuple[str, str]] = ()) -> UnindexedRef | None:
+        return self._db.read(lambda con: chunks.unindexed(con, passing=passing))
+
+    def refs_waiting(self) -> int:
+        return self._db.read(chunks.waiting)
+
+    def put_chunks(self, space: str, ref: str, new: Sequence[NewChunk], *, start: int, complete: bool) -> bool:
+        found = chunks.cut(new)
+        return self._db.write(lambda con: chunks.put(con, space, ref, new, found, start=start, complete=complete))
+
+    def chunks(self, space: str, ids: Iterable[str]) -> list[Chunk]:
+        return self._db.read(lambda con: chunks.by_ids(con, space, ids))
+
+    def citations(self, space: str, source: str) -> list[Citation]:
+        return self._db.read(lambda con: citing.by_source(con, space, source))
+
+    def cited_by(self, space: str, ref: str) -> list[Citation]:
+        return self._db.read(lambda con: citing.of_ref(con, space, ref))
+
+    def commit_step(
+        self,
+        space: str,
+        *,
+        record: Record,
+        canvas: CanvasRow,
+        expected: int,
+        move: str | None = None,
+        edits: Sequence[CanvasEdit] = (),
+    ) -> None:
         folder = self.folder(space)
-        self._db.write(lambda con: tasks.save_canvas(con, folder, space, canvas, expected=expected, make_active=False))
+        self._db.write(
+            lambda con: records.commit_step(
+                con, folder, space, record=record, row=canvas, expected=expected, move=move, edits=edits
+            )
+        )
+
+    def save_canvas(
+        self,
+        space: str,
+        canvas: CanvasRow,
+        *,
+        expected: int,
+        edits: Sequence[CanvasEdit] = (),
+        undo: Sequence[int] = (),
+        now: datetime | None = None,
+    ) -> None:
+        folder = self.folder(space)
+        self._db.write(
+            lambda con: canvases.save(
+                con, folder, space, canvas, expected=expected, make_active=False, edits=edits, undo=undo, now=now
+            )
+        )
+
+    def canvas_history(self, space: str, number: int) -> list[TakenStep | CanvasEdit]:
+        return self._db.read(lambda con: records.history(con, space, number))
 
     def activate(self, space: str, session: str, number: int | None, *, now: datetime) -> None:
-        self._db.write(lambda con: tasks.activate(con, space, session, number, now=now))
+        self._db.write(lambda con: canvases.activate(con, space, session, number, now=now))
 
     def active_canvas(self, space: str, session: str | None = None) -> CanvasRow | None:
-        return self._db.read(lambda con: tasks.active_canvas(con, space, session))
+        return self._db.read(lambda con: canvases.active(con, space, session))
 
     def canvas(self, space: str, number: int) -> CanvasRow:
-        return self._db.read(lambda con: tasks.canvas(con, space, number))
+        return self._db.read(lambda con: canvases.canvas(con, space, number))
 
     def canvases(
         self, space: str, *, session: str | None = None, label: str | None = None, limit: int = 100
     ) -> list[CanvasRow]:
-        return self._db.read(lambda con: tasks.canvases(con, space, session=session, label=label, limit=limit))
+        return self._db.read(lambda con: canvases.listed(con, space, session=session, label=label, limit=limit))
 
     def next_canvas_number(self, space: str) -> int:
-        return self._db.read(lambda con: tasks.next_number(con, space))
+        return self._db.read(lambda con: canvases.next_number(con, space))
 
     def records(
         self,
@@ -414,7 +475,7 @@ class SQLiteStore:
         limit: int = 100,
     ) -> list[Record]:
         return self._db.read(
-            lambda con: tasks.records(
+            lambda con: records.records(
                 con, space, node=node, session=session, ref=ref, call=tool_call_id, start=start, limit=limit
             )
         )

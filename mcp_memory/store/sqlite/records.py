@@ -1,0 +1,141 @@
+"""Records in SQLite: one line for each tool call, in rows and in a session's file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from mcp_memory.store import files
+from mcp_memory.store.protocol import CanvasEdit, TakenStep
+from mcp_memory.store.sqlite import canvases
+from mcp_memory.store.sqlite.linefiles import append_lines
+from mcp_memory.store.sqlite.rows import session_for, session_id, space_for, space_id
+from mcp_memory.types import CanvasRow, Record
+
+__all__ = ["commit_step", "history", "records"]
+
+_RECORD = (
+    "r.timestamp, r.node, r.tool_call, r.summary, r.result_ref, r.tool_call_id, s.name, r.score, r.tokens_raw,"
+    " r.tokens_kept, r.ref"
+)
+
+
+def commit_step(
+    con: apsw.Connection,
+    folder: Path,
+    space: str,
+    *,
+    record: Record,
+    row: CanvasRow,
+    expected: int,
+    move: str | None,
+    edits: Sequence[CanvasEdit],
+) -> None:
+    """See `Store.commit_step`."""
+    canvases.save(con, folder, space, row, expected=expected, edits=edits)
+    space_no = space_for(con, space)
+    session = session_for(con, space_no, record.session)
+    con.execute(
+        "INSERT INTO record (space, session, canvas, node, timestamp, tool_call, summary, result_ref, tool_call_id,"
+        " score, tokens_raw, tokens_kept, ref, step) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            space_no,
+            session,
+            row.number,
+            record.node_id,
+            record.timestamp.isoformat(),
+            record.tool_call,
+            record.summary,
+            record.result_ref,
+            record.tool_call_id,
+            record.score,
+            record.tokens_raw,
+            record.tokens_kept,
+            record.ref,
+            move,
+        ),
+    )
+
+    def whole_session() -> Iterator[bytes]:
+        for held in records(con, space, node=None, session=record.session, ref=None, call=None, start=0, limit=-1):
+            yield files.record_line(held)
+
+    append_lines(
+        con,
+        folder,
+        space_no,
+        f"offload-{record.session}.jsonl",
+        [files.record_line(record)],
+        rewrite=whole_session,
+    )
+
+
+def records(
+    con: apsw.Connection,
+    space: str,
+    *,
+    node: str | None,
+    session: str | None,
+    ref: str | None,
+    call: str | None,
+    start: int,
+    limit: int,
+) -> list[Record]:
+    """See `Store.records`; a negative limit means all."""
+    space_no = space_id(con, space)
+    conditions: list[str] = ["r.space = ?"]
+    values: list[int | str | None] = [space_no]
+    if node is not None:
+        number, _, step = node.partition("-")
+        conditions.append("r.canvas = ?")
+        values.append(int(number) if number.isdecimal() else -1)
+        if step:
+            conditions.append("r.node = ?")
+            values.append(node)
+    for column, value in (("r.ref", ref), ("r.tool_call_id", call)):
+        if value is not None:
+            conditions.append(f"{column} = ?")
+            values.append(value)
+    if session is not None:
+        conditions.append("r.session = ?")
+        values.append(session_id(con, space_no, session))
+    rows = con.execute(
+        f"SELECT {_RECORD} FROM record r JOIN session s ON s.id = r.session WHERE {' AND '.join(conditions)}"
+        " ORDER BY r.id LIMIT ? OFFSET ?",
+        (*values, limit, start),
+    )
+    return [_record(row) for row in rows]
+
+
+def history(con: apsw.Connection, space: str, number: int) -> list[TakenStep | CanvasEdit]:
+    """See `Store.canvas_history`."""
+    taken: Any = con.execute(
+        f"SELECT r.id, r.step, {_RECORD} FROM record r JOIN session s ON s.id = r.session"
+        " WHERE r.space = ? AND r.canvas = ? ORDER BY r.id",
+        (space_id(con, space), number),
+    )
+    steps = [((id, 0, 0), TakenStep(record=_record(row), move=move)) for id, move, *row in taken]
+    done = [((after, 1, edit.number), edit) for after, edit in canvases.edits(con, space, number)]
+    return [each for _, each in sorted([*steps, *done], key=lambda pair: pair[0])]
+
+
+def _record(row: Sequence[Any]) -> Record:
+    timestamp, node, tool_call, summary, result_ref, call, session, score, raw, kept, ref = row
+    return Record(
+        timestamp=datetime.fromisoformat(timestamp),
+        node_id=node,
+        tool_call=tool_call,
+        summary=summary,
+        result_ref=result_ref,
+        tool_call_id=call,
+        offloaded=True,
+        session=session,
+        score=score,
+        tokens_raw=raw,
+        tokens_kept=kept,
+        ref=ref,
+    )

@@ -1,0 +1,117 @@
+"""Refs in SQLite: how raw tool results are addressed, and the files that hold them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from mcp_memory.errors import Damaged, NotFound
+from mcp_memory.store import files
+from mcp_memory.store.protocol import NewRef
+from mcp_memory.store.sqlite.rows import space_for, space_id, touch
+from mcp_memory.text import one_line
+from mcp_memory.types import Ref
+
+__all__ = ["put", "read", "ref"]
+
+_REF = "id, path, tool, arguments, tool_call_id, session, timestamp, bytes, sha256, content_type"
+
+
+def put(con: apsw.Connection, folder: Path, space: str, new: NewRef) -> Ref:
+    """See `Store.put_ref`. The file comes first: a kill leaves at worst a file that nothing points at."""
+    space_no = space_for(con, space)
+    digest = hashlib.sha256(new.data).hexdigest()
+    for length in (12, 16, 24, 64):  # 48 bits can collide in a long life; then the id grows
+        id = f"r-{digest[:length]}"
+        known = _find_ref(con, space_no, id, forgotten=True)
+        if known is None or known[0].sha256 == digest:
+            break
+    else:
+        raise AssertionError("two contents with one SHA-256")
+    if known is not None and not known[1] and _intact(folder / known[0].path):
+        return known[0]
+    found = Ref(
+        id=id,
+        path=files.ref_name(new.tool, new.timestamp.date().isoformat(), id[2:]) if known is None else known[0].path,
+        tool=new.tool,
+        arguments=new.arguments,
+        tool_call_id=new.tool_call_id,
+        session=new.session,
+        timestamp=new.timestamp,
+        bytes=len(new.data),
+        sha256=digest,
+        content_type=new.content_type,
+    )
+    files.write_whole(folder / found.path, files.ref_file(found, new.data))
+    con.execute(
+        f"INSERT OR REPLACE INTO ref (space, {_REF}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            space_no,
+            found.id,
+            found.path,
+            found.tool,
+            json.dumps(found.arguments),
+            found.tool_call_id,
+            found.session,
+            found.timestamp.isoformat(),
+            found.bytes,
+            found.sha256,
+            found.content_type,
+        ),
+    )
+    touch(con, space_no, f"ref:{found.id}")
+    return found
+
+
+def ref(con: apsw.Connection, space: str, id: str) -> Ref:
+    wanted = id.strip() if id.strip().startswith("r-") else f"r-{id.strip()}"
+    found = _find_ref(con, space_id(con, space), wanted, forgotten=False)
+    if found is None:
+        raise NotFound(f"There is no ref {one_line(id, 40)!r} in this space. Refs look like r-9f2c1a7b3d4e.")
+    return found[0]
+
+
+def read(folder: Path, found: Ref) -> bytes:
+    """Return the raw bytes of a ref, checked against the hash in the database and the one in the file."""
+    path = folder / found.path
+    try:
+        fields, data = files.read_ref_file(path.read_bytes())
+    except FileNotFoundError:
+        raise Damaged(f"The file of {found.id} is missing: {path}. Restore it from a backup.") from None
+    except Damaged as error:
+        raise Damaged(f"The file of {found.id} is damaged: {error}. It is left as it is: {path}.") from None
+    if fields["sha256"] != found.sha256:
+        raise Damaged(f"The file of {found.id} holds other bytes than were stored. It is left as it is: {path}.")
+    return data
+
+
+def _intact(path: Path) -> bool:
+    try:
+        files.read_ref_file(path.read_bytes())
+    except (FileNotFoundError, Damaged):
+        return False
+    return True
+
+
+def _find_ref(con: apsw.Connection, space: int | None, id: str, *, forgotten: bool) -> tuple[Ref, bool] | None:
+    row: Any = con.execute(f"SELECT {_REF}, tombstone FROM ref WHERE space = ? AND id = ?", (space, id)).fetchone()
+    if row is None or (row[-1] is not None and not forgotten):
+        return None
+    id, path, tool, arguments, call, session, timestamp, size, digest, content_type, tombstone = row
+    return Ref(
+        id=id,
+        path=path,
+        tool=tool,
+        arguments=json.loads(arguments),
+        tool_call_id=call,
+        session=session,
+        timestamp=datetime.fromisoformat(timestamp),
+        bytes=size,
+        sha256=digest,
+        content_type=content_type,
+    ), tombstone is not None
