@@ -1,0 +1,189 @@
+"""Two ways of cutting each tool result when it arrives, and what re-reading costs on top of any way.
+
+`Arrival` is the product: `offload` with a real store, default settings, and the text that a client gets. The talk
+it may look at is what was said before the call. `HeadTail` is the floor: the beginning (two thirds) and the end.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from bench.trajectories import Call, Loss, Message, Prompt, Sent, Trajectory, tokens_of
+from mcp_memory.shortterm.expand import expand_text
+from mcp_memory.shortterm.offload import OffloadRequest, offload
+from mcp_memory.shortterm.stand_in import stand_in
+from mcp_memory.store.protocol import Store
+from mcp_memory.tokens import token_counter
+
+__all__ = ["Arrival", "HeadTail", "Recovered", "arguments_of", "reread", "talk_before"]
+
+FLOOR_OVER = 1_000
+"""Characters; the floor's threshold."""
+REREAD_TOKENS = 1_000
+LONGEST_SEARCH = 900
+OVER_TOKENS = 250
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class CutOnArrival:
+    """A policy that decides of each tool result once; what it decided stays."""
+
+    def prompts(self, run: Trajectory) -> Iterator[Prompt]:
+        sent: list[Sent] = []
+        for place, message in enumerate(run.messages):
+            if message.role == "assistant":
+                yield Prompt(tuple(sent))
+            cut = message.role == "tool" and not message.added
+            sent.append(Sent(self.kept(run, place) if cut else message.text, (place,)))
+
+    def kept(self, run: Trajectory, place: int) -> str:
+        """Return what the tool result at `place` becomes: itself where it stays whole."""
+        raise NotImplementedError
+
+
+@dataclass
+class HeadTail(CutOnArrival):
+    """The first two thirds and the last third of `budget` characters, a marker between them included."""
+
+    budget: int
+
+    def kept(self, run: Trajectory, place: int) -> str:
+        text = run.messages[place].text
+        if len(text) <= FLOOR_OVER:
+            return text
+        marker = f"\n... {len(text) - self.budget} characters cut ...\n"
+        room = max(0, self.budget - len(marker))
+        head = room * 2 // 3
+        return text[:head] + marker + text[len(text) - (room - head) :]
+
+
+@dataclass
+class Recovered:
+    """Bytes of the results that were put away, and those of them that came back the same."""
+
+    put_away: int = 0
+    the_same: int = 0
+
+    @property
+    def share(self) -> float | None:
+        return self.the_same / self.put_away if self.put_away else None
+
+
+@dataclass
+class Arrival(CutOnArrival):
+    """The product; every run is a space of its own. `budget`: characters of a preview, None for the default."""
+
+    store: Store
+    budget: int | None = None
+    recovered: Recovered = field(default_factory=Recovered)
+
+    def kept(self, run: Trajectory, place: int) -> str:
+        text = run.messages[place].text
+        if not worth_it(text):
+            return text
+        call = call_of(run, place)
+        answer = offload(
+            self.store,
+            f"run-{run.id}",
+            request=OffloadRequest(
+                tool_name=call.name,
+                result=text,
+                session="bench",
+                arguments=arguments_of(call),
+                tool_call_id=f"{place}",
+            ),
+            counter=token_counter("cl100k_base"),
+            now=START + timedelta(seconds=place),
+            talk=talk_before(run, place),
+        )
+        data = text.encode("utf-8", "surrogatepass")
+        self.recovered.put_away += len(data)
+        self.recovered.the_same += len(data) * (self.store.read_ref(f"run-{run.id}", answer.ref) == data)
+        shown = stand_in(node=answer.node, ref=answer.ref, summary=answer.summary, preview=answer.preview)
+        return shown if tokens_of(shown) < tokens_of(text) else text
+
+
+def worth_it(text: str) -> bool:
+    return not token_counter("cl100k_base").fits(text, OVER_TOKENS)
+
+
+# --- what the product is told -----------------------------------------------------------------------
+
+
+def call_of(run: Trajectory, place: int) -> Call:
+    """Return the call that the tool message at `place` answers."""
+    before = [call for message in reversed(run.messages[:place]) for call in message.calls]
+    wanted = run.messages[place].call_id
+    return next((call for call in before if call.id == wanted), before[0] if before else Call(name="tool"))
+
+
+def arguments_of(call: Call) -> Any:
+    """Return the arguments as a client passes them on: an object where they are JSON."""
+    try:
+        return json.loads(call.arguments)
+    except ValueError:
+        return call.arguments
+
+
+def talk_before(run: Trajectory, place: int) -> str:
+    """Return what was last said before the result, as `Memory` has it: the last four turns, the user's among them."""
+    said = [message for message in run.messages[:place] if message.role in ("user", "assistant") and message.content]
+    asked = [message for message in said if message.role == "user"][-1:]
+    recent = said[-4:]
+    return "\n".join(message.content[:2_000] for message in (*(m for m in asked if m not in recent), *recent))
+
+
+# --- reading again ----------------------------------------------------------------------------------
+
+
+def reread(run: Trajectory, losses: list[Loss]) -> Trajectory:
+    """Return the run with an expansion wherever its next message needs names that were lost.
+
+    One call of expand_node for each result, a search for the names, answered as the tool answers it. Names that
+    are plain words in small letters are passed over: who lost such a word says it in another.
+    """
+    wanted: dict[int, dict[int, list[str]]] = {}
+    for loss in losses:
+        if not (loss.name.isalpha() and loss.name.islower()):
+            wanted.setdefault(loss.place, {}).setdefault(loss.source, []).append(loss.name)
+    messages: list[Message] = []
+    for place, message in enumerate(run.messages):
+        searches = {source: _search(names) for source, names in wanted.get(place, {}).items()}
+        if searches:
+            calls = tuple(
+                Call(id=f"again-{place}-{source}", name="expand_node", arguments=_asking(grep))
+                for source, grep in searches.items()
+            )
+            messages.append(Message(role="assistant", calls=calls, added=True))
+            messages += [
+                Message(role="tool", content=_found(run, source, grep), call_id=f"again-{place}-{source}", added=True)
+                for source, grep in searches.items()
+            ]
+        messages.append(message)
+    return Trajectory(id=run.id, messages=tuple(messages))
+
+
+def _search(names: list[str]) -> str:
+    """Return a pattern for as many of the names as one search may ask for."""
+    pattern = re.escape(names[0])
+    for name in names[1:]:
+        if len(pattern) + len(name) < LONGEST_SEARCH:
+            pattern += f"|{re.escape(name)}"
+    return pattern
+
+
+def _asking(grep: str) -> str:
+    return json.dumps({"ref": "r-9f2c1a7b3d4e", "grep": grep})
+
+
+def _found(run: Trajectory, source: int, grep: str) -> str:
+    counter = token_counter("cl100k_base")
+    raw = run.messages[source].text
+    return expand_text(
+        raw, ref="r-9f2c1a7b3d4e", counter=counter, view="grep", grep=grep, max_tokens=REREAD_TOKENS
+    ).text

@@ -1,0 +1,196 @@
+"""What offloading is worth on real agent runs: `python -m bench.offload FILE [--policy P] [--budget N] [--curve]`
+
+FILE holds runs as `bench.trajectories` reads them, which also says what tokens, cost and survival are. Every call
+of every run is counted, against sending everything. Policies:
+
+* `arrival`  each result over the threshold is replaced when it comes (`bench.cutting.Arrival`, the real product)
+
+Beside it stands head and tail, on arrival: 400 characters, or those of `--budget`. `--curve` shows both over budgets.
+
+Of the two rows of each system the first counts what is sent of the run itself and is the one to compare with the
+floor, which has nothing else; `all in` adds what the policy causes: the definition of expand_node ahead of every
+prompt, and a call of it wherever a later message uses a name that was lost (`bench.cutting.reread`).
+
+The JSON holds shares from 0 to 1; `identifiers` is how many there were to survive, `bytes_recovered` the share of
+the bytes put away that came back the same (null for the floor, which keeps nothing to come back to).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from tqdm import tqdm
+
+from bench.cutting import Arrival, HeadTail, Recovered, reread
+from bench.trajectories import Ledger, Policy, Prompt, Trajectory, read_runs, tokens_of
+from mcp_memory.errors import McpMemoryError
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.sqlite import open_store
+
+__all__ = ["curve", "measure", "report"]
+
+FLOOR_BUDGET = 400
+CURVE = (200, 300, 400, 600, 800, 1_000, 1_200, 1_600, 2_400)
+EXPAND = (
+    "expand_node: Show part of a tool result that was put away: by lines (120-180), grep (a regular expression), or "
+    'json_path; within max_tokens.\n{"type":"object","properties":{"ref":{"type":"string"},"lines":{"type":"string"},'
+    '"grep":{"type":"string"},"json_path":{"type":"string"},"max_tokens":{"type":"integer","default":2000}},'
+    '"required":["ref"]}'
+)
+"""As the wrapping proxy lists it: all that a client needs to get back what was put away."""
+
+Making = Callable[[Store, int | None], Policy]
+
+
+POLICIES: dict[str, Making] = {"arrival": Arrival}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A system's ledgers over all runs: alone, and with all that it causes."""
+
+    alone: Ledger
+    all_in: Ledger
+    recovered: Recovered | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Defined:
+    """A policy with the definition of expand_node ahead of every prompt."""
+
+    policy: Policy
+
+    def prompts(self, run: Trajectory) -> Iterator[Prompt]:
+        ahead = tokens_of(EXPAND)
+        for prompt in self.policy.prompts(run):
+            yield Prompt(prompt.sent, prompt.definitions + ahead)
+
+
+def measure(runs: Sequence[Trajectory], make: Callable[[Store], Policy], *, all_in: bool = True) -> Run:
+    """Live through every run under a policy made for a store of its own."""
+    alone, causing = Ledger(), Ledger()
+    with TemporaryDirectory(prefix="bench-") as folder, closing(open_store(Path(folder))) as store:
+        policy = make(store)
+        for run in tqdm(runs, unit="run", leave=False, disable=None):
+            alone.add(run, policy)
+    recovered = policy.recovered if isinstance(policy, Arrival) else getattr(policy, "recovered", None)
+    if all_in:
+        with TemporaryDirectory(prefix="bench-") as folder, closing(open_store(Path(folder))) as store:
+            policy = _Defined(make(store))
+            for run, losses in zip(runs, alone.losses, strict=True):
+                causing.add(reread(run, losses), policy)
+    return Run(alone=alone, all_in=causing, recovered=recovered)
+
+
+def report(name: str, runs: Sequence[Trajectory], policy: str, budget: int | None) -> dict[str, Any]:
+    """Return the figures in the shape that `--json` writes."""
+    floor = FLOOR_BUDGET if budget is None else budget
+    systems = {
+        "ours": measure(runs, lambda store: POLICIES[policy](store, budget)),
+        "headtail": measure(runs, lambda _: HeadTail(floor)),
+    }
+    return {
+        "set": name,
+        "trajectories": len(runs),
+        "policy": policy,
+        "budget": budget,
+        "systems": {name: _figures(run) for name, run in systems.items()},
+    }
+
+
+def _figures(run: Run) -> dict[str, Any]:
+    return {
+        "tokens_saved": _share(run.alone.tokens_saved),
+        "cost_saved": _share(run.alone.cost_saved),
+        "survival": _share(run.alone.survival),
+        "identifiers": run.alone.used,
+        "bytes_recovered": _share(run.recovered.share) if run.recovered else None,
+        "all_in": {"tokens_saved": _share(run.all_in.tokens_saved), "cost_saved": _share(run.all_in.cost_saved)},
+        "tokens": run.alone.tokens,
+        "tokens_whole": run.alone.whole_tokens,
+    }
+
+
+def _share(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
+
+
+# --- for people -------------------------------------------------------------------------------------
+
+
+def table(found: dict[str, Any]) -> Iterator[str]:
+    """Yield the figures as lines of text, in per cent; minus is saved."""
+    yield f"{found['set']}: {found['trajectories']} runs, {found['systems']['ours']['tokens_whole']:,} prompt tokens"
+    yield _row("", "tokens", "cost", "survival", "of", "bytes back")
+    for name, one in found["systems"].items():
+        label = f"{name} ({found['policy']})" if name == "ours" else name
+        back = one["bytes_recovered"]
+        yield _row(
+            label, _saved(one["tokens_saved"]), _saved(one["cost_saved"]), _percent(one["survival"]),
+            f"{one['identifiers']:,}", _percent(back),
+        )  # fmt: skip
+        yield _row("  all in", _saved(one["all_in"]["tokens_saved"]), _saved(one["all_in"]["cost_saved"]))
+
+
+def curve(runs: Sequence[Trajectory], policy: str) -> Iterator[str]:
+    """Yield, for each budget, tokens, cost and survival of the policy and of head and tail."""
+    yield _row("characters", "tokens", "cost", "survival", "head+tail:", "tokens", "cost", "survival")
+    for budget in (*CURVE, None):
+        ours = measure(runs, lambda store, chars=budget: POLICIES[policy](store, chars), all_in=False).alone
+        cells = [_saved(ours.tokens_saved), _saved(ours.cost_saved), _percent(ours.survival)]
+        if budget is not None:
+            floor = measure(runs, lambda _, chars=budget: HeadTail(chars), all_in=False).alone
+            cells += ["", _saved(floor.tokens_saved), _saved(floor.cost_saved), _percent(floor.survival)]
+        yield _row("default" if budget is None else f"{budget:,}", *cells)
+
+
+def _saved(share: float | None) -> str:
+    return "–" if share is None else f"{-100 * share:+.1f}".replace("-", "−")
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f}"
+
+
+def _row(label: str, *cells: str) -> str:
+    return (f"{label:<18}" + "".join(f"{cell:>11}" for cell in cells)).rstrip()
+
+
+# --- the command ------------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="bench.offload", description="Offloading on real runs, beside head and tail.")
+    parser.add_argument("file", type=Path, metavar="FILE")
+    parser.add_argument("--policy", choices=tuple(POLICIES), default="arrival", help="default: %(default)s")
+    parser.add_argument("--budget", type=int, metavar="N", help="characters of a preview; default: by its result")
+    parser.add_argument("--limit", type=int, metavar="N", help="the first N runs")
+    parser.add_argument("--curve", action="store_true", help="budget against survival, instead of one budget")
+    parser.add_argument("--json", type=Path, metavar="OUT", help="write the figures there")
+    options = parser.parse_args(arguments)
+    if options.budget is not None and options.budget < 50:
+        parser.error("--budget has to be 50 or more")
+    try:
+        runs = read_runs(options.file)[: options.limit]
+        if options.curve:
+            for line in curve(runs, options.policy):
+                print(line, flush=True)
+            return
+        found = report(options.file.name.split(".")[0], runs, options.policy, options.budget)
+    except McpMemoryError as error:
+        sys.exit(f"bench.offload: {error}")
+    print("\n".join(table(found)))
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
