@@ -1,6 +1,7 @@
 """The command line: the verbs of Memory for people and for shell scripts.
 
     serve, demo        what runs         `running`
+    wrap               before others     `wrapping`
     import             what was kept     `importing`
                        elsewhere
     search             what is stored    `searching`
@@ -33,6 +34,7 @@ __all__ = ["main", "program"]
 MODULES = {
     "serve": "mcp_memory.cli.running",
     "demo": "mcp_memory.cli.running",
+    "wrap": "mcp_memory.cli.wrapping",
     "import": "mcp_memory.cli.importing:import_",
     "search": "mcp_memory.cli.searching",
     "show": "mcp_memory.cli.showing",

@@ -10,6 +10,7 @@ as it came: a proxy fails open.
     results   the answer to `tools/call`, edited
     lines     messages out of chunks of bytes
     keeper    the memory, opened at the first large result
+    edit      what is changed, and what has to be known of the server for that
     relay     the two directions, and who waits for an answer
     client    its own standard input and output
     process   a server that is a command       url   a server that is an address

@@ -1,0 +1,167 @@
+"""The memory behind the proxy: opened at the first large result, and never in the way.
+
+Whatever goes wrong with it, the result passes as it came, and stderr says so once. Nothing heavy is loaded before
+a text is long enough to be worth it: only then its tokens are counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import re
+import secrets
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+from anyio import TASK_STATUS_IGNORED
+from anyio.abc import TaskStatus
+
+from mcp_memory.config import Settings
+from mcp_memory.errors import McpMemoryError
+from mcp_memory.estimate import estimate_tokens
+from mcp_memory.server.lifetime import SharedMemory
+from mcp_memory.text import safe_name
+from mcp_memory.wrap.tool import checked
+
+if TYPE_CHECKING:
+    from mcp_memory.memory import Memory
+    from mcp_memory.types import Offloaded
+
+__all__ = ["Call", "Keeper"]
+
+logger = logging.getLogger(__name__)
+
+KEEPING_SECONDS = 30.0
+"""A client waits a minute for a tool. What cannot be kept in half of that passes as it came."""
+
+RETRY_SECONDS = 60.0
+_AT_ONCE = 4_096  # characters; going to a thread takes longer than to estimate these
+
+
+class Call:
+    """A tool call: what was asked, and by which client."""
+
+    __slots__ = ("arguments", "client", "id", "tool")
+
+    def __init__(self, tool: str, arguments: object, id: object, client: str) -> None:
+        self.tool = tool
+        self.arguments = arguments
+        self.id = id
+        self.client = client
+
+
+class Keeper:
+    """Keeps large texts. `over` are the tokens from which a text is large; `session` names where its steps go."""
+
+    def __init__(self, settings: Settings, *, over: int, session: str | None) -> None:
+        self._settings = settings.model_copy(update={"distil": False})  # a proxy must not set a model to work
+        self._over = over
+        self._named = None if session is None else safe_name(session, what="session")
+        self._memory = SharedMemory(self._settings, alongside=_nothing)
+        self._connection = secrets.token_hex(3)
+        self._silent_until = 0.0
+        self._said = False
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Close the memory, where it was opened, when the block ends."""
+        async with self._memory.held():
+            yield
+
+    async def is_large(self, text: str) -> bool:
+        """Tell whether a text is over the threshold. Short ones are told without loading a vocabulary."""
+        if len(text) <= self._over // 4 or anyio.current_time() < self._silent_until:
+            return False
+        start = text[: 8 * self._over]  # of a text that is large, this much proves it
+        if len(start) <= _AT_ONCE and estimate_tokens(start) <= self._over:
+            return False
+        return await anyio.to_thread.run_sync(self._is_over, start)
+
+    def _is_over(self, text: str) -> bool:
+        if estimate_tokens(text) <= self._over:
+            return False
+        from mcp_memory.tokens import token_counter
+
+        return not token_counter(self._settings.tokenizer).fits(text, self._over)
+
+    async def keep(self, call: Call, text: str, expand: str) -> tuple[Offloaded, str] | None:
+        """Keep a text, and return what stands for it; None where it must pass as it came."""
+        # A thread at work cannot be cancelled, so what takes too long is left to end by itself.
+        keeping = asyncio.create_task(self._keep(call, text, expand))
+        await asyncio.wait([keeping], timeout=KEEPING_SECONDS)
+        if not keeping.done():
+            keeping.add_done_callback(lambda done: done.cancelled() or done.exception())
+            self._tell(TimeoutError())
+        elif error := keeping.exception():
+            self._tell(error)
+        else:
+            return keeping.result()
+        return None
+
+    async def _keep(self, call: Call, text: str, expand: str) -> tuple[Offloaded, str] | None:
+        memory = await self._memory.get()
+        kept = await memory.offload_tool_result(
+            call.tool,
+            text,
+            arguments=call.arguments,
+            tool_call_id=f"{self._connection}-{call.id}",
+            session=self._session(call.client),
+        )
+        return await anyio.to_thread.run_sync(self._noted, text, kept, expand)
+
+    def _noted(self, text: str, kept: Offloaded, expand: str) -> tuple[Offloaded, str] | None:
+        from mcp_memory.render import render_offloaded
+
+        note = render_offloaded(kept, expand=expand)
+        return (kept, note) if len(note) < len(text) else None
+
+    async def expand(self, name: str, arguments: object) -> tuple[str, bool]:
+        """Answer a call of the tool that opens what was kept: its text, and whether it is an error."""
+        try:
+            wanted = checked(name, arguments)
+            memory = await self._memory.get()
+            return await _expanded(memory, wanted), False
+        except McpMemoryError as error:
+            return str(error), True
+        except Exception:  # likewise
+            logger.exception("%s failed", name)
+            return f"Internal error in {name}. Its traceback is in the log of `mcp-memory wrap`.", True
+
+    def _session(self, client: str) -> str:
+        """Return the session that all servers share which this client wraps in this folder on this day.
+
+        A process cannot know which conversation it serves, nor which other servers its client has started. But
+        clients start them all in the folder that they work in. Two conversations a day in one folder share a
+        session; they are told apart by `--session`.
+        """
+        if self._named is not None:
+            return self._named
+        folder = hashlib.sha256(str(Path.cwd()).encode("utf-8", "surrogateescape")).hexdigest()[:4]
+        slug = re.sub("[^a-z0-9]+", "-", client.lower())[:40].strip("-") or "client"
+        return f"{datetime.now():%Y-%m-%d}-{slug}-{folder}"
+
+    def _tell(self, error: BaseException) -> None:
+        self._silent_until = anyio.current_time() + RETRY_SECONDS
+        if self._said:
+            return
+        self._said = True
+        why = f"keeping one took over {KEEPING_SECONDS:.0f} s" if isinstance(error, TimeoutError) else str(error)
+        logger.warning("large results pass as they are: %s", why or type(error).__name__)
+        if not isinstance(error, McpMemoryError | TimeoutError):
+            logger.warning("this is a bug", exc_info=error)
+
+
+async def _expanded(memory: Memory, wanted: dict[str, Any]) -> str:
+    from mcp_memory.render import render
+
+    return render(await memory.expand_node(**wanted))
+
+
+async def _nothing(memory: Memory, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
+    task_status.started()
