@@ -24,7 +24,8 @@ StepStatus = Literal["doing", "done", "paused", "blocked"]
 
 Detail = Literal["concise", "detailed"]
 
-Stage = Literal["extract", "merge", "scenes", "persona"]
+Stage = Literal["extract", "merge", "scenes", "persona", "canvas", "summaries"]
+SummaryBy = Literal["agent", "synopsis", "model"]
 """A step of the pyramid: turns become atoms, those are merged with what is held, told in scenes, and summed up."""
 
 # --- long-term rows ---------------------------------------------------------------------------------
@@ -187,6 +188,8 @@ class Record:
     tokens_raw: int
     tokens_kept: int
     ref: str
+    summary_by: SummaryBy | None = None
+    """Who wrote the summary; None where it was made before that was noted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,6 +270,24 @@ class TurnHit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResultHit:
+    """Lines of an offloaded tool result, as they stand there, first and last from 1; `expand_node` opens the rest."""
+
+    ref: str
+    lines: tuple[int, int]
+    text: str
+    """The lines, with secrets masked; of one long line the part that matches."""
+    call: str
+    """The tool and its arguments."""
+    node: str | None
+    """The step on a canvas that the result belongs to."""
+    session: str
+    at: datetime
+    score: float
+    found_by: Signals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResults:
     """A page of a search. `start` is its own cursor: `longterm.search.pages.after` goes on from any of its rows."""
 
@@ -274,6 +295,8 @@ class TurnResults:
     cursor: str | None
     start: str
     note: str | None = None
+    results: list[ResultHit] = field(default_factory=list[ResultHit])
+    """Lines of tool results, on the first page only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,6 +304,8 @@ class AtomHit:
     atom: Atom
     score: float
     found_by: Signals
+    cites: tuple[Citation, ...] = ()
+    """The tool results that it, or a turn that it rests on, names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,7 +317,7 @@ class SceneHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryResults:
-    """As TurnResults; `turns` are verbatim ones that fill up where atoms are few. Facts and scenes: first page only."""
+    """As TurnResults; `turns` are verbatim ones that fill up where atoms are few. Others: first page only."""
 
     atoms: list[AtomHit]
     facts: list[Fact]
@@ -301,6 +326,7 @@ class MemoryResults:
     cursor: str | None
     start: str
     note: str | None = None
+    results: list[ResultHit] = field(default_factory=list[ResultHit])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,38 +1,5 @@
-"""Secrets in a text: recognised by their form or by the name in front of them, and masked.
+"""`mcp_memory.secrets`, by the name it had here."""
 
-What is masked stands in summaries, previews, titles and tool calls; raw results keep every byte.
-It errs on the side of showing: a value is masked when its form is that of a key, or its name says so.
-"""
-
-from __future__ import annotations
-
-import re
+from mcp_memory.secrets import mask
 
 __all__ = ["mask"]
-
-MASK = "•••"
-
-_KNOWN = re.compile(
-    r"\b(?:sk|pk|rk)[-_](?:[a-z]+[-_])*[A-Za-z0-9_-]{16,}"  # OpenAI, Anthropic, Stripe
-    r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bnpm_[A-Za-z0-9]{30,}"
-    r"|\bxox[abeoprs]-[\w-]{10,}|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[\w-]{30,}|\bhf_[A-Za-z0-9]{20,}"
-    r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"  # JSON web tokens
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^-]+(?:-----END [A-Z ]*PRIVATE KEY-----)?)?"
-)
-_NAMED = re.compile(
-    r"""(?ix)
-    (\b[\w.-]*(?:passw(?:or)?d|passphrase|secret|api[-_]?key|access[-_]?key|auth[-_]?token|access[-_]?token
-       |refresh[-_]?token|private[-_]?token|client[-_]?secret)["']?\s*(?::|=|=>)\s*["']?)
-    (?!["']?(?:none|null|true|false|undefined)\b|[{[(<$*•]|\s|[\w.]+[([])([^\s"',;&)}\]]{4,})
-    """
-)
-_BEARER = re.compile(r"(?i)(\b(?:bearer|basic|token)\s+)([A-Za-z0-9._~+/=-]{16,})")
-_IN_URL = re.compile(r"(://[^/\s:@]*:)([^/\s@]{3,})(?=@)")
-
-
-def mask(text: str) -> str:
-    """Return the text with each secret as `•••`; its name, and what kind of key it was, stay readable."""
-    text = _KNOWN.sub(lambda found: found[0][:4] + MASK, text)
-    for pattern in (_NAMED, _BEARER, _IN_URL):
-        text = pattern.sub(lambda found: found[1] + MASK, text)
-    return text

@@ -1,6 +1,7 @@
 """The two searches, in pages of whole rows; others shorten.
 
 One is for turns, with their neighbours; one for what is known: atoms, facts, scenes, and turns where those are few.
+Both bring lines of tool results beside these, in a list of their own.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from itertools import islice
 from mcp_memory.errors import InvalidInput, NotFound
 from mcp_memory.longterm.search import scenes as find_scenes
 from mcp_memory.longterm.search.pages import MAX_SHOWN, Page, after, page_of
+from mcp_memory.longterm.search.question import read
 from mcp_memory.longterm.search.rerank import FIRST, Rerank, as_found
+from mcp_memory.longterm.search.results import SHOWN, allowed, results
 from mcp_memory.longterm.search.search import Ranked, Search
 from mcp_memory.store.protocol import Filters, Layer, Store, Vectors
 from mcp_memory.text import fold, index_terms, query_terms
-from mcp_memory.types import AtomHit, Fact, MemoryResults, Turn, TurnHit, TurnResults
+from mcp_memory.types import AtomHit, Fact, MemoryResults, ResultHit, Turn, TurnHit, TurnResults
 
 __all__ = ["memories", "turns"]
 
@@ -69,6 +72,7 @@ def turns(
         cursor=_next(page, fresh, limit),
         start=page.cursor(),
         note=ranked.note,
+        results=_results(store, space, query, filters, page, limit if filters.role == "tool" else min(limit, SHOWN)),
     )
 
 
@@ -114,6 +118,7 @@ def memories(
         cursor=_next(page, fresh, limit),
         start=page.cursor(),
         note=note,
+        results=[] if listing else _results(store, space, query, filters, page, min(limit, SHOWN)),
     )
 
 
@@ -173,6 +178,14 @@ def _mixed(store: Store, space: str, atoms: Sequence[Ranked], said: Sequence[Ran
     return [*mixed, *(hit for hit in left if hit.id not in told)]
 
 
+def _results(store: Store, space: str, query: str, filters: Filters, page: Page, limit: int) -> list[ResultHit]:
+    """Return lines of tool results, on the first page."""
+    passing = allowed(filters) if page.first else None
+    if passing is None or not store.newest("chunk"):
+        return []
+    return results(store, space, read(query, page.at, relatives=False), filters=passing, limit=limit)
+
+
 def _ids(hits: Sequence[Ranked]) -> list[str]:
     return [hit.id for hit in hits]
 
@@ -223,8 +236,14 @@ def _around(turn: Turn, near: Sequence[Turn], neighbours: int) -> list[Turn]:
 
 def _atom_hits(store: Store, space: str, hits: Sequence[Ranked]) -> list[AtomHit]:
     found = {atom.id: atom for atom in store.atoms(space, [hit.id for hit in hits])}
+    cites = store.citations(space, list(found))
     return [
-        AtomHit(atom=found[hit.id], score=round(hit.score, 5), found_by=dict(hit.found_by))
+        AtomHit(
+            atom=found[hit.id],
+            score=round(hit.score, 5),
+            found_by=dict(hit.found_by),
+            cites=tuple(cites.get(hit.id, ())),
+        )
         for hit in hits
         if hit.id in found
     ]

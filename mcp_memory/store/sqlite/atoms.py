@@ -18,7 +18,7 @@ import apsw
 from mcp_memory.errors import InvalidInput, NotFound
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import Filters, NewAtom, Vectors, WrittenAtom
-from mcp_memory.store.sqlite import entities, grounds, succession, terms, turns, vectors
+from mcp_memory.store.sqlite import citing, entities, grounds, succession, terms, turns, vectors
 from mcp_memory.store.sqlite.filters import where
 from mcp_memory.store.sqlite.rows import (
     from_ms,
@@ -82,6 +82,7 @@ def put(
     same = _held_already(con, space, space_no, atom, folded)
     if same is not None and not set(place.ends) - {number_of(same.id, "a")}:
         grounds.confirm(con, space_no, number_of(same.id, "a"), words, confidence=atom.confidence)
+        citing.note_given(con, space_no, same.id, atom.cites)
         return WrittenAtom(atom=by_ids(con, space, [same.id])[0], replaced=[], duplicate=True)
     words = words or [_note(con, folder, space_no, atom, now=now)]
     number = _insert(con, space_no, atom, folded, words[0], place, now=now, work=work)
@@ -93,6 +94,8 @@ def put(
         _insert_fact(con, space_no, number, atom, place)
     entities.mention(con, space_no, number, about)
     terms.put(con, "atom", space_no, [(number, terms.of_atom(atom.text))])
+    citing.note(con, space_no, f"a{number}", atom.text)
+    citing.note_given(con, space_no, f"a{number}", atom.cites)
     ids = [f"a{number}", *(f"a{older}" for older in place.ends)]
     touch(con, space_no, *(f"atom:{id}" for id in ids))
     written, *replaced = by_ids(con, space, ids)
@@ -151,6 +154,7 @@ def _note(con: apsw.Connection, folder: Path, space: int, atom: NewAtom, *, now:
         "value": atom.value,
         "single_valued": atom.single_valued,
         "supersedes": list(atom.supersedes),
+        **({"cites": list(atom.cites)} if atom.cites else {}),
     }
     session = session_for(con, space, atom.session)
     note = NewTurn(role="note", content=atom.text)

@@ -16,33 +16,43 @@ _TOLD_IN = (
     "SELECT action, atoms FROM scene WHERE space = ? AND slug = ? ORDER BY version DESC LIMIT 1) s,"
     " json_each(s.atoms) a WHERE s.action <> 'delete')"
 )
+_TAKEN = "(SELECT unixepoch(f.timestamp, 'subsec') * 1000 FROM ref f WHERE f.space = r.space AND f.id = r.ref)"
+_OFFLOADED_IN = (
+    "r.ref IN (SELECT o.ref FROM record o WHERE o.space = ? AND o.session ="
+    " (SELECT id FROM session WHERE space = ? AND name = ?))"
+)
 
 
 def is_plain(layer: Layer, filters: Filters) -> bool:
-    """Tell whether the rows of a layer's index all pass: its live turns, with nothing asked of them.
+    """Tell whether the rows of a layer's index all pass: its live turns, its chunks, with nothing asked of them.
 
     Atoms always have a condition: only those held true, and the index keeps closed ones too.
     """
-    return layer == "turn" and filters == Filters()
+    return layer != "atom" and filters == Filters()
 
 
 def where(layer: Layer, space: int, filters: Filters) -> tuple[str, list[int | str]]:
     """Return the condition on the row `r` of a layer's table, and its values."""
-    conditions = ["r.space = ?", "r.tombstone IS NULL"]
+    conditions = ["r.space = ?"] if layer == "chunk" else ["r.space = ?", "r.tombstone IS NULL"]
     values: list[int | str] = [space]
 
     def add(condition: str, *given: int | str) -> None:
         conditions.append(condition)
         values.extend(given)
 
-    when = "r.said_at" if layer == "turn" else "r.valid_from"
+    when = {"turn": "r.said_at", "atom": "r.valid_from", "chunk": _TAKEN}[layer]
     if filters.since is not None:
         add(f"{when} >= ?", to_ms(filters.since))
     if filters.until is not None:
         add(f"{when} < ?", to_ms(filters.until))
     if filters.upto is not None:
         add("r.id <= ?", filters.upto)
-    if layer == "turn":
+    if layer == "chunk":
+        if filters.session is not None:
+            add(_OFFLOADED_IN, space, space, filters.session)
+        if filters.as_of is not None:
+            add(f"{_TAKEN} <= ?", to_ms(filters.as_of))
+    elif layer == "turn":
         if filters.session is not None:
             add("r.session = (SELECT id FROM session WHERE space = ? AND name = ?)", space, filters.session)
         if filters.role is not None:

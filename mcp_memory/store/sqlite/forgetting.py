@@ -1,8 +1,8 @@
 """Forgetting in SQLite: a tombstone takes rows out of every search and listing; undoing it puts them back.
 
 What was drawn from forgotten turns alone goes with them, and what was told goes with its note.
-The rows and files stay: evidence is not rewritten. Index entries go, and come back with the undoing (vectors
-when the model next catches up).
+The rows and files stay: evidence is not rewritten. Index entries go, and come back with the undoing (vectors, and
+the lines of results, when the background next catches up).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import apsw
 
 from mcp_memory.errors import InvalidInput, NotFound
 from mcp_memory.store.protocol import Layer, Tombstone
-from mcp_memory.store.sqlite import terms, vectors
+from mcp_memory.store.sqlite import chunks, terms, vectors
 from mcp_memory.store.sqlite.rows import from_ms, number_of, space_for, space_id, to_ms, touch
 from mcp_memory.text import one_line
 
@@ -82,6 +82,7 @@ def _there(con: apsw.Connection, space: int, id: str) -> bool:
 def _mark(con: apsw.Connection, space: int, id: str, tombstone: int) -> None:
     if id.startswith("r-"):
         con.execute("UPDATE ref SET tombstone = ? WHERE space = ? AND id = ?", (tombstone, space, id))
+        chunks.forget(con, space, id)
         touch(con, space, f"ref:{id}")
         return
     layer: Layer = "turn" if id[0] == "t" else "atom"

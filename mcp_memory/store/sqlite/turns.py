@@ -13,7 +13,7 @@ import apsw
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import Appended, Vectors
-from mcp_memory.store.sqlite import terms, vectors
+from mcp_memory.store.sqlite import citing, terms, vectors
 from mcp_memory.store.sqlite.linefiles import append_lines
 from mcp_memory.store.sqlite.rows import (
     from_ms,
@@ -132,6 +132,9 @@ def insert(
             if turn.role != "note"  # a note is found through its atom
         ],
     )
+    for turn in stored:
+        if turn.role != "note":  # its atom says the same
+            citing.note(con, space, turn.id, turn.content)
     return stored
 
 

@@ -1,0 +1,214 @@
+"""Tool results that were offloaded, searched by their lines.
+
+A search of its own over the same kind of index as turns and atoms, shown beside these and never in their places:
+scores of one say nothing of the other, and what a tool printed is nobody's word. It goes in two steps. Words find
+runs of lines: each word counts by its rarity, once. Of the first 40 runs the text is read, and the line counts that
+has the most of the question, the more so the less else it says: of all places that name a function this puts its
+definition first. The lines around it are shown, with secrets masked.
+
+A run has to hold two fifths of the question, so that questions about other things bring no results.
+`bench/outputs.py` measures all of this. Vectors, the words of the call, and those of the lines around a run were
+tried and brought nothing more, so there are none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from mcp_memory.errors import Damaged, NotFound
+from mcp_memory.longterm.search.question import Question
+from mcp_memory.secrets import mask_lines
+from mcp_memory.snippet import matches, snippet
+from mcp_memory.store.protocol import Chunk, Filters, Posting, Store
+from mcp_memory.text import base_terms, index_terms
+from mcp_memory.types import ResultHit
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["SHOWN", "allowed", "results"]
+
+SHOWN = 5
+"""How many stand beside what was said, unless results alone are asked for."""
+
+_LOOKED_AT = 40  # runs
+_MIN_SHARE = 0.4  # of the question, that a run has to hold
+_LINE = 0.4  # what the best line counts beside its run
+_ELSE = 0.3  # of that, what counts by how little else the line says
+_FEW = 30  # runs; of fewer it does not follow that a word is common
+_A_RESULT = 2  # hits
+_LINES, _CHARS = 9, 700  # of a hit
+_CALL = 150  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run whose text was read: its lines, and by their places the terms of those that may match."""
+
+    chunk: Chunk
+    lines: list[str]
+    matching: Mapping[int, frozenset[str]]
+    words: float
+    """Its first score, from 0 to 1."""
+
+    def held(self) -> frozenset[str]:
+        return frozenset[str]().union(*self.matching.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Worth:
+    """What each word of the question counts; together 1."""
+
+    of: Mapping[str, float]
+
+    def share(self, terms: Iterable[str]) -> float:
+        return sum(self.of.get(term, 0.0) for term in terms)
+
+    def line(self, terms: frozenset[str]) -> float:
+        return self.share(terms) * (1 - _ELSE + _ELSE * len(terms & self.of.keys()) / len(terms))
+
+    def score(self, run: _Run) -> float:
+        return (run.words + _LINE * max(map(self.line, run.matching.values()), default=0.0)) / (1 + _LINE)
+
+
+def allowed(filters: Filters) -> Filters | None:
+    """Return the filters for results, None where they leave out all: those of atoms, and other roles than `tool`."""
+    if filters.kind or filters.entity or filters.scene or filters.role not in (None, "tool"):
+        return None
+    return replace(filters, role=None, upto=None)
+
+
+def results(store: Store, space: str, question: Question, *, filters: Filters, limit: int) -> list[ResultHit]:
+    """Return the best lines of the results that are about the question, at most two places of each result."""
+    total = store.newest("chunk")
+    if not question.words or not total:
+        return []
+    postings = store.postings(space, "chunk", question.words, filters=filters)
+    runs = list(_read(store, space, _first(postings, max(_FEW, total)), question.words))
+    worth = _worth(question, postings, runs, max(_FEW, total))
+    about = [run for run in runs if worth.share(run.held()) >= _MIN_SHARE]
+    about.sort(key=lambda run: (-round(worth.score(run), 9), -int(run.chunk.id[1:])))
+    return list(islice(_hits(store, space, about, worth), limit))
+
+
+# --- runs -------------------------------------------------------------------------------------------
+
+
+def _first(postings: Sequence[Posting], total: int) -> dict[str, float]:
+    """Return the runs to look at with their scores by words, best first, the newest of equals first."""
+    import numpy as np
+
+    rows: NDArray[np.int64] = np.concatenate([np.zeros(0, np.int64), *(one.rows for one in postings)])
+    counts = np.concatenate([np.zeros(0), *(np.full(len(one.rows), _rarity(one, total)) for one in postings)])
+    found, places = np.unique(rows, return_inverse=True)
+    scores = np.round(np.bincount(places, counts, minlength=len(found)), 9)
+    order = np.lexsort((-found, -scores))[:_LOOKED_AT].tolist()
+    return {f"c{found[place]}": float(scores[place] / scores[order[0]]) for place in order}
+
+
+def _rarity(posting: Posting | None, total: int) -> float:
+    """Return BM25's inverse document frequency, in the form that is never negative."""
+    documents = posting.documents if posting else 0
+    return math.log(1 + (max(total, documents) - documents + 0.5) / (documents + 0.5))
+
+
+def _read(store: Store, space: str, first: Mapping[str, float], words: Sequence[str]) -> Iterator[_Run]:
+    """Yield the runs with their lines; what was forgotten or lost since is passed over.
+
+    Terms are made only of lines that hold the beginning of a word, for there may be thousands.
+    """
+    beginnings = [word[: max(2, len(word) - 2)] for word in words]
+    for chunk in store.chunks(space, first):
+        try:
+            text = store.read_span(space, chunk.ref, chunk.span).decode("utf-8", "replace")
+        except (Damaged, NotFound):
+            continue
+        lines = text.removesuffix("\n").split("\n")
+        terms = (
+            (place, frozenset(index_terms(line)))
+            for place, line in enumerate(lines)
+            if any(beginning in folded for folded in [line.casefold()] for beginning in beginnings)
+        )
+        matching = {place: held for place, held in terms if not held.isdisjoint(words)}
+        yield _Run(chunk=chunk, lines=lines, matching=matching, words=first[chunk.id])
+
+
+def _worth(question: Question, postings: Sequence[Posting], runs: Sequence[_Run], total: int) -> _Worth:
+    """Weigh the words by rarity, each in the form that documents have: shares are shares of words.
+
+    A word without postings is in no run, or, as the runs show, so common that it was left out and counts nothing.
+    """
+    known = {one.term: one for one in postings}
+    heard = frozenset[str]().union(*(run.held() for run in runs))
+    forms = set(base_terms(question.text))
+    words = [word for word in question.words if word in forms] or question.words
+    worth = {word: _rarity(known.get(word), total) for word in words if word in known or word not in heard}
+    whole = sum(worth.values()) or 1.0
+    return _Worth({word: value / whole for word, value in worth.items()})
+
+
+# --- what is shown ----------------------------------------------------------------------------------
+
+
+def _hits(store: Store, space: str, runs: Iterable[_Run], worth: _Worth) -> Iterator[ResultHit]:
+    """Yield a hit for each run, but what says the same as one before it and more than two places of one result."""
+    seen: set[str] = set()
+    places: Counter[str] = Counter()
+    for run in runs:
+        lines, text = _shown(run, worth)
+        places[run.chunk.ref] += 1
+        if text.strip() in seen or places[run.chunk.ref] > _A_RESULT:
+            continue
+        seen.add(text.strip())
+        yield _hit(store, space, run, worth, lines, text)
+
+
+def _hit(store: Store, space: str, run: _Run, worth: _Worth, lines: tuple[int, int], text: str) -> ResultHit:
+    ref = store.ref(space, run.chunk.ref)
+    records = store.records(space, ref=ref.id)
+    best = max(map(worth.line, run.matching.values()), default=0.0)
+    return ResultHit(
+        ref=ref.id,
+        lines=lines,
+        text=text,
+        call=records[-1].tool_call if records else ref.tool[:_CALL],
+        node=records[-1].node_id if records else None,
+        at=ref.timestamp,
+        session=records[-1].session if records else ref.session,
+        score=round(worth.score(run), 5),
+        found_by={"words": round(run.words, 3), "line": round(best, 3)},
+    )
+
+
+def _shown(run: _Run, worth: _Worth) -> tuple[tuple[int, int], str]:
+    """Return the lines to show, numbered as in the result, and their text."""
+    lines = mask_lines("\n".join(run.lines)).split("\n")
+    first, last = _window(
+        lines, max(run.matching, key=lambda place: (worth.line(run.matching[place]), -place), default=0)
+    )
+    text = "\n".join(lines[first : last + 1])
+    if len(text) > _CHARS:  # a line of a thousand characters, or the piece of a longer one
+        text = snippet(text, _CHARS, matches(text, worth.of.keys()))[0]
+    return (run.chunk.lines[0] + first, run.chunk.lines[0] + last), text
+
+
+def _window(lines: Sequence[str], best: int) -> tuple[int, int]:
+    """Return the first and the last place of the lines around the best one that are shown with it."""
+    first = last = best
+    room = _CHARS - len(lines[best])
+    for place in (place for step in range(1, _LINES) for place in (best + step, best - step)):
+        if not 0 <= place < len(lines) or last - first + 1 >= _LINES or len(lines[place]) >= room:
+            continue
+        if place in (first - 1, last + 1):
+            first, last, room = min(place, first), max(place, last), room - len(lines[place]) - 1
+    while last > best and not lines[last].strip():
+        last -= 1
+    while first < best and not lines[first].strip():
+        first += 1
+    return first, last
