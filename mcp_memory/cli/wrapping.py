@@ -11,33 +11,53 @@ __all__ = ["wrap"]
 OVER = 500
 
 
-@click.command(context_settings={"ignore_unknown_options": False})
+@click.command()
+@click.option("--url", metavar="URL", help="Wrap the server at this address (streamable HTTP) instead of a command.")
+@click.option("--header", "headers", multiple=True, metavar="LINE", help="'Name: value' to send with --url.")
 @click.option(
-    "--over", type=click.IntRange(50), default=OVER, show_default=True, metavar="TOKENS", help="Keep texts over this."
+    "--over",
+    type=click.IntRange(50),
+    default=OVER,
+    show_default=True,
+    metavar="TOKENS",
+    help="Keep a text that is longer.",
 )
 @click.option(
     "--session",
     envvar="MCP_MEMORY_SESSION",
-    help="Where its steps go.  [default: one for each client, folder and day]",
+    help="Session that its steps belong to.  [default: one for each client, folder and day]",
 )
-@click.option("--no-expand", is_flag=True, help="Add no tool: the client has expand_node from mcp-memory itself.")
+@click.option("--no-expand", is_flag=True, help="Add no tool: the client has expand_node of mcp-memory serve.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @place
-def wrap(over: int, session: str | None, no_expand: bool, command: tuple[str, ...]) -> None:
-    """Stand between a client and another MCP server.
+def wrap(
+    url: str | None,
+    headers: tuple[str, ...],
+    over: int,
+    session: str | None,
+    no_expand: bool,
+    command: tuple[str, ...],
+) -> None:
+    """Stand between a client and another MCP server, and keep what is large.
 
-    Everything passes as it is, but large results of its tools: they are kept whole, and the client gets a
-    summary, a preview and a tool to open any part. Put it before the server's command in the client's settings:
+    Everything passes unchanged, except that a large text in a tool's result is kept whole in the memory; the client
+    gets a summary of it, and one tool more to open any part. In the client's settings, put it before the server's
+    own command:
 
     \b
     mcp-memory wrap -- npx -y @modelcontextprotocol/server-filesystem ~/work
-    mcp-memory wrap --over 2000 -- uvx mcp-server-git
-    mcp-memory --space work wrap --session release -- ./my-server --verbose
+    mcp-memory --space work wrap --over 2000 -- uvx mcp-server-git
+    mcp-memory wrap --url https://mcp.example.com/mcp --header 'Authorization: Bearer ${TOKEN}'
 
-    Ends with the server, with its exit code. Without a memory that can be opened it passes everything.
+    It ends with the server, and with its exit code. Where the memory cannot be opened, large results pass too.
     """
-    if not command:
-        raise click.UsageError("Say what to wrap: mcp-memory wrap -- COMMAND ARGS…")
-    from mcp_memory.wrap.run import leave, wrap_command
+    if bool(command) == bool(url):
+        raise click.UsageError("Say what to wrap: either --url URL, or -- and the server's command.")
+    if headers and not url:
+        raise click.UsageError("--header goes with --url; a command gets its settings from the environment.")
+    from mcp_memory.wrap import run
 
-    leave(wrap_command(command, settings, over=over, session=session, offers_tool=not no_expand))
+    options = run.Options(
+        command=command, url=url, headers=headers, over=over, session=session, offers_tool=not no_expand
+    )
+    run.leave(run.wrap(options, settings))

@@ -45,8 +45,7 @@ def texts_in(result: Message, *, with_structured: bool) -> list[Text]:
             case {"type": "text", "text": str()}:
                 while stop < len(blocks) and _alike(blocks[start], blocks[stop]):
                     stop += 1
-                joined = "\n".join(block["text"] for block in blocks[start:stop])
-                found.append(Text("text", start, stop, joined))
+                found.append(Text("text", start, stop, _joined([block["text"] for block in blocks[start:stop]])))
             case {"type": "resource", "resource": {"uri": str() as uri, "text": str() as text}}:
                 if not uri.startswith("ui://"):
                     found.append(Text("resource", start, stop, text))
@@ -93,6 +92,13 @@ def full_text(result: Message) -> str:
 
 def _blocks(result: Message) -> list[Any]:
     return cast("list[Any]", result["content"])
+
+
+def _joined(texts: list[str]) -> str:
+    """Return texts as one: as JSON, where each is an object or a list, so that a path leads to any of them."""
+    if len(texts) > 1 and all(isinstance(_loaded(text), dict | list) for text in texts):
+        return "[\n" + ",\n".join(texts) + "\n]"
+    return "\n".join(texts)
 
 
 def _alike(first: Any, other: Any) -> bool:

@@ -8,7 +8,8 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -20,42 +21,47 @@ from mcp_memory.wrap.keeper import Keeper
 from mcp_memory.wrap.process import Process
 from mcp_memory.wrap.relay import Relay
 
-__all__ = ["DEFAULT_OVER", "wrap_command"]
+if TYPE_CHECKING:
+    from mcp_memory.wrap.url import Address
 
-DEFAULT_OVER = 500
+__all__ = ["Options", "leave", "wrap"]
 
 logger = logging.getLogger(__name__)
 
 
-def wrap_command(
-    command: Sequence[str],
-    settings: Callable[[], Settings],
-    *,
-    over: int = DEFAULT_OVER,
-    session: str | None = None,
-    offers_tool: bool = True,
-) -> int:
-    """Run `command` and stand between it and our own standard input and output; return its exit code.
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What to wrap, a command or an address, and how. Texts of more than `over` tokens are kept."""
 
-    `settings` are read once the command runs. Raises NotFound and Refused where it cannot be started.
+    command: Sequence[str] = ()
+    url: str | None = None
+    headers: Sequence[str] = ()
+    over: int = 500
+    session: str | None = None
+    offers_tool: bool = True
+
+
+def wrap(options: Options, settings: Callable[[], Settings]) -> int:
+    """Stand between the server and our own standard input and output until it has ended; return its exit code.
+
+    `settings` are read once it runs: where they are wrong, everything passes as it is. Raises NotFound, Refused
+    and InvalidInput where the server cannot be started.
     """
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="mcp-memory wrap: %(message)s")
-    return anyio.run(_wrap, command, settings, {"over": over, "session": session}, offers_tool)
+    return anyio.run(_wrap, options, settings)
 
 
-async def _wrap(
-    command: Sequence[str], settings: Callable[[], Settings], options: dict[str, Any], offers_tool: bool
-) -> int:
-    server = await Process.start(command)
+async def _wrap(options: Options, settings: Callable[[], Settings]) -> int:
     async with AsyncExitStack() as stack:
+        server = await _server(options, stack)
         editor = None
         try:
-            keeper = Keeper(settings(), **options)
+            keeper = Keeper(settings(), over=options.over, session=options.session)
         except McpMemoryError as error:
             logger.warning("large results pass as they are: %s", error)
         else:
             await stack.enter_async_context(keeper.running())
-            editor = Editor(keeper, offers_tool=offers_tool)
+            editor = Editor(keeper, offers_tool=options.offers_tool)
         tasks = await stack.enter_async_context(anyio.create_task_group())
         tasks.start_soon(_pass_signals_on, server)
         code = await Relay(Client(), server, editor).run()
@@ -64,7 +70,15 @@ async def _wrap(
     raise AssertionError("unreachable")
 
 
-async def _pass_signals_on(server: Process) -> None:
+async def _server(options: Options, stack: AsyncExitStack) -> Process | Address:
+    if options.url is None:
+        return await Process.start(options.command)
+    from mcp_memory.wrap.url import connected, headers_of  # it needs the SDK, which takes half a second
+
+    return await stack.enter_async_context(connected(options.url, headers_of(options.headers)))
+
+
+async def _pass_signals_on(server: Process | Address) -> None:
     try:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as received:
             async for signum in received:
@@ -74,6 +88,6 @@ async def _pass_signals_on(server: Process) -> None:
 
 
 def leave(code: int) -> None:
-    """End this process at once. A thread may still read standard input, and nothing can wake it."""
+    """End this process at once: a thread may still work on what nobody waits for."""
     sys.stderr.flush()
     os._exit(code)
