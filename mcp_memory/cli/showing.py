@@ -136,9 +136,19 @@ def _session_row(one: SessionInfo) -> tuple[str, ...]:
 @click.option("--mermaid", is_flag=True, help="Print the .mmd file instead of an outline.")
 @click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Draw it into this file.")
 @click.option("--png", type=click.Path(path_type=Path, dir_okay=False), help="Draw it into this file.")
+@click.option("--rebuild", is_flag=True, help="Draw it anew from its records first, row and file.")
+@click.option("--undo-patch", is_flag=True, help="Undo the last change that a model made to it first.")
 @as_json
 @place
-def canvas(name: str | None, mermaid: bool, svg: Path | None, png: Path | None, as_json: bool) -> None:
+def canvas(
+    name: str | None,
+    mermaid: bool,
+    svg: Path | None,
+    png: Path | None,
+    rebuild: bool,
+    undo_patch: bool,
+    as_json: bool,
+) -> None:
     """Show the canvas of a task: NAME is its number or its label; left out, the active one.
 
     \b
@@ -149,6 +159,8 @@ def canvas(name: str | None, mermaid: bool, svg: Path | None, png: Path | None, 
 
     async def read(memory: Memory) -> tuple[CanvasRow, dict[str, list[str]]]:
         row = await _canvas(memory, name)
+        row = await memory.rebuild_canvas(row.number) if rebuild else row
+        row = await memory.undo_patch(row.number) if undo_patch else row
         refs: dict[str, list[str]] = {}
         for record in await memory.records(node=f"{row.number:03d}", limit=1000):
             refs.setdefault(record.node_id, []).append(record.ref)

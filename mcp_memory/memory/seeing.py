@@ -32,7 +32,11 @@ class Seeing(Verbs):
 
     @in_thread
     def problems(self) -> list[str]:
-        return self._parts.store.problems()
+        from mcp_memory.shortterm import rebuild
+
+        store = self._parts.store
+        drawn = [f"{space}: {each}" for space in store.spaces() for each in rebuild.problems(store, space)]
+        return [*store.problems(), *drawn]
 
     @in_thread
     def drop_old_vectors(self) -> list[str]:

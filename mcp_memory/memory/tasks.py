@@ -31,12 +31,13 @@ class Tasks(Verbs):
         summary: str | None = None,
     ) -> Offloaded:
         """Keep a tool result whole in a file and return what may stand in the context in its place."""
+        from mcp_memory.shortterm import chunks
         from mcp_memory.shortterm.offload import OffloadRequest, offload
 
         name = self._session(session)
         said = self._parts.store.last_turns(self.space, name, limit=4, roles=("user", "assistant"))
         asked = next((turn.content for turn in reversed(said) if turn.role == "user"), "")
-        return offload(
+        done = offload(
             self._parts.store,
             self.space,
             request=OffloadRequest(
@@ -56,6 +57,11 @@ class Tasks(Verbs):
             goal_hint=one_line(asked, 120),
             talk="\n".join(turn.content[:2_000] for turn in said),
         )
+        if len(result) <= chunks.AT_ONCE:
+            chunks.index(self._parts.store, self.space, done.ref, result.encode("utf-8", "surrogatepass"))
+        else:
+            self._parts.stored()
+        return done
 
     @in_thread
     def expand_node(
@@ -127,6 +133,20 @@ class Tasks(Verbs):
     @in_thread
     def canvas(self, number: int) -> CanvasRow:
         return self._parts.store.canvas(self.space, number)
+
+    @in_thread
+    def rebuild_canvas(self, number: int) -> CanvasRow:
+        """Draw a canvas anew from its records and edits, row and file, and return it."""
+        from mcp_memory.shortterm.rebuild import mend
+
+        return mend(self._parts.store, self.space, number, now=self._parts.now().astimezone())[0]
+
+    @in_thread
+    def undo_patch(self, number: int) -> CanvasRow:
+        """Undo the last patch of a canvas, keeping what was done since. NotFound where there is none."""
+        from mcp_memory.shortterm.amend import rollback
+
+        return rollback(self._parts.store, self.space, number, now=self._parts.now().astimezone())
 
     @in_thread
     def records(self, *, node: str | None = None, session: str | None = None, limit: int = 100) -> list[Record]:

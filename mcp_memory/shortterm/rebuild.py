@@ -6,7 +6,7 @@ moves were kept begins as it stood then; where that cannot be read either, its r
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from mcp_memory.errors import Damaged, InvalidInput, NotFound
@@ -18,7 +18,9 @@ from mcp_memory.shortterm.place import Move, latest, loads
 from mcp_memory.store.protocol import CanvasEdit, Conflict, Store, TakenStep
 from mcp_memory.types import CanvasRow, Record
 
-__all__ = ["drawing_at", "mend", "rebuild", "replay"]
+__all__ = ["drawing_at", "mend", "problems", "rebuild", "replay"]
+
+_ALL = 1_000_000
 
 
 def replay(history: Iterable[TakenStep | CanvasEdit], *, number: int, label: str = "") -> Drawing | None:
@@ -78,6 +80,18 @@ def drawing_at(store: Store, space: str, row: CanvasRow) -> Drawing:
         except NotFound:
             pass
         raise
+
+
+def problems(store: Store, space: str) -> Iterator[str]:
+    """Yield a sentence for each canvas that is not what its history comes to."""
+    for row in store.canvases(space, limit=_ALL):
+        try:
+            well = drawing_of(row) == rebuild(store, space, row.number)
+        except Damaged:
+            well = False
+        if not well:
+            name = f"{padded(row.number)}-{row.label}"
+            yield f"Canvas {name} is not what its records come to; `mcp-memory show canvas {name} --rebuild` mends it."
 
 
 def mend(store: Store, space: str, number: int, *, now: datetime) -> tuple[CanvasRow, bool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,18 @@ def test_a_missing_canvas_file_is_found(run: Run, copy: Path) -> None:
     canvas.unlink()
     code, found = checks(run, copy)
     assert (code, canvas.name in found["files"][0]["found"]) == (1, True)
+    run("--home", str(copy), "show", "canvas", "1", "--rebuild")
+    assert canvas.is_file()
+    assert checks(run, copy)[0] == 0
+
+
+def test_a_canvas_that_is_not_what_its_records_come_to_is_found(run: Run, copy: Path) -> None:
+    with sqlite3.connect(copy / "memory.db") as con:
+        con.execute("UPDATE canvas SET text = replace(text, 'flowchart TD', 'flowchart LR')")
+    code, found = checks(run, copy)
+    assert (code, any("is not what its records come to" in each["found"] for each in found["files"])) == (1, True)
+    run("--home", str(copy), "show", "canvas", "1", "--rebuild")
+    assert checks(run, copy)[0] == 0
 
 
 def test_a_file_that_is_no_database_is_found(run: Run, home: Path) -> None:

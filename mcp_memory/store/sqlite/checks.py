@@ -141,9 +141,9 @@ def _file_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[s
     for number, label, text in canvases:
         path = canvas_path(number, label)
         if not (folder / path).exists():
-            yield f"{path} is missing; the next step of its task writes it anew."
+            yield f"{path} is missing; `mcp-memory show canvas {number} --rebuild` writes it anew."
         elif (folder / path).read_bytes() != text.encode():
-            yield f"{path} is not the canvas that was stored; the next step of its task writes it anew."
+            yield f"{path} is torn or was edited; `mcp-memory show canvas {number} --rebuild` writes it anew."
     yield from scenes.problems(con, folder, space)
     if folder.exists():
         for stray in _left_behind(folder):
