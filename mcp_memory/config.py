@@ -70,6 +70,12 @@ class Settings(BaseModel):
     llm_merge: Annotated[str | None, Field(description="Another model for merging them with what is held")] = None
     llm_scenes: Annotated[str | None, Field(description="Another model for writing scenes")] = None
     llm_persona: Annotated[str | None, Field(description="Another model for writing the persona")] = None
+    llm_summaries: Annotated[
+        str | None, Field(description="Another model for the summaries of results; `none` leaves them as they are")
+    ] = None
+    llm_canvas: Annotated[
+        str | None, Field(description="Another model for the order of canvases; `none` leaves them as they are")
+    ] = None
     distil: Annotated[
         bool, Field(description="Whether the model reads new turns by itself; the tool `distill` works without")
     ] = True

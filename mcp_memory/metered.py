@@ -76,8 +76,10 @@ def make_others(settings: Settings) -> dict[str, LLM]:
         "merge": settings.llm_merge,
         "scenes": settings.llm_scenes,
         "persona": settings.llm_persona,
+        "summaries": settings.llm_summaries,
+        "canvas": settings.llm_canvas,
     }
-    return {purpose: _model(name, settings) for purpose, name in named.items() if name}
+    return {purpose: _model(name, settings) for purpose, name in named.items() if name and name != "none"}
 
 
 def _model(name: str, settings: Settings) -> LLM:

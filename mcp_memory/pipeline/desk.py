@@ -38,8 +38,9 @@ def _stages() -> dict[Stage, AnyStage]:
     from mcp_memory.longterm.l1_atoms.merge import MERGE
     from mcp_memory.longterm.l2_scenes.write import SCENES
     from mcp_memory.longterm.l3_persona.write import PERSONA
+    from mcp_memory.shortterm.stages.summaries import SUMMARIES
 
-    return {stage.name: stage for stage in (EXTRACT, MERGE, SCENES, PERSONA)}
+    return {stage.name: stage for stage in (EXTRACT, MERGE, SCENES, PERSONA, SUMMARIES)}
 
 
 _MODEL_LEASE = timedelta(minutes=2)  # over the model's own timeout
@@ -202,7 +203,7 @@ class Pipeline:
                 raise AssertionError(f"{work.stage} cannot be done without a reply") from None
             raise
         self._indexing.stored()
-        if stage.name != "extract":
+        if stage.name in ("merge", "scenes", "persona"):
             self.write_persona()
         return applied
 

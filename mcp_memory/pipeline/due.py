@@ -7,6 +7,10 @@ many. Scenes are written when enough is new, and not too often; the persona when
 
 Over all there is at most one question for five turns, after the first few: what is due beyond that waits, and gathers.
 What is asked for (`flush`, or `eager`) does not.
+
+Then come tasks, which have a budget of their own, since they make many results and few turns: at most one question for
+25 records. Results with a poor line wait until they fill a question; a canvas is looked over when it has grown by as
+much, or its task is done. A task that was not touched for some days is left as it is.
 """
 
 from __future__ import annotations
@@ -19,13 +23,16 @@ from mcp_memory.config import Settings
 from mcp_memory.store.protocol import Backlog, Done, StageState, Store
 from mcp_memory.types import Atom, Stage
 
-__all__ = ["DRAFTS", "FIRST", "Due", "due", "gathered"]
+__all__ = ["DRAFTS", "FIRST", "RECORDS_A_QUESTION", "Due", "due", "gathered"]
 
 # What is worth a question. With 8, 10 and an hour, 130 turns of real talk took 47 questions.
 DRAFTS = 12
 NEW_ATOMS = 20
 TURNS_A_QUESTION, FIRST = 6, 6  # the promise is five; the first few and corrections come on top
 LATEST = timedelta(days=1)  # after which even one is
+RECORDS_A_QUESTION = 25
+REST = timedelta(hours=1)  # after which a task's results wait for no more
+SOME = 3  # that are then worth a question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +43,17 @@ class Due:
 
 def due(store: Store, space: str, settings: Settings, now: datetime, *, eager: bool = False) -> Iterator[Due]:
     """Yield what is due, what is nearest to its end first. `eager`: all that could be done, waiting for no more."""
+    log: dict[Stage, Done] = {done.stage: done for done in store.done(space)}
+    yield from _of_talk(store, space, settings, now, log, eager=eager)
+    yield from _of_tasks(store, space, settings, now, log, eager=eager)
+
+
+def _of_talk(
+    store: Store, space: str, settings: Settings, now: datetime, log: Mapping[Stage, Done], *, eager: bool
+) -> Iterator[Due]:
     from mcp_memory.longterm.l3_persona import write as l3_persona
 
     states = store.stage_states(space)
-    log: dict[Stage, Done] = {done.stage: done for done in store.done(space)}
     new = _untold(store, space, states.get("scenes"))
     waiting = [one for one in store.backlog(space) if _says_something(one)]
     if not eager and not _affordable(log, waiting):
@@ -67,7 +81,8 @@ def _affordable(log: Mapping[Stage, Done], waiting: Sequence[Backlog]) -> bool:
     """Return whether another question keeps to the promise."""
     read = log["extract"].outcome.get("turns", 0) if "extract" in log else 0
     turns = read + sum(one.turns for one in waiting)
-    return sum(done.asked for done in log.values()) < FIRST + turns / TURNS_A_QUESTION
+    asked = sum(done.asked for stage, done in log.items() if stage not in _TASKS)
+    return asked < FIRST + turns / TURNS_A_QUESTION
 
 
 def gathered(store: Store, space: str, now: datetime) -> bool:
@@ -129,3 +144,23 @@ def _scenes(
     if not new:
         return is_stale(store, space)
     return eager or len(new) >= NEW_ATOMS or now - new[0].learned_at >= LATEST
+
+
+# --- tasks ------------------------------------------------------------------------------------------
+
+_TASKS: tuple[Stage, ...] = ("canvas", "summaries")
+
+
+def _of_tasks(
+    store: Store, space: str, settings: Settings, now: datetime, log: Mapping[Stage, Done], *, eager: bool
+) -> Iterator[Due]:
+    from mcp_memory.shortterm.stages import summaries
+
+    asked = sum(log[stage].asked for stage in _TASKS if stage in log)
+    if not eager and asked >= 1 + store.recorded(space) / RECORDS_A_QUESTION:
+        return
+    if settings.llm_summaries != "none":
+        thin = summaries.thin(store, space, now)
+        rested = len(thin) >= SOME and now - thin[-1].record.timestamp >= REST
+        if len(thin) >= (1 if eager else summaries.AT_ONCE) or rested:
+            yield Due(stage="summaries")

@@ -233,6 +233,7 @@ def _record(call: _Call, ref: Ref, node: str, tokens_raw: int, counter: TokenCou
         score=call.synopsis.score,
         tokens_raw=tokens_raw,
         tokens_kept=counter.count(f"{node} {ref.id}\n{call.summary}\n{call.synopsis.preview}"),
+        told=bool(summary_line(call.request.summary or "")),
     )
 
 

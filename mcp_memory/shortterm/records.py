@@ -86,8 +86,9 @@ def make_record(
     score: int,
     tokens_raw: int,
     tokens_kept: int,
+    told: bool,
 ) -> Record:
-    """Return the record of a call whose result is `ref`."""
+    """Return the record of a call whose result is `ref`. `told`: the summary is the agent's own."""
     return Record(
         timestamp=now,
         node_id=node,
@@ -101,6 +102,7 @@ def make_record(
         tokens_raw=tokens_raw,
         tokens_kept=tokens_kept,
         ref=ref.id,
+        summary_by="agent" if told else "synopsis",
     )
 
 

@@ -99,7 +99,10 @@ def is_scene_file(content: bytes) -> bool:
 
 
 def record_line(record: Record) -> bytes:
-    """Return the line of `offload-<session>.jsonl`; the first seven names are fixed by the format."""
+    """Return the line of `offload-<session>.jsonl`; the first seven names are fixed by the format.
+
+    A later line with the same `timestamp`, `node_id` and `ref` is the same call with a better summary, and counts.
+    """
     return _line(
         {
             "timestamp": iso(record.timestamp),
@@ -114,6 +117,7 @@ def record_line(record: Record) -> bytes:
             "tokens_raw": record.tokens_raw,
             "tokens_kept": record.tokens_kept,
             "ref": record.ref,
+            "summary_by": record.summary_by,
         }
     )
 

@@ -26,6 +26,7 @@ from typing import Protocol
 
 from mcp_memory.store.outline import Outline
 from mcp_memory.store.values import (
+    Amended,
     Appended,
     Backlog,
     CanvasEdit,
@@ -50,6 +51,7 @@ from mcp_memory.store.values import (
     Spent,
     StageState,
     TakenStep,
+    ThinRecord,
     Tombstone,
     UnindexedRef,
     VectorIndex,
@@ -76,6 +78,7 @@ from mcp_memory.types import (
 )
 
 __all__ = [
+    "Amended",
     "Appended",
     "Backlog",
     "CanvasEdit",
@@ -101,6 +104,7 @@ __all__ = [
     "StageState",
     "Store",
     "TakenStep",
+    "ThinRecord",
     "Tombstone",
     "UnindexedRef",
     "VectorIndex",
@@ -576,6 +580,42 @@ class Store(Protocol):
         limit: int = 100,
     ) -> list[Record]:
         """Records in the order they were made. `node` takes `003-N4`, or `003` for a whole canvas."""
+        ...
+
+    # forgetting ----------------------------------------------------------------------------------
+    def recorded(self, space: str) -> int:
+        """How many records there are."""
+        ...
+
+    def thin_records(
+        self, space: str, *, after: int, since: datetime, most_score: int, least_tokens: int, limit: int
+    ) -> list[ThinRecord]:
+        """Records after number `after` whose summary says little of a large result that is text, oldest first.
+
+        Those that an agent or a model summarised are left out, and canvases that were not touched `since`.
+        """
+        ...
+
+    def summarised_by_program(self, space: str, numbers: Sequence[int]) -> list[ThinRecord]:
+        """Those of the records whose summary a program wrote, and whose ref is not forgotten, in order."""
+        ...
+
+    def commit_summaries(
+        self,
+        space: str,
+        work: str,
+        *,
+        amended: Sequence[Amended],
+        canvases: Sequence[CanvasRow],
+        upto: int,
+        outcome: Outcome,
+        now: datetime,
+    ) -> None:
+        """Give records better summaries: rows, a further line each in its session's file, and canvases that show them.
+
+        Records up to number `upto` were considered. Conflict, storing nothing, where a canvas is no longer at its
+        version; one that an agent or a model summarised meanwhile is passed over.
+        """
         ...
 
     # forgetting ----------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "Amended",
     "Appended",
     "Backlog",
     "CanvasEdit",
@@ -38,6 +39,7 @@ __all__ = [
     "Spent",
     "StageState",
     "TakenStep",
+    "ThinRecord",
     "Tombstone",
     "UnindexedRef",
     "VectorIndex",
@@ -349,6 +351,27 @@ class UnindexedRef:
     space: str
     ref: str
     start: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThinRecord:
+    """A record whose summary a program wrote, by its number in the store."""
+
+    number: int
+    record: Record
+    then: str
+    """The call that came next in its session, empty where none did."""
+    newest: bool
+    """No later record is of the same node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amended:
+    """A better summary for a record, by the record's number."""
+
+    number: int
+    summary: str
+    score: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

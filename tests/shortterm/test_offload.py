@@ -40,6 +40,7 @@ def test_a_result_becomes_a_ref_a_record_and_a_step(agent: Agent, home: Path) ->
         tokens_raw=answer.tokens_raw,
         tokens_kept=answer.tokens_kept,
         ref=answer.ref,
+        summary_by="synopsis",
     )
     folder = home / "spaces" / "default"
     assert json.loads((folder / "offload-s1.jsonl").read_text())["node_id"] == "001-N1"

@@ -293,6 +293,7 @@ def _context(con: apsw.Connection) -> None:
         """
         ALTER TABLE record ADD COLUMN step TEXT;
         ALTER TABLE record ADD COLUMN work INTEGER REFERENCES work;
+        ALTER TABLE record ADD COLUMN summary_by TEXT;
         CREATE TABLE canvas_edit (
             id INTEGER PRIMARY KEY AUTOINCREMENT, space INTEGER NOT NULL REFERENCES space, canvas INTEGER NOT NULL,
             after_record INTEGER NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, at TEXT NOT NULL,

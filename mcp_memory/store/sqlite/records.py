@@ -16,11 +16,11 @@ from mcp_memory.store.sqlite.linefiles import append_lines
 from mcp_memory.store.sqlite.rows import session_for, session_id, space_for, space_id
 from mcp_memory.types import CanvasRow, Record
 
-__all__ = ["commit_step", "history", "records"]
+__all__ = ["COLUMNS", "append", "commit_step", "history", "of_row", "records"]
 
-_RECORD = (
+COLUMNS = (
     "r.timestamp, r.node, r.tool_call, r.summary, r.result_ref, r.tool_call_id, s.name, r.score, r.tokens_raw,"
-    " r.tokens_kept, r.ref"
+    " r.tokens_kept, r.ref, r.summary_by"
 )
 
 
@@ -41,7 +41,7 @@ def commit_step(
     session = session_for(con, space_no, record.session)
     con.execute(
         "INSERT INTO record (space, session, canvas, node, timestamp, tool_call, summary, result_ref, tool_call_id,"
-        " score, tokens_raw, tokens_kept, ref, step) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " score, tokens_raw, tokens_kept, ref, summary_by, step) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             space_no,
             session,
@@ -56,20 +56,26 @@ def commit_step(
             record.tokens_raw,
             record.tokens_kept,
             record.ref,
+            record.summary_by,
             move,
         ),
     )
+    append(con, folder, space, record.session, [record])
+
+
+def append(con: apsw.Connection, folder: Path, space: str, session: str, new: Sequence[Record]) -> None:
+    """Append lines to a session's file, whose rows are there already."""
 
     def whole_session() -> Iterator[bytes]:
-        for held in records(con, space, node=None, session=record.session, ref=None, call=None, start=0, limit=-1):
+        for held in records(con, space, node=None, session=session, ref=None, call=None, start=0, limit=-1):
             yield files.record_line(held)
 
     append_lines(
         con,
         folder,
-        space_no,
-        f"offload-{record.session}.jsonl",
-        [files.record_line(record)],
+        space_for(con, space),
+        f"offload-{session}.jsonl",
+        [files.record_line(record) for record in new],
         rewrite=whole_session,
     )
 
@@ -104,27 +110,28 @@ def records(
         conditions.append("r.session = ?")
         values.append(session_id(con, space_no, session))
     rows = con.execute(
-        f"SELECT {_RECORD} FROM record r JOIN session s ON s.id = r.session WHERE {' AND '.join(conditions)}"
+        f"SELECT {COLUMNS} FROM record r JOIN session s ON s.id = r.session WHERE {' AND '.join(conditions)}"
         " ORDER BY r.id LIMIT ? OFFSET ?",
         (*values, limit, start),
     )
-    return [_record(row) for row in rows]
+    return [of_row(row) for row in rows]
 
 
 def history(con: apsw.Connection, space: str, number: int) -> list[TakenStep | CanvasEdit]:
     """See `Store.canvas_history`."""
     taken: Any = con.execute(
-        f"SELECT r.id, r.step, {_RECORD} FROM record r JOIN session s ON s.id = r.session"
+        f"SELECT r.id, r.step, {COLUMNS} FROM record r JOIN session s ON s.id = r.session"
         " WHERE r.space = ? AND r.canvas = ? ORDER BY r.id",
         (space_id(con, space), number),
     )
-    steps = [((id, 0, 0), TakenStep(record=_record(row), move=move)) for id, move, *row in taken]
+    steps = [((id, 0, 0), TakenStep(record=of_row(row), move=move)) for id, move, *row in taken]
     done = [((after, 1, edit.number), edit) for after, edit in canvases.edits(con, space, number)]
     return [each for _, each in sorted([*steps, *done], key=lambda pair: pair[0])]
 
 
-def _record(row: Sequence[Any]) -> Record:
-    timestamp, node, tool_call, summary, result_ref, call, session, score, raw, kept, ref = row
+def of_row(row: Sequence[Any]) -> Record:
+    """Return the record of a row of `COLUMNS`."""
+    timestamp, node, tool_call, summary, result_ref, call, session, score, raw, kept, ref, by = row
     return Record(
         timestamp=datetime.fromisoformat(timestamp),
         node_id=node,
@@ -138,4 +145,5 @@ def _record(row: Sequence[Any]) -> Record:
         tokens_raw=raw,
         tokens_kept=kept,
         ref=ref,
+        summary_by=by,
     )

@@ -10,6 +10,7 @@ import apsw
 
 from mcp_memory.store.outline import Outline
 from mcp_memory.store.protocol import (
+    Amended,
     Appended,
     Backlog,
     CanvasEdit,
@@ -33,6 +34,7 @@ from mcp_memory.store.protocol import (
     Spent,
     StageState,
     TakenStep,
+    ThinRecord,
     Tombstone,
     UnindexedRef,
     VectorIndex,
@@ -59,6 +61,7 @@ from mcp_memory.store.sqlite import (
     renewal,
     scenes,
     spends,
+    summaries,
     turns,
     vectors,
     works,
@@ -477,6 +480,39 @@ class SQLiteStore:
         return self._db.read(
             lambda con: records.records(
                 con, space, node=node, session=session, ref=ref, call=tool_call_id, start=start, limit=limit
+            )
+        )
+
+    def recorded(self, space: str) -> int:
+        return self._db.read(lambda con: summaries.recorded(con, space))
+
+    def thin_records(
+        self, space: str, *, after: int, since: datetime, most_score: int, least_tokens: int, limit: int
+    ) -> list[ThinRecord]:
+        return self._db.read(
+            lambda con: summaries.thin(
+                con, space, after=after, since=since, most_score=most_score, least_tokens=least_tokens, limit=limit
+            )
+        )
+
+    def summarised_by_program(self, space: str, numbers: Sequence[int]) -> list[ThinRecord]:
+        return self._db.read(lambda con: summaries.by_program(con, space, numbers))
+
+    def commit_summaries(
+        self,
+        space: str,
+        work: str,
+        *,
+        amended: Sequence[Amended],
+        canvases: Sequence[CanvasRow],
+        upto: int,
+        outcome: Outcome,
+        now: datetime,
+    ) -> None:
+        folder = self.folder(space)
+        self._db.write(
+            lambda con: summaries.commit(
+                con, folder, space, work, amended=amended, rows=canvases, upto=upto, outcome=outcome, now=now
             )
         )
 

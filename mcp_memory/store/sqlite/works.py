@@ -169,7 +169,7 @@ def _has_moved_on(con: apsw.Connection, space: int, stage: Stage, session: int |
     """Return whether another committed between the planning of this basis and its taking.
 
     From the taking on nobody can: what a stage has read moves with the one work that is not done. A basis says where
-    its stage stood, as `start` (extract), `drafts` (merge), `after` (scenes) or `version` (persona).
+    its stage stood, as `start` (extract), `drafts` (merge), `after` (scenes, summaries) or `version` (persona).
     """
     planned: dict[str, Any] = json.loads(basis)
     match stage:
@@ -180,12 +180,14 @@ def _has_moved_on(con: apsw.Connection, space: int, stage: Stage, session: int |
             drafts = numbers_of(planned.get("drafts", ()), "d")
             left = con.execute(f"SELECT count(*) FROM draft WHERE id IN ({marks(drafts)})", drafts).get
             return left < len(drafts)
-        case "scenes":
+        case "scenes" | "summaries":
             stands = con.execute("SELECT position FROM stage_cursor WHERE space = ? AND stage = ?", (space, stage)).get
             return planned.get("after", stands or 0) < (stands or 0)
         case "persona":
             stands = con.execute("SELECT max(version) FROM persona WHERE space = ? AND work > 0", (space,)).get
             return planned.get("version", stands or 0) < (stands or 0)
+        case "canvas":
+            return False
 
 
 def park(con: apsw.Connection, space: str, id: str, *, error: str, until: datetime) -> None:

@@ -1,0 +1,269 @@
+"""Better lines for results that were put away: a model reads what the synopsis could not put into a line.
+
+Planned are records of large results whose line tells little, by the synopsis's own score, and which the agent did
+not summarise itself: its words are never replaced. Several go into one question. A line whose names or numbers
+stand neither in the result nor in its call is refused, whoever wrote it.
+
+The record keeps its place, its ref and its call; its line and score change, in its row, in a further line of its
+session's file, and on the canvas where the node still shows the old one. What the agent was told at the time is not
+touched. Each record is asked about once; what was refused stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from pydantic import BaseModel, Field
+
+from mcp_memory.errors import Damaged, InvalidInput, NotFound
+from mcp_memory.metered import Question
+from mcp_memory.prompts import fenced, prompt
+from mcp_memory.shortterm.canvas import number_of, read, render
+from mcp_memory.shortterm.records import summary_line
+from mcp_memory.shortterm.stages.sample import Sample, sample
+from mcp_memory.stage import Applied, Desk, StageOf
+from mcp_memory.store.protocol import Amended, Conflict, Store, ThinRecord, Work
+from mcp_memory.text import one_line
+from mcp_memory.types import CanvasRow
+
+__all__ = ["AT_ONCE", "FRESH", "SUMMARIES", "Basis", "Reply", "apply", "plan", "question", "thin"]
+
+AT_ONCE = 8
+FRESH = timedelta(days=3)
+"""What belongs to a task that nobody touched for so long is seldom read again."""
+LOW, LARGE = 5, 800
+"""The highest score, and the fewest tokens, of a result whose line is worth a question."""
+
+_SHOWN = 2_400
+"""Characters of a result in the question: eight of them come to some 6,000 tokens."""
+_UNSEEN = 8
+"""The best score of a line by somebody who has not seen all of the result."""
+_ANSWER_TOKENS = 2_000
+_ATTEMPTS = 20
+
+
+class Basis(BaseModel):
+    """The records of one question, by number; all up to `upto` were considered."""
+
+    after: int
+    upto: int
+    records: list[int]
+
+
+class Line(BaseModel):
+    id: int = Field(description="Of the result")
+    summary: str = Field(description="Its line, at most 180 characters")
+    score: int = Field(description="0 to 10: how well the line can stand in for the result")
+
+
+class Reply(BaseModel):
+    """A line for each result."""
+
+    summaries: list[Line]
+
+
+def thin(store: Store, space: str, now: datetime, *, limit: int = AT_ONCE) -> list[ThinRecord]:
+    """Return the next records that no model was asked about, oldest first."""
+    return store.thin_records(
+        space,
+        after=_position(store, space),
+        since=now - FRESH,
+        most_score=LOW,
+        least_tokens=LARGE,
+        limit=limit,
+    )
+
+
+def _position(store: Store, space: str) -> int:
+    state = store.stage_states(space).get("summaries")
+    return state.position if state else 0
+
+
+def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
+    """Return the next few records with a poor line."""
+    after = _position(desk.store, desk.space)
+    numbers = [each.number for each in thin(desk.store, desk.space, desk.now, limit=max(1, AT_ONCE >> smaller))]
+    return Basis(after=after, upto=numbers[-1], records=numbers) if numbers else None
+
+
+# --- what is asked ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A record as the question has it."""
+
+    number: int
+    of: ThinRecord
+    task: str
+    sample: Sample
+
+    def text(self) -> str:
+        """Return all that a line may take its names and numbers from."""
+        record = self.of.record
+        return "\n".join([record.tool_call, record.summary, self.task, self.of.then, self.sample.text])
+
+
+def question(desk: Desk, basis: Basis) -> Question[Reply] | None:
+    """Put the records into words; None where all of them were forgotten or summarised since."""
+    shown = _shown(desk, basis)
+    if not shown:
+        return None
+    return Question(
+        purpose="summaries",
+        messages=prompt("summaries", results="\n\n".join(map(_result, shown))),
+        reply=Reply,
+        max_tokens=_ANSWER_TOKENS,
+    )
+
+
+def _shown(desk: Desk, basis: Basis) -> list[_Shown]:
+    store, space = desk.store, desk.space
+    shown = list[_Shown]()
+    for each in store.summarised_by_program(space, basis.records):
+        try:
+            data = store.read_ref(space, each.record.ref)
+        except (NotFound, Damaged):
+            continue  # `doctor` tells of it
+        task = _goal(store.canvas(space, number_of(each.record.node_id)))
+        shown.append(_Shown(each.number, each, task, sample(data, chars=_SHOWN)))
+    return shown
+
+
+def _goal(row: CanvasRow) -> str:
+    try:
+        return read(row).task_goal
+    except Damaged:
+        return row.label
+
+
+def _result(shown: _Shown) -> str:
+    record = shown.of.record
+    then = f" then={_quoted(shown.of.then)}" if shown.of.then else ""
+    seen = "all of it" if shown.sample.whole else "a part"
+    return (
+        f'<result id="{shown.number}" call={_quoted(record.tool_call)} task={_quoted(shown.task)}{then}'
+        f' tokens="{record.tokens_raw:,}" shown="{seen}">\n'
+        f"<line>{_fenced(record.summary)}</line>\n{_fenced(shown.sample.text)}\n</result>"
+    )
+
+
+def _quoted(text: str) -> str:
+    return '"' + _fenced(one_line(text, 200)).replace('"', "'") + '"'
+
+
+def _fenced(text: str) -> str:
+    return fenced(text, "results?", "line")
+
+
+# --- what is kept -----------------------------------------------------------------------------------
+
+
+def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
+    """Keep the lines that hold. InvalidInput where none of them does."""
+    shown = {each.number: each for each in _shown(desk, basis)} if reply else {}
+    lines = {each.id: each for each in reversed(reply.summaries)} if reply else {}
+    amended, kept, refused = list[Amended](), list[str](), list[str]()
+    for number, one in shown.items():
+        fault = _fault(lines.get(number), one)
+        if fault:
+            refused.append(f"result {number}: {fault}; its line stays.")
+            continue
+        amended.append(_amended(lines[number], one))
+        kept.append(f"{one.of.record.node_id} {one.of.record.ref}: {amended[-1].summary}")
+    if shown and not amended:
+        raise InvalidInput(f"No line can be kept. {' '.join(refused)}")
+    refused += [f"result {id}: it was not asked about." for id in lines if id not in basis.records]
+    outcome = {"results": len(basis.records), "summarised": len(amended), "refused": len(refused)}
+    _commit(desk, work, basis, shown, amended, outcome)
+    return Applied(outcome=outcome, kept=kept, refused=refused)
+
+
+def _amended(line: Line, shown: _Shown) -> Amended:
+    best = 10 if shown.sample.whole else _UNSEEN
+    return Amended(number=shown.number, summary=summary_line(line.summary), score=max(0, min(best, line.score)))
+
+
+_PARTICULAR = re.compile(
+    r"\d[\d.,:]*\d|[\w.-]*(?:[/\\][\w.-]+)+|[A-Za-z_]\w*(?:\.\w+)+|\w+_\w+|\b[a-z]+[A-Z]\w*|\b[A-Z]\w*[a-z][A-Z]\w*"
+)
+"""Numbers of two digits and more, paths, dotted names, and names of several words in one."""
+
+
+def _fault(line: Line | None, shown: _Shown) -> str | None:
+    """Return why a line cannot be kept."""
+    if line is None:
+        return "nothing was said of it"
+    text = summary_line(line.summary)
+    if not text:
+        return "its line is empty"
+    known = _plain(shown.text())
+    invented = [one for one in _PARTICULAR.findall(line.summary) if _plain(one).strip(".:-") not in known]
+    if invented:
+        return f"{', '.join(invented[:3])} stands neither in what was shown of it nor in its call"
+    return None
+
+
+def _plain(text: str) -> str:
+    """Return a text by which names compare: no case, one kind of slash, numbers without their separators."""
+    return re.sub(r"(?<=\d),(?=\d{3})", "", text.casefold().replace("\\", "/"))
+
+
+def _commit(
+    desk: Desk,
+    work: Work,
+    basis: Basis,
+    shown: dict[int, _Shown],
+    amended: Sequence[Amended],
+    outcome: dict[str, int],
+) -> None:
+    """Store the lines. A canvas that gained a step meanwhile is read again; the answer was paid for."""
+    for _ in range(_ATTEMPTS):
+        try:
+            desk.store.commit_summaries(
+                desk.space,
+                work.id,
+                amended=amended,
+                canvases=_following(desk, shown, amended),
+                upto=basis.upto,
+                outcome=outcome,
+                now=desk.now,
+            )
+            return
+        except Conflict:
+            if not _is_open(desk, work):
+                raise
+    raise Conflict("The canvases are being written to by many others at once.")
+
+
+def _is_open(desk: Desk, work: Work) -> bool:
+    try:
+        return desk.store.work(desk.space, work.id).state != "done"
+    except NotFound:  # another took it, under a new id
+        return False
+
+
+def _following(desk: Desk, shown: dict[int, _Shown], amended: Sequence[Amended]) -> list[CanvasRow]:
+    """Return the canvases whose nodes show an old line, with the new one in its place."""
+    told = [(shown[each.number].of, each) for each in amended]
+    lines = {(one.record.node_id, one.record.summary): each for one, each in told if one.newest}
+    changed = list[CanvasRow]()
+    for number in sorted({number_of(node) for node, _ in lines}):
+        row = desk.store.canvas(desk.space, number)
+        try:
+            canvas = read(row)
+        except Damaged:
+            continue
+        nodes = tuple(
+            replace(node, summary=lines[node.id, node.summary].summary) if (node.id, node.summary) in lines else node
+            for node in canvas.nodes
+        )
+        if nodes != canvas.nodes:
+            changed.append(replace(row, text=render(replace(canvas, nodes=nodes))))
+    return changed
+
+
+SUMMARIES = StageOf(name="summaries", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)

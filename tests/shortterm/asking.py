@@ -1,0 +1,48 @@
+"""A stage of the short-term side as tests put it to somebody: the question in words, and what comes of a reply."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from mcp_memory.config import Settings
+from mcp_memory.replies import parse
+from mcp_memory.stage import AnyStage, Applied, Desk
+from mcp_memory.store.protocol import Store, Work
+from tests.shortterm.agent import START
+
+__all__ = ["Asking", "desk_at"]
+
+
+def desk_at(store: Store, now: datetime | None = None) -> Desk:
+    return Desk(store=store, space="default", now=now or START + timedelta(hours=2), settings=Settings())
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A work of the stage, taken. `text` is the question as a model sees it."""
+
+    desk: Desk
+    stage: AnyStage
+    work: Work
+    basis: Any
+    text: str
+
+    @classmethod
+    def of(cls, stage: AnyStage, desk: Desk) -> Asking | None:
+        """Plan the stage and take its work; None where nothing is due or nobody has to be asked."""
+        basis = stage.plan(desk, session=None, smaller=0)
+        question = None if basis is None else stage.question(desk, basis)
+        if basis is None or question is None:
+            return None
+        work = desk.store.take_work(
+            desk.space, stage.name, None, basis.model_dump_json(), holder="h", until=desk.now + timedelta(hours=1),
+            now=desk.now,
+        )  # fmt: skip
+        assert work is not None
+        return cls(desk, stage, work, basis, question.messages[-1].text)
+
+    def answer(self, reply: Any) -> Applied:
+        return self.stage.apply(self.desk, self.work, self.basis, parse(json.dumps(reply), self.stage.reply))
