@@ -15,10 +15,10 @@ from mcp_memory.shortterm.canvas import TITLE_LIMIT
 from mcp_memory.shortterm.drawing import Drawing, row_of
 from mcp_memory.shortterm.edits import begun, do, stepped
 from mcp_memory.shortterm.groups import nodes_of
+from mcp_memory.shortterm.intent import Doing
 from mcp_memory.shortterm.label import clean
-from mcp_memory.shortterm.place import Step, dumps, latest, place, routine_node
+from mcp_memory.shortterm.place import Step, dumps, latest, loads, place
 from mcp_memory.shortterm.rebuild import drawing_at
-from mcp_memory.shortterm.records import tool_of
 from mcp_memory.shortterm.secrets import mask
 from mcp_memory.shortterm.tasks import Choice, check_task, choose_task, label_of, number_in
 from mcp_memory.store.protocol import CanvasEdit, Store
@@ -33,9 +33,9 @@ class Arrival:
 
     session: str
     tool: str
-    line: str
     title: str
     summary: str
+    doing: Doing
     now: datetime
     task: str | None = None
     step: str | None = None
@@ -101,10 +101,8 @@ def _namesakes(store: Store, space: str, session: str, task: str) -> list[Canvas
 
 
 def _step(store: Store, space: str, call: Arrival, drawing: Drawing) -> Step:
-    canvas = drawing.canvas
-    last = latest(canvas)
-    first = store.records(space, node=last.id, limit=1) if last else []
-    first_call = first[0].tool_call if first else ""
+    last = latest(drawing.canvas)
+    taken = store.last_move(space, last.id) if last and call.step is None else None
     return Step(
         title=call.title,
         summary=call.summary,
@@ -112,7 +110,8 @@ def _step(store: Store, space: str, call: Arrival, drawing: Drawing) -> Step:
         name=mask(clean(call.step or "", TITLE_LIMIT)) or None,
         after=dict(_followed(drawing, each) for each in call.after),
         status=call.status,
-        routine=routine_node(canvas, first_call=first_call, tool=tool_of(call.line), title=call.title),
+        doing=call.doing,
+        before=loads(taken).routine if taken else "",
     )
 
 

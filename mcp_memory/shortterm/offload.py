@@ -7,12 +7,14 @@ It does not know what a result says (`synopsis`), where a step goes (`place`) or
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from mcp_memory.errors import InvalidInput, StoreUnavailable
 from mcp_memory.shortterm.canvas import number_of, padded
+from mcp_memory.shortterm.intent import doing
 from mcp_memory.shortterm.label import clean
 from mcp_memory.shortterm.landing import Arrival, land
 from mcp_memory.shortterm.records import call_line, make_record, summary_line, title_of
@@ -209,9 +211,9 @@ def _arrival(call: _Call) -> Arrival:
     return Arrival(
         session=request.session,
         tool=request.tool_name,
-        line=call.line,
         title=call.title,
         summary=call.summary,
+        doing=doing(request.tool_name, request.arguments, failed=_failed(call.synopsis)),
         now=call.now,
         task=request.task,
         step=request.step,
@@ -219,6 +221,14 @@ def _arrival(call: _Call) -> Arrival:
         status=request.status,
         goal_hint=call.goal_hint,
     )
+
+
+def _failed(synopsis: Synopsis) -> bool:
+    """Whether the result says that what was tried did not work."""
+    return synopsis.kind == "traceback" or (synopsis.kind == "tests" and bool(_FAILED.search(synopsis.summary)))
+
+
+_FAILED = re.compile(r"[1-9]\d* (?:failed|errors?)\b", re.IGNORECASE)
 
 
 def _record(call: _Call, ref: Ref, node: str, tokens_raw: int, counter: TokenCounter) -> Record:

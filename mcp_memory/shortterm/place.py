@@ -2,7 +2,8 @@
 
 Rules
     The same step (its id, or its title compared without case and white space) continues its node.
-    A call without a step continues the node touched last, where that one stands for the same routine.
+    A call without a step continues the node touched last, where nobody named that one and it is more of the same
+    (`intent`); a dead end is a step of its own.
     A new step follows the nodes it names in `after`, or the node touched last. A dead end (`blocked`) is joined
     by a dashed edge, and what comes next follows what came before it.
     When a step starts, what it follows is done, if it was still `doing`.
@@ -19,16 +20,15 @@ from typing import Any
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.shortterm.canvas import TITLE_LIMIT, Canvas, Edge, Node, padded
+from mcp_memory.shortterm.intent import Doing, goes_on, grown
 from mcp_memory.shortterm.label import clean
-from mcp_memory.shortterm.records import tool_of
 from mcp_memory.types import StepStatus
 
-__all__ = ["DEAD_END", "Move", "Step", "dumps", "latest", "loads", "move", "place", "routine_node"]
+__all__ = ["DEAD_END", "Move", "Step", "dumps", "latest", "loads", "move", "place"]
 
 DEAD_END = "dead end"
 
 _NODE_ID = re.compile(r"\d{3,}-[NF]\d+(?:-\d+)?")
-_MORE = re.compile(r" \(\+(\d+) more\)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,21 +43,24 @@ class Step:
     after: Mapping[str, str] = field(default_factory=dict[str, str])
     """Nodes that it follows, each with the words on the edge, which may be none."""
     status: StepStatus | None = None
-    routine: str | None = None
-    """The node that a call without a name continues (see `routine_node`)."""
+    doing: Doing | None = None
+    """What a call that nobody named is for."""
+    before: str = ""
+    """The key of what the node touched last did last, where nobody named that either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
     """What a step does to a canvas, all of it decided, so that it can be done again by a later version of the rules.
 
-    With a `title` its node is new. `more`: the node goes on with a call that nobody named. `after` are nodes that it
-    is joined to, with the words on the edge; `finished` those that are done because it begins.
+    With a `title` its node is new, or is called so from now on. `after` are nodes that it is joined to, with the words
+    on the edge; `finished` those that are done because it begins; `routine` the key of what it did, where nobody named
+    the step.
     """
 
     status: StepStatus
     title: str = ""
-    more: bool = False
+    routine: str = ""
     after: Mapping[str, str] = field(default_factory=dict[str, str])
     finished: tuple[str, ...] = ()
 
@@ -77,8 +80,9 @@ def move(canvas: Canvas, node: str, how: Move, *, summary: str, now: datetime) -
     """Return the canvas with the move done. A node that it goes on with and is not there is made."""
     known = {each.id: each for each in canvas.nodes}
     if old := known.get(node):
-        title = _more(old.title) if how.more else old.title
-        made = replace(old, title=title, status=how.status, summary=summary, timestamp=max(old.timestamp, now))
+        made = replace(
+            old, title=how.title or old.title, status=how.status, summary=summary, timestamp=max(old.timestamp, now)
+        )
     else:
         made = Node(node, how.title or node, how.status, summary, now)
     done = {node: made} | {
@@ -112,26 +116,14 @@ def latest(canvas: Canvas) -> Node | None:
     return next((node for node in reversed(canvas.nodes) if node.timestamp == newest), None)
 
 
-def routine_node(canvas: Canvas, *, first_call: str, tool: str, title: str) -> str | None:
-    """Return the node touched last if a call without a step is more of the same there, else None.
-
-    `first_call` is the record line that node began with. More of the same: the same tool, the same first word
-    (so that `pytest …` and `git …` of one shell stay apart), a node nobody named, still `doing`.
-    """
-    node = latest(canvas)
-    if node is None or node.status != "doing" or tool_of(first_call) != tool:
-        return None
-    verb, *rest = _MORE.sub("", node.title).replace('"', " ").replace("…", " ").split() or [""]
-    nobody_named_it = all(word.removeprefix("/") in first_call for word in rest if word != "in")
-    return node.id if nobody_named_it and title.split()[:1] == [verb] else None
-
-
 # --- finding ----------------------------------------------------------------------------------------
 
 
 def _existing(canvas: Canvas, step: Step) -> Node | None:
     if step.name is None:
-        return next((node for node in canvas.nodes if node.id == step.routine), None) if not step.after else None
+        last = latest(canvas)
+        more = step.doing and not step.after and step.status != "blocked" and goes_on(step.before, step.doing)
+        return last if last and more and last.status == "doing" else None
     name = clean(step.name, TITLE_LIMIT)
     if _NODE_ID.fullmatch(name):
         return _require(canvas, name, "step")
@@ -160,7 +152,8 @@ def _continuing(canvas: Canvas, old: Node, step: Step) -> Move:
     joined = {(edge.source, edge.target) for edge in canvas.edges}
     return Move(
         status=step.status or ("blocked" if old.status == "blocked" else "doing"),
-        more=step.name is None,
+        title=grown(old.title, step.before, step.doing) if step.doing and step.name is None else "",
+        routine=_key_of(step),
         after={id_: words for id_, words in step.after.items() if id_ != old.id and (id_, old.id) not in joined},
     )
 
@@ -170,10 +163,21 @@ def _starting(canvas: Canvas, step: Step) -> tuple[str, Move]:
     before = step.after or dict.fromkeys(_live_ends(canvas), "")
     return f"{padded(canvas.number)}-N{number}", Move(
         status=step.status or "doing",
-        title=step.title if step.name is None else clean(step.name, TITLE_LIMIT),
+        title=_title(step),
+        routine=_key_of(step),
         after=before,
         finished=tuple(node.id for node in canvas.nodes if node.id in before and node.status == "doing"),
     )
+
+
+def _title(step: Step) -> str:
+    if step.name is not None:
+        return clean(step.name, TITLE_LIMIT)
+    return step.doing.title if step.doing and step.doing.title else step.title
+
+
+def _key_of(step: Step) -> str:
+    return step.doing.key if step.doing and step.name is None else ""
 
 
 def _live_ends(canvas: Canvas) -> list[str]:
@@ -196,10 +200,3 @@ def _styled(edge: Edge, node: Node) -> Edge:
     if node.status == "blocked":
         return Edge(edge.source, edge.target, edge.label or DEAD_END, dashed=True)
     return Edge(edge.source, edge.target, "" if edge.label == DEAD_END else edge.label)
-
-
-def _more(title: str) -> str:
-    """`Read app.py` becomes `Read app.py (+1 more)`, and that `Read app.py (+2 more)`."""
-    found = _MORE.search(title)
-    suffix = f" (+{int(found[1]) + 1 if found else 1} more)"
-    return clean(_MORE.sub("", title), TITLE_LIMIT - len(suffix)) + suffix

@@ -17,7 +17,17 @@ from mcp_memory.shortterm.label import clean
 from mcp_memory.shortterm.secrets import mask
 from mcp_memory.types import Record, Ref
 
-__all__ = ["call_line", "make_record", "summary_line", "title_of", "tool_of"]
+__all__ = [
+    "call_line",
+    "command_of",
+    "make_record",
+    "path_of",
+    "short_name",
+    "subject_of",
+    "summary_line",
+    "title_of",
+    "tool_of",
+]
 
 CALL_LIMIT = 150
 
@@ -50,11 +60,11 @@ def call_line(tool: str, arguments: object) -> str:
 
 def title_of(tool: str, arguments: object) -> str:
     """Return a short name for what the call does: `pytest tests/test_login.py`, `Read src/app.py`."""
-    name = _short_name(tool)
+    name = short_name(tool)
     given = _by_name(arguments)
     if isinstance(arguments, str) and arguments.strip():
         return _title(f"{name} {arguments[:400]}")
-    if command := _title(_command(_first(given, _COMMANDS))):
+    if command := _title(command_of(arguments)):
         return command
     path, address, question = (_first(given, names) for names in (_PATHS, _ADDRESSES, _QUESTIONS))
     if address:
@@ -67,6 +77,26 @@ def title_of(tool: str, arguments: object) -> str:
         return _title(f"{quoted} in {_path(path)}" if path else quoted)
     other = next((text for _, value in _telling_first(given) if (text := _short(value))), "")
     return _title(f"{name} {other}")
+
+
+def command_of(arguments: object) -> str:
+    """Return the command line of a call to a shell, without the `cd` and the environment before it, else ""."""
+    return _command(_first(_by_name(arguments), _COMMANDS)).strip()
+
+
+def path_of(arguments: object) -> str:
+    """Return the file or folder that a call names, else ""."""
+    return _first(_by_name(arguments), _PATHS)
+
+
+def subject_of(arguments: object) -> str:
+    """Return what a call is about in a few words: its question, its address, or its first telling argument."""
+    given = _by_name(arguments)
+    if address := _first(given, _ADDRESSES):
+        return clean(mask(_address(address)), 80)
+    question = _first(given, _QUESTIONS)
+    other = next((text for _, value in _telling_first(given) if (text := _short(value))), "")
+    return clean(mask(question or other or (arguments if isinstance(arguments, str) else "")), 80)
 
 
 def summary_line(text: str) -> str:
@@ -148,7 +178,7 @@ def _title(text: str) -> str:
     return clean(mask(text), TITLE_LIMIT)
 
 
-def _short_name(tool: str) -> str:
+def short_name(tool: str) -> str:
     """`mcp__github__search_issues` is `search_issues` to a person."""
     name = clean(tool, 60)
     return re.split(r"__|[./:]", name)[-1].strip() or name or "tool"

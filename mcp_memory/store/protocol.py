@@ -24,6 +24,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+from mcp_memory.store.economy import MessageEdit, Saved, Saving
 from mcp_memory.store.outline import Outline
 from mcp_memory.store.values import (
     Amended,
@@ -498,8 +499,8 @@ class Store(Protocol):
         """The chunks that are in the index, in the order asked for."""
         ...
 
-    def citations(self, space: str, source: str) -> list[Citation]:
-        """The results that a turn (`t8`) or atom (`a5`) names; an atom's also those that its turns name."""
+    def citations(self, space: str, sources: Sequence[str]) -> dict[str, list[Citation]]:
+        """The results that turns (`t8`) and atoms (`a5`) name, by those that name any; an atom's turns name for it."""
         ...
 
     def cited_by(self, space: str, ref: str) -> list[Citation]:
@@ -546,6 +547,10 @@ class Store(Protocol):
         """All that made a canvas what it is, in order; edits that were undone too. Empty where there is none."""
         ...
 
+    def last_move(self, space: str, node: str) -> str | None:
+        """The `move` of a node's newest record; None where it was not kept, or there is none."""
+        ...
+
     def activate(self, space: str, session: str, number: int | None, *, now: datetime) -> None:
         """Make a canvas its session's active one, or none."""
         ...
@@ -582,7 +587,6 @@ class Store(Protocol):
         """Records in the order they were made. `node` takes `003-N4`, or `003` for a whole canvas."""
         ...
 
-    # forgetting ----------------------------------------------------------------------------------
     def recorded(self, space: str) -> int:
         """How many records there are."""
         ...
@@ -643,6 +647,32 @@ class Store(Protocol):
 
     def spent(self, *, since: datetime) -> list[Spent]:
         """What calls at or after a moment came to, by purpose, then model."""
+        ...
+
+    # the economy of contexts ---------------------------------------------------------------------
+
+    def message_edits(
+        self, space: str, *, shown: Sequence[str] = (), reaching: Sequence[str] = ()
+    ) -> list[MessageEdit]:
+        """Edits that show one of these digests, or reach to one of these places; oldest first.
+
+        Those that name a ref which was forgotten are not among them.
+        """
+        ...
+
+    def put_message_edits(
+        self, space: str, edits: Sequence[MessageEdit], *, seen: int, saving: Saving
+    ) -> None:
+        """Store edits together with what they save.
+
+        Conflict, storing nothing, when another of a higher id than `seen` reaches to one of their places by now.
+        """
+        ...
+
+    def add_saving(self, space: str, saving: Saving) -> None: ...
+
+    def savings(self, space: str, *, since: datetime | None = None) -> list[Saved]:
+        """What savings come to, by kind."""
         ...
 
     # seeing --------------------------------------------------------------------------------------

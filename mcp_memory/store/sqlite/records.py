@@ -16,7 +16,7 @@ from mcp_memory.store.sqlite.linefiles import append_lines
 from mcp_memory.store.sqlite.rows import session_for, session_id, space_for, space_id
 from mcp_memory.types import CanvasRow, Record
 
-__all__ = ["COLUMNS", "append", "commit_step", "history", "of_row", "records"]
+__all__ = ["COLUMNS", "append", "commit_step", "history", "last_move", "of_row", "records"]
 
 COLUMNS = (
     "r.timestamp, r.node, r.tool_call, r.summary, r.result_ref, r.tool_call_id, s.name, r.score, r.tokens_raw,"
@@ -127,6 +127,14 @@ def history(con: apsw.Connection, space: str, number: int) -> list[TakenStep | C
     steps = [((id, 0, 0), TakenStep(record=of_row(row), move=move)) for id, move, *row in taken]
     done = [((after, 1, edit.number), edit) for after, edit in canvases.edits(con, space, number)]
     return [each for _, each in sorted([*steps, *done], key=lambda pair: pair[0])]
+
+
+def last_move(con: apsw.Connection, space: str, node: str) -> str | None:
+    """See `Store.last_move`."""
+    return con.execute(
+        "SELECT step FROM record WHERE space = ? AND canvas = ? AND node = ? ORDER BY id DESC LIMIT 1",
+        (space_id(con, space), int(node.partition("-")[0]), node),
+    ).get
 
 
 def of_row(row: Sequence[Any]) -> Record:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import apsw
 
+from mcp_memory.store.economy import MessageEdit, Saved, Saving
 from mcp_memory.store.outline import Outline
 from mcp_memory.store.protocol import (
     Amended,
@@ -46,6 +47,7 @@ from mcp_memory.store.sqlite import (
     atoms,
     canvases,
     checks,
+    economy,
     chunks,
     citing,
     entities,
@@ -406,8 +408,8 @@ class SQLiteStore:
     def chunks(self, space: str, ids: Iterable[str]) -> list[Chunk]:
         return self._db.read(lambda con: chunks.by_ids(con, space, ids))
 
-    def citations(self, space: str, source: str) -> list[Citation]:
-        return self._db.read(lambda con: citing.by_source(con, space, source))
+    def citations(self, space: str, sources: Sequence[str]) -> dict[str, list[Citation]]:
+        return self._db.read(lambda con: citing.by_sources(con, space, sources))
 
     def cited_by(self, space: str, ref: str) -> list[Citation]:
         return self._db.read(lambda con: citing.of_ref(con, space, ref))
@@ -448,6 +450,9 @@ class SQLiteStore:
 
     def canvas_history(self, space: str, number: int) -> list[TakenStep | CanvasEdit]:
         return self._db.read(lambda con: records.history(con, space, number))
+
+    def last_move(self, space: str, node: str) -> str | None:
+        return self._db.read(lambda con: records.last_move(con, space, node))
 
     def activate(self, space: str, session: str, number: int | None, *, now: datetime) -> None:
         self._db.write(lambda con: canvases.activate(con, space, session, number, now=now))
@@ -542,6 +547,24 @@ class SQLiteStore:
 
     def spent(self, *, since: datetime) -> list[Spent]:
         return self._db.read(lambda con: spends.sums(con, since=since))
+
+    # the economy of contexts
+
+    def message_edits(
+        self, space: str, *, shown: Sequence[str] = (), reaching: Sequence[str] = ()
+    ) -> list[MessageEdit]:
+        return self._db.read(lambda con: economy.message_edits(con, space, shown=shown, reaching=reaching))
+
+    def put_message_edits(
+        self, space: str, edits: Sequence[MessageEdit], *, seen: int, saving: Saving
+    ) -> None:
+        self._db.write(lambda con: economy.put_message_edits(con, space, edits, seen=seen, saving=saving))
+
+    def add_saving(self, space: str, saving: Saving) -> None:
+        self._db.write(lambda con: economy.add_saving(con, space, saving))
+
+    def savings(self, space: str, *, since: datetime | None = None) -> list[Saved]:
+        return self._db.read(lambda con: economy.savings(con, space, since=since))
 
     # seeing
 
