@@ -27,7 +27,7 @@ LAYERS: list[set[str]] = [
     {"metered"},  # what goes to a model is counted in the store
     {"stage"},
     {"longterm", "shortterm", "indexing"},
-    {"pipeline"},
+    {"pipeline", "compression"},
     {"memory"},
     {"importing"},
     {"testing", "evaluation"},

@@ -287,7 +287,8 @@ def _context(con: apsw.Connection) -> None:
     it was drawn. `chunk` is a run of lines of a ref: a row of the search whose terms are those of the masked text;
     `ref.indexed` is the version of these terms, 0 before a ref has any.
     `citation` is a turn or an atom (`t8`, `a5`) that names a ref. `saving` is one row for each thing that saved or
-    cost tokens of somebody's context.
+    cost tokens of somebody's context. `message_edit` is what stands in a message list that was compressed in place of a
+    message (`texts` by part) or of several (`note`), between the places `before` and `after` of its conversation.
     """
     con.execute(
         """
@@ -329,7 +330,19 @@ def _context(con: apsw.Connection) -> None:
             at INTEGER NOT NULL, kind TEXT NOT NULL, saved INTEGER NOT NULL, spent INTEGER NOT NULL,
             cache_broken INTEGER NOT NULL
         ) STRICT;
-        CREATE INDEX saving_space ON saving (space, at);
+        CREATE INDEX saving_space ON saving (space, session, at);
+        INSERT INTO saving (space, session, at, kind, saved, spent, cache_broken)
+            SELECT r.space, s.name, CAST(1000 * coalesce(unixepoch(r.timestamp, 'subsec'), 0) AS INTEGER), 'offload',
+                   r.tokens_raw - r.tokens_kept, 0, 0
+            FROM record r JOIN session s ON s.id = r.session ORDER BY r.id;
+
+        CREATE TABLE message_edit (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, space INTEGER NOT NULL REFERENCES space, session TEXT NOT NULL,
+            before TEXT NOT NULL, after TEXT NOT NULL, shown TEXT NOT NULL, texts TEXT NOT NULL, note TEXT,
+            refs TEXT NOT NULL, calls INTEGER NOT NULL, at INTEGER NOT NULL
+        ) STRICT;
+        CREATE INDEX message_edit_after ON message_edit (space, after);
+        CREATE INDEX message_edit_shown ON message_edit (space, shown);
         """
     )
 

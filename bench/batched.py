@@ -1,0 +1,82 @@
+"""Old results put away together, by the rules of the product: `compression` over a real store, call after call.
+
+The window is no matter here, only what pays: every call is `mild`. With `first`, a policy that cuts results when
+they arrive, the list that is compressed is the one that it leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from bench.cutting import START, CutOnArrival, Recovered
+from bench.trajectories import Message, Prompt, Sent, Trajectory
+from mcp_memory.compression.rules import Rules
+from mcp_memory.compression.run import compress_list
+from mcp_memory.store.protocol import Store
+from mcp_memory.tokens import token_counter
+
+__all__ = ["Batched"]
+
+WINDOW = 200_000
+"""Tokens; none of the runs comes near."""
+
+
+@dataclass
+class Batched:
+    """The product; every run is a space of its own. `budget` is what its tools take, and no matter here."""
+
+    store: Store
+    budget: int | None = None
+    first: CutOnArrival | None = None
+    rules: Rules = field(default_factory=lambda: Rules(window=WINDOW, mild=0))
+    recovered: Recovered = field(default_factory=Recovered)
+
+    def prompts(self, run: Trajectory) -> Iterator[Prompt]:
+        given: list[dict[str, Any]] = []
+        texts: list[str] = []
+        for place, message in enumerate(run.messages):
+            if message.role == "assistant":
+                yield self._prompt(run, given, place)
+            cut = self.first is not None and message.role == "tool" and not message.added
+            text = self.first.kept(run, place) if self.first and cut else message.content
+            given.append(_as_openai(message, text))
+            texts.append(text)
+
+    def _prompt(self, run: Trajectory, given: list[dict[str, Any]], place: int) -> Prompt:
+        done = compress_list(
+            self.store,
+            f"run-{run.id}",
+            given,
+            rules=self.rules,
+            counter=token_counter("cl100k_base"),
+            now=lambda: START + timedelta(seconds=place),
+            session="bench",
+            level="mild",
+        )
+        sent = [Sent(_text(message), places) for message, places in zip(done.messages, done.places, strict=True)]
+        return Prompt(tuple(sent))
+
+
+def _as_openai(message: Message, text: str) -> dict[str, Any]:
+    given: dict[str, Any] = {"role": _ROLES.get(message.role, message.role), "content": text}
+    if message.calls:
+        given["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.calls
+        ]
+    if message.call_id is not None:
+        given["tool_call_id"] = message.call_id
+    return given
+
+
+_ROLES = {"exit": "user"}
+"""How a run ended, as one harness notes it."""
+
+
+def _text(message: dict[str, Any]) -> str:
+    """As `Message.text` has it."""
+    calls = (call["function"] for call in message.get("tool_calls", ()))
+    return message["content"] + "".join(f"\n{call['name']} {call['arguments']}" for call in calls)
