@@ -2,7 +2,8 @@
 
 Budget: neither form of the answer, its text and its JSON, is over one that was given, counted exactly; without one the
 answer is about as long as `BUDGETS` says. Long turns give way first, each to the part around the words that matched;
-then hits are left out from the end, and the cursor brings them first. Passages: where the neighbours of two hits meet,
+then hits are left out from the end, and the cursor brings them first. Lines of tool results give way before any hit
+does. Passages: where the neighbours of two hits meet,
 they are one passage, each turn once.
 """
 
@@ -22,6 +23,7 @@ from mcp_memory.errors import InvalidInput
 from mcp_memory.longterm.search.pages import after
 from mcp_memory.render import render
 from mcp_memory.snippet import Match, matches, snippet, words
+from mcp_memory.store.naming import address
 from mcp_memory.text import one_line, query_terms, spoken
 from mcp_memory.tokens import TokenCounter
 from mcp_memory.types import (
@@ -32,10 +34,12 @@ from mcp_memory.types import (
     Found,
     MemoryResults,
     Passage,
+    ResultHit,
     Scene,
     SceneHit,
     ShownAtom,
     ShownMemories,
+    ShownResult,
     ShownScene,
     ShownTurns,
     Turn,
@@ -54,6 +58,7 @@ _WIDTHS: dict[Detail, tuple[int, ...]] = {  # characters of a hit, half of it fo
 }
 _FACTS = (20, 12, 6, 3, 0)
 _FACTS_A_SCENE = 5  # facts and scenes give way together
+_CITES = 5  # of an atom
 
 _Shown = TypeVar("_Shown", ShownTurns, ShownMemories)
 
@@ -94,13 +99,14 @@ def shown_turns(results: TurnResults, asking: Asking) -> ShownTurns:
     """Return what fits the budget. InvalidInput where that is not even one hit."""
     cut = _Cuts(asking)
 
-    def draft(many: int, width: int, _: int) -> ShownTurns:
-        hits = results.hits[:many]
+    def draft(many: int, width: int, facts: int) -> ShownTurns:
+        hits, lines = results.hits[:many], _lines_beside(results.results, facts)
         return ShownTurns(
             passages=[cut.passage(passage, width) for passage in passages(hits)],
             left_out=len(results.hits) - many,
             cursor=_cursor(results, [hit.turn.id for hit in hits], len(results.hits) - many),
-            note=results.note,
+            note=_with_rest(results.note, 0, [], len(results.results) - lines),
+            results=[cut.result(hit, width) for hit in results.results[:lines]],
         )
 
     return _fitted(draft, len(results.hits), asking)
@@ -114,7 +120,7 @@ def shown_memories(results: MemoryResults, asking: Asking) -> ShownMemories:
     def draft(many: int, width: int, facts: int) -> ShownMemories:
         atoms, turns = results.atoms[:many], results.turns[: max(0, many - len(results.atoms))]
         ids = [*(hit.atom.id for hit in atoms), *(hit.turn.id for hit in turns)]
-        scenes = math.ceil(facts / _FACTS_A_SCENE)
+        scenes, lines = math.ceil(facts / _FACTS_A_SCENE), _lines_beside(results.results, facts)
         return ShownMemories(
             atoms=[cut.atom(hit, width * 2) for hit in atoms],
             facts=results.facts[:facts],
@@ -122,19 +128,32 @@ def shown_memories(results: MemoryResults, asking: Asking) -> ShownMemories:
             passages=[cut.passage(passage, width) for passage in passages(turns)],
             left_out=total - many,
             cursor=_cursor(results, ids, total - many),
-            note=_with_rest(results.note, len(results.facts) - facts, [hit.scene for hit in results.scenes[scenes:]]),
+            note=_with_rest(
+                results.note,
+                len(results.facts) - facts,
+                [hit.scene for hit in results.scenes[scenes:]],
+                len(results.results) - lines,
+            ),
+            results=[cut.result(hit, width) for hit in results.results[:lines]],
         )
 
     return _fitted(draft, total, asking)
 
 
-def _with_rest(note: str | None, facts: int, scenes: Sequence[Scene]) -> str | None:
+def _lines_beside(results: Sequence[ResultHit], facts: int) -> int:
+    """Return how many places of results are shown beside so many facts: they give way together."""
+    return math.ceil(len(results) * facts / _FACTS[0])
+
+
+def _with_rest(note: str | None, facts: int, scenes: Sequence[Scene], lines: int) -> str | None:
     """Return the note with what else was found and did not fit."""
     said = [note] if note else []
     if facts > 0:
         said.append(f"{facts} more facts did not fit: name an entity, or raise budget_tokens.")
     if scenes:
         said.append(f"Scenes that did not fit: {', '.join(scene.slug for scene in scenes)}.")
+    if lines:
+        said.append(f"Lines of tool results that did not fit: {lines}. Raise budget_tokens.")
     return " ".join(said) or None
 
 
@@ -206,6 +225,18 @@ class _Cuts:
         return ShownAtom(
             atom=replace(hit.atom, text=self._cut(hit.atom.id, hit.atom.text, width)[0]),
             found=self._why(hit.atom.id, hit, hit.atom.text),
+            cites=list(dict.fromkeys(address(one.ref, one.lines) for one in hit.cites))[:_CITES],
+        )
+
+    def result(self, hit: ResultHit, width: int) -> ShownResult:
+        at = address(hit.ref, hit.lines)
+        return ShownResult(
+            at=at,
+            call=one_line(hit.call, max(40, width // 2)),
+            node=hit.node,
+            taken=hit.at,
+            content=self._cut(at, hit.text, width * 5 // 4)[0],
+            found=self._why(at, hit, hit.text),
         )
 
     def scene(self, hit: SceneHit, width: int) -> ShownScene:
@@ -245,7 +276,7 @@ class _Cuts:
             self._found[id] = matches(text, self._asking.wanted)
         return snippet(text, width, self._found[id])
 
-    def _why(self, id: str, hit: TurnHit | AtomHit | SceneHit, text: str) -> Found:
+    def _why(self, id: str, hit: TurnHit | AtomHit | SceneHit | ResultHit, text: str) -> Found:
         if self._asking.detail == "detailed" and id not in self._words:
             self._words[id] = words(text, self._asking.wanted)
         return Found(score=hit.score, by=hit.found_by, words=self._words.get(id))

@@ -1,4 +1,4 @@
-"""Keeps rows embedded by the configured model and indexed by the present terms, and gives the vectors of a query.
+"""Keeps rows embedded by the configured model and all text indexed by the present terms; gives a query's vectors.
 
 A model on this machine embeds inside the call that stores a row; a remote one follows in the background, so
 that storing never waits for a network. Rows without a vector are the queue: a kill, a failed call or a change
@@ -6,13 +6,14 @@ of model needs no other bookkeeping. Until the configured model has embedded eve
 index that can still be asked is searched too, so a change of model never empties an answer.
 
 Rows whose terms an earlier version of this program made are indexed anew, and found by the old ones until then.
+Lines of large tool results are indexed here too, and of those whose process was killed before it came to it.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mcp_memory.config import Settings
@@ -20,7 +21,7 @@ from mcp_memory.embed import Embedder, embedder_for
 from mcp_memory.errors import EmbeddingFailed
 from mcp_memory.store.protocol import Store, Vectors
 
-__all__ = ["IndexState", "Indexing"]
+__all__ = ["IndexResult", "IndexState", "Indexing"]
 
 logger = logging.getLogger(__name__)
 
@@ -41,15 +42,29 @@ class IndexState:
     error: str | None
     terms_waiting: int = 0
     """About how many rows have terms of an earlier version."""
+    refs_waiting: int = 0
+    """Tool results whose lines are not in the index yet, or with such terms."""
+
+
+IndexResult = Callable[[Callable[[], bool]], bool]
+"""Indexes a tool result that waits and tells whether to call again; asks between batches whether to go on."""
 
 
 class Indexing:
     """The background thread and what it knows. `start()` and `close()` belong to `open_memory`."""
 
-    def __init__(self, store: Store, embedder: Embedder | None, settings: Settings) -> None:
+    def __init__(
+        self,
+        store: Store,
+        embedder: Embedder | None,
+        settings: Settings,
+        *,
+        index_result: IndexResult = lambda going_on: False,
+    ) -> None:
         self._store = store
         self._embedder = embedder
         self._settings = settings
+        self._index_result = index_result
         self._complete = embedder is None
         self._others: list[Embedder] | None = None
         self._error: str | None = None
@@ -116,6 +131,7 @@ class Indexing:
             total=self._store.embeddable(),
             error=self._error,
             terms_waiting=self._store.stale_terms(),
+            refs_waiting=self._store.refs_waiting(),
         )
 
     def _fullest_other(self, identity: str) -> list[Embedder]:
@@ -136,6 +152,7 @@ class Indexing:
                 change = self._store.last_change()
                 if change != seen or not self._complete:
                     self._renew_terms()
+                    self._index_results()
                     self._catch_up()
                     seen = change
                 self._error = None
@@ -153,6 +170,13 @@ class Indexing:
     def _renew_terms(self) -> None:
         while not self._stop.is_set() and self._store.renew_terms(limit=_BATCH):
             self._stop.wait(_BETWEEN_S)
+
+    def _index_results(self) -> None:
+        def going_on() -> bool:
+            return not self._stop.wait(_BETWEEN_S)
+
+        while not self._stop.is_set() and self._index_result(going_on):
+            pass
 
     def _catch_up(self) -> None:
         embedder = self._embedder

@@ -32,6 +32,7 @@ from mcp_memory.types import (
     Remembered,
     ShownAtom,
     ShownMemories,
+    ShownResult,
     ShownScene,
     ShownTurns,
 )
@@ -136,16 +137,17 @@ def _remembered(answer: Remembered) -> str:
 
 
 def _shown_turns(answer: ShownTurns) -> str:
-    if not answer.passages and not answer.left_out:
+    if not answer.passages and not answer.left_out and not answer.results:
         return _with_note("No turn matches. Try other words, or fewer filters.", answer.note)
     hits = sum(turn.found is not None for passage in answer.passages for turn in passage.turns)
     head = f"{_count(hits, 'turn')}, best first. {DATA_NOTE}"
-    blocks = [head, *map(_passage, answer.passages), *_whole(answer.passages), *_more(answer)]
+    blocks = [head, *map(_passage, answer.passages), *_results(answer.results)]
+    blocks += [*_whole(answer.passages), *_more(answer)]
     return _with_note("\n\n".join(blocks), answer.note)
 
 
 def _shown_memories(answer: ShownMemories) -> str:
-    if not (answer.atoms or answer.facts or answer.scenes or answer.passages or answer.left_out):
+    if not (answer.atoms or answer.facts or answer.scenes or answer.passages or answer.left_out or answer.results):
         return _with_note("Nothing is known about that. Try other words, or fewer filters.", answer.note)
     blocks = [DATA_NOTE]
     if answer.atoms:
@@ -156,6 +158,7 @@ def _shown_memories(answer: ShownMemories) -> str:
         blocks.append("\n".join(["Scenes, whole at memory://scene/<name>:", *map(_scene, answer.scenes)]))
     if answer.passages:
         blocks.append("\n\n".join(["Said:", *map(_passage, answer.passages)]))
+    blocks += _results(answer.results)
     return _with_note("\n\n".join([*blocks, *_whole(answer.passages), *_more(answer)]), answer.note)
 
 
@@ -273,8 +276,22 @@ def _whole(passages: Sequence[Passage]) -> list[str]:
     return [f"Cut turns in whole: detail='detailed' with limit=1 and budget_tokens as large as needed, or {place}"]
 
 
+def _results(results: Sequence[ShownResult]) -> list[str]:
+    if not results:
+        return []
+    head = "Printed by tools, nobody's words; expand_node(ref=…, lines=…) shows more:"
+    return ["\n\n".join([head, *map(_result, results)])]
+
+
+def _result(shown: ShownResult) -> str:
+    node = f" · {shown.node}" if shown.node else ""
+    head = f"{shown.at} · {one_line(shown.call, 150)}{node} · {minute(shown.taken)}{_by(shown.found)}"
+    return "\n".join([head, *_why(shown.found), quote(shown.content)])
+
+
 def _shown_atom(shown: ShownAtom) -> str:
-    return "\n".join([_atom(shown.atom), *_why(shown.found)])
+    cites = [f"  rests on output {', '.join(shown.cites)}"] if shown.cites else []
+    return "\n".join([_atom(shown.atom), *cites, *_why(shown.found)])
 
 
 def _atom(atom: Atom) -> str:

@@ -30,6 +30,7 @@ __all__ = [
     "one_line",
     "page",
     "plural",
+    "printed",
     "said",
     "size",
     "steps",
@@ -145,6 +146,12 @@ def page(scene: Scene) -> str:
     """Return a scene as a line of its name and day, and what it is about under it."""
     head = f"  {scene.slug}  {day(scene.updated)}  {one_line(scene.title, 60)}"
     return f"{click.style(visible(head), dim=True)}\n{wrapped(scene.summary, '    ')}"
+
+
+def printed(at: str, call: str, text: str, *, taken: datetime, node: str | None, note: str = "") -> str:
+    """Return lines of a tool's output as a line of where they stand and what printed them, and they under it."""
+    head = "  ".join(part for part in (f"  {at}", node, minute(taken), one_line(call, 60), note) if part)
+    return f"{click.style(visible(head), dim=True)}\n{wrapped(text, '    | ')}"
 
 
 def _short(node: str) -> str:

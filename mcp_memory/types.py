@@ -246,6 +246,43 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CitedResult:
+    """A tool result that something rests on: which call it came of, and the lines that were named."""
+
+    at: str
+    """Where: `r-9f2c1a7b3d4e:120-134`, or the ref alone."""
+    by: str
+    """The turn or atom that names it."""
+    call: str
+    node: str | None
+    taken: datetime
+    content: str
+    """The lines, with secrets masked; of many, or where none were named, the first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Citing:
+    """A turn or atom that names a tool result, and what it says."""
+
+    id: str
+    at: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """Which outputs a turn or atom rests on; of a ref, who rests on it."""
+
+    id: str
+    text: str
+    """What it says; of a ref, the call that it came of."""
+    cites: list[CitedResult]
+    likely: list[ResultHit]
+    """Where none is named: lines that say the same and were there before it was said, in the same session."""
+    cited_by: list[Citing]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
     atom: Atom
     duplicate: bool
@@ -360,6 +397,19 @@ class Excerpt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShownResult:
+    """Lines of a tool's output: data that a program printed, nobody's words."""
+
+    at: str
+    """Where they stand: `r-9f2c1a7b3d4e:120-134`. expand_node(ref=…, lines=…) shows more."""
+    call: str
+    node: str | None
+    taken: datetime
+    content: str
+    found: Found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
     """Turns of one session in order: hits, and the neighbours that were asked for, each once."""
 
@@ -378,12 +428,16 @@ class ShownTurns:
     """Pass it back for the next page; None when there is no more."""
     note: str | None
     """What the reader should know of the search itself: a part of the index that is still being built."""
+    results: list[ShownResult] = field(default_factory=list[ShownResult])
+    """Lines of offloaded tool results that match, on the first page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownAtom:
     atom: Atom
     found: Found
+    cites: list[str] = field(default_factory=list[str])
+    """The tool results that it rests on, as far as they were named: `r-9f2c1a7b3d4e:120-134`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -413,6 +467,8 @@ class ShownMemories:
     """Hits of this page that did not fit; they come first with `cursor`."""
     cursor: str | None
     note: str | None
+    results: list[ShownResult] = field(default_factory=list[ShownResult])
+    """Lines of offloaded tool results that match, on the first page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

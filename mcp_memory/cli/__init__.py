@@ -5,6 +5,7 @@
     import             what was kept     `importing`
                        elsewhere
     search             what is stored    `searching`
+    why                what it rests on  `tracing`
     show                                 `showing`, `drawing`
     distill, flush,    what models do    `distilling`
     pause, resume,
@@ -37,6 +38,7 @@ MODULES = {
     "wrap": "mcp_memory.cli.wrapping",
     "import": "mcp_memory.cli.importing:import_",
     "search": "mcp_memory.cli.searching",
+    "why": "mcp_memory.cli.tracing",
     "show": "mcp_memory.cli.showing",
     "distill": "mcp_memory.cli.distilling",
     "flush": "mcp_memory.cli.distilling",

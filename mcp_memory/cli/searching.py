@@ -1,4 +1,4 @@
-"""`search`: memories and turns, by words and by meaning."""
+"""`search`: memories and turns, by words and by meaning; lines of tool results."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import click
 from mcp_memory.cli.base import as_json, ask, place
 from mcp_memory.errors import NotFound
 from mcp_memory.excerpts import passages
-from mcp_memory.terminal import day, json_text, page, said, wrapped
+from mcp_memory.store.naming import address
+from mcp_memory.terminal import day, json_text, page, printed, said, wrapped
 from mcp_memory.types import TurnHit
 
 if TYPE_CHECKING:
     from mcp_memory.memory import Memory
-    from mcp_memory.types import AtomHit, MemoryResults, SceneHit, Turn, TurnResults
+    from mcp_memory.types import AtomHit, MemoryResults, ResultHit, SceneHit, Turn, TurnResults
 
 __all__ = ["KINDS", "ROLES", "search"]
 
@@ -61,7 +62,7 @@ def search(
     cursor: str | None,
     as_json: bool,
 ) -> None:
-    """Find memories and verbatim turns, by words and by meaning.
+    """Find memories and verbatim turns, by words and by meaning, and lines of tool results.
 
     A filter that only one of the two knows (--session, --role, --neighbours; --kind, --scene, --entity,
     --as-of) narrows the search to it. Exit code 1 when nothing is found.
@@ -69,6 +70,7 @@ def search(
     \b
     mcp-memory search "who looks after bookings"
     mcp-memory search TRF-90457 --neighbours 2
+    mcp-memory search "ImportError: cannot import name" --role tool
     mcp-memory search knee --since 2026-10-14 --until 2026-10-20 --role user
     mcp-memory search dentist --since "two months ago" --until "last week"
     mcp-memory search 牙医 --json
@@ -105,22 +107,25 @@ def search(
                 limit=limit,
                 cursor=cursor,
             )
+        answers = [answer for answer in (known, heard) if answer]
         found = bool((known and (known.atoms or known.scenes)) or (heard and heard.hits))
+        found = found or any(answer.results for answer in answers)
         return known, heard, [] if found else (await memory.status())["spaces"]
 
     known, heard, spaces = ask(find)
     memories, scenes = (known.atoms, known.scenes) if known else ([], [])
     turns = heard.hits if heard else []
+    results = heard.results if heard else known.results if known else []
     notes = list(dict.fromkeys(answer.note for answer in (known, heard) if answer and answer.note))
     cursors = {"memories": known.cursor if known and memories else None, "turns": heard.cursor if heard else None}
     if as_json:
-        found = {"memories": memories, "scenes": scenes, "turns": turns}
+        found = {"memories": memories, "scenes": scenes, "turns": turns, "results": results}
         click.echo(json_text({"query": words, **found, "cursors": cursors, "notes": notes}))
     else:
-        _print_found(memories, scenes, turns, limit=limit, cursors=cursors)
+        _print_found(memories, scenes, turns, results, limit=limit, cursors=cursors)
         for note in notes:
             click.echo(note, err=True)
-    if not memories and not scenes and not turns:
+    if not memories and not scenes and not turns and not results:
         raise NotFound(f"Nothing found. Spaces that hold something here: {', '.join(spaces) or 'none'}.")
 
 
@@ -137,6 +142,7 @@ def _print_found(
     memories: list[AtomHit],
     scenes: list[SceneHit],
     turns: list[TurnHit],
+    results: list[ResultHit],
     *,
     limit: int,
     cursors: dict[str, str | None],
@@ -146,6 +152,7 @@ def _print_found(
         "memories": [_memory(hit) for hit in memories],
         "scenes": [page(hit.scene) for hit in scenes],
         "turns": [_passage(run) for run in passages(turns)],
+        "tool results": [_result(hit) for hit in results],
     }
     for title, found in listed.items():
         if found:
@@ -162,6 +169,10 @@ def _memory(hit: AtomHit) -> str:
     until = f" to {day(atom.valid_to)}" if atom.valid_to else ""
     head = f"  {atom.id}  {day(atom.valid_from)}{until}  {atom.kind}"
     return f"{click.style(head, dim=True)}\n{wrapped(atom.text, '    ')}"
+
+
+def _result(hit: ResultHit) -> str:
+    return printed(address(hit.ref, hit.lines), hit.call, hit.text, taken=hit.at, node=hit.node)
 
 
 def _passage(run: Sequence[TurnHit | Turn]) -> str:

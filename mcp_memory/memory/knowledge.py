@@ -8,7 +8,7 @@ from dataclasses import replace
 from mcp_memory.errors import NotFound
 from mcp_memory.memory.verbs import MAX_LIMIT, Verbs, in_range, in_thread, notes
 from mcp_memory.text import one_line
-from mcp_memory.types import Atom, Bundle, Forgotten, Kind, MemoryResults, Remembered
+from mcp_memory.types import Atom, Bundle, CitedResult, Forgotten, Kind, MemoryResults, Remembered, Why
 
 __all__ = ["Knowledge"]
 
@@ -27,9 +27,13 @@ class Knowledge(Verbs):
         value: str | None = None,
         supersedes: Sequence[str] = (),
         valid_from: str | None = None,
+        cites: Sequence[str] = (),
         session: str | None = None,
     ) -> Remembered:
         """Store one durable statement, told explicitly, and say what it replaced or may repeat.
+
+        `cites` names tool results that it rests on, as does its text: refs, with or without lines, or nodes.
+        NotFound where one is not there.
 
         `entity`, `relation` and `value` together make it a fact (the user is the entity `user`). What it
         replaces is closed, never deleted.
@@ -47,6 +51,7 @@ class Knowledge(Verbs):
             value=value,
             supersedes=supersedes,
             valid_from=parts.moment(valid_from, "valid_from") or now,
+            cites=cites,
         )
         embedded = parts.indexing.of_rows([atom.text])
         written = parts.store.add_atom(self.space, atom, now=now, vectors=embedded)
@@ -145,6 +150,20 @@ class Knowledge(Verbs):
             parts.pipeline.write_persona()
             parts.stored()
         return done
+
+    @in_thread
+    def why(self, id: str) -> Why:
+        """Return which tool results an atom or turn rests on; of a ref or node, which atoms and turns rest on it."""
+        from mcp_memory.longterm.why import why
+
+        return why(self._parts.store, self.space, id)
+
+    @in_thread
+    def cites(self, id: str) -> list[CitedResult]:
+        """Return the tool results that an atom or turn names, or that an atom's turns name."""
+        from mcp_memory.longterm.why import cites
+
+        return cites(self._parts.store, self.space, id)
 
     @in_thread
     def atom(self, id: str) -> Atom:

@@ -68,6 +68,7 @@ def _join(
     from mcp_memory.longterm.search.search import Search
     from mcp_memory.metered import Metered, make_llm, make_others
     from mcp_memory.pipeline import Pipeline, Worker
+    from mcp_memory.shortterm.chunks import index_next
     from mcp_memory.store.sqlite import open_store
     from mcp_memory.tokens import token_counter
 
@@ -87,7 +88,7 @@ def _join(
         raise InvalidInput("Setting 'rerank' is on and no model is set. Set MCP_MEMORY_LLM, or switch rerank off.")
     store = open_store(settings.home)
     model = Metered(llm, store, settings, now=now, others=others) if llm else None
-    indexing = Indexing(store, embedder, settings)
+    indexing = Indexing(store, embedder, settings, index_result=partial(index_next, store, set[tuple[str, str]]()))
     search = Search(store, now)
     pipeline = Pipeline(store, search, indexing, settings, now=now)
     worker = Worker(pipeline, model) if model and settings.distil else None

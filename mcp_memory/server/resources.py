@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, quote, unquote
 
 import mcp.types as wire
 from mcp.server.lowlevel.helper_types import ReadResourceContents
-from pydantic_core import to_json
+from pydantic_core import to_json, to_jsonable_python
 
 from mcp_memory.errors import InvalidInput, NotFound
 from mcp_memory.render import minute
@@ -78,7 +78,7 @@ TEMPLATES = (
         uri_template="memory://atom/{id}",
         name="atom",
         title="Statement",
-        description="What is held true, with its dates and evidence",
+        description="What is held true, with its dates, its evidence and the outputs it rests on",
         mime_type=JSON,
     ),
     wire.ResourceTemplate(
@@ -139,7 +139,7 @@ async def read_resource(memory: Memory, uri: str) -> ReadResourceContents:
         case "session", session if session:
             return ReadResourceContents(await _session_page(memory, session, query), MARKDOWN)
         case "atom", atom if atom:
-            return ReadResourceContents(to_json(await memory.atom(atom), indent=2).decode(), JSON)
+            return ReadResourceContents(await _atom(memory, atom), JSON)
         case "ref", ref if ref:
             return _raw(*await memory.ref(ref))
         case _:
@@ -150,6 +150,12 @@ async def read_resource(memory: Memory, uri: str) -> ReadResourceContents:
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _NO_PERSONA = "No persona yet. It grows from what is told with the tool `remember`.\n"
 _NO_CANVAS = "%% No task is active: offload_tool_result starts a canvas, fold_canvas with action=switch opens one.\n"
+
+
+async def _atom(memory: Memory, id: str) -> str:
+    """Return an atom as JSON, and under `cites` the tool results that it rests on."""
+    found = to_jsonable_python(await memory.atom(id))
+    return to_json({**found, "cites": await memory.cites(id)}, indent=2).decode()
 
 
 async def _session_page(memory: Memory, session: str, query: str) -> str:

@@ -147,6 +147,7 @@ async def remember(
     value: str | None = None,
     supersedes: Annotated[Ids, Field(description="Ids of atoms it makes outdated")] = [],  # noqa: B006
     valid_from: Annotated[str | None, Field(description="Date or time; left out, now")] = None,
+    cites: Annotated[Ids, Field(description="Results it rests on: r-…:120-134")] = [],  # noqa: B006
 ) -> Remembered:
     """Keep one durable statement about the user, their world, or how they want you to work.
 
@@ -162,6 +163,7 @@ async def remember(
         value=value,
         supersedes=supersedes,
         valid_from=valid_from,
+        cites=cites,
     )
 
 
@@ -178,7 +180,7 @@ async def conversation_search(
     detail: Detailed = "concise",
     budget_tokens: Budget = None,
 ) -> ShownTurns:
-    """Find what was said in past conversations, verbatim, by words and by meaning.
+    """Find what was said in past conversations, verbatim, by words and by meaning, and lines of offloaded results.
 
     Use it when the user refers to something earlier, and before you say that you do not know. Names, code,
     error messages and numbers work as they are. For what holds true now, use memory_search.

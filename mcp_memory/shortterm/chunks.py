@@ -13,7 +13,7 @@ indexed, and `grep` finds the rest. Bytes that are no UTF-8 have no lines and no
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 
@@ -46,25 +46,38 @@ class Run:
     end: int
 
 
-def index_next(store: Store, passing: set[tuple[str, str]]) -> bool:
-    """Index a batch of a ref that waits, and tell whether to call again. One that cannot be read joins `passing`."""
+def index_next(store: Store, passing: set[tuple[str, str]], going_on: Callable[[], bool]) -> bool:
+    """Index a ref that waits, and tell whether to call again. One that cannot be read joins `passing`.
+
+    `going_on` is asked between batches, and may take its time; what is left when it says no waits for another time.
+    """
     one = store.unindexed_ref(passing=passing)
     if one is None:
         return False
     try:
-        index(store, one.space, one.ref, store.read_ref(one.space, one.ref), start=one.start)
+        index(store, one.space, one.ref, store.read_ref(one.space, one.ref), start=one.start, going_on=going_on)
     except (Damaged, NotFound):  # `doctor` tells of it
         passing.add((one.space, one.ref))
     return True
 
 
-def index(store: Store, space: str, ref: str, data: bytes, *, start: int = 0) -> None:
+def index(
+    store: Store,
+    space: str,
+    ref: str,
+    data: bytes,
+    *,
+    start: int = 0,
+    going_on: Callable[[], bool] = lambda: True,
+) -> None:
     """Put the runs of a ref that follow byte `start` into the index. Ends early where another process is at it."""
     waiting = _masked(data, start)
     batch = list(islice(waiting, _BATCH))
     while True:
         following = list(islice(waiting, _BATCH))
-        if not store.put_chunks(space, ref, batch, start=start, complete=not following) or not following:
+        if not store.put_chunks(space, ref, batch, start=start, complete=not following):
+            return
+        if not following or not going_on():
             return
         start, batch = batch[-1].span[1], following
 

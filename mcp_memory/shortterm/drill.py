@@ -74,6 +74,7 @@ def expand(
     """
     if max_tokens < MIN_TOKENS:
         raise InvalidInput(f"max_tokens is {max_tokens}; the least that can be shown is {MIN_TOKENS}.")
+    target, lines = _with_lines(target.strip(), lines, alone=not (view or grep or json_path or cursor))
     ask = _Ask(
         view=_view(view, lines=lines, grep=grep, json_path=json_path, cursor=cursor),
         lines=lines,
@@ -82,7 +83,6 @@ def expand(
         max_tokens=max_tokens,
         cursor=cursor,
     )
-    target = target.strip()
     if found := _REF.fullmatch(target):
         ref = _ref(store, space, f"r-{found[1].lower()}")
         if ask.view != "records":
@@ -92,6 +92,14 @@ def expand(
     if ask.view in (None, "records"):
         return _records(title, records, ask, counter)
     return _raw_of_newest(store, space, target, records, ask, counter)
+
+
+def _with_lines(target: str, lines: str | None, *, alone: bool) -> tuple[str, str | None]:
+    """Take apart `r-9f2c1a7b3d4e:120-134`, as searches show it; what is asked for beside it counts more."""
+    ref, colon, named = target.rpartition(":")
+    if not colon or not _REF.fullmatch(ref):
+        return target, lines
+    return ref, named if alone and lines is None else lines
 
 
 def _view(

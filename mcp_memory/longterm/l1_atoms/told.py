@@ -92,6 +92,7 @@ def told(
     value: str | None,
     supersedes: Sequence[str],
     valid_from: datetime,
+    cites: Sequence[str] = (),
 ) -> NewAtom:
     """Return the atom that a `remember` asks for. Raises InvalidInput."""
     parts = {"entity": entity, "relation": relation, "value": value}
@@ -123,6 +124,7 @@ def told(
         relation=name,
         value=given.get("value"),
         single_valued=name in SINGLE_VALUED,
+        cites=tuple(cites),
         supersedes=tuple(supersedes),
     )
 

@@ -34,7 +34,7 @@ _CRITICAL = 90  # priority: what must not be missed whatever is asked, such as a
 _STABLE_SHARE = 0.6  # of the budget, so that a long persona leaves room for what is asked
 _EXCHANGES = 3
 _LAST_TURNS = 60  # looked through for them: an agent may say a lot between two turns of the user
-_ORDER = ("scene", "fact", "atom", "turn")
+_ORDER = ("scene", "fact", "atom", "turn", "output")
 
 
 def bundle(desk: Desk, question: str, *, session: str | None, counter: TokenCounter, budget: int) -> Bundle:

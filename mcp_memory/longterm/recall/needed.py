@@ -2,7 +2,8 @@
 
 In the order in which they are to find room: scenes, facts of those whom the question names, then atoms and verbatim
 turns by turns, for an atom says more in fewer words and a turn says it as it was. Turns that only bear out an atom of
-these come last. `relevance` says what is needed; only what holds now is told, and of what was said, what was replaced.
+these come after, and last a line or two of tool results, marked as what a program printed. `relevance` says what is
+needed; only what holds now is told, and of what was said, what was replaced.
 """
 
 from __future__ import annotations
@@ -17,22 +18,25 @@ from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l1_atoms import noise
 from mcp_memory.longterm.l1_atoms.times import date_of
 from mcp_memory.longterm.recall.relevance import ABOUT, NEAR, Asked, Weighed, asked, terms_of, weighed, weights_of
+from mcp_memory.longterm.search.question import read
+from mcp_memory.longterm.search.results import results
 from mcp_memory.longterm.search.scenes import current, text_of
 from mcp_memory.snippet import matches, snippet
 from mcp_memory.store.citations import cited, plain
+from mcp_memory.store.naming import address
 from mcp_memory.store.protocol import Filters
 from mcp_memory.text import fold, index_terms, one_line, query_terms
 from mcp_memory.types import Atom, Turn
 
 __all__ = ["Line", "is_told", "needed", "surest", "told"]
 
-_ATOMS, _TURNS, _SCENES, _FACTS = 15, 12, 3, 5
+_ATOMS, _TURNS, _SCENES, _FACTS, _OUTPUTS = 15, 12, 3, 5, 2
 _SUREST = 500  # atoms, those of the highest priorities, that are ordered where nothing is asked
 _ATOM_CHARS, _TURN_CHARS, _SCENE_CHARS = 220, 320, 200
 _CONTEXT_CHARS = 300
 _ENTITIES = 1_000
 
-Group = Literal["scene", "fact", "atom", "turn"]
+Group = Literal["scene", "fact", "atom", "turn", "output"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +81,7 @@ def needed(desk: Desk, question: str, context: Sequence[Turn], *, known: str) ->
         *_facts(desk, question, {*cited(known), *(atom.id for atom in holding)}),
         *(line for line in by_turns if line),
         *(line for line in verbatim if line.id in bearing_out),
+        *([] if _is_noise(question, desk.now) else _outputs(desk, question, words)),
     ]
 
 
@@ -213,6 +218,29 @@ def _replaced(desk: Desk, holding: Sequence[Atom]) -> Mapping[str, str]:
     """Return the turns whose statements these atoms replaced, and by which."""
     old = desk.store.replaced(desk.space, [atom.id for atom in holding]) if holding else []
     return {atom.evidence: f" · since replaced by {atom.superseded_by}" for atom in old}
+
+
+def _outputs(desk: Desk, question: str, words: set[str]) -> list[Line]:
+    """Return lines of tool results, where they are about the question as a turn would have to be."""
+    wanted = asked(desk, [question])
+    if wanted is None or not desk.store.newest("chunk"):
+        return []
+    read_as = read(question, desk.now, relatives=False)
+    hits = {
+        address(hit.ref, hit.lines): hit
+        for hit in results(desk.store, desk.space, read_as, filters=Filters(), limit=_OUTPUTS)
+    }
+    weights = weights_of(wanted, "chunk", {at: terms_of(hit.text) for at, hit in hits.items()})
+    return [
+        Line(
+            group="output",
+            id=at,
+            text=f"- [{at} · {hit.at:%Y-%m-%d} · output of {one_line(hit.call, 60)}] "
+            + _around(hit.text, words, _TURN_CHARS),
+        )
+        for at, hit in hits.items()
+        if weights[at] >= ABOUT
+    ]
 
 
 def _around(text: str, words: set[str], width: int) -> str:

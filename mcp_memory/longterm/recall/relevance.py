@@ -156,8 +156,8 @@ def _rarity(rows: int, total: int) -> float:
 
 
 def _size(desk: Desk, layer: Layer) -> int:
-    if layer == "atom":
-        return desk.store.newest("atom")
+    if layer != "turn":
+        return desk.store.newest(layer)
     return len(desk.store.outline(desk.space, filters=Filters()).rows)
 
 

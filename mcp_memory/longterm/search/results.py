@@ -43,7 +43,7 @@ _LINE = 0.4  # what the best line counts beside its run
 _ELSE = 0.3  # of that, what counts by how little else the line says
 _FEW = 30  # runs; of fewer it does not follow that a word is common
 _A_RESULT = 2  # hits
-_LINES, _CHARS = 9, 700  # of a hit
+_LINES, _CHARS = 5, 700  # of a hit
 _CALL = 150  # characters
 
 

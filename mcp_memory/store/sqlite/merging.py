@@ -141,7 +141,7 @@ def _from_json(text: str) -> NewAtom:
     fields: dict[str, Any] = json.loads(text)
     words: list[dict[str, Any]] = fields["evidence"]
     fields["evidence"] = tuple(Evidence(turn=w["turn"], span=(*w["span"],), quote=w["quote"]) for w in words)
-    fields["supersedes"], fields["entities"] = tuple(fields["supersedes"]), tuple(fields["entities"])
+    fields |= {name: tuple(fields.get(name, ())) for name in ("supersedes", "entities", "cites")}
     fields["valid_from"] = from_ms(fields["valid_from"])
     if fields["valid_to"] is not None:
         fields["valid_to"] = from_ms(fields["valid_to"])
