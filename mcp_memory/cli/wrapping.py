@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from mcp_memory.cli.base import place, settings
@@ -58,6 +60,12 @@ def wrap(
     from mcp_memory.wrap import run
 
     options = run.Options(
-        command=command, url=url, headers=headers, over=over, session=session, offers_tool=not no_expand
+        command=command,
+        url=url,
+        headers=headers,
+        over=over,
+        session=session,
+        folder=os.getcwd(),  # noqa: PTH109 only its name is of interest
+        offers_tool=not no_expand,
     )
     run.leave(run.wrap(options, settings))

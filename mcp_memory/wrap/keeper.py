@@ -14,7 +14,6 @@ import secrets
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -57,12 +56,14 @@ class Call:
 
 
 class Keeper:
-    """Keeps large texts. `over` are the tokens from which a text is large; `session` names where its steps go."""
+    """Keeps large texts. `over` are the tokens from which a text is large; `session` names where its steps go, or
+    else the client, `folder` and the day do."""
 
-    def __init__(self, settings: Settings, *, over: int, session: str | None) -> None:
+    def __init__(self, settings: Settings, *, over: int, session: str | None, folder: str) -> None:
         self._settings = settings.model_copy(update={"distil": False})  # a proxy must not set a model to work
         self._over = over
         self._named = None if session is None else safe_name(session, what="session")
+        self._folder = hashlib.sha256(folder.encode("utf-8", "surrogateescape")).hexdigest()[:4]
         self._memory = SharedMemory(self._settings, alongside=_nothing)
         self._connection = secrets.token_hex(3)
         self._silent_until = 0.0
@@ -142,9 +143,8 @@ class Keeper:
         """
         if self._named is not None:
             return self._named
-        folder = hashlib.sha256(str(Path.cwd()).encode("utf-8", "surrogateescape")).hexdigest()[:4]
         slug = re.sub("[^a-z0-9]+", "-", client.lower())[:40].strip("-") or "client"
-        return f"{datetime.now():%Y-%m-%d}-{slug}-{folder}"
+        return f"{datetime.now():%Y-%m-%d}-{slug}-{self._folder}"
 
     def _tell(self, error: BaseException) -> None:
         self._silent_until = anyio.current_time() + RETRY_SECONDS

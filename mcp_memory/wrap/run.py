@@ -38,6 +38,8 @@ class Options:
     headers: Sequence[str] = ()
     over: int = 500
     session: str | None = None
+    folder: str = ""
+    """Where the client works; see `Keeper`."""
     offers_tool: bool = True
 
 
@@ -56,7 +58,7 @@ async def _wrap(options: Options, settings: Callable[[], Settings]) -> int:
         server = await _server(options, stack)
         editor = None
         try:
-            keeper = Keeper(settings(), over=options.over, session=options.session)
+            keeper = Keeper(settings(), over=options.over, session=options.session, folder=options.folder)
         except McpMemoryError as error:
             logger.warning("large results pass as they are: %s", error)
         else:

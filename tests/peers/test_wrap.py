@@ -202,4 +202,4 @@ async def test_large_files_are_kept_and_every_byte_comes_back(home: Path, tmp_pa
         _, kept = await memory.ref(big.structured_content["offloaded"]["ref"])
         assert kept == log.encode()
         records = await memory.records()
-        assert {record.tool_call.partition("(")[0] for record in records} == {"read_text_file", "list_directory"}
+        assert {record.tool_call.partition(" ")[0] for record in records} == {"read_text_file", "list_directory"}

@@ -1,0 +1,366 @@
+"""The relay between a client and a server that both stand here, over a real memory: what passes, and what is edited."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_memory.config import Settings, load_settings
+from mcp_memory.wrap import lines as wire
+from mcp_memory.wrap.edit import Editor
+from mcp_memory.wrap.keeper import Keeper
+from mcp_memory.wrap.lines import Piece
+from mcp_memory.wrap.relay import Relay
+
+WAIT = 20
+LONG = "\n".join(f"{n} GET /item/{n} {200 if n % 7 else 500}" for n in range(400))
+META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+
+Answer = Callable[[dict[str, Any]], Iterable[bytes | Piece]]
+
+
+class Here:
+    """Both ends: `say` what the client says, `hear` what it is told. `answer` is the server."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._to_server, self._from_client = anyio.create_memory_object_stream[bytes](100)
+        self._to_client, self._told = anyio.create_memory_object_stream[bytes](100)
+        self._spoken, self._lines = anyio.create_memory_object_stream[bytes | Piece](100)
+        self.asked: list[bytes] = []
+        self.name = "the server"
+
+    # the client's end
+    async def chunks(self) -> AsyncIterator[bytes]:
+        async for chunk in self._from_client:
+            yield chunk
+
+    async def send(self, line: bytes) -> None:
+        await self._to_client.send(line)
+
+    async def hold(self) -> None: ...
+
+    async def send_piece(self, data: bytes) -> None:
+        await self._to_client.send(data)
+
+    def release(self) -> None: ...
+
+    # what a test does with it
+    async def say(self, method: str, params: Any = None, id: Any = 1) -> None:
+        message = {"jsonrpc": "2.0", "method": method, "params": params or {}} | ({} if id is None else {"id": id})
+        await self._to_server.send(json.dumps(message).encode() + b"\n")
+
+    async def say_raw(self, data: bytes) -> None:
+        await self._to_server.send(data)
+
+    async def hear_raw(self) -> bytes:
+        with anyio.fail_after(WAIT):
+            return await self._told.receive()
+
+    async def hear(self) -> Any:
+        return json.loads(await self.hear_raw())
+
+    async def ask(self, method: str, params: Any = None, id: Any = 1) -> Any:
+        await self.say(method, params, id)
+        return (await self.hear())["result"]
+
+    async def call(self, name: str, **arguments: Any) -> Any:
+        return await self.ask("tools/call", {"name": name, "arguments": arguments})
+
+    def hang_up(self) -> None:
+        self._to_server.close()
+
+    def end(self) -> None:
+        self._spoken.close()
+
+    def close(self) -> None:
+        for stream in (self._to_server, self._from_client, self._to_client, self._told, self._spoken, self._lines):
+            stream.close()
+
+
+class ServerEnd:
+    """The server's end of a `Here`."""
+
+    def __init__(self, here: Here) -> None:
+        self._here = here
+        self.name = here.name
+
+    async def lines(self) -> AsyncIterator[bytes | Piece]:
+        async for line in self._here._lines:
+            yield line
+
+    async def send(self, line: bytes) -> None:
+        self._here.asked.append(line)
+        try:
+            message = json.loads(line)
+        except ValueError:
+            return
+        for answer in self._here._answer(message):
+            await self._here._spoken.send(answer)
+
+    def leave(self) -> None:
+        self._here.end()
+
+    async def ended(self) -> int:
+        return 3
+
+
+def tools(*listed: Any, **page: Any) -> Any:
+    return {"tools": [{"name": tool} if isinstance(tool, str) else tool for tool in listed], **page}
+
+
+def replies(**results: Any) -> Answer:
+    """Answer each method with its result; `tools/call` is `call`, `tools/list` is `list`."""
+
+    def answer(message: dict[str, Any]) -> Iterable[bytes]:
+        result = results.get(message.get("method", "").rpartition("/")[2])
+        if result is not None:
+            yield json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+
+    return answer
+
+
+@pytest.fixture
+def settings(home: Path) -> Settings:
+    return load_settings({}, home=home, embedder="none")
+
+
+@asynccontextmanager
+async def relayed(settings: Settings | None, answer: Answer, **options: Any) -> AsyncIterator[Here]:
+    here = Here(answer)
+    try:
+        async with anyio.create_task_group() as tasks:
+            if settings is None:
+                tasks.start_soon(Relay(here, ServerEnd(here), None).run)
+                yield here
+            else:
+                keeper = Keeper(settings, over=500, session=options.pop("session", None), folder="/work")
+                async with keeper.running():
+                    editor = Editor(keeper, **{"offers_tool": True, **options})
+                    tasks.start_soon(Relay(here, ServerEnd(here), editor).run)
+                    yield here
+            here.hang_up()
+    finally:
+        here.close()
+
+
+# --- what passes ------------------------------------------------------------------------------------
+
+ODD = [
+    b'{ "jsonrpc" : "2.0",  "method": "notifications/of/tomorrow", "params": {"n": 1.0e+02, "\\u0061": "\\ud83d"}}',
+    b'{"jsonrpc":"2.0","id":77,"method":"sampling/createMessage","params":{}}',
+    b'{"jsonrpc":"2.0","id":999,"result":{"content":[{"type":"text","text":"nobody asked"}]}}',
+    b'[{"jsonrpc":"2.0","method":"notifications/progress","params":{}},{"jsonrpc":"2.0","id":5,"result":{}}]',
+    b'{"jsonrpc":"2.0","id":6,"result":' + b"[" * 20_000 + b"]" * 20_000 + b"}",
+    b'{"jsonrpc":"2.0","method":"m","params":{"n":' + b"9" * 5_000 + b"}}\r",
+]
+
+
+async def test_what_is_no_tools_answer_passes_byte_for_byte(settings: Settings) -> None:
+    async with relayed(settings, lambda message: ODD if message == [1] else []) as here:
+        sent = [b'{"jsonrpc": "2.0" ,"id":0.5, "method":"x"}\n', b"no json at all\n", b"[1]\n"]
+        for raw in sent:
+            await here.say_raw(raw[:5])
+            await here.say_raw(raw[5:])
+        assert [await here.hear_raw() for _ in ODD] == [line + b"\n" for line in ODD]
+        assert here.asked == sent
+    assert not settings.home.exists()
+
+
+async def test_a_small_result_passes_byte_for_byte(settings: Settings) -> None:
+    line = b'{"id" :1,"jsonrpc":"2.0", "result":{"content":[ {"type":"text","text":"\\u00e9\\ud83d"} ],"x":1.50}}'
+    async with relayed(settings, lambda _: [line]) as here:
+        await here.say("tools/call", {"name": "small"})
+        assert await here.hear_raw() == line + b"\n"
+    assert not settings.home.exists()
+
+
+async def test_with_no_memory_all_passes(settings: Settings) -> None:
+    page, result = tools("read"), {"content": [{"type": "text", "text": LONG}]}
+    async with relayed(None, replies(list=page, call=result)) as here:
+        assert await here.ask("tools/list") == page
+        assert await here.call("read") == result
+    settings.home.parent.mkdir(exist_ok=True)
+    settings.home.write_text("a file where a folder should be")
+    async with relayed(settings, replies(call=result)) as here:
+        assert await here.call("read") == result
+        assert await here.call("read") == result
+        opened = await here.call("expand_result", node="r-9f2c1a7b3d4e")
+        assert opened["isError"]
+
+
+async def test_the_memory_says_once_that_it_cannot_be_opened(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.home.write_text("a file where a folder should be")
+    async with relayed(settings, replies(call={"content": [{"type": "text", "text": LONG}]})) as here:
+        for _ in range(3):
+            await here.call("read")
+    (said,) = [record for record in caplog.records if record.name.startswith("mcp_memory.wrap")]
+    assert said.getMessage().startswith("large results pass as they are: ")
+
+
+async def test_a_message_too_long_to_hold_passes_in_pieces(settings: Settings) -> None:
+    start, end = Piece(b'{"jsonrpc":"2.0","id":1,"result":', last=False), Piece(b"{}}\n", last=True)
+    async with relayed(settings, lambda _: [start, end, b'{"jsonrpc":"2.0","id":2,"result":{}}']) as here:
+        await here.say("tools/call", {"name": "huge"})
+        assert [await here.hear_raw() for _ in range(2)] == [start.data, end.data]
+        assert (await here.hear())["id"] == 2
+
+
+async def test_a_number_that_only_the_bytes_can_say_leaves_the_result_as_it_came(settings: Settings) -> None:
+    line = (
+        b'{"jsonrpc":"2.0","id":1,"result":{"n":1e999,"content":[{"type":"text","text":'
+        + json.dumps(LONG).encode()
+        + b"}]}}"
+    )
+    async with relayed(settings, lambda _: [line]) as here:
+        await here.say("tools/call", {"name": "read"})
+        assert await here.hear_raw() == line + b"\n"
+
+
+# --- what is edited ---------------------------------------------------------------------------------
+
+
+async def test_a_large_text_is_kept_and_opened_again(settings: Settings) -> None:
+    result = {"content": [{"type": "text", "text": LONG}, {"type": "image", "data": "aGk=", "mimeType": "image/png"}]}
+    page = tools("read", {"name": "typed", "outputSchema": {"type": "object"}}, nextCursor="2")
+    async with relayed(settings, replies(list=page, call={**result, "_meta": {"m": 1}})) as here:
+        assert [tool["name"] for tool in (await here.ask("tools/list"))["tools"]] == ["read", "typed"]
+        edited = await here.call("read", path="access.log")
+        assert (edited["content"][1], edited["_meta"]) == (result["content"][1], {"m": 1})
+        kept = edited["content"][0]["text"]
+        assert kept.startswith("Kept whole as r-")
+        assert "expand_result(node='001-N1')" in kept
+        opened = await here.call("expand_result", node="001-N1", lines="7-8")
+        assert "GET /item/6 200" in opened["content"][0]["text"]
+        assert opened["isError"] is False
+        again = await here.call("expand_result", node=kept.split()[3], grep="item/399 ")
+        assert "GET /item/399" in again["content"][0]["text"]
+        wrong = await here.call("expand_result", node="009-N9")
+        assert wrong["isError"]
+        assert [json.loads(line)["params"].get("name") for line in here.asked] == [None, "read"]
+
+
+async def test_the_other_generation_is_answered_in_its_words(settings: Settings) -> None:
+    async with relayed(settings, replies()) as here:
+        asked = {"name": "expand_result", "arguments": {"node": "009-N9"}, "_meta": META}
+        assert (await here.ask("tools/call", asked))["resultType"] == "complete"
+
+
+@pytest.mark.parametrize("declared", [True, False])
+async def test_structured_content_goes_where_no_schema_asks_for_it_and_is_a_note_where_one_does(
+    settings: Settings, declared: bool
+) -> None:
+    tool = {"name": "read"} | ({"outputSchema": {"type": "object"}} if declared else {})
+    result = {"content": [{"type": "text", "text": LONG}], "structuredContent": {"content": LONG}}
+    async with relayed(settings, replies(list=tools(tool), call=result)) as here:
+        assert (await here.call("read"))["structuredContent"]["offloaded"]["node"] == "001-N1"  # no listing was seen
+        await here.ask("tools/list")
+        edited = await here.call("read")
+        assert ("structuredContent" in edited) == declared
+        if declared:
+            assert edited["structuredContent"]["offloaded"]["text"] == edited["content"][0]["text"]
+
+
+async def test_a_views_structured_content_and_small_ones_stay(settings: Settings) -> None:
+    view = {"name": "chart", "_meta": {"ui": {"resourceUri": "ui://chart"}}}
+    large = {"content": [{"type": "text", "text": LONG}], "structuredContent": {"content": LONG}}
+    async with relayed(settings, replies(list=tools(view), call=large)) as here:
+        await here.ask("tools/list")
+        assert (await here.call("chart"))["structuredContent"] == {"content": LONG}
+    small = {"content": [{"type": "text", "text": LONG}], "structuredContent": {"lines": 400}}
+    async with relayed(settings, replies(call=small)) as here:
+        assert (await here.call("read"))["structuredContent"] == {"lines": 400}
+
+
+async def test_a_large_error_stays_an_error(settings: Settings) -> None:
+    async with relayed(settings, replies(call={"content": [{"type": "text", "text": LONG}], "isError": True})) as here:
+        edited = await here.call("read")
+        assert (edited["isError"], edited["content"][0]["text"][:4]) == (True, "Kept")
+
+
+async def test_a_tool_of_our_name_is_the_servers(settings: Settings) -> None:
+    result = {"content": [{"type": "text", "text": "mine"}]}
+    answer = replies(list=tools("expand_result"), call=result, initialize={"serverInfo": {"name": "Result"}})
+    async with relayed(settings, answer) as here:
+        await here.ask("initialize")
+        names = [tool["name"] for tool in (await here.ask("tools/list"))["tools"]]
+        assert names == ["expand_result", "expand_result_2"]
+        assert await here.call("expand_result", node="001-N1") == result
+        assert (await here.call("expand_result_2", node="001-N1"))["isError"]
+
+
+async def test_ten_thousand_tools_pass_with_one_more(settings: Settings) -> None:
+    page = tools(*({"name": f"tool_{n}", "inputSchema": {"type": "object"}} for n in range(10_000)))
+    async with relayed(settings, replies(list=page)) as here:
+        assert len((await here.ask("tools/list"))["tools"]) == 10_001
+    async with relayed(settings, replies(list=page), offers_tool=False) as here:
+        assert await here.ask("tools/list") == page
+
+
+async def test_a_schema_nested_too_deep_leaves_everything_as_it_is(settings: Settings) -> None:
+    deep: Any = {"type": "object"}
+    for _ in range(300):
+        deep = {"properties": {"a": deep}}
+    result = {"content": [{"type": "text", "text": LONG}], "structuredContent": {"content": LONG}}
+    page = tools({"name": "read", "outputSchema": deep})
+    async with relayed(settings, replies(list=page, call=result)) as here:
+        assert await here.ask("tools/list") == page
+        assert await here.call("read") == result
+
+
+async def test_several_clients_of_one_name_in_one_folder_share_a_canvas(settings: Settings) -> None:
+    result = {"content": [{"type": "text", "text": LONG}]}
+    nodes: list[str] = []
+    for name, tool in (("Desk App", "read_file"), ("Desk App", "git_log"), ("other", "query")):
+        async with relayed(settings, replies(initialize={}, call=result)) as here:
+            await here.ask("initialize", {"clientInfo": {"name": name}})
+            edited = await here.call(tool)
+            nodes += [word for word in edited["content"][0]["text"].split() if word.startswith("00")][:1]
+    assert nodes == ["001-N1", "001-N2", "002-N1"]
+
+
+# --- what goes wrong --------------------------------------------------------------------------------
+
+
+async def test_all_who_wait_are_told_when_the_server_ends(settings: Settings) -> None:
+    async with relayed(settings, replies()) as here:
+        for id in (1, "two"):
+            await here.say("tools/call", {"name": "read"}, id)
+        await here.say("notifications/cancelled", {"requestId": 3}, id=None)
+        await here.say("prompts/list", id=3)
+        await here.say("notifications/cancelled", {"requestId": 3}, id=None)
+        await anyio.wait_all_tasks_blocked()
+        here.end()
+        errors = [await here.hear() for _ in range(2)]
+    assert [error["id"] for error in errors] == [1, "two"]
+    assert errors[0]["error"] == {
+        "code": -32000,
+        "message": "the server has ended (exit code 3) and did not answer.",
+    }
+
+
+async def test_lines_that_are_no_messages_are_left_out_and_a_torn_answer_is_an_error(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = [b"Server starting\xff", b"", b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"text":', b"42"]
+    async with relayed(settings, lambda _: said) as here:
+        await here.say("tools/call", {"name": "read"})
+        error = await here.hear()
+    assert (error["id"], error["error"]["code"]) == (1, wire.PARSE_ERROR)
+    assert "Server starting" in caplog.text
+
+
+async def test_an_expansion_can_be_cancelled(settings: Settings) -> None:
+    async with relayed(settings, replies(ping={})) as here:
+        await here.say("tools/call", {"name": "expand_result", "arguments": {"node": "001-N1"}}, id=5)
+        await here.say("notifications/cancelled", {"requestId": 5}, id=None)
+        assert await here.ask("ping", id=6) == {}
+        assert all(b"expand" not in line for line in here.asked)
