@@ -38,9 +38,10 @@ def _stages() -> dict[Stage, AnyStage]:
     from mcp_memory.longterm.l1_atoms.merge import MERGE
     from mcp_memory.longterm.l2_scenes.write import SCENES
     from mcp_memory.longterm.l3_persona.write import PERSONA
+    from mcp_memory.shortterm.stages.canvas import CANVAS
     from mcp_memory.shortterm.stages.summaries import SUMMARIES
 
-    return {stage.name: stage for stage in (EXTRACT, MERGE, SCENES, PERSONA, SUMMARIES)}
+    return {stage.name: stage for stage in (EXTRACT, MERGE, SCENES, PERSONA, CANVAS, SUMMARIES)}
 
 
 _MODEL_LEASE = timedelta(minutes=2)  # over the model's own timeout

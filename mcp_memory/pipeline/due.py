@@ -154,11 +154,13 @@ _TASKS: tuple[Stage, ...] = ("canvas", "summaries")
 def _of_tasks(
     store: Store, space: str, settings: Settings, now: datetime, log: Mapping[Stage, Done], *, eager: bool
 ) -> Iterator[Due]:
-    from mcp_memory.shortterm.stages import summaries
+    from mcp_memory.shortterm.stages import canvas, summaries
 
     asked = sum(log[stage].asked for stage in _TASKS if stage in log)
     if not eager and asked >= 1 + store.recorded(space) / RECORDS_A_QUESTION:
         return
+    if settings.llm_canvas != "none" and canvas.grown(store, space, now, eager=eager):
+        yield Due(stage="canvas")
     if settings.llm_summaries != "none":
         thin = summaries.thin(store, space, now)
         rested = len(thin) >= SOME and now - thin[-1].record.timestamp >= REST

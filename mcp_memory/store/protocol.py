@@ -31,6 +31,7 @@ from mcp_memory.store.values import (
     Appended,
     Backlog,
     CanvasEdit,
+    CanvasGrowth,
     Change,
     Chunk,
     Conflict,
@@ -83,6 +84,7 @@ __all__ = [
     "Appended",
     "Backlog",
     "CanvasEdit",
+    "CanvasGrowth",
     "Change",
     "Chunk",
     "Conflict",
@@ -589,6 +591,27 @@ class Store(Protocol):
 
     def recorded(self, space: str) -> int:
         """How many records there are."""
+        ...
+
+    def canvas_growth(self, space: str, *, since: datetime) -> list[CanvasGrowth]:
+        """Canvases touched `since` that gained records after a model last looked them over, most first."""
+        ...
+
+    def commit_canvas(
+        self,
+        space: str,
+        work: str,
+        *,
+        canvas: CanvasRow | None,
+        expected: int,
+        edits: Sequence[CanvasEdit],
+        outcome: Outcome,
+        now: datetime,
+    ) -> None:
+        """Write a canvas as a model would have it, with the edits that made it so; None leaves it as it is.
+
+        Conflict, storing nothing, where it is no longer at version `expected`.
+        """
         ...
 
     def thin_records(

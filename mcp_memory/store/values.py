@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from mcp_memory.types import Atom, Evidence, Kind, Record, Role, SceneAction, Stage, Turn
+from mcp_memory.types import Atom, Evidence, Kind, Record, Role, SceneAction, Stage, StepStatus, Turn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,6 +18,7 @@ __all__ = [
     "Appended",
     "Backlog",
     "CanvasEdit",
+    "CanvasGrowth",
     "Change",
     "Chunk",
     "Conflict",
@@ -351,6 +352,16 @@ class UnindexedRef:
     space: str
     ref: str
     start: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanvasGrowth:
+    """Records of a canvas since a model last looked it over; `upto` is the number of the newest."""
+
+    canvas: int
+    status: StepStatus
+    steps: int
+    upto: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

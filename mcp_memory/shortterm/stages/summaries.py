@@ -11,7 +11,6 @@ touched. Each record is asked about once; what was refused stays as it is.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -23,9 +22,11 @@ from mcp_memory.metered import Question
 from mcp_memory.prompts import fenced, prompt
 from mcp_memory.shortterm.canvas import number_of, read, render
 from mcp_memory.shortterm.records import summary_line
+from mcp_memory.shortterm.stages.committing import commit
+from mcp_memory.shortterm.stages.invented import invented
 from mcp_memory.shortterm.stages.sample import Sample, sample
 from mcp_memory.stage import Applied, Desk, StageOf
-from mcp_memory.store.protocol import Amended, Conflict, Store, ThinRecord, Work
+from mcp_memory.store.protocol import Amended, Store, ThinRecord, Work
 from mcp_memory.text import one_line
 from mcp_memory.types import CanvasRow
 
@@ -42,7 +43,6 @@ _SHOWN = 2_400
 _UNSEEN = 8
 """The best score of a line by somebody who has not seen all of the result."""
 _ANSWER_TOKENS = 2_000
-_ATTEMPTS = 20
 
 
 class Basis(BaseModel):
@@ -178,19 +178,25 @@ def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
         raise InvalidInput(f"No line can be kept. {' '.join(refused)}")
     refused += [f"result {id}: it was not asked about." for id in lines if id not in basis.records]
     outcome = {"results": len(basis.records), "summarised": len(amended), "refused": len(refused)}
-    _commit(desk, work, basis, shown, amended, outcome)
+
+    def store() -> None:
+        desk.store.commit_summaries(
+            desk.space,
+            work.id,
+            amended=amended,
+            canvases=_following(desk, shown, amended),
+            upto=basis.upto,
+            outcome=outcome,
+            now=desk.now,
+        )
+
+    commit(desk, work, store)
     return Applied(outcome=outcome, kept=kept, refused=refused)
 
 
 def _amended(line: Line, shown: _Shown) -> Amended:
     best = 10 if shown.sample.whole else _UNSEEN
     return Amended(number=shown.number, summary=summary_line(line.summary), score=max(0, min(best, line.score)))
-
-
-_PARTICULAR = re.compile(
-    r"\d[\d.,:]*\d|[\w.-]*(?:[/\\][\w.-]+)+|[A-Za-z_]\w*(?:\.\w+)+|\w+_\w+|\b[a-z]+[A-Z]\w*|\b[A-Z]\w*[a-z][A-Z]\w*"
-)
-"""Numbers of two digits and more, paths, dotted names, and names of several words in one."""
 
 
 def _fault(line: Line | None, shown: _Shown) -> str | None:
@@ -200,50 +206,9 @@ def _fault(line: Line | None, shown: _Shown) -> str | None:
     text = summary_line(line.summary)
     if not text:
         return "its line is empty"
-    known = _plain(shown.text())
-    invented = [one for one in _PARTICULAR.findall(line.summary) if _plain(one).strip(".:-") not in known]
-    if invented:
-        return f"{', '.join(invented[:3])} stands neither in what was shown of it nor in its call"
+    if strange := invented(line.summary, shown.text()):
+        return f"{', '.join(strange[:3])} stands neither in what was shown of it nor in its call"
     return None
-
-
-def _plain(text: str) -> str:
-    """Return a text by which names compare: no case, one kind of slash, numbers without their separators."""
-    return re.sub(r"(?<=\d),(?=\d{3})", "", text.casefold().replace("\\", "/"))
-
-
-def _commit(
-    desk: Desk,
-    work: Work,
-    basis: Basis,
-    shown: dict[int, _Shown],
-    amended: Sequence[Amended],
-    outcome: dict[str, int],
-) -> None:
-    """Store the lines. A canvas that gained a step meanwhile is read again; the answer was paid for."""
-    for _ in range(_ATTEMPTS):
-        try:
-            desk.store.commit_summaries(
-                desk.space,
-                work.id,
-                amended=amended,
-                canvases=_following(desk, shown, amended),
-                upto=basis.upto,
-                outcome=outcome,
-                now=desk.now,
-            )
-            return
-        except Conflict:
-            if not _is_open(desk, work):
-                raise
-    raise Conflict("The canvases are being written to by many others at once.")
-
-
-def _is_open(desk: Desk, work: Work) -> bool:
-    try:
-        return desk.store.work(desk.space, work.id).state != "done"
-    except NotFound:  # another took it, under a new id
-        return False
 
 
 def _following(desk: Desk, shown: dict[int, _Shown], amended: Sequence[Amended]) -> list[CanvasRow]:

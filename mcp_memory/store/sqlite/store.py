@@ -15,6 +15,7 @@ from mcp_memory.store.protocol import (
     Appended,
     Backlog,
     CanvasEdit,
+    CanvasGrowth,
     Change,
     Chunk,
     Counts,
@@ -56,6 +57,7 @@ from mcp_memory.store.sqlite import (
     leases,
     merging,
     outlines,
+    overviews,
     personas,
     postings,
     records,
@@ -490,6 +492,27 @@ class SQLiteStore:
 
     def recorded(self, space: str) -> int:
         return self._db.read(lambda con: summaries.recorded(con, space))
+
+    def canvas_growth(self, space: str, *, since: datetime) -> list[CanvasGrowth]:
+        return self._db.read(lambda con: overviews.growth(con, space, since=since))
+
+    def commit_canvas(
+        self,
+        space: str,
+        work: str,
+        *,
+        canvas: CanvasRow | None,
+        expected: int,
+        edits: Sequence[CanvasEdit],
+        outcome: Outcome,
+        now: datetime,
+    ) -> None:
+        folder = self.folder(space)
+        self._db.write(
+            lambda con: overviews.commit(
+                con, folder, space, work, row=canvas, expected=expected, edits=edits, outcome=outcome, now=now
+            )
+        )
 
     def thin_records(
         self, space: str, *, after: int, since: datetime, most_score: int, least_tokens: int, limit: int

@@ -169,7 +169,8 @@ def _has_moved_on(con: apsw.Connection, space: int, stage: Stage, session: int |
     """Return whether another committed between the planning of this basis and its taking.
 
     From the taking on nobody can: what a stage has read moves with the one work that is not done. A basis says where
-    its stage stood, as `start` (extract), `drafts` (merge), `after` (scenes, summaries) or `version` (persona).
+    its stage stood, as `start` (extract), `drafts` (merge), `after` (scenes, summaries), `version` (persona)
+    or `upto` (canvas).
     """
     planned: dict[str, Any] = json.loads(basis)
     match stage:
@@ -187,7 +188,12 @@ def _has_moved_on(con: apsw.Connection, space: int, stage: Stage, session: int |
             stands = con.execute("SELECT max(version) FROM persona WHERE space = ? AND work > 0", (space,)).get
             return planned.get("version", stands or 0) < (stands or 0)
         case "canvas":
-            return False
+            stands = con.execute(
+                "SELECT max(basis ->> 'upto') FROM work WHERE space = ? AND stage = ? AND state = 'done'"
+                " AND basis ->> 'canvas' = ?",
+                (space, stage, planned.get("canvas")),
+            ).get
+            return planned.get("upto", (stands or 0) + 1) <= (stands or 0)
 
 
 def park(con: apsw.Connection, space: str, id: str, *, error: str, until: datetime) -> None:

@@ -1,0 +1,47 @@
+"""Canvases that a model looks over, in SQLite: how much each has grown since, and what came of a look."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from mcp_memory.store.protocol import CanvasEdit, CanvasGrowth, Outcome
+from mcp_memory.store.sqlite import canvases, works
+from mcp_memory.store.sqlite.rows import space_for, space_id, to_ms
+from mcp_memory.types import CanvasRow
+
+__all__ = ["commit", "growth"]
+
+
+def growth(con: apsw.Connection, space: str, *, since: datetime) -> list[CanvasGrowth]:
+    """See `Store.canvas_growth`. How far a canvas was looked over stands in the log, in the basis of its last work."""
+    rows: Any = con.execute(
+        "SELECT c.number, c.status, count(*) AS steps, max(r.id) FROM canvas c CROSS JOIN record r"
+        " ON r.space = c.space AND r.canvas = c.number AND r.id > coalesce((SELECT max(w.basis ->> 'upto') FROM work w"
+        " WHERE w.space = c.space AND w.stage = 'canvas' AND w.state = 'done' AND w.basis ->> 'canvas' = c.number), 0)"
+        " WHERE c.space = ? AND c.updated >= ? GROUP BY c.number ORDER BY steps DESC, c.number DESC",
+        (space_id(con, space), to_ms(since)),
+    )
+    return [CanvasGrowth(canvas=number, status=status, steps=steps, upto=upto) for number, status, steps, upto in rows]
+
+
+def commit(
+    con: apsw.Connection,
+    folder: Path,
+    space: str,
+    work: str,
+    *,
+    row: CanvasRow | None,
+    expected: int,
+    edits: Sequence[CanvasEdit],
+    outcome: Outcome,
+    now: datetime,
+) -> None:
+    """See `Store.commit_canvas`."""
+    works.finish(con, space_for(con, space), work, outcome=outcome, now=now)
+    if row is not None:
+        canvases.save(con, folder, space, row, expected=expected, make_active=False, edits=edits)

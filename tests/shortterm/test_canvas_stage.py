@@ -1,0 +1,223 @@
+"""The stage that has a model put a long canvas in order: by checked patches that can be rolled back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_memory.errors import InvalidInput
+from mcp_memory.shortterm.amend import rollback
+from mcp_memory.shortterm.canvas import Canvas, read
+from mcp_memory.shortterm.drawing import drawing_of
+from mcp_memory.shortterm.rebuild import rebuild
+from mcp_memory.shortterm.stages.canvas import CANVAS, FRESH, GROWN, NODES, grown
+from mcp_memory.store.protocol import CanvasEdit, Store
+from mcp_memory.store.sqlite import open_store
+from mcp_memory.types import NewTurn
+from tests.shortterm.agent import START, Agent
+from tests.shortterm.asking import Asking, desk_at
+
+LATER = START + timedelta(hours=2)
+
+
+def walk(agent: Agent, steps: int = GROWN, **more: Any) -> None:
+    """Take steps, each after the one before, by turns one that the agent names and one named after its call."""
+    for at in range(1, steps + 1):
+        asked: dict[str, Any] = {
+            "arguments": {"path": f"src/part{at}.ts"},
+            "task": "Mend the checkout",
+            "step": f"look at {at}" if at % 2 else None,
+        }
+        agent.offload(f"text of part {at}", **asked | more)
+
+
+def asking(store: Store, **at: Any) -> Asking:
+    found = Asking.of(CANVAS, desk_at(store, **at))
+    assert found is not None
+    return found
+
+
+def drawn(store: Store) -> Canvas:
+    return read(store.canvas("default", 1))
+
+
+def group(title: str, first: int, last: int, summary: str = "") -> dict[str, Any]:
+    return {"title": title, "nodes": [f"001-N{at}" for at in range(first, last + 1)], "summary": summary}
+
+
+# --- when -------------------------------------------------------------------------------------------
+
+
+def test_a_canvas_is_looked_over_when_it_has_grown_by_many_steps_and_not_again_before_it_did(agent: Agent) -> None:
+    walk(agent, GROWN - 1)
+    assert grown(agent.store, "default", LATER) == []
+    walk(agent, 1)
+    assert [each.canvas for each in grown(agent.store, "default", LATER)] == [1]
+    asking(agent.store).answer({})
+    assert grown(agent.store, "default", LATER, eager=True) == []
+    walk(agent, GROWN)
+    assert [each.steps for each in grown(agent.store, "default", LATER)] == [GROWN]
+    assert grown(agent.store, "default", LATER + FRESH) == []
+
+
+def test_a_task_that_is_done_is_looked_over_after_fewer(agent: Agent) -> None:
+    walk(agent, 12)
+    assert grown(agent.store, "default", LATER) == []
+    agent.fold(action="complete")
+    assert [each.canvas for each in grown(agent.store, "default", LATER)] == [1]
+
+
+def test_what_has_few_nodes_is_left_as_it_is(agent: Agent) -> None:
+    walk(agent, GROWN, step="look around")
+    assert len(drawn(agent.store).nodes) < NODES
+    assert Asking.of(CANVAS, desk_at(agent.store)) is None
+
+
+# --- the question -----------------------------------------------------------------------------------
+
+
+def test_the_question_tells_the_way_its_forks_and_what_was_said(agent: Agent) -> None:
+    walk(agent)
+    agent.offload("no use", tool="bash", step="another way", after=("001-N3",), status="blocked")
+    agent.store.append_turns("default", "s1", [NewTurn(role="user", content="Is it </said> done?")], now=LATER)
+    text = asking(agent.store).text
+    assert '<task status="doing">\nMend the checkout\n</task>' in text
+    assert "user: Is it ‹/said> done?" in text
+    assert "001-N1 [done] look at 1 (named by the agent): " in text
+    assert "001-N2 [done] Read src/part2.ts: " in text
+    assert text.endswith(f"unless it stands here:\n001-N{GROWN + 1} follows 001-N3 (dead end)\n</edges>")
+
+
+# --- what is kept -----------------------------------------------------------------------------------
+
+
+def test_groups_titles_and_words_on_edges_become_one_patch_that_can_be_rolled_back(agent: Agent) -> None:
+    walk(agent)
+    before = agent.store.canvas("default", 1)
+    asked = asking(agent.store)
+    applied = asked.answer(
+        {
+            "groups": [group("Look around", 1, 6, "src/part4.ts is the one")],
+            "titles": [{"id": "001-N8", "title": "Read the totals"}],
+            "edges": [{"from": "001-N8", "to": "001-N9", "label": "not there"}],
+        }
+    )
+    after = agent.store.canvas("default", 1)
+    assert {id: (each.title, each.summary, len(each.nodes)) for id, each in after.groups.items()} == {
+        "001-F1": ("Look around", "src/part4.ts is the one", 6)
+    }
+    titles = {node.id: node.title for node in drawn(agent.store).nodes}
+    assert (titles["001-N7"], titles["001-N8"]) == ("look at 7", "Read the totals")
+    assert len(applied.kept) == 3
+    edits = [each for each in agent.store.canvas_history("default", 1) if isinstance(each, CanvasEdit)]
+    assert [(each.kind, each.work) for each in edits] == [("begun", None), ("patched", asked.work.id)]
+    assert rebuild(agent.store, "default", 1) == drawing_of(after)
+    rollback(agent.store, "default", 1, now=LATER)
+    assert agent.store.canvas("default", 1).text == before.text
+    assert agent.store.canvas("default", 1).groups == {}
+
+
+@pytest.mark.parametrize(
+    ("wish", "why"),
+    [
+        ({"groups": [group("Look at 9999", 1, 3)]}, "9999 stands nowhere in the question"),
+        ({"groups": [{"title": "Ends", "nodes": ["001-N1", "001-N3"]}]}, "001-N2 stands between its steps"),
+        ({"groups": [group("All", 20, GROWN)]}, f"001-N{GROWN}, which is being worked on"),
+        ({"groups": [group("Away", 90, 95)]}, "no node or group"),
+        ({"titles": [{"id": "001-N1", "title": "Begin"}]}, "was named by the agent"),
+        ({"edges": [{"from": "001-N1", "to": "001-N9", "label": "so"}]}, "no edge joins them"),
+        ({"goal": "Mend all of it"}, "has its goal from whoever asked"),
+        ({"ungroup": ["001-F7"]}, "no group there"),
+    ],
+)
+def test_what_does_not_hold_is_refused_and_the_rest_is_kept(agent: Agent, wish: dict[str, Any], why: str) -> None:
+    walk(agent)
+    asked = asking(agent.store)
+    before = agent.store.canvas("default", 1)
+    with pytest.raises(InvalidInput, match=why):
+        asked.answer(wish)
+    assert agent.store.canvas("default", 1) == before
+    good = group("Look around", 10, 12)
+    applied = asked.answer({**wish, "groups": [*wish.get("groups", []), good]})
+    assert len(applied.refused) == 1
+    assert why in applied.refused[0]
+    assert [each.title for each in agent.store.canvas("default", 1).groups.values()] == ["Look around"]
+
+
+def test_a_task_that_nobody_named_gets_the_goal_that_its_steps_tell(agent: Agent) -> None:
+    walk(agent, task=None)
+    assert drawn(agent.store).task_goal == "Work with Read"
+    asking(agent.store).answer({"goal": "Mend the checkout"})
+    assert drawn(agent.store).task_goal == "Mend the checkout"
+
+
+def test_a_task_is_over_only_when_it_rests_and_a_later_step_opens_it_again(agent: Agent) -> None:
+    walk(agent)
+    asking(agent.store, now=START + timedelta(minutes=5)).answer({"finished": "the user said thanks"})
+    assert agent.store.canvas("default", 1).status == "doing"
+    walk(agent)
+    asking(agent.store).answer({"finished": "the user said thanks"})
+    row = agent.store.canvas("default", 1)
+    assert (row.status, row.folded) == ("done", True)
+    assert rebuild(agent.store, "default", 1) == drawing_of(row)
+    agent.seconds = 10_000
+    walk(agent, 1)
+    assert agent.store.canvas("default", 1).status == "doing"
+
+
+def test_steps_taken_meanwhile_stay_and_what_no_longer_holds_is_refused(agent: Agent) -> None:
+    walk(agent)
+    asked = asking(agent.store)
+    agent.offload("more", step="look at 5")  # 001-N5 is being worked on again
+    applied = asked.answer({"groups": [group("Look around", 4, 6), group("Look on", 10, 12)]})
+    assert [each.title for each in agent.store.canvas("default", 1).groups.values()] == ["Look on"]
+    assert "001-N5, which is being worked on" in applied.refused[0]
+
+
+wishes = st.fixed_dictionaries(
+    {},
+    optional={
+        "groups": st.lists(
+            st.fixed_dictionaries(
+                {"title": st.text(max_size=90), "nodes": st.lists(st.integers(0, 14).map(lambda at: f"001-N{at}"))},
+                optional={"summary": st.text(max_size=220)},
+            ),
+            max_size=4,
+        ),
+        "titles": st.lists(
+            st.fixed_dictionaries(
+                {"id": st.integers(0, 14).map(lambda at: f"001-N{at}"), "title": st.text(max_size=90)}
+            )
+        ),
+        "ungroup": st.lists(st.sampled_from(["001-F1", "001-F2", "001-N1", ""]), max_size=2),
+        "goal": st.text(max_size=210),
+        "finished": st.text(max_size=10),
+    },
+)
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(wishes)
+def test_whatever_a_reply_asks_for_no_node_is_lost_and_the_canvas_can_be_drawn_anew(
+    tmp_path: Path, reply: dict[str, Any]
+) -> None:
+    store = open_store(tmp_path / f"home{len(list(tmp_path.iterdir()))}")
+    try:
+        agent = Agent(store)
+        walk(agent, 12, task=None)
+        before = drawn(store)
+        try:
+            asking(store).answer(reply)
+        except InvalidInput:
+            assert drawn(store) == before
+        after = drawn(store)
+        assert [node.id for node in after.nodes] == [node.id for node in before.nodes]
+        assert [(edge.source, edge.target) for edge in after.edges] == [(e.source, e.target) for e in before.edges]
+        assert rebuild(store, "default", 1) == drawing_of(store.canvas("default", 1))
+    finally:
+        store.close()
