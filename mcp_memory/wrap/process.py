@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
 import anyio
+import anyio.to_thread
 
 from mcp_memory.errors import NotFound, Refused
 from mcp_memory.text import one_line
@@ -43,7 +44,7 @@ class Process:
     @classmethod
     async def start(cls, command: Sequence[str]) -> Process:
         """Start the command. Raises NotFound where there is no such program, Refused where it cannot run."""
-        program = shutil.which(command[0])
+        program = await anyio.to_thread.run_sync(shutil.which, command[0])
         if program is None:
             raise NotFound(f"There is no program {one_line(command[0], 100)!r} on PATH. Name it by its full path.")
         try:
