@@ -34,8 +34,8 @@ __all__ = ["main", "program"]
 
 MODULES = {
     "serve": "mcp_memory.cli.running",
-    "demo": "mcp_memory.cli.running",
     "wrap": "mcp_memory.cli.wrapping",
+    "demo": "mcp_memory.cli.running",
     "import": "mcp_memory.cli.importing:import_",
     "search": "mcp_memory.cli.searching",
     "why": "mcp_memory.cli.tracing",

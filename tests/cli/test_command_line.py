@@ -33,9 +33,11 @@ def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[s
 def test_the_commands_are_these() -> None:
     assert [" ".join(path) for path in commands(program)] == [
         "serve",
+        "wrap",
         "demo",
         "import",
         "search",
+        "why",
         "show",
         "show canvas",
         "show canvases",
