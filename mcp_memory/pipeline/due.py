@@ -159,10 +159,10 @@ def _of_tasks(
     asked = sum(log[stage].asked for stage in _TASKS if stage in log)
     if not eager and asked >= 1 + store.recorded(space) / RECORDS_A_QUESTION:
         return
-    if settings.llm_canvas != "none" and canvas.grown(store, space, now, eager=eager):
-        yield Due(stage="canvas")
     if settings.llm_summaries != "none":
         thin = summaries.thin(store, space, now)
         rested = len(thin) >= SOME and now - thin[-1].record.timestamp >= REST
         if len(thin) >= (1 if eager else summaries.AT_ONCE) or rested:
             yield Due(stage="summaries")
+    if settings.llm_canvas != "none" and canvas.grown(store, space, now, eager=eager):
+        yield Due(stage="canvas")

@@ -28,6 +28,13 @@ def test_a_long_one_by_its_beginning_lines_of_trouble_its_middle_and_its_end() -
     assert "[middle, line 49" in shown.text
 
 
+def test_long_lines_are_cut_where_all_of_them_can_be_shown_then() -> None:
+    pages = "\n".join(f"hit {number}: {'word ' * 500}" for number in range(5))
+    shown = sample(pages.encode(), chars=2_400)
+    assert [line[:5] for line in shown.text.splitlines()] == ["[all ", "hit 0", "hit 1", "hit 2", "hit 3", "hit 4"]
+    assert not shown.whole
+
+
 @given(st.binary(max_size=3_000) | st.text(max_size=3_000).map(lambda text: text.encode("utf-8", "surrogatepass")))
 def test_whatever_a_result_is_its_sample_is_text_of_bounded_size(data: bytes) -> None:
     shown = sample(data, chars=400)

@@ -140,8 +140,17 @@ def test_names_and_numbers_that_stand_nowhere_in_the_result_are_refused(agent: A
     large(agent, 1)
     applied = asking(agent.store).answer({"summaries": [line(1, invented), line(2)]})
     assert [each.summary_by for each in agent.store.records("default")] == ["synopsis", "model"]
-    assert "stands neither in what was shown of it nor in its call" in applied.refused[0]
+    assert "stands neither in the result nor in its call" in applied.refused[0]
     assert thin(agent.store, "default", LATER) == []  # once is enough
+
+
+def test_names_may_be_put_together_and_known_from_the_results_beside_but_numbers_may_not(agent: Agent) -> None:
+    agent.offload(f"class RenameField:\n    def reduce_all(self): ...\n{PAGE}", tool="Read", step="one")
+    agent.offload(f"4711 of 8,600 rows\n{PAGE}", tool="Read", step="two")
+    told = [line(1, "RenameField.reduce_all of 8600 rows"), line(2, "8600 rows; RenameField and renameField agree")]
+    applied = asking(agent.store).answer({"summaries": told})
+    assert [each.summary_by for each in agent.store.records("default")] == ["synopsis", "model"]
+    assert "result 1: 8600 stands neither" in applied.refused[0]
 
 
 def test_a_reply_of_which_nothing_can_be_kept_goes_back_and_stores_nothing(agent: Agent) -> None:

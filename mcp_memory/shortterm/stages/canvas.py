@@ -7,7 +7,6 @@ never redrawn by a model, and what it is not sure of stays as it was.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -20,17 +19,16 @@ from mcp_memory.metered import Question
 from mcp_memory.prompts import fenced, prompt
 from mcp_memory.secrets import mask
 from mcp_memory.shortterm.amend import with_edits
-from mcp_memory.shortterm.canvas import Canvas, Node, padded
+from mcp_memory.shortterm.canvas import Canvas, Node
 from mcp_memory.shortterm.drawing import Drawing, drawing_of
 from mcp_memory.shortterm.edits import completed, patched
 from mcp_memory.shortterm.groups import fold_groups, members
 from mcp_memory.shortterm.patch import Patch
-from mcp_memory.shortterm.place import latest
-from mcp_memory.shortterm.records import title_of
+from mcp_memory.shortterm.place import Move, latest, loads
 from mcp_memory.shortterm.stages.committing import commit
 from mcp_memory.shortterm.stages.pieces import Checked, Reply, checked
 from mcp_memory.stage import Applied, Desk, StageOf
-from mcp_memory.store.protocol import CanvasEdit, CanvasGrowth, Store, Work
+from mcp_memory.store.protocol import CanvasEdit, CanvasGrowth, Store, TakenStep, Work
 from mcp_memory.text import one_line
 
 __all__ = ["CANVAS", "FRESH", "Basis", "Reply", "apply", "grown", "plan", "question"]
@@ -46,7 +44,6 @@ QUIET = timedelta(minutes=10)
 _SHOWN = 80
 _ANSWER_TOKENS = 3_000
 _NO_GOAL = "Work with "
-_MORE = re.compile(r" \(\+\d+ more\)$")
 
 
 class Basis(BaseModel):
@@ -107,19 +104,13 @@ def _messages(desk: Desk, drawing: Drawing, basis: Basis) -> Sequence[Message]:
 
 
 def _named(desk: Desk, canvas: Canvas) -> set[str]:
-    """Return the nodes whose titles somebody gave: those that the first call of a node does not explain."""
-    first = dict[str, str]()
-    for record in desk.store.records(desk.space, node=padded(canvas.number), limit=-1):
-        first.setdefault(record.node_id, record.ref)
-    return {node.id for node in canvas.nodes if not _by_program(desk, node, first.get(node.id))}
-
-
-def _by_program(desk: Desk, node: Node, ref: str | None) -> bool:
-    try:
-        call = desk.store.ref(desk.space, ref) if ref else None
-    except NotFound:
-        call = None
-    return call is not None and _MORE.sub("", node.title) == _MORE.sub("", title_of(call.tool, call.arguments))
+    """Return the nodes whose titles somebody gave, by what their first step did, or may have given."""
+    first = dict[str, Move | None]()
+    for each in desk.store.canvas_history(desk.space, canvas.number):
+        if isinstance(each, TakenStep):
+            first.setdefault(each.record.node_id, loads(each.move) if each.move else None)
+    moves = ((node.id, first.get(node.id)) for node in canvas.nodes)
+    return {id_ for id_, move in moves if move is None or not move.routine}
 
 
 def _step(node: Node, drawing: Drawing, named: set[str]) -> str:

@@ -1,4 +1,5 @@
-"""What a model is shown of a raw result: its beginning, middle and end, and lines that tell of trouble.
+"""What a model is shown of a raw result: all its lines, cut, where that is enough; else the beginning, the middle and
+the end, and lines that tell of trouble.
 
 A sample has little over `chars` characters whatever the size of the result, and the work is bounded as well. Secrets
 are masked before anything is cut, so that none is cut in half and then not recognised.
@@ -20,6 +21,9 @@ _MARGIN = 6_000
 _SEARCHED = 500_000
 """Characters before the end in which trouble is looked for."""
 _LINE = 200
+_WIDTHS = (900, 450, 220, 110)
+"""To how many characters lines may be cut for all of them to be shown: pages and lists of hits have a few long ones."""
+_CUT_UP_TO = 100_000
 _TROUBLE = re.compile(
     r"^.*(?:\b(?:error|exception|fatal|fail(?:ed|ure|s)?|panic|denied|refused|timed? ?out|not found|traceback|"
     r"cannot|unable|assert\w*)\b|(?<=[a-z])(?:Error|Exception)\b).*$",
@@ -40,6 +44,18 @@ def sample(data: bytes, *, chars: int) -> Sample:
     text = data.decode("utf-8", "replace")
     if len(text) <= chars:
         return Sample(_readable(text).strip("\n"), whole=True)
+    if len(text) <= _CUT_UP_TO:
+        text = _readable(text)
+        cut = text
+        for width in _WIDTHS:
+            cut = "\n".join(clip(line, width) for line in text.split("\n"))
+            if len(cut) <= chars:
+                return Sample(f"[all lines, cut after {width} characters]\n{cut.strip(chr(10))}", whole=False)
+        text = cut
+    return Sample(_parts(text, chars), whole=False)
+
+
+def _parts(text: str, chars: int) -> str:
     head, middle, tail = (round(chars * share) for share in (_HEAD, _MIDDLE, _TAIL))
     start, last = (len(text) - middle) // 2, len(text) - tail
     parts = [
@@ -48,7 +64,7 @@ def sample(data: bytes, *, chars: int) -> Sample:
         (f"middle, line {_line_at(text, start):,} on", _within(text, start, middle)),
         ("end", _readable(text[max(0, last - _MARGIN) :])[-tail:]),
     ]
-    return Sample("\n".join(f"[{name}]\n{shown.strip(chr(10))}" for name, shown in parts if shown.strip()), whole=False)
+    return "\n".join(f"[{name}]\n{shown.strip(chr(10))}" for name, shown in parts if shown.strip())
 
 
 def _readable(text: str) -> str:

@@ -23,7 +23,7 @@ from mcp_memory.prompts import fenced, prompt
 from mcp_memory.shortterm.canvas import number_of, read, render
 from mcp_memory.shortterm.records import summary_line
 from mcp_memory.shortterm.stages.committing import commit
-from mcp_memory.shortterm.stages.invented import invented
+from mcp_memory.shortterm.stages.invented import invented, numbers
 from mcp_memory.shortterm.stages.sample import Sample, sample
 from mcp_memory.stage import Applied, Desk, StageOf
 from mcp_memory.store.protocol import Amended, Store, ThinRecord, Work
@@ -40,6 +40,8 @@ LOW, LARGE = 5, 800
 
 _SHOWN = 2_400
 """Characters of a result in the question: eight of them come to some 6,000 tokens."""
+_READ = 1_000_000
+"""Bytes at the beginning and at the end of a result in which the names of its line are looked for."""
 _UNSEEN = 8
 """The best score of a line by somebody who has not seen all of the result."""
 _ANSWER_TOKENS = 2_000
@@ -100,11 +102,12 @@ class _Shown:
     of: ThinRecord
     task: str
     sample: Sample
+    raw: str
 
-    def text(self) -> str:
-        """Return all that a line may take its names and numbers from."""
+    def known(self) -> str:
+        """Return all that a line may take its numbers from, and most of its names."""
         record = self.of.record
-        return "\n".join([record.tool_call, record.summary, self.task, self.of.then, self.sample.text])
+        return "\n".join([record.tool_call, record.summary, self.task, self.of.then, self.sample.text, self.raw])
 
 
 def question(desk: Desk, basis: Basis) -> Question[Reply] | None:
@@ -129,7 +132,8 @@ def _shown(desk: Desk, basis: Basis) -> list[_Shown]:
         except (NotFound, Damaged):
             continue  # `doctor` tells of it
         task = _goal(store.canvas(space, number_of(each.record.node_id)))
-        shown.append(_Shown(each.number, each, task, sample(data, chars=_SHOWN)))
+        raw = data if len(data) <= 2 * _READ else data[:_READ] + data[-_READ:]
+        shown.append(_Shown(each.number, each, task, sample(data, chars=_SHOWN), raw.decode("utf-8", "replace")))
     return shown
 
 
@@ -166,9 +170,10 @@ def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
     """Keep the lines that hold. InvalidInput where none of them does."""
     shown = {each.number: each for each in _shown(desk, basis)} if reply else {}
     lines = {each.id: each for each in reversed(reply.summaries)} if reply else {}
+    others = "\n".join(each.sample.text for each in shown.values())
     amended, kept, refused = list[Amended](), list[str](), list[str]()
     for number, one in shown.items():
-        fault = _fault(lines.get(number), one)
+        fault = _fault(lines.get(number), one, others)
         if fault:
             refused.append(f"result {number}: {fault}; its line stays.")
             continue
@@ -199,15 +204,17 @@ def _amended(line: Line, shown: _Shown) -> Amended:
     return Amended(number=shown.number, summary=summary_line(line.summary), score=max(0, min(best, line.score)))
 
 
-def _fault(line: Line | None, shown: _Shown) -> str | None:
-    """Return why a line cannot be kept."""
+def _fault(line: Line | None, shown: _Shown, others: str) -> str | None:
+    """Return why a line cannot be kept. Names may be known from the results beside it, numbers may not."""
     if line is None:
         return "nothing was said of it"
     text = summary_line(line.summary)
     if not text:
         return "its line is empty"
-    if strange := invented(line.summary, shown.text()):
-        return f"{', '.join(strange[:3])} stands neither in what was shown of it nor in its call"
+    strange = invented(line.summary, shown.known())
+    strange = [*numbers(strange), *invented(" ".join(strange), f"{shown.known()}\n{others}")] if strange else []
+    if strange:
+        return f"{', '.join(dict.fromkeys(strange))} stands neither in the result nor in its call"
     return None
 
 
