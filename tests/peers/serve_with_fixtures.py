@@ -1,10 +1,13 @@
 """Runs what `mcp-memory serve --transport http --port 0` runs, with the conformance fixtures added to the server.
 
+With `stdio` as its argument it is the server that a client starts.
+
 The event store is added as well: the scenario of a stream that is cut and resumed needs one.
 """
 
 from __future__ import annotations
 
+import sys
 import warnings
 from functools import partial
 
@@ -29,4 +32,4 @@ def build_with_fixtures(settings: Settings) -> MemoryServer:
 if __name__ == "__main__":
     warnings.simplefilter("ignore", MCPDeprecationWarning)  # the suites test what is deprecated, too
     transports.build_server = build_with_fixtures
-    transports.serve(load_settings(), "http", port=0)
+    transports.serve(load_settings(), *sys.argv[1:2] or ["http"], port=0)
