@@ -56,6 +56,7 @@ class Tasks(Verbs):
             now=self._parts.now().astimezone(),
             goal_hint=one_line(asked, 120),
             talk="\n".join(turn.content[:2_000] for turn in said),
+            said=said,
         )
         if len(result) <= chunks.AT_ONCE:
             chunks.index(self._parts.store, self.space, done.ref, result.encode("utf-8", "surrogatepass"))

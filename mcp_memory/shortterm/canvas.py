@@ -22,7 +22,19 @@ from mcp_memory.shortterm import label
 from mcp_memory.text import iso
 from mcp_memory.types import CanvasRow, StepStatus
 
-__all__ = ["Canvas", "Edge", "Node", "edge_line", "metadata", "number_of", "padded", "parse", "read", "render"]
+__all__ = [
+    "Canvas",
+    "Edge",
+    "Node",
+    "edge_line",
+    "goal_of",
+    "metadata",
+    "number_of",
+    "padded",
+    "parse",
+    "read",
+    "render",
+]
 
 TITLE_LIMIT, SUMMARY_LIMIT, GOAL_LIMIT, LABEL_LIMIT = 80, 200, 200, 40
 
@@ -156,6 +168,14 @@ def read(row: CanvasRow) -> Canvas:
             f"Canvas {number}-{row.label} cannot be read: {error} "
             f"Its records are intact: expand_node {number} lists them. Another task starts a new canvas."
         ) from None
+
+
+def goal_of(text: str) -> str | None:
+    """Return the goal in the first line of a canvas's text, without reading further; None where it is torn."""
+    try:
+        return _read_header(text.partition("\n")[0])[0]
+    except InvalidInput:
+        return None
 
 
 def parse(text: str) -> Canvas:

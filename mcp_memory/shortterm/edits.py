@@ -6,7 +6,7 @@ groups are not there, because an earlier one was undone, does what is left of it
 
 `begun` gives a new canvas its goal. `drawn` is a canvas as it stood, from before its steps were kept.
 `folded` is the whole canvas or makes a group, `unfolded` opens it, or groups. `completed` is the task, or nodes.
-`patched` is a `Patch`.
+`paused` is the task, until its next step. `patched` is a `Patch`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from mcp_memory.shortterm.place import Move, move
 from mcp_memory.store.protocol import CanvasEdit
 from mcp_memory.types import Group
 
-__all__ = ["begun", "completed", "do", "edit", "folded", "patched", "stepped", "unfolded"]
+__all__ = ["begun", "completed", "do", "edit", "folded", "patched", "paused", "stepped", "unfolded"]
 
-Kind = Literal["begun", "drawn", "folded", "unfolded", "completed", "patched"]
+Kind = Literal["begun", "drawn", "folded", "unfolded", "completed", "paused", "patched"]
 
 
 def edit(kind: Kind, now: datetime, **body: object) -> CanvasEdit:
@@ -53,6 +53,11 @@ def unfolded(now: datetime, *, groups: tuple[str, ...] = ()) -> CanvasEdit:
 def completed(now: datetime, *, nodes: tuple[str, ...] = ()) -> CanvasEdit:
     """These nodes; without any, the task with what was still `doing`, which folds it."""
     return edit("completed", now, nodes=nodes)
+
+
+def paused(now: datetime) -> CanvasEdit:
+    """The session went on to another task; the next step of this one takes it up again."""
+    return edit("paused", now)
 
 
 def patched(patch: Patch, now: datetime, *, work: str | None = None) -> CanvasEdit:
@@ -85,6 +90,8 @@ def do(drawing: Drawing | None, done: CanvasEdit, *, number: int) -> Drawing | N
             return replace(drawing, folded=False, groups=without(drawing.groups, body.get("groups", ())))
         case "completed", Drawing():
             return _complete(drawing, frozenset(body.get("nodes", ())), done.at)
+        case "paused", Drawing():
+            return replace(drawing, canvas=replace(drawing.canvas, status="paused"))
         case "patched", Drawing():
             return apply_patch(drawing, patch_of(done.body))
         case _, None:

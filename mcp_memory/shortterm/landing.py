@@ -10,21 +10,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
+from mcp_memory.shortterm.amend import amend
 from mcp_memory.shortterm.canvas import TITLE_LIMIT
 from mcp_memory.shortterm.drawing import Drawing, row_of
-from mcp_memory.shortterm.edits import begun, do, stepped
+from mcp_memory.shortterm.edits import begun, completed, do, paused, stepped
 from mcp_memory.shortterm.groups import nodes_of
 from mcp_memory.shortterm.intent import Doing
 from mcp_memory.shortterm.label import clean
 from mcp_memory.shortterm.place import Step, dumps, latest, loads, place
 from mcp_memory.shortterm.rebuild import drawing_at
 from mcp_memory.shortterm.secrets import mask
-from mcp_memory.shortterm.tasks import Choice, check_task, choose_task, label_of, number_in
+from mcp_memory.shortterm.tasks import Choice, check_task, choose_task, content, find_earlier, find_task
 from mcp_memory.store.protocol import CanvasEdit, Store
-from mcp_memory.types import CanvasRow, StepStatus
+from mcp_memory.types import CanvasRow, Role, StepStatus, Turn
 
-__all__ = ["Arrival", "Landing", "land"]
+if TYPE_CHECKING:
+    from mcp_memory.shortterm.boundary import Verdict
+
+__all__ = ["Arrival", "Landing", "Left", "land", "leave"]
+
+TITLES_HEARD = 12
+TASKS_LOOKED_AT = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +50,16 @@ class Arrival:
     after: tuple[str, ...] = ()
     status: StepStatus | None = None
     goal_hint: str = ""
+    said: tuple[Turn, ...] = ()
+    """The last turns of the session, oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """The task that a session leaves; `done`: it was said to be finished."""
+
+    row: CanvasRow
+    done: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +70,13 @@ class Landing:
     node: str
     move: str
     edits: tuple[CanvasEdit, ...]
+    left: Left | None
+    """For `leave`, once the step is committed."""
 
 
 def land(store: Store, space: str, call: Arrival) -> Landing:
     """Return where the call goes. Raises InvalidInput for a task that is a path, and ids that are not there."""
-    choice = _choose(store, space, call)
+    choice, left = _choose(store, space, call)
     edits: tuple[CanvasEdit, ...] = ()
     if choice.row is None:
         number = store.next_canvas_number(space)
@@ -68,7 +88,15 @@ def land(store: Store, space: str, call: Arrival) -> Landing:
         row, drawing = replace(choice.row, session=call.session), drawing_at(store, space, choice.row)
     node, how = place(drawing.canvas, _step(store, space, call, drawing))
     grown = stepped(drawing, node, how, summary=call.summary, now=call.now)
-    return Landing(row=row_of(grown, row), node=node, move=dumps(how), edits=edits)
+    return Landing(row=row_of(grown, row), node=node, move=dumps(how), edits=edits, left=left)
+
+
+def leave(store: Store, space: str, left: Left, *, now: datetime) -> None:
+    """Note that a session went on to another task: the one it left is done, or paused until it is taken up again."""
+    if left.done:
+        amend(store, space, left.row, lambda held: [completed(now)] if held.canvas.status != "done" else [])
+    else:
+        amend(store, space, left.row, lambda held: [paused(now)] if held.canvas.status == "doing" else [])
 
 
 def _new_row(number: int, choice: Choice, call: Arrival) -> CanvasRow:
@@ -77,27 +105,55 @@ def _new_row(number: int, choice: Choice, call: Arrival) -> CanvasRow:
     )
 
 
-def _choose(store: Store, space: str, call: Arrival) -> Choice:
+# --- the task ---------------------------------------------------------------------------------------
+
+
+def _choose(store: Store, space: str, call: Arrival) -> tuple[Choice, Left | None]:
+    """Return the task of the call, and the one that the session leaves for it."""
+    active = store.active_canvas(space, call.session)
     task = None if call.task is None else mask(check_task(call.task))
-    return choose_task(
-        task=task,
-        active=store.active_canvas(space, call.session),
-        earlier=[] if task is None else _namesakes(store, space, call.session, task),
-        goal_hint=call.goal_hint,
-        tool=call.tool,
-    )
+    heard = _heard(store, space, call, active) if active and task is None else None
+    if heard and heard.back is not None:
+        row = find_earlier(_others(store, space, call, active), heard.back)
+        choice = Choice(row=row, label=row.label, goal="") if row else None
+    else:
+        choice = None
+    wanted = mask(heard.new) if heard and heard.new else task
+    if choice is None:
+        known = wanted is None or (active and find_task([active], wanted))
+        choice = choose_task(
+            task=wanted,
+            active=active,
+            earlier=[] if known else _others(store, space, call, active),
+            goal_hint=call.goal_hint,
+            tool=call.tool,
+        )
+    if active is None or (choice.row and choice.row.number == active.number):
+        return choice, None
+    return choice, Left(row=active, done=heard is not None and heard.done)
 
 
-def _namesakes(store: Store, space: str, session: str, task: str) -> list[CanvasRow]:
-    """The session's canvases that the task's words may mean: by label, or by number."""
-    rows = [
-        row
-        for label in dict.fromkeys((label_of(task), task))
-        for row in store.canvases(space, session=session, label=label)
+def _heard(store: Store, space: str, call: Arrival, active: CanvasRow) -> Verdict | None:
+    """What was said since the task's last step, if the user said anything."""
+    since: list[tuple[Role, str]] = [
+        (turn.role, turn.content) for turn in call.said if turn.learned_at > active.updated
     ]
-    if (number := number_in(task)) and number < store.next_canvas_number(space):
-        rows += [row for row in [store.canvas(space, number)] if row.session == session]
-    return rows
+    if not any(role == "user" for role, _ in since):
+        return None
+    from mcp_memory.shortterm.boundary import boundary
+
+    canvas = drawing_at(store, space, active).canvas
+    told = [canvas.task_goal, *(node.title for node in canvas.nodes[-TITLES_HEARD:])]
+    return boundary(since, about=content(" ".join(told)))
+
+
+def _others(store: Store, space: str, call: Arrival, active: CanvasRow | None) -> list[CanvasRow]:
+    """The session's other tasks, the one worked on last first."""
+    rows = store.canvases(space, session=call.session, limit=TASKS_LOOKED_AT)
+    return [row for row in rows if active is None or row.number != active.number]
+
+
+# --- the step ---------------------------------------------------------------------------------------
 
 
 def _step(store: Store, space: str, call: Arrival, drawing: Drawing) -> Step:

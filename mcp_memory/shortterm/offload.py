@@ -8,6 +8,7 @@ It does not know what a result says (`synopsis`), where a step goes (`place`) or
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -16,13 +17,13 @@ from mcp_memory.errors import InvalidInput, StoreUnavailable
 from mcp_memory.shortterm.canvas import number_of, padded
 from mcp_memory.shortterm.intent import doing
 from mcp_memory.shortterm.label import clean
-from mcp_memory.shortterm.landing import Arrival, land
+from mcp_memory.shortterm.landing import Arrival, land, leave
 from mcp_memory.shortterm.records import call_line, make_record, summary_line, title_of
 from mcp_memory.shortterm.secrets import mask
 from mcp_memory.shortterm.synopsis import Synopsis, synopsise
 from mcp_memory.store.protocol import Conflict, NewRef, Store
 from mcp_memory.text import well_formed
-from mcp_memory.types import CanvasRow, Offloaded, Record, Ref, StepStatus
+from mcp_memory.types import CanvasRow, Offloaded, Record, Ref, StepStatus, Turn
 
 if TYPE_CHECKING:
     from mcp_memory.tokens import TokenCounter
@@ -76,11 +77,13 @@ def offload(
     now: datetime,
     goal_hint: str = "",
     talk: str = "",
+    said: Sequence[Turn] = (),
 ) -> Offloaded:
     """Store a tool result and return what stands for it.
 
     `goal_hint` (what the user asked for) names a new task where the agent names none; `talk` is the recent
-    conversation, whose words the synopsis looks for. Both may be empty.
+    conversation, whose words the synopsis looks for; `said` are its turns, which may end the task or begin another.
+    All may be empty.
     Raises InvalidInput for a result that is empty or over 64 MB, a path-like task, or an unknown node id.
     """
     data = _checked(request)
@@ -94,7 +97,7 @@ def offload(
         goal_hint=mask(goal_hint),
         now=now,
     )
-    arrival = _arrival(call)
+    arrival = _arrival(call, said)
     land(store, space, arrival)  # what is refused is refused before anything is written
     ref = store.put_ref(space, _new_ref(call, data))
     tokens_raw = _tokens_of(text, counter)
@@ -114,6 +117,8 @@ def offload(
             )
         except Conflict:
             continue
+        if found.left:
+            leave(store, space, found.left, now=now)
         return _answer(found.row, record, synopsis, estimated=len(text) > COUNTED_CHARS)
     raise StoreUnavailable(
         f"The canvas is being written to by many others at once. The result is safe as {ref.id}; "
@@ -206,7 +211,7 @@ def _earlier(store: Store, space: str, request: OffloadRequest, ref: Ref) -> Rec
 # --- the place --------------------------------------------------------------------------------------
 
 
-def _arrival(call: _Call) -> Arrival:
+def _arrival(call: _Call, said: Sequence[Turn]) -> Arrival:
     request = call.request
     return Arrival(
         session=request.session,
@@ -220,6 +225,7 @@ def _arrival(call: _Call) -> Arrival:
         after=request.after,
         status=request.status,
         goal_hint=call.goal_hint,
+        said=tuple(said),
     )
 
 

@@ -10,19 +10,25 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from mcp_memory.errors import InvalidInput, NotFound
-from mcp_memory.shortterm.canvas import GOAL_LIMIT, padded, parse
+from mcp_memory.function_words import function_words
+from mcp_memory.shortterm.canvas import GOAL_LIMIT, goal_of, padded
 from mcp_memory.shortterm.label import clean
 from mcp_memory.store.protocol import Store
+from mcp_memory.text import base_terms
 from mcp_memory.types import CanvasRow
 
 __all__ = [
     "Choice",
     "check_task",
     "choose_task",
+    "content",
     "find_canvas",
+    "find_earlier",
     "find_task",
+    "is_task",
     "known_tasks",
     "label_of",
     "mmd_path",
@@ -69,7 +75,7 @@ def choose_task(
 
 
 def find_task(rows: Sequence[CanvasRow], task: str) -> CanvasRow | None:
-    """Return the first row that has this number (`003`), label, file name or goal."""
+    """Return the first row that has this number (`003`), label, file name or goal, or a goal of the same words."""
     for row in rows:
         if task in (padded(row.number), f"{padded(row.number)}-{row.label}", mmd_path(row.number, row.label)):
             return row
@@ -77,7 +83,21 @@ def find_task(rows: Sequence[CanvasRow], task: str) -> CanvasRow | None:
     for row in rows:
         if task == row.label or wanted == (_words(goal := _goal(row)) or goal):
             return row
-    return None
+    said = content(task)
+    return next((row for row in rows if len(said) > 1 and content(_goal(row)) == said), None)
+
+
+def find_earlier(rows: Sequence[CanvasRow], words: str) -> CanvasRow | None:
+    """Return the task that is meant by words that come back to it: the first row for none, None when in doubt."""
+    if not words:
+        return rows[0] if rows else None
+    if found := find_task(rows, words):
+        return found
+    said = content(words)
+    shared = [(len(said & content(f"{_goal(row)} {row.label}")), row) for row in rows]
+    best = max((count for count, _ in shared), default=0)
+    meant = [row for count, row in shared if count == best]
+    return meant[0] if len(meant) == 1 and 2 * best >= len(said) > 0 else None
 
 
 def find_canvas(store: Store, space: str, *, task: str | None, session: str | None) -> CanvasRow:
@@ -99,22 +119,28 @@ def find_canvas(store: Store, space: str, *, task: str | None, session: str | No
 
 def check_task(task: str) -> str:
     """Return the task's words, cleaned. Raises InvalidInput for a name that is a path, a device, empty or long."""
-    problem = None
-    if not task.strip():
-        problem = "is empty"
-    elif len(task) > TASK_LIMIT:
-        problem = f"has {len(task):,} characters; {TASK_LIMIT} are allowed"
-    elif _CONTROL.search(task):
-        problem = "has a control character or a line break"
-    elif _PATH.fullmatch(task.strip()):
-        problem = "is a path"
-    elif _RESERVED.fullmatch(task.strip()):
-        problem = "is a device name on Windows"
-    if problem:
+    if problem := _problem(task):
         raise InvalidInput(
             f"task {clean(task, 40)!r} {problem}. Say in a few words what is being done, such as 'fix the login test'."
         )
     return clean(task, GOAL_LIMIT)
+
+
+def is_task(words: str) -> bool:
+    """Tell whether `check_task` would take them."""
+    return _problem(words) is None
+
+
+def _problem(task: str) -> str | None:
+    if not task.strip():
+        return "is empty"
+    if len(task) > TASK_LIMIT:
+        return f"has {len(task):,} characters; {TASK_LIMIT} are allowed"
+    if _CONTROL.search(task):
+        return "has a control character or a line break"
+    if _PATH.fullmatch(task.strip()):
+        return "is a path"
+    return "is a device name on Windows" if _RESERVED.fullmatch(task.strip()) else None
 
 
 def label_of(goal: str) -> str:
@@ -146,11 +172,18 @@ def known_tasks(rows: Sequence[CanvasRow]) -> str:
     return f"Known tasks: {shown}{' …' if len(rows) > 8 else ''}." if rows else "There is no task yet."
 
 
+def content(text: str) -> frozenset[str]:
+    """Return the terms of a text that tell, as the index has them: `Fix the login tests` is `fix login test`."""
+    return frozenset(base_terms(text)) - _telling_nothing()
+
+
+@cache
+def _telling_nothing() -> frozenset[str]:
+    return function_words(("en", "de", "fr", "es", "it", "pt", "nl", "ru"))
+
+
 def _goal(row: CanvasRow) -> str:
-    try:
-        return parse(row.text).task_goal
-    except InvalidInput:
-        return row.label  # a torn canvas is still found by its label
+    return goal_of(row.text) or row.label  # a torn canvas is still found by its label
 
 
 def _words(text: str) -> str:

@@ -12,7 +12,7 @@ from mcp_memory.shortterm.fold import fold_canvas
 from mcp_memory.shortterm.offload import OffloadRequest, offload
 from mcp_memory.shortterm.place import Step, move, place
 from mcp_memory.store.protocol import Store
-from mcp_memory.types import CanvasView, Expansion, Offloaded
+from mcp_memory.types import CanvasView, Expansion, NewTurn, Offloaded
 
 START = datetime(2026, 4, 16, 12, tzinfo=UTC)
 
@@ -56,7 +56,16 @@ class Agent:
         self, result: str | bytes = "line\n" * 500, tool: str = "Read", hint: str = "", **request: Any
     ) -> Offloaded:
         asked = OffloadRequest(tool_name=tool, result=result, session=self.session, **request)
-        return offload(self.store, self.space, request=asked, counter=self.counter, now=self.now, goal_hint=hint)
+        said = self.store.last_turns(self.space, self.session, limit=4, roles=("user", "assistant"))
+        return offload(
+            self.store, self.space, request=asked, counter=self.counter, now=self.now, goal_hint=hint, said=said
+        )
+
+    def hear(self, *messages: str) -> None:
+        """The user says these; what begins with `agent:` the agent does."""
+        for message in messages:
+            role, words = ("assistant", message[6:]) if message.startswith("agent:") else ("user", message)
+            self.store.append_turns(self.space, self.session, [NewTurn(role=role, content=words)], now=self.now)
 
     def fold(self, **asked: Any) -> CanvasView:
         asked = {"session": self.session, "budget_tokens": 10_000} | asked
