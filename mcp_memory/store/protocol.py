@@ -474,10 +474,6 @@ class Store(Protocol):
         """The raw bytes. Damaged when the file is missing, torn or does not match its hash."""
         ...
 
-    def read_span(self, space: str, id: str, span: tuple[int, int]) -> bytes:
-        """The bytes of a ref from `span[0]` up to `span[1]`, not checked against the hash of the whole."""
-        ...
-
     def unindexed_ref(self, *, passing: Iterable[tuple[str, str]] = ()) -> UnindexedRef | None:
         """A ref of any space whose lines are not in the index, or with terms of an earlier version of them.
 
@@ -497,8 +493,11 @@ class Store(Protocol):
         """
         ...
 
-    def chunks(self, space: str, ids: Iterable[str]) -> list[Chunk]:
-        """The chunks that are in the index, in the order asked for."""
+    def chunks(self, space: str, ids: Iterable[str]) -> list[tuple[Chunk, bytes]]:
+        """Chunks and their raw bytes, in the order asked for.
+
+        Those that are gone, or whose file is missing or torn, are left out; the bytes are not checked against a hash.
+        """
         ...
 
     def citations(self, space: str, sources: Sequence[str]) -> dict[str, list[Citation]]:

@@ -33,7 +33,7 @@ def test_a_search_shows_memories_and_turns_with_ids_and_dates(run: Run) -> None:
 
 def test_a_search_in_json_has_these_keys(answer: Answer) -> None:
     found = answer("search", "TRF-90457")
-    assert list(found) == ["query", "memories", "scenes", "turns", "cursors", "notes"]
+    assert list(found) == ["query", "memories", "scenes", "turns", "results", "cursors", "notes"]
     assert {hit["turn"]["content"] for hit in found["turns"]} >= {"The van is booked under reference TRF-90457."}
     assert list(found["cursors"]) == ["memories", "turns"]
 

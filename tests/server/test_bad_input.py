@@ -31,7 +31,8 @@ async def call(client: Client, tool: str, arguments: dict[str, Any]) -> CallTool
             "remember",
             {"text": "x", "foo": 1},
             snapshot(
-                "remember has no argument 'foo'; it takes: text, kind, entity, relation, value, supersedes, valid_from."
+                "remember has no argument 'foo'; it takes: text, kind, entity, relation, value, supersedes, "
+                "valid_from, cites."
             ),
         ),
         ("remember", {}, snapshot("remember needs 'text'.")),

@@ -72,7 +72,7 @@ def turns(
         cursor=_next(page, fresh, limit),
         start=page.cursor(),
         note=ranked.note,
-        results=_results(store, space, query, filters, page, limit if filters.role == "tool" else min(limit, SHOWN)),
+        results=_results(store, space, query, filters, page, limit),
     )
 
 
@@ -118,7 +118,7 @@ def memories(
         cursor=_next(page, fresh, limit),
         start=page.cursor(),
         note=note,
-        results=[] if listing else _results(store, space, query, filters, page, min(limit, SHOWN)),
+        results=[] if listing else _results(store, space, query, filters, page, limit),
     )
 
 
@@ -179,11 +179,14 @@ def _mixed(store: Store, space: str, atoms: Sequence[Ranked], said: Sequence[Ran
 
 
 def _results(store: Store, space: str, query: str, filters: Filters, page: Page, limit: int) -> list[ResultHit]:
-    """Return lines of tool results, on the first page."""
+    """Return lines of tool results, on the first page: a few that are about the query; any, if only they are asked."""
     passing = allowed(filters) if page.first else None
     if passing is None or not store.newest("chunk"):
         return []
-    return results(store, space, read(query, page.at, relatives=False), filters=passing, limit=limit)
+    question = read(query, page.at, relatives=False)
+    if filters.role == "tool":
+        return results(store, space, question, filters=passing, limit=limit, least=0.0)
+    return results(store, space, question, filters=passing, limit=min(limit, SHOWN))
 
 
 def _ids(hits: Sequence[Ranked]) -> list[str]:

@@ -6,7 +6,7 @@ runs of lines: each word counts by its rarity, once. Of the first 40 runs the te
 has the most of the question, the more so the less else it says: of all places that name a function this puts its
 definition first. The lines around it are shown, with secrets masked.
 
-A run has to hold two fifths of the question, so that questions about other things bring no results.
+Beside other rows a run has to hold two fifths of the question, so that questions about other things bring no results.
 `bench/outputs.py` measures all of this. Vectors, the words of the call, and those of the lines around a run were
 tried and brought nothing more, so there are none.
 """
@@ -20,25 +20,27 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from mcp_memory.errors import Damaged, NotFound
+from mcp_memory.errors import NotFound
 from mcp_memory.longterm.search.question import Question
 from mcp_memory.secrets import mask_lines
 from mcp_memory.snippet import matches, snippet
 from mcp_memory.store.protocol import Chunk, Filters, Posting, Store
-from mcp_memory.text import base_terms, index_terms
-from mcp_memory.types import ResultHit
+from mcp_memory.text import base_terms
+from mcp_memory.types import Ref, ResultHit
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["SHOWN", "allowed", "results"]
+__all__ = ["ABOUT", "SHOWN", "allowed", "results"]
 
 SHOWN = 5
 """How many stand beside what was said, unless results alone are asked for."""
 
+ABOUT = 0.4
+"""The share of a question, in words weighed by their rarity, that lines have to hold to be about it."""
+
 _LOOKED_AT = 40  # runs
-_MIN_SHARE = 0.4  # of the question, that a run has to hold
 _LINE = 0.4  # what the best line counts beside its run
 _ELSE = 0.3  # of that, what counts by how little else the line says
 _FEW = 30  # runs; of fewer it does not follow that a word is common
@@ -84,15 +86,17 @@ def allowed(filters: Filters) -> Filters | None:
     return replace(filters, role=None, upto=None)
 
 
-def results(store: Store, space: str, question: Question, *, filters: Filters, limit: int) -> list[ResultHit]:
-    """Return the best lines of the results that are about the question, at most two places of each result."""
+def results(
+    store: Store, space: str, question: Question, *, filters: Filters, limit: int, least: float = ABOUT
+) -> list[ResultHit]:
+    """Return the best lines of the results that hold so much of the question, at most two places of each result."""
     total = store.newest("chunk")
     if not question.words or not total:
         return []
     postings = store.postings(space, "chunk", question.words, filters=filters)
     runs = list(_read(store, space, _first(postings, max(_FEW, total)), question.words))
     worth = _worth(question, postings, runs, max(_FEW, total))
-    about = [run for run in runs if worth.share(run.held()) >= _MIN_SHARE]
+    about = [run for run in runs if worth.share(run.held()) >= least]
     about.sort(key=lambda run: (-round(worth.score(run), 9), -int(run.chunk.id[1:])))
     return list(islice(_hits(store, space, about, worth), limit))
 
@@ -124,14 +128,10 @@ def _read(store: Store, space: str, first: Mapping[str, float], words: Sequence[
     Terms are made only of lines that hold the beginning of a word, for there may be thousands.
     """
     beginnings = [word[: max(2, len(word) - 2)] for word in words]
-    for chunk in store.chunks(space, first):
-        try:
-            text = store.read_span(space, chunk.ref, chunk.span).decode("utf-8", "replace")
-        except (Damaged, NotFound):
-            continue
-        lines = text.removesuffix("\n").split("\n")
+    for chunk, data in store.chunks(space, first):
+        lines = data.decode("utf-8", "replace").removesuffix("\n").split("\n")
         terms = (
-            (place, frozenset(index_terms(line)))
+            (place, frozenset(base_terms(line)))
             for place, line in enumerate(lines)
             if any(beginning in folded for folded in [line.casefold()] for beginning in beginnings)
         )
@@ -166,11 +166,14 @@ def _hits(store: Store, space: str, runs: Iterable[_Run], worth: _Worth) -> Iter
         if text.strip() in seen or places[run.chunk.ref] > _A_RESULT:
             continue
         seen.add(text.strip())
-        yield _hit(store, space, run, worth, lines, text)
+        try:
+            ref = store.ref(space, run.chunk.ref)
+        except NotFound:  # forgotten a moment ago
+            continue
+        yield _hit(store, space, ref, run, worth, lines, text)
 
 
-def _hit(store: Store, space: str, run: _Run, worth: _Worth, lines: tuple[int, int], text: str) -> ResultHit:
-    ref = store.ref(space, run.chunk.ref)
+def _hit(store: Store, space: str, ref: Ref, run: _Run, worth: _Worth, lines: tuple[int, int], text: str) -> ResultHit:
     records = store.records(space, ref=ref.id)
     best = max(map(worth.line, run.matching.values()), default=0.0)
     return ResultHit(

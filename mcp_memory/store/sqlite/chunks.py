@@ -8,21 +8,21 @@ refused: two processes at once do nothing twice. A forgotten ref has none.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from mcp_memory.errors import Damaged
 from mcp_memory.store.protocol import Chunk, NewChunk, UnindexedRef
 from mcp_memory.store.sqlite import terms
 from mcp_memory.store.sqlite.rows import marks, numbers_of, space_id
 from mcp_memory.text import TERMS_VERSION, index_terms
-from mcp_memory.types import Ref
 
-__all__ = ["by_ids", "cut", "forget", "put", "read_span", "unindexed", "waiting"]
+__all__ = ["by_ids", "cut", "forget", "put", "read", "unindexed", "waiting"]
 
+_FENCE = b"---\n"
 _STALE = "indexed < ? AND tombstone IS NULL"
 
 
@@ -93,33 +93,37 @@ def _delete(con: apsw.Connection, space: int, ref: str) -> None:
     con.executemany("DELETE FROM chunk_terms WHERE rowid = ?", rows)
 
 
-def by_ids(con: apsw.Connection, space: str, ids: Iterable[str]) -> list[Chunk]:
-    """See `Store.chunks`."""
+def by_ids(con: apsw.Connection, space: str, ids: Iterable[str]) -> list[tuple[Chunk, str, int]]:
+    """Return chunks with the path and the length of their refs, in the order asked for."""
     numbers = numbers_of(ids, "c")
     rows: Any = con.execute(
-        "SELECT id, ref, first_line, last_line, byte_start, byte_end FROM chunk"
-        f" WHERE space = ? AND id IN ({marks(numbers)})",
+        "SELECT c.id, c.ref, c.first_line, c.last_line, c.byte_start, c.byte_end, r.path, r.bytes FROM chunk c"
+        " JOIN ref r ON r.space = c.space AND r.id = c.ref"
+        f" WHERE c.space = ? AND c.id IN ({marks(numbers)})",
         (space_id(con, space), *numbers),
     )
     found = {
-        id: Chunk(id=f"c{id}", ref=ref, lines=(first, last), span=(start, end))
-        for id, ref, first, last, start, end in rows
+        id: (Chunk(id=f"c{id}", ref=ref, lines=(first, last), span=(start, end)), path, size)
+        for id, ref, first, last, start, end, path, size in rows
     }
     return [found[number] for number in numbers if number in found]
 
 
-def read_span(folder: Path, ref: Ref, span: tuple[int, int]) -> bytes:
-    """See `Store.read_span`. The front matter is what the file has more than the result."""
-    path = folder / ref.path
+def read(folder: Path, found: Iterable[tuple[Chunk, str, int]]) -> list[tuple[Chunk, bytes]]:
+    """See `Store.chunks`."""
+    texts = ((chunk, _span(folder / path, size, chunk.span)) for chunk, path, size in found)
+    return [(chunk, text) for chunk, text in texts if text is not None]
+
+
+def _span(path: Path, size: int, span: tuple[int, int]) -> bytes | None:
+    """Return some of the last `size` bytes of a file; what stands before them is the front matter."""
     try:
         with path.open("rb") as file:
-            head = path.stat().st_size - ref.bytes
-            file.seek(max(0, head - 4))
-            fence = file.read(4)
-            file.seek(head + span[0])
+            head = file.seek(0, os.SEEK_END) - size
+            file.seek(max(0, head - len(_FENCE)))
+            fence = file.read(len(_FENCE))
+            file.seek(span[0], os.SEEK_CUR)
             data = file.read(span[1] - span[0])
     except OSError:
-        fence, data = b"", b""
-    if fence != b"---\n" or len(data) != span[1] - span[0]:
-        raise Damaged(f"The file of {ref.id} is missing or torn: {path}. Restore it from a backup.")
-    return data
+        return None
+    return data if fence == _FENCE and len(data) == span[1] - span[0] else None

@@ -394,9 +394,6 @@ class SQLiteStore:
     def read_ref(self, space: str, id: str) -> bytes:
         return refs.read(self.folder(space), self.ref(space, id))
 
-    def read_span(self, space: str, id: str, span: tuple[int, int]) -> bytes:
-        return chunks.read_span(self.folder(space), self.ref(space, id), span)
-
     def unindexed_ref(self, *, passing: Iterable[tuple[str, str]] = ()) -> UnindexedRef | None:
         return self._db.read(lambda con: chunks.unindexed(con, passing=passing))
 
@@ -407,8 +404,8 @@ class SQLiteStore:
         found = chunks.cut(new)
         return self._db.write(lambda con: chunks.put(con, space, ref, new, found, start=start, complete=complete))
 
-    def chunks(self, space: str, ids: Iterable[str]) -> list[Chunk]:
-        return self._db.read(lambda con: chunks.by_ids(con, space, ids))
+    def chunks(self, space: str, ids: Iterable[str]) -> list[tuple[Chunk, bytes]]:
+        return chunks.read(self.folder(space), self._db.read(lambda con: chunks.by_ids(con, space, ids)))
 
     def citations(self, space: str, sources: Sequence[str]) -> dict[str, list[Citation]]:
         return self._db.read(lambda con: citing.by_sources(con, space, sources))
