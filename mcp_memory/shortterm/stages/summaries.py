@@ -128,12 +128,13 @@ def _shown(desk: Desk, basis: Basis) -> list[_Shown]:
     shown = list[_Shown]()
     for each in store.summarised_by_program(space, basis.records):
         try:
-            data = store.read_ref(space, each.record.ref)
+            ref, data = store.ref(space, each.record.ref), store.read_ref(space, each.record.ref)
         except (NotFound, Damaged):
             continue  # `doctor` tells of it
         task = _goal(store.canvas(space, number_of(each.record.node_id)))
         raw = data if len(data) <= 2 * _READ else data[:_READ] + data[-_READ:]
-        shown.append(_Shown(each.number, each, task, sample(data, chars=_SHOWN), raw.decode("utf-8", "replace")))
+        seen = sample(data, chars=_SHOWN, tool=ref.tool, arguments=ref.arguments, task=task)
+        shown.append(_Shown(each.number, each, task, seen, raw.decode("utf-8", "replace")))
     return shown
 
 
