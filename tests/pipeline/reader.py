@@ -1,6 +1,7 @@
 """A model that reads: what a turn says in sentences that begin with "I " it notes word for word, and it tells what it noted.
 
-It answers every question of the pyramid from the question alone, so that whole pipelines run without a script.
+It answers every question of the pyramid, and of tasks, from the question alone, so that whole pipelines run without a
+script.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from mcp_memory.longterm.l1_atoms.extract import EXTRACT
 from mcp_memory.longterm.l1_atoms.merge import MERGE
 from mcp_memory.longterm.l2_scenes.write import SCENES
 from mcp_memory.longterm.l3_persona.write import PERSONA
+from mcp_memory.shortterm.stages.canvas import CANVAS
+from mcp_memory.shortterm.stages.summaries import SUMMARIES
 
 __all__ = ["Reader"]
 
@@ -33,7 +36,10 @@ class Reader:
     def ask(self, prompt: Prompt, *, timeout: float) -> Said:
         self.asked.append(prompt)
         text = prompt.messages[-1].text
-        answers = {EXTRACT.reply: extract, MERGE.reply: merge, SCENES.reply: scenes, PERSONA.reply: persona}
+        answers = {
+            EXTRACT.reply: extract, MERGE.reply: merge, SCENES.reply: scenes, PERSONA.reply: persona,
+            CANVAS.reply: canvas, SUMMARIES.reply: summaries,
+        }  # fmt: skip
         reply = json.dumps(answers[prompt.shape](text))
         return Said(text=reply, prompt_tokens=len(text) // 4, completion_tokens=len(reply) // 4, cost=None)
 
@@ -74,3 +80,13 @@ def persona(question: str) -> Any:
     kept = re.findall(r"^- .+$", question[question.index("<page>") : question.index("</page>")], re.MULTILINE)
     lines = [*kept, *(f"- There is a page of it ([[{slug}]])" for slug in slugs)]
     return {"page": "# Persona\n\n" + "\n".join(dict.fromkeys(lines)), "changed": "more of it"}
+
+
+def summaries(question: str) -> Any:
+    ids = re.findall(r'<result id="(\d+)"', question)
+    return {"summaries": [{"id": int(id), "summary": "It was read.", "score": 6} for id in ids]}
+
+
+def canvas(question: str) -> Any:
+    steps = re.findall(r"^(\d+-[NF]\d+) \[done\]", question, re.MULTILINE)
+    return {"groups": [{"title": "The way so far", "nodes": steps[:-3], "summary": ""}]}

@@ -129,7 +129,7 @@ def test_groups_titles_and_words_on_edges_become_one_patch_that_can_be_rolled_ba
         ({"groups": [{"title": "Ends", "nodes": ["001-N1", "001-N3"]}]}, "001-N2 stands between its steps"),
         ({"groups": [group("All", 20, GROWN)]}, f"001-N{GROWN}, which is being worked on"),
         ({"groups": [group("Away", 90, 95)]}, "no node or group"),
-        ({"titles": [{"id": "001-N1", "title": "Begin"}]}, "was named by the agent"),
+        ({"titles": [{"id": "001-N1", "title": "Begin"}]}, "keeps its name"),
         ({"edges": [{"from": "001-N1", "to": "001-N9", "label": "so"}]}, "no edge joins them"),
         ({"goal": "Mend all of it"}, "has its goal from whoever asked"),
         ({"ungroup": ["001-F7"]}, "no group there"),

@@ -38,14 +38,16 @@ Text = Annotated[str, BeforeValidator(_text)]
 
 
 class GroupOf(BaseModel):
-    title: str = Field(description="What these steps were for, in a few words")
-    nodes: list[str] = Field(description="Ids of steps, and of groups, that follow each other")
+    title: Text = Field(description="What these steps were for, in a few words")
+    nodes: Annotated[list[str], BeforeValidator(_list)] = Field(
+        description="Ids of steps, and of groups, that follow each other"
+    )
     summary: Text = Field("", description="What came of them, one line of at most 180 characters")
 
 
 class Titled(BaseModel):
     id: str
-    title: str = Field(description="What the step was for, at most 60 characters")
+    title: Text = Field(description="What the step was for, at most 60 characters")
 
 
 class Labelled(BaseModel):
@@ -53,7 +55,7 @@ class Labelled(BaseModel):
 
     from_: str = Field(alias="from")
     to: str
-    label: str = Field(description="Why the way went on here, one to five words")
+    label: Text = Field(description="Why the way went on here, one to five words")
 
 
 class Reply(BaseModel):
@@ -117,12 +119,12 @@ def _pieces(reply: Reply) -> Iterator[_Piece]:
         new = NewGroup(title=title, nodes=tuple(each.strip() for each in group.nodes), summary=summary)
         yield _Piece(f"group {title!r} of {', '.join(new.nodes)}", Patch(groups=(new,)), f"{title} {summary}")
     for each in reply.titles:
-        title = _clean(each.title)
-        yield _Piece(f"{each.id} is {title!r}", Patch(titles={each.id.strip(): title}), title)
+        if title := _clean(each.title):
+            yield _Piece(f"{each.id} is {title!r}", Patch(titles={each.id.strip(): title}), title)
     for edge in reply.edges:
-        label = _clean(edge.label)
-        patch = Patch(edges=(EdgeLabel(source=edge.from_.strip(), target=edge.to.strip(), label=label),))
-        yield _Piece(f"{edge.from_} to {edge.to} {label!r}", patch, label)
+        if label := _clean(edge.label):
+            patch = Patch(edges=(EdgeLabel(source=edge.from_.strip(), target=edge.to.strip(), label=label),))
+            yield _Piece(f"{edge.from_} to {edge.to} {label!r}", patch, label)
 
 
 def _clean(text: str) -> str:
@@ -149,7 +151,7 @@ def _fault(piece: _Piece, drawing: Drawing, *, shown: str, named: Collection[str
     if patch.goal and has_goal:
         return "the task has its goal from whoever asked for it."
     if kept := [id_ for id_ in patch.titles if id_ in named]:
-        return f"{kept[0]} was named by the agent, which goes on with it by that name."
+        return f"{kept[0]} keeps its name, by which the agent goes on with it."
     joined = {(edge.source, edge.target) for edge in drawing.canvas.edges}
     if any((edge.source, edge.target) not in joined for edge in patch.edges):
         return "no edge joins them."

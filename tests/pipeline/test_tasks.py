@@ -1,0 +1,150 @@
+"""The stages of tasks in the pipeline: when they are due, what they cost, and who answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_memory.config import Settings
+from mcp_memory.embed import make_embedder
+from mcp_memory.errors import ModelFailed
+from mcp_memory.indexing import Indexing
+from mcp_memory.llm import Prompt, Said
+from mcp_memory.longterm.search.search import Search
+from mcp_memory.memory import open_memory
+from mcp_memory.metered import Metered
+from mcp_memory.pipeline import Pipeline
+from mcp_memory.pipeline.due import RECORDS_A_QUESTION, REST, SOME, Due, due
+from mcp_memory.shortterm.drawing import drawing_of
+from mcp_memory.shortterm.rebuild import rebuild
+from mcp_memory.shortterm.stages.summaries import AT_ONCE
+from mcp_memory.store.protocol import Store
+from mcp_memory.store.sqlite import open_store
+from mcp_memory.types import NewTurn
+from tests.pipeline import reader
+from tests.pipeline.reader import Reader
+from tests.shortterm.agent import START, Agent
+
+PROSE = "\n\n".join(f"On day {day} the sea was calm and the boats lay in the harbour until noon." for day in range(90))
+ANSWERS = {
+    "extract": reader.extract, "merge": reader.merge, "scenes": reader.scenes, "persona": reader.persona,
+    "canvas": reader.canvas, "summaries": reader.summaries,
+}  # fmt: skip
+
+
+@pytest.fixture
+def store(home: Path) -> Iterator[Store]:
+    opened = open_store(home)
+    yield opened
+    opened.close()
+
+
+def large(agent: Agent, steps: int = 1) -> None:
+    """Take steps with large results that say little in a line."""
+    for _ in range(steps):
+        number = agent.seconds
+        agent.offload(f"Log {number}.\n\n{PROSE}", tool="fetch", arguments={"url": f"https://harbour.example/{number}"})
+
+
+def small(agent: Agent, steps: int) -> None:
+    for _ in range(steps):
+        agent.offload("it is there", tool="bash", step=f"check {agent.seconds}")
+
+
+def now_due(agent: Agent, later: timedelta = timedelta(0), *, eager: bool = False, **given: Any) -> list[str]:
+    now = START + timedelta(seconds=agent.seconds) + later
+    return [one.stage for one in due(agent.store, "default", Settings(**given), now, eager=eager)]
+
+
+# --- when -------------------------------------------------------------------------------------------
+
+
+def test_poor_summaries_wait_until_they_fill_a_question_or_the_task_rests(store: Store) -> None:
+    agent = Agent(store)
+    large(agent, SOME)
+    assert now_due(agent) == []
+    assert now_due(agent, REST) == ["summaries"]
+    assert now_due(agent, eager=True) == ["summaries"]
+    large(agent, AT_ONCE - SOME)
+    assert now_due(agent) == ["summaries"]
+    assert now_due(agent, llm_summaries="none") == []
+
+
+def test_a_canvas_comes_after_its_summaries_and_can_be_left_alone(store: Store) -> None:
+    agent = Agent(store)
+    small(agent, 30)
+    assert now_due(agent) == ["canvas"]
+    large(agent, AT_ONCE)
+    assert now_due(agent) == ["summaries", "canvas"]
+    assert now_due(agent, llm_canvas="none", llm_summaries="none") == []
+
+
+# --- what it costs ----------------------------------------------------------------------------------
+
+
+def test_a_task_of_a_hundred_steps_costs_a_few_questions_and_talk_keeps_its_own(store: Store, home: Path) -> None:
+    agent, model = Agent(store), Reader()
+    settings = Settings(home=home, embedder="none")
+
+    def now() -> Any:
+        return START + timedelta(seconds=agent.seconds)
+
+    search = Search(store, now)
+    pipeline = Pipeline(store, search, Indexing(store, make_embedder(settings), settings), settings, now=now)
+    metered = Metered(model, store, settings, now=now)
+    for at in range(100):
+        large(agent) if at % 2 else small(agent, 1)
+        while pipeline.step(metered):
+            assert len(model.asked) <= 1 + (at + 1) / RECORDS_A_QUESTION + 1
+    search.close()
+    assert 3 <= len(model.asked) <= 1 + 100 / RECORDS_A_QUESTION
+    assert {done.stage for done in store.done("default")} == {"summaries", "canvas"}
+    assert rebuild(store, "default", 1) == drawing_of(store.canvas("default", 1))
+    for said in range(2):
+        store.append_turns("default", "talk", [NewTurn(role="user", content=f"I cycle {said}.")], now=now())
+    assert Due(stage="extract", session="talk") in list(due(store, "default", settings, now()))
+
+
+# --- who answers ------------------------------------------------------------------------------------
+
+
+async def test_the_connected_agent_is_asked_about_tasks_after_what_was_said(home: Path) -> None:
+    asked: list[str] = []
+    async with open_memory(home=home, embedder="none") as memory:
+        await memory.record_turns([NewTurn(role="user", content="I keep bees in Porto.")], session="s")
+        await memory.offload_tool_result("fetch", PROSE, arguments={"url": "https://harbour.example"}, session="s")
+        for number in range(12):
+            await memory.offload_tool_result("bash", "ok", session="s", step=f"check {number}")
+        answer = await memory.distill()
+        while answer.next is not None:
+            asked.append(answer.next.stage)
+            reply = json.dumps(ANSWERS[answer.next.stage](answer.next.question))
+            answer = await memory.distill(answer.next.work_id, reply)
+        assert asked[0] == "extract"
+        assert asked[-2:] == ["summaries", "canvas"]
+        assert [each.summary for each in await memory.records(limit=1)] == ["It was read."]
+
+
+async def test_what_fails_is_put_aside_and_asked_again_in_a_smaller_piece(home: Path) -> None:
+    class Failing(Reader):
+        def ask(self, prompt: Prompt, *, timeout: float) -> Said:
+            said = super().ask(prompt, timeout=timeout)
+            return Said(text="Sorry.", prompt_tokens=1, completion_tokens=1, cost=None) if len(self.asked) < 3 else said
+
+    model = Failing()
+    async with open_memory(home=home, embedder="none", llm=model, distil=False) as memory:
+        for number in range(AT_ONCE):
+            await memory.offload_tool_result("fetch", f"Log {number}.\n\n{PROSE}", session="s")
+        with pytest.raises(ModelFailed):
+            await memory.consolidate()
+        works = (await memory.status())["pyramid"]["works"]
+        assert [(work["stage"], work["state"], work["attempts"]) for work in works] == [("summaries", "parked", 1)]
+        await memory.consolidate()
+        shown = [prompt.messages[1].text.count("<result id=") for prompt in model.asked]
+        assert shown == [AT_ONCE, AT_ONCE, AT_ONCE // 2, AT_ONCE // 2]
+        assert {each.summary_by for each in await memory.records()} == {"model"}

@@ -1,0 +1,58 @@
+"""Replies of a good model to the questions about tasks, over results of our own, as they came."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from mcp_memory.replies import parse
+from mcp_memory.shortterm.canvas import read
+from mcp_memory.shortterm.stages.canvas import CANVAS
+from mcp_memory.shortterm.stages.summaries import SUMMARIES
+from mcp_memory.stage import AnyStage
+from mcp_memory.tokens import token_counter
+from tests.shortterm.agent import Agent
+from tests.shortterm.asking import Asking, desk_at
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+
+
+def kept(name: str) -> dict[str, Any]:
+    return json.loads((FIXTURES / "replies" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def asked(stage: AnyStage, agent: Agent) -> Asking:
+    found = Asking.of(stage, desk_at(agent.store))
+    assert found is not None
+    return found
+
+
+def test_summaries_of_a_log_a_module_a_page_and_a_diff_hold_as_they_came(agent: Agent) -> None:
+    case = kept("summaries")
+    agent.counter = token_counter("o200k_base")
+    for call in case["calls"]:
+        result = (FIXTURES / call["result"]).read_text(encoding="utf-8")
+        agent.offload(result, tool=call["tool"], arguments=call["arguments"], task=case["task"])
+    asking = asked(SUMMARIES, agent)
+    reply = parse(case["reply"], SUMMARIES.reply)
+    applied = asking.answer(reply.model_dump())
+    assert applied.refused == []
+    records = agent.store.records("default")
+    assert [each.summary for each in records] == [each.summary for each in reply.summaries]
+    assert [each.score for each in records] == case["scores"]
+
+
+def test_an_order_for_a_canvas_holds_but_for_what_its_rules_forbid(agent: Agent) -> None:
+    case = kept("canvas")
+    for at, call in enumerate(case["calls"]):
+        after = (f"001-N{at}",) if at else ()
+        agent.offload("line\n" * 50, task=case["task"], after=after, **call)
+    applied = asked(CANVAS, agent).answer(parse(case["reply"], CANVAS.reply).model_dump(by_alias=True))
+    row = agent.store.canvas("default", 1)
+    drawn = read(row)
+    assert {id: each.title for id, each in row.groups.items()} == case["groups"]
+    assert {node.id: node.title for node in drawn.nodes if node.id in case["titles"]} == case["titles"]
+    assert {edge.target: edge.label for edge in drawn.edges if edge.label} == case["edges"]
+    assert len(applied.refused) == len(case["refused"])
+    assert all(why in told for why, told in zip(case["refused"], applied.refused, strict=True))
