@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.shortterm.amend import rollback
-from mcp_memory.shortterm.canvas import Canvas, read
-from mcp_memory.shortterm.drawing import drawing_of
+from mcp_memory.shortterm.canvas import Canvas, parse, read, render
+from mcp_memory.shortterm.drawing import Drawing, drawing_of
+from mcp_memory.shortterm.groups import fold_groups
+from mcp_memory.shortterm.patch import Patch, apply_patch
+from mcp_memory.shortterm.place import Step
 from mcp_memory.shortterm.rebuild import rebuild
 from mcp_memory.shortterm.stages.canvas import CANVAS, FRESH, GROWN, NODES, grown
+from mcp_memory.shortterm.stages.pieces import Reply, checked
 from mcp_memory.store.protocol import CanvasEdit, Store
-from mcp_memory.store.sqlite import open_store
 from mcp_memory.types import NewTurn
-from tests.shortterm.agent import START, Agent
+from tests.shortterm.agent import START, Agent, taken
 from tests.shortterm.asking import Asking, desk_at
 
 LATER = START + timedelta(hours=2)
@@ -201,23 +203,38 @@ wishes = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(wishes)
-def test_whatever_a_reply_asks_for_no_node_is_lost_and_the_canvas_can_be_drawn_anew(
-    tmp_path: Path, reply: dict[str, Any]
+def way(steps: int) -> Canvas:
+    canvas = Canvas(1, "Work with Read", "doing", START, START)
+    for at in range(steps):
+        now = START + timedelta(seconds=at)
+        canvas = taken(canvas, Step(title=f"Read {at}.ts", summary=f"part {at}", name=f"look at {at}", now=now))
+    return canvas
+
+
+@given(wishes, st.sets(st.integers(0, 12).map(lambda at: f"001-N{at}")))
+def test_whatever_a_reply_asks_for_what_is_kept_of_it_fits_and_no_node_is_lost(
+    wish: dict[str, Any], named: set[str]
 ) -> None:
-    store = open_store(tmp_path / f"home{len(list(tmp_path.iterdir()))}")
-    try:
-        agent = Agent(store)
-        walk(agent, 12, task=None)
-        before = drawn(store)
-        try:
-            asking(store).answer(reply)
-        except InvalidInput:
-            assert drawn(store) == before
-        after = drawn(store)
-        assert [node.id for node in after.nodes] == [node.id for node in before.nodes]
-        assert [(edge.source, edge.target) for edge in after.edges] == [(e.source, e.target) for e in before.edges]
-        assert rebuild(store, "default", 1) == drawing_of(store.canvas("default", 1))
-    finally:
-        store.close()
+    before = Drawing(canvas=way(12))
+    found = checked(Reply.model_validate(wish), before, shown="part 1 2 3", named=named, has_goal=False)
+    after = apply_patch(before, found.patch)
+    assert [node.id for node in after.canvas.nodes] == [node.id for node in before.canvas.nodes]
+    assert [(e.source, e.target) for e in after.canvas.edges] == [(e.source, e.target) for e in before.canvas.edges]
+    assert not named & set(found.patch.titles)
+    assert parse(render(after.canvas)) == after.canvas
+    assert len(fold_groups(after.canvas, after.groups).nodes) >= 1
+    if found.patch == Patch():
+        assert after == before
+
+
+def test_whatever_is_kept_can_be_drawn_anew(agent: Agent) -> None:
+    walk(agent, 12, task=None)
+    asking(agent.store).answer(
+        {
+            "goal": "Read all parts",
+            "groups": [group("One", 2, 4), group("Two", 1, 4), {"title": "Three", "nodes": ["001-F1", "001-N5"]}],
+            "ungroup": ["001-F9"],
+            "titles": [{"id": "001-N6", "title": 'Half "way"'}, {"id": "001-N8", "title": "x" * 200}],
+        }
+    )
+    assert rebuild(agent.store, "default", 1) == drawing_of(agent.store.canvas("default", 1))
