@@ -118,7 +118,7 @@ def number_of(id_: str) -> int:
 def render(canvas: Canvas) -> str:
     """Return the text of the `.mmd` file, with a newline at its end."""
     lines = [f"%% {_header(canvas)}", "flowchart TD"]
-    lines += [f"    {_node_line(node)}" for node in canvas.nodes] or [f"    %% {padded(canvas.number)}"]
+    lines += [f"    {node_line(node)}" for node in canvas.nodes] or [f"    %% {padded(canvas.number)}"]
     lines += [f"    {edge_line(edge)}" for edge in canvas.edges]
     return "\n".join(lines) + "\n"
 
@@ -135,7 +135,8 @@ def _header(canvas: Canvas) -> str:
     return text.replace("<", "\\u003c").replace("%%", "%\\u0025")
 
 
-def _node_line(node: Node) -> str:
+def node_line(node: Node) -> str:
+    """Return a node as Mermaid has it."""
     parts = (
         label.encode(node.title),
         f"status: {node.status}",

@@ -14,11 +14,13 @@ from dataclasses import replace
 from mcp_memory.errors import InvalidInput
 from mcp_memory.shortterm.canvas import Canvas, Edge, Node, padded
 from mcp_memory.shortterm.label import clean
+from mcp_memory.shortterm.phases import title_of
 from mcp_memory.shortterm.place import DEAD_END
 from mcp_memory.types import Group, StepStatus
 
 __all__ = [
     "Groups",
+    "composite",
     "fold_groups",
     "members",
     "new_group_id",
@@ -118,7 +120,7 @@ def fold_groups(canvas: Canvas, groups: Groups) -> Canvas:
     shown: dict[str, list[Node]] = {}
     for node in canvas.nodes:
         shown.setdefault(holder.get(node.id, node.id), []).append(node)
-    nodes = {id_: _composite(id_, groups[id_], held) if id_ in groups else held[0] for id_, held in shown.items()}
+    nodes = {id_: composite(id_, groups[id_], held) if id_ in groups else held[0] for id_, held in shown.items()}
     edges: dict[tuple[str, str], Edge] = {}
     for edge in canvas.edges:
         source, target = holder.get(edge.source, edge.source), holder.get(edge.target, edge.target)
@@ -135,7 +137,7 @@ def _rewired(edge: Edge, source: str, target: str, *, into_group: bool, status: 
     return Edge(source, target, DEAD_END if dead else "", dead)
 
 
-def _composite(id_: str, group: Group, nodes: Sequence[Node]) -> Node:
+def composite(id_: str, group: Group, nodes: Sequence[Node]) -> Node:
     """`3 steps: Explore · Fix`, with the conclusion of the newest that is no dead end; or the group's own words."""
     live = [node for node in nodes if node.status != "blocked"]
     dead = len(nodes) - len(live)
@@ -143,7 +145,7 @@ def _composite(id_: str, group: Group, nodes: Sequence[Node]) -> Node:
     if live and dead:
         count += f", {dead} dead end{'s' * (dead != 1)}"
     newest = max(live or nodes, key=lambda node: node.timestamp)
-    titles = group.title or _titles(live or nodes, room=78 - len(count))
+    titles = group.title or title_of(live or nodes, room=78 - len(count))
     return Node(
         id_,
         f"{count}: {titles}",
@@ -151,14 +153,6 @@ def _composite(id_: str, group: Group, nodes: Sequence[Node]) -> Node:
         group.summary or newest.summary,
         max(node.timestamp for node in nodes),
     )
-
-
-def _titles(nodes: Sequence[Node], *, room: int) -> str:
-    """The first and the last title, cut evenly where both do not fit."""
-    ends = [nodes[0].title, nodes[-1].title] if len(nodes) > 1 else [nodes[0].title]
-    joint = " · " if len(nodes) <= 2 else " … "
-    each = (room - len(joint)) // len(ends)
-    return joint.join(title if len(title) <= each else title[: each - 1].rstrip() + "…" for title in ends)
 
 
 def _status(live: Iterable[Node]) -> StepStatus:

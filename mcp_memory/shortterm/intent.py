@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, get_args
 
 from mcp_memory.shortterm.canvas import TITLE_LIMIT
 from mcp_memory.shortterm.records import command_of, path_of, short_name, subject_of
 
-__all__ = ["Doing", "doing", "goes_on", "grown"]
+__all__ = ["Doing", "doing", "goes_on", "grown", "of_title"]
 
 Intent = Literal["look", "change", "run", "install", "other"]
 
@@ -52,6 +53,7 @@ _CHANGE_TOOL = re.compile(
     re.IGNORECASE,
 )
 _MORE = re.compile(r" \(\+(\d+) more\)$")
+_CUT = re.compile(r"\s*\S*…")
 _LOOKED = "Look: "
 _LOOKED_CHARS = 56
 
@@ -82,6 +84,25 @@ def doing(tool: str, arguments: object, *, failed: bool = False) -> Doing:
     return Doing(
         intent=intent, verb=name, subject=_last_part(path_of(arguments)) or subject_of(arguments), failed=failed
     )
+
+
+@lru_cache(maxsize=4096)
+def of_title(title: str) -> Doing | None:
+    """Return what a step is for by its title, where that is a call's; None where somebody named it otherwise."""
+    words = _CUT.sub("", _MORE.sub("", title))
+    if words.startswith(_LOOKED):
+        return Doing(intent="look", verb="", subject=words.removeprefix(_LOOKED).split(", ")[0])
+    verb, _, rest = words.partition(" ")
+    if verb in ("Write", "Edit"):
+        subject = rest.removeprefix("and run ")
+        return Doing(intent="change", verb="", subject=subject) if _FILE.fullmatch(subject) else None
+    if verb.islower() and (found := _of_command(words, False)).intent != "other":
+        return found
+    named = _QUOTED.search(rest) or _FILE.fullmatch(rest)
+    if not named:
+        return None
+    intent: Intent = "look" if _LOOK_TOOL.match(verb) else "change" if _CHANGE_TOOL.match(verb) else "other"
+    return Doing(intent=intent, verb=verb, subject=_last_part(named[0]).strip("\"'"))
 
 
 def _of_command(command: str, failed: bool) -> Doing:

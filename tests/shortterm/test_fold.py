@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from typing import Any
 
 import pytest
@@ -94,9 +95,44 @@ def test_over_budget_the_oldest_finished_steps_fold_and_the_newest_stays() -> No
     canvas = long_canvas(40)
     seen = view(row_of(canvas), canvas, counter=COUNTER, budget_tokens=700)
     ids, edges = shown(seen.text)
-    assert ids[0] == "003-F1-24"
-    assert ids[1:] == [f"003-N{at}" for at in range(25, 41)]
-    assert edges[0] == "003-F1-24>003-N25"
+    assert ids[:3] == ["003-F1-7", "003-F8-14", "003-F15-21"]
+    assert ids[-4:] == [f"003-N{at}" for at in range(37, 41)]
+    assert edges[:2] == ["003-F1-7>003-F8-14", "003-F8-14>003-F15-21"]
+
+
+def test_a_long_task_folds_phases_of_phases_and_the_text_changes_where_it_ends() -> None:
+    canvas = long_canvas(200)
+    before, shared = "", 0.0
+    for length in range(180, 200):
+        ids = {node.id for node in canvas.nodes[:length]}
+        edges = tuple(edge for edge in canvas.edges if edge.target in ids)
+        cut = replace(canvas, nodes=canvas.nodes[:length], edges=edges)
+        text = view(row_of(cut), cut, counter=COUNTER, budget_tokens=1000).text
+        nodes = [node.id for node in parse(text).nodes]
+        assert nodes[0].startswith("003-F1-")
+        assert nodes[-1] == f"003-N{length}"
+        assert 5 <= len(nodes) <= 30
+        shared += sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, text, strict=False))) / len(
+            text
+        )
+        before = text
+    assert shared / 20 > 0.4
+
+
+def test_phases_are_called_by_what_was_written_run_and_looked_at() -> None:
+    canvas = Canvas(3, "calls", "doing", AT, AT)
+    titles = [
+        "Look: app.py, login.py",
+        "Write token.py",
+        "pytest tests/test_login.py -x",
+        "Edit token.py",
+        "cat token.py",
+    ]
+    for at, title in enumerate(titles * 3):
+        step = Step(title=title, summary=f"what came of it, and quite at length {at}", now=AT + timedelta(seconds=at))
+        canvas = taken(canvas, step)
+    seen = parse(view(row_of(canvas), canvas, counter=COUNTER, budget_tokens=500).text)
+    assert seen.nodes[0].title == "9 steps: write token.py; run test_login.py; look at app.py"
 
 
 def test_what_is_unfinished_is_not_folded_to_fit() -> None:
@@ -106,7 +142,7 @@ def test_what_is_unfinished_is_not_folded_to_fit() -> None:
     )
     canvas = Canvas(3, canvas.task_goal, "doing", AT, AT, nodes, canvas.edges)
     ids, _ = shown(view(row_of(canvas), canvas, counter=COUNTER, budget_tokens=600).text)
-    assert ids[:3] == ["003-F1-2", "003-N3", "003-F4-8"]
+    assert ids[:3] == ["003-F1-2", "003-N3", "003-F4-7"]
 
 
 def test_a_folded_canvas_is_its_four_metadata_fields(agent: Agent) -> None:
@@ -160,10 +196,10 @@ def test_a_picture_has_colours_a_legend_and_the_words_of_every_node(mermaid: Eng
 def test_folded_views_are_valid_for_the_real_mermaid(mermaid: Engine) -> None:
     canvas = long_canvas(9, blocked_every=3)
     row = row_of(canvas, groups={"003-F1": Group(("003-N8", "003-N9"))})
-    seen = view(row, canvas, counter=COUNTER, budget_tokens=260)
-    assert shown(seen.text)[0] == ["003-F1-7", "003-F1"]
+    seen = view(row, canvas, counter=COUNTER, budget_tokens=270)
+    assert shown(seen.text)[0] == ["003-F1-6", "003-N7", "003-F1"]
     svg = mermaid.render_svg(seen.text, "default", None, None)
-    assert "7 steps, 2 dead ends: step 1 … step 7" in svg
+    assert "6 steps, 2 dead ends: step 1 … step 5" in svg
     assert "2 steps, 1 dead end: step 8" in svg
 
 
