@@ -14,7 +14,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import anyio
@@ -26,7 +26,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, Streamable
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
-from mcp.types import JSONRPCRequest, jsonrpc_message_adapter
+from mcp.types import METHOD_NOT_FOUND, JSONRPCRequest, jsonrpc_message_adapter
 from starlette.applications import Starlette
 from starlette.routing import Route
 
@@ -43,6 +43,10 @@ class Pipe:
     def send(self, message: Any) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(message).encode() + b"\n")
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
 
     async def messages(self) -> AsyncIterator[Any]:
         assert self._process.stdout is not None
@@ -77,11 +81,13 @@ async def serve_session(_app: Any, read: Any, write: Any, **_: Any) -> None:
     open_requests: dict[Any, Any] = {}
 
     async def from_client(pipe: Pipe) -> None:
-        async for incoming in read:
-            message = incoming.message
-            if isinstance(message, JSONRPCRequest):
-                open_requests[message.id] = token_of(message.params)
-            pipe.send(message.model_dump(by_alias=True, mode="json", exclude_unset=True))
+        with suppress(anyio.ClosedResourceError):  # the session was ended
+            async for incoming in read:
+                message = incoming.message
+                if isinstance(message, JSONRPCRequest):
+                    open_requests[message.id] = token_of(message.params)
+                pipe.send(message.model_dump(by_alias=True, mode="json", exclude_unset=True))
+        pipe.close()
 
     async with piped() as pipe, anyio.create_task_group() as tasks:
         tasks.start_soon(from_client, pipe)
@@ -95,7 +101,8 @@ async def serve_session(_app: Any, read: Any, write: Any, **_: Any) -> None:
             else:
                 open_requests.pop(message["id"], None)
                 about = None
-            await write.send(SessionMessage(jsonrpc_message_adapter.validate_python(message, by_name=False), about))
+            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+                await write.send(SessionMessage(jsonrpc_message_adapter.validate_python(message, by_name=False), about))
         tasks.cancel_scope.cancel()
 
 
@@ -132,6 +139,8 @@ class Shared:
 
     async def request(self, _app: Any, request: Any, method: str, params: Any, **_: Any) -> Any:
         """Stand in for the SDK's dispatch of a single request."""
+        if method == "initialize":
+            raise MCPError(METHOD_NOT_FOUND, "This generation has no handshake.")
         self._count += 1
         id = self._count
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

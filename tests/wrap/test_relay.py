@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -126,6 +127,13 @@ def replies(**results: Any) -> Answer:
     return answer
 
 
+def named_in(result: Any) -> tuple[str, str]:
+    """The node and the ref that a note names."""
+    text = result["content"][0]["text"]
+    assert len(text) < len(LONG) // 2
+    return re.findall(r"\b\d{3}-N\d+", text)[0], re.findall("r-[0-9a-f]{12}", text)[0]
+
+
 @pytest.fixture
 def settings(home: Path) -> Settings:
     return load_settings({}, home=home, embedder="none")
@@ -235,13 +243,12 @@ async def test_a_large_text_is_kept_and_opened_again(settings: Settings) -> None
         assert [tool["name"] for tool in (await here.ask("tools/list"))["tools"]] == ["read", "typed"]
         edited = await here.call("read", path="access.log")
         assert (edited["content"][1], edited["_meta"]) == (result["content"][1], {"m": 1})
-        kept = edited["content"][0]["text"]
-        assert kept.startswith("Kept whole as r-")
-        assert "expand_result(node='001-N1')" in kept
+        node, ref = named_in(edited)
+        assert (node, "expand_result" in edited["content"][0]["text"]) == ("001-N1", True)
         opened = await here.call("expand_result", node="001-N1", lines="7-8")
         assert "GET /item/6 200" in opened["content"][0]["text"]
         assert opened["isError"] is False
-        again = await here.call("expand_result", node=kept.split()[3], grep="item/399 ")
+        again = await here.call("expand_result", node=ref, grep="item/399 ")
         assert "GET /item/399" in again["content"][0]["text"]
         wrong = await here.call("expand_result", node="009-N9")
         assert wrong["isError"]
@@ -283,7 +290,7 @@ async def test_a_views_structured_content_and_small_ones_stay(settings: Settings
 async def test_a_large_error_stays_an_error(settings: Settings) -> None:
     async with relayed(settings, replies(call={"content": [{"type": "text", "text": LONG}], "isError": True})) as here:
         edited = await here.call("read")
-        assert (edited["isError"], edited["content"][0]["text"][:4]) == (True, "Kept")
+        assert (edited["isError"], named_in(edited)[0]) == (True, "001-N1")
 
 
 async def test_a_tool_of_our_name_is_the_servers(settings: Settings) -> None:
@@ -323,7 +330,7 @@ async def test_several_clients_of_one_name_in_one_folder_share_a_canvas(settings
         async with relayed(settings, replies(initialize={}, call=result)) as here:
             await here.ask("initialize", {"clientInfo": {"name": name}})
             edited = await here.call(tool)
-            nodes += [word for word in edited["content"][0]["text"].split() if word.startswith("00")][:1]
+            nodes.append(named_in(edited)[0])
     assert nodes == ["001-N1", "001-N2", "002-N1"]
 
 
