@@ -32,7 +32,7 @@ TURNS_A_QUESTION, FIRST = 6, 6  # the promise is five; the first few and correct
 LATEST = timedelta(days=1)  # after which even one is
 RECORDS_A_QUESTION = 25
 REST = timedelta(hours=1)  # after which a task's results wait for no more
-SOME = 3  # that are then worth a question
+SOME = 3  # that are worth a question then, or for who asks for all: one or two are read as fast as they are told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,8 +161,8 @@ def _of_tasks(
         return
     if settings.llm_summaries != "none":
         thin = summaries.thin(store, space, now)
-        rested = len(thin) >= SOME and now - thin[-1].record.timestamp >= REST
-        if len(thin) >= (1 if eager else summaries.AT_ONCE) or rested:
+        rested = bool(thin) and now - thin[-1].record.timestamp >= REST
+        if len(thin) >= (SOME if eager or rested else summaries.AT_ONCE):
             yield Due(stage="summaries")
     if settings.llm_canvas != "none" and canvas.grown(store, space, now, eager=eager):
         yield Due(stage="canvas")

@@ -66,7 +66,9 @@ def now_due(agent: Agent, later: timedelta = timedelta(0), *, eager: bool = Fals
 
 def test_poor_summaries_wait_until_they_fill_a_question_or_the_task_rests(store: Store) -> None:
     agent = Agent(store)
-    large(agent, SOME)
+    large(agent, SOME - 1)
+    assert now_due(agent, REST, eager=True) == []
+    large(agent)
     assert now_due(agent) == []
     assert now_due(agent, REST) == ["summaries"]
     assert now_due(agent, eager=True) == ["summaries"]
@@ -117,7 +119,9 @@ async def test_the_connected_agent_is_asked_about_tasks_after_what_was_said(home
     asked: list[str] = []
     async with open_memory(home=home, embedder="none") as memory:
         await memory.record_turns([NewTurn(role="user", content="I keep bees in Porto.")], session="s")
-        await memory.offload_tool_result("fetch", PROSE, arguments={"url": "https://harbour.example"}, session="s")
+        for number in range(SOME):
+            asked_for = {"url": f"https://harbour.example/{number}"}
+            await memory.offload_tool_result("fetch", f"{number}. {PROSE}", arguments=asked_for, session="s")
         for number in range(12):
             await memory.offload_tool_result("bash", "ok", session="s", step=f"check {number}")
         answer = await memory.distill()

@@ -35,7 +35,7 @@ __all__ = ["CANVAS", "FRESH", "Basis", "Reply", "apply", "grown", "plan", "quest
 
 FRESH = timedelta(days=3)
 GROWN, FEW = 25, 10
-"""Steps taken since the last look that make another one worth a question; of a task that is done, fewer do."""
+"""Steps taken since the last look that make another one worth a question; of a task that is done or left, fewer do."""
 NODES = 8
 """What is drawn with fewer than that can be read as it is."""
 QUIET = timedelta(minutes=10)
@@ -57,7 +57,7 @@ class Basis(BaseModel):
 def grown(store: Store, space: str, now: datetime, *, eager: bool = False) -> list[CanvasGrowth]:
     """Return the canvases that are worth another look, the one that grew most first."""
     found = store.canvas_growth(space, since=now - FRESH)
-    return [each for each in found if each.steps >= (FEW if eager or each.status == "done" else GROWN)]
+    return [each for each in found if each.steps >= (GROWN if each.status == "doing" and not eager else FEW)]
 
 
 def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
@@ -194,7 +194,7 @@ def _found(desk: Desk, basis: Basis, drawing: Drawing, reply: Reply) -> Checked:
 def _is_over(desk: Desk, drawing: Drawing, reply: Reply) -> bool:
     """A step that is taken later opens the task again, so that a wrong word here does no harm."""
     quiet = desk.now - drawing.canvas.updated >= QUIET
-    return bool(reply.finished.strip()) and quiet and drawing.canvas.status == "doing"
+    return bool(reply.finished.strip()) and quiet and drawing.canvas.status != "done"
 
 
 def _outcome(found: Checked) -> dict[str, int]:
