@@ -42,7 +42,7 @@ class GroupOf(BaseModel):
     nodes: Annotated[list[str], BeforeValidator(_list)] = Field(
         description="Ids of steps, and of groups, that follow each other"
     )
-    summary: Text = Field("", description="What came of them, one line of at most 180 characters")
+    summary: Text = Field("", description="What came of them, at most 120 characters")
 
 
 class Titled(BaseModel):

@@ -10,7 +10,7 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.store.protocol import Amended, Outcome, ThinRecord
+from mcp_memory.store.protocol import Amended, Conflict, Outcome, ThinRecord
 from mcp_memory.store.sqlite import canvases, records, works
 from mcp_memory.store.sqlite.rows import marks, number_of, space_for, space_id, to_ms
 from mcp_memory.types import CanvasRow, Record
@@ -84,6 +84,8 @@ def commit(
     space_no = space_for(con, space)
     works.finish(con, space_no, work, outcome=outcome, now=now)
     works.move(con, space_no, "summaries", upto, now=now)
+    if any(canvases.canvas(con, space, row.number).version != row.version for row in rows):
+        raise Conflict  # before any file is written
     for row in rows:
         canvases.save(con, folder, space, row, expected=row.version, make_active=False)
     for one in amended:

@@ -1,0 +1,171 @@
+"""What a model betters of tasks: thin summaries and grown canvases are found, and replaced together or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from mcp_memory.errors import NotFound
+from mcp_memory.store.protocol import Amended, CanvasEdit, CanvasGrowth, Conflict, NewRef, Store, Work
+from mcp_memory.types import CanvasRow, Record, Stage
+
+NOW = datetime(2026, 5, 7, 12, tzinfo=UTC)
+
+
+def row(number: int = 1, *, version: int = 0, text: str = "flowchart TD\n", updated: datetime = NOW) -> CanvasRow:
+    return CanvasRow(
+        number=number, label=f"task-{number}", session="s", text=text, status="doing", updated=updated, version=version
+    )
+
+
+def take_step(
+    store: Store, node: str = "001-N1", *, updated: datetime = NOW, kind: str = "text/plain", **more: Any
+) -> Record:
+    """Put a result and its record on the canvas of the node."""
+    number = int(node.partition("-")[0])
+    version = next((held.version for held in store.canvases("me") if held.number == number), 0)
+    count = len(store.records("me", limit=-1))
+    ref = store.put_ref(
+        "me",
+        NewRef(
+            data=b"result %d" % count, tool="Read", arguments=None, tool_call_id=None, session="s", timestamp=NOW,
+            content_type=kind,
+        ),
+    )  # fmt: skip
+    given: dict[str, Any] = {
+        "timestamp": NOW, "node_id": node, "tool_call": f"Read {count}", "summary": f"line {count}",
+        "result_ref": ref.path, "tool_call_id": None, "offloaded": True, "session": "s", "score": 3,
+        "tokens_raw": 1_000, "tokens_kept": 10, "ref": ref.id, "summary_by": "synopsis",
+    }  # fmt: skip
+    record = Record(**given | more)
+    store.commit_step("me", record=record, canvas=row(number, updated=updated), expected=version)
+    return record
+
+
+def thin(store: Store, *, after: int = 0, since: datetime = NOW) -> list[int]:
+    found = store.thin_records("me", after=after, since=since, most_score=5, least_tokens=800, limit=9)
+    return [each.number for each in found]
+
+
+def take(store: Store, stage: Stage, **basis: Any) -> Work:
+    work = store.take_work("me", stage, None, json.dumps(basis), holder="h", until=NOW + timedelta(hours=1), now=NOW)
+    assert work is not None
+    return work
+
+
+def commit(
+    store: Store, work: Work, amended: Sequence[Amended], canvases: Sequence[CanvasRow] = (), upto: int = 9
+) -> None:
+    store.commit_summaries(
+        "me", work.id, amended=amended, canvases=canvases, upto=upto, outcome={"summarised": len(amended)}, now=NOW
+    )
+
+
+# --- summaries --------------------------------------------------------------------------------------
+
+
+def test_thin_are_large_texts_of_a_low_score_that_a_program_summed_up_on_canvases_touched_lately(store: Store) -> None:
+    take_step(store)
+    take_step(store, score=6)
+    take_step(store, tokens_raw=799)
+    take_step(store, summary_by="agent")
+    take_step(store, summary_by=None)
+    take_step(store, kind="application/octet-stream")
+    forgotten = take_step(store)
+    take_step(store, "002-N1", updated=NOW - timedelta(days=9))
+    store.forget("me", [forgotten.ref], reason="no", now=NOW)
+    assert thin(store) == [1]
+    assert thin(store, since=NOW - timedelta(days=9)) == [1, 8]
+    assert thin(store, after=1, since=NOW - timedelta(days=9)) == [8]
+    assert store.recorded("me") == 8
+    assert store.recorded("nobody") == 0
+
+
+def test_a_thin_record_knows_the_call_after_it_and_whether_its_node_went_on(store: Store) -> None:
+    take_step(store)
+    take_step(store, "001-N2")
+    take_step(store, "001-N1")
+    found = store.summarised_by_program("me", [3, 1, 99])
+    assert [(each.number, each.then, each.newest) for each in found] == [(1, "Read 1", False), (3, "", True)]
+
+
+def test_better_summaries_their_lines_the_canvas_and_the_cursor_land_together(store: Store) -> None:
+    old = take_step(store)
+    work = take(store, "summaries", after=0)
+    better = row(text="flowchart TD\n    better\n", version=1)
+    commit(store, work, [Amended(number=1, summary="told better", score=7)], [better], upto=1)
+    new = replace(old, summary="told better", score=7, summary_by="model")
+    assert store.records("me") == [new]
+    assert store.canvas("me", 1).text == better.text
+    lines = (store.folder("me") / "offload-s.jsonl").read_text().splitlines()
+    assert [json.loads(line)["summary"] for line in lines] == [old.summary, "told better"]
+    assert store.stage_states("me")["summaries"].position == 1
+    assert [(done.stage, done.outcome) for done in store.done("me")] == [("summaries", {"summarised": 1})]
+    with pytest.raises(Conflict):
+        commit(store, work, [Amended(number=1, summary="again", score=9)])
+    assert store.take_work("me", "summaries", None, '{"after": 0}', holder="x", until=NOW, now=NOW) is None
+
+
+def test_where_a_canvas_moved_on_nothing_is_stored(store: Store) -> None:
+    take_step(store)
+    work = take(store, "summaries", after=0)
+    take_step(store, "002-N1")
+    take_step(store, "002-N1")
+    rows = [row(text="new", version=1), row(2, text="late", version=1)]
+    with pytest.raises(Conflict):
+        commit(store, work, [Amended(number=1, summary="told better", score=7)], rows)
+    assert (store.folder("me") / "mmds/001-task-1.mmd").read_text() == store.canvas("me", 1).text == row().text
+    assert {each.summary_by for each in store.records("me")} == {"synopsis"}
+    assert len((store.folder("me") / "offload-s.jsonl").read_text().splitlines()) == 3
+    assert store.work("me", work.id).state == "open"
+
+
+def test_what_an_agent_summed_up_is_never_replaced(store: Store) -> None:
+    take_step(store, summary_by="agent")
+    commit(store, take(store, "summaries", after=0), [Amended(number=1, summary="told better", score=7)])
+    assert [each.summary for each in store.records("me")] == ["line 0"]
+    assert len((store.folder("me") / "offload-s.jsonl").read_text().splitlines()) == 1
+
+
+# --- canvases ---------------------------------------------------------------------------------------
+
+
+def test_growth_counts_the_records_since_the_last_look_and_leaves_out_what_was_not_touched(store: Store) -> None:
+    for node in ("001-N1", "001-N2", "002-N1"):
+        take_step(store, node)
+    take_step(store, "003-N1", updated=NOW - timedelta(days=9))
+    first = CanvasGrowth(canvas=1, status="doing", steps=2, upto=2)
+    assert store.canvas_growth("me", since=NOW)[0] == first
+    work = take(store, "canvas", canvas=1, upto=2)
+    store.commit_canvas("me", work.id, canvas=None, expected=0, edits=(), outcome={}, now=NOW)
+    assert [each.canvas for each in store.canvas_growth("me", since=NOW)] == [2]
+    take_step(store, "001-N3")
+    assert CanvasGrowth(canvas=1, status="doing", steps=1, upto=5) in store.canvas_growth("me", since=NOW)
+
+
+def test_an_order_that_was_asked_for_lands_with_its_edit_or_not_at_all(store: Store) -> None:
+    take_step(store)
+    work = take(store, "canvas", canvas=1, upto=1)
+    assert store.take_work("me", "canvas", None, "{}", holder="x", until=NOW, now=NOW) is None
+    edit = CanvasEdit(kind="patched", body="{}", at=NOW, work=work.id)
+
+    def order(expected: int) -> None:
+        store.commit_canvas(
+            "me", work.id, canvas=row(text="ordered"), expected=expected, edits=[edit], outcome={"kept": 1}, now=NOW
+        )
+
+    with pytest.raises(Conflict):
+        order(7)
+    assert store.work("me", work.id).state == "open"
+    order(1)
+    assert store.canvas("me", 1).text == "ordered"
+    (kept,) = [each for each in store.canvas_history("me", 1) if isinstance(each, CanvasEdit)]
+    assert (kept.kind, kept.work) == ("patched", work.id)
+    assert store.take_work("me", "canvas", None, '{"canvas": 1, "upto": 1}', holder="x", until=NOW, now=NOW) is None
+    with pytest.raises(NotFound):
+        store.work("me", "w99")
