@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mcp_memory.config import Settings
 from mcp_memory.embed import make_embedder
@@ -25,9 +29,12 @@ from mcp_memory.shortterm.rebuild import rebuild
 from mcp_memory.shortterm.stages.summaries import AT_ONCE
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.testing import FixedClock
 from mcp_memory.types import NewTurn
 from tests.pipeline import reader
 from tests.pipeline.reader import Reader
+from tests.pipeline.rounds import finish, working
+from tests.pipeline.test_crashes import Died, Mortal
 from tests.shortterm.agent import START, Agent
 
 PROSE = "\n\n".join(f"On day {day} the sea was calm and the boats lay in the harbour until noon." for day in range(90))
@@ -152,3 +159,51 @@ async def test_what_fails_is_put_aside_and_asked_again_in_a_smaller_piece(home: 
         shown = [prompt.messages[1].text.count("<result id=") for prompt in model.asked]
         assert shown == [AT_ONCE, AT_ONCE, AT_ONCE // 2, AT_ONCE // 2]
         assert {each.summary_by for each in await memory.records()} == {"model"}
+
+
+# --- crashes ----------------------------------------------------------------------------------------
+
+
+def bettered(store: Store) -> tuple[list[tuple[str, str | None]], list[str]]:
+    """Return what a model may have changed of a task: its summaries, and its groups."""
+    told = [(each.summary, each.summary_by) for each in store.records("default", limit=-1)]
+    return told, [each.title for each in store.canvas("default", 1).groups.values()]
+
+
+@pytest.fixture(scope="module")
+def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with one task that both stages are due for."""
+    home = tmp_path_factory.mktemp("task")
+    store = open_store(home)
+    agent = Agent(store)
+    small(agent, 22)
+    large(agent, SOME)
+    store.close()
+    return home
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 40), st.booleans()), max_size=4))
+def test_whatever_call_a_worker_dies_at_a_task_is_bettered_once_and_whole(
+    task: Path, deaths: list[tuple[int, bool]]
+) -> None:
+    with TemporaryDirectory() as folder:
+        home = Path(shutil.copytree(task, Path(folder) / "home"))
+        store, clock = open_store(home), FixedClock(START + timedelta(minutes=5))
+        try:
+            with working(Mortal(store, deaths), clock, home) as step:
+                for _ in range(6):
+                    try:
+                        step()
+                    except Died:
+                        clock.advance(hours=1)
+            finish(store, clock, home)
+            told, groups = bettered(store)
+            assert told[-SOME:] == [("It was read.", "model")] * SOME
+            assert groups == ["The way so far"]
+            assert rebuild(store, "default", 1) == drawing_of(store.canvas("default", 1))
+            lines = (store.folder("default") / "offload-s1.jsonl").read_text().splitlines()
+            assert len(lines) == len(told) + SOME
+            assert store.problems() == []
+        finally:
+            store.close()

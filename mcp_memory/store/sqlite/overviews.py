@@ -20,10 +20,13 @@ __all__ = ["commit", "growth"]
 def growth(con: apsw.Connection, space: str, *, since: datetime) -> list[CanvasGrowth]:
     """See `Store.canvas_growth`. How far a canvas was looked over stands in the log, in the basis of its last work."""
     rows: Any = con.execute(
-        "SELECT c.number, c.status, count(*) AS steps, max(r.id) FROM canvas c CROSS JOIN record r"
-        " ON r.space = c.space AND r.canvas = c.number AND r.id > coalesce((SELECT max(w.basis ->> 'upto') FROM work w"
-        " WHERE w.space = c.space AND w.stage = 'canvas' AND w.state = 'done' AND w.basis ->> 'canvas' = c.number), 0)"
-        " WHERE c.space = ? AND c.updated >= ? GROUP BY c.number ORDER BY steps DESC, c.number DESC",
+        "WITH looked AS MATERIALIZED ("
+        " SELECT basis ->> 'canvas' AS canvas, max(basis ->> 'upto') AS upto FROM work"
+        " WHERE space = ?1 AND stage = 'canvas' AND state = 'done' GROUP BY 1)"
+        " SELECT c.number, c.status, count(*) AS steps, max(r.id) FROM canvas c"
+        " LEFT JOIN looked l ON l.canvas = c.number CROSS JOIN record r"
+        " ON r.space = c.space AND r.canvas = c.number AND r.id > coalesce(l.upto, 0)"
+        " WHERE c.space = ?1 AND c.updated >= ?2 GROUP BY c.number ORDER BY steps DESC, c.number DESC",
         (space_id(con, space), to_ms(since)),
     )
     return [CanvasGrowth(canvas=number, status=status, steps=steps, upto=upto) for number, status, steps, upto in rows]
