@@ -29,6 +29,7 @@ from time import perf_counter
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import apsw
 import numpy as np
 from tqdm import tqdm
@@ -150,10 +151,12 @@ async def _bed(found: Sequence[Output]) -> AsyncGenerator[Bed]:
             con = apsw.Connection(":memory:")
             con.execute("CREATE VIRTUAL TABLE run USING fts5(text, tokenize = 'porter unicode61')")
             con.executemany("INSERT INTO run (text) VALUES (?)", [(_text(part),) for part in parts])
-            embedder = make_embedder(Settings())
+            embedder = await anyio.to_thread.run_sync(make_embedder, Settings())
             assert embedder is not None
-            vectors = embedder.embed([_text(part) for part in parts]).astype(np.float64)
-            yield Bed(memory=memory, texts=texts, runs=parts, con=con, embedder=embedder, vectors=vectors)
+            vectors = await anyio.to_thread.run_sync(embedder.embed, [_text(part) for part in parts])
+            yield Bed(
+                memory=memory, texts=texts, runs=parts, con=con, embedder=embedder, vectors=vectors.astype(np.float64)
+            )
             con.close()
 
 
@@ -170,9 +173,9 @@ async def _asked(name: str, bed: Bed, question: str) -> list[Shown]:
         case "bm25":
             return _bm25(bed, question)
         case "dense":
-            return _dense(bed, question)
+            return await anyio.to_thread.run_sync(_dense, bed, question)
         case _:
-            return _fused(await _ours(bed, question, _DEEP), _dense(bed, question))
+            return _fused(await _ours(bed, question, _DEEP), await anyio.to_thread.run_sync(_dense, bed, question))
 
 
 async def _lines(bed: Bed, question: str, limit: int = FIRST) -> list[Shown]:

@@ -6,7 +6,7 @@ their tracebacks and prose alike; line numbers in front of lines, as `cat -n` an
 A line that is too long alone is cut between its items. The same bytes always give the same runs, so a kill in the
 middle of a large result goes on where it stopped.
 
-Bounded: no ref has more than some 2,000 runs, which grow with it; of one over 16 MiB only the first and the last 8 are
+Bounded: no ref has more than some 2,000 runs, which grow with it; of one over 8 MiB only the first and the last 4 are
 indexed, and `grep` finds the rest. Bytes that are no UTF-8 have no lines and no runs.
 """
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 
 from mcp_memory.errors import Damaged, NotFound
 from mcp_memory.secrets import mask_lines
@@ -24,12 +24,11 @@ from mcp_memory.store.protocol import NewChunk, Store
 __all__ = ["AT_ONCE", "Run", "index", "index_next", "runs"]
 
 AT_ONCE = 64 * 2**10
-"""Bytes; a larger result is indexed in the background, for each MiB takes most of a second."""
+"""Bytes that are stored in one transaction, some 20 ms; a larger result is indexed in the background."""
 
 _CHARS = 1_200
 _MOST_RUNS = 2_000
-_MOST_CHARS = 16 * 2**20
-_BATCH = 25  # runs in a transaction: some 20 ms to write, of the usual ones
+_MOST_CHARS = 8 * 2**20
 
 _NUMBERED = re.compile(r"\s*\d+(?:[\t:|→]|-(?=\s))|[^\s:]+[:-]\d+[:-]")
 _BLANK = re.compile(r"[\s│|+=*─-]*")
@@ -72,14 +71,24 @@ def index(
 ) -> None:
     """Put the runs of a ref that follow byte `start` into the index. Ends early where another process is at it."""
     waiting = _masked(data, start)
-    batch = list(islice(waiting, _BATCH))
+    batch = _batch(waiting)
     while True:
-        following = list(islice(waiting, _BATCH))
+        following = _batch(waiting)
         if not store.put_chunks(space, ref, batch, start=start, complete=not following):
             return
         if not following or not going_on():
             return
         start, batch = batch[-1].span[1], following
+
+
+def _batch(waiting: Iterator[NewChunk]) -> list[NewChunk]:
+    """Return the next runs that are stored together: all of a small result, so that nobody finds half of it."""
+    batch: list[NewChunk] = []
+    for chunk in waiting:
+        batch.append(chunk)
+        if chunk.span[1] - batch[0].span[0] > AT_ONCE:
+            break
+    return batch
 
 
 def _masked(data: bytes, start: int) -> Iterator[NewChunk]:

@@ -3,8 +3,8 @@
 A search of its own over the same kind of index as turns and atoms, shown beside these and never in their places:
 scores of one say nothing of the other, and what a tool printed is nobody's word. It goes in two steps. Words find
 runs of lines: each word counts by its rarity, once. Of the first 40 runs the text is read, and the line counts that
-has the most of the question, the more so the less else it says: of all places that name a function this puts its
-definition first. The lines around it are shown, with secrets masked.
+has the most of the question, the more so the less else it says: a function is found where it is defined rather than
+where it is called in passing. The lines around it are shown, with secrets masked.
 
 Beside other rows a run has to hold two fifths of the question, so that questions about other things bring no results.
 `bench/outputs.py` measures all of this. Vectors, the words of the call, and those of the lines around a run were

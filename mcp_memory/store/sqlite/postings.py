@@ -113,7 +113,7 @@ class _Query:
         """
         few = f"SELECT 1 FROM {self._layer} r WHERE {self._condition} LIMIT {_A_LISTING + 1}"
         if self._con.execute(f"SELECT count(*) FROM ({few})", self._values).get <= _A_LISTING:
-            rowid = "+rowid" if self._layer == "atom" else "rowid"
+            rowid = "rowid" if self._layer == "turn" else "+rowid"
             return f"AND {rowid} IN (SELECT r.id FROM {self._layer} r WHERE {self._condition})"
         return (
             f"AND EXISTS (SELECT 1 FROM {self._layer} r WHERE r.id = {self._layer}_terms.rowid AND {self._condition})"
@@ -122,13 +122,13 @@ class _Query:
     def rows(self, term: str, *, passing: bool = False) -> NDArray[np.int64]:
         """Return the newest rows with the term, newest first; with `passing`, of those that pass the filters.
 
-        Atoms always have to pass: nothing is said around them.
+        Atoms and chunks always have to pass: nothing is said around them.
         """
         import numpy as np
 
         table = f"{self._layer}_terms"
         match = f"{self._space}terms : " + '"' + term.replace('"', '""') + '"'
-        passing = (passing or self._layer == "atom") and not self.plain
+        passing = (passing or self._layer != "turn") and not self.plain
         found: Any = self._con.execute(
             f"SELECT rowid FROM {table} WHERE {table} MATCH ? {self._passing if passing else ''}"
             f" ORDER BY rowid DESC LIMIT {_COMMON}",

@@ -1,0 +1,246 @@
+"""Lines of tool results beside what was said: found, marked, masked, forgotten; and which of them made us believe."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_memory.errors import NotFound
+from mcp_memory.excerpts import Asking, shown_memories, shown_turns
+from mcp_memory.memory import Memory
+from mcp_memory.render import render
+from mcp_memory.server.resources import read_resource
+from mcp_memory.testing import FixedClock
+from mcp_memory.tokens import token_counter
+from mcp_memory.types import NewTurn, Offloaded, ResultHit
+
+FAILING = (
+    "collected 60 items\n\n"
+    + "".join(f"tests/test_{i}.py .. [{i}%]\n" for i in range(60))
+    + "E   ImportError: cannot import name 'url_quote' from 'werkzeug.urls'\n"
+    + "API_KEY=sk-abcdefghijklmnop123456\n2 failed, 58 passed\n"
+)
+SOURCE = (
+    "import os\n\n\n"
+    + "\n\n".join(
+        f"def step_{i}(value):\n    return compute_total(value, {i}) + other_totals[value] - previous_steps[{i}]"
+        for i in range(40)
+    )
+    + "\n\n\ndef compute_total(value, step):\n    return value * step\n"
+)
+ERROR = "cannot import name url_quote"
+
+
+async def offloaded(memory: Memory, text: str = FAILING, tool: str = "pytest", **more: Any) -> Offloaded:
+    return await memory.offload_tool_result(tool, text, arguments={"path": "tests"}, session="s1", **more)
+
+
+async def found_in_time(memory: Memory, query: str) -> list[ResultHit]:
+    with anyio.fail_after(20):
+        while True:
+            if found := (await memory.conversation_search(query)).results:
+                return found
+            await anyio.sleep(0.01)
+
+
+async def test_an_error_is_found_with_its_line_its_call_and_its_node(memory: Memory) -> None:
+    done = await offloaded(memory)
+    (hit,) = (await memory.conversation_search(ERROR)).results
+    line = FAILING.splitlines().index("E   ImportError: cannot import name 'url_quote' from 'werkzeug.urls'") + 1
+    assert (hit.ref, hit.node, hit.call, hit.session) == (done.ref, done.node, "pytest path=tests", "s1")
+    assert hit.lines[0] <= line <= hit.lines[1]
+    assert hit.text.splitlines()[line - hit.lines[0]] == FAILING.splitlines()[line - 1]
+    assert (await memory.memory_search(ERROR)).results == [hit]
+
+
+async def test_the_address_of_a_hit_opens_its_lines(memory: Memory) -> None:
+    await offloaded(memory, SOURCE, tool="Read")
+    (hit, *_) = (await memory.conversation_search("compute_total")).results
+    opened = await memory.expand_node(f"{hit.ref}:{hit.lines[0]}-{hit.lines[1]}")
+    assert (opened.ref, opened.lines) == (hit.ref, hit.lines)
+    assert [line.partition("\t")[2] for line in opened.text.splitlines()[1:]] == hit.text.split("\n")
+
+
+async def test_of_all_places_that_name_a_function_one_that_says_little_else_comes_first(memory: Memory) -> None:
+    await offloaded(memory, SOURCE, tool="Read")
+    (hit, *_) = (await memory.conversation_search("compute_total")).results
+    assert "def compute_total(value, step):" in hit.text
+
+
+async def test_secrets_are_masked_in_what_is_found(memory: Memory) -> None:
+    await offloaded(memory)
+    (hit,) = (await memory.conversation_search("API_KEY failed passed")).results
+    assert "API_KEY=•••" in hit.text
+    assert (await memory.conversation_search("sk-abcdefghijklmnop123456")).results == []
+
+
+async def test_results_stand_beside_turns_and_take_no_turn_s_place(memory: Memory) -> None:
+    said = [NewTurn(role="user", content=f"remark {i}: I cannot import that name") for i in range(20)]
+    await memory.record_turns(said, session="s1")
+    without = await memory.conversation_search(ERROR, limit=10)
+    await offloaded(memory)
+    with_results = await memory.conversation_search(ERROR, limit=10)
+    assert (with_results.hits, with_results.cursor) == (without.hits, without.cursor)
+    assert len(with_results.results) == 1
+    following = await memory.conversation_search(ERROR, limit=10, cursor=with_results.cursor)
+    assert following.results == []
+
+
+@pytest.mark.parametrize(
+    ("filters", "many"),
+    [
+        ({"role": "tool"}, 1),
+        ({"session": "s1"}, 1),
+        ({"role": "user"}, 0),
+        ({"session": "other"}, 0),
+        ({"until": "2020"}, 0),
+    ],
+)
+async def test_results_pass_the_filters(memory: Memory, filters: dict[str, Any], many: int) -> None:
+    await offloaded(memory)
+    for session in ("s1", "other"):
+        await memory.record_turns([NewTurn(role="user", content="hello")], session=session)
+    assert len((await memory.conversation_search(ERROR, **filters)).results) == many
+
+
+async def test_filters_that_only_atoms_know_leave_results_out(memory: Memory) -> None:
+    await offloaded(memory)
+    await memory.remember("Anna looks after url_quote", entity="Anna", relation="looks after", value="url_quote")
+    assert (await memory.memory_search(ERROR, kind="persona")).results == []
+    assert (await memory.memory_search(ERROR, entity="Anna")).results == []
+    assert (await memory.memory_search()).results == []
+
+
+async def test_a_question_about_something_else_brings_no_lines(memory: Memory) -> None:
+    await offloaded(memory)
+    assert (
+        await memory.conversation_search("Where did Anna park the car with the failed lamp last week?")
+    ).results == []
+
+
+async def test_the_same_lines_of_two_results_are_shown_once(memory: Memory) -> None:
+    first, second = await offloaded(memory), await offloaded(memory, FAILING + "again\n")
+    (hit,) = (await memory.conversation_search(ERROR)).results
+    assert hit.ref in (first.ref, second.ref)
+
+
+async def test_a_large_result_is_found_once_the_background_has_indexed_it(memory: Memory) -> None:
+    await offloaded(memory, "".join(f"line {i} of nothing\n" for i in range(6_000)) + "the kettle is broken\n")
+    (hit,) = await found_in_time(memory, "the kettle is broken")
+    assert "the kettle is broken" in hit.text
+
+
+async def test_a_forgotten_result_is_not_found_until_it_is_brought_back(memory: Memory) -> None:
+    done = await offloaded(memory)
+    shown = await memory.forget(query=ERROR)
+    assert (shown.ids, shown.previews) == ([done.ref], [f"{done.ref}: pytest path=tests"])
+    gone = await memory.forget([done.ref])
+    assert (await memory.conversation_search(ERROR)).results == []
+    await memory.forget(undo=gone.tombstone)
+    assert [hit.ref for hit in await found_in_time(memory, ERROR)] == [done.ref]
+
+
+async def test_recall_tells_an_output_as_an_output(memory: Memory) -> None:
+    await offloaded(memory)
+    told = (await memory.recall(ERROR)).dynamic.splitlines()[1:-1]
+    assert len(told) == 1
+    assert "output of pytest path=tests] " in told[0]
+    assert "ImportError: cannot import name 'url_quote'" in told[0]
+    assert "sk-abc" not in told[0]
+    assert (await memory.recall("Where does Anna live?")).dynamic == ""
+
+
+# --- how they are shown -----------------------------------------------------------------------------
+
+COUNTER = token_counter("o200k_base")
+
+
+async def test_lines_are_shown_as_what_a_tool_printed(memory: Memory) -> None:
+    done = await offloaded(memory)
+    results = await memory.conversation_search(ERROR)
+    text = render(shown_turns(results, Asking(query=ERROR, detail="concise", counter=COUNTER)))
+    (hit,) = results.results
+    assert "Printed by tools, nobody's words" in text
+    assert f"{done.ref}:{hit.lines[0]}-{hit.lines[1]} · pytest path=tests · {done.node} · " in text
+    assert "\n> E   ImportError" in text
+
+
+@pytest.mark.parametrize("budget", [300, 500, 900, 4_000])
+async def test_lines_give_way_before_turns_and_no_budget_is_passed(memory: Memory, budget: int) -> None:
+    said = [NewTurn(role="user", content=f"remark {i}: cannot import name url_quote " * 9) for i in range(6)]
+    await memory.record_turns(said, session="s1")
+    await offloaded(memory)
+    asking = Asking(query=ERROR, detail="concise", counter=COUNTER, budget=budget)
+    turns = shown_turns(await memory.conversation_search(ERROR, limit=6), asking)
+    known = shown_memories(await memory.memory_search(ERROR, limit=6), asking)
+    for answer in (turns, known):
+        assert asking.fits(answer)
+        assert not (answer.left_out and answer.results)
+    assert bool(turns.results) == (budget == 4_000) or not turns.left_out
+
+
+# --- which output made us believe this? -------------------------------------------------------------
+
+
+async def believed(memory: Memory, done: Offloaded) -> str:
+    told = await memory.remember("The project needs werkzeug below 3", cites=[f"{done.ref}:63-64"])
+    return told.atom.id
+
+
+async def test_why_shows_the_lines_that_a_statement_rests_on_and_who_named_them(memory: Memory) -> None:
+    done = await offloaded(memory)
+    atom = await believed(memory, done)
+    (cited,) = (await memory.why(atom)).cites
+    assert (cited.at, cited.by, cited.call, cited.node) == (f"{done.ref}:63-64", atom, "pytest path=tests", done.node)
+    assert cited.content.splitlines() == [
+        "E   ImportError: cannot import name 'url_quote' from 'werkzeug.urls'",
+        "API_KEY=•••",
+    ]
+
+
+async def test_what_rests_on_an_output_is_told_by_ref_lines_and_node(memory: Memory) -> None:
+    done = await offloaded(memory)
+    atom = await believed(memory, done)
+    await memory.record_turns([NewTurn(role="assistant", content=f"See {done.node}.")], session="s1")
+    assert {one.id for one in (await memory.why(done.ref)).cited_by} == {atom, "t2"}
+    assert {one.id for one in (await memory.why(done.node)).cited_by} == {atom, "t2"}
+    assert {one.id for one in (await memory.why(f"{done.ref}:64")).cited_by} == {atom, "t2"}
+    assert {one.id for one in (await memory.why(f"{done.ref}:1-10")).cited_by} == {"t2"}
+
+
+async def test_where_nobody_named_an_output_what_says_the_same_is_shown_as_a_guess(
+    memory: Memory, clock: FixedClock
+) -> None:
+    await offloaded(memory)
+    clock.advance(minutes=1)
+    words = "It fails since url_quote cannot be imported from werkzeug.urls by that name"
+    await memory.record_turns([NewTurn(role="assistant", content=words)], session="s1")
+    await memory.record_turns([NewTurn(role="assistant", content=words)], session="elsewhere")
+    clock.advance(minutes=1)
+    await offloaded(memory, FAILING.replace("urls", "urls.later"))
+    here, elsewhere = await memory.why("t1"), await memory.why("t2")
+    assert here.cites == elsewhere.cites == elsewhere.likely == []
+    assert ["werkzeug.urls'" in hit.text for hit in here.likely] == [True]
+
+
+async def test_a_search_and_the_resource_of_an_atom_name_what_it_rests_on(memory: Memory) -> None:
+    done = await offloaded(memory)
+    atom = await believed(memory, done)
+    results = await memory.memory_search("werkzeug")
+    shown = shown_memories(results, Asking(query="werkzeug", detail="concise", counter=COUNTER))
+    assert shown.atoms[0].cites == [f"{done.ref}:63-64"]
+    assert f"rests on output {done.ref}:63-64" in render(shown)
+    page = await read_resource(memory, f"memory://atom/{atom}")
+    assert [one["at"] for one in json.loads(page.content)["cites"]] == [f"{done.ref}:63-64"]
+
+
+async def test_what_is_not_there_cannot_be_cited_or_asked_for(memory: Memory) -> None:
+    with pytest.raises(NotFound, match="no result 'r-000000000000:3' to cite"):
+        await memory.remember("Something", cites=["r-000000000000:3"])
+    assert await memory.atoms() == []
+    for id in ("a5", "t5", "r-000000000000", "003-N4", "nonsense", "a", "t"):
+        with pytest.raises(NotFound):
+            await memory.why(id)
