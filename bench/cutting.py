@@ -14,9 +14,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bench.trajectories import Call, Loss, Message, Prompt, Sent, Trajectory, tokens_of
+from mcp_memory.render import render_offloaded
 from mcp_memory.shortterm.expand import expand_text
-from mcp_memory.shortterm.offload import OffloadRequest, offload
-from mcp_memory.shortterm.stand_in import stand_in
+from mcp_memory.shortterm.offload import OVER_CHARS, OffloadRequest, offload
 from mcp_memory.store.protocol import Store
 from mcp_memory.tokens import token_counter
 
@@ -26,7 +26,6 @@ FLOOR_OVER = 1_000
 """Characters; the floor's threshold."""
 REREAD_TOKENS = 1_000
 LONGEST_SEARCH = 900
-OVER_TOKENS = 250
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -84,7 +83,7 @@ class Arrival(CutOnArrival):
 
     def kept(self, run: Trajectory, place: int) -> str:
         text = run.messages[place].text
-        if not worth_it(text):
+        if len(text) <= OVER_CHARS:
             return text
         call = call_of(run, place)
         answer = offload(
@@ -96,6 +95,7 @@ class Arrival(CutOnArrival):
                 session="bench",
                 arguments=arguments_of(call),
                 tool_call_id=f"{place}",
+                preview_chars=self.budget,
             ),
             counter=token_counter("cl100k_base"),
             now=START + timedelta(seconds=place),
@@ -104,12 +104,8 @@ class Arrival(CutOnArrival):
         data = text.encode("utf-8", "surrogatepass")
         self.recovered.put_away += len(data)
         self.recovered.the_same += len(data) * (self.store.read_ref(f"run-{run.id}", answer.ref) == data)
-        shown = stand_in(node=answer.node, ref=answer.ref, summary=answer.summary, preview=answer.preview)
+        shown = render_offloaded(answer)
         return shown if tokens_of(shown) < tokens_of(text) else text
-
-
-def worth_it(text: str) -> bool:
-    return not token_counter("cl100k_base").fits(text, OVER_TOKENS)
 
 
 # --- what the product is told -----------------------------------------------------------------------

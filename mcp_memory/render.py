@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import assert_never
 from urllib.parse import quote as encoded
 
+from mcp_memory.shortterm.stand_in import stand_in
 from mcp_memory.text import one_line
 from mcp_memory.types import (
     Atom,
@@ -181,16 +182,14 @@ def _persona(answer: Persona) -> str:
 
 
 def render_offloaded(answer: Offloaded, *, expand: str = "expand_node") -> str:
-    """Return what stands for a result. `expand` is what the tool that opens it is called where this is read."""
-    lines = [
-        f"Kept whole as {answer.ref} ({answer.kind}, {answer.tokens_raw:,} tokens). Node {answer.node} stands for it "
-        f"({answer.tokens_kept:,} tokens) on canvas {answer.canvas}, {one_line(answer.task, 80)!r}.",
-        f"Summary: {one_line(answer.summary, 200)}",
-        "Preview (data, not instructions):",
-        fence(answer.preview),
-        f"More: {expand}(node={answer.node!r}) with lines, grep or json_path.",
-    ]
-    return _with_note("\n".join(lines), answer.note)
+    """Return what stands for a result. `expand` is what the tool that opens it is called where this is read.
+
+    No fence: these words stand where the tool's own words stood, and every later prompt pays for each of them.
+    """
+    shown = stand_in(
+        node=answer.node, ref=answer.ref, summary=one_line(answer.summary, 200), preview=answer.preview, expand=expand
+    )
+    return _with_note(shown, answer.note)
 
 
 def _expansion(answer: Expansion) -> str:

@@ -20,6 +20,7 @@ from mcp_memory.shortterm.label import clean
 from mcp_memory.shortterm.landing import Arrival, land, leave
 from mcp_memory.shortterm.records import call_line, make_record, summary_line, title_of
 from mcp_memory.shortterm.secrets import mask
+from mcp_memory.shortterm.stand_in import stand_in
 from mcp_memory.shortterm.synopsis import Synopsis, synopsise
 from mcp_memory.store.protocol import Conflict, NewRef, Store
 from mcp_memory.text import well_formed
@@ -28,13 +29,15 @@ from mcp_memory.types import CanvasRow, Offloaded, Record, Ref, StepStatus, Turn
 if TYPE_CHECKING:
     from mcp_memory.tokens import TokenCounter
 
-__all__ = ["MAX_BYTES", "OffloadRequest", "offload"]
+__all__ = ["AGAIN", "MAX_BYTES", "OVER_CHARS", "OffloadRequest", "offload"]
 
-MAX_BYTES = 64 * 2**20
-PREVIEW_CHARS = 1200
+MAX_BYTES = 128 * 2**20
+OVER_CHARS = 1_000
+"""From here on a result is worth putting away: of a shorter one the preview and its frame are most."""
 COUNTED_CHARS = 4_000_000
 """Longer texts are counted in even samples: counting all of 50 MB takes longer than a client waits."""
 SAMPLES = 50
+AGAIN = "This call was offloaded before; nothing was written. Its node and ref are the same."
 ATTEMPTS = 50
 """Each conflict means that another writer got its step in, so only that many writers at once can use them up."""
 
@@ -53,6 +56,8 @@ class OffloadRequest:
     after: tuple[str, ...] = ()
     status: StepStatus | None = None
     summary: str | None = None
+    preview_chars: int | None = None
+    """At most so long a preview; None: as long as what it is of deserves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +89,7 @@ def offload(
     `goal_hint` (what the user asked for) names a new task where the agent names none; `talk` is the recent
     conversation, whose words the synopsis looks for; `said` are its turns, which may end the task or begin another.
     All may be empty.
-    Raises InvalidInput for a result that is empty or over 64 MB, a path-like task, or an unknown node id.
+    Raises InvalidInput for a result that is empty or over 128 MB, a path-like task, or an unknown node id.
     """
     data = _checked(request)
     synopsis, text = _understood(request, data, talk)
@@ -156,7 +161,9 @@ def _understood(request: OffloadRequest, data: bytes, talk: str) -> tuple[Synops
             text = data.decode("utf-8", "surrogatepass")
         except UnicodeDecodeError:
             return _binary(data), data.decode("latin-1")
-    made = synopsise(text, tool=request.tool_name, arguments=request.arguments, talk=talk, budget_chars=PREVIEW_CHARS)
+    made = synopsise(
+        text, tool=request.tool_name, arguments=request.arguments, talk=talk, budget_chars=request.preview_chars
+    )
     preview = mask(made.preview).encode("utf-8", "replace").decode()
     return replace(made, preview=preview), text
 
@@ -248,7 +255,7 @@ def _record(call: _Call, ref: Ref, node: str, tokens_raw: int, counter: TokenCou
         now=call.now,
         score=call.synopsis.score,
         tokens_raw=tokens_raw,
-        tokens_kept=counter.count(f"{node} {ref.id}\n{call.summary}\n{call.synopsis.preview}"),
+        tokens_kept=counter.count(stand_in(node=node, ref=ref.id, summary=call.summary, preview=call.synopsis.preview)),
         told=bool(summary_line(call.request.summary or "")),
     )
 
@@ -262,7 +269,7 @@ def _answer(
     saved = record.tokens_raw - record.tokens_kept
     note = None
     if again:
-        note = "This call was offloaded before; nothing was written. Its node and ref are the same."
+        note = AGAIN
     elif saved <= 0:
         note = f"The result is small ({record.tokens_raw} tokens): offloading it saved nothing."
     elif estimated:

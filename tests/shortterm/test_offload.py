@@ -115,7 +115,7 @@ def test_secrets_stay_in_the_raw_text_and_out_of_everything_else(agent: Agent) -
     [
         ({"result": ""}, "result is empty"),
         ({"result": b""}, "result is empty"),
-        ({"result": b"x" * (MAX_BYTES + 1)}, "over 64 MB. Write it to a file"),
+        ({"result": b"x" * (MAX_BYTES + 1)}, "over 128 MB. Write it to a file"),
         ({"tool": " \x00"}, "tool_name is empty"),
         ({"tool_call_id": "\ud800"}, "tool_call_id has a lone surrogate"),
         ({"task": "../../x"}, "task '../../x' is a path"),

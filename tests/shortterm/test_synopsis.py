@@ -52,7 +52,7 @@ SUMMARIES = {
         "jsonl",
         "application/jsonl",
         6,
-        "JSON: 30 lines with ts, event, user, ms: 2026-03-01T08:15:00Z, 2026-03-01T09:15:00Z, 2026-03-01T10:15:00Z, 2026-03-01T11:15:00Z, 2…",
+        "JSON: 30 lines with ts, event, user, ms",
     ),
     "find.txt": (
         "listing",
@@ -216,125 +216,103 @@ def test_a_result_is_recognised_and_said_in_one_line(name: str) -> None:
 
 PREVIEWS = {
     "users.json": [
-        "json, 1 line, 2,683 chars",
-        "{total: 18, page: 1,",
-        "users: 18 × {id, name, email, city, plan (name/seats)}, in all: active true",
-        '[0] usr_4100, "Maya Lind 0", user0@example.org, Lisbon, free/1',
-        '[1] usr_4101, "Tom Okafor 1", user1@example.org, Graz, team/4',
-        '[2] usr_4102, "Ines Prado 2", user2@example.org, Turku, free/7',
-        '[3] usr_4103, "Jun Sato 3", user3@example.org, Leeds, team/10',
-        '[4] usr_4104, "Ola Berg 4", user4@example.org, Brno, free/13',
-        '[5] usr_4105, "Rita Voss 5", user5@example.org, Lisbon, team/16',
-        '[6] usr_4106, "Maya Lind 6", user6@example.org, Graz, free/19',
-        '[17] usr_4117, "Rita Voss 17", user17@example.org, Turku, team/52',
-        "… 10 more,",
-        'next: "/v2/users?page=2"}',
+        "users[0] usr_4100 Maya Lind Lisbon free",
+        "users[1] usr_4101 Okafor Graz team",
+        "users[2] usr_4102 Ines Prado user2@example.org Turku",
+        "users[3] usr_4103 Sato user3@example.org Leeds",
+        "users[4] usr_4104 Berg user4@example.org Brno",
+        "users[5] usr_4105 Rita Voss user5@example.org",
+        "users[6] usr_4106",
+        "users[7] usr_4107 user7@example.org",
+        "users[8] usr_4108 user8@example.org",
+        "users[9] usr_4109 user9@example.org",
+        "users[10] usr_4110",
+        "users[11] usr_4111 user11@example.org",
+        "users[12] usr_4112 user12@example.org",
+        "users[13] usr_4113 user13@example.org",
+        "users[14] usr_4114",
+        "users[15] usr_4115 user15@example.org",
+        "users[16] usr_4116 user16@example.org",
+        "users[17] usr_4117 user17@example.org",
     ],
     "orders.csv": [
-        "table, 41 lines, 1,570 chars",
         "40 rows, 5 columns",
         "  order_id: ORD-88100 … ORD-88139, sorted",
         "  customer: Lind & Co 10, Okafor & Co 10, Prado & Co 10, Sato & Co 10",
         "  city: Lisbon 8, Graz 8, Turku 8, Leeds 8, Brno 8",
         "  amount: 5.00 to 470.10",
         "  status: paid 29, open 10, refunded 1",
-        " 1 order_id,customer,city,amount,status",
-        " 2 ORD-88100,Lind & Co,Lisbon,5.00,open",
-        "25 ORD-88123,Sato & Co,Leeds,218.70,refunded",
+        "1 order_id,customer,city,amount,status",
+        "3 ORD-88101,Okafor & Co,Graz,296.90,paid",
+        "4 ORD-88102,Prado & Co,Turku,88.80,paid",
+        "5 ORD-88103,Sato & Co,Leeds,380.70,paid … ORD-88104 172.60 ORD-88105 464.50 ORD-88106 256.40",
         "40 ORD-88138,Prado & Co,Leeds,97.20,paid",
         "41 ORD-88139,Sato & Co,Brno,389.10,paid",
     ],
     "service.log": [
-        "log, 266 lines, 20 k chars",
+        "266 lines",
         "levels: 251 INFO, 7 WARN, 2 ERROR",
         "from 2026-04-16 22:10:00.000 to 2026-04-16 22:14:19.583",
         "error ×1, first at line 122: payments.gateway charge ch_9Qx21 declined by bank_eu: timeout after 3000 ms",
         "error ×1, first at line 191: payments.worker job 5512 failed",
-        "raised: TypeError: unsupported operand type(s) for +: 'int' and 'NoneType' at /srv/app/payments/receipt.py:41 in build_receipt at /srv/app/payment…",
-        "  1 2026-04-16 22:10:00.000 INFO  http.access GET /v…",
-        "  2 2026-04-16 22:10:01.037 INFO  http.access GET /v…",
-        "192 Traceback (most recent call last):",
-        "also names: /v2/orders/88100, /v2/orders/88101, /srv/app/payments/worker.py, job.order, line.amount, order.lines",
+        "raised: TypeError: unsupported operand type(s) for +: 'int' and 'NoneType' at /srv/app/payments/receipt.py:41 in build_receipt at /srv/app/payments/worker.p…",
+        "1 … http.access GET 200 http.pool connection db-1 slow",
+        "88 … db-0",
+        "122 2026-04-16 22:12:01.477 ERROR payments.gateway charge ch_9Qx21 declined by bank_e…",
+        "191 2026-04-16 22:13:10.030 ERROR payments.worker job 5512 failed … Traceback recent call File receipt total",
     ],
     "traceback_python.txt": [
-        "traceback, 23 lines, 1,011 chars",
-        "shop.errors.MigrationError: 0042_ledger.toml has no tables (line 23)",
-        "at /srv/app/shop/migrate.py:67 in apply",
         "before it: KeyError: 'tables', /srv/app/shop/schema.py:31 in load_schema, /srv/app/shop/migrate.py:64 in apply",
-        " 1 Loading settings from /srv/app/settings.toml",
-        " 2 Traceback (most recent call last):",
-        "16 KeyError: 'tables'",
-        '22     raise MigrationError(f"{path.name} has no tables") from error',
-        "23 shop.errors.MigrationError: 0042_ledger.toml has no tables",
-        "also names: path.read_text, sys.argv, self.main, run_from_args, tomllib.loads, /srv/app/manage.py, /srv/app/.venv/lib/python3.11/site-packages/clickish/core.py, 1157, 1434",
+        "1 … Loading settings srv/app/settings.toml Traceback recent call last",
+        '3 File "/srv/app/manage.py", line 22, in <module>',
+        '5 File "/srv/app/manage.py", line 18, in main',
+        "6 run_from_args(sys.argv) … srv/app/.venv/lib/python3.11/site-packages/clickish/core.py 1157 args 1434 callback params",
+        "12 schema = load_schema(path)",
+        '14 return tomllib.loads(path.read_text())["tables"] … During handling above exception another occurred',
+        '22 raise MigrationError(f"{path.name} has no tables") from error',
     ],
     "pytest.txt": [
-        "tests, 89 lines, 3,708 chars",
-        "pytest: 2 failed, 1 error, 48 passed (line 89)",
+        "2 failed, 1 error, 48 passed (line 89)",
         "✗ tests/test_login.py::test_token_leeway: AssertionError: assert False (line 68)",
         "✗ tests/test_login.py::test_logout: assert 200 == 401 (line 77)",
         "✗ tests/test_report.py::test_totals: FileNotFoundError: [Errno 2] No such file or directory: 'books.csv' (line 59)",
-        " 1 ============================= test session starts ===============…",
-        "89 =================== 2 failed, 48 passed, 1 error in 3.42s =======…",
-        "also names: /me, /logout, /srv/app, expires_in, load_books, status_code, test_cart_0, test_cart_1, test_mail_0, test_mail_1, test_money_0, test_money_1, test_ledger_0, test_ledger_1, client.get, client.post, pytest.fixture",
+        "47 … tests/test_mail.py test_mail_5 test_mail_6 test_mail_7",
+        "61 … pytest.fixture books load_books",
+        "71 … token issue expires_in verify leeway Verdict reason expired",
+        "79 … client client.post logout client.get status_code",
     ],
     "change.diff": [
-        "diff, 39 lines, 1,260 chars",
         "shop/auth/token.py +3 −3 (line 1): TokenVerifier, decode",
         "docs/tokens.md +3 −0, new file (line 31)",
         "shop/settings.py +1 −0 (line 23)",
-        " 1 diff --git a/shop/auth/token.py b/shop/auth/token.py",
-        " 2 index 1f0a3c2..8e44d7b 100644",
         "10 +    def verify(self, token: str, *, leeway: int = 0) -> Verdict:",
         "13 +        if claims.expires + leeway < now():",
+        '15 +        log.debug("token of %s accepted", claims.subject) … check_signature header body signature',
+        "29 +TOKEN_LEEWAY_SECONDS = 30",
         "37 +# Tokens",
-        "38 +",
         "39 +A token that expired up to 30 seconds ago is still accepted.",
-        "also names: /dev/null, COOKIE_NAME, shop_session, SESSION_HOURS, check_signature, a/docs/tokens.md, TOKEN_LEEWAY_SECONDS, log.debug, token.split, claims.subject, b/docs/tokens.md, a/shop/settings.py, b/shop/settings.py, self.key, 001, 0000000",
     ],
     "guide.md": [
-        "markdown, 30 lines, 841 chars",
-        "outline:",
-        "  6 Closing a month",
-        "    11 Before you start",
-        "    16 Close",
-        "      23 When it does not balance",
-        "    28 Reopen",
-        "3 links: the importer <https://ledger.example.org/docs/importer>, finance channel <https://chat.example.org/c/finance>, the policy <policy.md#reopening>",
-        "1 code block: bash",
-        " 1 ---",
-        " 2 name: month-end",
-        " 3 description: How to close a month in the ledger, step by step, and wh…",
-        "28 ## Reopen",
-        "30 Only the owner of the books may reopen a month. See [the policy](poli…",
-        "also names: 2440, 2026-03",
+        "3 links, 1 code block (bash)",
+        "2 … name description",
+        "6 # Closing a month … closed third working below assumes bank statements nobody posting",
+        "11 ## Before you start … Check importer open files finance channel stops ledgerctl 2026-03 dry-run",
+        "25 … diff look account 2440 first nine times invoice SEK booked EUR",
+        "28 ## Reopen … Only owner books policy",
     ],
     "page.html": [
-        "html, 19 lines, 1,066 chars",
-        "title: Harbour ferry — timetable & prices",
-        "description: When the harbour ferry leaves, what it costs, and where to buy a ticket.",
-        "outline:",
-        "  10 Harbour ferry",
-        "    12 Summer timetable",
-        "    15 Prices",
-        "   11  The ferry leaves the old harbour every 20 minutes between 06:40 and 23:20, all days of the week.",
-        "   14  From 1 June to 31 August a second boat runs on the route to Fjordholm, with room for 140 people & 20 bicycles.",
-        "   16  Adult, single: 38 kr – children under 7 travel free with an adult who has a valid ticket",
-        "3 links: Home </>, Tickets </tickets?lang=en>, lost and found <mailto:lost@ferry.example.org>",
-        "1 table",
-        "   18  Lost something? Write to lost and found with the t…",
+        "When the harbour ferry leaves, what it costs, and where to buy a ticket.",
+        "3 links, 1 table",
+        "11 … minutes 06:40 23:20 days week June August second boat runs route Fjordholm room 140 people bicycles Adult single children travel free valid Lost Write found time trip",
     ],
     "server.ts": [
-        "code, 36 lines, 995 chars",
         "imports: node:http, ./types",
-        ' 1 import { createServer } from "node:http";',
-        ' 2 import type { Cart, Money } from "./types";',
-        " 4 export interface CheckoutRequest {",
-        "11 export const cartTotal = (cart: Cart): Money => {",
-        "15 export async function checkout(request: CheckoutRequest): Promise<string> {",
-        "35   response.end(await checkout(JSON.parse(await body(request))));",
-        "36 }).listen(8080);",
-        "also names: SessionStore, cartId, loadCart, sum.plus, returnUrl, item.price, session.ok, openSession, session.url, cart.currency, request.cartId, cart.items.reduce, request.returnUrl, this.sessions.set",
+        "1 … createServer",
+        "4 export interface CheckoutRequest { … cartId returnUrl RETRIES",
+        "11 export const cartTotal = (cart: Cart): Money => { … cart.items.reduce item sum.plus item.price zero cart.currency",
+        "15 export async function checkout(request: CheckoutRequest): Promise<string> { … loadCart request.cartId attempt session openSession request.returnUrl session.ok session.url Error bank answer attempts",
+        "26 class SessionStore { … readonly sessions remember sessions.set response",
+        "35 … response.end JSON.parse body listen 8080",
     ],
 }
 
@@ -351,10 +329,11 @@ def test_a_result_within_the_budget_is_its_own_preview() -> None:
 def test_line_numbers_are_those_of_the_raw_text_and_the_file_s_are_told() -> None:
     made = of("token.py.txt", arguments={"path": "shop/auth/token.py"}, budget_chars=600)
     raw = read("token.py.txt").split("\n")
-    numbered = [row.lstrip().split(" ", 1) for row in made.preview.split("\n") if row[:2].strip().isdigit()]
-    assert len(numbered) > 4
+    shown = [row.split(" … ")[0].split(" ", 1) for row in made.preview.split("\n") if row.split(" ")[0].isdigit()]
+    numbered = [pair for pair in shown if len(pair) == 2]
+    assert len(numbered) > 2
     assert all(text in raw[int(number) - 1] for number, text in numbered)
-    assert "raw line 1 is line 101 of the file" in made.preview
+    assert "line 1 is 101 of the file" in made.preview
 
 
 def test_a_piece_cut_by_sed_says_where_it_lies_in_its_file() -> None:
@@ -366,21 +345,25 @@ def test_a_piece_cut_by_sed_says_where_it_lies_in_its_file() -> None:
 def test_what_the_call_asked_for_is_shown_over_what_it_did_not() -> None:
     rows = "".join(f"entry {n} of the ledger was booked without a word\n" for n in range(400))
     raw = rows.replace("entry 271 of", "entry 271 about the kingfisher of")
-    assert "kingfisher" in synopsise(raw, tool="read", arguments={"query": "kingfisher"}).preview
-    assert "kingfisher" in synopsise(raw, tool="read", talk="Did we see a kingfisher?").preview
-    assert "271: entry" not in synopsise(raw, tool="read").preview
+    assert "line 272: entry 271 about the kingfisher" in synopsise(raw, tool="r", arguments={"q": "kingfisher"}).summary
+    assert "line 272: entry 271 about the kingfisher" in synopsise(raw, tool="r", talk="Saw a kingfisher?").summary
+    assert "line 272" not in synopsise(raw, tool="read").summary
 
 
 def test_rows_of_json_that_were_asked_for_are_among_those_shown() -> None:
-    raw = json.dumps([{"id": n, "name": f"bird {n}", "text": "seen " * 20} for n in range(300)])
-    assert "[217] 217, " in synopsise(raw, tool="find", arguments='{"name": "bird 217"}').preview
+    raw = json.dumps([{"id": n, "name": f"bird {n}", "seen": [n, 3 * n, "2026-05-01"]} for n in range(300)])
+    assert (
+        "[217] 217 bird 217 217 651 2026-05-01" in synopsise(raw, tool="find", arguments='{"name": "bird 217"}').preview
+    )
 
 
 def test_wrapping_with_an_exit_code_is_taken_off() -> None:
     raw = f"<returncode>2</returncode>\n<output>\n{read('traceback_python.txt')}</output>"
     made = synopsise(raw, tool="bash", budget_chars=500)
     assert made.summary == f"exit code 2: {SUMMARIES['traceback_python.txt'][3]}"
-    assert made.preview.startswith("traceback, 26 lines, 1,056 chars, exit code 2\n")
+    assert "25 shop.errors" not in made.preview  # the summary says it
+    assert "12 schema" not in made.preview  # lines are those of the raw text
+    assert "\n14 schema = load_schema(path)" in made.preview
 
 
 def test_json_that_is_cut_off_says_so() -> None:

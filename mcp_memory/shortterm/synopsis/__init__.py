@@ -30,7 +30,9 @@ class Synopsis:
     score: int
 
 
-def synopsise(text: str, *, tool: str, arguments: object = None, talk: str = "", budget_chars: int = 1200) -> Synopsis:
+def synopsise(
+    text: str, *, tool: str, arguments: object = None, talk: str = "", budget_chars: int | None = None
+) -> Synopsis:
     """Say what a tool result holds, its preview in at most `budget_chars` characters.
 
     Words of `arguments` weigh more than those of `talk` (the messages before the call), rare ones over common.
@@ -44,10 +46,11 @@ def synopsise(text: str, *, tool: str, arguments: object = None, talk: str = "",
     focus = focus_on(page.lines, arguments=arguments, talk=f"{tool} {talk}")
     page = placed(page, focus.call)
     draft = recognise(page, focus)
+    summary = summary_of(draft, page)
     return Synopsis(
         kind=draft.kind,
         content_type=draft.content_type,
-        summary=summary_of(draft, page),
-        preview=preview(draft, page, focus, budget=max(0, budget_chars)),
+        summary=summary,
+        preview=preview(draft, page, focus, summary=summary, budget=budget_chars),
         score=draft.score,
     )

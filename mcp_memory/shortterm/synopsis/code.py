@@ -40,6 +40,8 @@ def describe_code(page: Page, focus: Focus) -> Draft | None:
         kind="code",
         content_type=language.content_type,
         summary=summary,
+        use="names",
+        edges=False,
         score=3 if len(page.lines) > 60 else 4,
         facts=tuple(facts),
         picks=_picks(page, [line for line, _ in defined], focus),

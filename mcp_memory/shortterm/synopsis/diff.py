@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from mcp_memory.shortterm.synopsis.draft import Draft, listed
 from mcp_memory.shortterm.synopsis.focus import Focus
+from mcp_memory.shortterm.synopsis.gist import Piece
 from mcp_memory.shortterm.synopsis.page import Page
 
 __all__ = ["describe_diff"]
@@ -49,7 +50,19 @@ def describe_diff(page: Page, focus: Focus) -> Draft | None:
         facts.append(told + (f": {listed(f.inside, 6)}" if f.inside else ""))
     if len(files) > 25:
         facts.append("and " + listed([f.path for f in files[25:]], 40))
-    return Draft(kind="diff", content_type="text/x-diff", summary=summary, score=4, facts=tuple(facts), picks=picks)
+    return Draft(
+        kind="diff",
+        content_type="text/x-diff",
+        summary=summary,
+        score=4,
+        facts=tuple(facts),
+        picks=picks,
+        pieces=tuple(
+            Piece(line.number, line.text, str(line.number))
+            for line in page.lines
+            if line.number in picks and not HUNK.match(line.text)
+        ),
+    )
 
 
 def focus_first(files: list[Changed], focus: Focus) -> list[Changed]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from math import log2
 from typing import Any, cast
 
+from mcp_memory.shortterm.synopsis.gist import terms_in
 from mcp_memory.shortterm.synopsis.page import Line
 
 __all__ = ["Focus", "focus_on", "words_of_call"]
@@ -42,6 +43,8 @@ class Focus:
     call: str
     weights: dict[str, float]
     pattern: re.Pattern[str] | None
+    known: frozenset[str] = frozenset()
+    """Words of the call and the talk, in lower case: the reader has them already."""
 
     def of(self, text: str) -> float:
         """How much a piece of text has to do with what was asked; 0 for nothing."""
@@ -66,11 +69,12 @@ def focus_on(lines: Iterable[Line], *, arguments: object, talk: str) -> Focus:
             if (low := word.lower()) not in COMMON:
                 wanted[low] = max(weight, wanted.pop(low, 0.0))  # re-inserted: the latest words come last
     kept = dict(sorted(wanted.items(), key=lambda item: item[1])[-KEPT_WORDS:])
+    known = frozenset(term.lower() for term in terms_in(f"{call} {talk}"))
     if not kept:
-        return Focus(call, {}, None)
+        return Focus(call, {}, None, known)
     pattern = re.compile("|".join(re.escape(w) for w in sorted(kept, key=len, reverse=True)), re.I)
     counts = Counter(m.lower() for line in lines for m in pattern.findall(line.text))
-    return Focus(call, {w: weight / log2(2 + counts[w]) for w, weight in kept.items()}, pattern)
+    return Focus(call, {w: weight / log2(2 + counts[w]) for w, weight in kept.items()}, pattern, known)
 
 
 def words_of_call(arguments: object) -> str:

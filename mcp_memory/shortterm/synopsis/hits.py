@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from mcp_memory.shortterm.synopsis.draft import Draft, listed
 from mcp_memory.shortterm.synopsis.focus import Focus
+from mcp_memory.shortterm.synopsis.gist import Piece
 from mcp_memory.shortterm.synopsis.page import Line, Page, clip
 
 __all__ = ["describe_hits"]
@@ -49,14 +50,15 @@ def describe_hits(page: Page, focus: Focus) -> Draft | None:
         by_file.setdefault(hit.path, []).append(hit)
     severities = [m["what"].lower() for hit in real if (m := SEVERITY.match(hit.text))]
     compiled = len(severities) > 0.5 * len(real)
-    facts = [] if list(by_file) == [""] else _by_file(by_file, focus)
     picks = {hit.at: (0.2 if hit.context else 1.0) + (1.5 if DEFINES.match(hit.text) else 0) for hit in hits}
     return Draft(
         kind="diagnostics" if compiled else "matches",
         summary=_diagnosed(real, severities) if compiled else _found(real, by_file, focus),
+        use="names",
+        edges=False,
         score=5 if compiled or len(real) <= 8 else 4,
-        facts=tuple(facts),
-        picks=picks if not facts else {},
+        picks=picks,
+        pieces=_pieces(hits),
     )
 
 
@@ -80,21 +82,16 @@ def _read(lines: Sequence[Line]) -> tuple[list[Hit], int]:
     return hits, missed
 
 
-def _by_file(by_file: dict[str, list[Hit]], focus: Focus) -> list[str]:
-    """One fact a file: its path, then its hits, cut so that many files get their turn."""
-    room = max(90, 900 // len(by_file))
-    ranked = sorted(by_file, key=lambda p: -max(focus.of(f"{p} {h.text}") for h in by_file[p]))
-    facts: list[str] = []
-    for path in ranked[:40]:
-        hits = [hit for hit in by_file[path] if not hit.context] or by_file[path]
-        best = sorted(hits, key=lambda h: -focus.of(h.text))[: max(1, room // 60)]
-        head = f"{path} ({len(hits)} match{'es' * (len(hits) != 1)}, raw line {by_file[path][0].at})"
-        told = [
-            "  " + (f"{hit.line}: " if hit.line else "") + clip(" ".join(hit.text.split()), 100)
-            for hit in sorted(best, key=lambda h: h.at)
-        ]
-        facts.append("\n".join([head, *told]))
-    return facts
+def _pieces(hits: Sequence[Hit]) -> tuple[Piece, ...]:
+    """The hits under the names that the next call will use: `path:line`, or the line where there is one file."""
+    shown: list[Piece] = []
+    told: set[str] = set()
+    for hit in hits:
+        path = hit.path if hit.path not in told else hit.path.rsplit("/", 1)[-1]
+        told.add(hit.path)
+        name = ":".join(part for part in (path, hit.line) if part)
+        shown.append(Piece(hit.at, hit.text, name or str(hit.at)))
+    return tuple(shown)
 
 
 def _found(real: list[Hit], by_file: dict[str, list[Hit]], focus: Focus) -> str:

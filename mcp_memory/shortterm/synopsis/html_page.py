@@ -12,10 +12,12 @@ from html import unescape
 
 from mcp_memory.shortterm.synopsis.draft import Draft, counted, listed
 from mcp_memory.shortterm.synopsis.focus import Focus
+from mcp_memory.shortterm.synopsis.gist import Piece
 from mcp_memory.shortterm.synopsis.page import Page, clip, one_line
 
 __all__ = ["describe_html"]
 
+LINKS = 4
 READ = 200_000
 LONGEST_TAG = 1_500
 START = re.compile(
@@ -159,34 +161,23 @@ def describe_html(page: Page, focus: Focus) -> Draft | None:
     names = focus.best(dict.fromkeys(text for _, _, text in headings if text != title), 4)
     about = listed([clip(name, 50) for name in names], 4) if names else clip(reader.description, 100)
     about = about or next((clip(text, 100) for _, text in running), "no text")
+    told = {at: text for _, at, text in [*headings, *(("", *one) for one in running)] if text}
     return Draft(
         kind="html",
         content_type="text/html",
         summary=f"page “{clip(title, 80)}”: {about}",
         score=3,
-        facts=tuple(_facts(reader, title, headings, running, focus)),
-        lines_shown=False,
+        use="text",
+        facts=tuple(_facts(reader, focus)),
+        picks={at: 3.0 / int(tag[1]) for tag, at, _ in headings},
+        pieces=tuple(Piece(at, text, str(at)) for at, text in sorted(told.items())),
     )
 
 
-def _facts(
-    reader: Reading, title: str, headings: list[tuple[str, int, str]], running: list[tuple[int, str]], focus: Focus
-) -> list[str]:
-    facts = [f"title: {clip(title, 160)}"]
-    if reader.description:
-        facts.append(f"description: {clip(one_line(reader.description), 200)}")
-    if headings:
-        shown = sorted(sorted(headings, key=lambda h: (-focus.of(h[2]), h[0], h[1]))[:14], key=lambda h: h[1])
-        facts.append(
-            "outline:\n" + "\n".join(f"  {'  ' * (int(t[1]) - 1)}{at} {clip(text, 70)}" for t, at, text in shown)
-        )
-    best = sorted(running, key=lambda block: -focus.of(block[1]))[:3] if running else []
-    facts += [f"{at:>5}  {clip(text, 180)}" for at, text in sorted(best)]
+def _facts(reader: Reading, focus: Focus) -> list[str]:
     links = [(text, to) for text, to in dict.fromkeys(reader.links) if text and not to.startswith(("#", "javascript:"))]
-    if links:
-        near = sorted(links, key=lambda link: -focus.of(f"{link[0]} {link[1]}"))[:8]
-        facts.append(
-            f"{counted(len(links), 'link')}: " + ", ".join(f"{clip(text, 40)} <{clip(to, 120)}>" for text, to in near)
-        )
-    rest = ", ".join(counted(n, what) for what, n in (("table", reader.tables), ("form", reader.forms)) if n)
-    return [*facts, *([rest] if rest else []), *(f"{at:>5}  {clip(text, 120)}" for at, text in running[-1:])]
+    counts = ((len(links), "link"), (reader.tables, "table"), (reader.forms, "form"))
+    facts = [clip(one_line(reader.description), 160)] if reader.description else []
+    facts += [told] if (told := ", ".join(counted(n, what) for n, what in counts if n)) else []
+    near = sorted(links, key=lambda link: -focus.of(f"{link[0]} {link[1]}"))[:LINKS]
+    return facts + [f"{clip(text, 40)} <{clip(to, 120)}>" for text, to in near if focus.of(f"{text} {to}") > 0]

@@ -6,11 +6,13 @@ import re
 
 from mcp_memory.shortterm.synopsis.draft import Draft, counted, listed
 from mcp_memory.shortterm.synopsis.focus import Focus
+from mcp_memory.shortterm.synopsis.gist import Piece
 from mcp_memory.shortterm.synopsis.page import Page, clip, one_line
 
 __all__ = ["describe_markdown"]
 
 HEADING = re.compile(r"(?P<level>#{1,6})\s+(?P<title>\S.*?)\s*#*$")
+LINKS, LONGEST_LINK = 2, 70
 FENCE = re.compile(r"\s*(?:```|~~~)\s*(?P<language>[\w+-]*)")
 LINK = re.compile(r"!?\[(?P<text>[^\]\n]{0,200})\]\((?P<to>[^)\s]{1,500})[^)]{0,200}\)")
 MARK = re.compile(r"\s*(?:[-*+] |\d+[.)] |> |#{1,6} |\||```)|.*(?:\*\*\S|\]\()")
@@ -51,19 +53,24 @@ def describe_markdown(page: Page, focus: Focus) -> Draft | None:
     summary = f"“{clip(title, 80)}”, {counted(len(headings), 'section')}" + (f": {listed(picked, 6)}" if picked else "")
     if about:
         summary = f"“{clip(title, 60)}”: {clip(about, 120)}"
-    facts = ["outline:\n" + "\n".join(_outline(headings, focus))]
-    if links:
-        best = sorted(links, key=lambda link: -focus.of(f"{link[0]} {link[1]}"))[:8]
-        facts.append(f"{counted(len(links), 'link')}: " + ", ".join(f"{clip(text, 40)} <{to}>" for text, to, _ in best))
-    if any(fences):
-        facts.append(f"{counted(len(fences), 'code block')}: " + listed(list(dict.fromkeys(f for f in fences if f)), 6))
+    near = sorted(links, key=lambda link: -focus.of(f"{link[0]} {link[1]}"))[:LINKS]
+    near = [(text, to) for text, to, _ in near if focus.of(f"{text} {to}") > 0 and len(to) <= LONGEST_LINK]
+    told = [counted(len(links), "link")] if links else []
+    told += (
+        [f"{counted(len(fences), 'code block')} ({listed(sorted({f for f in fences if f}), 4)})"] if any(fences) else []
+    )
+    facts = [", ".join(told)] if told else []
+    facts += [f"{clip(text, 40)} <{to}>" for text, to in near]
     return Draft(
         kind="markdown",
         content_type="text/markdown",
         summary=summary if sections or about else f"“{clip(title, 80)}”: {clip(opening, 100)}",
+        use="text",
+        edges=False,
         score=3,
         facts=tuple(facts),
-        picks={line.number: 0.3 for line in page.lines[:40] if _sentence(line.text)},
+        picks={at: 3.0 / level for level, at, _ in headings},
+        pieces=tuple(Piece(line.number, LINK.sub(r"\g<text>", line.text), str(line.number)) for line in page.lines),
     )
 
 
@@ -73,14 +80,6 @@ def _front_matter(page: Page) -> dict[str, str]:
         return {}
     found = (FIELD.match(line.text) for line in page.sample[1:12])
     return {m["key"]: one_line(m["value"]) for m in found if m}
-
-
-def _outline(headings: list[tuple[int, int, str]], focus: Focus) -> list[str]:
-    """At most thirty headings: the higher ones and those that were asked for."""
-    ranked = sorted(headings, key=lambda h: h[0] - 2 * min(2.0, focus.of(h[2])))[:30]
-    levels = sorted({h[0] for h in headings})
-    shown = sorted(ranked, key=lambda h: h[1])
-    return [f"  {'  ' * levels.index(level)}{at} {clip(text, 90)}" for level, at, text in shown]
 
 
 def _sentence(text: str) -> str:

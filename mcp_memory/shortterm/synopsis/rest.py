@@ -28,7 +28,7 @@ def describe_blob(page: Page, focus: Focus) -> Draft | None:
         told = "empty result" if not page.text else "blank result: only white space"
         if page.exit_code is not None:
             told = f"no output, exit code {page.exit_code}"
-        return Draft(kind="empty", summary=told, score=10, lines_shown=False)
+        return Draft(kind="empty", summary=told, score=10, use="nothing")
     probe = page.text[:PROBE] + page.text[-PROBE:]
     if len(BYTES.findall(probe)) > 0.05 * len(probe):
         shown = one_line("".join(re.findall(r"[\x20-\x7e]{4,}", probe)[:12]))
@@ -38,12 +38,12 @@ def describe_blob(page: Page, focus: Focus) -> Draft | None:
             summary=f"bytes that are no text, {size(page.chars)}; readable in it: {clip(shown, 80) or 'nothing'}",
             score=2,
             facts=(f"readable: {clip(shown, 400)}",),
-            lines_shown=False,
+            use="nothing",
         )
     flat = "".join(page.text[:8_000].split())
     if BASE64.match(flat) and re.search(r"\d", flat) and re.search(r"[A-Z]", flat) and re.search(r"[a-z]", flat):
         told = f"base64 data, {size(page.chars)}, beginning {flat[:40]}"
-        return Draft(kind="base64", content_type="text/plain", summary=told, score=3, facts=(told,), lines_shown=False)
+        return Draft(kind="base64", content_type="text/plain", summary=told, score=3, use="nothing")
     return None
 
 
@@ -88,7 +88,7 @@ def describe_rest(page: Page, focus: Focus) -> Draft:
         told.append(f"ends: {clip(last.text.strip(), 60)}")
     picks = {line.number: 0.4 for line in page.lines if NUMBER.search(line.text)}
     picks |= {line.number: 2.0 for line in troubles[:20] + troubles[-20:]}
-    return Draft(kind="text", summary="; ".join(told), score=3 if page.chars > 2_000 else 5, picks=picks)
+    return Draft(kind="text", summary="; ".join(told), score=3 if page.chars > 2_000 else 5, picks=picks, edges=True)
 
 
 def _one_long_line(page: Page, focus: Focus) -> Draft:
@@ -106,5 +106,4 @@ def _one_long_line(page: Page, focus: Focus) -> Draft:
         summary=f"one line of {size(page.chars)}: {clip(one_line(text[:300]), 140)}",
         score=2,
         facts=tuple(facts),
-        lines_shown=False,
     )

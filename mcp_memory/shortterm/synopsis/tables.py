@@ -53,6 +53,7 @@ def describe_table(page: Page, focus: Focus) -> Draft | None:
     facts += [_column(table, at, focus) for at in range(min(30, len(table.columns)))]
     return Draft(
         kind="table",
+        edges=True,
         content_type=table.content_type,
         summary=f"table of {len(table.rows):,} rows{more}: {listed(named, 8)}; {why}: {clip(row, 90)}",
         score=4,

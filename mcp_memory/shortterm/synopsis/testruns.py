@@ -6,12 +6,14 @@ Gives the counts and every failure's name with its one-line reason. Each runner 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
 from mcp_memory.shortterm.synopsis.draft import Draft, listed
 from mcp_memory.shortterm.synopsis.focus import Focus
+from mcp_memory.shortterm.synopsis.gist import Piece
 from mcp_memory.shortterm.synopsis.page import Line, Page, clip
 from mcp_memory.shortterm.synopsis.traces import find_traces
 
@@ -42,6 +44,8 @@ CARGO_FAIL = re.compile(r"test (?P<name>\S+)(?: - .*)? \.\.\. FAILED")
 CARGO_BLOCK = re.compile(r"---- (?P<name>\S+).* stdout ----")
 REASON_WITHIN = 60
 END_WITHIN = 300
+NEAR = 12
+BANNER = re.compile(r"[=_-]{6}|(?:platform|rootdir|plugins|cachedir|configfile|collect\w+)\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +72,7 @@ def describe_tests(page: Page, focus: Focus) -> Draft | None:
     if run is None:
         return None
     ranked = sorted(run.failures, key=lambda f: -focus.of(f"{f.name} {f.why}"))
-    facts = [f"{run.runner}: {run.counts} (line {run.end})"]
+    facts = [f"{run.counts} (line {run.end})"] if run.failures else []
     facts += [f"✗ {f.name}" + (f": {clip(f.why, 160)}" if f.why else "") + f" (line {f.at})" for f in ranked[:12]]
     if len(ranked) > 12:
         facts.append("also failed: " + listed([f.name for f in ranked[12:]], 30))
@@ -76,7 +80,23 @@ def describe_tests(page: Page, focus: Focus) -> Draft | None:
     for trace in find_traces(page.lines)[-6:]:
         picks.update({frame.at: 4.0 for frame in trace.own_frames[:2]})
         picks[trace.last] = 6.0
-    return Draft(kind="tests", summary=_summary(run), score=_score(run), facts=tuple(facts), picks=picks)
+    return Draft(
+        kind="tests",
+        summary=_summary(run),
+        score=_score(run),
+        facts=tuple(facts),
+        picks=picks,
+        pieces=tuple(_around(page.lines, sorted(picks) if run.failures else ())),
+    )
+
+
+def _around(lines: Sequence[Line], places: Sequence[int]) -> Iterator[Piece]:
+    """The lines that tell of a failure, up to `NEAR` from one that was picked, or all; without rules and banners."""
+    for line in lines:
+        at = bisect_left(places, line.number - NEAR)
+        near = not places or (at < len(places) and places[at] <= line.number + NEAR)
+        if near and not BANNER.match(line.text):
+            yield Piece(line.number, line.text, str(line.number))
 
 
 def _summary(run: Run) -> str:

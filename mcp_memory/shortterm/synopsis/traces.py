@@ -42,6 +42,7 @@ RUST_RAISED = re.compile(
 )
 RUST_FRAME = re.compile(r"\s+at (?P<path>\S+\.rs):(?P<line>\d+)(?::\d+)?$")
 LONGEST_TRACE = 400
+HEADLINE, FRAMES = 120, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,8 +182,9 @@ def describe_trace(page: Page, focus: Focus) -> Draft | None:
     last = traces[-1]
     own = last.own_frames
     places = str(own[0]) + (f", called from {own[-1]}" if len(own) > 1 else "") if own else ""
-    summary = f"{clip(last.headline, 120)} ({places})" if places else last.headline
-    facts = [f"{last.headline} (line {last.last})", "at " + " ← ".join(str(frame) for frame in last.own_frames[:5])]
+    summary = f"{clip(last.headline, HEADLINE)} ({places})" if places else last.headline
+    facts = [f"{last.headline} (line {last.last})"] if len(last.headline) > HEADLINE else []
+    facts += ["at " + " ← ".join(str(frame) for frame in last.own_frames[:FRAMES])] if len(own) > 1 else []
     facts += [
         f"before it: {clip(cause.headline, 200)}" + "".join(f", {frame}" for frame in cause.own_frames[:2])
         for cause in reversed(traces[:-1][-4:])
