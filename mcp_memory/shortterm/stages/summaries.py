@@ -102,12 +102,15 @@ class _Shown:
     of: ThinRecord
     task: str
     sample: Sample
-    raw: str
+    own: str
+    """Its arguments and the result."""
+    way: str
+    """The canvas that it is on."""
 
     def known(self) -> str:
         """Return all that a line may take its numbers from, and most of its names."""
         record = self.of.record
-        return "\n".join([record.tool_call, record.summary, self.task, self.of.then, self.sample.text, self.raw])
+        return "\n".join([record.tool_call, record.summary, self.task, self.of.then, self.sample.text, self.own])
 
 
 def question(desk: Desk, basis: Basis) -> Question[Reply] | None:
@@ -131,10 +134,12 @@ def _shown(desk: Desk, basis: Basis) -> list[_Shown]:
             ref, data = store.ref(space, each.record.ref), store.read_ref(space, each.record.ref)
         except (NotFound, Damaged):
             continue  # `doctor` tells of it
-        task = _goal(store.canvas(space, number_of(each.record.node_id)))
+        row = store.canvas(space, number_of(each.record.node_id))
+        task = _goal(row)
         raw = data if len(data) <= 2 * _READ else data[:_READ] + data[-_READ:]
         seen = sample(data, chars=_SHOWN, tool=ref.tool, arguments=ref.arguments, task=task)
-        shown.append(_Shown(each.number, each, task, seen, raw.decode("utf-8", "replace")))
+        own = f"{ref.arguments}\n{raw.decode('utf-8', 'replace')}"
+        shown.append(_Shown(each.number, each, task, seen, own, row.text))
     return shown
 
 
@@ -171,7 +176,7 @@ def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
     """Keep the lines that hold. InvalidInput where none of them does."""
     shown = {each.number: each for each in _shown(desk, basis)} if reply else {}
     lines = {each.id: each for each in reversed(reply.summaries)} if reply else {}
-    others = "\n".join(each.sample.text for each in shown.values())
+    others = "\n".join(f"{each.sample.text}\n{each.way}" for each in shown.values())
     amended, kept, refused = list[Amended](), list[str](), list[str]()
     for number, one in shown.items():
         fault = _fault(lines.get(number), one, others)
@@ -206,7 +211,7 @@ def _amended(line: Line, shown: _Shown) -> Amended:
 
 
 def _fault(line: Line | None, shown: _Shown, others: str) -> str | None:
-    """Return why a line cannot be kept. Names may be known from the results beside it, numbers may not."""
+    """Return why a line cannot be kept. Names may be known from the task's other results, numbers may not."""
     if line is None:
         return "nothing was said of it"
     text = summary_line(line.summary)
