@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from bench.stats import timings_ms
 
-__all__ = ["HEAVY", "Server", "bare", "ours", "start_up", "weigh"]
+__all__ = ["HEAVY", "Server", "bare", "memory_of", "ours", "start_up", "weigh"]
 
 HEAVY = ("litellm", "model2vec", "tokenizers", "safetensors", "numpy", "tiktoken", "apsw", "sqlite_vec", "mermaidx")
 """What must not be loaded before `initialize` is answered, and what may be but is worth knowing."""
@@ -165,7 +165,7 @@ async def weigh(server: Server, questions: Sequence[str]) -> dict[str, Any]:
             round_trips.append(perf_counter() - start)
             if answer.is_error:
                 raise RuntimeError(f"the server refused {question!r}: {answer.content}")
-        memory = [_memory(pid) for pid in _children() - there_before]
+        memory = [memory_of(pid) for pid in _children() - there_before]
     return {
         "resident_mb": memory[0]["VmRSS"] if memory else None,
         "peak_mb": memory[0]["VmHWM"] if memory else None,
@@ -188,7 +188,11 @@ def _children() -> set[int]:
     return found
 
 
-def _memory(pid: int) -> dict[str, float]:
-    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+def memory_of(pid: int) -> dict[str, float]:
+    """Return what /proc says of a process, in megabytes: `VmRSS`, `VmHWM`, `RssFile` …; nothing where it is not."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    except OSError:
+        return {}
     kilobytes = dict(re.findall(r"^(Vm\w+|Rss\w+):\s+(\d+) kB$", status, re.MULTILINE))
     return {name: round(int(value) / 1_024, 1) for name, value in kilobytes.items()}

@@ -41,6 +41,7 @@ KEEPING_SECONDS = 30.0
 
 RETRY_SECONDS = 60.0
 _AT_ONCE = 4_096  # characters; going to a thread takes longer than to estimate these
+_USUALLY = 1.5  # what an estimate is of a count; from 1.1 to 2.2
 
 
 class Call:
@@ -76,20 +77,14 @@ class Keeper:
             yield
 
     async def is_large(self, text: str) -> bool:
-        """Tell whether a text is over the threshold. Short ones are told without loading a vocabulary."""
+        """Tell whether a text is over the threshold, nearly: a vocabulary to count with takes 50 MB and half a second,
+        which a server with no large result shall not cost."""
         if len(text) <= self._over // 4 or anyio.current_time() < self._silent_until:
             return False
         start = text[: 8 * self._over]  # of a text that is large, this much proves it
-        if len(start) <= _AT_ONCE and estimate_tokens(start) <= self._over:
-            return False
-        return await anyio.to_thread.run_sync(self._is_over, start)
-
-    def _is_over(self, text: str) -> bool:
-        if estimate_tokens(text) <= self._over:
-            return False
-        from mcp_memory.tokens import token_counter
-
-        return not token_counter(self._settings.tokenizer).fits(text, self._over)
+        if len(start) <= _AT_ONCE:
+            return estimate_tokens(start) > _USUALLY * self._over
+        return await anyio.to_thread.run_sync(estimate_tokens, start) > _USUALLY * self._over
 
     async def keep(self, call: Call, text: str, expand: str) -> tuple[Offloaded, str] | None:
         """Keep a text, and return what stands for it; None where it must pass as it came."""

@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import httpx2
 import mcp.types as wire
 from mcp.client.streamable_http import streamable_http_client
@@ -61,7 +62,7 @@ class Address:
         self.name = url
         self._read = read
         self._write = write
-        self._said, self._heard = anyio.create_memory_object_stream[bytes]()
+        self._said, self._heard = anyio.create_memory_object_stream[bytes](1)
         self._version: str | None = None
         self._routed: dict[str, Any] = {}
 
@@ -98,6 +99,10 @@ class Address:
 
     def signal(self, signum: int) -> None:
         self.leave()
+
+    def close(self) -> None:
+        self._said.close()
+        self._heard.close()
 
     async def ended(self) -> int:
         return 0
@@ -141,17 +146,22 @@ async def connected(url: str, headers: Mapping[str, str]) -> AsyncGenerator[Addr
     if not re.match("https?://", url):
         raise InvalidInput(f"{one_line(url, 100)!r} is no address of a server: it begins with http:// or https://.")
     timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)  # a stream of updates may be silent for hours
+    # In a thread, because it reads the certificates that the system trusts.
+    client = await anyio.to_thread.run_sync(lambda: _Forgiving(headers=dict(headers), timeout=timeout))
     with anyio.CancelScope() as parting:
         async with (
-            _Forgiving(headers=dict(headers), timeout=timeout) as client,
+            client,
             streamable_http_client(url, http_client=client, max_sse_event_size=None) as (read, write),
             anyio.create_task_group() as tasks,
         ):
             address = Address(url, read, write)
             tasks.start_soon(address.listen)
-            yield address
-            tasks.cancel_scope.cancel()
-            parting.deadline = anyio.current_time() + _PARTING_SECONDS
+            try:
+                yield address
+            finally:
+                address.close()
+                tasks.cancel_scope.cancel()
+                parting.deadline = anyio.current_time() + _PARTING_SECONDS
 
 
 class _Forgiving(httpx2.AsyncClient):
