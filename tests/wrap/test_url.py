@@ -68,7 +68,7 @@ class Talk:
         return await self.hear()
 
 
-async def test_a_session_of_the_handshake_is_held(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_session_of_the_handshake_is_held() -> None:
     async with listening(build().streamable_http_app()) as url, talking(url) as talk:
         assert (await talk.ask("initialize", HANDSHAKE))["result"]["serverInfo"]["name"] == "sdk server"
         await talk.say("notifications/initialized", id=None)
@@ -100,6 +100,7 @@ async def test_what_is_no_message_is_answered_here_and_half_an_emoji_is_mended()
         await talk.say_raw(b"no json\n")
         assert (await talk.hear())["error"]["code"] == -32700
         await talk.say_raw(b"\n")
+        await talk.ask("tools/list", {"_meta": META}, 2)
         call = {"name": "test_x_mcp_header", "arguments": {"region": "\ud83d"}, "_meta": META}
         assert (await talk.ask("tools/call", call))["result"]["content"][0]["text"] == "\ufffd"
 
