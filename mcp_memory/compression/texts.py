@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.longterm.l0_turns import recall_block
-from mcp_memory.shortterm.secrets import mask
+from mcp_memory.secrets import mask
 from mcp_memory.shortterm.stand_in import stand_in
 from mcp_memory.text import one_line
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from mcp_memory.secrets import mask
 from mcp_memory.shortterm.amend import amend
 from mcp_memory.shortterm.canvas import TITLE_LIMIT
 from mcp_memory.shortterm.drawing import Drawing, row_of
@@ -21,7 +22,6 @@ from mcp_memory.shortterm.intent import Doing
 from mcp_memory.shortterm.label import clean
 from mcp_memory.shortterm.place import Step, dumps, latest, loads, place
 from mcp_memory.shortterm.rebuild import drawing_at
-from mcp_memory.shortterm.secrets import mask
 from mcp_memory.shortterm.tasks import Choice, check_task, choose_task, content, find_earlier, find_task
 from mcp_memory.store.protocol import CanvasEdit, Store
 from mcp_memory.types import CanvasRow, Role, StepStatus, Turn

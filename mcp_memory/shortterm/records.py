@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, cast
 
+from mcp_memory.secrets import mask
 from mcp_memory.shortterm.canvas import SUMMARY_LIMIT, TITLE_LIMIT
 from mcp_memory.shortterm.label import clean
-from mcp_memory.shortterm.secrets import mask
 from mcp_memory.types import Record, Ref
 
 __all__ = [

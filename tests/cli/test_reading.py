@@ -9,9 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from click.testing import Result
 
+from mcp_memory.memory import open_memory
 from tests.cli.conftest import LOG, ODD
 
 Run = Callable[..., Result]
@@ -36,6 +38,34 @@ def test_a_search_in_json_has_these_keys(answer: Answer) -> None:
     assert list(found) == ["query", "memories", "scenes", "turns", "results", "cursors", "notes"]
     assert {hit["turn"]["content"] for hit in found["turns"]} >= {"The van is booked under reference TRF-90457."}
     assert list(found["cursors"]) == ["memories", "turns"]
+
+
+def test_lines_of_a_tool_result_are_found_with_where_they_stand(answer: Answer, run: Run) -> None:
+    (hit,) = answer("search", "ERROR key lost")["results"]
+    assert (hit["node"], hit["lines"][1]) == ("001-N1", 61)
+    assert hit["text"].endswith("ERROR key lost")
+    shown = run("search", "ERROR key lost", "--role", "tool").stdout
+    assert "tool results\n" in shown
+    assert f"{hit['ref']}:{hit['lines'][0]}-61" in shown
+    assert "    | 2026-10-25 01:11:00 ERROR key lost" in shown
+
+
+def test_why_tells_which_output_a_memory_rests_on(tmp_path: Path, run: Run) -> None:
+    assert "No output is named here" in run("why", "a1").stdout
+    assert run("why", "a999").exit_code == 1
+
+    async def tell() -> str:
+        async with open_memory(home=tmp_path / "home", embedder="none") as memory:
+            done = await memory.offload_tool_result("shell", LOG, session="s", task="Look")
+            await memory.remember("The key was lost at 01:11", cites=[f"{done.ref}:61"])
+            return done.ref
+
+    ref = anyio.run(tell)
+    down = run("why", "a1", home=tmp_path / "home").stdout
+    assert f"{ref}:61" in down
+    assert "    | 2026-10-25 01:11:00 ERROR key lost" in down
+    up = json.loads(run("why", ref, "--json", home=tmp_path / "home").stdout)
+    assert [(one["id"], one["at"]) for one in up["cited_by"]] == [("a1", f"{ref}:61")]
 
 
 def test_chinese_is_found_by_a_word_inside_a_sentence(answer: Answer) -> None:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_memory.secrets import mask
 from mcp_memory.shortterm.records import call_line, summary_line, title_of, tool_of
-from mcp_memory.shortterm.secrets import mask
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -74,7 +74,7 @@ def changes(con: apsw.Connection, after: int, *, space: str | None) -> list[Chan
 
 def problems(con: apsw.Connection, home: Path) -> list[str]:
     """See `Store.problems`. Reads everything: it takes as long as the store is large."""
-    for layer in ("turn", "atom"):
+    for layer in ("turn", "atom", "chunk"):
         # Whoever opens an FTS5 table sees what others wrote to it; its integrity check alone keeps to what this
         # connection remembers, and calls blocks that were merged away since corrupt.
         con.execute(f"SELECT 1 FROM {layer}_terms WHERE rowid = 0").fetchall()
@@ -97,7 +97,8 @@ def _turn_problems(con: apsw.Connection) -> Iterator[str]:
         turn = NewTurn(role=role, name=name, content=content, said_at=from_ms(said_at) if dated else None)
         if evidence_hash(turn) != bytes(digest):
             yield f"Turn t{number} does not match its hash: its words were changed outside this program."
-    for layer, wanted in (("turn", "tombstone IS NULL AND role <> 'note'"), ("atom", "tombstone IS NULL")):
+    indexed = {"turn": "tombstone IS NULL AND role <> 'note'", "atom": "tombstone IS NULL", "chunk": "TRUE"}
+    for layer, wanted in indexed.items():
         lacking = con.execute(
             f"SELECT count(*) FROM {layer} WHERE {wanted} AND id NOT IN (SELECT id FROM {layer}_terms_docsize)"
         ).get

@@ -50,7 +50,7 @@ def note_given(con: apsw.Connection, space: int, source: str, given: Sequence[st
 def by_sources(con: apsw.Connection, space: str, sources: Sequence[str]) -> dict[str, list[Citation]]:
     """See `Store.citations`."""
     number = space_id(con, space)
-    if con.execute("SELECT 1 FROM citation WHERE space = ? LIMIT 1", (number,)).get is None:
+    if not sources or con.execute("SELECT 1 FROM citation WHERE space = ? LIMIT 1", (number,)).get is None:
         return {}
     found = {source: _cited(con, number, source) for source in dict.fromkeys(sources)}
     return {source: cites for source, cites in found.items() if cites}
