@@ -61,6 +61,8 @@ def _lines(answer: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _pyramid(pyramid: dict[str, Any]) -> list[tuple[str, str]]:
+    from mcp_memory.pipeline.due import SOME
+
     waiting, done = pyramid["waiting"], pyramid["done"]
     read = done.get("extract", {})
     kept = ", ".join(
@@ -81,6 +83,10 @@ def _pyramid(pyramid: dict[str, Any]) -> list[tuple[str, str]]:
             f"{plural(waiting['atoms_in_no_scene_yet'], 'statement')} for scenes"
             if waiting["atoms_in_no_scene_yet"]
             else "",
+            f"{plural(waiting['poor_summaries'], 'result')} for a better summary"
+            if waiting["poor_summaries"] >= SOME
+            else "",
+            f"{plural(waiting['grown_canvases'], 'long canvas')} to put in order" if waiting["grown_canvases"] else "",
         )
         if part
     )
@@ -88,8 +94,15 @@ def _pyramid(pyramid: dict[str, Any]) -> list[tuple[str, str]]:
     if pyramid["paused"]:
         reader = f"nobody: {pyramid['paused']['reason']}, since {pyramid['paused']['since'][:16].replace('T', ' ')}"
     lines = [("reader", reader), ("waits", waits or "nothing")]
-    if done:
+    if read:
         lines.insert(1, ("read", kept))
+    results, groups = done.get("summaries", {}).get("summarised", 0), done.get("canvas", {}).get("groups", 0)
+    if results or groups:
+        told = (
+            f"{plural(results, 'result')} summed up" if results else "",
+            f"{plural(groups, 'group')} of steps made" if groups else "",
+        )
+        lines.insert(-1, ("bettered", ", ".join(part for part in told if part)))
     lines += [
         ("failed", f"{work['id']} {work['stage']} {work['session'] or ''}, {work['attempts']} times: {work['error']}")
         for work in pyramid["works"]

@@ -22,9 +22,9 @@ __all__ = ["distill", "flush", "pause", "persona", "resume", "scene", "verify"]
 def distill(as_json: bool) -> None:
     """Have the configured model read what waits, now.
 
-    It draws statements from turns, merges them with what is held, and writes scenes and the persona, without
-    waiting for more to come. A running server does the same by itself, a little at a time. The caps on tokens hold;
-    Ctrl-C loses nothing.
+    It draws statements from turns, merges them with what is held, writes scenes and the persona, betters the
+    summaries of large results and puts long canvases in order, without waiting for more to come. A running server
+    does the same by itself, a little at a time. The caps on tokens hold; Ctrl-C loses nothing.
 
     \b
     mcp-memory distill

@@ -81,6 +81,8 @@ class Seeing(Verbs):
         }
 
     def _pyramid_status(self) -> dict[str, Any]:
+        from mcp_memory.shortterm.stages import canvas, summaries
+
         parts, store = self._parts, self._parts.store
         backlog, paused = store.backlog(self.space), store.paused()
         told = store.stage_states(self.space).get("scenes")
@@ -93,6 +95,8 @@ class Seeing(Verbs):
                 "sessions": len(backlog),
                 "drafts": len(store.drafts(self.space, limit=_MANY)),
                 "atoms_in_no_scene_yet": len(untold),
+                "poor_summaries": len(summaries.thin(store, self.space, parts.now(), limit=_MANY)),
+                "grown_canvases": len(canvas.grown(store, self.space, parts.now())),
             },
             "works": [
                 {

@@ -23,7 +23,7 @@ from mcp_memory.config import Settings
 from mcp_memory.store.protocol import Backlog, Done, StageState, Store
 from mcp_memory.types import Atom, Stage
 
-__all__ = ["DRAFTS", "FIRST", "RECORDS_A_QUESTION", "Due", "due", "gathered"]
+__all__ = ["DRAFTS", "FIRST", "RECORDS_A_QUESTION", "REST", "SOME", "Due", "due", "gathered"]
 
 # What is worth a question. With 8, 10 and an hour, 130 turns of real talk took 47 questions.
 DRAFTS = 12

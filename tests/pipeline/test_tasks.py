@@ -153,7 +153,9 @@ async def test_what_fails_is_put_aside_and_asked_again_in_a_smaller_piece(home: 
             await memory.offload_tool_result("fetch", f"Log {number}.\n\n{PROSE}", session="s")
         with pytest.raises(ModelFailed):
             await memory.consolidate()
-        works = (await memory.status())["pyramid"]["works"]
+        status = (await memory.status())["pyramid"]
+        works = status["works"]
+        assert (status["waiting"]["poor_summaries"], status["waiting"]["grown_canvases"]) == (AT_ONCE, 0)
         assert [(work["stage"], work["state"], work["attempts"]) for work in works] == [("summaries", "parked", 1)]
         await memory.consolidate()
         shown = [prompt.messages[1].text.count("<result id=") for prompt in model.asked]
