@@ -43,9 +43,9 @@ class Editor:
 
     def means_us(self, name: object, arguments: object) -> bool:
         """Tell whether a call is one of the tool that is added."""
-        if not isinstance(name, str) or name in self._own:
+        if not self._offers_tool or not isinstance(name, str) or name in self._own:
             return False
-        return (self._offers_tool and name == self.tool) or looks_like_ours(name, arguments)
+        return name == self.tool or (not self._own and looks_like_ours(name, arguments))
 
     async def open(self, name: str, arguments: object) -> Message:
         """Answer such a call."""

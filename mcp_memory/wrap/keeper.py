@@ -22,7 +22,7 @@ from anyio import TASK_STATUS_IGNORED
 from anyio.abc import TaskStatus
 
 from mcp_memory.config import Settings
-from mcp_memory.errors import McpMemoryError
+from mcp_memory.errors import McpMemoryError, StoreUnavailable
 from mcp_memory.estimate import estimate_tokens
 from mcp_memory.server.lifetime import SharedMemory
 from mcp_memory.text import safe_name
@@ -68,7 +68,7 @@ class Keeper:
         self._memory = SharedMemory(self._settings, alongside=_nothing)
         self._connection = secrets.token_hex(3)
         self._silent_until = 0.0
-        self._said = False
+        self._said: set[str] = set()
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -93,15 +93,24 @@ class Keeper:
         await asyncio.wait([keeping], timeout=KEEPING_SECONDS)
         if not keeping.done():
             keeping.add_done_callback(lambda done: done.cancelled() or done.exception())
-            self._tell(TimeoutError())
-        elif error := keeping.exception():
-            self._tell(error)
-        else:
-            return keeping.result()
+            self._rest(f"keeping one took over {KEEPING_SECONDS:.0f} s")
+            return None
+        match keeping.exception():
+            case None:
+                return keeping.result()
+            case StoreUnavailable() as error:
+                self._rest(str(error))
+            case McpMemoryError() as error:
+                self._tell("a large result passes as it is: %s", error)
+            case error:
+                self._tell("a large result passes as it is, by a fault of this program", exc_info=error)
         return None
 
     async def _keep(self, call: Call, text: str, expand: str) -> tuple[Offloaded, str] | None:
-        memory = await self._memory.get()
+        try:
+            memory = await self._memory.get()
+        except Exception as error:
+            raise StoreUnavailable(str(error) or type(error).__name__) from error
         kept = await memory.offload_tool_result(
             call.tool,
             text,
@@ -141,15 +150,16 @@ class Keeper:
         slug = re.sub("[^a-z0-9]+", "-", client.lower())[:40].strip("-") or "client"
         return f"{datetime.now():%Y-%m-%d}-{slug}-{self._folder}"
 
-    def _tell(self, error: BaseException) -> None:
+    def _rest(self, why: str) -> None:
+        """Leave the memory alone for a while."""
         self._silent_until = anyio.current_time() + RETRY_SECONDS
-        if self._said:
-            return
-        self._said = True
-        why = f"keeping one took over {KEEPING_SECONDS:.0f} s" if isinstance(error, TimeoutError) else str(error)
-        logger.warning("large results pass as they are: %s", why or type(error).__name__)
-        if not isinstance(error, McpMemoryError | TimeoutError):
-            logger.warning("this is a bug", exc_info=error)
+        self._tell("large results pass as they are: %s", why)
+
+    def _tell(self, what: str, *about: object, exc_info: BaseException | None = None) -> None:
+        """Say each thing once."""
+        if what not in self._said:
+            self._said.add(what)
+            logger.warning(what, *about, exc_info=exc_info)
 
 
 async def _expanded(memory: Memory, wanted: dict[str, Any]) -> str:

@@ -33,14 +33,14 @@ logger = logging.getLogger(__name__)
 class Options:
     """What to wrap, a command or an address, and how. Texts of more than `over` tokens are kept."""
 
-    command: Sequence[str] = ()
-    url: str | None = None
-    headers: Sequence[str] = ()
-    over: int = 500
-    session: str | None = None
-    folder: str = ""
+    command: Sequence[str]
+    url: str | None
+    headers: Sequence[str]
+    over: int
+    session: str | None
+    folder: str
     """Where the client works; see `Keeper`."""
-    offers_tool: bool = True
+    offers_tool: bool
 
 
 def wrap(options: Options, settings: Callable[[], Settings]) -> int:

@@ -16,7 +16,7 @@ MAX_TOKENS = 2_000
 NAME_LIMIT = 40
 """Clients prefix a tool's name with the server's, and models take 64 characters."""
 
-_OUR_ID = re.compile(r"r-[0-9a-f]{4,}|\d{3,}(-[NF]\d+)?")
+_OUR_ID = re.compile(r"r-[0-9a-f]{4,}|\d{3,}-[NF]\d+")
 
 _PROPERTIES: dict[str, Any] = {
     "node": {"type": "string", "description": "Node or ref: 003-N4, r-9f2c1a7b3d4e"},
@@ -60,7 +60,7 @@ def definition(name: str) -> dict[str, Any]:
 
 
 def looks_like_ours(name: str, arguments: object) -> bool:
-    """Tell whether a call is meant for this tool, where the client knows its name from a listing of long ago."""
+    """Tell whether a call is meant for this tool, where the client has its name from a listing of long ago."""
     match arguments:
         case {"node": str() as node} if name.startswith("expand_"):
             return _OUR_ID.fullmatch(node) is not None

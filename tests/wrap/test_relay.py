@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import apsw
 import pytest
 
 from mcp_memory.config import Settings, load_settings
+from mcp_memory.wrap import keeper
 from mcp_memory.wrap import lines as wire
 from mcp_memory.wrap.edit import Editor
 from mcp_memory.wrap.keeper import Keeper
@@ -148,9 +150,9 @@ async def relayed(settings: Settings | None, answer: Answer, **options: Any) -> 
                 tasks.start_soon(Relay(here, ServerEnd(here), None).run)
                 yield here
             else:
-                keeper = Keeper(settings, over=500, session=options.pop("session", None), folder="/work")
-                async with keeper.running():
-                    editor = Editor(keeper, **{"offers_tool": True, **options})
+                keeping = Keeper(settings, over=500, session=options.pop("session", None), folder="/work")
+                async with keeping.running():
+                    editor = Editor(keeping, **{"offers_tool": True, **options})
                     tasks.start_soon(Relay(here, ServerEnd(here), editor).run)
                     yield here
             here.hang_up()
@@ -332,6 +334,42 @@ async def test_several_clients_of_one_name_in_one_folder_share_a_canvas(settings
             edited = await here.call(tool)
             nodes.append(named_in(edited)[0])
     assert nodes == ["001-N1", "001-N2", "002-N1"]
+
+
+async def test_a_call_is_ours_only_while_it_can_be(settings: Settings) -> None:
+    result = {"content": [{"type": "text", "text": "mine"}]}
+    async with relayed(settings, replies(list=tools("read"), call=result)) as here:
+        assert (await here.call("expand_other", node="001-N1"))["isError"]  # from a listing of an earlier process
+        await here.ask("tools/list")
+        assert await here.call("expand_other", node="001-N1") == result
+    async with relayed(settings, replies(call=result), offers_tool=False) as here:
+        assert await here.call("expand_result", node="001-N1") == result
+
+
+async def test_one_result_that_cannot_be_kept_is_not_held_against_the_next(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    result = {"content": [{"type": "text", "text": LONG}]}
+    async with relayed(settings, replies(call=result)) as here:
+        assert await here.call("") == result
+        assert named_in(await here.call("read"))[0] == "001-N1"
+    assert "a large result passes as it is: tool_name is empty" in caplog.text
+
+
+async def test_a_memory_that_is_busy_for_long_keeps_nobody_waiting(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    result = {"content": [{"type": "text", "text": LONG}]}
+    async with relayed(settings, replies(call=result)) as here:
+        named_in(await here.call("warm_up"))
+        monkeypatch.setattr(keeper, "KEEPING_SECONDS", 0.2)
+        other = apsw.Connection(str(settings.home / "memory.db"))
+        other.execute("BEGIN IMMEDIATE")
+        assert await here.call("read") == result
+        other.execute("ROLLBACK")
+        other.close()
+        assert await here.call("read") == result
+    assert "keeping one took over" in caplog.text
 
 
 # --- what goes wrong --------------------------------------------------------------------------------
