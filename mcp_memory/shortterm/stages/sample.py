@@ -15,10 +15,10 @@ from mcp_memory.shortterm.synopsis.page import clean, clip
 
 __all__ = ["Sample", "sample"]
 
-_HEAD, _MIDDLE, _TAIL = 0.25, 0.1, 0.2  # the rest is for what a program found
+_HEAD, _MIDDLE, _TAIL = 0.3, 0.1, 0.2  # the rest is for what a program found
 _MARGIN = 6_000
 """Characters masked around what is shown: the longest secret, a private key, has some 3,000."""
-_WIDTHS = (900, 450, 220, 110)
+_WIDTHS = (900, 450, 220, 110, 80)
 """To how many characters lines may be cut for all of them to be shown: pages and lists of hits have a few long ones."""
 _CUT_UP_TO = 100_000
 
@@ -40,7 +40,7 @@ def sample(data: bytes, *, chars: int, tool: str, arguments: object = None, task
     if len(text) <= chars:
         return Sample(_readable(text).strip("\n"), whole=True)
     if len(text) <= _CUT_UP_TO:
-        lines = _readable(text).split("\n")
+        lines = [line for line in _readable(text).split("\n") if line.strip()]
         for width in _WIDTHS:
             cut = "\n".join(clip(line, width) for line in lines)
             if len(cut) <= chars:
