@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 
+from typing import TYPE_CHECKING
+
 import click
 
-from mcp_memory.cli.base import place, settings
+from mcp_memory.cli.base import place, told
+
+if TYPE_CHECKING:
+    from mcp_memory.config import Settings
 
 __all__ = ["wrap"]
 
@@ -68,4 +73,11 @@ def wrap(
         folder=os.getcwd(),  # noqa: PTH109 only its name is of interest
         offers_tool=not no_expand,
     )
+    given = dict(told())
+
+    def settings() -> Settings:
+        from mcp_memory.config import load_settings
+
+        return load_settings(**given)
+
     run.leave(run.wrap(options, settings))

@@ -11,7 +11,7 @@ import hashlib
 import logging
 import re
 import secrets
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -21,15 +21,15 @@ import anyio.to_thread
 from anyio import TASK_STATUS_IGNORED
 from anyio.abc import TaskStatus
 
-from mcp_memory.config import Settings
 from mcp_memory.errors import McpMemoryError, StoreUnavailable
 from mcp_memory.estimate import estimate_tokens
-from mcp_memory.server.lifetime import SharedMemory
 from mcp_memory.text import safe_name
 from mcp_memory.wrap.tool import checked
 
 if TYPE_CHECKING:
+    from mcp_memory.config import Settings
     from mcp_memory.memory import Memory
+    from mcp_memory.server.lifetime import SharedMemory
     from mcp_memory.types import Offloaded
 
 __all__ = ["Call", "Keeper"]
@@ -57,15 +57,19 @@ class Call:
 
 
 class Keeper:
-    """Keeps large texts. `over` are the tokens from which a text is large; `session` names where its steps go, or
-    else the client, `folder` and the day do."""
+    """Keeps large texts, in the memory of `settings`, which are read at the first of them.
 
-    def __init__(self, settings: Settings, *, over: int, session: str | None, folder: str) -> None:
-        self._settings = settings.model_copy(update={"distil": False})  # a proxy must not set a model to work
+    `over` are the tokens from which a text is large; `session` names where its steps go, or else the client,
+    `folder` and the day do. Raises InvalidInput for a session that cannot be one.
+    """
+
+    def __init__(self, settings: Callable[[], Settings], *, over: int, session: str | None, folder: str) -> None:
+        self._settings = settings
         self._over = over
         self._named = None if session is None else safe_name(session, what="session")
         self._folder = hashlib.sha256(folder.encode("utf-8", "surrogateescape")).hexdigest()[:4]
-        self._memory = SharedMemory(self._settings, alongside=_nothing)
+        self._shared: SharedMemory | None = None
+        self._preparing = anyio.Lock()
         self._connection = secrets.token_hex(3)
         self._silent_until = 0.0
         self._said: set[str] = set()
@@ -73,8 +77,23 @@ class Keeper:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """Close the memory, where it was opened, when the block ends."""
-        async with self._memory.held():
+        try:
             yield
+        finally:
+            if self._shared:
+                await self._shared.close()
+
+    async def _memory(self) -> Memory:
+        async with self._preparing:
+            if self._shared is None:
+                self._shared = await anyio.to_thread.run_sync(self._prepared)
+        return await self._shared.get()
+
+    def _prepared(self) -> SharedMemory:
+        from mcp_memory.server import lifetime
+
+        # A proxy must not set a model to work.
+        return lifetime.SharedMemory(self._settings().model_copy(update={"distil": False}), alongside=_nothing)
 
     async def is_large(self, text: str) -> bool:
         """Tell whether a text is over the threshold, nearly: a vocabulary to count with takes 50 MB and half a second,
@@ -99,7 +118,7 @@ class Keeper:
             case None:
                 return keeping.result()
             case StoreUnavailable() as error:
-                self._rest(str(error))
+                self._rest(str(error), error.__cause__)
             case McpMemoryError() as error:
                 self._tell("a large result passes as it is: %s", error)
             case error:
@@ -108,7 +127,7 @@ class Keeper:
 
     async def _keep(self, call: Call, text: str, expand: str) -> tuple[Offloaded, str] | None:
         try:
-            memory = await self._memory.get()
+            memory = await self._memory()
         except Exception as error:
             raise StoreUnavailable(str(error) or type(error).__name__) from error
         kept = await memory.offload_tool_result(
@@ -130,7 +149,7 @@ class Keeper:
         """Answer a call of the tool that opens what was kept: its text, and whether it is an error."""
         try:
             wanted = checked(name, arguments)
-            memory = await self._memory.get()
+            memory = await self._memory()
             return await _expanded(memory, wanted), False
         except McpMemoryError as error:
             return str(error), True
@@ -150,10 +169,11 @@ class Keeper:
         slug = re.sub("[^a-z0-9]+", "-", client.lower())[:40].strip("-") or "client"
         return f"{datetime.now():%Y-%m-%d}-{slug}-{self._folder}"
 
-    def _rest(self, why: str) -> None:
+    def _rest(self, why: str, cause: BaseException | None = None) -> None:
         """Leave the memory alone for a while."""
         self._silent_until = anyio.current_time() + RETRY_SECONDS
-        self._tell("large results pass as they are: %s", why)
+        fault = cause if not isinstance(cause, McpMemoryError) else None
+        self._tell("large results pass as they are: %s", why, exc_info=fault)
 
     def _tell(self, what: str, *about: object, exc_info: BaseException | None = None) -> None:
         """Say each thing once."""

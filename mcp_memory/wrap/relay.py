@@ -67,9 +67,9 @@ class Waiting:
 
 
 class Relay:
-    """One client and one server. With no `editor`, nothing is edited."""
+    """One client and one server."""
 
-    def __init__(self, client: Client, server: Server, editor: Editor | None) -> None:
+    def __init__(self, client: Client, server: Server, editor: Editor) -> None:
         self._client = client
         self._server = server
         self._editor = editor
@@ -131,8 +131,8 @@ class Relay:
                 return self._cancelled(key_of(params.get("requestId")))
             case "tools/call":
                 name, arguments = params.get("name"), params.get("arguments")
-                if "id" in message and self._editor and self._editor.means_us(name, arguments):
-                    tasks.start_soon(self._open, self._editor, message, str(name), arguments)
+                if "id" in message and self._editor.means_us(name, arguments):
+                    tasks.start_soon(self._open, message, str(name), arguments)
                     return True
                 self._note(message, call=Call(str(name), arguments, message.get("id"), self._client_name))
             case _:
@@ -150,12 +150,12 @@ class Relay:
             scope.cancel()
         return scope is not None
 
-    async def _open(self, editor: Editor, request: Message, name: str, arguments: object) -> None:
+    async def _open(self, request: Message, name: str, arguments: object) -> None:
         """Answer a call of the tool that was added; the server knows nothing of it."""
         key = key_of(request["id"])
         with anyio.CancelScope() as scope:
             self._opening[key] = scope
-            result = await editor.open(name, arguments)
+            result = await self._editor.open(name, arguments)
             if f"{_META}protocolVersion" in (request["params"].get("_meta") or {}):
                 result["resultType"] = "complete"
             await self._send(wire.success(request["id"], result))
@@ -193,29 +193,29 @@ class Relay:
             await self._send(line + b"\n")
             return
         waiting = self._answers(message)
-        if waiting is None or self._editor is None or isinstance(message, list):
+        if waiting is None or isinstance(message, list):
             await self._send(line + b"\n")
             return
         result = message.get("result")
         if isinstance(result, dict) and (name := _name_in(cast("Message", result), "serverInfo")):
             self._editor.learn(name)
         if waiting.call is None or len(line) > LARGE_LINE:
-            await self._edit(self._editor, line, message, waiting)
+            await self._edit(line, message, waiting)
         else:
             await self._slots.acquire()
-            editing.start_soon(self._edit_beside, self._editor, line, message, waiting)
+            editing.start_soon(self._edit_beside, line, message, waiting)
 
-    async def _edit(self, editor: Editor, line: bytes, message: Message, waiting: Waiting) -> None:
+    async def _edit(self, line: bytes, message: Message, waiting: Waiting) -> None:
         try:
-            edited = await editor.edited(message, waiting.method, waiting.call)
+            edited = await self._editor.edited(message, waiting.method, waiting.call)
         except Exception:
             logger.exception("an answer to %s passes as it is", waiting.method)  # a bug of ours is not the client's
             edited = None
         await self._send(edited or line + b"\n")
 
-    async def _edit_beside(self, editor: Editor, line: bytes, message: Message, waiting: Waiting) -> None:
+    async def _edit_beside(self, line: bytes, message: Message, waiting: Waiting) -> None:
         try:
-            await self._edit(editor, line, message, waiting)
+            await self._edit(line, message, waiting)
         finally:
             self._slots.release()
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from mcp_memory.config import Settings
-from mcp_memory.errors import McpMemoryError
 from mcp_memory.wrap.client import Client
 from mcp_memory.wrap.edit import Editor
 from mcp_memory.wrap.keeper import Keeper
@@ -22,11 +20,10 @@ from mcp_memory.wrap.process import Process
 from mcp_memory.wrap.relay import Relay
 
 if TYPE_CHECKING:
+    from mcp_memory.config import Settings
     from mcp_memory.wrap.url import Address
 
 __all__ = ["Options", "leave", "wrap"]
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,27 +43,21 @@ class Options:
 def wrap(options: Options, settings: Callable[[], Settings]) -> int:
     """Stand between the server and our own standard input and output until it has ended; return its exit code.
 
-    `settings` are read once it runs: where they are wrong, everything passes as it is. Raises NotFound, Refused
-    and InvalidInput where the server cannot be started.
+    `settings` are read at the first large result: where they are wrong, it passes as it is. Raises NotFound,
+    Refused and InvalidInput where the options are wrong or the server cannot be started.
     """
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="mcp-memory wrap: %(message)s")
     return anyio.run(_wrap, options, settings)
 
 
 async def _wrap(options: Options, settings: Callable[[], Settings]) -> int:
+    keeper = Keeper(settings, over=options.over, session=options.session, folder=options.folder)
     async with AsyncExitStack() as stack:
         server = await _server(options, stack)
-        editor = None
-        try:
-            keeper = Keeper(settings(), over=options.over, session=options.session, folder=options.folder)
-        except McpMemoryError as error:
-            logger.warning("large results pass as they are: %s", error)
-        else:
-            await stack.enter_async_context(keeper.running())
-            editor = Editor(keeper, offers_tool=options.offers_tool)
+        await stack.enter_async_context(keeper.running())
         tasks = await stack.enter_async_context(anyio.create_task_group())
         tasks.start_soon(_pass_signals_on, server)
-        code = await Relay(Client(), server, editor).run()
+        code = await Relay(Client(), server, Editor(keeper, offers_tool=options.offers_tool)).run()
         tasks.cancel_scope.cancel()
         return code
     raise AssertionError("unreachable")
