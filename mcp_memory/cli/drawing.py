@@ -71,16 +71,18 @@ def draw(row: CanvasRow, *, svg: Path | None, png: Path | None) -> None:
     import mermaidx  # pyright: ignore[reportMissingTypeStubs]
 
     from mcp_memory.shortterm.canvas import read
-    from mcp_memory.shortterm.groups import fold_groups
-    from mcp_memory.shortterm.picture import CONFIG, illustrate
+    from mcp_memory.shortterm.picture import CONFIG, PLAIN, illustrate
 
-    text = illustrate(fold_groups(read(row), row.groups))
+    text = illustrate(read(row), row.groups)
+    plain = text.translate(str.maketrans(PLAIN))
     picture = mermaidx.render(text, config=CONFIG)  # pyright: ignore[reportUnknownMemberType]  not typed
+    again = bool(png) and plain != text
+    bitmap = mermaidx.render(plain, config=CONFIG) if again else picture  # pyright: ignore[reportUnknownMemberType]
     try:
         if svg:
             svg.write_text(picture.svg(), encoding="utf-8")
         if png:
-            png.write_bytes(picture.png())
+            png.write_bytes(bitmap.png())
     except OSError as error:
         raise McpMemoryError(f"{error.filename} cannot be written: {error.strerror}.") from None
     for path in filter(None, (svg, png)):

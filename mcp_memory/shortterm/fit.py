@@ -21,7 +21,7 @@ from mcp_memory.types import Group
 if TYPE_CHECKING:
     from mcp_memory.tokens import TokenCounter
 
-__all__ = ["fitting"]
+__all__ = ["fitting", "in_phases"]
 
 TITLE, SUMMARY = 60, 100
 """Characters of a step's words where the whole canvas does not fit; the newest keeps all of them."""
@@ -67,6 +67,27 @@ def fitting(canvas: Canvas, groups: Groups, *, counter: TokenCounter, budget: in
                 return text
         blocks = _fold_once(blocks)
     return None
+
+
+def in_phases(canvas: Canvas, groups: Groups, *, most: int) -> tuple[Canvas, list[list[str]]]:
+    """Return the canvas with at most so many boxes where folding comes to that, and their ids phase by phase.
+
+    Composites of several phases stand together, as many as would be folded at once.
+    """
+    last = latest(canvas)
+    blocks = _blocks(canvas, groups, last)
+    while len(blocks) > most and (folded := _fold_once(blocks)):
+        blocks = folded
+    phases: list[list[str]] = []
+    before: _Block | None = None
+    for block in blocks:
+        same = before and (before.phase == block.phase or (before.level > 0 and block.level > 0))
+        if not same or len(phases[-1]) >= 2 * CROWD:
+            phases.append([])
+        phases[-1].append(block.id)
+        before = block
+    made = {block.id: Group(block.ids) for block in blocks if len(block.ids) > 1}
+    return fold_groups(canvas, {**groups, **made}), phases
 
 
 def _text(canvas: Canvas, groups: Groups, blocks: Sequence[_Block], last: Node | None) -> str:

@@ -2,59 +2,150 @@
 
 Its text is Mermaid to be drawn, not to be kept: the `.mmd` file and the context hold the plain form of `canvas`,
 because colours cost tokens and tell an agent nothing that `status:` does not.
+
+A short task is drawn from top to bottom with all its edges. A long one stands in columns, a phase each, read from left
+to right, so that it fits a screen: old phases are one box each, and an edge that is not to the next step is told in
+the box that it leads to, because Mermaid gives up the columns for edges between them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
-from mcp_memory.shortterm.canvas import Canvas, Node, edge_line
+from mcp_memory.shortterm.canvas import Canvas, Edge, Node, edge_line
+from mcp_memory.shortterm.fit import in_phases
+from mcp_memory.shortterm.groups import Groups, fold_groups
 from mcp_memory.shortterm.label import clean, encode
+from mcp_memory.shortterm.phases import title_of
 from mcp_memory.shortterm.place import latest
 from mcp_memory.types import StepStatus
 
-__all__ = ["CONFIG", "illustrate"]
+__all__ = ["CONFIG", "PLAIN", "illustrate"]
 
-CONFIG: dict[str, Any] = {"maxTextSize": 10_000_000, "maxEdges": 10_000, "flowchart": {"wrappingWidth": 380}}
+CONFIG: dict[str, Any] = {
+    "maxTextSize": 10_000_000,
+    "maxEdges": 10_000,
+    "flowchart": {"wrappingWidth": 300, "nodeSpacing": 24, "rankSpacing": 34, "padding": 8},
+    "themeVariables": {"fontSize": "15px"},
+}
 """What Mermaid has to be told to draw long canvases: it stops at 50,000 characters and 500 edges by itself."""
+
+PLAIN = {"⏸": "‖"}
+"""Signs that the fonts of a bitmap may lack, and what is drawn there in their place."""
+
+SHORT = 14
+"""Boxes that are drawn from top to bottom; more stand in columns."""
+BOXES = 60
+"""Boxes at most, as far as finished phases can be folded."""
 
 _LOOKS: dict[StepStatus, tuple[str, str]] = {
     "doing": ("▶", "fill:#e3f0ff,stroke:#1a66cc,color:#0b2a55"),
-    "done": ("✓", "fill:#e6f5ea,stroke:#3a9d5d,color:#173f26"),
-    "paused": ("⏸", "fill:#fff6db,stroke:#c99700,color:#4d3a00"),
-    "blocked": ("✗", "fill:#fdeaea,stroke:#c94a4a,color:#5c1b1b,stroke-dasharray:5 4"),
+    "done": ("✓", "fill:#eaf6ed,stroke:#7dbf93,color:#173f26"),
+    "paused": ("⏸", "fill:#fff3cf,stroke:#c99700,color:#4d3a00"),
+    "blocked": ("✗", "fill:#fde4e4,stroke:#c94a4a,color:#5c1b1b,stroke-dasharray:5 4"),
 }
+_ACTIVE = "fill:#1a66cc,stroke:#0b2a55,color:#ffffff,stroke-width:5px"
+_COLUMN = "fill:#fafafa,stroke:#d0d0d0,color:#555555"
 
 
-def illustrate(canvas: Canvas) -> str:
+def illustrate(canvas: Canvas, groups: Groups | None = None, *, boxes: int = BOXES) -> str:
     """Return Mermaid text to draw with `CONFIG`; nodes keep their ids. A folded group has a double border."""
-    active = latest(canvas)
-    lines = ["flowchart TD"]
-    lines += [f"    {_node(node, active=node == active)}" for node in canvas.nodes]
-    lines += [f"    {edge_line(edge)}" for edge in canvas.edges]
-    lines += [f"    linkStyle {at} stroke:#c94a4a" for at, edge in enumerate(canvas.edges) if edge.dashed]
+    groups = groups or {}
+    folded = fold_groups(canvas, groups)
+    if len(folded.nodes) <= SHORT:
+        return _finished(canvas, folded, ["flowchart TD", *_upright(folded)])
+    folded, phases = in_phases(canvas, groups, most=boxes)
+    return _finished(canvas, folded, ["flowchart LR", *_columns(folded, phases)])
+
+
+def _finished(canvas: Canvas, folded: Canvas, lines: list[str]) -> str:
+    active = latest(folded)
     lines += _legend(canvas)
     lines += [f"    classDef {status} {style}" for status, (_, style) in _LOOKS.items()]
-    lines += ["    classDef active stroke-width:4px"]
+    lines += [f"    classDef active {_ACTIVE}", f"    classDef column {_COLUMN}"]
     lines += [f"    class {active.id} active"] if active else []
     return "\n".join(lines) + "\n"
 
 
-def _node(node: Node, *, active: bool) -> str:
+def _upright(canvas: Canvas) -> Iterator[str]:
+    active = latest(canvas)
+    yield from (f"    {_box(node, active=node == active, words=200)}" for node in canvas.nodes)
+    yield from (f"    {edge_line(edge)}" for edge in canvas.edges)
+    yield from (f"    linkStyle {at} stroke:#c94a4a" for at, edge in enumerate(canvas.edges) if edge.dashed)
+
+
+def _columns(canvas: Canvas, phases: Sequence[Sequence[str]]) -> Iterator[str]:
+    nodes = {node.id: node for node in canvas.nodes}
+    active = latest(canvas)
+    into: dict[str, list[Edge]] = {}
+    for edge in canvas.edges:
+        into.setdefault(edge.target, []).append(edge)
+    drawn: list[Edge] = []
+    for at, ids in enumerate(phases):
+        called = " · ".join(filter(None, [str(at + 1), _called([nodes[id_] for id_ in ids])]))
+        yield f'    subgraph column-{at}["{encode(called)}"]'
+        yield "        direction TB"
+        for id_ in ids:
+            place = ids.index(id_)
+            inside = [edge for edge in into.get(id_, ()) if edge.source in ids[:place]]
+            told = _elsewhere(into.get(id_, ()), inside, before=phases[at - 1][-1] if at and not place else "")
+            words = 200 if nodes[id_] == active else 90
+            yield f"        {_box(nodes[id_], active=nodes[id_] == active, words=words, told=told)}"
+            if place and not inside:  # it keeps its place in the column all the same
+                yield f"        {ids[place - 1]} ~~~ {id_}"
+                drawn.append(Edge(ids[place - 1], id_))
+            for edge in inside:
+                yield f"        {edge_line(edge)}"
+                drawn.append(edge)
+        yield "    end"
+    yield from (f"    column-{at} --> column-{at + 1}" for at in range(len(phases) - 1))
+    yield from (f"    linkStyle {at} stroke:#c94a4a" for at, edge in enumerate(drawn) if edge.dashed)
+    yield f"    class {','.join(f'column-{at}' for at in range(len(phases)))} column"
+
+
+def _called(nodes: Sequence[Node]) -> str:
+    if any(node.id.count("-") > 1 for node in nodes):  # stretches
+        return "earlier"
+    return title_of(nodes, room=60) if len(nodes) > 1 else ""
+
+
+def _elsewhere(edges: Sequence[Edge], inside: Sequence[Edge], *, before: str) -> str:
+    """What a box follows that stands in another column, where it is not just the box before."""
+    left = [edge for edge in edges if edge not in inside and edge.source != before]
+    return ", ".join(f"{edge.source} {edge.label}".strip() for edge in left[:3])
+
+
+def _box(node: Node, *, active: bool, words: int, told: str = "") -> str:
     symbol = _LOOKS[node.status][0]
-    at = node.timestamp.strftime("%Y-%m-%d %H:%M")
-    here = " · now" if active else ""
-    words = [f"<b>{symbol} {encode(node.title)}</b>", encode(node.summary), f"<small>{node.id} · {at}{here}</small>"]
-    text = '"' + "<br/>".join(word for word in words if word) + '"'
+    parts = [node.id, f"{node.timestamp:%Y-%m-%d %H:%M}"]
+    parts += [f"after {encode(told)}"] if told else []
+    parts += ["<b>NOW</b>"] if active else []
+    lines = [f"<b>{symbol} {encode(node.title)}</b>", encode(clean(node.summary, words))]
+    text = '"' + "<br/>".join([*filter(None, lines), f"<small>{' · '.join(parts)}</small>"]) + '"'
     return f"{node.id}{f'[[{text}]]' if '-F' in node.id else f'[{text}]'}:::{node.status}"
 
 
 def _legend(canvas: Canvas) -> list[str]:
-    """The statuses that occur, with how many steps have each."""
-    counts = {status: sum(node.status == status for node in canvas.nodes) for status in get_args(StepStatus)}
+    """The task, and the statuses that occur with how many steps have each."""
+    counts: Mapping[StepStatus, int] = {
+        status: sum(node.status == status for node in canvas.nodes) for status in get_args(StepStatus)
+    }
     held = [
         f'        legend-{status}["{_LOOKS[status][0]} {status}: {count}"]:::{status}'
         for status, count in counts.items()
         if count
     ]
-    return [f'    subgraph legend["{encode(clean(canvas.task_goal, 60))}"]', *held, "    end"] if held else []
+    if not held:
+        return []
+    active = latest(canvas)
+    head = f"{clean(canvas.task_goal, 60)} ({canvas.status})"
+    now = [f'        legend-now["NOW: {encode(active.title)}"]:::active'] if active else []
+    return [
+        f'    subgraph legend["{encode(head)}"]',
+        "        direction LR",
+        *held,
+        *now,
+        "    end",
+        "    class legend column",
+    ]

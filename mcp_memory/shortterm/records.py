@@ -191,7 +191,10 @@ def _command(command: str) -> str:
         if not rest[found.end() :].strip():
             break
         rest = rest[found.end() :]
-    return next((line for line in rest.splitlines() if line.strip() and not line.lstrip().startswith("#")), rest)
+    lines = [line for line in rest.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    if len(lines) > 1 and lines[0].rstrip().endswith(("'", '"', "\\")):  # python -c ", and what it runs
+        return f"{lines[0].rstrip(chr(92)).rstrip()} {lines[1].strip()}"
+    return lines[0] if lines else rest
 
 
 def _path(path: str) -> str:

@@ -193,6 +193,17 @@ def test_a_picture_has_colours_a_legend_and_the_words_of_every_node(mermaid: Eng
     assert illustrate(Canvas(1, "empty", "doing", AT, AT)).startswith("flowchart TD\n")
 
 
+def test_a_long_task_is_drawn_in_columns_within_so_many_boxes(mermaid: Engine) -> None:
+    text = illustrate(long_canvas(57), boxes=9)
+    boxes = [line for line in text.splitlines() if ":::" in line and "legend-" not in line]
+    assert len(boxes) <= 9
+    assert "NOW" in boxes[-1]
+    assert "class 003-N57 active" in text
+    svg = mermaid.render_svg(text, "default", CONFIG, None)
+    assert "1 · earlier" in svg
+    assert "✗ step 56" in svg
+
+
 def test_folded_views_are_valid_for_the_real_mermaid(mermaid: Engine) -> None:
     canvas = long_canvas(9, blocked_every=3)
     row = row_of(canvas, groups={"003-F1": Group(("003-N8", "003-N9"))})
