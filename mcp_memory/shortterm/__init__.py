@@ -9,5 +9,6 @@
     fold      show, fold, unfold, complete, switch                        picture   the canvas for people
     drill     the way down: records, then raw text
 
-`synopsis/` says what a raw text holds and `expand` shows parts of one; both see text only.
+`synopsis/` says what a raw text holds and `expand` shows parts of one; both see text only. `stages/` is what a model
+may better of records and canvases, in the background.
 """

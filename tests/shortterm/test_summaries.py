@@ -166,6 +166,13 @@ def test_a_reply_of_which_nothing_can_be_kept_goes_back_and_stores_nothing(agent
         asked.answer({"summaries": [line(1)]})
 
 
+def test_a_small_models_numbers_are_understood(agent: Agent) -> None:
+    large(agent)
+    told = {"id": "result 1", "summary": line(1)["summary"], "score": 5.6}
+    asking(agent.store).answer({"summaries": [told, {"id": 2, "summary": None, "score": "7/10"}]})
+    assert (newest(agent.store).summary, newest(agent.store).score) == (line(1)["summary"], 6)
+
+
 def test_who_saw_a_part_only_cannot_say_that_the_rest_is_never_needed(agent: Agent) -> None:
     large(agent)
     asking(agent.store).answer({"summaries": [line(1, score=10)]})

@@ -11,11 +11,14 @@ touched. Each record is asked about once; what was refused stays as it is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from math import isfinite
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from mcp_memory.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.metered import Question
@@ -55,10 +58,22 @@ class Basis(BaseModel):
     records: list[int]
 
 
+def _whole(value: Any) -> Any:
+    """`6.5` and `"result 14"` are numbers too."""
+    found = re.search(r"\d+", value) if isinstance(value, str) else None
+    return int(found[0]) if found else round(value) if isinstance(value, float) and isfinite(value) else value
+
+
+def _text(value: Any) -> Any:
+    return "" if value is None else value
+
+
 class Line(BaseModel):
-    id: int = Field(description="Of the result")
-    summary: str = Field(description="Its line, at most 180 characters")
-    score: int = Field(description="0 to 10: how well the line can stand in for the result")
+    id: Annotated[int, BeforeValidator(_whole), Field(description="Of the result")]
+    summary: Annotated[str, BeforeValidator(_text), Field(description="Its line, at most 180 characters")]
+    score: Annotated[
+        int, BeforeValidator(_whole), Field(description="0 to 10: how well the line can stand in for the result")
+    ]
 
 
 class Reply(BaseModel):
