@@ -17,11 +17,11 @@ from mcp_memory.shortterm.synopsis.uses import USES, Use
 __all__ = ["SUMMARY", "Draft", "counted", "listed", "preview"]
 
 SUMMARY = 200
-FEW_LINES = 100
+FEW_LINES = 200
 WHOLE = 400
 FACTS_SHARE = 0.6
 GIST_LINES = 3_000
-LINE_SHOWN = 160
+LINE_LEAST, LINE_SHOWN = 70, 160
 EDGE = 2
 
 
@@ -110,7 +110,7 @@ def _body(draft: Draft, page: Page, focus: Focus, *, said: str, room: int) -> st
         elif after_line:
             told[-1] += f" … {run.text}"
         else:
-            told.append(f"{run.name} {run.text}" if draft.use == "data" else f"{run.name} … {run.text}")
+            told.append(f"{run.name} {run.text}" if draft.use in ("data", "text") else f"{run.name} … {run.text}")
         after_line = not run.text
     return "\n".join(told)
 
@@ -142,7 +142,7 @@ def _lines(draft: Draft, pieces: Sequence[Piece], focus: Focus, *, said: str, ro
         for place, piece in enumerate(reversed(filled[-EDGE:])):
             weights[piece.at] = weights.get(piece.at, 0) + 99 - place
     by_place = {piece.at: piece for piece in filled if piece.at in weights}
-    width = max(20, min(LINE_SHOWN, room // 2))
+    width = min(LINE_SHOWN, max(LINE_LEAST, room // 2), max(20, room - 8))
     known = {*focus.known, *(term.lower() for term in terms_in(said))}
     chosen: dict[int, str] = {}
     ranked = sorted(weights, key=lambda at: (-weights[at], at))
@@ -151,7 +151,11 @@ def _lines(draft: Draft, pieces: Sequence[Piece], focus: Focus, *, said: str, ro
         piece = by_place[at]
         shown = f"{piece.name} {_narrow(piece.text.strip(), focus, width)}"
         fresh = {term.lower() for term in terms_in(piece.text)} - known
-        if len(shown) + 1 <= room and (fresh or at == first) and piece.text.strip() not in said:
+        if (
+            len(shown) + 1 <= room
+            and (fresh or (at == first and draft.use != "text"))
+            and piece.text.strip() not in said
+        ):
             chosen[at] = shown
             known |= fresh
             room -= len(shown) + 1

@@ -89,14 +89,15 @@ def gist(
         if len(word) < left:
             chosen.append(word)
             left -= len(word) + 1
-    while chosen:
-        told = _told(pieces, {word: words[word] for word in chosen}, ends, span)
-        over = sum(len(run.name) + len(run.text) + GAP for run in told) - room
-        if over <= 0:
-            return told
-        while over > 0 and chosen:
-            over -= len(chosen.pop()) + 1
-    return []
+    least, most, best = 0, len(chosen), list[Piece]()
+    while least < most:  # the most words that fit with the frames of their runs
+        some = (least + most + 1) // 2
+        told = _told(pieces, {word: words[word] for word in chosen[:some]}, ends, span)
+        if sum(len(run.name) + len(run.text) + GAP for run in told) <= room:
+            least, best = some, told
+        else:
+            most = some - 1
+    return best
 
 
 def _words(pieces: Sequence[Piece], known: set[str], numbers: float) -> dict[str, _Word]:

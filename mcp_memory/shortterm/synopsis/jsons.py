@@ -25,7 +25,7 @@ DEEPEST = 60
 LEAF_CHARS = 6_000
 PROSE_CHARS = 1_500
 ADDRESSES = 2
-ADDRESS = re.compile(r"https?://[^\s\"'<>]{4,100}")
+ADDRESS = re.compile(r"https?://[^\s\"'<>]{4,100}(?![^\s\"'<>])")
 DIGIT = re.compile(r"\d\d")
 WORD = re.compile(r"[^\W\d_]{2,}")
 ROWS = 5_000
@@ -123,9 +123,6 @@ def _leaves(value: Any) -> Iterator[str]:
             yield clean(text)
 
 
-_NOTHING = object()
-
-
 def _load(text: str) -> Any:
     if len(text) > PARSED:
         return _NOTHING
@@ -212,7 +209,7 @@ def _summary(value: Any, focus: Focus, kind: str, title: str, *, by_label: bool)
         labels = [label for row in rows[:200] if (label := label_of(row))]
         shown = focus.best(dict.fromkeys(labels), 6)
         if not shown or not by_label:
-            return f"{title}: {len(items):,} {noun} with {clip(', '.join(str(key) for key in rows[0]), 110)}"
+            return f"{title}: {len(items):,} {noun} with {clip(', '.join(str(key) for key in rows[0]), 80)}"
         return f"{title}: {len(items):,} {noun}: {clip(', '.join(clip(label, 60) for label in shown), 120)}"
     if isinstance(value, dict):
         return clip(f"{title}: " + ", ".join(_parts(cast("dict[str, Any]", value), focus)), 190)

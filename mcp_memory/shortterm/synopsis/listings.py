@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mcp_memory.shortterm.synopsis.draft import Draft, listed
 from mcp_memory.shortterm.synopsis.focus import Focus
+from mcp_memory.shortterm.synopsis.gist import Piece
 from mcp_memory.shortterm.synopsis.page import Line, Page
 
 __all__ = ["describe_listing"]
@@ -58,21 +59,31 @@ def describe_listing(page: Page, focus: Focus) -> Draft | None:
     by_kind = ", ".join(f"{n:,} {kind}" for kind, n in kinds.most_common(3))
     base = _common(list(folders)) if len(folders) > 1 else next(iter(folders))
     where = f" under {base}" if base not in ("", ".") else ""
-    facts = [f"{count}{where}: " + ", ".join(f"{n:,} {kind}" for kind, n in kinds.most_common(8))]
-    if len(folders) > 1:
-        facts.append("by folder: " + ", ".join(f"{path} {n}" for path, n in folders.most_common(10)))
-    if notable:
-        facts.append("notable: " + listed(notable, 10))
+    facts: list[str] = []
     if sized := [entry for entry in files if entry.size]:
-        largest = sorted(sized, key=lambda e: -_bytes(e.size))[:5]
+        largest = sorted(sized, key=lambda e: -_bytes(e.size))[:3]
         facts.append("largest: " + ", ".join(f"{entry.path} {entry.size}" for entry in largest))
     return Draft(
         kind="listing",
         summary=f"{count}{where} ({by_kind}): {listed(shown, 5)}",
         score=6 if len(entries) <= 8 else 4,
         facts=tuple(facts),
-        picks={entry.at: 0.5 + (0.5 if NOTABLE.search(entry.path) else 0) for entry in entries},
+        use="data",
+        pieces=tuple(_by_folder(entries)),
+        parts=True,
     )
+
+
+def _by_folder(entries: Sequence[Entry]) -> Iterator[Piece]:
+    """Each folder with the names in it."""
+    names: dict[str, list[str]] = {}
+    first: dict[str, int] = {}
+    for entry in entries:
+        folder, _, name = entry.path.rpartition("/")
+        names.setdefault(folder, []).append(name)
+        first.setdefault(folder, entry.at)
+    for folder, held in names.items():
+        yield Piece(first[folder], " ".join(held), f"{folder or '.'}/")
 
 
 def _read(lines: Sequence[Line]) -> tuple[list[Entry], int]:

@@ -24,7 +24,7 @@ def describe_markdown(page: Page, focus: Focus) -> Draft | None:
     """Headings and other marks of Markdown, and no sign that `#` begins a comment."""
     headings: list[tuple[int, int, str]] = []
     fences: list[str] = []
-    links: list[tuple[str, str, int]] = []
+    links: list[tuple[str, str]] = []
     fenced = False
     opening = ""
     for line in page.lines:
@@ -37,7 +37,7 @@ def describe_markdown(page: Page, focus: Focus) -> Draft | None:
             headings.append((len(heading["level"]), line.number, PLAIN.sub(r"\1", heading["title"])))
         else:
             opening = opening or _sentence(line.text)
-        links += [(m["text"], m["to"], line.number) for m in LINK.finditer(line.text)]
+        links += [(m["text"], m["to"]) for m in LINK.finditer(line.text) if m[0][0] != "!"]
     marks = sum(1 for line in page.sample if MARK.match(line.text))
     named = ".md" in focus.call or ".rst" in focus.call
     if not headings or (marks < 0.2 * len(page.sample) and not named and len(headings) < 3 and not links):
@@ -53,8 +53,8 @@ def describe_markdown(page: Page, focus: Focus) -> Draft | None:
     summary = f"“{clip(title, 80)}”, {counted(len(headings), 'section')}" + (f": {listed(picked, 6)}" if picked else "")
     if about:
         summary = f"“{clip(title, 60)}”: {clip(about, 120)}"
-    near = sorted(links, key=lambda link: -focus.of(f"{link[0]} {link[1]}"))[:LINKS]
-    near = [(text, to) for text, to, _ in near if focus.of(f"{text} {to}") > 0 and len(to) <= LONGEST_LINK]
+    ranked = sorted(dict.fromkeys(links), key=lambda link: -focus.of(" ".join(link)))[:LINKS]
+    near = [(text, to) for text, to in ranked if focus.of(f"{text} {to}") > 0 and len(to) <= LONGEST_LINK]
     told = [counted(len(links), "link")] if links else []
     told += (
         [f"{counted(len(fences), 'code block')} ({listed(sorted({f for f in fences if f}), 4)})"] if any(fences) else []
@@ -69,7 +69,7 @@ def describe_markdown(page: Page, focus: Focus) -> Draft | None:
         edges=False,
         score=3,
         facts=tuple(facts),
-        picks={at: 3.0 / level for level, at, _ in headings},
+        picks={at: 3.0 / level for level, at, text in headings if text != title},
         pieces=tuple(Piece(line.number, LINK.sub(r"\g<text>", line.text), str(line.number)) for line in page.lines),
     )
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from mcp_memory.shortterm.synopsis.draft import Draft
 from mcp_memory.shortterm.synopsis.focus import Focus
+from mcp_memory.shortterm.synopsis.gist import Piece
 from mcp_memory.shortterm.synopsis.page import Line, Page, clip
 
 __all__ = ["Frame", "Trace", "describe_trace", "find_traces"]
@@ -43,6 +44,8 @@ RUST_RAISED = re.compile(
 RUST_FRAME = re.compile(r"\s+at (?P<path>\S+\.rs):(?P<line>\d+)(?::\d+)?$")
 LONGEST_TRACE = 400
 HEADLINE, FRAMES = 120, 4
+FRAME = re.compile(r'\s*(?:File "|Traceback \(|During handling of|The above exception was|[~^ ]+$|at \S+ ?\()')
+"""Lines that say no more than the facts do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,9 +192,19 @@ def describe_trace(page: Page, focus: Focus) -> Draft | None:
         f"before it: {clip(cause.headline, 200)}" + "".join(f", {frame}" for frame in cause.own_frames[:2])
         for cause in reversed(traces[:-1][-4:])
     ]
-    picks = {last.last: 50.0}
+    picks: dict[int, float] = {}
     for trace in traces[-3:]:
-        picks.update({frame.at + 1: 3.0 for frame in trace.own_frames[:4] if trace.language == "Python"})
-        picks.update({frame.at: 4.0 for frame in trace.own_frames[:4]})
+        after = int(trace.language == "Python")  # the source of a frame stands below it
+        picks.update({frame.at + after: 4.0 for frame in trace.own_frames[:4]})
         picks[trace.last if trace.language == "Python" else trace.first] = 40.0
-    return Draft(kind="traceback", content_type="text/plain", summary=summary, score=8, facts=tuple(facts), picks=picks)
+    return Draft(
+        kind="traceback",
+        content_type="text/plain",
+        summary=summary,
+        score=8,
+        facts=tuple(facts),
+        picks=picks,
+        pieces=tuple(
+            Piece(line.number, line.text, str(line.number)) for line in page.lines if not FRAME.match(line.text)
+        ),
+    )
