@@ -67,6 +67,8 @@ def test_its_commands_and_options_exist() -> None:
             continue
         command: click.Command | None = program
         for word in words[1:]:
+            if word == "--":
+                break  # the rest is another program's
             if word.startswith("--"):
                 assert command is not None
                 options = {option for param in command.get_params(context) for option in param.opts}

@@ -29,6 +29,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from mcp_memory.errors import InvalidInput
 from mcp_memory.server.transports import second_look
 from mcp_memory.text import one_line
+from mcp_memory.wrap.lines import MAX_LINE
 from mcp_memory.wrap.listing import tools_of
 
 __all__ = ["Address", "connected", "headers_of"]
@@ -63,6 +64,7 @@ class Address:
         self._read = read
         self._write = write
         self._said, self._heard = anyio.create_memory_object_stream[bytes](1)
+        self._left = False
         self._version: str | None = None
         self._routed: dict[str, Any] = {}
 
@@ -95,6 +97,7 @@ class Address:
         await self._write.send(SessionMessage(message, ClientMessageMetadata(headers=self._headers(message))))
 
     def leave(self) -> None:
+        self._left = True
         self._said.close()
 
     def signal(self, signum: int) -> None:
@@ -105,7 +108,7 @@ class Address:
         self._heard.close()
 
     async def ended(self) -> int:
-        return 0
+        return 0 if self._left else 1
 
     def _learn(self, message: wire.JSONRPCMessage) -> None:
         """Note the version that the handshake settled, and which arguments a gateway routes by."""
@@ -151,7 +154,7 @@ async def connected(url: str, headers: Mapping[str, str]) -> AsyncGenerator[Addr
     with anyio.CancelScope() as parting:
         async with (
             client,
-            streamable_http_client(url, http_client=client, max_sse_event_size=None) as (read, write),
+            streamable_http_client(url, http_client=client, max_sse_event_size=MAX_LINE) as (read, write),
             anyio.create_task_group() as tasks,
         ):
             address = Address(url, read, write)

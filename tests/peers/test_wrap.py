@@ -19,7 +19,8 @@ from mcp import Client, StdioServerParameters, types
 from mcp.shared.exceptions import MCPError
 
 from mcp_memory.memory import open_memory
-from scripts.install_peers import EVERYTHING, FILESYSTEM, Peer, node_environment
+from scripts.install_peers import EVERYTHING, FILESYSTEM, INSPECTOR, Peer, node_environment
+from tests.peers.processes import run_peer
 
 pytestmark = [
     pytest.mark.peers,
@@ -203,3 +204,11 @@ async def test_large_files_are_kept_and_every_byte_comes_back(home: Path, tmp_pa
         assert kept == log.encode()
         records = await memory.records()
         assert {record.tool_call.partition(" ")[0] for record in records} == {"read_text_file", "list_directory"}
+
+
+def test_the_inspector_finds_nothing_in_the_listing_that_some_client_cannot_read(home: Path, tmp_path: Path) -> None:
+    server = parameters(EVERYTHING, home)
+    asked = ["--cli", "--method", "tools/list", "--strict", "--format", "json"]
+    run = run_peer(INSPECTOR, *asked, "--", server.command, *server.args, cwd=tmp_path)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "expand_mcp_servers_everything" in run.stdout
