@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from mcp_memory.memory.verbs import Verbs, in_thread
+from mcp_memory.store.economy import Saving, SavingKind
 from mcp_memory.text import one_line
 from mcp_memory.types import CanvasRow, CanvasView, Expansion, Offloaded, Record, Ref, StepStatus
 
 __all__ = ["Tasks"]
+
+_NODE = re.compile(r"\d{3,}(?:-N\d+)?")
 
 
 class Tasks(Verbs):
@@ -32,7 +36,7 @@ class Tasks(Verbs):
     ) -> Offloaded:
         """Keep a tool result whole in a file and return what may stand in the context in its place."""
         from mcp_memory.shortterm import chunks
-        from mcp_memory.shortterm.offload import OffloadRequest, offload
+        from mcp_memory.shortterm.offload import AGAIN, OffloadRequest, offload
 
         name = self._session(session)
         said = self._parts.store.last_turns(self.space, name, limit=4, roles=("user", "assistant"))
@@ -58,6 +62,8 @@ class Tasks(Verbs):
             talk="\n".join(turn.content[:2_000] for turn in said),
             said=said,
         )
+        if done.note != AGAIN:
+            self._note_saving("offload", name, saved=done.tokens_raw, spent=done.tokens_kept)
         if len(result) <= chunks.AT_ONCE:
             chunks.index(self._parts.store, self.space, done.ref, result.encode("utf-8", "surrogatepass"))
         else:
@@ -79,7 +85,7 @@ class Tasks(Verbs):
         """Return the layer below a canvas, node, folded group or ref, within `max_tokens`."""
         from mcp_memory.shortterm.drill import expand
 
-        return expand(
+        opened = expand(
             self._parts.store,
             self.space,
             target=target,
@@ -91,6 +97,8 @@ class Tasks(Verbs):
             cursor=cursor,
             counter=self._parts.counter,
         )
+        self._note_saving("expand", self._session_of(opened.ref, target), spent=opened.tokens)
+        return opened
 
     @in_thread
     def fold_canvas(
@@ -105,7 +113,7 @@ class Tasks(Verbs):
         """Show, fold, unfold, complete or switch a task's canvas, and return it as it now stands."""
         from mcp_memory.shortterm.fold import fold_canvas
 
-        return fold_canvas(
+        shown = fold_canvas(
             self._parts.store,
             self.space,
             task=task,
@@ -116,6 +124,21 @@ class Tasks(Verbs):
             counter=self._parts.counter,
             now=self._parts.now().astimezone(),
         )
+        self._note_saving("canvas", session or self.session, spent=shown.tokens)
+        return shown
+
+    def _note_saving(self, kind: SavingKind, session: str, *, saved: int = 0, spent: int = 0) -> None:
+        saving = Saving(session=session, at=self._parts.now(), kind=kind, saved=saved, spent=spent)
+        self._parts.store.add_saving(self.space, saving)
+
+    def _session_of(self, ref: str | None, target: str) -> str:
+        """Whose result was opened: the session whose context has it."""
+        store = self._parts.store
+        if ref is not None:
+            return store.ref(self.space, ref).session
+        node = target.strip() if _NODE.fullmatch(target.strip()) else None
+        held = store.records(self.space, node=node, limit=1) if node else []
+        return held[0].session if held else self.session
 
     @in_thread
     def ref(self, id: str) -> tuple[Ref, bytes]:
@@ -134,6 +157,20 @@ class Tasks(Verbs):
     @in_thread
     def canvas(self, number: int) -> CanvasRow:
         return self._parts.store.canvas(self.space, number)
+
+    @in_thread
+    def task_history(self, *, session: str | None = None, but: Sequence[int] = (), budget_tokens: int = 300) -> str:
+        """Return other tasks by their metadata, a line each, the one worked on last first, within the budget."""
+        from mcp_memory.shortterm.history import history
+
+        return history(
+            self._parts.store,
+            self.space,
+            session=session,
+            but=but,
+            budget_tokens=budget_tokens,
+            counter=self._parts.counter,
+        )
 
     @in_thread
     def rebuild_canvas(self, number: int) -> CanvasRow:

@@ -201,7 +201,7 @@ def test_a_long_task_is_drawn_in_columns_within_so_many_boxes(mermaid: Engine) -
     assert "class 003-N57 active" in text
     svg = mermaid.render_svg(text, "default", CONFIG, None)
     assert "1 · earlier" in svg
-    assert "✗ step 56" in svg
+    assert "7 steps, 1 dead end: step 50" in svg
 
 
 def test_folded_views_are_valid_for_the_real_mermaid(mermaid: Engine) -> None:
