@@ -18,8 +18,9 @@ NAME_LIMIT = 40
 
 _OUR_ID = re.compile(r"r-[0-9a-f]{4,}|\d{3,}-[NF]\d+")
 
+# A node may hold several results, so what is asked for first is the ref.
 _PROPERTIES: dict[str, Any] = {
-    "node": {"type": "string", "description": "Node or ref: 003-N4, r-9f2c1a7b3d4e"},
+    "ref": {"type": "string", "description": "Ref or node: r-9f2c1a7b3d4e, 003-N4"},
     "lines": {"type": "string", "description": "120-180"},
     "grep": {"type": "string"},
     "json_path": {"type": "string"},
@@ -47,7 +48,7 @@ def definition(name: str) -> dict[str, Any]:
         "name": name,
         "title": "Expand a kept result",
         "description": "Open a part of a result that was kept and shown as a summary.",
-        "inputSchema": {"type": "object", "properties": _PROPERTIES, "required": ["node"]},
+        "inputSchema": {"type": "object", "properties": _PROPERTIES, "required": ["ref"]},
         "annotations": {
             "readOnlyHint": True,
             "destructiveHint": False,
@@ -62,8 +63,8 @@ def definition(name: str) -> dict[str, Any]:
 def looks_like_ours(name: str, arguments: object) -> bool:
     """Tell whether a call is meant for this tool, where the client has its name from a listing of long ago."""
     match arguments:
-        case {"node": str() as node} if name.startswith("expand_"):
-            return _OUR_ID.fullmatch(node) is not None
+        case {"ref": str() as ref} if name.startswith("expand_"):
+            return _OUR_ID.fullmatch(ref) is not None
         case _:
             return False
 
@@ -77,9 +78,9 @@ def checked(name: str, arguments: object) -> dict[str, Any]:
     for key, value in taken.items():
         if key != "max_tokens" and not isinstance(value, str):
             raise InvalidInput(f"{key} must be a string.")
-    if not taken.get("node"):
-        raise InvalidInput(f"{name} needs 'node': a node such as 003-N4 or a ref such as r-9f2c1a7b3d4e.")
+    if not taken.get("ref"):
+        raise InvalidInput(f"{name} needs 'ref': a ref such as r-9f2c1a7b3d4e or a node such as 003-N4.")
     tokens = taken.pop("max_tokens", MAX_TOKENS)
     if not isinstance(tokens, int | float) or isinstance(tokens, bool) or not 100 <= tokens <= 100_000:
         raise InvalidInput("max_tokens must be a number from 100 to 100,000.")
-    return {"target": taken.pop("node"), **taken, "max_tokens": int(tokens)}
+    return {"target": taken.pop("ref"), **taken, "max_tokens": int(tokens)}

@@ -194,13 +194,13 @@ async def test_large_files_are_kept_and_every_byte_comes_back(home: Path, tmp_pa
                 assert "expand_secure_filesystem_server" in result.content[0].text
                 assert result.structured_content["offloaded"]["text"] == result.content[0].text
                 assert len(result.content[0].text) < 6_000
-            node = big.structured_content["offloaded"]["node"]
-            lines = await client.call_tool(names[-1], {"node": node, "lines": "98-98"})
+            ref = big.structured_content["offloaded"]["ref"]
+            lines = await client.call_tool(names[-1], {"ref": ref, "lines": "98-98"})
             assert "GET /item/97 500" in lines.content[0].text
-            found = await client.call_tool(names[-1], {"node": node, "grep": "item/2910 "})
+            found = await client.call_tool(names[-1], {"ref": ref, "grep": "item/2910 "})
             assert "GET /item/2910 500" in found.content[0].text
     async with open_memory(home=home, embedder="none") as memory:
-        _, kept = await memory.ref(big.structured_content["offloaded"]["ref"])
+        _, kept = await memory.ref(ref)
         assert kept == log.encode()
         records = await memory.records()
         assert {record.tool_call.partition(" ")[0] for record in records} == {"read_text_file", "list_directory"}

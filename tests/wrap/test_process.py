@@ -100,7 +100,7 @@ def test_a_large_result_is_kept_and_the_environment_goes_on_without_our_secrets(
     kept = proxy.ask("tools/call", {"name": "read"}, 2)["result"]["content"][0]["text"]
     assert "001-N1" in kept
     assert "expand_good" in kept
-    opened = proxy.ask("tools/call", {"name": "expand_good", "arguments": {"node": "001-N1", "lines": "1000"}}, 3)
+    opened = proxy.ask("tools/call", {"name": "expand_good", "arguments": {"ref": "001-N1", "lines": "1000"}}, 3)
     assert "GET /item/999" in opened["result"]["content"][0]["text"]
     assert proxy.end() == ([], "stderr of good\n", 0)
     assert (home / "spaces" / "default" / "offload-trip.jsonl").is_file()

@@ -225,31 +225,31 @@ def test_its_name_is_the_servers_own_and_collides_with_nothing() -> None:
 
 def test_a_call_from_an_old_listing_is_known_by_its_argument() -> None:
     for node in ("r-9f2c1a7b3d4e", "003-N4", "003-F1"):
-        assert looks_like_ours("expand_anything", {"node": node})
+        assert looks_like_ours("expand_anything", {"ref": node})
     for name, arguments in [
-        ("expand_x", {"node": "body"}),
-        ("expand_x", {"node": "003"}),
-        ("query", {"node": "003-N4"}),
+        ("expand_x", {"ref": "body"}),
+        ("expand_x", {"ref": "003"}),
+        ("query", {"ref": "003-N4"}),
         ("expand_x", None),
     ]:
         assert not looks_like_ours(name, arguments)
 
 
 def test_its_arguments_are_checked() -> None:
-    assert checked("x", {"node": "r-9f2c1a7b3d4e", "lines": "1-2", "grep": None}) == {
+    assert checked("x", {"ref": "r-9f2c1a7b3d4e", "lines": "1-2", "grep": None}) == {
         "target": "r-9f2c1a7b3d4e",
         "lines": "1-2",
         "max_tokens": 2000,
     }
-    assert checked("x", {"node": "003-N4", "max_tokens": 500.0})["max_tokens"] == 500
+    assert checked("x", {"ref": "003-N4", "max_tokens": 500.0})["max_tokens"] == 500
     for wrong in (
         None,
         [],
         {},
-        {"node": ""},
-        {"node": 7},
-        {"node": "r-1", "rows": 1},
-        {"node": "r-1", "max_tokens": True},
+        {"ref": ""},
+        {"ref": 7},
+        {"ref": "r-1", "rows": 1},
+        {"ref": "r-1", "max_tokens": True},
     ):
         with pytest.raises(InvalidInput):
             checked("x", wrong)

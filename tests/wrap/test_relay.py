@@ -194,7 +194,7 @@ async def test_with_no_memory_all_passes(settings: Settings) -> None:
     async with relayed(settings, replies(call=result)) as here:
         assert await here.call("read") == result
         assert await here.call("read") == result
-        opened = await here.call("expand_result", node="r-9f2c1a7b3d4e")
+        opened = await here.call("expand_result", ref="r-9f2c1a7b3d4e")
         assert opened["isError"]
 
 
@@ -240,19 +240,19 @@ async def test_a_large_text_is_kept_and_opened_again(settings: Settings) -> None
         assert (edited["content"][1], edited["_meta"]) == (result["content"][1], {"m": 1})
         node, ref = named_in(edited)
         assert (node, "expand_result" in edited["content"][0]["text"]) == ("001-N1", True)
-        opened = await here.call("expand_result", node="001-N1", lines="7-8")
+        opened = await here.call("expand_result", ref="001-N1", lines="7-8")
         assert "GET /item/6 200" in opened["content"][0]["text"]
         assert opened["isError"] is False
-        again = await here.call("expand_result", node=ref, grep="item/399 ")
+        again = await here.call("expand_result", ref=ref, grep="item/399 ")
         assert "GET /item/399" in again["content"][0]["text"]
-        wrong = await here.call("expand_result", node="009-N9")
+        wrong = await here.call("expand_result", ref="009-N9")
         assert wrong["isError"]
         assert [json.loads(line)["params"].get("name") for line in here.asked] == [None, "read"]
 
 
 async def test_the_other_generation_is_answered_in_its_words(settings: Settings) -> None:
     async with relayed(settings, replies()) as here:
-        asked = {"name": "expand_result", "arguments": {"node": "009-N9"}, "_meta": META}
+        asked = {"name": "expand_result", "arguments": {"ref": "009-N9"}, "_meta": META}
         assert (await here.ask("tools/call", asked))["resultType"] == "complete"
 
 
@@ -295,8 +295,8 @@ async def test_a_tool_of_our_name_is_the_servers(settings: Settings) -> None:
         await here.ask("initialize")
         names = [tool["name"] for tool in (await here.ask("tools/list"))["tools"]]
         assert names == ["expand_result", "expand_result_2"]
-        assert await here.call("expand_result", node="001-N1") == result
-        assert (await here.call("expand_result_2", node="001-N1"))["isError"]
+        assert await here.call("expand_result", ref="001-N1") == result
+        assert (await here.call("expand_result_2", ref="001-N1"))["isError"]
 
 
 async def test_ten_thousand_tools_pass_with_one_more(settings: Settings) -> None:
@@ -332,11 +332,11 @@ async def test_several_clients_of_one_name_in_one_folder_share_a_canvas(settings
 async def test_a_call_is_ours_only_while_it_can_be(settings: Settings) -> None:
     result = {"content": [{"type": "text", "text": "mine"}]}
     async with relayed(settings, replies(list=tools("read"), call=result)) as here:
-        assert (await here.call("expand_other", node="001-N1"))["isError"]  # from a listing of an earlier process
+        assert (await here.call("expand_other", ref="001-N1"))["isError"]  # from a listing of an earlier process
         await here.ask("tools/list")
-        assert await here.call("expand_other", node="001-N1") == result
+        assert await here.call("expand_other", ref="001-N1") == result
     async with relayed(settings, replies(call=result), offers_tool=False) as here:
-        assert await here.call("expand_result", node="001-N1") == result
+        assert await here.call("expand_result", ref="001-N1") == result
 
 
 async def test_one_result_that_cannot_be_kept_is_not_held_against_the_next(
@@ -398,7 +398,7 @@ async def test_lines_that_are_no_messages_are_left_out_and_a_torn_answer_is_an_e
 
 async def test_an_expansion_can_be_cancelled(settings: Settings) -> None:
     async with relayed(settings, replies(ping={})) as here:
-        await here.say("tools/call", {"name": "expand_result", "arguments": {"node": "001-N1"}}, id=5)
+        await here.say("tools/call", {"name": "expand_result", "arguments": {"ref": "001-N1"}}, id=5)
         await here.say("notifications/cancelled", {"requestId": 5}, id=None)
         assert await here.ask("ping", id=6) == {}
         assert all(b"expand" not in line for line in here.asked)
