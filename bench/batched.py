@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
+from hashlib import sha256
 from typing import Any
 
 from bench.cutting import START, CutOnArrival, Recovered
@@ -26,24 +27,35 @@ WINDOW = 200_000
 
 @dataclass
 class Batched:
-    """The product; every run is a space of its own. `budget` is what its tools take, and no matter here."""
+    """The product; every run is a space of its own."""
 
     store: Store
-    budget: int | None = None
     first: CutOnArrival | None = None
-    rules: Rules = field(default_factory=lambda: Rules(window=WINDOW, mild=0))
     recovered: Recovered = field(default_factory=Recovered)
+    rules: Rules = field(default_factory=lambda: Rules(window=WINDOW, mild=0))
 
     def prompts(self, run: Trajectory) -> Iterator[Prompt]:
         given: list[dict[str, Any]] = []
-        texts: list[str] = []
+        last = Prompt(())
         for place, message in enumerate(run.messages):
             if message.role == "assistant":
-                yield self._prompt(run, given, place)
+                last = self._prompt(run, given, place)
+                yield last
             cut = self.first is not None and message.role == "tool" and not message.added
             text = self.first.kept(run, place) if self.first and cut else message.content
             given.append(_as_openai(message, text))
-            texts.append(text)
+        self._recover(run, last)
+
+    def _recover(self, run: Trajectory, last: Prompt) -> None:
+        """Read back every result that no longer stood whole in the end, by the hash that its ref is called by."""
+        for sent in last.sent:
+            for place in sent.of:
+                message = run.messages[place]
+                if message.role == "tool" and not message.added and sent.text != message.text:
+                    data = message.content.encode("utf-8", "surrogatepass")
+                    held = self.store.read_ref(f"run-{run.id}", f"r-{sha256(data).hexdigest()[:12]}")
+                    self.recovered.put_away += len(data)
+                    self.recovered.the_same += len(data) * (held == data)
 
     def _prompt(self, run: Trajectory, given: list[dict[str, Any]], place: int) -> Prompt:
         done = compress_list(

@@ -4,6 +4,8 @@ FILE holds runs as `bench.trajectories` reads them, which also says what tokens,
 of every run is counted, against sending everything. Policies:
 
 * `arrival`  each result over the threshold is replaced when it comes (`bench.cutting.Arrival`, the real product)
+* `batched`  old results and arguments are put away together when that pays for the cache it breaks (`bench.batched`)
+* `both`     the one, with longer previews, then the other
 
 Beside it stands head and tail, on arrival: 400 characters, or those of `--budget`. `--curve` shows both over budgets.
 
@@ -29,6 +31,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from bench.batched import Batched
 from bench.cutting import Arrival, HeadTail, Recovered, reread
 from bench.trajectories import Ledger, Policy, Prompt, Trajectory, read_runs, tokens_of
 from mcp_memory.errors import McpMemoryError
@@ -47,10 +50,21 @@ EXPAND = (
 )
 """As the wrapping proxy lists it: all that a client needs to get back what was put away."""
 
+WITH_BATCHES = 1_500
+"""Characters of a preview where results go later anyway: then more can be kept when they arrive."""
+
 Making = Callable[[Store, int | None], Policy]
 
 
-POLICIES: dict[str, Making] = {"arrival": Arrival}
+def _batched(store: Store, _: int | None) -> Policy:
+    return Batched(store)
+
+
+def _both(store: Store, budget: int | None) -> Policy:
+    return Batched(store, first=Arrival(store, WITH_BATCHES if budget is None else budget))
+
+
+POLICIES: dict[str, Making] = {"arrival": Arrival, "batched": _batched, "both": _both}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +126,7 @@ def _figures(run: Run) -> dict[str, Any]:
         "cost_saved": _share(run.alone.cost_saved),
         "survival": _share(run.alone.survival),
         "identifiers": run.alone.used,
+        "own_words_lost": _share(run.alone.own_lost / run.alone.own if run.alone.own else None),
         "bytes_recovered": _share(run.recovered.share) if run.recovered else None,
         "all_in": {"tokens_saved": _share(run.all_in.tokens_saved), "cost_saved": _share(run.all_in.cost_saved)},
         "tokens": run.alone.tokens,

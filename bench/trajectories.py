@@ -8,9 +8,11 @@ A `Policy` says, for each model call of a run, what would have been sent; the `L
 * tokens   of the prompt (cl100k_base), eight more for each message (its role, its ids)
 * cost     the same with the longest prefix that the prompt before had too at a tenth: changing an old message
            breaks the cache from there on
-* survival of the identifiers that a message of the model uses for the first time, and that stand whole in
-           nothing it was sent, though they stood in results that were cut: the share still found in what was kept
-           of the first of these. What a policy sends beside the messages (a canvas) counts as kept
+* survival of the identifiers that the model uses, that came to it in a result (or from the user) and stand in
+           nothing that the policy leaves whole to the end: the share that it still had whenever it used them,
+           because a message with it stood whole by then or in what was kept of the first of these. What a policy
+           sends beside the messages (a canvas) counts as kept. So a result that is cut at once and one that is cut
+           later are measured by the same names
 
 against sending everything. Messages the policy caused (`added`) count, and nothing is saved by them.
 
@@ -163,6 +165,9 @@ class Ledger:
     whole_cost: float = 0.0
     used: int = 0
     survived: int = 0
+    own: int = 0
+    own_lost: int = 0
+    """Of the names that the model said first itself and that left with its words: those it said again after."""
     losses: list[list[Loss]] = field(default_factory=list[list[Loss]])
     """For each run, in the order they were added."""
 
@@ -183,7 +188,8 @@ class Ledger:
         texts = [message.text for message in run.messages]
         places = [place for place, message in enumerate(run.messages) if message.role == "assistant"]
         names = _Names()
-        losses: list[Loss] = []
+        uses: list[_Use] = []
+        cut: set[int] = set()
         ours, whole = _Meter(), _Meter()
         for place, prompt in zip(places, policy.prompts(run), strict=True):
             ours.call([sent.text for sent in prompt.sent], ahead=prompt.definitions)
@@ -191,30 +197,65 @@ class Ledger:
                 before = [text for text, one in zip(texts[:place], run.messages, strict=False) if not one.added]
                 whole.call(before)
                 names.read(texts[:place])
-                fresh = identifiers(texts[place])
-                losses += self._survival(place, names.among(fresh), texts, prompt)
+                stands = _Stands(prompt, texts)
+                cut |= stands.cut
+                uses += (
+                    _Use(place, name, tuple(sources), stands.has(name, sources))
+                    for name, sources in names.among(identifiers(texts[place])).items()
+                )
         self.tokens += ours.tokens
         self.cost += ours.cost
         self.whole_tokens += whole.tokens
         self.whole_cost += whole.cost
-        self.losses.append(losses)
+        self.losses.append(self._survival(run, uses, cut))
 
-    def _survival(self, place: int, used: dict[str, list[int]], texts: Sequence[str], prompt: Prompt) -> Iterator[Loss]:
-        stands: dict[int, list[str]] = {}
-        beside: list[str] = []
+    def _survival(self, run: Trajectory, uses: Iterable[_Use], cut: set[int]) -> list[Loss]:
+        """Count each name once: it survived if it stood at every use."""
+        first: dict[str, Loss | None] = {}
+        own: dict[str, bool] = {}
+        for use in uses:
+            if not cut.issuperset(use.sources):
+                continue
+            if run.messages[use.sources[0]].role == "assistant":
+                own[use.name] = own.get(use.name, True) and use.stood
+            elif first.get(use.name) is None:
+                first[use.name] = None if use.stood else Loss(use.place, use.name, use.sources[0])
+        losses = [loss for loss in first.values() if loss]
+        self.used += len(first)
+        self.survived += len(first) - len(losses)
+        self.own += len(own)
+        self.own_lost += sum(1 for stood in own.values() if not stood)
+        return losses
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A message of the model uses a name that earlier messages hold; `stood`: its prompt had it."""
+
+    place: int
+    name: str
+    sources: Sequence[int]
+    stood: bool
+
+
+class _Stands:
+    """What of the messages of a run stands in a prompt."""
+
+    def __init__(self, prompt: Prompt, texts: Sequence[str]) -> None:
+        self.kept: dict[int, list[str]] = {}
+        self.beside: list[str] = []
         for sent in prompt.sent:
             for at in sent.of:
-                stands.setdefault(at, []).append(sent.text)
+                self.kept.setdefault(at, []).append(sent.text)
             if not sent.of:
-                beside.append(sent.text)
-        for name, sources in used.items():
-            if any(stands.get(at) == [texts[at]] for at in sources):
-                continue
-            self.used += 1
-            if any(name in identifiers(kept) for kept in (*stands.get(sources[0], ()), *beside)):
-                self.survived += 1
-            else:
-                yield Loss(place, name, sources[0])
+                self.beside.append(sent.text)
+        self.cut = {at for at, kept in self.kept.items() if kept != [texts[at]]}
+
+    def has(self, name: str, sources: Sequence[int]) -> bool:
+        """Whether one of them stands whole, or what was kept of the first holds the name."""
+        if not self.cut.issuperset(sources):
+            return True
+        return any(name in identifiers(kept) for kept in (*self.kept.get(sources[0], ()), *self.beside))
 
 
 class _Names:

@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mcp_memory.config import Settings
     from mcp_memory.memory import Memory, open_memory
+    from mcp_memory.memory.at_once import compress
 
-__all__ = ["Memory", "Settings", "__version__", "open_memory"]
+__all__ = ["Memory", "Settings", "__version__", "compress", "open_memory"]
 
 __version__ = "0.1.0"
 
-_HOMES = {"Memory": "mcp_memory.memory", "Settings": "mcp_memory.config", "open_memory": "mcp_memory.memory"}
+_HOMES = {
+    "Memory": "mcp_memory.memory",
+    "Settings": "mcp_memory.config",
+    "compress": "mcp_memory.memory.at_once",
+    "open_memory": "mcp_memory.memory",
+}
 
 
 def __getattr__(name: str) -> Any:

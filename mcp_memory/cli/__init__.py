@@ -13,6 +13,7 @@
     persona
     status, doctor,    how it is         `checking`, `examining`
     tidy
+    compress           messages that fit `compressing`
     bench              how well it finds `measuring`
 
 Every command that reads takes `--json`. Importing this loads click and little else: a client that starts
@@ -50,6 +51,7 @@ MODULES = {
     "status": "mcp_memory.cli.checking",
     "doctor": "mcp_memory.cli.checking",
     "tidy": "mcp_memory.cli.checking",
+    "compress": "mcp_memory.cli.compressing",
     "bench": "mcp_memory.cli.measuring",
 }
 

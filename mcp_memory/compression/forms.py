@@ -104,7 +104,7 @@ def _parts(message: Block, role: Role, place: int) -> Iterator[tuple[Address, Pa
                 "null where the message has tool calls."
             )
     for at, call in enumerate(cast("list[Any]", message.get("tool_calls") or ())):
-        yield _called(("tool_calls", at), call if isinstance(call, dict) else {})
+        yield _called(("tool_calls", at), cast("Block", call) if isinstance(call, dict) else {})
     if isinstance(message.get("function_call"), dict):
         yield _called(("function_call",), message["function_call"])
 

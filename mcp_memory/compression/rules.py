@@ -14,11 +14,13 @@ just pays is better waited for, since the next calls bring more to remove behind
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 from mcp_memory.errors import InvalidInput
 
-__all__ = ["Rules"]
+__all__ = ["Rules", "make_rules"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +43,13 @@ class Rules:
     """What a token costs that the provider has read before; 1 where nothing is cached."""
     further_calls: int | None = None
     """How many calls are still to come; None: as many as there were."""
-    worth: float = 2.0
+    worth: float = 4.0
     """How many times its cost a batch has to save."""
     keep_calls: int = 8
     """The newest calls of the model whose messages stay as they are."""
-    result_tokens: int = 120
+    result_tokens: int = 60
     """What stands for a result that was put away has at most so many."""
-    call_tokens: int = 80
+    call_tokens: int = 60
     """As `result_tokens`, for the arguments of a call."""
 
     def __post_init__(self) -> None:
@@ -86,3 +88,14 @@ _LIMITS: tuple[tuple[str, float, float], ...] = (
     ("call_tokens", 40, 10_000),
 )
 assert {name for name, _, _ in _LIMITS} == {field.name for field in fields(Rules)}
+
+
+def make_rules(window: int, given: Mapping[str, Any]) -> Rules:
+    """Return rules with the given ones in place of the defaults. InvalidInput for a name that is none."""
+    known = [field.name for field in fields(Rules) if field.name != "window"]
+    for name, value in given.items():
+        if name not in known:
+            raise InvalidInput(f"There is no rule {name!r}. Known rules: {', '.join(known)}.")
+        if not isinstance(value, int | float) and value is not None:
+            raise InvalidInput(f"{name} is {value!r}; it has to be a number.")
+    return Rules(window=window, **given)

@@ -86,7 +86,7 @@ def compress_list(
         keeper = Keeper(
             store=store, space=space, session=name, counter=counter, now=now().astimezone(), items=before.items
         )
-        edits = list(_edits(keeper, plan, before.standing))
+        edits = list(_edits(keeper, plan, before.standing, messages))
         after, broken = before, 0
         if edits:
             try:
@@ -187,18 +187,18 @@ def _tokens(part: Part, counter: TokenCounter) -> int:
 # --- the edits --------------------------------------------------------------------------------------
 
 
-def _edits(keeper: Keeper, plan: Plan, standing: Sequence[Standing]) -> Iterator[MessageEdit]:
+def _edits(keeper: Keeper, plan: Plan, standing: Sequence[Standing], given: Sequence[Any]) -> Iterator[MessageEdit]:
     """Store what goes, and yield what stands for it."""
     for at, puts in groupby(plan.puts, key=lambda put: put.item):
         item, held = keeper.items[at], standing[at].edit
         kept = {put.part: keeper.put_away(put) for put in puts}
         texts = {**(held.texts if held else {}), **{part: one.text for part, one in kept.items()}}
-        parts = (replace(part, text=texts.get(place, part.text)) for place, part in enumerate(item.message.parts))
+        shown = forms.write(given[item.places[0]], texts)
         yield MessageEdit(
             session=keeper.session,
             before=item.before,
             after=item.after,
-            shown=digest(replace(item.message, parts=tuple(parts))),
+            shown=digest(forms.read([shown])[0]),  # as it will be read when it comes back
             texts=texts,
             refs=tuple(
                 dict.fromkeys([*(held.refs if held else ()), *(ref for one in kept.values() for ref in one.refs)])

@@ -52,7 +52,7 @@ def shorter_arguments(text: str, *, ref: str, limit: int, counter: TokenCounter)
         shown = json.dumps(_cut(given, most, ref), ensure_ascii=False, separators=(",", ":"))
         if counter.fits(shown, limit):
             return shown
-    return json.dumps({"put_away": f"{ref}; expand_node opens it"})
+    return json.dumps({"put_away": f"{ref}; expand_node opens it"}, separators=(",", ":"))
 
 
 def _cut(value: Any, most: int, ref: str) -> Any:

@@ -15,6 +15,7 @@ import anyio.to_thread
 from mcp_memory.config import Settings, load_settings
 from mcp_memory.errors import InvalidInput
 from mcp_memory.memory.conversation import Conversation
+from mcp_memory.memory.economy import Economy
 from mcp_memory.memory.knowledge import Knowledge
 from mcp_memory.memory.pyramid import Pyramid
 from mcp_memory.memory.seeing import Seeing
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Memory", "open_memory"]
 
 
-class Memory(Conversation, Knowledge, Pyramid, Tasks, Seeing):
+class Memory(Conversation, Knowledge, Pyramid, Tasks, Economy, Seeing):
     """The verbs over one space of one store. Made by `open_memory`; safe to call from many tasks at once."""
 
 

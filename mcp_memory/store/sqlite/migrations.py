@@ -333,7 +333,7 @@ def _context(con: apsw.Connection) -> None:
         CREATE INDEX saving_space ON saving (space, session, at);
         INSERT INTO saving (space, session, at, kind, saved, spent, cache_broken)
             SELECT r.space, s.name, CAST(1000 * coalesce(unixepoch(r.timestamp, 'subsec'), 0) AS INTEGER), 'offload',
-                   r.tokens_raw - r.tokens_kept, 0, 0
+                   r.tokens_raw, r.tokens_kept, 0
             FROM record r JOIN session s ON s.id = r.session ORDER BY r.id;
 
         CREATE TABLE message_edit (
