@@ -1,0 +1,60 @@
+"""`compress` for programs that are not async: one call opens the memory, compresses and closes it again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import anyio
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mcp_memory.compression.run import Compressed
+    from mcp_memory.config import Settings
+    from mcp_memory.memory.opening import Memory
+
+__all__ = ["compress"]
+
+T = TypeVar("T")
+
+
+def compress(
+    messages: Sequence[Any],
+    *,
+    window: int,
+    memory: Memory | None = None,
+    settings: Settings | None = None,
+    home: Path | str | None = None,
+    space: str | None = None,
+    **options: Any,
+) -> Compressed:
+    """Return the messages compressed to a window of so many tokens: `Memory.compress`, which says what `options` are.
+
+    It works on an open `memory`, or else on the one that `settings`, `home` and `space` name, by default the one of
+    the environment. Async code awaits `memory.compress` instead: this waits until it is done.
+    """
+
+    async def once() -> Compressed:
+        from mcp_memory.memory.opening import open_memory
+
+        if memory is not None:
+            return await memory.compress(messages, window=window, **options)
+        named = {"home": home, "space": space}
+        # Without vectors it opens in milliseconds; what is stored is embedded by whoever opens it next.
+        overrides = {name: value for name, value in named.items() if value is not None}
+        async with open_memory(settings, distil=False, embedder="none", **overrides) as opened:
+            return await opened.compress(messages, window=window, **options)
+
+    return _wait(once)
+
+
+def _wait(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return anyio.run(work)
+    with ThreadPoolExecutor(1) as thread:  # an event loop runs here already: another cannot
+        return thread.submit(anyio.run, work).result()
