@@ -141,11 +141,11 @@ def reread(run: Trajectory, losses: list[Loss]) -> Trajectory:
     """Return the run with an expansion wherever its next message needs names that were lost.
 
     One call of expand_node for each result, a search for the names, answered as the tool answers it. Names that
-    are plain words in small letters are passed over: who lost such a word says it in another.
+    are plain words are passed over: who lost such a word says it in another.
     """
     wanted: dict[int, dict[int, list[str]]] = {}
     for loss in losses:
-        if not (loss.name.isalpha() and loss.name.islower()):
+        if not (loss.name.isalpha() and (loss.name.islower() or loss.name.istitle())):
             wanted.setdefault(loss.place, {}).setdefault(loss.source, []).append(loss.name)
     messages: list[Message] = []
     for place, message in enumerate(run.messages):

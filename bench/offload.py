@@ -37,19 +37,12 @@ from bench.trajectories import Ledger, Policy, Prompt, Trajectory, read_runs, to
 from mcp_memory.errors import McpMemoryError
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.wrap.tool import definition
 
 __all__ = ["curve", "measure", "report"]
 
 FLOOR_BUDGET = 400
 CURVE = (200, 300, 400, 600, 800, 1_000, 1_200, 1_600, 2_400)
-EXPAND = (
-    "expand_node: Show part of a tool result that was put away: by lines (120-180), grep (a regular expression), or "
-    'json_path; within max_tokens.\n{"type":"object","properties":{"ref":{"type":"string"},"lines":{"type":"string"},'
-    '"grep":{"type":"string"},"json_path":{"type":"string"},"max_tokens":{"type":"integer","default":2000}},'
-    '"required":["ref"]}'
-)
-"""As the wrapping proxy lists it: all that a client needs to get back what was put away."""
-
 WITH_BATCHES = 1_500
 """Characters of a preview where results go later anyway: then more can be kept when they arrive."""
 
@@ -83,7 +76,8 @@ class _Defined:
     policy: Policy
 
     def prompts(self, run: Trajectory) -> Iterator[Prompt]:
-        ahead = tokens_of(EXPAND)
+        tool = definition("expand_node")  # as the wrapping proxy lists it, without its annotations
+        ahead = tokens_of(json.dumps([tool["name"], tool["description"], tool["inputSchema"]]))
         for prompt in self.policy.prompts(run):
             yield Prompt(prompt.sent, prompt.definitions + ahead)
 

@@ -16,6 +16,7 @@ from mcp_memory.shortterm.synopsis.page import Line, Page, clip
 __all__ = ["describe_code"]
 
 
+IMPORTS = 160
 ENDING = re.compile(r"\.(\w{1,5})\b(?![\w/])")
 TYPED = re.compile(r"\s*(?:export )?(?:interface|type) \w+|import type|.*\)\s*: [\w<>\[\]]+ (?:=>|\{)|\s*private ")
 MARKDOWN = re.compile(r"#{2,6} \S|```|\s*[-*] \[|\[[^\]]+\]\(")
@@ -35,7 +36,7 @@ def describe_code(page: Page, focus: Focus) -> Draft | None:
     else:
         best = max(page.sample, key=lambda line: (focus.of(line.text), -line.number))
         summary = f"{title}, no definition: {clip(best.text.strip(), 100)}"
-    facts = [f"imports: {listed(imported, 14)}"] if imported else []
+    facts = [clip(f"imports: {listed(imported, 14)}", IMPORTS)] if imported else []
     return Draft(
         kind="code",
         content_type=language.content_type,

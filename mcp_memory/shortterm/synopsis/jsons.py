@@ -25,7 +25,8 @@ DEEPEST = 60
 LEAF_CHARS = 6_000
 PROSE_CHARS = 1_500
 ADDRESSES = 2
-ADDRESS = re.compile(r"https?://[^\s\"'<>]{4,100}(?![^\s\"'<>])")
+ADDRESS = re.compile(r"https?://[^\s\"'<>]+")
+LONGEST_ADDRESS = 110
 DIGIT = re.compile(r"\d\d")
 WORD = re.compile(r"[^\W\d_]{2,}")
 ROWS = 5_000
@@ -72,8 +73,9 @@ def _addressed(pieces: Sequence[Piece], focus: Focus) -> Iterator[Piece]:
     near = {piece.at for piece in ranked[:ADDRESSES]}
     for piece in pieces:
         found = ADDRESS.search(piece.text)
+        shown = found is not None and piece.at in near and len(found[0]) <= LONGEST_ADDRESS
         text = ADDRESS.sub(" ", piece.text)
-        yield Piece(piece.at, text, f"{piece.name} {found[0]}" if found and piece.at in near else piece.name)
+        yield Piece(piece.at, text, f"{piece.name} {found[0]}" if found and shown else piece.name)
 
 
 def _form(value: Any) -> str:
