@@ -13,8 +13,9 @@ import re
 import secrets
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -44,16 +45,14 @@ _AT_ONCE = 4_096  # characters; going to a thread takes longer than to estimate 
 _USUALLY = 1.5  # what an estimate is of a count; from 1.1 to 2.2
 
 
+@dataclass(frozen=True, slots=True)
 class Call:
     """A tool call: what was asked, and by which client."""
 
-    __slots__ = ("arguments", "client", "id", "tool")
-
-    def __init__(self, tool: str, arguments: object, id: object, client: str) -> None:
-        self.tool = tool
-        self.arguments = arguments
-        self.id = id
-        self.client = client
+    tool: str
+    arguments: object
+    id: object
+    client: str
 
 
 class Keeper:
@@ -147,10 +146,12 @@ class Keeper:
 
     async def expand(self, name: str, arguments: object) -> tuple[str, bool]:
         """Answer a call of the tool that opens what was kept: its text, and whether it is an error."""
+        from mcp_memory.render import render
+
         try:
             wanted = checked(name, arguments)
             memory = await self._memory()
-            return await _expanded(memory, wanted), False
+            return render(await memory.expand_node(**wanted)), False
         except McpMemoryError as error:
             return str(error), True
         except Exception:  # likewise
@@ -180,12 +181,6 @@ class Keeper:
         if what not in self._said:
             self._said.add(what)
             logger.warning(what, *about, exc_info=exc_info)
-
-
-async def _expanded(memory: Memory, wanted: dict[str, Any]) -> str:
-    from mcp_memory.render import render
-
-    return render(await memory.expand_node(**wanted))
 
 
 async def _nothing(memory: Memory, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
