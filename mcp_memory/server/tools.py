@@ -312,7 +312,7 @@ async def offload_tool_result(
     session: Session = None,
     task: Annotated[str | None, Field(description="Goal in a few words; a new one starts a new canvas")] = None,
     step: Annotated[str | None, Field(description="What this call was for; the same words continue a node")] = None,
-    after: Annotated[Ids, Field(description="Nodes it follows; left out, the last")] = [],  # noqa: B006
+    after: Annotated[Ids, Field(description="Nodes it follows (003-N2 if red); left out, the last")] = [],  # noqa: B006
     status: StepStatus | None = None,
     summary: Annotated[str | None, Field(description="Your conclusion, up to 200 characters")] = None,
 ) -> Offloaded:

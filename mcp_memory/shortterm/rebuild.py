@@ -6,7 +6,8 @@ moves were kept begins as it stood then; where that cannot be read either, its r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from mcp_memory.errors import Damaged, InvalidInput, NotFound
@@ -26,15 +27,24 @@ _ALL = 1_000_000
 def replay(history: Iterable[TakenStep | CanvasEdit], *, number: int, label: str = "") -> Drawing | None:
     """Return the drawing that a history comes to, without what was undone; None where it is empty."""
     drawing: Drawing | None = None
+    told: dict[str, str] = {}
     for each in history:
         if isinstance(each, TakenStep):
             drawing = _taken(drawing, each, number=number, label=label)
+            told[each.record.node_id] = each.record.summary
         elif each.undone is None:
             try:
                 drawing = do(drawing, each, number=number) or drawing
+                drawing = _retold(drawing, told) if drawing and each.kind == "drawn" else drawing
             except (ValueError, KeyError, TypeError, InvalidInput):
                 continue  # it cannot be read, or leans on what was undone
     return drawing
+
+
+def _retold(drawing: Drawing, told: Mapping[str, str]) -> Drawing:
+    """A canvas as it stood has the summaries of that time; its records may have better ones by now."""
+    nodes = tuple(replace(node, summary=told.get(node.id, node.summary)) for node in drawing.canvas.nodes)
+    return replace(drawing, canvas=replace(drawing.canvas, nodes=nodes))
 
 
 def _taken(drawing: Drawing | None, step: TakenStep, *, number: int, label: str) -> Drawing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
@@ -17,8 +18,8 @@ from mcp_memory.shortterm.canvas import Canvas, parse, render
 from mcp_memory.shortterm.drawing import Drawing, drawing_of
 from mcp_memory.shortterm.groups import members, nodes_of
 from mcp_memory.shortterm.patch import EdgeLabel, NewGroup, Patch, apply_patch, patch_of, patch_text
-from mcp_memory.shortterm.rebuild import mend, rebuild
-from mcp_memory.store.protocol import Store
+from mcp_memory.shortterm.rebuild import mend, problems, rebuild, replay
+from mcp_memory.store.protocol import CanvasEdit, Store
 from mcp_memory.types import Group
 from tests.shortterm.agent import START, Agent
 
@@ -98,6 +99,33 @@ def test_a_canvas_whose_row_and_file_were_lost_comes_back(agent: Agent) -> None:
     assert (replace(mended, version=row.version), changed) == (row, True)
     assert (agent.store.folder("default") / "mmds/001-fix-login.mmd").read_text() == row.text
     assert mend(agent.store, "default", 1, now=agent.now)[1] is False
+
+
+def test_a_canvas_from_before_moves_were_kept_goes_on_as_it_stood(agent: Agent) -> None:
+    """Its records have no moves; the migration kept its text and groups as one edit."""
+    for step in ("Look", "Fix", "Test"):
+        agent.offload(step=step, task="Fix login")
+    row = agent.store.canvas("default", 1)
+    records = agent.store.records("default")
+    old = replace(row, number=2, label="old")
+    text = row.text.replace("001-N", "002-N")
+    for at, record in enumerate(records):
+        moved = replace(record, node_id=record.node_id.replace("001-", "002-"))
+        agent.store.commit_step("default", record=moved, canvas=replace(old, text=text), expected=at)
+    body = {"text": text, "groups": {"002-F1": ["002-N1", "002-N2"]}, "folded": 0}
+    stood = CanvasEdit(kind="drawn", body=json.dumps(body), at=START)
+    groups = {"002-F1": Group(("002-N1", "002-N2"))}
+    agent.store.save_canvas("default", replace(old, text=text, groups=groups), expected=3, edits=[stood])
+    agent.offload(step="Ship", task="002")
+    assert rebuild(agent.store, "default", 2) == drawing_of(agent.store.canvas("default", 2))
+    assert list(problems(agent.store, "default")) == []
+    strung = replay(agent.store.canvas_history("default", 2)[:3], number=2, label="old")
+    assert strung is not None
+    assert [(node.id, node.status) for node in strung.canvas.nodes] == [
+        ("002-N1", "done"),
+        ("002-N2", "done"),
+        ("002-N3", "doing"),
+    ]
 
 
 # --- patches ----------------------------------------------------------------------------------------

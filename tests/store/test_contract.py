@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.errors import Damaged, InvalidInput, NotFound
-from mcp_memory.store.protocol import Change, Conflict, Filters, NewAtom, NewRef, Store, Vectors
+from mcp_memory.store.protocol import CanvasEdit, Change, Conflict, Filters, NewAtom, NewRef, Store, TakenStep, Vectors
 from mcp_memory.text import index_terms
-from mcp_memory.types import CanvasRow, Fact, NewTurn, PersonaVersion, Record, SessionInfo
+from mcp_memory.types import CanvasRow, Fact, Group, NewTurn, PersonaVersion, Record, SessionInfo
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ANY = Filters()
@@ -610,6 +610,37 @@ def test_a_canvas_that_moved_on_is_a_conflict_and_nothing_is_written(store: Stor
             store.commit_step("me", record=record("001-N2"), canvas=canvas(text="other"), expected=expected)
     assert len(store.records("me")) == 1
     assert store.canvas("me", 1).text == "flowchart TD\n"
+
+
+def test_what_made_a_canvas_is_kept_in_order_with_what_was_undone(store: Store) -> None:
+    def edit(kind: str, body: str = "{}") -> CanvasEdit:
+        return CanvasEdit(kind=kind, body=body, at=NOW)
+
+    store.commit_step(
+        "me", record=record(), canvas=canvas(), expected=0, move="m1", edits=[edit("begun", '{"goal":"g"}')]
+    )
+    store.save_canvas("me", canvas(folded=True), expected=1, edits=[edit("folded"), edit("patched")])
+    store.commit_step("me", record=record("001-N2"), canvas=canvas(), expected=2)
+    store.commit_step("me", record=record("001-N2"), canvas=canvas(), expected=3, move="m3")
+    with pytest.raises(Conflict):
+        store.save_canvas("me", canvas(), expected=3, edits=[edit("lost")])
+    patched = store.canvas_history("me", 1)[3]
+    assert isinstance(patched, CanvasEdit)
+    store.save_canvas("me", canvas(), expected=4, undo=[patched.number], now=NOW)
+    history = store.canvas_history("me", 1)
+    assert [each.move if isinstance(each, TakenStep) else each.kind for each in history] == [
+        "begun", "m1", "folded", "patched", None, "m3",
+    ]  # fmt: skip
+    assert history[3] == replace(patched, undone=NOW)
+    assert next(each for each in history if isinstance(each, TakenStep)).record == record()
+    assert [store.last_move("me", node) for node in ("001-N1", "001-N2", "001-N3")] == ["m1", "m3", None]
+    assert store.canvas_history("me", 2) == store.canvas_history("you", 1) == []
+
+
+def test_groups_keep_their_words(store: Store) -> None:
+    groups = {"001-F1": Group(("001-N1", "001-N2"), 'Look "about"', "found é"), "001-F2": Group(("001-F1",))}
+    store.commit_step("me", record=record(), canvas=canvas(groups=groups), expected=0)
+    assert store.canvas("me", 1).groups == groups
 
 
 def test_each_session_has_its_own_active_canvas(store: Store) -> None:
