@@ -70,7 +70,7 @@ class _Worth:
     of: Mapping[str, float]
 
     def share(self, terms: Iterable[str]) -> float:
-        return sum(self.of.get(term, 0.0) for term in terms)
+        return math.fsum(self.of.get(term, 0.0) for term in terms)  # the same in whatever order sets are walked
 
     def line(self, terms: frozenset[str]) -> float:
         return self.share(terms) * (1 - _ELSE + _ELSE * len(terms & self.of.keys()) / len(terms))
