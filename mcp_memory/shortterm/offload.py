@@ -103,13 +103,12 @@ def offload(
         now=now,
     )
     arrival = _arrival(call, said)
-    land(store, space, arrival)  # what is refused is refused before anything is written
+    found = land(store, space, arrival)  # what is refused is refused before anything is written
     ref = store.put_ref(space, _new_ref(call, data))
     tokens_raw = _tokens_of(text, counter)
     for _ in range(ATTEMPTS):
         if earlier := _earlier(store, space, request, ref):
             return _answer(store.canvas(space, number_of(earlier.node_id)), earlier, synopsis, again=True)
-        found = land(store, space, arrival)
         record = _record(call, ref, found.node, tokens_raw, counter)
         try:
             store.commit_step(
@@ -121,6 +120,7 @@ def offload(
                 edits=found.edits,
             )
         except Conflict:
+            found = land(store, space, arrival)
             continue
         if found.left:
             leave(store, space, found.left, now=now)
