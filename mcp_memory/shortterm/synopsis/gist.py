@@ -21,7 +21,10 @@ ALIKE = 3
 """Of names that differ in their numbers only, such as test_1, test_2, so many; of values, all."""
 GAP = len("\n … ")
 LONGEST = 90
-TERM = re.compile(r"\d{0,8}[^\W\d][\w./@-]{0,200}|\d[\d.,:-]{2,40}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7ff]{2,12}")
+TERM = re.compile(
+    r"\d{4}-\d\d-\d\dT[\d:.]{4,20}Z?|\d{0,8}[^\W\d][\w./@-]{0,200}|\d[\d.,:-]{2,40}"
+    r"|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7ff]{2,12}"
+)
 PARTS = re.compile(r"[A-Z]?[a-z]{1,12}|[A-Z]+|\d{1,3}|[^\w\s]+|_+|[^\W\d_a-zA-Z]")
 SIGNS = re.compile(r"[(){}\[\]=<>_\"'`;|\\]")
 ID = re.compile(r"(?=.*[A-Z])(?=.*\d)[A-Z0-9]{4,10}|[A-Za-z]+(?:[_-][A-Za-z]+)*[_-]\d{3,12}")

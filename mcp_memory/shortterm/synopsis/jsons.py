@@ -8,28 +8,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, cast
 
 from mcp_memory.shortterm.synopsis.draft import Draft
 from mcp_memory.shortterm.synopsis.focus import Focus
-from mcp_memory.shortterm.synopsis.gist import Piece
+from mcp_memory.shortterm.synopsis.json_parts import ROWS, columns_of, is_prose, parts_of, with_addresses
 from mcp_memory.shortterm.synopsis.json_render import TooLong, label_of, render
-from mcp_memory.shortterm.synopsis.page import Page, clean, clip, one_line, size
+from mcp_memory.shortterm.synopsis.page import Page, clip, one_line, size
 
 __all__ = ["describe_json"]
 
 PARSED = 4_000_000
 SKIMMED = 200_000
 DEEPEST = 60
-LEAF_CHARS = 6_000
-PROSE_CHARS = 1_500
-ADDRESSES = 2
-ADDRESS = re.compile(r"https?://[^\s\"'<>]+")
-LONGEST_ADDRESS = 110
-DIGIT = re.compile(r"\d\d")
-WORD = re.compile(r"[^\W\d_]{2,}")
-ROWS = 5_000
 START = re.compile(r'\s*(?:[{\[]\s*(?:["{\[\]}\d-]|true|false|null)|"[^"\n]*"\s*$)')
 TOKEN = re.compile(r'[ \t\r\n]*(?:([{}\[\],:])|"((?:[^"\\\n]|\\.)*)"|(-?\d[\d.eE+-]*|true|false|null))')
 FAILED_KEYS = ("error", "errors", "message", "detail", "exception")
@@ -49,17 +41,19 @@ def describe_json(page: Page, focus: Focus) -> Draft | None:
             value, problem = _skim(page.text, page)
             if value is _NOTHING:
                 return None
-    pieces = tuple(_pieces(value))
-    prose = _is_prose(pieces)
+    parts = tuple(parts_of(value))
+    prose = is_prose(parts)
+    said = [f"not whole: {problem}"] if problem else []
+    said += ["\n".join(columns)] if not prose and (columns := columns_of(value, focus)) else []
     return Draft(
         kind=kind,
         content_type="application/json" if kind == "json" else "application/jsonl",
         summary=_summary(value, focus, kind, f"JSON ({problem})" if problem else "JSON", by_label=prose),
         use="text" if prose else "data",
         score=3 if problem else 5 if page.chars > 4_000 else 6,
-        facts=(f"not whole: {problem}",) if problem else (),
+        facts=tuple(said),
         form=_form(value),
-        pieces=tuple(_addressed(pieces, focus)) if prose else pieces,
+        pieces=tuple(with_addresses(parts, focus)) if prose else parts,
         parts=True,
     )
 
@@ -67,62 +61,11 @@ def describe_json(page: Page, focus: Focus) -> Draft | None:
 _NOTHING = object()
 
 
-def _addressed(pieces: Sequence[Piece], focus: Focus) -> Iterator[Piece]:
-    """The parts, the few that are nearest to what was asked with the address where they can be read."""
-    ranked = sorted(pieces, key=lambda piece: (-focus.of(piece.text), piece.at))
-    near = {piece.at for piece in ranked[:ADDRESSES]}
-    for piece in pieces:
-        found = ADDRESS.search(piece.text)
-        shown = found is not None and piece.at in near and len(found[0]) <= LONGEST_ADDRESS
-        text = ADDRESS.sub(" ", piece.text)
-        yield Piece(piece.at, text, f"{piece.name} {found[0]}" if found and shown else piece.name)
-
-
 def _form(value: Any) -> str:
     try:
         return render(value)
     except TooLong:
         return ""
-
-
-def _is_prose(pieces: Sequence[Piece]) -> bool:
-    """Whether it holds more running text than values, as the hits of a search do."""
-    told = sum(len(piece.text) for piece in pieces)
-    return told > PROSE_CHARS and sum(len(word) for piece in pieces for word in WORD.findall(piece.text)) > 0.6 * told
-
-
-def _pieces(value: Any) -> Iterator[Piece]:
-    """The parts of a value under the names that a JSON path gives them, each with all that it says."""
-    whole = cast("dict[str, Any]", value) if isinstance(value, dict) else {"": value}
-    at = 0
-    for key, one in list(whole.items())[:ROWS]:
-        items = cast("list[Any]", one) if isinstance(one, list) else []
-        if items and isinstance(items[0], (dict, list)):
-            for index, item in enumerate(items[: ROWS - at]):
-                yield Piece(at, " ".join(_leaves(item)), f"{key}[{index}]")
-                at += 1
-        else:
-            yield Piece(at, " ".join(_leaves(one)), clip(one_line(key), 60) or "$")
-            at += 1
-
-
-def _leaves(value: Any) -> Iterator[str]:
-    """Strings and numbers at any depth, in order, up to `LEAF_CHARS` characters."""
-    waiting: list[Any] = [value]
-    room = LEAF_CHARS
-    while waiting and room > 0:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            for key, held in reversed(cast("dict[str, Any]", one).items()):
-                waiting.append(held)
-                if DIGIT.search(str(key)):  # an id, not the name of a field
-                    waiting.append(str(key))
-        elif isinstance(one, list):
-            waiting.extend(reversed(cast("list[Any]", one)))
-        elif isinstance(one, str) or (isinstance(one, (int, float)) and not isinstance(one, bool)):
-            text = one[:room] if isinstance(one, str) else f"{one!r:.40}" if abs(one) < 10**30 else ""
-            room -= len(text) + 1
-            yield clean(text)
 
 
 def _load(text: str) -> Any:

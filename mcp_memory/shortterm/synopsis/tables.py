@@ -16,7 +16,7 @@ from mcp_memory.shortterm.synopsis.draft import Draft, listed
 from mcp_memory.shortterm.synopsis.focus import Focus
 from mcp_memory.shortterm.synopsis.page import Line, Page, clip
 
-__all__ = ["describe_table"]
+__all__ = ["columns_told", "describe_table"]
 
 GAP = re.compile(r" {2,}|\t+")
 RULE = re.compile(r"[\s|+:=─━┼│-]*[-=─━]{3,}[\s|+:=─━┼│-]*$")
@@ -50,7 +50,7 @@ def describe_table(page: Page, focus: Focus) -> Draft | None:
     why, at = ("such as", asked[0]) if asked else ("unlike the rest", odd[0]) if odd else ("first", 0)
     row = ", ".join(cell for cell in table.rows[at] if cell)
     facts = [f"{len(table.rows):,} rows{more}, {len(table.columns)} columns"]
-    facts += [_column(table, at, focus) for at in range(min(30, len(table.columns)))]
+    facts += columns_told(table.columns, table.rows, focus)
     return Draft(
         kind="table",
         edges=True,
@@ -159,10 +159,15 @@ def _headed(content_type: str, rows: list[list[str]], at: list[int]) -> Table | 
     return Table(content_type, rows[0], rows[1:], at[1:])
 
 
-def _column(table: Table, at: int, focus: Focus) -> str:
-    cells = [row[at] for row in table.rows if at < len(row) and row[at]]
-    name = clip(table.columns[at] or f"column {at + 1}", 40)
-    empty = len(table.rows) - len(cells)
+def columns_told(columns: Sequence[str], rows: Sequence[Sequence[str]], focus: Focus) -> list[str]:
+    """A line for each of the first thirty columns: its range, its values with their counts, or some of them."""
+    return [_column(columns, rows, at, focus) for at in range(min(30, len(columns)))]
+
+
+def _column(columns: Sequence[str], rows: Sequence[Sequence[str]], at: int, focus: Focus) -> str:
+    cells = [row[at] for row in rows if at < len(row) and row[at]]
+    name = clip(columns[at] or f"column {at + 1}", 40)
+    empty = len(rows) - len(cells)
     gaps = f", {empty:,} empty" if empty else ""
     if not cells:
         return f"  {name}: empty"

@@ -1,0 +1,97 @@
+"""Laws of the gist: each telling word once, in its place, nothing that is known, never more than the room."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_memory.shortterm.synopsis.gist import GAP, Piece, gist, terms_in
+from mcp_memory.shortterm.synopsis.json_render import TooLong, render
+
+CODE = """\
+# A ferry that is late tells the harbour master.
+def late(ferry, minutes):
+    if minutes > LIMIT_MINUTES:
+        notify(harbour_master, ferry.name)
+    return minutes
+
+# The harbour master closes the gate.
+def close(gate):
+    gate.lock("ferry_gate")
+"""
+
+
+def pieces_of(text: str) -> list[Piece]:
+    return [Piece(at, line, str(at)) for at, line in enumerate(text.split("\n"), start=1)]
+
+
+def test_each_word_is_said_once_behind_the_line_where_it_stands_first() -> None:
+    told = gist(pieces_of(CODE), known=["ferry"], breaks=[6], span=20, room=400)
+    assert [(run.name, run.text) for run in told] == [
+        ("1", "late tells harbour master minutes LIMIT_MINUTES notify harbour_master ferry.name"),
+        ("7", "closes gate close gate.lock ferry_gate"),
+    ]
+
+
+def test_where_room_is_short_what_is_said_in_words_stays_and_long_names_go() -> None:
+    told = gist(pieces_of(CODE), known=["ferry"], breaks=[], span=20, room=44)
+    assert [run.text for run in told] == ["late tells harbour master closes gate"]
+
+
+def test_of_names_that_differ_in_numbers_a_few_are_said_and_of_values_all() -> None:
+    pieces = [Piece(n, f"test_row_{n}", f"[{n}]") for n in range(9)]
+    assert len(gist(pieces, known=[], breaks=[], span=1, room=900)) == 3
+    assert len(gist(pieces, known=[], breaks=[], span=1, room=900, numbers=1.0)) == 9
+
+
+def test_ids_go_before_addresses_in_values() -> None:
+    piece = Piece(0, "QKRY03 12:30:00 https://a.example/very/long/path/to/nothing", "$")
+    assert gist([piece], known=[], breaks=[], span=1, room=14, numbers=1.0) == [Piece(0, "QKRY03", "$")]
+
+
+@given(
+    st.lists(st.text(alphabet="abAB_./19 é码\n", max_size=60), max_size=30),
+    st.lists(st.text(alphabet="abAB_.", min_size=4, max_size=6), max_size=5),
+    st.integers(0, 300),
+    st.integers(1, 12),
+)
+def test_a_gist_fits_its_room_and_says_nothing_twice_or_that_is_known(
+    lines: list[str], known: list[str], room: int, span: int
+) -> None:
+    pieces = [Piece(at, line, str(at)) for at, line in enumerate(lines)]
+    told = gist(pieces, known=known, breaks=[], span=span, room=room)
+    said = [word.lower() for run in told for word in run.text.split(" ")]
+    assert sum(len(run.name) + len(run.text) + GAP for run in told) <= room
+    assert len(said) == len(set(said))
+    assert not {word.lower() for word in known} & set(said)
+    assert [run.at for run in told] == sorted({run.at for run in told})
+    assert {word for run in told for word in run.text.split(" ")} <= {w for line in lines for w in terms_in(line)}
+
+
+VALUES: Any = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**12), 10**12) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(VALUES)
+def test_a_json_value_is_written_whole_or_not_at_all(value: Any) -> None:
+    try:
+        text = render(value)
+    except TooLong:
+        return
+    numbers = [one for one in _leaves(value) if isinstance(one, int) and not isinstance(one, bool)]
+    assert all(str(one) in text for one in numbers)
+    assert len(text) < 3 * len(json.dumps(value, ensure_ascii=False)) + 400
+
+
+def _leaves(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [leaf for inner in value.values() for leaf in _leaves(inner)]
+    if isinstance(value, list):
+        return [leaf for inner in value for leaf in _leaves(inner)]
+    return [value]
