@@ -138,13 +138,13 @@ def _rewired(edge: Edge, source: str, target: str, *, into_group: bool, status: 
 
 
 def composite(id_: str, group: Group, nodes: Sequence[Node]) -> Node:
-    """`3 steps: Explore · Fix`, with the conclusion of the newest that is no dead end; or the group's own words."""
+    """`3 steps: Explore · Fix`, with what the newest that is no dead end came to; or the group's own words."""
     live = [node for node in nodes if node.status != "blocked"]
     dead = len(nodes) - len(live)
     count = f"{len(nodes)} step{'s' * (len(nodes) != 1)}"
     if live and dead:
         count += f", {dead} dead end{'s' * (dead != 1)}"
-    newest = max(live or nodes, key=lambda node: node.timestamp)
+    newest = max(live or nodes, key=lambda node: (not node.summary.startswith("no output"), node.timestamp))
     titles = group.title or title_of(live or nodes, room=78 - len(count))
     return Node(
         id_,
