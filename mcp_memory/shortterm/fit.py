@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["fitting", "in_phases"]
 
-TITLE, SUMMARY = 60, 100
+TITLE, SUMMARY, DEAD_ENDS = 60, 100, 140
 """Characters of a step's words where the whole canvas does not fit; the newest keeps all of them."""
 CROWD, FOLDED_AT_ONCE = 5, 4
 """So many composites of one size side by side are too many, and so many of them become one."""
@@ -105,8 +105,9 @@ def _shown(block: _Block, groups: Groups) -> Node:
 def _shortened(node: Node, last: Node | None) -> Node:
     if last and node.id == last.id:
         return node
-    title = node.title if "-F" in node.id else clean(node.title, TITLE)
-    return replace(node, title=title, summary=clean(node.summary, SUMMARY))
+    if "-F" in node.id:
+        return replace(node, summary=clean(node.summary, DEAD_ENDS if node.summary.startswith("dead end") else SUMMARY))
+    return replace(node, title=clean(node.title, TITLE), summary=clean(node.summary, SUMMARY))
 
 
 # --- blocks -----------------------------------------------------------------------------------------

@@ -35,6 +35,9 @@ __all__ = [
 
 Groups = Mapping[str, Group]
 
+DEAD_ENDS_TOLD = 60
+"""Characters of the titles of dead ends that a composite tells, the newest first."""
+
 _STRETCH = re.compile(r"(\d{3,})-F(\d+)-(\d+)")
 
 
@@ -150,9 +153,17 @@ def composite(id_: str, group: Group, nodes: Sequence[Node]) -> Node:
         id_,
         f"{count}: {titles}",
         _status(live),
-        group.summary or newest.summary,
+        group.summary or _summary(newest, [node.title for node in nodes if live and node.status == "blocked"]),
         max(node.timestamp for node in nodes),
     )
+
+
+def _summary(newest: Node, dead: Sequence[str]) -> str:
+    """What came of the steps; first, as nobody should walk them again, the dead ends that they hold."""
+    if not dead:
+        return newest.summary
+    told = clean(", ".join(reversed(dead)), DEAD_ENDS_TOLD)
+    return f"dead end{'s' * (len(dead) > 1)}: {told}; {newest.summary}"
 
 
 def _status(live: Iterable[Node]) -> StepStatus:

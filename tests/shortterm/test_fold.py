@@ -58,7 +58,7 @@ def test_a_group_is_one_node_with_its_edges_rewired() -> None:
         "003-F1",
         "3 steps, 1 dead end: step 2 · step 4",
         "done",
-        "what came of it 4",
+        "dead end: step 3; what came of it 4",
         AT + timedelta(seconds=4),
     )
     assert folded.edges == (Edge("003-N1", "003-F1"), Edge("003-F1", "003-N5"))
