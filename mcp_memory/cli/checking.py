@@ -57,6 +57,7 @@ def _lines(answer: dict[str, Any]) -> list[tuple[str, str]]:
         ("model", _model(answer["model"])),
         ("tokens", f"{tokenizer['name']}, {'exact' if tokenizer['exact'] else 'estimated, never too low'}"),
         ("offloading", _saving(answer["offload"])),
+        ("savings", _savings(answer["savings"])),
     ]
 
 
@@ -142,6 +143,22 @@ def _saving(offload: dict[str, int]) -> str:
     if not raw:
         return "nothing yet"
     return f"{raw:,} tokens became {kept:,}: {(raw - kept) / raw:.1%} saved"
+
+
+def _savings(savings: dict[str, Any]) -> str:
+    if not savings["kinds"]:
+        return "nothing yet"
+    spent = [f"{tokens:,} on {_SPENT[kind]}" for kind, tokens in savings["spent"].items()]
+    parts = [
+        f"{savings['saved_once']:,} tokens once, at least {savings['saved_later']:,} more in later calls",
+        f"spent {' and '.join(spent)}" if spent else "",
+        f"{savings['cache_broken']:,} read anew where a cache broke" if savings["cache_broken"] else "",
+        f"net {savings['net_tokens']:,} tokens, worth {savings['net_cost']:,} at full price",
+    ]
+    return "; ".join(part for part in parts if part)
+
+
+_SPENT = {"expand": "expansions", "canvas": "canvases"}
 
 
 @click.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -19,8 +19,8 @@ __all__ = ["compress"]
 LEVELS = ("none", "mild", "aggressive", "emergency")
 
 
-def _rule(name: str, help: str) -> Any:
-    return click.option(f"--{name.replace('_', '-')}", name, type=float, metavar="X", help=help)
+def _rule(name: str, told: str) -> Any:
+    return click.option(f"--{name.replace('_', '-')}", name, type=float, metavar="X", help=told)
 
 
 @click.command()
@@ -48,35 +48,37 @@ def compress(window: int, overhead: int, session: str | None, level: str | None,
     mcp-memory compress --window 200000 < messages.json > shorter.json
     mcp-memory compress --window 32000 --level aggressive < request.json
     """
-    given = _read()
-    messages = given["messages"] if isinstance(given, dict) else given
-    if isinstance(given, dict):
-        beside = {key: given[key] for key in ("system", "tools", "functions") if given.get(key)}
-        overhead += _count(beside)
+    request, messages = _read()
+    overhead += _count({key: request[key] for key in ("system", "tools", "functions") if request.get(key)})
     from mcp_memory.memory.at_once import compress as compress_now
 
-    told = {name: value for name, value in rules.items() if value is not None}
+    told: dict[str, Any] = {name: value for name, value in rules.items() if value is not None}
     done = compress_now(
         messages, window=window, overhead=overhead, session=session, level=level, settings=settings(), **told
     )
-    shorter = [message for message in done.messages]
-    click.echo(json.dumps({**given, "messages": shorter} if isinstance(given, dict) else shorter, ensure_ascii=False))
+    answer = {**request, "messages": done.messages} if request else done.messages
+    click.echo(json.dumps(answer, ensure_ascii=False))
     click.echo(_told(done), err=True)
     if not done.fits:
         sys.exit(1)
 
 
-def _read() -> Any:
+def _read() -> tuple[dict[str, Any], list[Any]]:
+    """Return the request around the messages, empty where there is none, and the messages."""
     if sys.stdin.isatty():
         raise InvalidInput("There is nothing on standard input. Run it as: mcp-memory compress … < messages.json")
-    data = click.get_binary_stream("stdin").read()
+    data: bytes = sys.stdin.buffer.read()
     try:
-        given = json.loads(data)
+        given: Any = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"Standard input is not JSON ({error}). It has to be a list of messages.") from None
-    if isinstance(given, list) or (isinstance(given, dict) and isinstance(given.get("messages"), list)):
-        return given
-    raise InvalidInput('Standard input is neither a JSON list of messages nor a request with a list "messages".')
+    match given:
+        case list():
+            return {}, cast("list[Any]", given)
+        case {"messages": list()}:
+            return cast("dict[str, Any]", given), cast("list[Any]", given["messages"])
+        case _:
+            raise InvalidInput('Standard input is no JSON list of messages, and no request with a list "messages".')
 
 
 def _count(beside: dict[str, Any]) -> int:

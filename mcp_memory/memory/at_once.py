@@ -42,9 +42,9 @@ def compress(
 
         if memory is not None:
             return await memory.compress(messages, window=window, **options)
-        named = {"home": home, "space": space}
         # Without vectors it opens in milliseconds; what is stored is embedded by whoever opens it next.
-        overrides = {name: value for name, value in named.items() if value is not None}
+        given: dict[str, Any] = {"home": home, "space": space}
+        overrides = {name: value for name, value in given.items() if value is not None}
         async with open_memory(settings, distil=False, embedder="none", **overrides) as opened:
             return await opened.compress(messages, window=window, **options)
 

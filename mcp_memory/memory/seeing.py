@@ -12,6 +12,7 @@ from mcp_memory.errors import Refused
 from mcp_memory.memory.verbs import Verbs, in_thread
 
 if TYPE_CHECKING:
+    from mcp_memory.store.economy import Saved
     from mcp_memory.store.protocol import Change
 
 __all__ = ["Seeing"]
@@ -78,6 +79,27 @@ class Seeing(Verbs):
             "pyramid": self._pyramid_status(),
             "tokenizer": {"name": parts.counter.name, "exact": parts.counter.exact},
             "offload": {**saved, "tokens_saved": saved["tokens_raw"] - saved["tokens_kept"]},
+            "savings": self._savings_status(),
+        }
+
+    def _savings_status(self) -> dict[str, Any]:
+        """What real use saved; `…_later` counts again for every later call that is proven, so it is a lower bound."""
+        kinds = self._parts.store.savings(self.space)
+        saved = sum(one.saved - one.spent for one in kinds if one.kind in ("offload", "compress"))
+        saved_later = sum(one.saved_later - one.spent_later for one in kinds if one.kind in ("offload", "compress"))
+        read = {one.kind: one for one in kinds if one.kind in ("expand", "canvas")}
+        broken = sum(one.cache_broken for one in kinds)
+        spent = sum(one.spent for one in read.values())
+        spent_later = sum(one.spent_later for one in read.values())
+        return {
+            "saved_once": saved,
+            "saved_later": saved_later,
+            "spent": {kind: one.spent for kind, one in read.items()},
+            "spent_later": spent_later,
+            "cache_broken": broken,
+            "net_tokens": saved + saved_later - spent - spent_later,
+            "net_cost": round(sum(map(_worth, kinds))),
+            "kinds": [asdict(one) for one in kinds],
         }
 
     def _pyramid_status(self) -> dict[str, Any]:
@@ -134,6 +156,17 @@ class Seeing(Verbs):
             "today": [asdict(one) for one in calls],
             "ever": [asdict(one) for one in ever],
         }
+
+
+CACHED_PRICE = 0.1
+"""Of a token that the provider has read before, as it is with most: a new one costs 1."""
+
+
+def _worth(one: Saved) -> float:
+    """What a kind saved, in new tokens. What was offloaded on arrival was never read whole, not even once."""
+    net, later = one.saved - one.spent, one.saved_later - one.spent_later
+    first = CACHED_PRICE if one.kind == "compress" else 1.0
+    return net * first + later * CACHED_PRICE - one.cache_broken * (1 - CACHED_PRICE)
 
 
 def _size(path: Path) -> int:

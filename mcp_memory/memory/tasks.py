@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from typing import Any
 
+from mcp_memory.errors import StoreUnavailable
 from mcp_memory.memory.verbs import Verbs, in_thread
 from mcp_memory.store.economy import Saving, SavingKind
 from mcp_memory.text import one_line
 from mcp_memory.types import CanvasRow, CanvasView, Expansion, Offloaded, Record, Ref, StepStatus
 
 __all__ = ["Tasks"]
+
+logger = logging.getLogger(__name__)
 
 _NODE = re.compile(r"\d{3,}(?:-N\d+)?")
 
@@ -128,8 +132,12 @@ class Tasks(Verbs):
         return shown
 
     def _note_saving(self, kind: SavingKind, session: str, *, saved: int = 0, spent: int = 0) -> None:
+        """Enter it in the ledger; what was asked for is answered all the same where that cannot be written."""
         saving = Saving(session=session, at=self._parts.now(), kind=kind, saved=saved, spent=spent)
-        self._parts.store.add_saving(self.space, saving)
+        try:
+            self._parts.store.add_saving(self.space, saving)
+        except StoreUnavailable:
+            logger.exception("a saving was not entered in the ledger")
 
     def _session_of(self, ref: str | None, target: str) -> str:
         """Whose result was opened: the session whose context has it."""

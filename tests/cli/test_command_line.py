@@ -62,6 +62,7 @@ def test_the_commands_are_these() -> None:
         "status",
         "doctor",
         "tidy",
+        "compress",
         "bench",
     ]
 
