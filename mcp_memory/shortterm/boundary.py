@@ -30,6 +30,11 @@ _UNHEARD = re.compile(
     r"```.*?(?:```|$)|`[^`\n]*`|^\s*>.*$|\"[^\"\n]{0,200}\"|“[^”\n]{0,200}”|«[^»\n]{0,200}»", re.DOTALL | re.MULTILINE
 )
 _ASKS = re.compile(r"[?？]\s*$")
+_AT_THE_END = re.compile(r"[\s,]+(?:please|now|again|thanks|bitte|svp|por favor)$", re.IGNORECASE)
+_HESITATES = re.compile(
+    r"(?:(?:wait|hey|hm+|oh|actually|sorry|moment|warte|ach|attends|espera|aspetta|подожди|等等|待って|잠깐)(?!\w)[\s,.!…–—-]*)+",
+    re.IGNORECASE,
+)
 _TOGETHER = re.compile(r"(?:now|next),? (?:let's|let us|we'll|can you|could you|please)(?!\w)", re.IGNORECASE)
 _BEGINS = re.compile(
     r"(?:start |begin )?(?:to |by )?(?:add|book|build|create|design|draft|find|implement|migrate|organi[sz]e|plan"
@@ -92,12 +97,13 @@ def _heard(
     clause: str, verdict: Verdict, *, waiting: bool, done_here: bool, done_before: bool, about: Collection[str]
 ) -> tuple[Verdict, bool]:
     """What one clause of the user's adds, and whether the next has to name a task."""
-    if found := BACK.match(clause):
-        named = next((each for each in found.groups() if each), "") or clause[found.end() :]
+    firm = _HESITATES.sub("", clause, count=1)
+    if found := BACK.match(firm):
+        named = next((each for each in found.groups() if each), "") or firm[found.end() :]
         words = _bare(named)
         return Verdict(back="" if EARLIER.match(words) or not words else words), False
-    if found := NEW.match(clause):
-        rest = clause[found.end() :]
+    if found := NEW.match(firm):
+        rest = firm[found.end() :]
         return (Verdict(new=_goal(rest)), False) if _goal(rest) else (verdict, not _bare(rest))
     goal = _goal(clause)
     if waiting and goal:
@@ -136,7 +142,7 @@ def _clauses(text: str) -> Iterator[str]:
 
 
 def _bare(words: str) -> str:
-    words = words.strip(" \t,:;.!?–—-：，。、")
+    words = _AT_THE_END.sub("", words.strip(" \t,:;.!?–—-：，。、"))
     while (found := _POLITE.match(words)) and found.end() < len(words):
         words = words[found.end() :]
     return words.strip(" \t,:;.!?–—-：，。、")

@@ -80,6 +80,7 @@ def test_a_request_after_the_task_was_said_to_be_done_begins_another() -> None:
 
 def test_coming_back_names_the_task_or_means_the_one_before() -> None:
     assert heard("let's go back to the billing export") == Verdict(back="billing export")
+    assert heard("Wait, back to the login test please") == Verdict(back="login test")
     assert heard("back to the previous task") == Verdict(back="")
     assert heard("Вернёмся к экспорту счетов") == Verdict(back="экспорту счетов")
 
