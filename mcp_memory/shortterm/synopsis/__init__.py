@@ -5,9 +5,11 @@ the bounds that each type states), so 50 MB take little longer than one.
 It does not know secrets: whoever stores or shows a synopsis masks them.
 
     page       the bounded sight of a result: lines, numbers, wrapping taken off
-    focus      what the call was looking for
+    focus      what the call was looking for, and what the reader has already
     recognise  the order of the types; each has a file of its own and gives a `draft`
-    draft      from what was found to a preview within its budget; `names` adds what would be lost
+    uses       what a result is wanted for, and how much room that earns
+    draft      from what was found to a preview within its budget
+    body       its lines as they are, and the `gist` of those between: each telling word once, where it stands
 """
 
 from __future__ import annotations
@@ -26,14 +28,14 @@ class Synopsis:
     summary: str
     """One line of at most 200 characters."""
     preview: str
-    """Header, facts, lines with their numbers in the raw text, names; the result itself where it is that short."""
+    """Facts, lines with their numbers in the raw text, words of those between; a short result itself."""
     score: int
 
 
 def synopsise(
     text: str, *, tool: str, arguments: object = None, talk: str = "", budget_chars: int | None = None
 ) -> Synopsis:
-    """Say what a tool result holds, its preview in at most `budget_chars` characters.
+    """Say what a tool result holds, its preview in at most `budget_chars` characters; None: as many as it earns.
 
     Words of `arguments` weigh more than those of `talk` (the messages before the call), rare ones over common.
     """

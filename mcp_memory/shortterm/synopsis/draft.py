@@ -1,7 +1,6 @@
-"""From what a recogniser found to the preview: header, facts, names, and lines with their numbers.
+"""From what a recogniser found to the preview: header, facts, and a body of lines and gist.
 
-The budget is in characters and never exceeded. Facts come first, in the order given; then the lines that weigh
-most, shown in the order of the text with the head and the tail; then names that would be lost otherwise.
+The budget is in characters and never exceeded. It stands beside the summary and does not say again what that says.
 """
 
 from __future__ import annotations
@@ -9,20 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from mcp_memory.shortterm.synopsis.body import body, page_pieces
 from mcp_memory.shortterm.synopsis.focus import Focus
-from mcp_memory.shortterm.synopsis.gist import Piece, gist, terms_in
-from mcp_memory.shortterm.synopsis.page import Line, Page, clean, clip, one_line
+from mcp_memory.shortterm.synopsis.gist import Piece
+from mcp_memory.shortterm.synopsis.page import Page, clean, clip
 from mcp_memory.shortterm.synopsis.uses import USES, Use
 
 __all__ = ["SUMMARY", "Draft", "counted", "listed", "preview"]
 
 SUMMARY = 200
 FEW_LINES = 200
+"""Up to so many lines nobody needs to be told how many there are to ask for."""
 WHOLE = 400
+"""A result this short is its own preview, whatever room it earns."""
 FACTS_SHARE = 0.6
-GIST_LINES = 3_000
-LINE_LEAST, LINE_SHOWN = 70, 160
-EDGE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +75,21 @@ def preview(draft: Draft, page: Page, focus: Focus, *, summary: str, budget: int
         facts_room -= len(shown) + 1
     room = budget - len("\n".join(parts)) - 1
     if draft.form and len(draft.form) <= room:
-        return "\n".join([*(part for part in parts if part), draft.form])
-    room = budget - len("\n".join(parts)) - 1
-    if room > 0 and draft.use != "nothing":
-        parts.append(_body(draft, page, focus, said="\n".join([summary, *parts]), room=room))
-    return clip("\n".join(part for part in parts if part), max(0, budget))
+        parts.append(draft.form)
+    elif room > 0 and draft.use != "nothing":
+        parts.append(
+            body(
+                draft.pieces or page_pieces(page),
+                focus,
+                picks=draft.picks,
+                use=draft.use,
+                parts=draft.parts,
+                edges=draft.edges,
+                said="\n".join([summary, *parts]),
+                room=room,
+            )
+        )
+    return clip("\n".join(part for part in parts if part), budget)
 
 
 def _header(draft: Draft, page: Page) -> str:
@@ -91,86 +100,3 @@ def _header(draft: Draft, page: Page) -> str:
     if page.first_file_line is not None and page.lines and page.first_file_line != page.lines[0].number:
         told.append(f"line {page.lines[0].number} is {page.first_file_line} of the file")
     return "; ".join(told)
-
-
-def _body(draft: Draft, page: Page, focus: Focus, *, said: str, room: int) -> str:
-    """Lines as they are, by weight, and after them the gist of what follows; all in the order of the text."""
-    uses = USES[draft.use]
-    pieces = draft.pieces or tuple(Piece(line.number, line.text, str(line.number)) for line in _looked_at(page))
-    lines = _lines(draft, pieces, focus, said=said, room=int(room * uses.lines))
-    known = {*focus.known, *(term.lower() for term in terms_in(" ".join([said, *lines.values()])))}
-    left = room - sum(len(shown) + 1 for shown in lines.values())
-    span = 1 if draft.parts else max(8, len(pieces) // uses.runs)
-    runs = gist(pieces, known=known, breaks=lines, span=span, room=left, numbers=uses.numbers)
-    told: list[str] = []
-    after_line = False
-    for run in sorted([*(Piece(at, "", shown) for at, shown in lines.items()), *runs], key=lambda one: one.at):
-        if not run.text:
-            told.append(run.name)
-        elif after_line:
-            told[-1] += f" … {run.text}"
-        else:
-            told.append(f"{run.name} {run.text}" if draft.use in ("data", "text") else f"{run.name} … {run.text}")
-        after_line = not run.text
-    return "\n".join(told)
-
-
-def _looked_at(page: Page) -> Sequence[Line]:
-    if len(page.lines) <= GIST_LINES:
-        return page.lines
-    return (*page.lines[: GIST_LINES * 3 // 4], *page.lines[-GIST_LINES // 4 :])
-
-
-def _lines(draft: Draft, pieces: Sequence[Piece], focus: Focus, *, said: str, room: int) -> dict[int, str]:
-    """Head, tail, the picked pieces and those that the call asked for, by weight: place → as it is shown."""
-    filled = [piece for piece in pieces if piece.text.strip()]
-    weights: dict[int, float] = {}
-    seen: set[str] = set()
-    for piece in filled:
-        asked = focus.of(piece.text) if draft.use != "text" else 0.0
-        weight = draft.picks.get(piece.at, 0.0) + asked
-        if weight > 0 and piece.text not in seen:
-            weights[piece.at] = weight
-            seen.add(piece.text)
-    if draft.parts:  # a row is shown as it is where it is the one that was asked for
-        best = max(weights.values(), default=0.0)
-        weights = {at: weight for at, weight in weights.items() if weight > 0.5 * best}
-        weights = weights if len(weights) <= 2 < len(filled) else {}
-    if draft.edges:
-        for place, piece in enumerate(filled[:EDGE]):
-            weights[piece.at] = weights.get(piece.at, 0) + 100 - place
-        for place, piece in enumerate(reversed(filled[-EDGE:])):
-            weights[piece.at] = weights.get(piece.at, 0) + 99 - place
-    by_place = {piece.at: piece for piece in filled if piece.at in weights}
-    width = min(LINE_SHOWN, max(LINE_LEAST, room // 2), max(20, room - 8))
-    known = {*focus.known, *(term.lower() for term in terms_in(said))}
-    chosen: dict[int, str] = {}
-    ranked = sorted(weights, key=lambda at: (-weights[at], at))
-    first = ranked[0] if ranked else None
-    for at in ranked:
-        piece = by_place[at]
-        shown = f"{piece.name} {_narrow(piece.text.strip(), focus, width)}"
-        fresh = {term.lower() for term in terms_in(piece.text)} - known
-        if (
-            len(shown) + 1 <= room
-            and (fresh or (at == first and draft.use != "text"))
-            and piece.text.strip() not in said
-        ):
-            chosen[at] = shown
-            known |= fresh
-            room -= len(shown) + 1
-        if room < 12:
-            break
-    return chosen
-
-
-def _narrow(text: str, focus: Focus, width: int) -> str:
-    """A line of at most `width` characters, cut so that the first word that was asked for stays."""
-    text = text.replace("\t", "  ")
-    if len(text) <= width:
-        return text
-    found = focus.pattern.search(text) if focus.pattern else None
-    if found is None or found.end() < width:
-        return clip(text, width)
-    start = max(0, found.start() - width // 3)
-    return clip("…" + one_line(text[start:]), width)

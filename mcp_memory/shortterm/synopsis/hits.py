@@ -6,10 +6,10 @@ Hits are regrouped: each file once with its lines under it, the ones nearest to 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mcp_memory.shortterm.synopsis.draft import Draft, listed
+from mcp_memory.shortterm.synopsis.draft import SUMMARY, Draft, listed
 from mcp_memory.shortterm.synopsis.focus import Focus
 from mcp_memory.shortterm.synopsis.gist import Piece
 from mcp_memory.shortterm.synopsis.page import Line, Page, clip
@@ -51,14 +51,15 @@ def describe_hits(page: Page, focus: Focus) -> Draft | None:
     severities = [m["what"].lower() for hit in real if (m := SEVERITY.match(hit.text))]
     compiled = len(severities) > 0.5 * len(real)
     picks = {hit.at: (0.2 if hit.context else 1.0) + (1.5 if DEFINES.match(hit.text) else 0) for hit in hits}
+    summary = _diagnosed(real, severities) if compiled else _found(real, by_file, focus)
     return Draft(
         kind="diagnostics" if compiled else "matches",
-        summary=_diagnosed(real, severities) if compiled else _found(real, by_file, focus),
+        summary=summary,
         use="names",
         edges=False,
         score=5 if compiled or len(real) <= 8 else 4,
         picks=picks,
-        pieces=_pieces(hits),
+        pieces=tuple(_pieces(hits, clip(summary, SUMMARY))),
     )
 
 
@@ -82,16 +83,14 @@ def _read(lines: Sequence[Line]) -> tuple[list[Hit], int]:
     return hits, missed
 
 
-def _pieces(hits: Sequence[Hit]) -> tuple[Piece, ...]:
-    """The hits under the names that the next call will use: `path:line`, or the line where there is one file."""
-    shown: list[Piece] = []
-    told: set[str] = set()
+def _pieces(hits: Sequence[Hit], summary: str) -> Iterator[Piece]:
+    """The hits under the names that the next call will use: `path:line`, or the line where there is one file.
+
+    Of a path that the summary tells, its last part is enough.
+    """
     for hit in hits:
-        path = hit.path if hit.path not in told else hit.path.rsplit("/", 1)[-1]
-        told.add(hit.path)
-        name = ":".join(part for part in (path, hit.line) if part)
-        shown.append(Piece(hit.at, hit.text, name or str(hit.at)))
-    return tuple(shown)
+        path = hit.path.rsplit("/", 1)[-1] if hit.path in summary else hit.path
+        yield Piece(hit.at, hit.text, ":".join(part for part in (path, hit.line) if part) or str(hit.at))
 
 
 def _found(real: list[Hit], by_file: dict[str, list[Hit]], focus: Focus) -> str:
