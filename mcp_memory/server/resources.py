@@ -40,7 +40,7 @@ FIXED = (
         uri="memory://canvas/active",
         name="active.mmd",
         title="Active canvas",
-        description="The Mermaid flowchart of the task in hand",
+        description="The Mermaid flowchart of the task in hand, old steps folded",
         mime_type=MERMAID,
     ),
     wire.Resource(
@@ -130,8 +130,7 @@ async def read_resource(memory: Memory, uri: str) -> ReadResourceContents:
         case "status", "":
             return ReadResourceContents(to_json(await memory.status(), indent=2).decode(), JSON)
         case "canvas", "active":
-            active = await memory.active_canvas()
-            return ReadResourceContents(active.text if active else _NO_CANVAS, MERMAID)
+            return ReadResourceContents(await _active_canvas(memory), MERMAID)
         case "canvas", number if _NUMBER.fullmatch(number):
             return ReadResourceContents((await memory.canvas(int(number))).text, MERMAID)
         case "scene", slug if slug:
@@ -150,6 +149,14 @@ async def read_resource(memory: Memory, uri: str) -> ReadResourceContents:
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _NO_PERSONA = "No persona yet. It grows from what is told with the tool `remember`.\n"
 _NO_CANVAS = "%% No task is active: offload_tool_result starts a canvas, fold_canvas with action=switch opens one.\n"
+
+
+async def _active_canvas(memory: Memory) -> str:
+    """Return the canvas as it stands in a context, within the usual budget; by its number it is read whole."""
+    if await memory.active_canvas() is None:
+        return _NO_CANVAS
+    view = await memory.fold_canvas()
+    return f"%% {view.text}\n" if view.folded else view.text
 
 
 async def _atom(memory: Memory, id: str) -> str:

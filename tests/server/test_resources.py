@@ -20,6 +20,7 @@ from mcp.types import (
 
 from mcp_memory.config import load_settings
 from mcp_memory.server.app import MemoryServer, build_server
+from mcp_memory.tokens import token_counter
 from mcp_memory.types import NewTurn
 
 FIXED = ["memory://persona", "memory://canvas/active", "memory://status"]
@@ -80,6 +81,20 @@ async def test_each_address_is_read_in_its_own_format(client: Client) -> None:
     assert active.text.startswith("%% {")
     assert json.loads(status.text)["space"] == "default"
     assert json.loads((await read(client, "memory://atom/a1")).text)["text"] == "Anna lives in Porto"
+
+
+async def test_the_active_canvas_keeps_to_its_budget_and_by_its_number_it_is_whole(tmp_path: Path, era: Any) -> None:
+    server = build_server(load_settings({}, home=tmp_path / "home", embedder="none"))
+    async with Client(server, mode=era) as client:
+        memory = await server.memory.get()
+        for at in range(30):
+            name, status = f"step number {at}", "done" if at < 29 else "doing"
+            await memory.offload_tool_result("bash", f"output {at}\n", task="A long task", step=name, status=status)
+        active = (await read(client, "memory://canvas/active")).text
+        whole = (await read(client, "memory://canvas/1")).text
+    assert active.startswith("%% {")
+    assert "step number 29" in active
+    assert token_counter("o200k_base").count(active) <= 1000 < token_counter("o200k_base").count(whole)
 
 
 async def test_a_long_session_is_read_page_by_page(client: Client) -> None:
