@@ -13,8 +13,6 @@ __all__ = ["in_use"]
 NAME = re.compile(r"[A-Za-z_][\w./-]{5,}")
 RARE = 2
 """Messages, those of the newest calls left out, in which a name that tells results apart may stand."""
-ENOUGH = 2
-"""Such names that a result has to share with the newest calls."""
 
 
 def in_use(items: Sequence[Item], calls: int) -> set[tuple[int, int]]:
@@ -38,5 +36,5 @@ def in_use(items: Sequence[Item], calls: int) -> set[tuple[int, int]]:
     return {
         (at, place)
         for (at, place), found in names.items()
-        if items[at].message.parts[place].kind == "result" and sum(held[name] <= RARE for name in found) >= ENOUGH
+        if items[at].message.parts[place].kind == "result" and any(held[name] <= RARE for name in found)
     }

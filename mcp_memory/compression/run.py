@@ -37,7 +37,8 @@ __all__ = ["Compressed", "compress_list"]
 
 IMAGE_TOKENS = 1_600
 """What an image costs at most where its provider scales it down; of other blocks the JSON is counted."""
-ATTEMPTS = 5
+ROUNDS = 50
+"""A plan goes by what things will have at most, so when it is carried out more may be wanted: until nothing is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,36 +78,38 @@ def compress_list(
 ) -> Compressed:
     """Return the list compressed by the rules; see `Memory.compress`. Raises InvalidInput for what is no list."""
     read = forms.read(messages)
-    for _ in range(ATTEMPTS):
-        before = _AsItStood.of(store, space, read, counter)
-        plan = make_plan(
-            before.items, rules, overhead=overhead, level=level, in_use=in_use(before.items, rules.keep_calls)
-        )
-        name = session or before.session
-        keeper = Keeper(
-            store=store, space=space, session=name, counter=counter, now=now().astimezone(), items=before.items
-        )
-        edits = list(_edits(keeper, plan, before.standing, messages))
-        after, broken = before, 0
-        if edits:
-            try:
-                after, broken = _stored(store, space, before, plan, edits, at=now(), counter=counter)
-            except Conflict:
-                continue
-        tokens = overhead + sum(item.total for item in after.items)
-        return Compressed(
-            messages=[_written(messages, one) for one in after.standing],
-            level=plan.level,
-            tokens_before=overhead + sum(_item(_unedited(one, place), counter).total for place, one in enumerate(read)),
-            tokens=tokens,
-            edits=len(edits),
-            cache_broken=broken,
-            fits=tokens <= rules.window,
-            note=None if tokens <= rules.window else _too_large(after.items, tokens, rules.window, overhead),
-            session=name,
-            places=[one.places for one in after.standing],
-        )
-    raise StoreUnavailable("This conversation is being compressed by many others at once. Call again.")
+    made = broken = conflicts = 0
+    reached: Level | None = None
+    for _ in range(ROUNDS):
+        now_stands = _AsItStood.of(store, space, read, counter)
+        items, name = now_stands.items, session or now_stands.session
+        plan = make_plan(items, rules, overhead=overhead, level=level, in_use=in_use(items, rules.keep_calls))
+        reached = reached or plan.level
+        keeper = Keeper(store=store, space=space, session=name, counter=counter, now=now().astimezone(), items=items)
+        edits = list(_edits(keeper, plan, now_stands.standing, messages))
+        if not edits:
+            tokens = overhead + sum(item.total for item in items)
+            given = (_item(_unedited(message, place), counter) for place, message in enumerate(read))
+            return Compressed(
+                messages=[_written(messages, one) for one in now_stands.standing],
+                level=reached,
+                tokens_before=overhead + sum(item.total for item in given),
+                tokens=tokens,
+                edits=made,
+                cache_broken=broken,
+                fits=tokens <= rules.window,
+                note=None if tokens <= rules.window else _too_large(items, tokens, rules.window, overhead),
+                session=name,
+                places=[one.places for one in now_stands.standing],
+            )
+        try:
+            broken = max(broken, _stored(store, space, now_stands, plan, edits, at=now(), counter=counter))
+            made += len(edits)
+        except Conflict:
+            conflicts += 1
+    raise StoreUnavailable(
+        f"This conversation is being compressed by others at once ({conflicts} times meanwhile). Call again."
+    )
 
 
 # --- as it stood ------------------------------------------------------------------------------------
@@ -227,8 +230,8 @@ def _stored(
     *,
     at: datetime,
     counter: TokenCounter,
-) -> tuple[_AsItStood, int]:
-    """Store edits and what they save; return the list with them, and how much of the cache they break."""
+) -> int:
+    """Store edits and what they save; return how much of the cache they break."""
     trial = [replace(edit, id=_LAST + place) for place, edit in enumerate(edits)]
     after = _AsItStood.by(before.read, before.spots, [*before.known, *trial], counter)
     first = min([*(put.item for put in plan.puts), *(cut.start for cut in plan.cuts)])
@@ -247,7 +250,7 @@ def _stored(
     )
     seen = max((edit.id for edit in before.known), default=0)
     store.put_message_edits(space, edits, seen=seen, saving=saving)
-    return after, broken
+    return broken
 
 
 _LAST = 2**62

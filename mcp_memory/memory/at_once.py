@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import anyio
+
+from mcp_memory.errors import InvalidInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from mcp_memory.memory.opening import Memory
 
 __all__ = ["compress"]
-
-T = TypeVar("T")
 
 
 def compress(
@@ -34,7 +33,7 @@ def compress(
     """Return the messages compressed to a window of so many tokens: `Memory.compress`, which says what `options` are.
 
     It works on an open `memory`, or else on the one that `settings`, `home` and `space` name, by default the one of
-    the environment. Async code awaits `memory.compress` instead: this waits until it is done.
+    the environment. Async code awaits `memory.compress` instead; where an event loop runs this is InvalidInput.
     """
 
     async def once() -> Compressed:
@@ -48,13 +47,8 @@ def compress(
         async with open_memory(settings, distil=False, embedder="none", **overrides) as opened:
             return await opened.compress(messages, window=window, **options)
 
-    return _wait(once)
-
-
-def _wait(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return anyio.run(work)
-    with ThreadPoolExecutor(1) as thread:  # an event loop runs here already: another cannot
-        return thread.submit(anyio.run, work).result()
+        return anyio.run(once)
+    raise InvalidInput("An event loop runs here, and compress() would block it. Use `await memory.compress(…)`.")

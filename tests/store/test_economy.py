@@ -1,0 +1,52 @@
+"""Edits of message lists and the ledger of savings: a contract of every store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from mcp_memory.store.economy import MessageEdit, Saved, Saving
+from mcp_memory.store.protocol import Conflict, Store
+
+NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+OFFLOAD = Saving(session="s", at=NOON, kind="offload", saved=1_000, spent=200)
+EDIT = MessageEdit(session="s", before="a", after="b", shown="x", texts={1: "…"}, refs=("r-9f2c1a7b3d4e",))
+NOTHING = Saving(session="s", at=NOON, kind="compress")
+
+
+def test_a_saving_counts_again_for_each_later_call_that_the_ledger_proves(store: Store) -> None:
+    for saving in (
+        OFFLOAD,
+        replace(OFFLOAD, at=NOON + timedelta(milliseconds=400)),  # parallel tool calls: one call of the model
+        replace(OFFLOAD, at=NOON + timedelta(seconds=9), kind="expand", saved=0, spent=300),
+        replace(OFFLOAD, at=NOON + timedelta(seconds=20), kind="compress", saved=500, spent=60, cache_broken=700),
+        replace(OFFLOAD, session="other", at=NOON + timedelta(seconds=30)),
+    ):
+        store.add_saving("default", saving)
+    store.add_saving("elsewhere", OFFLOAD)
+    nothing = Saved(kind="compress", times=1, saved=500, spent=60, cache_broken=700, saved_later=0, spent_later=0)
+    assert store.savings("default") == [
+        nothing,
+        Saved(kind="expand", times=1, saved=0, spent=300, cache_broken=0, saved_later=0, spent_later=300),
+        Saved(kind="offload", times=3, saved=3_000, spent=600, cache_broken=0, saved_later=4_000, spent_later=800),
+    ]
+    assert [one.kind for one in store.savings("default", since=NOON + timedelta(seconds=15))] == ["compress", "offload"]
+
+
+def test_edits_are_found_by_what_they_show_and_by_where_they_reach(store: Store) -> None:
+    note = replace(EDIT, before="", after="c", shown="y", texts={}, note="gone", calls=3)
+    store.put_message_edits("default", [EDIT, note], seen=0, saving=NOTHING)
+    first, second = replace(EDIT, id=1), replace(note, id=2)
+    assert store.message_edits("default", shown=["x", "y"]) == [first, second]
+    assert store.message_edits("default", reaching=["c"], shown=["y"]) == [second]
+    assert store.message_edits("elsewhere", shown=["x"]) == []
+
+
+def test_an_edit_of_what_another_edited_meanwhile_is_a_conflict(store: Store) -> None:
+    store.put_message_edits("default", [EDIT], seen=0, saving=NOTHING)
+    with pytest.raises(Conflict):
+        store.put_message_edits("default", [replace(EDIT, before="z", after="z"), EDIT], seen=0, saving=NOTHING)
+    assert len(store.message_edits("default", reaching=["b", "z"])) == 1
+    store.put_message_edits("default", [EDIT], seen=1, saving=NOTHING)
