@@ -49,7 +49,7 @@ class Rules:
     """The newest calls of the model whose messages stay as they are."""
     result_tokens: int = 60
     """What stands for a result that was put away has at most so many."""
-    call_tokens: int = 60
+    call_tokens: int = 40
     """As `result_tokens`, for the arguments of a call."""
 
     def __post_init__(self) -> None:

@@ -682,9 +682,7 @@ class Store(Protocol):
         """
         ...
 
-    def put_message_edits(
-        self, space: str, edits: Sequence[MessageEdit], *, seen: int, saving: Saving
-    ) -> None:
+    def put_message_edits(self, space: str, edits: Sequence[MessageEdit], *, seen: int, saving: Saving) -> None:
         """Store edits together with what they save.
 
         Conflict, storing nothing, when another of a higher id than `seen` reaches to one of their places by now.

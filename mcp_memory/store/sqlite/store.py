@@ -575,9 +575,7 @@ class SQLiteStore:
     ) -> list[MessageEdit]:
         return self._db.read(lambda con: economy.message_edits(con, space, shown=shown, reaching=reaching))
 
-    def put_message_edits(
-        self, space: str, edits: Sequence[MessageEdit], *, seen: int, saving: Saving
-    ) -> None:
+    def put_message_edits(self, space: str, edits: Sequence[MessageEdit], *, seen: int, saving: Saving) -> None:
         self._db.write(lambda con: economy.put_message_edits(con, space, edits, seen=seen, saving=saving))
 
     def add_saving(self, space: str, saving: Saving) -> None:
