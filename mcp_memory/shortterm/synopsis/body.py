@@ -58,6 +58,7 @@ def body(
         span=1 if parts else max(SHORTEST_RUN, len(pieces) // share.runs),
         room=room - sum(len(shown) + 1 for shown in lines.values()),
         numbers=share.numbers,
+        listed=use != "data",
     )
     return _joined(lines, runs, mark="" if use in ("data", "text") else "… ")
 

@@ -55,11 +55,8 @@ def describe_markdown(page: Page, focus: Focus) -> Draft | None:
         summary = f"“{clip(title, 60)}”: {clip(about, 120)}"
     ranked = sorted(dict.fromkeys(links), key=lambda link: -focus.of(" ".join(link)))[:LINKS]
     near = [(text, to) for text, to in ranked if focus.of(f"{text} {to}") > 0 and len(to) <= LONGEST_LINK]
-    told = [counted(len(links), "link")] if links else []
-    told += (
-        [f"{counted(len(fences), 'code block')} ({listed(sorted({f for f in fences if f}), 4)})"] if any(fences) else []
-    )
-    facts = [", ".join(told)] if told else []
+    languages = sorted({language for language in fences if language})
+    facts = [f"{counted(len(fences), 'code block')} ({listed(languages, 4)})"] if languages else []
     facts += [f"{clip(text, 40)} <{to}>" for text, to in near]
     return Draft(
         kind="markdown",

@@ -35,8 +35,8 @@ class Room:
 
 USES: dict[Use, Room] = {
     "report": Room(130, 0.03, 400, lines=0.6, runs=8, numbers=0.4),
-    "names": Room(200, 0.13, 1_500, lines=0.3, runs=12, numbers=0.4),
+    "names": Room(200, 0.12, 1_500, lines=0.3, runs=12, numbers=0.4),
     "data": Room(240, 0.04, 600, lines=0.4, runs=12, numbers=1.0),
-    "text": Room(590, 0.02, 950, lines=0.15, runs=4, numbers=0.4),
+    "text": Room(550, 0.02, 920, lines=0.0, runs=3, numbers=0.4),
     "nothing": Room(200, 0.0, 400, lines=0.0, runs=1, numbers=0.0),
 }
