@@ -13,9 +13,13 @@ from pathlib import Path
 import apsw
 import numpy as np
 
+from mcp_memory.shortterm.fold import fold_canvas
+from mcp_memory.shortterm.offload import OffloadRequest, offload
+from mcp_memory.store.economy import MessageEdit, Saving
 from mcp_memory.store.protocol import Merging, NewAtom, SceneEdit, Spend, Vectors
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.store import SQLiteStore
+from mcp_memory.tokens import token_counter
 from mcp_memory.types import Evidence, NewTurn, Stage
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "schemas"
@@ -46,6 +50,7 @@ def main() -> None:
         store.add_atom("default", told, now=now)
         store.add_spend(Spend(at=now, purpose="rerank", model="openai/m", prompt_tokens=900, completion_tokens=20))
         _read(store, now)
+        _offload(store, now)
         schema = store.schema()
         store.close()
         target = FOLDER / f"{schema}.db"
@@ -104,6 +109,30 @@ def _read(store: SQLiteStore, now: datetime) -> None:
     store.commit_persona(
         space, taken("persona", None, '{"version": 0}'), page, reason="first", upto=2, outcome={}, now=now
     )
+
+
+def _offload(store: SQLiteStore, now: datetime) -> None:
+    """Put a result away, fold its canvas, and have a turn name what was put away."""
+    request = OffloadRequest(
+        tool_name="bash", result="1 failed, 41 passed\n" * 90, session="first", task="Fix the login"
+    )
+    kept = offload(store, "default", request=request, counter=token_counter("o200k_base"), now=now)
+    fold_canvas(
+        store,
+        "default",
+        task=kept.canvas,
+        action="complete",
+        session="first",
+        counter=token_counter("o200k_base"),
+        now=now,
+    )
+    said = NewTurn(role="assistant", content=f"One test fails, see {kept.ref}:1-3.")
+    store.append_turns("default", "second", [said], now=now)
+    edit = MessageEdit(
+        session="first", before="aa", after="bb", shown="cc", texts={0: "what stands there"}, refs=(kept.ref,)
+    )
+    spent = Saving(session="first", at=now, kind="compress", saved=900, spent=40, cache_broken=300)
+    store.put_message_edits("default", [edit], seen=0, saving=spent)
 
 
 if __name__ == "__main__":

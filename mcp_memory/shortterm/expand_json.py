@@ -102,7 +102,10 @@ def _ask(value: Any, path: str) -> list[tuple[str, Any]]:
     environment.function_extensions |= {"search": TimedSearch(), "match": TimedMatch()}
     try:
         found: list[tuple[str, Any]] = []
-        for match in environment.finditer(path, value):
+        query = environment.compile(path)
+        if isinstance(value, str):  # which the library would take for a document to parse
+            return [("$", value)] if path.strip() == "$" else []
+        for match in query.finditer(value):
             found.append((match.path, match.obj))
             if len(found) > MATCHES:
                 raise InvalidInput(f"json_path matches more than {MATCHES:,} values. Slice it, such as [0:100].")

@@ -338,6 +338,11 @@ def test_a_cursor_of_another_ref_text_question_or_view_is_refused() -> None:
             expand(raw, **{"cursor": cursor, **asked})
 
 
+def test_a_string_that_reads_like_json_is_a_string() -> None:
+    assert "[1, 2" in expand('"[1, 2"', json_path="$").text
+    assert "0 matches" in expand('"[1, 2"', json_path="$[0]").text
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     raw=st.one_of(st.text(max_size=400), st.recursive(st.integers() | st.text(max_size=9), st.lists).map(json.dumps)),
