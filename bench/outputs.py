@@ -43,7 +43,7 @@ from mcp_memory.config import Settings
 from mcp_memory.embed import make_embedder
 from mcp_memory.errors import McpMemoryError
 from mcp_memory.memory import Memory, open_memory
-from mcp_memory.shortterm.chunks import runs
+from mcp_memory.shortterm.results.chunks import runs
 from mcp_memory.types import ResultHit
 
 __all__ = ["measure", "table"]

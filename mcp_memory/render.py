@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import assert_never
 from urllib.parse import quote as encoded
 
-from mcp_memory.shortterm.stand_in import stand_in
+from mcp_memory.shortterm.results.stand_in import stand_in
 from mcp_memory.text import one_line
 from mcp_memory.types import (
     Atom,

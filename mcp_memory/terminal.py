@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from mcp_memory.shortterm.canvas import Canvas
+    from mcp_memory.shortterm.canvas.flowchart import Canvas
     from mcp_memory.types import Scene, Turn
 
 __all__ = [

@@ -13,8 +13,8 @@ from pathlib import Path
 import apsw
 import numpy as np
 
-from mcp_memory.shortterm.fold import fold_canvas
-from mcp_memory.shortterm.offload import OffloadRequest, offload
+from mcp_memory.shortterm.canvas.fold import fold_canvas
+from mcp_memory.shortterm.results.offload import OffloadRequest, offload
 from mcp_memory.store.economy import MessageEdit, Saving
 from mcp_memory.store.protocol import Merging, NewAtom, SceneEdit, Spend, Vectors
 from mcp_memory.store.sqlite import open_store

@@ -16,7 +16,7 @@ from mcp_memory.demo import MARK, inputs, renewed
 from mcp_memory.demo.replies import Replies
 from mcp_memory.errors import Refused, StoreUnavailable
 from mcp_memory.memory import open_memory
-from mcp_memory.shortterm import canvas
+from mcp_memory.shortterm.canvas import flowchart as canvas
 from mcp_memory.store.files import read_ref_file
 
 

@@ -15,7 +15,7 @@ from mcp_memory.config import PREFIX, Settings
 from mcp_memory.server.prompts import PROMPTS
 from mcp_memory.server.resources import FIXED, TEMPLATES
 from mcp_memory.server.tools import TOOLS
-from mcp_memory.shortterm.canvas import parse, render
+from mcp_memory.shortterm.canvas.flowchart import parse, render
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -20,7 +20,7 @@ __all__ = ["draw", "outline", "plain"]
 
 def outline(row: CanvasRow, refs: Mapping[str, Sequence[str]]) -> str:
     """Return the canvas as a headline and, for each step, a line of what it was and one of what came out."""
-    from mcp_memory.shortterm.canvas import read
+    from mcp_memory.shortterm.canvas.flowchart import read
 
     canvas = read(row)
     state = f"{row.status}, folded" if row.folded else row.status
@@ -35,7 +35,7 @@ def outline(row: CanvasRow, refs: Mapping[str, Sequence[str]]) -> str:
 
 def plain(row: CanvasRow, refs: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Return the canvas for JSON: its row, its steps with the refs they hold, and its edges."""
-    from mcp_memory.shortterm.canvas import read
+    from mcp_memory.shortterm.canvas.flowchart import read
 
     canvas = read(row)
     return {
@@ -70,8 +70,8 @@ def draw(row: CanvasRow, *, svg: Path | None, png: Path | None) -> None:
         raise Refused("Drawing needs the optional extra: pip install 'mcp-memory[render]'.")
     import mermaidx  # pyright: ignore[reportMissingTypeStubs]
 
-    from mcp_memory.shortterm.canvas import read
-    from mcp_memory.shortterm.picture import CONFIG, PLAIN, illustrate
+    from mcp_memory.shortterm.canvas.flowchart import read
+    from mcp_memory.shortterm.canvas.picture import CONFIG, PLAIN, illustrate
 
     text = illustrate(read(row), row.groups)
     plain = text.translate(str.maketrans(PLAIN))

@@ -20,11 +20,11 @@ from mcp_memory.compression.texts import earlier_note, middle, result_record, sh
 from mcp_memory.errors import InvalidInput, NotFound
 from mcp_memory.longterm.l0_turns import admit
 from mcp_memory.secrets import mask
-from mcp_memory.shortterm.canvas import number_of, read
-from mcp_memory.shortterm.label import clean
-from mcp_memory.shortterm.offload import MAX_BYTES, OffloadRequest, offload
+from mcp_memory.shortterm.canvas.flowchart import number_of, read
+from mcp_memory.shortterm.canvas.label import clean
+from mcp_memory.shortterm.canvas.view import view
+from mcp_memory.shortterm.results.offload import MAX_BYTES, OffloadRequest, offload
 from mcp_memory.shortterm.synopsis import synopsise
-from mcp_memory.shortterm.view import view
 from mcp_memory.store.protocol import NewRef, Store
 from mcp_memory.text import one_line
 from mcp_memory.types import NewTurn

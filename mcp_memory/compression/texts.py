@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_memory.longterm.l0_turns import recall_block
 from mcp_memory.secrets import mask
-from mcp_memory.shortterm.stand_in import stand_in
+from mcp_memory.shortterm.results.stand_in import stand_in
 from mcp_memory.text import one_line
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from mcp import Client, StdioServerParameters
 from mcp_memory.demo import inputs, pyramid
 from mcp_memory.demo.agent import Agent, act, quoted
 from mcp_memory.demo.inputs import Step, Task
-from mcp_memory.shortterm.canvas import parse
+from mcp_memory.shortterm.canvas.flowchart import parse
 from mcp_memory.terminal import WIDTH, columns, one_line, plural, size, steps, wrapped
 
 __all__ = ["play"]

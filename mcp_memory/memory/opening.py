@@ -69,7 +69,7 @@ def _join(
     from mcp_memory.longterm.search.search import Search
     from mcp_memory.metered import Metered, make_llm, make_others
     from mcp_memory.pipeline import Pipeline, Worker
-    from mcp_memory.shortterm.chunks import index_next
+    from mcp_memory.shortterm.results.chunks import index_next
     from mcp_memory.store.sqlite import open_store
     from mcp_memory.tokens import token_counter
 

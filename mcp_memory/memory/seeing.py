@@ -33,7 +33,7 @@ class Seeing(Verbs):
 
     @in_thread
     def problems(self) -> list[str]:
-        from mcp_memory.shortterm import rebuild
+        from mcp_memory.shortterm.canvas import rebuild
 
         store = self._parts.store
         drawn = [f"{space}: {each}" for space in store.spaces() for each in rebuild.problems(store, space)]

@@ -39,8 +39,8 @@ class Tasks(Verbs):
         summary: str | None = None,
     ) -> Offloaded:
         """Keep a tool result whole in a file and return what may stand in the context in its place."""
-        from mcp_memory.shortterm import chunks
-        from mcp_memory.shortterm.offload import AGAIN, OffloadRequest, offload
+        from mcp_memory.shortterm.results import chunks
+        from mcp_memory.shortterm.results.offload import AGAIN, OffloadRequest, offload
 
         name = self._session(session)
         said = self._parts.store.last_turns(self.space, name, limit=4, roles=("user", "assistant"))
@@ -87,7 +87,7 @@ class Tasks(Verbs):
         cursor: str | None = None,
     ) -> Expansion:
         """Return the layer below a canvas, node, folded group or ref, within `max_tokens`."""
-        from mcp_memory.shortterm.drill import expand
+        from mcp_memory.shortterm.results.drill import expand
 
         opened = expand(
             self._parts.store,
@@ -115,7 +115,7 @@ class Tasks(Verbs):
         session: str | None = None,
     ) -> CanvasView:
         """Show, fold, unfold, complete or switch a task's canvas, and return it as it now stands."""
-        from mcp_memory.shortterm.fold import fold_canvas
+        from mcp_memory.shortterm.canvas.fold import fold_canvas
 
         shown = fold_canvas(
             self._parts.store,
@@ -169,7 +169,7 @@ class Tasks(Verbs):
     @in_thread
     def task_history(self, *, session: str | None = None, but: Sequence[int] = (), budget_tokens: int = 300) -> str:
         """Return other tasks by their metadata, a line each, the one worked on last first, within the budget."""
-        from mcp_memory.shortterm.history import history
+        from mcp_memory.shortterm.canvas.history import history
 
         return history(
             self._parts.store,
@@ -183,14 +183,14 @@ class Tasks(Verbs):
     @in_thread
     def rebuild_canvas(self, number: int) -> CanvasRow:
         """Draw a canvas anew from its records and edits, row and file, and return it."""
-        from mcp_memory.shortterm.rebuild import mend
+        from mcp_memory.shortterm.canvas.rebuild import mend
 
         return mend(self._parts.store, self.space, number, now=self._parts.now().astimezone())[0]
 
     @in_thread
     def undo_patch(self, number: int) -> CanvasRow:
         """Undo the last patch of a canvas, keeping what was done since. NotFound where there is none."""
-        from mcp_memory.shortterm.amend import rollback
+        from mcp_memory.shortterm.canvas.amend import rollback
 
         return rollback(self._parts.store, self.space, number, now=self._parts.now().astimezone())
 

@@ -376,9 +376,9 @@ class Store(Protocol):
     ) -> list[Posting]:
         """Where wanted terms (of `text.index_terms`) stand, leaving out common ones while there are rarer ones.
 
-        Atoms and chunks that do not pass the filters are left out. Turns that do not pass are not, since they are what is
-        said around others: `outline` tells; but every turn that passes and holds a wanted term is in one of them,
-        of a common term the newest. Terms of `also` are given where they are rare.
+        Atoms and chunks that do not pass the filters are left out. Turns that do not pass are not, since they are
+        what is said around others: `outline` tells; but every turn that passes and holds a wanted term is in one of
+        them, of a common term the newest. Terms of `also` are given where they are rare.
         """
         ...
 

@@ -24,8 +24,8 @@ from mcp_memory.memory import open_memory
 from mcp_memory.metered import Metered
 from mcp_memory.pipeline import Pipeline
 from mcp_memory.pipeline.due import RECORDS_A_QUESTION, REST, SOME, Due, due
-from mcp_memory.shortterm.drawing import drawing_of
-from mcp_memory.shortterm.rebuild import rebuild
+from mcp_memory.shortterm.canvas.drawing import drawing_of
+from mcp_memory.shortterm.canvas.rebuild import rebuild
 from mcp_memory.shortterm.stages.summaries import AT_ONCE
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store

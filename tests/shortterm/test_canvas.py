@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from mermaidx.engine import Engine
 
 from mcp_memory.errors import Damaged, InvalidInput
-from mcp_memory.shortterm.canvas import Canvas, Edge, Node, parse, read, render
-from mcp_memory.shortterm.label import clean, decode, encode
+from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, parse, read, render
+from mcp_memory.shortterm.canvas.label import clean, decode, encode
 from mcp_memory.types import CanvasRow, StepStatus
 
 AT = datetime(2026, 4, 16, 22, 19, 53, 895000, tzinfo=timezone(timedelta(hours=8)))

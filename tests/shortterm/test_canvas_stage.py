@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.shortterm.amend import rollback
-from mcp_memory.shortterm.canvas import Canvas, parse, read, render
-from mcp_memory.shortterm.drawing import Drawing, drawing_of
-from mcp_memory.shortterm.groups import fold_groups
-from mcp_memory.shortterm.patch import Patch, apply_patch
-from mcp_memory.shortterm.place import Step
-from mcp_memory.shortterm.rebuild import rebuild
+from mcp_memory.shortterm.canvas.amend import rollback
+from mcp_memory.shortterm.canvas.drawing import Drawing, drawing_of
+from mcp_memory.shortterm.canvas.flowchart import Canvas, parse, read, render
+from mcp_memory.shortterm.canvas.groups import fold_groups
+from mcp_memory.shortterm.canvas.patch import Patch, apply_patch
+from mcp_memory.shortterm.canvas.place import Step
+from mcp_memory.shortterm.canvas.rebuild import rebuild
 from mcp_memory.shortterm.stages.canvas import CANVAS, FRESH, GROWN, NODES, grown
 from mcp_memory.shortterm.stages.pieces import Reply, checked
 from mcp_memory.store.protocol import CanvasEdit, Store

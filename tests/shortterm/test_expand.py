@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.shortterm.expand import content_of, expand_text, view_of_cursor
+from mcp_memory.shortterm.results.expand import content_of, expand_text, view_of_cursor
 from mcp_memory.tokens import token_counter
 from mcp_memory.types import Expansion
 
@@ -213,7 +213,7 @@ def test_a_bad_pattern_is_refused(pattern: str) -> None:
 
 
 def test_a_catastrophic_pattern_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_memory.shortterm.expand_views.GREP_SECONDS", 0.2)
+    monkeypatch.setattr("mcp_memory.shortterm.results.expand_views.GREP_SECONDS", 0.2)
     with pytest.raises(InvalidInput, match="simpler"):
         expand("a" * 5000 + "!", view="grep", grep=r"^(a|aa)+$")
 
@@ -284,7 +284,7 @@ def test_a_path_that_explodes_is_stopped() -> None:
 
 
 def test_a_catastrophic_expression_in_a_filter_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_memory.shortterm.expand_json.REGEX_SECONDS", 0.2)
+    monkeypatch.setattr("mcp_memory.shortterm.results.expand_json.REGEX_SECONDS", 0.2)
     raw = json.dumps([{"a": "a" * 5000 + "!"}])
     with pytest.raises(InvalidInput, match="simpler"):
         expand(raw, view="json", json_path="$[?match(@.a, '(a|aa)+')]")
@@ -339,8 +339,8 @@ def test_a_cursor_of_another_ref_text_question_or_view_is_refused() -> None:
 
 
 def test_a_string_that_reads_like_json_is_a_string() -> None:
-    assert "[1, 2" in expand('"[1, 2"', json_path="$").text
-    assert "0 matches" in expand('"[1, 2"', json_path="$[0]").text
+    assert "[1, 2" in expand('"[1, 2"', view="json", json_path="$").text
+    assert "0 matches" in expand('"[1, 2"', view="json", json_path="$[0]").text
 
 
 @settings(max_examples=200, deadline=None)

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from mermaidx.engine import Engine
 
 from mcp_memory.errors import InvalidInput, NotFound
-from mcp_memory.shortterm.canvas import Canvas, Edge, Node, parse, render
-from mcp_memory.shortterm.groups import fold_groups
-from mcp_memory.shortterm.picture import CONFIG, illustrate
-from mcp_memory.shortterm.place import Step
-from mcp_memory.shortterm.view import view
+from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, parse, render
+from mcp_memory.shortterm.canvas.groups import fold_groups
+from mcp_memory.shortterm.canvas.picture import CONFIG, illustrate
+from mcp_memory.shortterm.canvas.place import Step
+from mcp_memory.shortterm.canvas.view import view
 from mcp_memory.types import CanvasRow, CanvasView, Group, StepStatus
 from tests.shortterm.agent import Agent, FourCharacters, taken
 

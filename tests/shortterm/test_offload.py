@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.shortterm.canvas import parse, read
-from mcp_memory.shortterm.offload import MAX_BYTES
+from mcp_memory.shortterm.canvas.flowchart import parse, read
+from mcp_memory.shortterm.results.offload import MAX_BYTES
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.types import Record

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.shortterm.canvas import Canvas, parse, render
-from mcp_memory.shortterm.place import Step
-from mcp_memory.shortterm.tasks import check_task, choose_task, find_task, label_of
+from mcp_memory.shortterm.canvas.flowchart import Canvas, parse, render
+from mcp_memory.shortterm.canvas.place import Step
+from mcp_memory.shortterm.canvas.tasks import check_task, choose_task, find_task, label_of
 from mcp_memory.types import CanvasRow
 from tests.shortterm.agent import taken
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.secrets import mask
-from mcp_memory.shortterm.records import call_line, summary_line, title_of, tool_of
+from mcp_memory.shortterm.results.records import call_line, summary_line, title_of, tool_of
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

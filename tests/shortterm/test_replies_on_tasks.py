@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_memory.replies import parse
-from mcp_memory.shortterm.canvas import read
+from mcp_memory.shortterm.canvas.flowchart import read
 from mcp_memory.shortterm.stages.canvas import CANVAS
 from mcp_memory.shortterm.stages.summaries import SUMMARIES
 from mcp_memory.stage import AnyStage

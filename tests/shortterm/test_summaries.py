@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.shortterm.amend import patch_canvas
-from mcp_memory.shortterm.canvas import read
-from mcp_memory.shortterm.drawing import drawing_of
-from mcp_memory.shortterm.patch import Patch
-from mcp_memory.shortterm.rebuild import rebuild
+from mcp_memory.shortterm.canvas.amend import patch_canvas
+from mcp_memory.shortterm.canvas.drawing import drawing_of
+from mcp_memory.shortterm.canvas.flowchart import read
+from mcp_memory.shortterm.canvas.patch import Patch
+from mcp_memory.shortterm.canvas.rebuild import rebuild
 from mcp_memory.shortterm.stages.summaries import AT_ONCE, FRESH, SUMMARIES, thin
 from mcp_memory.store.protocol import Conflict, Store
 from mcp_memory.types import Record

@@ -21,7 +21,7 @@ from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.scan import quantised
-from mcp_memory.types import NewTurn
+from mcp_memory.types import Citation, NewTurn
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 RELEASED = sorted((Path(__file__).parents[2] / "fixtures" / "schemas").glob("*.db"))
@@ -233,6 +233,20 @@ def test_a_database_in_which_the_pyramid_stands_keeps_it(home: Path) -> None:
     assert [draft.atom.text for draft in store.drafts("default")] == ["The user knows Lisbon."]
     assert [one.quote for one in store.evidence("default", "a2")] == ["I moved to Lisbon in May"]
     assert [done.stage for done in store.done("default")] == ["extract", "merge", "scenes", "persona"]
+    store.close()
+
+
+def test_a_database_in_which_results_were_put_away_keeps_what_is_known_of_them(home: Path) -> None:
+    home.mkdir()
+    shutil.copy(RELEASED[-1], home / "memory.db")
+    store = open_store(home)
+    (record,) = store.records("default")
+    (canvas,) = store.canvases("default")
+    assert (canvas.label, canvas.status, canvas.folded) == ("fix-the-login", "done", True)
+    assert store.citations("default", ["t4"]) == {"t4": [Citation(source="t4", ref=record.ref, lines=(1, 3))]}
+    assert {one.kind for one in store.savings("default")} == {"compress"}
+    (posting,) = store.postings("default", "chunk", ["failed"], filters=Filters())
+    assert posting.rows.size > 0
     store.close()
 
 

@@ -18,13 +18,13 @@ from mcp_memory.llm import Message
 from mcp_memory.metered import Question
 from mcp_memory.prompts import fenced, prompt
 from mcp_memory.secrets import mask
-from mcp_memory.shortterm.amend import with_edits
-from mcp_memory.shortterm.canvas import Canvas, Node
-from mcp_memory.shortterm.drawing import Drawing, drawing_of
-from mcp_memory.shortterm.edits import completed, patched
-from mcp_memory.shortterm.groups import fold_groups, members
-from mcp_memory.shortterm.patch import Patch
-from mcp_memory.shortterm.place import Move, latest, loads
+from mcp_memory.shortterm.canvas.amend import with_edits
+from mcp_memory.shortterm.canvas.drawing import Drawing, drawing_of
+from mcp_memory.shortterm.canvas.edits import completed, patched
+from mcp_memory.shortterm.canvas.flowchart import Canvas, Node
+from mcp_memory.shortterm.canvas.groups import fold_groups, members
+from mcp_memory.shortterm.canvas.patch import Patch
+from mcp_memory.shortterm.canvas.place import Move, latest, loads
 from mcp_memory.shortterm.stages.committing import commit
 from mcp_memory.shortterm.stages.pieces import Checked, Reply, checked
 from mcp_memory.stage import Applied, Desk, StageOf

@@ -23,8 +23,8 @@ from pydantic import BaseModel, BeforeValidator, Field
 from mcp_memory.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.metered import Question
 from mcp_memory.prompts import fenced, prompt
-from mcp_memory.shortterm.canvas import number_of, read, render
-from mcp_memory.shortterm.records import summary_line
+from mcp_memory.shortterm.canvas.flowchart import number_of, read, render
+from mcp_memory.shortterm.results.records import summary_line
 from mcp_memory.shortterm.stages.committing import commit
 from mcp_memory.shortterm.stages.invented import invented, numbers
 from mcp_memory.shortterm.stages.sample import Sample, sample

@@ -105,7 +105,9 @@ def gist(
     have commas between them, like phrases; values that stand side by side need none.
     """
     words = _words(pieces, {word.lower() for word in known}, numbers)
-    ranked = sorted(_phrases(words), key=lambda phrase: (-_gain(phrase, words, listed), words[phrase[0]].place * GOLDEN % 1))
+    ranked = sorted(
+        _phrases(words), key=lambda phrase: (-_gain(phrase, words, listed), words[phrase[0]].place * GOLDEN % 1)
+    )
     ends = sorted(breaks)
     chosen: list[str] = []
     left = room

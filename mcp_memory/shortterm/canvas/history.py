@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from mcp_memory.errors import Damaged
-from mcp_memory.shortterm.canvas import Canvas, padded, read
-from mcp_memory.shortterm.label import clean
-from mcp_memory.shortterm.place import latest
+from mcp_memory.shortterm.canvas.flowchart import Canvas, padded, read
+from mcp_memory.shortterm.canvas.label import clean
+from mcp_memory.shortterm.canvas.place import latest
 from mcp_memory.store.protocol import Store
 from mcp_memory.types import CanvasRow
 

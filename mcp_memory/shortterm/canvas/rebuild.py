@@ -11,11 +11,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from mcp_memory.errors import Damaged, InvalidInput, NotFound
-from mcp_memory.shortterm.canvas import TITLE_LIMIT, Canvas, padded
-from mcp_memory.shortterm.drawing import Drawing, drawing_of, row_of
-from mcp_memory.shortterm.edits import do, stepped
-from mcp_memory.shortterm.label import clean
-from mcp_memory.shortterm.place import Move, latest, loads
+from mcp_memory.shortterm.canvas.drawing import Drawing, drawing_of, row_of
+from mcp_memory.shortterm.canvas.edits import do, stepped
+from mcp_memory.shortterm.canvas.flowchart import TITLE_LIMIT, Canvas, padded
+from mcp_memory.shortterm.canvas.label import clean
+from mcp_memory.shortterm.canvas.place import Move, latest, loads
 from mcp_memory.store.protocol import CanvasEdit, Conflict, Store, TakenStep
 from mcp_memory.types import CanvasRow, Record
 

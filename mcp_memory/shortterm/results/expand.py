@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.shortterm.expand_views import Shown, Window, grep_window, json_window, lines_window, page_window
+from mcp_memory.shortterm.results.expand_views import Shown, Window, grep_window, json_window, lines_window, page_window
 from mcp_memory.shortterm.synopsis.page import count_lines
 from mcp_memory.types import Expansion
 

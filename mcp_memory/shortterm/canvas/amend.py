@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from mcp_memory.errors import NotFound, StoreUnavailable
-from mcp_memory.shortterm.canvas import padded
-from mcp_memory.shortterm.drawing import Drawing, row_of
-from mcp_memory.shortterm.edits import do, patched
-from mcp_memory.shortterm.patch import Patch
-from mcp_memory.shortterm.rebuild import drawing_at, replay
+from mcp_memory.shortterm.canvas.drawing import Drawing, row_of
+from mcp_memory.shortterm.canvas.edits import do, patched
+from mcp_memory.shortterm.canvas.flowchart import padded
+from mcp_memory.shortterm.canvas.patch import Patch
+from mcp_memory.shortterm.canvas.rebuild import drawing_at, replay
 from mcp_memory.store.protocol import CanvasEdit, Conflict, Store
 from mcp_memory.types import CanvasRow
 

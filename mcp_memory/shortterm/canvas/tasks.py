@@ -14,8 +14,8 @@ from functools import cache
 
 from mcp_memory.errors import InvalidInput, NotFound
 from mcp_memory.function_words import function_words
-from mcp_memory.shortterm.canvas import GOAL_LIMIT, goal_of, padded
-from mcp_memory.shortterm.label import clean
+from mcp_memory.shortterm.canvas.flowchart import GOAL_LIMIT, goal_of, padded
+from mcp_memory.shortterm.canvas.label import clean
 from mcp_memory.store.protocol import Store
 from mcp_memory.text import base_terms
 from mcp_memory.types import CanvasRow

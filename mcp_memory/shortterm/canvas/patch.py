@@ -13,11 +13,19 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.shortterm.canvas import GOAL_LIMIT, LABEL_LIMIT, SUMMARY_LIMIT, TITLE_LIMIT, Canvas, Edge, Node
-from mcp_memory.shortterm.drawing import Drawing
-from mcp_memory.shortterm.groups import members, new_group_id, outermost, without
-from mcp_memory.shortterm.label import clean
-from mcp_memory.shortterm.place import DEAD_END, latest
+from mcp_memory.shortterm.canvas.drawing import Drawing
+from mcp_memory.shortterm.canvas.flowchart import (
+    GOAL_LIMIT,
+    LABEL_LIMIT,
+    SUMMARY_LIMIT,
+    TITLE_LIMIT,
+    Canvas,
+    Edge,
+    Node,
+)
+from mcp_memory.shortterm.canvas.groups import members, new_group_id, outermost, without
+from mcp_memory.shortterm.canvas.label import clean
+from mcp_memory.shortterm.canvas.place import DEAD_END, latest
 from mcp_memory.types import Group, StepStatus
 
 if TYPE_CHECKING:

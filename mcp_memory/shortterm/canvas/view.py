@@ -10,10 +10,10 @@ import json
 from typing import TYPE_CHECKING
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.shortterm.canvas import Canvas, padded
-from mcp_memory.shortterm.fit import fitting
-from mcp_memory.shortterm.label import clean
-from mcp_memory.shortterm.tasks import mmd_path
+from mcp_memory.shortterm.canvas.fit import fitting
+from mcp_memory.shortterm.canvas.flowchart import Canvas, padded
+from mcp_memory.shortterm.canvas.label import clean
+from mcp_memory.shortterm.canvas.tasks import mmd_path
 from mcp_memory.text import iso
 from mcp_memory.types import CanvasRow, CanvasView
 

@@ -13,21 +13,21 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from mcp_memory.secrets import mask
-from mcp_memory.shortterm.amend import amend
-from mcp_memory.shortterm.canvas import TITLE_LIMIT
-from mcp_memory.shortterm.drawing import Drawing, row_of
-from mcp_memory.shortterm.edits import begun, completed, do, paused, stepped
-from mcp_memory.shortterm.groups import nodes_of
-from mcp_memory.shortterm.intent import Doing
-from mcp_memory.shortterm.label import clean
-from mcp_memory.shortterm.place import Step, dumps, latest, loads, place
-from mcp_memory.shortterm.rebuild import drawing_at
-from mcp_memory.shortterm.tasks import Choice, check_task, choose_task, content, find_earlier, find_task
+from mcp_memory.shortterm.canvas.amend import amend
+from mcp_memory.shortterm.canvas.drawing import Drawing, row_of
+from mcp_memory.shortterm.canvas.edits import begun, completed, do, paused, stepped
+from mcp_memory.shortterm.canvas.flowchart import TITLE_LIMIT
+from mcp_memory.shortterm.canvas.groups import nodes_of
+from mcp_memory.shortterm.canvas.intent import Doing
+from mcp_memory.shortterm.canvas.label import clean
+from mcp_memory.shortterm.canvas.place import Step, dumps, latest, loads, place
+from mcp_memory.shortterm.canvas.rebuild import drawing_at
+from mcp_memory.shortterm.canvas.tasks import Choice, check_task, choose_task, content, find_earlier, find_task
 from mcp_memory.store.protocol import CanvasEdit, Store
 from mcp_memory.types import CanvasRow, Role, StepStatus, Turn
 
 if TYPE_CHECKING:
-    from mcp_memory.shortterm.boundary import Verdict
+    from mcp_memory.shortterm.canvas.boundary import Verdict
 
 __all__ = ["Arrival", "Landing", "Left", "land", "leave"]
 
@@ -140,7 +140,7 @@ def _heard(store: Store, space: str, call: Arrival, active: CanvasRow) -> Verdic
     ]
     if not any(role == "user" for role, _ in since):
         return None
-    from mcp_memory.shortterm.boundary import boundary
+    from mcp_memory.shortterm.canvas.boundary import boundary
 
     canvas = drawing_at(store, space, active).canvas
     told = [canvas.task_goal, *(node.title for node in canvas.nodes[-TITLES_HEARD:])]

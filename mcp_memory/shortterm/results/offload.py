@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.errors import InvalidInput, StoreUnavailable
 from mcp_memory.secrets import mask
-from mcp_memory.shortterm.canvas import number_of, padded
-from mcp_memory.shortterm.intent import doing
-from mcp_memory.shortterm.label import clean
-from mcp_memory.shortterm.landing import Arrival, land, leave
-from mcp_memory.shortterm.records import call_line, make_record, summary_line, title_of
-from mcp_memory.shortterm.stand_in import stand_in
+from mcp_memory.shortterm.canvas.flowchart import number_of, padded
+from mcp_memory.shortterm.canvas.intent import doing
+from mcp_memory.shortterm.canvas.label import clean
+from mcp_memory.shortterm.canvas.landing import Arrival, land, leave
+from mcp_memory.shortterm.results.records import call_line, make_record, summary_line, title_of
+from mcp_memory.shortterm.results.stand_in import stand_in
 from mcp_memory.shortterm.synopsis import Synopsis, synopsise
 from mcp_memory.store.protocol import Conflict, NewRef, Store
 from mcp_memory.text import well_formed

@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import Any, cast
 
 from mcp_memory.secrets import mask
-from mcp_memory.shortterm.canvas import SUMMARY_LIMIT, TITLE_LIMIT
-from mcp_memory.shortterm.label import clean
+from mcp_memory.shortterm.canvas.flowchart import SUMMARY_LIMIT, TITLE_LIMIT
+from mcp_memory.shortterm.canvas.label import clean
 from mcp_memory.types import Record, Ref
 
 __all__ = [

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.shortterm.expand_json import answer_json_path
+from mcp_memory.shortterm.results.expand_json import answer_json_path
 from mcp_memory.shortterm.synopsis.page import count_lines
 
 __all__ = ["Shown", "Window", "grep_window", "json_window", "lines_window", "page_window"]

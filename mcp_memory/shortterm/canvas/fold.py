@@ -11,14 +11,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal, assert_never, get_args
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.shortterm.amend import amend
-from mcp_memory.shortterm.drawing import Drawing
-from mcp_memory.shortterm.edits import completed, folded, unfolded
-from mcp_memory.shortterm.groups import new_group_id, outermost, require, top_level
-from mcp_memory.shortterm.label import clean
-from mcp_memory.shortterm.rebuild import drawing_at
-from mcp_memory.shortterm.tasks import find_canvas
-from mcp_memory.shortterm.view import view
+from mcp_memory.shortterm.canvas.amend import amend
+from mcp_memory.shortterm.canvas.drawing import Drawing
+from mcp_memory.shortterm.canvas.edits import completed, folded, unfolded
+from mcp_memory.shortterm.canvas.groups import new_group_id, outermost, require, top_level
+from mcp_memory.shortterm.canvas.label import clean
+from mcp_memory.shortterm.canvas.rebuild import drawing_at
+from mcp_memory.shortterm.canvas.tasks import find_canvas
+from mcp_memory.shortterm.canvas.view import view
 from mcp_memory.store.protocol import CanvasEdit, Store
 from mcp_memory.types import CanvasRow, CanvasView
 

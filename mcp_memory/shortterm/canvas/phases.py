@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
-from mcp_memory.shortterm.canvas import Canvas, Node
-from mcp_memory.shortterm.intent import Doing, of_title
+from mcp_memory.shortterm.canvas.flowchart import Canvas, Node
+from mcp_memory.shortterm.canvas.intent import Doing, of_title
 
 __all__ = ["begins", "title_of"]
 

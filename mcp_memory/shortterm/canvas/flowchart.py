@@ -18,7 +18,7 @@ from datetime import datetime, timezone
 from typing import Any, NoReturn, get_args
 
 from mcp_memory.errors import Damaged, InvalidInput
-from mcp_memory.shortterm import label
+from mcp_memory.shortterm.canvas import label
 from mcp_memory.text import iso
 from mcp_memory.types import CanvasRow, StepStatus
 

@@ -14,12 +14,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from mcp_memory.errors import Damaged, InvalidInput, NotFound
-from mcp_memory.shortterm.canvas import number_of, padded
-from mcp_memory.shortterm.expand import MIN_TOKENS, View, expand_text, view_of_cursor
-from mcp_memory.shortterm.groups import nodes_of
-from mcp_memory.shortterm.label import clean
-from mcp_memory.shortterm.rebuild import drawing_at
-from mcp_memory.shortterm.tasks import find_canvas
+from mcp_memory.shortterm.canvas.flowchart import number_of, padded
+from mcp_memory.shortterm.canvas.groups import nodes_of
+from mcp_memory.shortterm.canvas.label import clean
+from mcp_memory.shortterm.canvas.rebuild import drawing_at
+from mcp_memory.shortterm.canvas.tasks import find_canvas
+from mcp_memory.shortterm.results.expand import MIN_TOKENS, View, expand_text, view_of_cursor
 from mcp_memory.store.protocol import Store
 from mcp_memory.types import CanvasRow, Expansion, Record, Ref
 

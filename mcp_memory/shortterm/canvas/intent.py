@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, get_args
 
-from mcp_memory.shortterm.canvas import TITLE_LIMIT
-from mcp_memory.shortterm.records import command_of, path_of, short_name, subject_of
+from mcp_memory.shortterm.canvas.flowchart import TITLE_LIMIT
+from mcp_memory.shortterm.results.records import command_of, path_of, short_name, subject_of
 
 __all__ = ["Doing", "doing", "goes_on", "grown", "of_title"]
 
