@@ -79,8 +79,10 @@ def test_its_commands_and_options_exist() -> None:
 
 
 def test_its_client_settings_are_the_example_file() -> None:
-    (block,) = blocks("json")
-    assert json.loads(block) == json.loads((ROOT / "claude_desktop_config.example.json").read_text())
+    serving, wrapping = map(json.loads, blocks("json"))
+    assert serving == json.loads((ROOT / "claude_desktop_config.example.json").read_text())
+    (wrapped,) = wrapping["mcpServers"].values()
+    assert (wrapped["command"], wrapped["args"][:2]) == ("mcp-memory", ["wrap", "--"])
 
 
 def test_its_canvas_is_one() -> None:
@@ -94,12 +96,16 @@ def test_its_make_targets_exist() -> None:
         assert f"\n{target}:" in makefile
 
 
-def test_its_program_runs(tmp_path: Path) -> None:
-    (block,) = blocks("python")
-    ran = subprocess.run(
-        [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
-    )
-    assert ran.stdout == "t1 My sister Ines keeps bees in Porto.\n"
+def test_its_programs_run(tmp_path: Path) -> None:
+    shown = [
+        subprocess.run(
+            [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+        ).stdout
+        for block in blocks("python")
+    ]
+    before, after, fits = shown[1].split()
+    assert shown[0] == "t1 My sister Ines keeps bees in Porto.\n"
+    assert (before, fits) == (after, "True")
 
 
 def test_the_files_it_links_to_exist() -> None:
