@@ -43,7 +43,7 @@ __all__ = ["curve", "measure", "report"]
 
 FLOOR_BUDGET = 400
 CURVE = (200, 300, 400, 600, 800, 1_000, 1_200, 1_600, 2_400)
-WITH_BATCHES = 1_100
+WITH_BATCHES = 1_150
 """Characters of a preview where results go later anyway: then more can be kept when they arrive."""
 
 Making = Callable[[Store, int | None], Policy]

@@ -44,6 +44,8 @@ class Tasks(Verbs):
 
         name = self._session(session)
         said = self._parts.store.last_turns(self.space, name, limit=4, roles=("user", "assistant"))
+        if all(turn.role != "user" for turn in said):  # what was asked for counts, however long ago
+            said = [*self._parts.store.last_turns(self.space, name, limit=1, roles=("user",)), *said]
         asked = next((turn.content for turn in reversed(said) if turn.role == "user"), "")
         done = offload(
             self._parts.store,
