@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["wrap"]
 
-OVER = 500
+OVER = 300  # about the characters from which `bench.offload` keeps a result
 
 
 @click.command()
