@@ -318,6 +318,20 @@ def test_a_preview_keeps_what_the_type_calls_for(name: str) -> None:
     assert of(name, budget_chars=700).preview.split("\n") == PREVIEWS[name]
 
 
+def test_a_tree_of_files_as_json_reads_like_a_listing() -> None:
+    def folder(name: str, *children: object) -> dict[str, object]:
+        return {"name": name, "type": "directory", "children": list(children)}
+
+    files = [{"name": f"report_{month}.csv", "type": "file"} for month in ("may", "june", "july")]
+    tree = [folder("shop", folder("data", *files), {"name": "README.md", "type": "file"}), folder("empty")]
+    made = synopsise(json.dumps(tree, indent=2), tool="directory_tree", arguments={"path": "."}, budget_chars=300)
+    assert made.kind == "listing"
+    assert made.summary == (
+        "7 entries (3 .csv, 1 .md): shop/README.md, shop, shop/data, shop/data/report_may.csv, shop/data/report_june.csv"
+    )
+    assert "shop/data/ report_may.csv report_june.csv" in made.preview
+
+
 def test_a_result_within_the_budget_is_its_own_preview() -> None:
     assert of("config.txt").preview == read("config.txt")
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, cast
 
 from mcp_memory.shortterm.synopsis.draft import Draft
 from mcp_memory.shortterm.synopsis.focus import Focus
 from mcp_memory.shortterm.synopsis.json_parts import ROWS, columns_of, is_prose, parts_of, with_addresses
 from mcp_memory.shortterm.synopsis.json_render import TooLong, label_of, render
+from mcp_memory.shortterm.synopsis.listings import describe_tree
 from mcp_memory.shortterm.synopsis.page import Page, clip, one_line, size
 
 __all__ = ["describe_json"]
@@ -41,6 +43,8 @@ def describe_json(page: Page, focus: Focus) -> Draft | None:
             value, problem = _skim(page.text, page)
             if value is _NOTHING:
                 return None
+    if (tree := describe_tree(value, focus)) and not problem:
+        return replace(tree, content_type="application/json")
     parts = tuple(parts_of(value))
     prose = is_prose(parts)
     said = [f"not whole: {problem}"] if problem else []

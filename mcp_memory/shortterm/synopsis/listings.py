@@ -1,4 +1,4 @@
-"""Directory listings: `ls -la`, `ls -R`, `find`, `tree`, globs: how much of what, and the files that matter."""
+"""Directory listings: `ls -la`, `ls -R`, `find`, `tree`, globs, trees as JSON: how much of what, and what matters."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 from mcp_memory.shortterm.synopsis.draft import Draft, listed
 from mcp_memory.shortterm.synopsis.focus import Focus
 from mcp_memory.shortterm.synopsis.gist import Piece
 from mcp_memory.shortterm.synopsis.page import Line, Page
 
-__all__ = ["describe_listing"]
+__all__ = ["describe_listing", "describe_tree"]
 
 LONG = re.compile(
     r"(?P<mode>[dlcbps-][rwxsStT-]{9})[.+@]?\s+\d+\s+\S+\s+\S+\s+(?P<size>[\d.,]+[KMGT]?)\s+"
@@ -31,6 +32,10 @@ NOTABLE = re.compile(
 )
 
 
+MOST = 20_000
+"""Entries of a tree that are read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     path: str
@@ -47,6 +52,33 @@ def describe_listing(page: Page, focus: Focus) -> Draft | None:
     entries, missed = _read(page.lines)
     if len(entries) < 3 or missed > 0.15 * (len(entries) + missed):
         return None
+    return _draft(entries, focus)
+
+
+def describe_tree(value: Any, focus: Focus) -> Draft | None:
+    """A tree of folders and files as JSON: objects with a `name`, folders with `children`."""
+    roots = cast("list[Any]", value if isinstance(value, list) else [value])
+    if not any(isinstance(_field(root, "children"), list) for root in roots):
+        return None
+    entries: list[Entry] = []
+    waiting = [("", root) for root in reversed(roots)]
+    while waiting and len(entries) < MOST:
+        folder, one = waiting.pop()
+        name, children = _field(one, "name"), _field(one, "children")
+        if not isinstance(name, str):
+            return None
+        path = f"{folder}/{name}" if folder else name
+        entries.append(Entry(path, len(entries), folder=isinstance(children, list)))
+        if isinstance(children, list):
+            waiting += [(path, child) for child in reversed(cast("list[Any]", children))]
+    return _draft(entries, focus) if len(entries) >= 3 else None
+
+
+def _field(value: Any, key: str) -> Any:
+    return cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
+
+
+def _draft(entries: Sequence[Entry], focus: Focus) -> Draft:
     parents = {entry.path.rpartition("/")[0] for entry in entries}
     files = [entry for entry in entries if not entry.folder and entry.path not in parents]
     kinds = Counter(_extension(entry.path) for entry in files)
