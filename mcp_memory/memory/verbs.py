@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 import anyio.to_thread
 
@@ -50,6 +51,12 @@ class Verbs:
         self.space = parts.settings.space
         self.session = session
         """The handle used where a caller names none: one for the life of this object."""
+
+    def under(self, session: str) -> Self:
+        """Return the same memory for a caller whose session this is where it names none."""
+        other = copy(self)
+        other.session = session
+        return other
 
     def _session(self, name: str | None) -> str:
         return self.session if name is None else safe_name(name, what="session")

@@ -10,7 +10,9 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from functools import partial
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 import mcp.types as wire
@@ -38,6 +40,9 @@ from mcp_memory.server.resources import FIXED, TEMPLATES, list_resources, read_r
 from mcp_memory.server.subscriptions import Updates
 from mcp_memory.server.tools import TOOLS
 from mcp_memory.text import one_line
+
+if TYPE_CHECKING:
+    from mcp_memory.memory import Memory
 
 __all__ = ["INSTRUCTIONS", "MemoryServer", "build_server"]
 
@@ -124,7 +129,7 @@ class MemoryServer(MCPServer[None]):
                 return await super().call_tool(name, arguments, context)
             raise ToolError(f"There is no tool {one_line(name, 60)!r}. Tools: {', '.join(known)}.")
         try:
-            return await tool.call(self.memory.get, arguments)
+            return await tool.call(partial(self._memory_of, context), arguments)
         except McpMemoryError as error:
             raise ToolError(str(error)) from error
         except Exception as error:
@@ -132,6 +137,17 @@ class MemoryServer(MCPServer[None]):
         finally:
             if not tool.read_only:
                 self.updates.written()
+
+    async def _memory_of(self, context: Context[None, Any] | None) -> Memory:
+        """Return the memory, under a session of its own for each client that says over HTTP which one it is.
+
+        Without that, clients that name no session would draw on one canvas. Those of 2026-07-28 are told apart by the
+        session that answers name, and that they pass.
+        """
+        memory = await self.memory.get()
+        request = None if context is None else context.request_context.request
+        client = request and (request.headers.get("mcp-session-id") or request.query_params.get("session_id"))
+        return memory.under(f"{memory.session}-{sha256(client.encode()).hexdigest()[:4]}") if client else memory
 
     # --- resources ----------------------------------------------------------------------------------
 

@@ -212,6 +212,22 @@ async def test_http_serves_both_generations_to_who_has_the_token_and_ends_while_
         os.kill(pid, signal.SIGINT)
 
 
+@pytest.mark.parametrize("transport", ["http", "sse"])
+async def test_clients_of_one_server_that_name_no_session_do_not_draw_on_one_canvas(
+    tmp_path: Path, transport: str
+) -> None:
+    async with listening(tmp_path / "home", transport) as (url, _pid):
+        connect = streamable_http_client if transport == "http" else sse_client
+        async with Client(connect(url), mode="legacy") as one, Client(connect(url), mode="legacy") as other:
+            call = {"tool_name": "bash", "result": "42 passed\n" * 200}
+            made = [
+                (await client.call_tool("offload_tool_result", call)).structured_content for client in (one, other, one)
+            ]
+    first, second, third = [found for found in made if found]
+    assert first["session"] == third["session"] != second["session"]
+    assert first["canvas"] == third["canvas"] != second["canvas"]
+
+
 async def test_sse_serves_both_generations_at_once(tmp_path: Path) -> None:
     async with (
         listening(tmp_path / "home", "sse") as (url, _pid),
