@@ -103,7 +103,12 @@ def _parts(message: Block, role: Role, place: int) -> Iterator[tuple[Address, Pa
                 f"The content of message {place} is {type(content).__name__}. It can be a text, a list of blocks, or "
                 "null where the message has tool calls."
             )
-    for at, call in enumerate(cast("list[Any]", message.get("tool_calls") or ())):
+    calls: Any = message.get("tool_calls") or []
+    if not isinstance(calls, list):
+        raise InvalidInput(
+            f"The tool_calls of message {place} are {type(calls).__name__}. They are a list, or left out."
+        )
+    for at, call in enumerate(cast("list[Any]", calls)):
         yield _called(("tool_calls", at), cast("Block", call) if isinstance(call, dict) else {})
     if isinstance(message.get("function_call"), dict):
         yield _called(("function_call",), message["function_call"])
@@ -172,10 +177,10 @@ def _json(value: object) -> str:
         return value
     try:
         return json.dumps({} if value is None else value, ensure_ascii=False, separators=(",", ":"))
-    except (TypeError, ValueError):
-        raise InvalidInput(
-            f"{one_line(repr(value), 60)} in a message is not JSON. Pass messages as the API does."
-        ) from None
+    except (TypeError, ValueError, RecursionError) as error:
+        what = "A value" if isinstance(error, RecursionError) else one_line(repr(value), 60)
+        why = "nested too deep for JSON" if isinstance(error, RecursionError) else "not JSON"
+        raise InvalidInput(f"{what} in a message is {why}. Pass messages as the API does.") from None
 
 
 # --- writing ----------------------------------------------------------------------------------------

@@ -140,7 +140,7 @@ class Keeper:
         return node, ref
 
     def _offloaded(self, put: Put, part: Part, tool: str, arguments: object) -> tuple[str, str, str]:
-        asked = [item.message for item in self.items[: put.item] if item.message.is_said_by_user and not item.is_note]
+        asked = next((said(item.message) for item in self._before(put.item) if _is_asked(item)), "")
         done = offload(
             self.store,
             self.space,
@@ -153,7 +153,7 @@ class Keeper:
             ),
             counter=self.counter,
             now=self.now,
-            goal_hint=one_line(said(asked[-1]), 120) if asked else "",
+            goal_hint=one_line(asked, 120),
             talk=self._talk_since(put.item),
         )
         return done.node, done.ref, done.summary
@@ -165,19 +165,26 @@ class Keeper:
             return None
 
     def _call_of(self, at: int, result: Part) -> Part | None:
-        calls = [part for item in reversed(self.items[:at]) for part in item.message.parts if part.kind == "call"]
+        calls = (part for item in self._before(at) for part in item.message.parts if part.kind == "call")
         return next((part for part in calls if part.call_id == result.call_id), None)
 
+    def _before(self, at: int) -> Iterator[Item]:
+        """The items before a place, the nearest first; a list may have tens of thousands."""
+        return (self.items[place] for place in range(at - 1, -1, -1))
+
     def _talk_since(self, at: int) -> str:
-        """What the model said and called after a result: what it has used of it, it may use again."""
-        later = [
-            part.text[:1_000]
-            for item in self.items[at:]
-            if item.message.role == "assistant"
-            for part in item.message.parts
-            if part.kind in ("text", "call")
-        ]
-        return "\n".join(later)[-TALK_CHARS:]
+        """What the model said and called after a result, the newest: what it has used of it, it may use again."""
+        later: list[str] = []
+        room = TALK_CHARS
+        for place in range(len(self.items) - 1, at - 1, -1):
+            message = self.items[place].message
+            if room <= 0:
+                break
+            if message.role == "assistant":
+                spoken = [part.text[:1_000] for part in message.parts if part.kind in ("text", "call")]
+                later += reversed(spoken)
+                room -= sum(len(text) + 1 for text in spoken)
+        return "\n".join(reversed(later))[-TALK_CHARS:]
 
     # --- whole messages -----------------------------------------------------------------------------
 
@@ -254,6 +261,10 @@ class Keeper:
         return self.store.put_ref(self.space, new).id
 
 
+def _is_asked(item: Item) -> bool:
+    return item.message.is_said_by_user and not item.is_note
+
+
 def said(message: Message) -> str:
     return "\n".join(part.text for part in message.parts if part.kind == "text")
 
@@ -262,14 +273,14 @@ def _words_of_user(item: Item, turns: dict[str, str]) -> Iterator[tuple[str, str
     """What the user said in a message, with the id of the turn; of a note what it tells of that."""
     if item.is_note:
         yield from told_before(item.message.parts[0].text)
-    elif item.message.is_said_by_user:
+    elif _is_asked(item):
         yield turns.get(item.after, ""), said(item.message)
 
 
 def _value(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

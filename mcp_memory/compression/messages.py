@@ -16,6 +16,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import pairwise
 from typing import Literal
 
 __all__ = ["START", "Message", "Part", "Role", "behind", "digest", "units"]
@@ -68,7 +69,7 @@ def units(messages: Sequence[Message]) -> list[range]:
     A message that holds results belongs to the calls before it, whether or not its ids are known there.
     """
     starts = [at for at, message in enumerate(messages) if at == 0 or not _answers(message)]
-    return [range(start, end) for start, end in zip(starts, [*starts[1:], len(messages)], strict=True)]
+    return [range(start, end) for start, end in pairwise([*starts, len(messages)])]
 
 
 def _answers(message: Message) -> bool:

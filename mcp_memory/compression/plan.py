@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Literal
+from typing import Literal, get_args
 
 from mcp_memory.compression.messages import Message, units
 from mcp_memory.compression.rules import Rules
 
-__all__ = ["Cut", "Item", "Level", "Plan", "Put", "make_plan", "sent_before"]
+__all__ = ["LEVELS", "Cut", "Item", "Level", "Plan", "Put", "make_plan", "sent_before"]
 
 Level = Literal["none", "mild", "aggressive", "emergency"]
+LEVELS: tuple[Level, ...] = get_args(Level)
 
 MESSAGE_TOKENS = 4
 """What a message costs beside its texts."""
@@ -209,6 +210,8 @@ class _Draft:
             freed += sum(self._size(at) for at in unit)
         spans = [(run[0], run[-1] + 1) for run in runs if run]
         spans = [(start, end) for start, end in spans if end - start > 1 or not self.items[start].is_note]
+        # Where there is not room for a note on each, as between many system messages, the largest go.
+        spans = sorted(sorted(spans, key=lambda span: -self._of(*span))[: max(1, most // LEAST_NOTE)])
         cuts = [Cut(start, end, min(most // len(spans), self._of(start, end) // 2)) for start, end in spans]
         cuts = [cut for cut in cuts if cut.limit >= LEAST_NOTE]
         freed = sum(self._of(cut.start, cut.end) - cut.limit for cut in cuts)

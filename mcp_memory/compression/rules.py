@@ -55,6 +55,8 @@ class Rules:
     def __post_init__(self) -> None:
         for name, least, most in _LIMITS:
             value = getattr(self, name)
+            if name == "window" and not isinstance(value, int | float):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise InvalidInput(f"window is {value!r}; it has to be a number of tokens.")
             if value is not None and not least <= value <= most:
                 raise InvalidInput(f"{name} is {value}; it can be {least} to {most}.")
         if not self.mild <= self.aggressive <= self.emergency or self.target > self.aggressive:

@@ -268,7 +268,7 @@ def _too_large(items: Sequence[Item], tokens: int, window: int, overhead: int) -
     told = f"The list is {tokens:,} tokens and the window is {window:,}: what is left cannot be made shorter. "
     if items:
         largest = max(items, key=lambda item: item.total)
-        told += f"The largest is message {largest.places[:1]} ({largest.message.role}, {largest.total:,} tokens). "
+        told += f"The largest is message {largest.places[0] + 1} ({largest.message.role}, {largest.total:,} tokens). "
     if overhead:
         told += f"{overhead:,} are taken by `overhead`. "
     return told + "Shorten the system prompt or the newest message, or use a model with a larger window."

@@ -46,7 +46,7 @@ def shorter_arguments(text: str, *, ref: str, limit: int, counter: TokenCounter)
     """Return the arguments with their long texts cut: of the same keys where that is short enough."""
     try:
         given = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return middle(text, ref=ref, limit=limit, counter=counter)
     for most in _STRINGS:
         shown = json.dumps(_cut(given, most, ref), ensure_ascii=False, separators=(",", ":"))

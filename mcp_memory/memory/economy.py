@@ -41,11 +41,14 @@ class Economy(Verbs):
         turns these are; without it the conversation has one of its own.
         Raises InvalidInput for what is no list of messages, and for a rule that cannot be.
         """
+        from mcp_memory.compression.plan import LEVELS
         from mcp_memory.compression.rules import make_rules
         from mcp_memory.compression.run import compress_list
 
-        if overhead < 0:
-            raise InvalidInput(f"overhead is {overhead}; it can be 0 or more.")
+        if not isinstance(overhead, int) or overhead < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput(f"overhead is {overhead!r}; it can be 0 or more tokens.")
+        if level not in (None, *LEVELS):
+            raise InvalidInput(f"level {level!r} is unknown. Allowed: {', '.join(LEVELS)}, or none given.")
         done = compress_list(
             self._parts.store,
             self.space,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tests.compression.conftest import Program
 from tests.compression.lists import Step, anthropic, long_talk, openai
 
 COUNTER = token_counter("cl100k_base")
+DEEP: Any = reduce(lambda inner, _: [inner], range(10_000), 0)
 
 
 # --- the rules --------------------------------------------------------------------------------------
@@ -123,6 +125,37 @@ def test_a_list_that_cannot_be_made_to_fit_says_what_is_in_the_way(program: Prog
     assert done.note is not None
     assert "system, 90" in done.note
     assert "50 are taken by `overhead`" in done.note
+    assert "The largest is message 1 (" in done.note
+
+
+def test_an_empty_list_stays_empty(program: Program) -> None:
+    assert program.compress([], 1_000).messages == []
+
+
+def test_results_and_arguments_nested_too_deep_to_be_read_are_put_away_as_text(program: Program) -> None:
+    deep = "[" * 10_000 + "]" * 10_000
+    call = {"id": "c", "type": "function", "function": {"name": "read", "arguments": deep}}
+    messages = [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": deep},
+        {"role": "user", "content": "And?"},
+    ]
+    assert program.compress(messages, 1_000).fits
+    assert deep in program.stored()
+
+
+def test_between_many_system_messages_the_largest_runs_go_where_there_is_no_room_for_a_note_on_each(
+    program: Program,
+) -> None:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Go."}]
+    for run in range(8):
+        messages += [{"role": "assistant", "content": f"I see {run}-{n}. " * 40} for n in range(3)]
+        messages.append({"role": "system", "content": f"Rule {run}."})
+    messages.append({"role": "user", "content": "And?"})
+    done = program.compress(messages, 2_000)
+    assert done.fits
+    assert [m for m in done.messages if m["role"] == "system"] == [m for m in messages if m["role"] == "system"]
 
 
 def test_a_second_cut_tells_again_what_the_first_told(program: Program) -> None:
@@ -171,6 +204,8 @@ def test_a_result_that_was_offloaded_on_arrival_is_not_offloaded_again(program: 
         ([{"role": "user", "content": "a"}, {"content": "b"}], "Message 2 is no chat message"),
         ([{"role": "user", "content": 7}], "content of message 1 is int"),
         (["x"], "Message 1 is no chat message"),
+        ([{"role": "assistant", "content": "a", "tool_calls": 5}], "tool_calls of message 1 are int"),
+        ([{"role": "user", "content": [{"type": "x", "y": DEEP}]}], "nested too deep"),
     ],
 )
 def test_what_is_no_list_of_messages_is_refused_with_its_place(program: Program, given: Any, wrong: str) -> None:

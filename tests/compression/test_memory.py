@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,8 +26,15 @@ async def test_what_a_program_compresses_is_found_and_opened_again(home: Path) -
         record = (await memory.records(session=done.session))[0]
         opened = await memory.expand_node(record.ref, grep="part_0 line 17")
         assert "value_0_17" in opened.text
-        with pytest.raises(InvalidInput, match="There is no rule 'milde'"):
-            await memory.compress(messages, window=8_000, milde=0.2)
+        wrong: list[tuple[dict[str, Any], str]] = [
+            ({"milde": 0.2}, "There is no rule 'milde'"),
+            ({"window": "8000"}, "window is '8000'; it has to be a number"),
+            ({"overhead": "1"}, "overhead is '1'"),
+            ({"level": "some"}, "level 'some' is unknown. Allowed: none, mild"),
+        ]
+        for options, says in wrong:
+            with pytest.raises(InvalidInput, match=says):
+                await memory.compress(messages, **{"window": 8_000, **options})
 
 
 def test_at_once_it_is_one_call(home: Path) -> None:
