@@ -30,7 +30,8 @@ class Client:
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield what arrives on standard input, until it ends."""
         loop = asyncio.get_running_loop()
-        queue: asyncio.Queue[bytes] = asyncio.Queue(1)
+        queue: asyncio.Queue[bytes] = asyncio.Queue()
+        room = threading.Semaphore(1)
 
         def read() -> None:
             data = b"-"
@@ -39,14 +40,16 @@ class Client:
                     data = os.read(0, _CHUNK)
                 except OSError:
                     data = b""
+                room.acquire()
                 try:
-                    asyncio.run_coroutine_threadsafe(queue.put(data), loop).result()
+                    loop.call_soon_threadsafe(queue.put_nowait, data)
                 except RuntimeError:  # the loop is closed: nobody wants more
                     return
 
         # A thread that reads cannot be woken; as a daemon it keeps nobody from leaving.
         threading.Thread(target=read, name="standard input", daemon=True).start()
         while data := await queue.get():
+            room.release()
             yield data
 
     async def send(self, line: bytes) -> None:

@@ -164,7 +164,7 @@ class Relay:
     # --- from the server ----------------------------------------------------------------------------
 
     async def _from_server(self, editing: TaskGroup) -> None:
-        passing = False
+        passing, cut_off = False, None
         async for line in self._server.lines():
             if isinstance(line, bytes):
                 if line.strip():
@@ -172,7 +172,7 @@ class Relay:
                 continue
             if not passing:
                 logger.warning("a message is over %d MB and passes as it is", wire.MAX_LINE // 2**20)
-                self._answered(wire.id_in(line.data))
+                cut_off = self._answered(wire.id_in(line.data))
                 await self._client.hold()
             passing = not line.last
             try:
@@ -181,6 +181,18 @@ class Relay:
                 self._server.leave()
             if line.last:
                 self._client.release()
+        if passing:
+            await self._end_piece(cut_off)
+
+    async def _end_piece(self, waiting: Waiting | None) -> None:
+        """End a line that the server left unfinished, so that what is said after it is heard."""
+        try:
+            await self._client.send_piece(b"\n")
+        except OSError:
+            self._server.leave()
+        self._client.release()
+        if waiting:
+            self._waiting[key_of(waiting.id)] = waiting
 
     async def _one_from_server(self, line: bytes, editing: TaskGroup) -> None:
         try:

@@ -217,6 +217,17 @@ async def test_a_message_too_long_to_hold_passes_in_pieces(settings: Settings) -
         assert (await here.hear())["id"] == 2
 
 
+async def test_who_waits_for_a_message_that_ends_in_the_middle_is_told(settings: Settings) -> None:
+    start = Piece(b'{"jsonrpc":"2.0","id":1,"result":', last=False)
+    async with relayed(settings, lambda _: [start]) as here:
+        await here.say("tools/call", {"name": "huge"})
+        assert await here.hear_raw() == start.data
+        here.end()
+        assert await here.hear_raw() == b"\n"
+        heard = await here.hear()
+        assert (heard["id"], "did not answer" in heard["error"]["message"]) == (1, True)
+
+
 async def test_a_number_that_only_the_bytes_can_say_leaves_the_result_as_it_came(settings: Settings) -> None:
     line = (
         b'{"jsonrpc":"2.0","id":1,"result":{"n":1e999,"content":[{"type":"text","text":'
