@@ -27,7 +27,7 @@ class Tasks(Verbs):
     def offload_tool_result(
         self,
         tool_name: str,
-        result: str,
+        result: str | bytes,
         *,
         arguments: Any = None,
         tool_call_id: str | None = None,
@@ -71,7 +71,12 @@ class Tasks(Verbs):
         if done.note != AGAIN:
             self._note_saving("offload", name, saved=done.tokens_raw, spent=done.tokens_kept)
         if len(result) <= chunks.AT_ONCE:
-            chunks.index(self._parts.store, self.space, done.ref, result.encode("utf-8", "surrogatepass"))
+            data = result if isinstance(result, bytes) else result.encode("utf-8", "surrogatepass")
+            try:
+                chunks.index(self._parts.store, self.space, done.ref, data)
+            except StoreUnavailable:  # it is kept all the same, and waits for its index
+                logger.exception("%s is not indexed yet", done.ref)
+                self._parts.stored()
         else:
             self._parts.stored()
         return done

@@ -244,3 +244,19 @@ async def test_what_is_not_there_cannot_be_cited_or_asked_for(memory: Memory) ->
     for id in ("a5", "t5", "r-000000000000", "003-N4", "nonsense", "a", "t"):
         with pytest.raises(NotFound):
             await memory.why(id)
+
+
+async def test_a_result_may_be_bytes_of_any_kind(memory: Memory) -> None:
+    for data in (b"\x89PNG\x00\xff" * 50, FAILING.encode()):
+        done = await memory.offload_tool_result("screenshot", data, session="s1")
+        assert (await memory.ref(done.ref))[1] == data
+
+
+async def test_a_result_that_was_forgotten_is_called_so_and_not_named_as_one_near_it(memory: Memory) -> None:
+    done, other = await offloaded(memory), await offloaded(memory, SOURCE, "read")
+    await memory.forget([done.ref], reason="private")
+    with pytest.raises(NotFound, match=f"{done.ref}' any more: it was forgotten") as refused:
+        await memory.expand_node(f"{done.ref}:1-3")
+    assert "Near it" not in str(refused.value)
+    with pytest.raises(NotFound, match=rf"Near it: {other.ref}\.$"):
+        await memory.expand_node(f"{other.ref[:-1]}{'0' if other.ref[-1] != '0' else '1'}")

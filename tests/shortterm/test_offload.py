@@ -20,6 +20,8 @@ from mcp_memory.types import Record
 from tests.shortterm.agent import Agent
 
 LOG = "\n".join(f"2026-04-16 12:00:{at % 60:02} INFO worker {at} done" for at in range(400))
+CIRCLE: list[object] = []
+CIRCLE.append(CIRCLE)
 
 
 def test_a_result_becomes_a_ref_a_record_and_a_step(agent: Agent, home: Path) -> None:
@@ -115,6 +117,9 @@ def test_secrets_stay_in_the_raw_text_and_out_of_everything_else(agent: Agent) -
     [
         ({"result": ""}, "result is empty"),
         ({"result": b""}, "result is empty"),
+        ({"result": 7}, "result is int. Pass the tool's output as text"),
+        ({"arguments": {1, 2}}, "arguments are not JSON"),
+        ({"arguments": CIRCLE}, "arguments are not JSON"),
         ({"result": b"x" * (MAX_BYTES + 1)}, "over 128 MB. Write it to a file"),
         ({"tool": " \x00"}, "tool_name is empty"),
         ({"tool_call_id": "\ud800"}, "tool_call_id has a lone surrogate"),

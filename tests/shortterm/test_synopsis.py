@@ -395,6 +395,7 @@ def test_json_that_is_too_deep_or_too_large_says_so() -> None:
         ("<returncode>0</returncode>\n<output>\n</output>", "empty", "no output, exit code 0"),
         ("\x00\x01\x02PNG\x00" * 50, "binary", "bytes that are no text, 350 chars; readable in it: nothing"),
         ("ok\n", "text", "ok"),
+        ("GET /item/7 200\n" * 60, "text", "60 lines; GET /item/7 200; ends: GET /item/7 200"),
         ("x " * 900, "text", "one line of 1,800 chars: " + "x " * 69 + "x…"),
     ],
 )

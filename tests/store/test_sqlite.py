@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -209,6 +210,16 @@ def test_a_database_from_a_newer_version_is_refused_untouched(home: Path) -> Non
     database.close()
     with pytest.raises(StoreUnavailable, match="newer mcp-memory"):
         open_store(home)
+
+
+def test_a_full_disk_is_called_that(home: Path) -> None:
+    database = Database(home)
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(
+        StoreUnavailable, match=r"No room to write .* \(No space left on device\).* free some disk space"
+    ):
+        database.write(lambda _: (_ for _ in ()).throw(full))
+    database.close()
 
 
 def test_a_closed_store_says_so(home: Path) -> None:

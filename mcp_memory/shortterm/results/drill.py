@@ -160,9 +160,20 @@ def _ref(store: Store, space: str, id_: str) -> Ref:
     try:
         return store.ref(space, id_)
     except NotFound as error:
-        known = dict.fromkeys(each.ref for each in islice(_all_records(store, space), _REFS_LOOKED_AT))
-        hint = f" Near it: {_near(id_, list(known))}." if known else ""
+        names = list(dict.fromkeys(each.ref for each in islice(_all_records(store, space), _REFS_LOOKED_AT)))
+        near = get_close_matches(id_, names, n=20, cutoff=0.5) or names[-20:]
+        known = [ref for ref in near if _is_held(store, space, ref)]
+        hint = f" Near it: {_near(id_, known)}." if known else ""
         raise NotFound(f"{error}{hint}") from None
+
+
+def _is_held(store: Store, space: str, id_: str) -> bool:
+    """A forgotten result has its records still."""
+    try:
+        store.ref(space, id_)
+    except NotFound:
+        return False
+    return True
 
 
 def _near(id_: str, ids: Sequence[str]) -> str:

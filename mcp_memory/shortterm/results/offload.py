@@ -7,6 +7,7 @@ It does not know what a result says (`synopsis`), where a step goes (`place`) or
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -140,6 +141,14 @@ def _checked(request: OffloadRequest) -> bytes:
         raise InvalidInput("tool_name is empty. Name the tool whose result this is.")
     if not well_formed(request.tool_call_id or ""):
         raise InvalidInput("tool_call_id has a lone surrogate. Pass the id as the client gave it.")
+    if not isinstance(request.result, str | bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"result is {type(request.result).__name__}. Pass the tool's output as text, or its bytes.")
+    try:
+        json.dumps(request.arguments)
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidInput(
+            "arguments are not JSON, or nested too deep. Pass them as the tool was given them."
+        ) from None
     if not request.result:
         raise InvalidInput("result is empty: there is nothing to offload. Pass the tool's output, whole.")
     data = request.result

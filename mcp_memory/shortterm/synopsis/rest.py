@@ -13,6 +13,8 @@ __all__ = ["describe_blob", "describe_fields", "describe_rest"]
 PROBE = 20_000
 BYTES = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
 BASE64 = re.compile(r"(?:data:[\w/+.-]+;base64,)?[A-Za-z0-9+/_-]{400,}={0,2}\Z")
+RUN = 30
+"""Characters that base64 has at least between two line breaks or blanks; words have fewer."""
 FIELD = re.compile(r"\s*(?:[-*] )?(?P<key>[A-Za-z_][\w .()/-]{0,48}?)\s*(?::|=|\s=>|\.{3,})\s+?(?P<value>\S.*)")
 TROUBLE = re.compile(
     r"\b(?:error|errors|failed|failure|fatal|cannot|could not|denied|not found|no such|invalid|exception|warning)\b",
@@ -40,8 +42,15 @@ def describe_blob(page: Page, focus: Focus) -> Draft | None:
             facts=(f"readable: {clip(shown, 400)}",),
             use="nothing",
         )
-    flat = "".join(page.text[:8_000].split())
-    if BASE64.match(flat) and re.search(r"\d", flat) and re.search(r"[A-Z]", flat) and re.search(r"[a-z]", flat):
+    runs = page.text[:8_000].split()
+    flat = "".join(runs)
+    if (
+        len(flat) >= RUN * len(runs)
+        and BASE64.match(flat)
+        and re.search(r"\d", flat)
+        and re.search(r"[A-Z]", flat)
+        and re.search(r"[a-z]", flat)
+    ):
         told = f"base64 data, {size(page.chars)}, beginning {flat[:40]}"
         return Draft(kind="base64", content_type="text/plain", summary=told, score=3, use="nothing")
     return None

@@ -7,6 +7,7 @@ Reads see one snapshot and never wait for a writer. Any thread may call; none ke
 
 from __future__ import annotations
 
+import errno
 import os
 import queue
 import threading
@@ -128,9 +129,7 @@ class Database:
                 "Nothing was written; try again."
             ) from None
         except (apsw.FullError, apsw.NoMemError) as error:
-            raise StoreUnavailable(
-                f"No room to write {self.path} ({error}). Nothing was written; free some disk space and try again."
-            ) from None
+            raise StoreUnavailable(_no_room(self.path, str(error))) from None
         except (apsw.CorruptError, apsw.NotADBError) as error:
             raise StoreUnavailable(
                 f"{self.path} is damaged ({error}). Keep a copy of it and run `mcp-memory doctor`."
@@ -144,6 +143,8 @@ class Database:
         ) as error:
             raise StoreUnavailable(self._not_writable(str(error))) from None
         except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise StoreUnavailable(_no_room(self.home, error.strerror or str(error))) from None
             raise StoreUnavailable(self._not_writable(error.strerror or str(error))) from None
 
     def _not_writable(self, why: str) -> str:
@@ -151,6 +152,10 @@ class Database:
             f"The home {self.home} cannot be used ({why}). Nothing was written. Make it a folder you can write to, "
             f"or choose another with MCP_MEMORY_HOME."
         )
+
+
+def _no_room(path: Path, why: str) -> str:
+    return f"No room to write {path} ({why}). Nothing was written; free some disk space and try again."
 
 
 def _make_home(home: Path) -> None:

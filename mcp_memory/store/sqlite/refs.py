@@ -70,7 +70,9 @@ def put(con: apsw.Connection, folder: Path, space: str, new: NewRef) -> Ref:
 
 def ref(con: apsw.Connection, space: str, id: str) -> Ref:
     wanted = id.strip() if id.strip().startswith("r-") else f"r-{id.strip()}"
-    found = _find_ref(con, space_id(con, space), wanted, forgotten=False)
+    found = _find_ref(con, space_id(con, space), wanted, forgotten=True)
+    if found is not None and found[1]:
+        raise NotFound(f"There is no ref {found[0].id!r} any more: it was forgotten. `forget` can undo that.")
     if found is None:
         raise NotFound(f"There is no ref {one_line(id, 40)!r} in this space. Refs look like r-9f2c1a7b3d4e.")
     return found[0]
