@@ -118,6 +118,7 @@ def test_secrets_stay_in_the_raw_text_and_out_of_everything_else(agent: Agent) -
         ({"result": ""}, "result is empty"),
         ({"result": b""}, "result is empty"),
         ({"result": 7}, "result is int. Pass the tool's output as text"),
+        ({"status": 'odd"] --> x'}, "status 'odd.*' is unknown. Allowed: doing, done"),
         ({"arguments": {1, 2}}, "arguments are not JSON"),
         ({"arguments": CIRCLE}, "arguments are not JSON"),
         ({"result": b"x" * (MAX_BYTES + 1)}, "over 128 MB. Write it to a file"),

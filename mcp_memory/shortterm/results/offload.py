@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from mcp_memory.errors import InvalidInput, StoreUnavailable
 from mcp_memory.secrets import mask
@@ -24,7 +24,7 @@ from mcp_memory.shortterm.results.records import call_line, make_record, summary
 from mcp_memory.shortterm.results.stand_in import stand_in
 from mcp_memory.shortterm.synopsis import Synopsis, synopsise
 from mcp_memory.store.protocol import Conflict, NewRef, Store
-from mcp_memory.text import well_formed
+from mcp_memory.text import one_line, well_formed
 from mcp_memory.types import CanvasRow, Offloaded, Record, Ref, StepStatus, Turn
 
 if TYPE_CHECKING:
@@ -139,6 +139,9 @@ def _checked(request: OffloadRequest) -> bytes:
     """Return the bytes of the result. Lone surrogates of a str survive, as three bytes each."""
     if not clean(request.tool_name, 60):
         raise InvalidInput("tool_name is empty. Name the tool whose result this is.")
+    if request.status not in (None, *get_args(StepStatus)):
+        known = ", ".join(get_args(StepStatus))
+        raise InvalidInput(f"status {one_line(str(request.status), 40)!r} is unknown. Allowed: {known}.")
     if not well_formed(request.tool_call_id or ""):
         raise InvalidInput("tool_call_id has a lone surrogate. Pass the id as the client gave it.")
     if not isinstance(request.result, str | bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
