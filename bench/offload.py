@@ -89,7 +89,7 @@ def measure(runs: Sequence[Trajectory], make: Callable[[Store], Policy], *, all_
         policy = make(store)
         for run in tqdm(runs, unit="run", leave=False, disable=None):
             alone.add(run, policy)
-    recovered = policy.recovered if isinstance(policy, Arrival) else getattr(policy, "recovered", None)
+    recovered = getattr(policy, "recovered", None)  # of a policy that keeps what it cuts
     if all_in:
         with TemporaryDirectory(prefix="bench-") as folder, closing(open_store(Path(folder))) as store:
             policy = _Defined(make(store))

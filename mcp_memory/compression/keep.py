@@ -20,8 +20,9 @@ from mcp_memory.compression.texts import earlier_note, middle, result_record, sh
 from mcp_memory.errors import InvalidInput, NotFound
 from mcp_memory.longterm.l0_turns import admit
 from mcp_memory.secrets import mask
-from mcp_memory.shortterm.canvas.flowchart import number_of, read
+from mcp_memory.shortterm.canvas.flowchart import number_of
 from mcp_memory.shortterm.canvas.label import clean
+from mcp_memory.shortterm.canvas.rebuild import drawing_at
 from mcp_memory.shortterm.canvas.view import view
 from mcp_memory.shortterm.results.offload import MAX_BYTES, OffloadRequest, offload
 from mcp_memory.shortterm.synopsis import synopsise
@@ -238,7 +239,9 @@ class Keeper:
             row = self.store.canvas(self.space, number)
             left = room - sum(self.counter.count(one) + 8 for one in drawn) - 16
             try:
-                shown = view(row, read(row), counter=self.counter, budget_tokens=left)
+                shown = view(
+                    row, drawing_at(self.store, self.space, row).canvas, counter=self.counter, budget_tokens=left
+                )
             except InvalidInput:
                 break
             drawn.append(f"Canvas {shown.canvas} ({shown.mmd_file_path}):\n{shown.text.rstrip()}")

@@ -32,7 +32,6 @@ __all__ = [
     "known_tasks",
     "label_of",
     "mmd_path",
-    "number_in",
 ]
 
 LABEL_LIMIT = 30
@@ -153,12 +152,6 @@ def label_of(goal: str) -> str:
         label = longer
     label = label or _words(goal)[:LABEL_LIMIT].strip("-") or "task"
     return f"{label}-task" if _RESERVED.fullmatch(label) else label
-
-
-def number_in(task: str) -> int | None:
-    """Return the canvas number in `003`, `003-fix-login` or `mmds/003-fix-login.mmd`."""
-    found = _NUMBERED.fullmatch(task)
-    return int(found[1]) if found else None
 
 
 def mmd_path(number: int, label: str) -> str:

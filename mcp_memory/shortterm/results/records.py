@@ -26,7 +26,6 @@ __all__ = [
     "subject_of",
     "summary_line",
     "title_of",
-    "tool_of",
 ]
 
 CALL_LIMIT = 150
@@ -41,11 +40,6 @@ _SHELL_LEAD = re.compile(
     |timeout\s+\S+\s|time\s|(?:ba|z)?sh\s+-l?c\s+["']?)\s*""",
     re.VERBOSE,
 )
-
-
-def tool_of(line: str) -> str:
-    """Return the tool's name at the start of a record's line."""
-    return line.partition(" ")[0]
 
 
 def call_line(tool: str, arguments: object) -> str:
