@@ -40,7 +40,6 @@ TASKS_LOOKED_AT = 1000
 
 _RESERVED = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
 _PATH = re.compile(r"/\S*|~[/\\].*|\\.*|[A-Za-z]:(?:[\\/].*|\S*)|(?:.*[\\/])?\.{1,2}(?:[\\/].*)?", re.DOTALL)
-_NUMBERED = re.compile(r"(?:mmds/)?(\d{3,9})(?:-.*)?")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
