@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.importing.formats import Told
+from mcp_memory.importing.formats.told import Told
 from mcp_memory.text import safe_name
 from mcp_memory.types import NewTurn
 

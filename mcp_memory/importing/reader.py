@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.importing.formats import Wrong
+from mcp_memory.importing.formats.told import Wrong
 
 __all__ = ["Layout", "Source", "Value", "layout", "values"]
 

@@ -23,7 +23,7 @@ from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput
 from mcp_memory.importing.answer import Brought, answer, unchanged
 from mcp_memory.importing.cost import Price, Size, cost
-from mcp_memory.importing.formats import Passed, Told, Wrong
+from mcp_memory.importing.formats.told import Passed, Told, Wrong
 from mcp_memory.importing.placing import Places
 from mcp_memory.importing.reader import Source
 from mcp_memory.importing.survey import STDIN, Asked, Survey, default_session, start, survey, turns

@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from mcp_memory.importing.cost import Size
-from mcp_memory.importing.formats import Passed, Told, Wrong, told
+from mcp_memory.importing.formats.generic import told
+from mcp_memory.importing.formats.told import Passed, Told, Wrong
 from mcp_memory.importing.placing import STEP, Places
 from mcp_memory.importing.reader import At, Layout, Source, Value, layout, values
 from mcp_memory.text import safe_name

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.importing.formats import Told
+from mcp_memory.importing.formats.told import Told
 from mcp_memory.importing.placing import Places
 from mcp_memory.types import NewTurn
 

@@ -1,0 +1,5 @@
+"""What the objects of a history say, a module for each format. No I/O, no state.
+
+told      the nouns that all of them yield, and fields that they share
+generic   turns, conversations, seeds of TencentDB Agent Memory
+"""

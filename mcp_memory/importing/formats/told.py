@@ -1,0 +1,133 @@
+"""The nouns of every format, and how fields that formats share are read. No I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from mcp_memory.text import one_line, well_formed
+from mcp_memory.types import Role
+
+__all__ = ["Passed", "Told", "Unfit", "Wrong", "kind_of", "list_of", "mended", "moment", "object_of", "shown"]
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A turn as its file tells it."""
+
+    where: str
+    role: Role
+    content: str
+    """Empty where it has no text."""
+    name: str | None
+    said_at: datetime | None
+    id: str | None
+    session: str | None
+    conversation: int = 0
+    """Which object of the file it was told in, counted from 1; 0 for a turn on its own."""
+    began: datetime | None = None
+    """When its conversation began, where that is told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrong:
+    """What cannot be taken, where, and what to do. `torn`: the last line of a file that is still being written."""
+
+    where: str
+    what: str
+    torn: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+@dataclass(kw_only=True)
+class Passed:
+    """What was passed over in the objects of a file."""
+
+    keys: set[str] = field(default_factory=set[str])
+    parts: int = 0
+    """Parts of contents that are no text: images, calls of tools."""
+    mended: int = 0
+    """Texts with half a character, which stands as U+FFFD now."""
+
+
+class Unfit(Exception):
+    """Why a field cannot be taken; becomes a Wrong."""
+
+
+def mended(text: str | None, passed: Passed) -> str | None:
+    if text is None or well_formed(text):
+        return text
+    passed.mended += 1
+    return _SURROGATES.sub("\ufffd", text)
+
+
+# --- times ------------------------------------------------------------------------------------------
+
+_EPOCH = re.compile(r"\d{9,16}(?:\.\d+)?")
+_FIRST_S, _FIRST_MS, _LAST_MS = 1e8, 1e11, 1e14  # 1973 to 5138
+_1970 = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def moment(thing: Mapping[str, Any], keys: tuple[str, ...]) -> datetime | None:
+    key = next((key for key in keys if thing.get(key) not in (None, "")), None)
+    if key is None:
+        return None
+    value = thing[key]
+    if isinstance(value, str):
+        value = value.strip()
+        if _EPOCH.fullmatch(value):
+            value = float(value)
+    try:
+        match value:
+            case str():
+                moment = datetime.fromisoformat(value)
+                return moment if moment.tzinfo else moment.astimezone()
+            case int() | float() if not isinstance(value, bool) and _FIRST_S <= value < _LAST_MS:
+                ms = round(value * 1000 if value < _FIRST_MS else value)
+                return _1970 + timedelta(milliseconds=ms)  # exact, where fractions of seconds are not
+            case _:
+                pass
+    except ValueError:
+        pass
+    raise Unfit(
+        f"{key} is {shown(value)}, and has to be a time: ISO 8601 such as 2026-05-07T10:00:00+02:00, or seconds or "
+        "milliseconds since 1970."
+    )
+
+
+# --- what JSON holds ------------------------------------------------------------------------
+
+
+def object_of(value: object) -> dict[str, Any] | None:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def list_of(value: object) -> list[Any] | None:
+    return cast("list[Any]", value) if isinstance(value, list) else None
+
+
+def kind_of(value: object) -> str:
+    match value:
+        case None:
+            return "missing"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a string"
+        case list():
+            return "a list"
+        case _:
+            return "an object"
+
+
+def shown(value: object) -> str:
+    return repr(one_line(value, 40)) if isinstance(value, str) else one_line(repr(value), 40)
