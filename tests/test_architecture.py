@@ -33,6 +33,7 @@ LAYERS: list[set[str]] = [
     {"testing", "evaluation"},
     {"render", "terminal"},
     {"excerpts"},
+    {"hooks"},
     {"server"},
     {"wrap"},
     {"demo"},
