@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-__all__ = ["Endpoint", "completion", "serving"]
+__all__ = ["Endpoint", "calling", "completion", "serving"]
 
 
 @dataclass
@@ -27,12 +27,19 @@ class Endpoint:
     over: threading.Event = field(default_factory=threading.Event)
 
 
-def completion(text: str | None, *, why: str = "stop") -> bytes:
-    choice = {"index": 0, "finish_reason": why, "message": {"role": "assistant", "content": text}}
+def completion(text: str | None, *, why: str = "stop", calls: Sequence[Any] = ()) -> bytes:
+    said = {"role": "assistant", "content": text, **({"tool_calls": [*calls]} if calls else {})}
+    choice = {"index": 0, "finish_reason": why, "message": said}
     usage = {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17}
     return json.dumps(
         {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
     ).encode()
+
+
+def calling(tool: str, **arguments: Any) -> bytes:
+    """A completion that calls one tool."""
+    call = {"id": "call-1", "type": "function", "function": {"name": tool, "arguments": json.dumps(arguments)}}
+    return completion(None, why="tool_calls", calls=[call])
 
 
 @contextmanager

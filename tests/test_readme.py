@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import click
+import mermaidx
 
 from mcp_memory.cli import program
 from mcp_memory.config import PREFIX, Settings
@@ -16,13 +18,16 @@ from mcp_memory.server.prompts import PROMPTS
 from mcp_memory.server.resources import FIXED, TEMPLATES
 from mcp_memory.server.tools import TOOLS
 from mcp_memory.shortterm.canvas.flowchart import parse, render
+from tests.endpoint import calling, serving
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+    """Its blocks in a language, those aside that are part of an answer."""
+    without_answers = re.sub(r"^~~~text\n.*?^~~~$", "", README, flags=re.DOTALL | re.MULTILINE)
+    return re.findall(rf"```{language}\n(.*?)```", without_answers, flags=re.DOTALL)
 
 
 def rows(heading: str) -> list[list[str]]:
@@ -85,9 +90,24 @@ def test_its_client_settings_are_the_example_file() -> None:
     assert (wrapped["command"], wrapped["args"][:2]) == ("mcp-memory", ["wrap", "--"])
 
 
-def test_its_canvas_is_one() -> None:
-    (block,) = blocks("mermaid")
-    assert render(parse(block)) == block
+def test_its_canvas_is_one_and_its_flow_is_drawn() -> None:
+    flow, canvas = blocks("mermaid")
+    assert render(parse(canvas)) == canvas
+    assert mermaidx.render(flow).svg().startswith("<svg")
+
+
+def test_its_tools_answer_as_it_says() -> None:
+    """Each tool that has an answer worth showing is shown; `python scripts/readme_examples.py --write` renews them."""
+    run = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "readme_examples.py"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (run.stdout, run.stderr) == ("", "")
+    shown = set(re.findall(r"^~~~text\n(\w+) \{", README, flags=re.MULTILINE))
+    assert shown == {tool.name for tool in TOOLS}
 
 
 def test_its_make_targets_exist() -> None:
@@ -96,16 +116,40 @@ def test_its_make_targets_exist() -> None:
         assert f"\n{target}:" in makefile
 
 
+def run_program(block: str, folder: Path, **environ: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", block],
+        cwd=folder,
+        env={**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", **environ},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+
+
 def test_its_programs_run(tmp_path: Path) -> None:
-    shown = [
-        subprocess.run(
-            [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
-        ).stdout
-        for block in blocks("python")
-    ]
-    before, after, fits = shown[1].split()
-    assert shown[0] == "t1 My sister Ines keeps bees in Porto.\n"
+    verbs, _, compress = blocks("python")
+    assert run_program(verbs, tmp_path) == "t1 My sister Ines keeps bees in Porto.\n"
+    before, after, fits = run_program(compress, tmp_path).split()
     assert (before, fits) == (after, "True")
+
+
+def test_its_agent_uses_tools_and_remembers_in_its_next_life(tmp_path: Path) -> None:
+    _, agent, _ = blocks("python")
+    (tmp_path / "notes.txt").write_text("The hives need a new roof.\n")
+    told = "My boat to Porto leaves on 12 May."
+    with serving() as model:
+        environ = {"MODEL": "openai/scripted", "OPENAI_API_BASE": model.url, "OPENAI_API_KEY": "none"}
+        model.script += [calling("read_file", path="notes.txt"), "They need a roof.", "On 12 May."]
+        assert run_program(agent, tmp_path, **environ) == "They need a roof.\nOn 12 May.\n"
+        assert model.asked[1]["messages"][-1]["content"] == "The hives need a new roof.\n"
+        first_life = len(model.asked)
+        model.script += [f"It says nothing else. {told}", "On 12 May."]
+        run_program(agent, tmp_path, **environ)
+    asked = model.asked[first_life + 1]["messages"][-1]["content"]
+    assert "mcp-memory-recall" in asked
+    assert told in asked
 
 
 def test_the_files_it_links_to_exist() -> None:
