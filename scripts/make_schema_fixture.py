@@ -16,7 +16,7 @@ import numpy as np
 from mcp_memory.shortterm.canvas.fold import fold_canvas
 from mcp_memory.shortterm.results.offload import OffloadRequest, offload
 from mcp_memory.store.economy import MessageEdit, Saving
-from mcp_memory.store.protocol import Merging, NewAtom, SceneEdit, Spend, Vectors
+from mcp_memory.store.protocol import FollowedLog, Merging, NewAtom, SceneEdit, Spend, Vectors
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.store import SQLiteStore
 from mcp_memory.tokens import token_counter
@@ -51,6 +51,7 @@ def main() -> None:
         store.add_spend(Spend(at=now, purpose="rerank", model="openai/m", prompt_tokens=900, completion_tokens=20))
         _read(store, now)
         _offload(store, now)
+        _follow(store, now)
         schema = store.schema()
         store.close()
         target = FOLDER / f"{schema}.db"
@@ -133,6 +134,24 @@ def _offload(store: SQLiteStore, now: datetime) -> None:
     )
     spent = Saving(session="first", at=now, kind="compress", saved=900, spent=40, cache_broken=300)
     store.put_message_edits("default", [edit], seen=0, saving=spent)
+
+
+def _follow(store: SQLiteStore, now: datetime) -> None:
+    """Have read the log of a client, and what it tells."""
+    asked = NewTurn(role="user", content="Which test fails?", client_id="0f6a1c3e-5b7d-4e21-9a44-c0ffee000001")
+    store.append_turns("default", "claude-code-3f2a9c1e", [asked], now=now)
+    path = "/home/ada/.claude/projects/-home-ada-login/3f2a9c1e-8d1b-4c5a-9e77-1b2c3d4e5f60.jsonl"
+    log = FollowedLog(
+        path=path,
+        client="claude-code",
+        session="claude-code-3f2a9c1e",
+        offset=412,
+        head="aa",
+        tail="bb",
+        state="{}",
+        at=now,
+    )
+    store.note_followed("default", log)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from mcp_memory.errors import InvalidInput
 from mcp_memory.memory.conversation import Conversation
 from mcp_memory.memory.economy import Economy
 from mcp_memory.memory.knowledge import Knowledge
+from mcp_memory.memory.logs import Logs
 from mcp_memory.memory.pyramid import Pyramid
 from mcp_memory.memory.seeing import Seeing
 from mcp_memory.memory.tasks import Tasks
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Memory", "open_memory"]
 
 
-class Memory(Conversation, Knowledge, Pyramid, Tasks, Economy, Seeing):
+class Memory(Conversation, Knowledge, Pyramid, Tasks, Economy, Seeing, Logs):
     """The verbs over one space of one store. Made by `open_memory`; safe to call from many tasks at once."""
 
 

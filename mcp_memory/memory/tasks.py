@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from mcp_memory.errors import StoreUnavailable
@@ -39,7 +40,6 @@ class Tasks(Verbs):
         summary: str | None = None,
     ) -> Offloaded:
         """Keep a tool result whole in a file and return what may stand in the context in its place."""
-        from mcp_memory.shortterm.results import chunks
         from mcp_memory.shortterm.results.offload import AGAIN, OffloadRequest, offload
 
         name = self._session(session)
@@ -70,16 +70,47 @@ class Tasks(Verbs):
         )
         if done.note != AGAIN:
             self._note_saving("offload", name, saved=done.tokens_raw, spent=done.tokens_kept)
-        if len(result) <= chunks.AT_ONCE:
-            data = result if isinstance(result, bytes) else result.encode("utf-8", "surrogatepass")
-            try:
-                chunks.index(self._parts.store, self.space, done.ref, data)
-            except StoreUnavailable:  # it is kept all the same, and waits for its index
-                logger.exception("%s is not indexed yet", done.ref)
-                self._parts.stored()
-        else:
-            self._parts.stored()
+        self._index(done.ref, result)
         return done
+
+    @in_thread
+    def keep_tool_result(
+        self,
+        tool_name: str,
+        result: str | bytes,
+        *,
+        arguments: Any = None,
+        tool_call_id: str | None = None,
+        session: str | None = None,
+        at: datetime | None = None,
+    ) -> Ref:
+        """Keep a tool result of the past, produced `at`, in a file that search finds; no canvas shows it."""
+        from mcp_memory.shortterm.results.offload import OffloadRequest, keep
+
+        request = OffloadRequest(
+            tool_name=tool_name,
+            result=result,
+            arguments=arguments,
+            tool_call_id=tool_call_id,
+            session=self._session(session),
+        )
+        kept = keep(self._parts.store, self.space, request=request, now=(at or self._parts.now()).astimezone())
+        self._index(kept.id, result)
+        return kept
+
+    def _index(self, ref: str, result: str | bytes) -> None:
+        """Have a result found by its lines: at once where it is short, else in the background."""
+        from mcp_memory.shortterm.results import chunks
+
+        if len(result) > chunks.AT_ONCE:
+            self._parts.stored()
+            return
+        data = result if isinstance(result, bytes) else result.encode("utf-8", "surrogatepass")
+        try:
+            chunks.index(self._parts.store, self.space, ref, data)
+        except StoreUnavailable:  # it is kept all the same, and waits for its index
+            logger.exception("%s is not indexed yet", ref)
+            self._parts.stored()
 
     @in_thread
     def expand_node(

@@ -39,6 +39,7 @@ from mcp_memory.store.values import (
     Done,
     Draft,
     Filters,
+    FollowedLog,
     Imported,
     Layer,
     Merging,
@@ -92,6 +93,7 @@ __all__ = [
     "Done",
     "Draft",
     "Filters",
+    "FollowedLog",
     "Imported",
     "Layer",
     "Merging",
@@ -365,6 +367,24 @@ class Store(Protocol):
         """Note that all turns of a file are stored."""
         ...
 
+    # logs of clients -----------------------------------------------------------------------------
+
+    def followed_logs(self, space: str, *, path: str | None = None) -> list[FollowedLog]:
+        """Logs that were read (or the one at a path), the one read last first."""
+        ...
+
+    def note_followed(self, space: str, log: FollowedLog) -> None:
+        """Note how far a log was read, in place of what was noted before."""
+        ...
+
+    def known_client_ids(self, space: str, ids: Sequence[str]) -> set[str]:
+        """Those of the ids that a turn of any session has, forgotten or not."""
+        ...
+
+    def kept_calls(self, space: str, ids: Sequence[str]) -> set[str]:
+        """Those of the ids of tool calls whose result is kept, forgotten or not, in any session."""
+        ...
+
     # search --------------------------------------------------------------------------------------
 
     def newest(self, layer: Layer) -> int:
@@ -462,8 +482,11 @@ class Store(Protocol):
 
     # short-term ----------------------------------------------------------------------------------
 
-    def put_ref(self, space: str, ref: NewRef) -> Ref:
-        """Write the raw bytes to `refs/` and return how they are addressed; the same bytes are kept once."""
+    def put_ref(self, space: str, ref: NewRef, *, revive: bool = True) -> Ref:
+        """Write the raw bytes to `refs/` and return how they are addressed; the same bytes are kept once.
+
+        Those of a forgotten ref bring it back, unless `revive` is false: then it stays forgotten.
+        """
         ...
 
     def ref(self, space: str, id: str) -> Ref:

@@ -26,6 +26,7 @@ __all__ = [
     "Done",
     "Draft",
     "Filters",
+    "FollowedLog",
     "Imported",
     "Layer",
     "Merging",
@@ -262,6 +263,23 @@ class Imported:
     sha256: str
     modified: int
     turns: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowedLog:
+    """How far the log of a client was read. `head` and `tail` are hashes by which it is known not to be another file.
+
+    `state` is what its reader has to know of the lines before `offset` (bytes), as JSON.
+    """
+
+    path: str
+    client: str
+    session: str
+    offset: int
+    head: str
+    tail: str
+    state: str
     at: datetime
 
 

@@ -30,7 +30,7 @@ from mcp_memory.types import CanvasRow, Offloaded, Record, Ref, StepStatus, Turn
 if TYPE_CHECKING:
     from mcp_memory.tokens import TokenCounter
 
-__all__ = ["AGAIN", "MAX_BYTES", "OVER_CHARS", "OffloadRequest", "offload"]
+__all__ = ["AGAIN", "MAX_BYTES", "OVER_CHARS", "OffloadRequest", "keep", "offload"]
 
 MAX_BYTES = 128 * 2**20
 OVER_CHARS = 1_000
@@ -105,7 +105,7 @@ def offload(
     )
     arrival = _arrival(call, said)
     found = land(store, space, arrival)  # what is refused is refused before anything is written
-    ref = store.put_ref(space, _new_ref(call, data))
+    ref = store.put_ref(space, _new_ref(request, data, synopsis.content_type, now))
     tokens_raw = _tokens_of(text, counter)
     for _ in range(ATTEMPTS):
         if earlier := _earlier(store, space, request, ref):
@@ -130,6 +130,16 @@ def offload(
         f"The canvas is being written to by many others at once. The result is safe as {ref.id}; "
         "call again with the same tool_call_id and result to give it its place."
     )
+
+
+def keep(store: Store, space: str, *, request: OffloadRequest, now: datetime) -> Ref:
+    """Store a tool result of the past, produced at `now`, as a ref that is on no canvas; one forgotten stays so.
+
+    Raises InvalidInput as `offload` does.
+    """
+    data = _checked(request)
+    synopsis, _ = _understood(request, data, "")
+    return store.put_ref(space, _new_ref(request, data, synopsis.content_type, now), revive=False)
 
 
 # --- the result -------------------------------------------------------------------------------------
@@ -207,15 +217,15 @@ _MAGIC = {
 }
 
 
-def _new_ref(call: _Call, data: bytes) -> NewRef:
+def _new_ref(request: OffloadRequest, data: bytes, content_type: str, now: datetime) -> NewRef:
     return NewRef(
         data=data,
-        tool=clean(call.request.tool_name, 100),
-        arguments=call.request.arguments,
-        tool_call_id=call.request.tool_call_id,
-        session=call.request.session,
-        timestamp=call.now,
-        content_type=call.synopsis.content_type,
+        tool=clean(request.tool_name, 100),
+        arguments=request.arguments,
+        tool_call_id=request.tool_call_id,
+        session=request.session,
+        timestamp=now,
+        content_type=content_type,
     )
 
 

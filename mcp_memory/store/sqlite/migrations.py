@@ -347,6 +347,22 @@ def _context(con: apsw.Connection) -> None:
     )
 
 
+def _clients(con: apsw.Connection) -> None:
+    """How far logs of clients were read, and what tells quickly that a message or a tool call is here already."""
+    con.execute(
+        """
+        CREATE TABLE followed (
+            space INTEGER NOT NULL REFERENCES space, path TEXT NOT NULL, client TEXT NOT NULL, session TEXT NOT NULL,
+            offset INTEGER NOT NULL, head TEXT NOT NULL, tail TEXT NOT NULL, state TEXT NOT NULL, at INTEGER NOT NULL,
+            PRIMARY KEY (space, path)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX turn_known ON turn (space, client_id) WHERE client_id IS NOT NULL;
+        CREATE INDEX record_call ON record (space, tool_call_id) WHERE tool_call_id IS NOT NULL;
+        CREATE INDEX ref_call ON ref (space, tool_call_id) WHERE tool_call_id IS NOT NULL;
+        """
+    )
+
+
 SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0001-first", _first),
     ("0002-spend", _spend),
@@ -354,6 +370,7 @@ SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0004-term-range", _term_range),
     ("0005-pyramid", _pyramid),
     ("0006-context", _context),
+    ("0007-clients", _clients),
 ]
 
 

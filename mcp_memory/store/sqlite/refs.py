@@ -22,7 +22,7 @@ __all__ = ["put", "read", "ref"]
 _REF = "id, path, tool, arguments, tool_call_id, session, timestamp, bytes, sha256, content_type"
 
 
-def put(con: apsw.Connection, folder: Path, space: str, new: NewRef) -> Ref:
+def put(con: apsw.Connection, folder: Path, space: str, new: NewRef, *, revive: bool = True) -> Ref:
     """See `Store.put_ref`. The file comes first: a kill leaves at worst a file that nothing points at."""
     space_no = space_for(con, space)
     digest = hashlib.sha256(new.data).hexdigest()
@@ -33,7 +33,7 @@ def put(con: apsw.Connection, folder: Path, space: str, new: NewRef) -> Ref:
             break
     else:
         raise AssertionError("two contents with one SHA-256")
-    if known is not None and not known[1] and _intact(folder / known[0].path):
+    if known is not None and (not revive if known[1] else _intact(folder / known[0].path)):
         return known[0]
     found = Ref(
         id=id,

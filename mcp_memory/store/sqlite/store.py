@@ -22,6 +22,7 @@ from mcp_memory.store.protocol import (
     Done,
     Draft,
     Filters,
+    FollowedLog,
     Imported,
     Layer,
     Merging,
@@ -55,6 +56,7 @@ from mcp_memory.store.sqlite import (
     forgetting,
     imports,
     leases,
+    logs,
     merging,
     outlines,
     overviews,
@@ -309,6 +311,20 @@ class SQLiteStore:
     def note_import(self, space: str, file: Imported) -> None:
         self._db.write(lambda con: imports.note(con, space, file))
 
+    # logs of clients
+
+    def followed_logs(self, space: str, *, path: str | None = None) -> list[FollowedLog]:
+        return self._db.read(lambda con: logs.listed(con, space, path=path))
+
+    def note_followed(self, space: str, log: FollowedLog) -> None:
+        self._db.write(lambda con: logs.note(con, space, log))
+
+    def known_client_ids(self, space: str, ids: Sequence[str]) -> set[str]:
+        return self._db.read(lambda con: logs.known_turns(con, space, ids))
+
+    def kept_calls(self, space: str, ids: Sequence[str]) -> set[str]:
+        return self._db.read(lambda con: logs.kept_calls(con, space, ids))
+
     # search
 
     def newest(self, layer: Layer) -> int:
@@ -384,9 +400,9 @@ class SQLiteStore:
 
     # short-term
 
-    def put_ref(self, space: str, ref: NewRef) -> Ref:
+    def put_ref(self, space: str, ref: NewRef, *, revive: bool = True) -> Ref:
         folder = self.folder(space)
-        return self._db.write(lambda con: refs.put(con, folder, space, ref))
+        return self._db.write(lambda con: refs.put(con, folder, space, ref, revive=revive))
 
     def ref(self, space: str, id: str) -> Ref:
         return self._db.read(lambda con: refs.ref(con, space, id))

@@ -1,0 +1,79 @@
+"""Logs of clients: how far each was read, and which of their messages and tool calls are here already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import apsw
+
+from mcp_memory.store.protocol import FollowedLog
+from mcp_memory.store.sqlite.rows import from_ms, marks, space_for, space_id, to_ms
+
+__all__ = ["kept_calls", "known_turns", "listed", "note"]
+
+_AT_ONCE = 500
+_COLUMNS = "path, client, session, offset, head, tail, state, at"
+
+
+def listed(con: apsw.Connection, space: str, *, path: str | None) -> list[FollowedLog]:
+    """See `Store.followed_logs`."""
+    space_no = space_id(con, space)
+    one = "" if path is None else "AND path = ?"
+    rows: Any = con.execute(
+        f"SELECT {_COLUMNS} FROM followed WHERE space = ? {one} ORDER BY at DESC, path",
+        (space_no,) if path is None else (space_no, path),
+    )
+    return [
+        FollowedLog(
+            path=found,
+            client=client,
+            session=session,
+            offset=offset,
+            head=head,
+            tail=tail,
+            state=state,
+            at=from_ms(at),
+        )
+        for found, client, session, offset, head, tail, state, at in rows
+    ]
+
+
+def note(con: apsw.Connection, space: str, log: FollowedLog) -> None:
+    """See `Store.note_followed`."""
+    con.execute(
+        f"INSERT OR REPLACE INTO followed (space, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            space_for(con, space),
+            log.path,
+            log.client,
+            log.session,
+            log.offset,
+            log.head,
+            log.tail,
+            log.state,
+            to_ms(log.at),
+        ),
+    )
+
+
+def known_turns(con: apsw.Connection, space: str, ids: Sequence[str]) -> set[str]:
+    """See `Store.known_client_ids`."""
+    return set(_found(con, "SELECT client_id FROM turn WHERE space = ? AND client_id IN", space, ids))
+
+
+def kept_calls(con: apsw.Connection, space: str, ids: Sequence[str]) -> set[str]:
+    """See `Store.kept_calls`."""
+    return {
+        *_found(con, "SELECT tool_call_id FROM record WHERE space = ? AND tool_call_id IN", space, ids),
+        *_found(con, "SELECT tool_call_id FROM ref WHERE space = ? AND tool_call_id IN", space, ids),
+    }
+
+
+def _found(con: apsw.Connection, query: str, space: str, ids: Sequence[str]) -> Iterator[str]:
+    space_no = space_id(con, space)
+    wanted = list(dict.fromkeys(ids))
+    for start in range(0, len(wanted), _AT_ONCE):
+        some = wanted[start : start + _AT_ONCE]
+        for (id,) in con.execute(f"{query} ({marks(some)})", (space_no, *some)):
+            yield str(id)

@@ -1,0 +1,100 @@
+"""What `store.protocol` promises of logs of clients."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from mcp_memory.errors import NotFound
+from mcp_memory.store.protocol import CanvasEdit, FollowedLog, NewRef, Store
+from mcp_memory.types import CanvasRow, NewTurn, Record
+
+NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+LOG = FollowedLog(
+    path="/logs/a.jsonl",
+    client="claude-code",
+    session="claude-code-3f2a9c1e",
+    offset=120,
+    head="aa",
+    tail="bb",
+    state='{"calls": {}}',
+    at=NOON,
+)
+
+
+def new_ref(data: bytes, call: str | None = None) -> NewRef:
+    return NewRef(
+        data=data,
+        tool="Bash",
+        arguments={},
+        tool_call_id=call,
+        session="s",
+        timestamp=NOON,
+        content_type="text/plain",
+    )
+
+
+def test_a_log_is_known_by_its_path_and_stands_where_it_was_noted_last(store: Store) -> None:
+    other = replace(LOG, path="/logs/b.jsonl", client="codex", at=NOON + timedelta(minutes=1))
+    store.note_followed("me", LOG)
+    store.note_followed("me", other)
+    assert store.followed_logs("me") == [other, LOG]
+    further = replace(LOG, offset=300, tail="cc", state="{}", at=NOON + timedelta(minutes=2))
+    store.note_followed("me", further)
+    assert store.followed_logs("me") == [further, other]
+    assert store.followed_logs("me", path=LOG.path) == [further]
+    assert store.followed_logs("me", path="/logs/none.jsonl") == []
+    assert store.followed_logs("other") == []
+
+
+def test_a_message_is_known_by_its_id_in_any_session_of_its_space_forgotten_or_not(store: Store) -> None:
+    for session, id in (("one", "m1"), ("two", "m2"), ("two", None)):
+        store.append_turns("me", session, [NewTurn(role="user", content="Hello", client_id=id)], now=NOON)
+    store.forget("me", ["t1"], reason="", now=NOON)
+    wanted = ["m1", "m2", "m3", *(f"x{n}" for n in range(1_200))]
+    assert store.known_client_ids("me", wanted) == {"m1", "m2"}
+    assert store.known_client_ids("other", wanted) == store.known_client_ids("me", []) == set()
+
+
+def test_a_tool_call_is_known_by_its_id_whether_its_result_is_on_a_canvas_or_not(store: Store) -> None:
+    plain, shown = store.put_ref("me", new_ref(b"one", "call-1")), store.put_ref("me", new_ref(b"two"))
+    record = Record(
+        timestamp=NOON,
+        node_id="001-N1",
+        tool_call="Bash()",
+        summary="two",
+        result_ref=shown.path,
+        tool_call_id="call-2",
+        offloaded=True,
+        session="s",
+        score=5,
+        tokens_raw=900,
+        tokens_kept=90,
+        ref=shown.id,
+    )
+    canvas = CanvasRow(
+        number=1,
+        label="task",
+        session="s",
+        text="flowchart TD",
+        status="doing",
+        folded=False,
+        groups={},
+        updated=NOON,
+        version=0,
+    )
+    store.commit_step("me", record=record, canvas=canvas, expected=0, edits=list[CanvasEdit]())
+    store.forget("me", [plain.id], reason="", now=NOON)
+    assert store.kept_calls("me", ["call-1", "call-2", "call-3"]) == {"call-1", "call-2"}
+    assert store.kept_calls("other", ["call-1"]) == set()
+
+
+def test_the_bytes_of_a_forgotten_ref_bring_it_back_only_where_that_is_wanted(store: Store) -> None:
+    held = store.put_ref("me", new_ref(b"once"))
+    store.forget("me", [held.id], reason="", now=NOON)
+    assert store.put_ref("me", new_ref(b"once"), revive=False) == held
+    with pytest.raises(NotFound, match="forgotten"):
+        store.ref("me", held.id)
+    assert store.put_ref("me", new_ref(b"once")) == store.ref("me", held.id)
