@@ -19,7 +19,7 @@ _HEX = re.compile(r"[0-9a-f-]{8,}")
 _LENGTH = 8
 
 
-def session_name(client: Agent, id: str) -> str:
+def session_name(client: Agent | Literal["chatgpt", "claude-ai"], id: str) -> str:
     """Return the session of a client's conversation with this id, as `claude-code-3f2a9c1e`; pure and stable.
 
     The eight characters are the first of a version-4 uuid, the last hex digits of any other id made of such (a

@@ -82,6 +82,7 @@ def answer(
 
 def _notes(source: Source, found: Survey) -> Iterator[str]:
     """Yield what the reader should know of how the file was read."""
+    yield from found.remarks
     if found.undated:
         yield (
             f"{_many(found.undated, 'turn names', 'turns name')} no time: each got that of the turn before and 100 ms, "
@@ -97,6 +98,9 @@ def _notes(source: Source, found: Survey) -> Iterator[str]:
         yield f"{_many(found.without_text, 'turn is', 'turns are')} without text and left out."
     if found.passed.parts:
         yield f"{_many(found.passed.parts, 'part of a content is', 'parts of contents are')} no text and left out."
+    if found.passed.left:
+        left = ", ".join(f"{count:,} {what}" for what, count in sorted(found.passed.left.items()))
+        yield f"Left out, for they are no part of the talk as it stands: {left}."
     if found.passed.mended:
         yield f"{_many(found.passed.mended, 'text has', 'texts have')} half a character, which is kept as U+FFFD."
     if found.passed.keys:

@@ -1,8 +1,9 @@
-"""Reads the JSON values of a file one after the other, whatever its size: lines, or one document.
+"""Reads the JSON values of a file one after the other, whatever its size: lines, one document, or those of an archive.
 
-What it is is told by its first bytes: gzip or plain, a JSON value on each line or arrays and objects that span lines.
-A document's array is read value by value, and so is the list of sessions of a seed; no more than one value is in
-memory. Each value comes with the line it starts on and its path, and a line that is no JSON as a `Wrong`.
+What it is is told by its first bytes: gzip or plain, a JSON value on each line or arrays and objects that span lines,
+or a zip archive with documents in it. A document's array is read value by value, and so is the list of sessions of a
+seed; no more than one value is in memory. Each value comes with the line it starts on and its path, and a line that is
+no JSON as a `Wrong`.
 
 A file may grow while it is read: it is read up to the size that it had, so that two passes see the same.
 """
@@ -18,14 +19,15 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import IO, Any, Literal, NoReturn
 
 from mcp_memory.errors import InvalidInput
+from mcp_memory.importing import archive
 from mcp_memory.importing.formats.told import Wrong
 
-__all__ = ["Layout", "Source", "Value", "layout", "values"]
+__all__ = ["Layout", "Source", "Value", "layout", "remarks", "values"]
 
-Layout = Literal["lines", "document"]
+Layout = Literal["lines", "document", "archive"]
 At = Callable[[int], None]
 """Told how many bytes of the file are read."""
 
@@ -60,8 +62,8 @@ def layout(source: Source) -> Layout:
     """Tell how a file is laid out. InvalidInput where it is no UTF-8 text."""
     with _opened(source) as stream:
         head = stream.read(_HEAD)
-    if head.startswith(b"PK\x03\x04"):
-        raise InvalidInput(f"{source.name} is a zip archive. Unpack it, and import the JSON files in it.")
+    if archive.is_archive(head):
+        return "archive"
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in head[:64]:
         raise InvalidInput(
             f"{source.name} is not UTF-8; it looks like UTF-16. Convert it first, as with "
@@ -78,8 +80,33 @@ def layout(source: Source) -> Layout:
 
 def values(source: Source, layout: Layout, *, at: At) -> Iterator[Value | Wrong]:
     """Yield what a file holds. InvalidInput where it cannot be read on: a document that is no JSON, a cut archive."""
-    with _opened(source, at) as stream:
-        yield from _lines(stream, source) if layout == "lines" else _Document(stream, source).values()
+    match layout:
+        case "lines":
+            with _opened(source, at) as stream:
+                yield from _lines(stream, source)
+        case "document":
+            with _opened(source, at) as stream:
+                yield from _Document(stream, source.name).values()
+        case "archive":
+            yield from _members(source, at)
+
+
+def remarks(source: Source, layout: Layout) -> list[str]:
+    """Return what is passed over in a file as a whole."""
+    if layout != "archive":
+        return []
+    with archive.opened(source.path, source.name, _nowhere) as found:
+        return found.notes
+
+
+def _members(source: Source, at: At) -> Iterator[Value | Wrong]:
+    number = 0
+    with archive.opened(source.path, source.name, at) as found:
+        for member in found.members:
+            with found.member(member) as stream:
+                for value in _Document(stream, f"{source.name}, {member}", inside=f"{member}, ", after=number).values():
+                    yield value
+                    number = value.number
 
 
 def _is_json(text: str) -> bool:
@@ -162,15 +189,15 @@ def _parsed(data: bytes, where: str) -> tuple[Any] | Wrong:
 class _Document:
     """JSON that spans lines, read value by value."""
 
-    def __init__(self, stream: io.BufferedIOBase, source: Source) -> None:
+    def __init__(self, stream: io.BufferedIOBase | IO[bytes], name: str, *, inside: str = "", after: int = 0) -> None:
         self._text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")  # pyright: ignore[reportArgumentType]
-        self._name = source.name
+        self._name, self._inside = name, inside
         self._buffer = ""
         self._at = self._counted = 0
         self._line = 1
         self._ended = False
         self._decode = _DECODER.raw_decode
-        self._number = 0
+        self._number = after
 
     def values(self) -> Iterator[Value]:
         while first := self._peek():
@@ -183,7 +210,7 @@ class _Document:
 
     def _object(self) -> Iterator[Value]:
         """A seed's sessions one by one; any other object whole."""
-        where, whole, streamed = f"line {self._here()}", dict[str, Any](), False
+        where, whole, streamed = f"{self._inside}line {self._here()}", dict[str, Any](), False
         self._take("{")
         while self._peek() == '"':
             key = self._value()
@@ -204,7 +231,7 @@ class _Document:
         self._take("[")
         index = 0
         while self._peek() not in ("]", ""):
-            where = f"line {self._here()}, {path}[{index}]"
+            where = f"{self._inside}line {self._here()}, {path}[{index}]"
             yield self._next(where, self._value())
             index += 1
             if self._peek() != ",":

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
+from mcp_memory.errors import InvalidInput
 from mcp_memory.importing.cost import Size
-from mcp_memory.importing.formats.generic import told
+from mcp_memory.importing.formats import chatgpt, claude_ai, generic
 from mcp_memory.importing.formats.told import Passed, Told, Wrong
 from mcp_memory.importing.placing import STEP, Places
-from mcp_memory.importing.reader import At, Layout, Source, Value, layout, values
+from mcp_memory.importing.reader import At, Layout, Source, Value, layout, remarks, values
 from mcp_memory.text import safe_name
 from mcp_memory.types import NewTurn
 
@@ -24,7 +25,7 @@ __all__ = ["STDIN", "Asked", "Survey", "default_session", "start", "survey", "tu
 STDIN = "-"
 _SHOWN = 20
 """Wrong places that are kept to be shown."""
-_ENDINGS = re.compile(r"(\.(jsonl|ndjson|json|txt))?(\.gz)?$", re.IGNORECASE)
+_ENDINGS = re.compile(r"(\.(jsonl|ndjson|json|txt|zip))?(\.gz)?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,7 @@ class Asked:
     """What is asked for. `session` is where turns belong that name none; without it, the file's name."""
 
     session: str | None = None
-    format: Literal["auto", "jsonl", "seed"] = "auto"
+    format: Literal["auto", "jsonl", "seed", "chatgpt", "claude-ai"] = "auto"
     skip_bad: bool = False
     again: bool = False
     """Read files, too, that were read before."""
@@ -57,11 +58,14 @@ class Survey:
     torn: Wrong | None = None
     renamed: dict[str, str] = field(default_factory=dict[str, str])
     passed: Passed = field(default_factory=Passed)
+    remarks: list[str] = field(default_factory=list[str])
+    """What is passed over in the file as a whole."""
 
 
 def survey(source: Source, asked: Asked, *, at: At, size: Size | None = None) -> Survey:
     """Read all of a file. What is wrong is counted, and told by its place; `size` is added to."""
-    found = Survey(layout=_layout(source, asked))
+    seen = _layout(source, asked)
+    found = Survey(layout=seen, remarks=remarks(source, seen))
     places = Places(default=default_session(source, asked), start=start(source, 0))
     for one in turns(source, asked, found.layout, passed=found.passed, at=at):
         match one:
@@ -81,16 +85,36 @@ def turns(source: Source, asked: Asked, layout: Layout, *, passed: Passed, at: A
     for value in values(source, layout, at=at):
         match value:
             case Value():
-                yield from told(value.value, value.where, value.number, passed, seeds_only=asked.format == "seed")
+                yield from _told(value, asked, passed)
             case Wrong():
                 yield value
+
+
+def _told(value: Value, asked: Asked, passed: Passed) -> Iterator[Told | Wrong]:
+    """Yield what a value tells: as it was asked to be read, else as its shape says."""
+    given = value.value, value.where, value.number, passed
+    match asked.format:
+        case "jsonl" | "seed":
+            yield from generic.told(*given, seeds_only=asked.format == "seed")
+        case "chatgpt":
+            yield from chatgpt.told(*given)
+        case "claude-ai":
+            yield from claude_ai.told(*given)
+        case "auto" if chatgpt.is_conversation(value.value):
+            yield from chatgpt.told(*given)
+        case "auto" if claude_ai.is_conversation(value.value):
+            yield from claude_ai.told(*given)
+        case "auto":
+            yield from generic.told(*given)
 
 
 def _layout(source: Source, asked: Asked) -> Layout:
     seen = layout(source)  # also where it is told: it refuses what is no text
     match asked.format:
-        case "auto":
+        case "auto" | "chatgpt" | "claude-ai":
             return seen
+        case "jsonl" | "seed" if seen == "archive":
+            raise InvalidInput(f"{source.name} is a zip archive. Leave --format out, or unpack it first.")
         case "jsonl":
             return "lines"
         case "seed":

@@ -134,7 +134,7 @@ def test_an_empty_file_holds_nothing_and_nothing_wrong(data: bytes, file: File) 
     [
         (jsonl(TALK).decode().encode("utf-16"), "UTF-16"),
         (jsonl(TALK).decode().encode("utf-16-be"), "UTF-16"),
-        (b"PK\x03\x04rest", "zip archive"),
+        (b"PK\x03\x04rest", "damaged or cut off"),
         (gzip.compress(jsonl(TALK), mtime=0)[:-12], "cut off"),
         (b"\x1f\x8bgarbage that is no gzip", "cut off"),
         (json.dumps(TALK)[:-1].encode(), "line 1: where ']' should stand, the file ends"),

@@ -2,4 +2,5 @@
 
 told      the nouns that all of them yield, and fields that they share
 generic   turns, conversations, seeds of TencentDB Agent Memory
+chatgpt   conversations of ChatGPT's export      claude_ai  those of Claude.ai's      exports  what the two share
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -55,6 +56,8 @@ class Passed:
     """Parts of contents that are no text: images, calls of tools."""
     mended: int = 0
     """Texts with half a character, which stands as U+FFFD now."""
+    left: Counter[str] = field(default_factory=Counter[str])
+    """What is no part of the talk, by what it is: how many calls of tools, thoughts, messages on other branches."""
 
 
 class Unfit(Exception):

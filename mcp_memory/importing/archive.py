@@ -1,0 +1,171 @@
+"""Reads the conversations in the zip archive of an export, in place: a member is a stream, nothing is unpacked.
+
+Conversations are in `conversations.json`, in parts of it (`conversations-000.json`, …), or in a folder of that name,
+wherever in the archive. Nothing is ever written, so no name can lead anywhere; members whose names would leave the
+folder are passed over all the same, and named. What is encrypted, cut off, there twice, or unpacks to far more than
+text does is refused before any of it is read.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import struct
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from mcp_memory.errors import InvalidInput
+from mcp_memory.text import one_line
+
+__all__ = ["Archive", "is_archive", "opened"]
+
+_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
+_CONVERSATIONS = re.compile(
+    r"(?:^|/)conversations(?:[-_ ]?\d+)?\.json$|(?:^|/)conversations/[^/]+\.json$", re.IGNORECASE
+)
+_MIRROR = re.compile(r"(?:^|/)conversations/[^/]+$", re.IGNORECASE)
+_NOT_FILES = re.compile(r"(?:^|/)(?:__MACOSX/|\._)")
+_ARCHIVES = re.compile(r"\.(?:zip|tar|tgz|gz|7z|rar)$", re.IGNORECASE)
+
+_RATIO = 200
+"""Conversations unpack to 4 to 30 times their size. A megabyte that unpacks to a gigabyte is none."""
+_SMALL = 64 * 2**20
+"""Unpacked bytes that are read whatever they were packed to."""
+_SHOWN = 3
+
+
+class _Counted(io.FileIO):
+    """A file that tells how many bytes of it were read."""
+
+    def __init__(self, path: Path, at: Callable[[int], None]) -> None:
+        super().__init__(path)
+        self._end = path.stat().st_size
+        self._done = 0
+        self._at = at
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(-1 if size is None else size) or b""
+        self._done = min(self._done + len(data), self._end)
+        self._at(self._done)
+        return data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    """An open archive. `members` hold conversations, in order; `notes` say what was passed over."""
+
+    name: str
+    members: Sequence[str]
+    notes: list[str] = field(default_factory=list[str])
+    packed: zipfile.ZipFile
+
+    @contextmanager
+    def member(self, name: str) -> Generator[IO[bytes]]:
+        """Open a member as a stream of its unpacked bytes."""
+        with _refusing(self.name), self.packed.open(name) as stream:
+            yield stream
+
+
+def is_archive(head: bytes) -> bool:
+    """Tell whether a file that begins so is a zip archive."""
+    return head.startswith(_MAGIC)
+
+
+@contextmanager
+def opened(path: Path, name: str, at: Callable[[int], None]) -> Generator[Archive]:
+    """Open an archive that people call `name`; `at` is told how many of its bytes are read. InvalidInput where it
+    cannot be read, or holds no conversations.
+    """
+    with _refusing(name):
+        file = _Counted(path, at)
+    with file:
+        with _refusing(name):
+            packed = zipfile.ZipFile(file)
+        with packed:
+            yield _listed(packed, name, size=path.stat().st_size)
+
+
+@contextmanager
+def _refusing(name: str) -> Generator[None]:
+    """Raise what goes wrong in reading an archive as InvalidInput."""
+    try:
+        yield
+    except InvalidInput:
+        raise
+    except (zipfile.BadZipFile, EOFError, zlib.error, struct.error, UnicodeError):
+        raise InvalidInput(f"{name} is damaged or cut off: it cannot be unpacked. Fetch it again.") from None
+    except NotImplementedError as error:
+        raise InvalidInput(
+            f"{name} is packed in a way that is not known here ({error}). Unpack it, and import its conversations.json."
+        ) from None
+    except OSError as error:
+        raise InvalidInput(f"{name} cannot be read: {error.strerror or error}.") from None
+
+
+def _listed(packed: zipfile.ZipFile, name: str, *, size: int) -> Archive:
+    found = [one for one in packed.infolist() if not one.is_dir() and not _NOT_FILES.search(one.filename)]
+    safe = [one for one in found if _CONVERSATIONS.search(one.filename) and not _leaves(one)]
+    whole = [one for one in safe if not _MIRROR.search(one.filename)]
+    chosen = sorted(whole or safe, key=_order)
+    _check(chosen, found, name, size=size)
+    return Archive(name=name, members=[one.filename for one in chosen], notes=list(_notes(found)), packed=packed)
+
+
+def _order(member: zipfile.ZipInfo) -> tuple[str | int, ...]:
+    """Sort `conversations-10.json` after `conversations-9.json`."""
+    return tuple(int(part) if nth % 2 else part for nth, part in enumerate(re.split(r"(\d{1,18})", member.filename)))
+
+
+def _leaves(member: zipfile.ZipInfo) -> bool:
+    """Tell whether a name, unpacked, would leave the folder."""
+    path = member.orig_filename.replace("\\", "/")
+    return path.startswith("/") or "\0" in path or ".." in path.split("/") or re.match("[A-Za-z]:", path) is not None
+
+
+def _check(chosen: Sequence[zipfile.ZipInfo], found: Sequence[zipfile.ZipInfo], name: str, *, size: int) -> None:
+    if not chosen:
+        raise InvalidInput(
+            f"{name} holds no conversations.json, so it is no export of ChatGPT or Claude.ai.{_next(found)}"
+        )
+    times = Counter(one.filename for one in chosen)
+    if twice := next((one for one in times if times[one] > 1), None):
+        raise InvalidInput(f"{name} holds two files named {_shown(twice)}, and only one can be meant. Fetch it again.")
+    if any(one.flag_bits & 0x1 for one in chosen):
+        raise InvalidInput(f"{name} is encrypted. Unpack it with its password, and import its conversations.json.")
+    unpacked, packed = sum(one.file_size for one in chosen), sum(one.compress_size for one in chosen)
+    if unpacked > max(_SMALL, _RATIO * min(packed, size)):
+        raise InvalidInput(
+            f"{name} would unpack to {unpacked / 2**20:,.0f} MiB from {min(packed, size) / 2**20:,.1f}, which no "
+            "conversations do. If it is what it should be, unpack it and import its conversations.json."
+        )
+
+
+def _next(found: Sequence[zipfile.ZipInfo]) -> str:
+    """Return what to do with an archive that has no conversations."""
+    inner = [one.filename for one in found if _ARCHIVES.search(one.filename)]
+    if inner:
+        return f" It holds other archives ({_some(inner)}): take those out, and import them."
+    leaving = [one.filename for one in found if _CONVERSATIONS.search(one.filename)]
+    if leaving:
+        return f" The name of {_some(leaving)} leads out of the archive, so that is not read."
+    return " Unpack it, and import the files in it that hold conversations."
+
+
+def _notes(found: Sequence[zipfile.ZipInfo]) -> Iterator[str]:
+    if leaving := [one.filename for one in found if _leaves(one)]:
+        yield f"Not read, for their names lead out of the archive: {_some(leaving)}."
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return ", ".join(_shown(name) for name in names[:_SHOWN]) + more
+
+
+def _shown(name: str) -> str:
+    return one_line(name, 80)

@@ -1,0 +1,165 @@
+"""What a conversation of a Claude.ai export says. No I/O, no state.
+
+    conversation   {uuid, name, created_at, chat_messages: [message, …]}
+    message        {uuid, sender: human | assistant, text, content: [part, …], created_at, parent_message_uuid,
+                    attachments: [{file_name, extracted_content}], files: [{file_name}]}
+    part           {type: text | thinking | tool_use | tool_result | voice_note | …, text}
+
+Where messages name the one they answer, they are a tree, for an edited question or a second answer begins a branch:
+told is the way to `current_leaf_message_uuid`, or to the newest leaf, and of the rest how much there is. A message
+that names none answers the one before it. The words are those of `content`; `text` is read where there is none, for
+it mixes them with thoughts. What was attached stands below the words, as much of its text as is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from mcp_memory.importing.agents import session_name
+from mcp_memory.importing.formats.exports import (
+    BRANCHES,
+    CALLS,
+    HIDDEN,
+    RESULTS,
+    THOUGHTS,
+    attached,
+    fitting,
+    id_of,
+    name_of,
+    text_of,
+    time_of,
+    title,
+)
+from mcp_memory.importing.formats.told import Passed, Told, Unfit, Wrong, kind_of, list_of, mended, object_of
+from mcp_memory.types import Role
+
+__all__ = ["is_conversation", "told"]
+
+_ROLES: dict[str, Role] = {"human": "user", "user": "user", "assistant": "assistant"}
+_NO_WORDS = {
+    "thinking": THOUGHTS,
+    "redacted_thinking": THOUGHTS,
+    "tool_use": CALLS,
+    "server_tool_use": CALLS,
+    "tool_result": RESULTS,
+    "web_search_tool_result": RESULTS,
+}
+_UNSHOWN = re.compile(r"\s*```\s*This block is not supported on your current device yet\.\s*```")
+_ROOT = "00000000-0000-4000-8000-000000000000"
+
+Message = Mapping[str, Any]
+
+
+def is_conversation(value: Any) -> bool:
+    thing = object_of(value)
+    return thing is not None and list_of(thing.get("chat_messages")) is not None
+
+
+def told(value: Any, where: str, number: int, passed: Passed) -> Iterator[Told | Wrong]:
+    """Yield the turns of the conversation that is number `number` in its file."""
+    thing = object_of(value)
+    listed = None if thing is None else list_of(thing.get("chat_messages"))
+    if thing is None or listed is None:
+        what = "an object without chat_messages" if thing is not None else kind_of(value)
+        yield Wrong(where=where, what=f"is {what}, and has to be a conversation of Claude.ai, with its chat_messages.")
+        return
+    messages = [object_of(one) or {} for one in listed]
+    id, began = id_of(thing, "uuid", "id"), time_of(thing, "created_at")
+    session = None if id is None else session_name("claude-ai", id)
+    name = mended(name_of(thing, "name", "title"), passed) or ""
+    yield from title(name, id=id, where=where, session=session, number=number, at=began)
+    path = _path(messages, id_of(thing, "current_leaf_message_uuid"))
+    for nth in set(range(len(messages))) - set(path):
+        if _role(messages[nth]) is not None and _content(messages[nth], Passed()):
+            passed.left[BRANCHES] += 1
+    for nth in path:
+        message = messages[nth]
+        role = _role(message)
+        if role is None:
+            passed.left[HIDDEN] += 1
+            continue
+        place = f"{where}.chat_messages[{nth}]" if where.endswith("]") else f"{where}, chat_messages[{nth}]"
+        try:
+            content = fitting(_content(message, passed), passed)
+        except Unfit as unfit:
+            yield Wrong(where=place, what=str(unfit))
+            continue
+        yield Told(
+            where=place,
+            role=role,
+            content=content,
+            name=None,
+            said_at=time_of(message, "created_at"),
+            id=id_of(message, "uuid", "id"),
+            session=session,
+            conversation=number,
+            began=began,
+        )
+
+
+def _role(message: Message) -> Role | None:
+    return _ROLES.get(name_of(message, "sender", "role") or "")
+
+
+# --- the tree ---------------------------------------------------------------------------------------
+
+
+def _path(messages: Sequence[Message], current: str | None) -> list[int]:
+    """Return the places of the messages from the first to the one that was seen last."""
+    places: dict[str, int | None] = {
+        id: nth for nth in reversed(range(len(messages))) if (id := id_of(messages[nth], "uuid", "id"))
+    }
+    before = [_before(message, nth, places) for nth, message in enumerate(messages)]
+    inner = set(before)
+    leaves = [nth for nth in range(len(messages)) if nth not in inner]
+    at = places.get(current) if current else None
+    if at is None and messages:
+        at = max(leaves, key=lambda nth: _when(messages[nth], nth), default=len(messages) - 1)
+    path: dict[int, None] = {}
+    while at is not None and at not in path:
+        path[at] = None
+        at = before[at]
+    return list(reversed(path))
+
+
+def _before(message: Message, nth: int, places: Mapping[str, int | None]) -> int | None:
+    """Return the place of the message that this one answers; None for a first one."""
+    parent = id_of(message, "parent_message_uuid")
+    if parent == _ROOT:
+        return None
+    return places.get(parent or "", nth - 1 if nth else None)
+
+
+def _when(message: Message, nth: int) -> tuple[float, int]:
+    said = time_of(message, "created_at")
+    return (said.timestamp() if said else 0.0, nth)
+
+
+# --- texts ------------------------------------------------------------------------------------------
+
+
+def _content(message: Message, passed: Passed) -> str:
+    parts = list_of(message.get("content"))
+    if parts:
+        words = [text for part in parts if (text := _words(part, passed))]
+    else:
+        words = [_UNSHOWN.sub("", text_of(message, "text") or "")]
+    files = [object_of(file) or {} for key in ("attachments", "files") for file in list_of(message.get(key)) or ()]
+    named = ((name_of(file, "file_name", "name"), text_of(file, "extracted_content")) for file in files)
+    return "\n".join(text for text in (*words, attached(named, passed)) if text)
+
+
+def _words(part: Any, passed: Passed) -> str:
+    """Return the words of a part of a content; those of none are counted by what they are."""
+    fields = object_of(part)
+    if fields is None:
+        return part if isinstance(part, str) else ""
+    kind = fields.get("type")
+    if isinstance(kind, str) and kind in _NO_WORDS:
+        passed.left[_NO_WORDS[kind]] += 1
+        return ""
+    text = text_of(fields, "text", "transcript")
+    passed.parts += text is None
+    return text or ""
