@@ -88,7 +88,7 @@ class TurnIn(BaseModel):
     role: Literal["user", "assistant", "system", "tool"]
     content: str
     name: Annotated[str | None, Field(description="Speaker")] = None
-    said_at: Annotated[datetime | None, Field(description="ISO 8601")] = None
+    said_at: datetime | None = None
     id: Annotated[str | None, Field(description="Your own id of it")] = None
 
     def new_turn(self) -> NewTurn:
@@ -108,11 +108,11 @@ def _reply(value: object) -> object:
 Reply = Annotated[str | None, BeforeValidator(_reply), Field(description="JSON as its reply_schema says")]
 CallArguments = Annotated[Any, BeforeValidator(_json_arguments), WithJsonSchema({"type": "object"})]
 Limit = Annotated[int, Field(ge=1, le=50)]
-Cursor = Annotated[str | None, Field(description="From the last page")]
+Cursor = str | None  # each answer that has more says so, with the cursor
 Since = Annotated[str | None, Field(description='2026-05-07 or "last week"')]
 Until = str | None
 Session = str | None
-Detailed = Annotated[Detail, Field(description="detailed: whole turns, and why each was found")]
+Detailed = Annotated[Detail, Field(description="detailed: whole turns, why found")]
 Budget = Annotated[int | None, Field(ge=MIN_BUDGET, le=100_000, description="Left out, 2000; detailed 6000")]
 
 
@@ -126,8 +126,8 @@ async def record_turns(
 ) -> Recorded:
     """Store messages of this conversation word for word, so that any later conversation can find them.
 
-    Call it after each exchange, or with several at once; sending the same turns again is harmless.
-    Pass the session it answers with next time.
+    Call it when a topic or decision is closed and before the conversation ends, with all that matters since the
+    last call; cut long code and output. Not where your context says that the conversation is recorded by itself.
     """
     return await memory.record_turns([turn.new_turn() for turn in turns], session=session)
 
@@ -137,12 +137,9 @@ async def remember(
     text: Annotated[str, Field(description="One statement, clear on its own: names, no pronouns")],
     kind: Annotated[
         Kind,
-        Field(
-            description="persona: a lasting trait, preference or fact; episodic: what happened; "
-            "instruction: a rule for you"
-        ),
+        Field(description="persona: what lasts; episodic: what happened; instruction: a rule for you"),
     ] = "persona",
-    entity: Annotated[str | None, Field(description="The same as a fact, e.g. Anna / lives in / Porto")] = None,
+    entity: Annotated[str | None, Field(description="Also as a fact: Anna / lives in / Porto")] = None,
     relation: str | None = None,
     value: str | None = None,
     supersedes: Annotated[Ids, Field(description="Ids of atoms it makes outdated")] = [],  # noqa: B006
@@ -151,9 +148,9 @@ async def remember(
 ) -> Remembered:
     """Keep one durable statement about the user, their world, or how they want you to work.
 
-    Call it when they state a fact, a preference, a decision or a rule, or ask you to remember something.
-    The answer shows what it replaced and similar statements: where one is outdated, call again and name it
-    in supersedes. Nothing is overwritten.
+    Call it at once, unasked, when they state a fact, a preference, a decision, a rule or a correction, also in
+    passing ("my sister is vegan"). Never secrets. The answer shows what it replaced and similar statements: where
+    one is outdated, call again with the same text and it in supersedes.
     """
     return await memory.remember(
         text,
@@ -182,8 +179,8 @@ async def conversation_search(
 ) -> ShownTurns:
     """Find what was said in past conversations, verbatim, by words and by meaning, and lines of offloaded results.
 
-    Use it when the user refers to something earlier, and before you say that you do not know. Names, code,
-    error messages and numbers work as they are. For what holds true now, use memory_search.
+    Use it when the user refers to something earlier, and before you say that you do not know. For what
+    holds true now, use memory_search.
     """
     results = await memory.conversation_search(
         query,
@@ -214,8 +211,8 @@ async def memory_search(
     detail: Detailed = "concise",
     budget_tokens: Budget = None,
 ) -> ShownMemories:
-    """Look up what is known: statements and facts about the user, people, projects and past events, each with
-    dates and its evidence; verbatim turns fill up where these are few.
+    """Look up what is known: statements and facts about the user, people, projects and past events, with dates and
+    evidence; turns where these are few.
 
     Use it for questions such as "what does Anna work on" or "which database did we choose".
     """
@@ -256,10 +253,10 @@ async def recall(
     session: Session = None,
     budget_tokens: Annotated[int, Field(ge=100, le=100_000)] = 1200,
 ) -> Bundle:
-    """Get in one call what matters before you answer: who the user is, their standing rules, and what is known
-    about the question, within a token budget.
+    """Get what matters before you answer: who the user is, their standing rules, what is known about the question.
 
-    Call it first in every conversation, and again when the topic turns to the user or to earlier work.
+    Call it before the first answer that this could change, and again when the topic turns to the user, their people
+    or earlier work. Not for sums or small talk, nor for what an <mcp-memory-recall> block tells already.
     """
     return await memory.recall(query, session=session, budget_tokens=max(100, budget_tokens - _FRAME_TOKENS))
 
@@ -277,25 +274,25 @@ async def forget(
     ids: Annotated[Ids, Field(description="Turns (t8), atoms (a5), refs (r-…)")] = [],  # noqa: B006
     query: Annotated[str | None, Field(description="Instead of ids: what to look for")] = None,
     reason: str = "",
-    dry_run: Annotated[bool | None, Field(description="Show only; the default with query")] = None,
+    dry_run: Annotated[bool | None, Field(description="Show only; default with query")] = None,
     undo: Annotated[str | None, Field(description="Tombstone to take back")] = None,
 ) -> Forgotten:
     """Take turns, statements or results out of memory when the user asks for it. It can be undone.
 
-    With a query, first see what would go, then call again with the ids.
+    A query shows what holds all of its words; call again with the ids. For more, find ids by searching.
     """
     return await memory.forget(ids, query=query, reason=reason, dry_run=dry_run, undo=undo)
 
 
 async def distill(
     memory: Memory,
-    work_id: Annotated[str | None, Field(description="Of the question you answer")] = None,
+    work_id: Annotated[str | None, Field(description="Of the question")] = None,
     reply: Reply = None,
 ) -> Distilled:
     """Turn recorded turns into lasting memory, with you as the model: get a question, answer it exactly as it
     says, pass the reply, and get the next until there is none.
 
-    Call it when a piece of work is done, when the user wraps up, or when status says that much waits.
+    Call it when a long session ends or an answer says that much waits, not after a short chat.
     """
     return await memory.distill(work_id, reply)
 
@@ -306,20 +303,21 @@ async def distill(
 async def offload_tool_result(
     memory: Memory,
     tool_name: str,
-    result: Annotated[str, Field(description="The output, unchanged")],
-    arguments: Annotated[CallArguments, Field(description="What the tool was called with")] = None,
+    result: Annotated[str, Field(description="The output, or the lines of it that matter")],
+    arguments: Annotated[CallArguments, Field(description="Of that call")] = None,
     tool_call_id: str | None = None,
     session: Session = None,
-    task: Annotated[str | None, Field(description="Goal in a few words; a new one starts a new canvas")] = None,
-    step: Annotated[str | None, Field(description="What this call was for; the same words continue a node")] = None,
-    after: Annotated[Ids, Field(description="Nodes it follows (003-N2 if red); left out, the last")] = [],  # noqa: B006
+    task: Annotated[str | None, Field(description="Goal; a new one starts a new canvas")] = None,
+    step: Annotated[str | None, Field(description="What it was for; the same words continue a node")] = None,
+    after: Annotated[Ids, Field(description="Nodes it follows; left out, the last")] = [],  # noqa: B006
     status: StepStatus | None = None,
-    summary: Annotated[str | None, Field(description="Your conclusion, up to 200 characters")] = None,
+    summary: Annotated[str | None, Field(description="Your conclusion, 200 characters")] = None,
 ) -> Offloaded:
-    """Move a large tool result (more than about 500 tokens) out of your context.
+    """Note a step of a task, with the tool result it rests on, as a node of the task's Mermaid canvas.
 
-    It is kept whole in a file; a summary, a preview and a node on the task's Mermaid canvas stand for it, and
-    expand_node gets any part back. Mark dead ends with status=blocked. Secrets are masked in what is shown.
+    It outlives your context: fold_canvas shows it after a compaction, expand_node gets the result back. Call it when
+    a step is finished or a dead end (status=blocked), with the lines that matter. Only a program that can put the
+    answer in the place of a large result passes all of it.
     """
     return await memory.offload_tool_result(
         tool_name,
@@ -349,7 +347,7 @@ async def expand_node(
     """Go one layer down: from a canvas node to its records, from a node or ref to the raw result, whole or by
     lines, search or JSON path.
 
-    Never more than max_tokens; the cursor turns the page.
+    Use it on a stand-in, [003-N4 r-9f2c1a7b3d4e; expand_node], instead of running the tool again.
     """
     if (node is None) == (ref is None):
         raise InvalidInput("expand_node takes either node (such as 003-N4) or ref (such as r-9f2c1a7b3d4e).")
@@ -366,8 +364,8 @@ async def expand_node(
 
 async def fold_canvas(
     memory: Memory,
-    task: Annotated[str | None, Field(description="Number or label of the canvas; left out, the active one")] = None,
-    nodes: Annotated[Ids, Field(description="Only these nodes")] = [],  # noqa: B006
+    task: Annotated[str | None, Field(description="Its number or label; left out, the active one")] = None,
+    nodes: Annotated[Ids, Field(description="Only these")] = [],  # noqa: B006
     action: Literal["show", "fold", "unfold", "complete", "switch"] = "show",
     budget_tokens: Annotated[int | None, Field(ge=1, description="Fold old steps until it fits")] = None,
     session: Session = None,

@@ -11,7 +11,7 @@ from inline_snapshot import snapshot
 from mcp import Client
 from mcp.types import Tool
 
-from mcp_memory.server.app import INSTRUCTIONS
+from mcp_memory.server.instructions import INSTRUCTIONS
 from mcp_memory.server.tools import TOOLS
 from mcp_memory.tokens import token_counter
 from tests.server.answers import answer_of, text_of
@@ -127,15 +127,18 @@ def test_output_schemas_are_valid_and_carry_the_docs_of_the_fields(definitions: 
     )
 
 
-def test_the_instructions_say_when_to_search_and_record_at_their_beginning() -> None:
+def test_the_instructions_say_when_to_search_record_and_distil_in_their_first_500_characters() -> None:
     assert len(INSTRUCTIONS.encode()) <= 2_048
     start = INSTRUCTIONS[:500]
-    assert [word for word in ("recall", "conversation_search", "memory_search", "remember") if word in start] == [
-        "recall",
-        "conversation_search",
-        "memory_search",
-        "remember",
-    ]
+    searches, records = ["recall", "conversation_search", "memory_search"], ["remember", "record_turns", "distill"]
+    at = [start.index(name) for name in (*searches, *records)]
+    assert at == sorted(at)
+
+
+def test_the_instructions_say_when_to_leave_memory_alone() -> None:
+    _use, leave, _how = INSTRUCTIONS.split("\n\n")
+    for word in ("small talk", "secrets", "recorded by itself", "<mcp-memory-recall>"):
+        assert word in " ".join(leave.split())
 
 
 async def test_every_tool_answers_in_short_text_and_by_its_schema(client: Client, definitions: dict[str, Tool]) -> None:
