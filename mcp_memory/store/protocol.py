@@ -171,7 +171,8 @@ class Store(Protocol):
         """Store a statement, its evidence (a turn of role `note`) and its fact; close what it replaces.
 
         Replaced atoms get `valid_to` and `superseded_by` and stay. The same text held true already
-        (compared without case and white space) is a duplicate unless the atom brings something new.
+        (compared without case and white space) is a duplicate unless the atom brings something new; told again to
+        supersede others, it takes the place of its first telling too.
         Raises NotFound when `supersedes` names an atom that is not there, InvalidInput when it is closed.
         """
         ...

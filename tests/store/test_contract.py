@@ -406,6 +406,13 @@ def test_the_same_statement_twice_is_one_atom(store: Store) -> None:
     assert not store.add_atom("me", atom("Likes tea", entity="user", relation="likes", value="tea"), now=NOW).duplicate
 
 
+def test_a_statement_told_again_to_supersede_another_is_held_once(store: Store) -> None:
+    old, new = (store.add_atom("me", atom(text), now=NOW).atom for text in ("Allergic to sesame", "Allergic to cashew"))
+    done = store.add_atom("me", atom("allergic to cashew.", supersedes=[old.id]), now=NOW)
+    assert [replaced.id for replaced in done.replaced] == [old.id, new.id]
+    assert [held.id for held in store.list_atoms("me", filters=ANY)] == [done.atom.id]
+
+
 def test_nothing_ends_before_it_began(store: Store) -> None:
     old = store.add_atom("me", atom("A", valid_from=NOW), now=NOW).atom
     early = atom("B", supersedes=[old.id], valid_from=NOW - timedelta(days=99))

@@ -84,6 +84,9 @@ def put(
         grounds.confirm(con, space_no, number_of(same.id, "a"), words, confidence=atom.confidence)
         citing.note_given(con, space_no, same.id, atom.cites)
         return WrittenAtom(atom=by_ids(con, space, [same.id])[0], replaced=[], duplicate=True)
+    if same is not None and not words:  # told again to end others: it ends its own first telling too
+        atom = replace(atom, supersedes=tuple(dict.fromkeys((*atom.supersedes, same.id))))
+        place = succession.of_told(con, space_no, atom)
     words = words or [_note(con, folder, space_no, atom, now=now)]
     number = _insert(con, space_no, atom, folded, words[0], place, now=now, work=work)
     grounds.add(con, number, words)
