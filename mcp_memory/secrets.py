@@ -1,6 +1,7 @@
 """Secrets in a text: recognised by their form or by the name in front of them, and masked.
 
-What is masked stands in summaries, previews, titles, tool calls and in what is indexed; raw results keep every byte.
+What is masked stands in summaries, previews, titles, tool calls, in what is indexed and in what recall brings; turns
+and raw results keep every byte.
 It errs on the side of showing: a value is masked when its form is that of a key, or its name says so.
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["mask", "mask_lines"]
+__all__ = ["holds_secret", "mask", "mask_lines"]
 
 MASK = "•••"
 
@@ -26,7 +27,7 @@ _NAMED = re.compile(
     (?!["']?(?:none|null|true|false|undefined)\b|[{[(<$*•]|\s|[\w.]+[([])([^\s"',;&)}\]]{4,})
     """
 )
-_BEARER = re.compile(r"(?i)(\b(?:bearer|basic|token)\s+)([A-Za-z0-9._~+/=-]{16,})")
+_BEARER = re.compile(r"(?i)(\b(?:bearer|basic|token)\s+)(?=\S*\d)([A-Za-z0-9._~+/=-]{16,})")  # "basic responsibilities"
 _IN_URL = re.compile(r"(://[^/\s:@]*:)([^/\s@]{3,})(?=@)")
 _BODY = re.compile(r"(?m)^[ \t\"']*[A-Za-z0-9+/]{60,76}={0,2}[\"',]*$")
 
@@ -37,6 +38,11 @@ def mask(text: str) -> str:
     for pattern in (_NAMED, _BEARER, _IN_URL):
         text = pattern.sub(lambda found: found[1] + MASK, text)
     return text
+
+
+def holds_secret(text: str) -> bool:
+    """Tell whether a text has anything that `mask` would take out."""
+    return mask(text) != text
 
 
 def mask_lines(text: str) -> str:

@@ -55,6 +55,8 @@ async def test_an_older_statement_can_be_told_later(memory: Memory) -> None:
         ({"text": " "}, "text is empty"),
         ({"text": "x" * 2001}, "at most 2000"),
         ({"text": "a\ud800"}, "lone surrogate"),
+        ({"text": "The key of the staging box is sk-live-9aF3kQ77LmZ0pXw2RtYb"}, "looks like a key or password"),
+        ({"text": "x", "entity": "box", "relation": "login", "value": "password=hunter22"}, "looks like a key"),
         ({"text": "x", "entity": "user"}, "relation and value is missing"),
         ({"text": "x", "valid_from": "soon"}, "valid_from 'soon' is not a date"),
     ],

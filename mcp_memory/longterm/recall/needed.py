@@ -21,6 +21,7 @@ from mcp_memory.longterm.recall.relevance import ABOUT, NEAR, Asked, Weighed, as
 from mcp_memory.longterm.search.question import read
 from mcp_memory.longterm.search.results import results
 from mcp_memory.longterm.search.scenes import current, text_of
+from mcp_memory.secrets import mask
 from mcp_memory.snippet import matches, snippet
 from mcp_memory.store.citations import cited, plain
 from mcp_memory.store.naming import address
@@ -244,5 +245,5 @@ def _outputs(desk: Desk, question: str, words: set[str]) -> list[Line]:
 
 
 def _around(text: str, words: set[str], width: int) -> str:
-    """Return the part of a text that speaks of what is asked, on one line."""
-    return one_line(snippet(text, width, matches(text, words))[0] if len(text) > width else text, width + 2)
+    """Return the part of a text that speaks of what is asked, on one line, its secrets masked."""
+    return mask(one_line(snippet(text, width, matches(text, words))[0] if len(text) > width else text, width + 2))
