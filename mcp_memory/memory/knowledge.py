@@ -118,6 +118,27 @@ class Knowledge(Verbs):
         return recall.bundle(parts.pipeline.desk(), query, session=session, counter=parts.counter, budget=budget_tokens)
 
     @in_thread
+    def recall_stable(self, *, budget_tokens: int = 700) -> Bundle:
+        """Return what the start of a conversation needs: the stable block alone."""
+        from mcp_memory.longterm.recall import bundle as recall
+
+        return recall.stable(self._parts.pipeline.desk(), counter=self._parts.counter, budget=budget_tokens)
+
+    @in_thread
+    def recall_beyond(self, query: str, *, known: str, session: str, budget_tokens: int = 600) -> Bundle:
+        """Return what a question needs beyond what its context holds, as a dynamic block.
+
+        For programs that put it there unasked: `known` is all that they recalled into this context before. The turns
+        of the session since its last summary are taken to be there too.
+        """
+        from mcp_memory.longterm.recall import bundle as recall
+
+        parts = self._parts
+        return recall.beyond(
+            parts.pipeline.desk(), query, session=session, counter=parts.counter, budget=budget_tokens, known=known
+        )
+
+    @in_thread
     def forget(
         self,
         ids: Sequence[str] = (),

@@ -26,7 +26,7 @@ from mcp_memory.store.protocol import Filters
 from mcp_memory.tokens import TokenCounter
 from mcp_memory.types import Atom, Bundle, Turn
 
-__all__ = ["bundle", "context_of"]
+__all__ = ["beyond", "bundle", "context_of", "stable"]
 
 IDENTITY_TOKENS = 50
 ALWAYS_TOKENS = 120
@@ -34,7 +34,11 @@ _CRITICAL = 90  # priority: what must not be missed whatever is asked, such as a
 _STABLE_SHARE = 0.6  # of the budget, so that a long persona leaves room for what is asked
 _EXCHANGES = 3
 _LAST_TURNS = 60  # looked through for them: an agent may say a lot between two turns of the user
+_IN_CONTEXT = 1_000  # turns of a session that may stand in its context; more do not fit
 _ORDER = ("scene", "fact", "atom", "turn", "output")
+
+SUMMARY = ("system", "summary")
+"""Role and name of the turn that tells what a conversation was before its client summed it up."""
 
 
 def bundle(desk: Desk, question: str, *, session: str | None, counter: TokenCounter, budget: int) -> Bundle:
@@ -49,6 +53,31 @@ def bundle(desk: Desk, question: str, *, session: str | None, counter: TokenCoun
         left_out = []  # nothing was asked, so nothing is missing
     tokens = sum(counter.count(block) for block in (stable, dynamic) if block)
     return Bundle(stable=stable, dynamic=dynamic, tokens=tokens, left_out=[*left_out, *missing])
+
+
+def stable(desk: Desk, *, counter: TokenCounter, budget: int) -> Bundle:
+    """Return the stable block alone, for the start of a conversation."""
+    text, missing = _stable(desk, counter, budget)
+    return Bundle(stable=text, dynamic="", tokens=counter.count(text) if text else 0, left_out=missing)
+
+
+def beyond(desk: Desk, question: str, *, session: str, counter: TokenCounter, budget: int, known: str) -> Bundle:
+    """Return what a question needs beyond what stands in the context of its session, for a program that keeps track.
+
+    That are `known`, what was recalled before, and the turns of the session since it was last summed up.
+    """
+    there = _in_context(desk, session)
+    lines = needed(desk, question, context_of(desk, session), known=known, there=there)
+    told_before = set(known.splitlines())
+    dynamic, left_out = _fitted([line for line in lines if line.text not in told_before], counter, budget)
+    return Bundle(stable="", dynamic=dynamic, tokens=counter.count(dynamic) if dynamic else 0, left_out=left_out)
+
+
+def _in_context(desk: Desk, session: str) -> set[str]:
+    """Return the ids of the turns since the last summary of a session, which a compaction puts in place of the rest."""
+    turns = desk.store.last_turns(desk.space, session, limit=_IN_CONTEXT, roles=("user", "assistant", "system"))
+    begin = max((place for place, turn in enumerate(turns) if (turn.role, turn.name) == SUMMARY), default=0)
+    return {turn.id for turn in turns[begin:]}
 
 
 def context_of(desk: Desk, session: str | None) -> list[Turn]:

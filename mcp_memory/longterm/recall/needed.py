@@ -8,7 +8,7 @@ needed; only what holds now is told, and of what was said, what was replaced.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, zip_longest
@@ -32,6 +32,7 @@ from mcp_memory.types import Atom, Turn
 __all__ = ["Line", "is_told", "needed", "surest", "told"]
 
 _ATOMS, _TURNS, _SCENES, _FACTS, _OUTPUTS = 15, 12, 3, 5, 2
+_MOST_THERE = 100  # turns that are there already and may be found before others
 _SUREST = 500  # atoms, those of the highest priorities, that are ordered where nothing is asked
 _ATOM_CHARS, _TURN_CHARS, _SCENE_CHARS = 220, 320, 200
 _CONTEXT_CHARS = 300
@@ -65,11 +66,18 @@ def surest(desk: Desk, *, known: str) -> list[Line]:
     return [_atom(atom) for atom in sorted(atoms, key=lambda one: -one.confidence) if not is_told(atom, known)]
 
 
-def needed(desk: Desk, question: str, context: Sequence[Turn], *, known: str) -> list[Line]:
-    """Return what is relevant to the question or to the turns of the context; none of it is in `known` or these."""
+def needed(
+    desk: Desk, question: str, context: Sequence[Turn], *, known: str, there: Collection[str] = ()
+) -> list[Line]:
+    """Return what is relevant to the question or to the turns of the context; none of it is in `known` or these.
+
+    `there` are other turns that the reader has before it: neither they nor what was drawn from them is told.
+    """
     talk = [one_line(turn.content, _CONTEXT_CHARS) for turn in context if noise.label(turn) is None]
-    found = _found(desk, "" if _is_noise(question, desk.now) else question, talk, {turn.id for turn in context})
-    holding = [atom for atom in desk.store.atoms(desk.space, found.atoms) if atom.valid_to is None]
+    seen = {*there, *(turn.id for turn in context)}
+    found = _found(desk, "" if _is_noise(question, desk.now) else question, talk, seen)
+    held = [atom for atom in desk.store.atoms(desk.space, found.atoms) if atom.valid_to is None]
+    holding = [atom for atom in held if atom.evidence not in there]
     ranked = sorted(holding, key=lambda atom: -_rank(desk, atom, found.atoms[atom.id]))
     ranked = [atom for atom in ranked if not is_told(atom, known)]
     words = set(query_terms("\n".join([question, *talk])))
@@ -79,7 +87,7 @@ def needed(desk: Desk, question: str, context: Sequence[Turn], *, known: str) ->
     by_turns = chain.from_iterable(zip_longest(map(_atom, ranked), fresh))
     return [
         *list(found.scenes.values())[:_SCENES],
-        *_facts(desk, question, {*cited(known), *(atom.id for atom in holding)}),
+        *_facts(desk, question, {*cited(known), *(atom.id for atom in held)}),
         *(line for line in by_turns if line),
         *(line for line in verbatim if line.id in bearing_out),
         *([] if _is_noise(question, desk.now) else _outputs(desk, question, words)),
@@ -101,7 +109,9 @@ def _found(desk: Desk, question: str, talk: Sequence[str], there: set[str]) -> _
     for wanted in (asked(desk, [question]), asked(desk, talk)):
         if wanted is None:
             continue
-        said = [row for row in weighed(wanted, "turn", limit=_TURNS + len(there)) if row.id not in there]
+        said = [
+            row for row in weighed(wanted, "turn", limit=_TURNS + min(len(there), _MOST_THERE)) if row.id not in there
+        ]
         held = _borne_out(desk, weighed(wanted, "atom", limit=_ATOMS), said)
         pages = _scenes(wanted, held)
         if pages or any(row.weight >= ABOUT for row in (*said, *held)):

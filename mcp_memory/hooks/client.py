@@ -1,0 +1,158 @@
+"""What runs at an event of a client: a thin process that asks the resident, or starts it, and never fails.
+
+One question, one answer, within a bound; when that is over, nothing is said and the user's work goes on. Events that
+only capture are acknowledged at once and worked off by the resident. Where there is none in time, a note (which
+conversation, which log, no words) waits for the next one. It decides nothing, and reads nothing of what it passes.
+
+Standard library only: `mcp-memory hook` loads click and this.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from hashlib import blake2b
+from io import BufferedRWPair
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mcp_memory.hooks.rendezvous import PROTOCOL, Place, Rendezvous, place_of, proof, same
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+__all__ = ["answer", "run"]
+
+_LIMIT_S = 1.0
+_STARTING_S = 3.0
+"""Whoever needs words for the model, and finds no resident, waits so long for a new one."""
+_PROVING_S = 0.3
+_POLL_S = 0.02
+_ANSWERED = frozenset({"SessionStart", "UserPromptSubmit"})
+_CAPTURING = frozenset({"Stop", "SessionEnd", "PreCompact", "PostCompact"})
+
+
+class _Late(Exception):
+    """The resident is there, and has not answered in time."""
+
+
+def run(event: str, client: str, home: Path | None, space: str | None) -> None:
+    """Answer an event on standard output with what the resident says. Never raises, and prints nothing else."""
+    try:
+        sys.stdout.buffer.write(answer(event, client, sys.stdin.buffer.read(), home=home, space=space))
+        sys.stdout.buffer.flush()
+    except Exception:  # noqa: BLE001 whatever it is, the user's work goes on
+        return
+
+
+def answer(event: str, client: str, given: bytes, *, home: Path | None = None, space: str | None = None) -> bytes:
+    """Return what the hook prints; nothing where there is nothing to say, or nobody to say it in time."""
+    place = place_of(home, space)
+    if place is None:
+        return b""
+    began = time.monotonic()
+    question = json.dumps({"event": event, "client": client}).encode() + b"\n" + given
+    try:
+        told = _ask(place, question, began + _LIMIT_S)
+        if told is None:
+            told = _ask_new(place, question, began + (_STARTING_S if event in _ANSWERED else _LIMIT_S))
+    except _Late:
+        told = None
+    if told is None and event in _CAPTURING:
+        _leave_note(place, event, client, given)
+    return told or b""
+
+
+# --- asking -----------------------------------------------------------------------------------------
+
+
+def _ask(place: Place, question: bytes, deadline: float) -> bytes | None:
+    """Return the answer of the resident whose file this is; None where there is none. Raises _Late."""
+    there = Rendezvous.read(place.file)
+    if there is None:
+        return None
+    try:
+        with socket.create_connection(("127.0.0.1", there.port), timeout=_PROVING_S) as wire:
+            stream = wire.makefile("rwb")
+            if not _is_proven(stream, there.token):
+                return None
+            wire.settimeout(max(deadline - time.monotonic(), _POLL_S))
+            return _told(stream, question)
+    except (OSError, ValueError):
+        return None
+
+
+def _is_proven(stream: BufferedRWPair, token: str) -> bool:
+    """Have the other side prove that it knows the token, and prove the same."""
+    nonce = os.urandom(16).hex().encode()
+    stream.write(PROTOCOL + b" " + nonce + b"\n")
+    stream.flush()
+    theirs, _, their_nonce = stream.readline(200).strip().partition(b" ")
+    if not same(theirs, proof(token, "resident", nonce)):
+        return False
+    stream.write(proof(token, "hook", their_nonce) + b"\n")
+    return True
+
+
+def _told(stream: BufferedRWPair, question: bytes) -> bytes:
+    try:
+        stream.write(b"%d\n" % len(question))
+        stream.write(question)
+        stream.flush()
+        length = int(stream.readline(20))
+        told = stream.read(length)
+    except TimeoutError:
+        raise _Late from None
+    if len(told) < length:
+        raise OSError("the resident hung up")
+    return told
+
+
+# --- starting ---------------------------------------------------------------------------------------
+
+
+def _ask_new(place: Place, question: bytes, deadline: float) -> bytes | None:
+    """Start a resident and return its answer; None where it cannot start, or not in time. Raises _Late."""
+    folder = next(above for above in (place.folder, *place.folder.parents) if above.exists())
+    if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+        return None
+    process = _start(place, folder)
+    while time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+        told = _ask(place, question, deadline)
+        if told is not None:
+            return told
+        if process.poll():  # it says why in its log; where it ended well, another was first
+            return None
+    return None
+
+
+def _start(place: Place, folder: Path) -> Popen[bytes]:
+    """Start the resident on its own: it outlives this hook, its terminal and its client."""
+    import subprocess
+
+    detached = 0x00000208 if os.name == "nt" else 0  # DETACHED_PROCESS, CREATE_NEW_PROCESS_GROUP
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "mcp_memory.hooks.resident", str(place.home), place.space or "", place.key],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=folder,  # never the user's project: it holds a .env that is not ours, and may be deleted
+        creationflags=detached,
+        start_new_session=os.name != "nt",
+    )
+
+
+def _leave_note(place: Place, event: str, client: str, given: bytes) -> None:
+    """Note that a conversation has something to capture; a later note of the same takes its place."""
+    told = json.loads(given)
+    log = str(told["transcript_path"])
+    note = {"event": event, "client": client, "input": {"session_id": str(told["session_id"]), "transcript_path": log}}
+    place.waiting.mkdir(parents=True, exist_ok=True)
+    file = place.waiting / f"{blake2b(log.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}.json"
+    beside = file.with_suffix(f".{os.getpid()}.tmp")
+    beside.write_text(json.dumps(note), encoding="ascii")
+    beside.replace(file)
