@@ -32,6 +32,6 @@ class Logs(Verbs):
         return self._parts.store.known_client_ids(self.space, ids)
 
     @in_thread
-    def kept_calls(self, ids: Sequence[str]) -> set[str]:
-        """Return those of the ids of tool calls whose result is kept in any session, forgotten or not."""
-        return self._parts.store.kept_calls(self.space, ids)
+    def kept_calls(self, session: str, ids: Sequence[str]) -> set[str]:
+        """Return those of the ids of tool calls of a session whose result is kept, forgotten or not."""
+        return self._parts.store.kept_calls(self.space, session, ids)

@@ -382,8 +382,8 @@ class Store(Protocol):
         """Those of the ids that a turn of any session has, forgotten or not."""
         ...
 
-    def kept_calls(self, space: str, ids: Sequence[str]) -> set[str]:
-        """Those of the ids of tool calls whose result is kept, forgotten or not, in any session."""
+    def kept_calls(self, space: str, session: str, ids: Sequence[str]) -> set[str]:
+        """Those of the ids of tool calls of a session whose result is kept, forgotten or not."""
         ...
 
     # search --------------------------------------------------------------------------------------

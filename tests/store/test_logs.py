@@ -87,8 +87,8 @@ def test_a_tool_call_is_known_by_its_id_whether_its_result_is_on_a_canvas_or_not
     )
     store.commit_step("me", record=record, canvas=canvas, expected=0, edits=list[CanvasEdit]())
     store.forget("me", [plain.id], reason="", now=NOON)
-    assert store.kept_calls("me", ["call-1", "call-2", "call-3"]) == {"call-1", "call-2"}
-    assert store.kept_calls("other", ["call-1"]) == set()
+    assert store.kept_calls("me", "s", ["call-1", "call-2", "call-3"]) == {"call-1", "call-2"}
+    assert store.kept_calls("me", "other", ["call-1"]) == store.kept_calls("other", "s", ["call-1"]) == set()
 
 
 def test_the_bytes_of_a_forgotten_ref_bring_it_back_only_where_that_is_wanted(store: Store) -> None:

@@ -38,7 +38,7 @@ def forget(con: apsw.Connection, space: str, ids: Sequence[str], *, reason: str,
     missing = [id for id in wanted if not _there(con, space_no, id)]
     if missing:
         shown = ", ".join(one_line(id, 40) for id in missing[:10])
-        raise NotFound(f"Not in this space, or forgotten already: {shown}. Nothing was forgotten.")
+        raise NotFound(f"Not in this space, or forgotten already: {shown}. Nothing was forgotten; call again without.")
     number: int = con.execute(
         "INSERT INTO tombstone (space, reason, at) VALUES (?, ?, ?) RETURNING id",
         (space_no, reason, to_ms(now)),

@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.store.protocol import FollowedLog
-from mcp_memory.store.sqlite.rows import from_ms, marks, space_for, space_id, to_ms
+from mcp_memory.store.sqlite.rows import from_ms, marks, session_id, space_for, space_id, to_ms
 
 __all__ = ["kept_calls", "known_turns", "listed", "note"]
 
@@ -59,21 +59,22 @@ def note(con: apsw.Connection, space: str, log: FollowedLog) -> None:
 
 def known_turns(con: apsw.Connection, space: str, ids: Sequence[str]) -> set[str]:
     """See `Store.known_client_ids`."""
-    return set(_found(con, "SELECT client_id FROM turn WHERE space = ? AND client_id IN", space, ids))
+    return set(_among(con, "SELECT client_id FROM turn WHERE space = ?1 AND client_id IN", ids, space_id(con, space)))
 
 
-def kept_calls(con: apsw.Connection, space: str, ids: Sequence[str]) -> set[str]:
+def kept_calls(con: apsw.Connection, space: str, session: str, ids: Sequence[str]) -> set[str]:
     """See `Store.kept_calls`."""
+    number = space_id(con, space)
+    query = "SELECT tool_call_id FROM {} WHERE space = ?1 AND session = ?2 AND tool_call_id IN"
     return {
-        *_found(con, "SELECT tool_call_id FROM record WHERE space = ? AND tool_call_id IN", space, ids),
-        *_found(con, "SELECT tool_call_id FROM ref WHERE space = ? AND tool_call_id IN", space, ids),
+        *_among(con, query.format("record"), ids, number, session_id(con, number, session)),
+        *_among(con, query.format("ref"), ids, number, session),
     }
 
 
-def _found(con: apsw.Connection, query: str, space: str, ids: Sequence[str]) -> Iterator[str]:
-    space_no = space_id(con, space)
+def _among(con: apsw.Connection, query: str, ids: Sequence[str], *about: int | str | None) -> Iterator[str]:
     wanted = list(dict.fromkeys(ids))
     for start in range(0, len(wanted), _AT_ONCE):
         some = wanted[start : start + _AT_ONCE]
-        for (id,) in con.execute(f"{query} ({marks(some)})", (space_no, *some)):
+        for (id,) in con.execute(f"{query} ({marks(some)})", (*about, *some)):
             yield str(id)

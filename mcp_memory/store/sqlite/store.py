@@ -322,8 +322,8 @@ class SQLiteStore:
     def known_client_ids(self, space: str, ids: Sequence[str]) -> set[str]:
         return self._db.read(lambda con: logs.known_turns(con, space, ids))
 
-    def kept_calls(self, space: str, ids: Sequence[str]) -> set[str]:
-        return self._db.read(lambda con: logs.kept_calls(con, space, ids))
+    def kept_calls(self, space: str, session: str, ids: Sequence[str]) -> set[str]:
+        return self._db.read(lambda con: logs.kept_calls(con, space, session, ids))
 
     # search
 

@@ -1,0 +1,134 @@
+"""Gemini CLI's logs: `~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl`, or `.json` of older versions. No I/O.
+
+A line has the conversation's metadata, a message, or a change: {"$set": …} (which may hold all messages anew) and
+{"$rewindTo": id}. A message is written again when a tool has answered, so the same id may be told more than once. The
+older file is one object, {sessionId, messages: [message, …]}, written anew each time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mcp_memory.importing.formats.logs import Result, SoFar, said, summary_id, texts, without
+from mcp_memory.importing.formats.told import Passed, Told, Unfit, Wrong, kind_of, list_of, mended, moment, object_of
+
+__all__ = ["is_line", "told"]
+
+_TEXT = frozenset({"text"})
+_TIME = ("timestamp",)
+_NOT_SAID = ("/", "?", "<session_context>", "<hook_context>")
+_SNAPSHOT = "<state_snapshot>"
+_DONE = ("success", "error", "cancelled")
+
+
+def is_line(value: Any) -> bool:
+    """Tell whether an object is the first of such a log, or all of it."""
+    line = object_of(value)
+    return line is not None and isinstance(line.get("sessionId"), str) and "projectHash" in line
+
+
+def told(value: Any, where: str, so_far: SoFar, passed: Passed) -> Iterator[Told | Result | Wrong]:
+    """Yield what a line, or a whole document, tells: turns, and results of tools."""
+    line = object_of(value)
+    if line is None:
+        yield Wrong(where=where, what=f"is {kind_of(value)}, and has to be an object.")
+        return
+    changed = object_of(line.get("$set"))
+    about = line if changed is None else changed
+    if so_far.conversation is None and isinstance(about.get("sessionId"), str):
+        so_far.conversation = about["sessionId"]
+    so_far.aside = so_far.aside or about.get("kind") == "subagent"
+    if so_far.aside:
+        return
+    messages = list_of(about.get("messages"))
+    if messages is None:
+        messages = [line] if isinstance(line.get("id"), str) and "type" in line else []
+    for nth, message in enumerate(messages):
+        place = where if message is line else f"{where}, messages[{nth}]"
+        fields = object_of(message)
+        if fields is None:
+            yield Wrong(where=place, what=f"is {kind_of(message)}, and has to be an object.")
+            continue
+        try:
+            yield from _message(fields, place, so_far, passed)
+        except Unfit as unfit:
+            yield Wrong(where=place, what=str(unfit))
+
+
+def _message(message: Mapping[str, Any], where: str, so_far: SoFar, passed: Passed) -> Iterator[Told | Result]:
+    match message.get("type"):
+        case "user":
+            text = said(_parts(message.get("displayContent") or message.get("content"), passed))
+            if text.lstrip().startswith(_SNAPSHOT):
+                yield from _turn(message, where, so_far, "system", text.strip(), name="summary", id=summary_id(text))
+            elif not text.lstrip().startswith(_NOT_SAID):
+                yield from _turn(message, where, so_far, "user", without(text))
+        case "gemini":
+            yield from _turn(message, where, so_far, "assistant", said(_parts(message.get("content"), passed)).strip())
+            for call in list_of(message.get("toolCalls")) or []:
+                yield from _result(message, object_of(call) or {}, where, passed)
+        case _:
+            pass
+
+
+def _parts(content: Any, passed: Passed) -> Iterator[str]:
+    """Yield the texts of a content: a string, a part, or a list of them; thoughts are not said."""
+    if isinstance(content, str):
+        return texts(content, passed, of=_TEXT)
+    spoken = [part for part in _listed(content) if not (object_of(part) or {}).get("thought")]
+    return texts(spoken, passed, of=_TEXT)
+
+
+def _listed(content: Any) -> list[Any]:
+    return [content] if isinstance(content, dict | str) else list_of(content) or []  # pyright: ignore[reportUnknownVariableType]
+
+
+def _turn(
+    message: Mapping[str, Any],
+    where: str,
+    so_far: SoFar,
+    role: Any,
+    text: str,
+    *,
+    name: str | None = None,
+    id: str | None = None,
+) -> Iterator[Told]:
+    if text:
+        told_id = message.get("id")
+        yield Told(
+            where=where,
+            role=role,
+            content=text,
+            name=name,
+            said_at=moment(message, _TIME),
+            id=id or (told_id if isinstance(told_id, str) else None),
+            session=so_far.conversation,
+        )
+
+
+def _result(message: Mapping[str, Any], call: Mapping[str, Any], where: str, passed: Passed) -> Iterator[Result]:
+    text = mended("\n".join(_answers(call.get("result"))), passed) or ""
+    if text.strip() and call.get("status", "success") in _DONE:
+        name, id = call.get("name"), call.get("id")
+        yield Result(
+            where=where,
+            tool=name if isinstance(name, str) else "",
+            arguments=call.get("args"),
+            call=id if isinstance(id, str) else None,
+            text=text,
+            said_at=moment(call, _TIME) or moment(message, _TIME),
+        )
+
+
+def _answers(result: Any) -> Iterator[str]:
+    """Yield the texts of a call's result: parts with a functionResponse, or text beside them."""
+    for part in _listed(result):
+        fields = object_of(part) or {}
+        answer = object_of((object_of(fields.get("functionResponse")) or {}).get("response"))
+        output = part if isinstance(part, str) else fields.get("text")
+        if answer is not None:
+            output = answer.get("output", answer.get("error", answer))
+        if output is not None:
+            yield output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
