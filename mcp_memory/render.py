@@ -120,7 +120,7 @@ def _recorded(answer: Recorded) -> str:
         parts.append(f"{answer.duplicates} stored before.")
     if answer.emptied:
         parts.append(f"{answer.emptied} held only text recalled from here, which is not stored again.")
-    return " ".join([*parts, f"Pass session={answer.session!r} next time."])
+    return _with_note(" ".join([*parts, f"Pass session={answer.session!r} next time."]), answer.note)
 
 
 def _remembered(answer: Remembered) -> str:
@@ -139,17 +139,29 @@ def _remembered(answer: Remembered) -> str:
 
 def _shown_turns(answer: ShownTurns) -> str:
     if not answer.passages and not answer.left_out and not answer.results:
-        return _with_note("No turn matches. Try other words, or fewer filters.", answer.note)
+        return _with_note(
+            "Nothing that was recorded matches. With filters, try fewer; without, it is not known here.", answer.note
+        )
     hits = sum(turn.found is not None for passage in answer.passages for turn in passage.turns)
-    head = f"{_count(hits, 'turn')}, best first. {DATA_NOTE}"
+    head = f"{_count(hits, 'turn')}, best first{_doubt(answer.passages)}. {DATA_NOTE}"
     blocks = [head, *map(_passage, answer.passages), *_results(answer.results)]
     blocks += [*_whole(answer.passages), *_more(answer)]
     return _with_note("\n\n".join(blocks), answer.note)
 
 
+def _doubt(passages: Sequence[Passage]) -> str:
+    """Return a warning where meaning alone found all: there is always a nearest turn, whatever is asked."""
+    found = [turn.found.by for passage in passages for turn in passage.turns if turn.found]
+    if not found or any("words" in by for by in found):
+        return ""
+    return "; none has a word of the query, so it may not be known here"
+
+
 def _shown_memories(answer: ShownMemories) -> str:
     if not (answer.atoms or answer.facts or answer.scenes or answer.passages or answer.left_out or answer.results):
-        return _with_note("Nothing is known about that. Try other words, or fewer filters.", answer.note)
+        return _with_note(
+            "Nothing is known about that. With filters, try fewer; without, say that you do not know.", answer.note
+        )
     blocks = [DATA_NOTE]
     if answer.atoms:
         blocks.append("\n".join(["Held true:", *map(_shown_atom, answer.atoms)]))
@@ -166,7 +178,9 @@ def _shown_memories(answer: ShownMemories) -> str:
 def _bundle(answer: Bundle) -> str:
     text = "\n\n".join(part for part in (answer.stable, answer.dynamic) if part)
     if not text:
-        return "Nothing relevant is remembered."
+        return "Nothing is remembered about this. Answer as you would; remember what the user tells for good."
+    if not answer.dynamic and not answer.left_out:
+        text += "\n\nNothing more bears on this; conversation_search looks further."
     if answer.left_out:
         shown = ", ".join(answer.left_out[:10]) + (" …" if len(answer.left_out) > 10 else "")
         text += f"\n\nLeft out for want of room: {shown}."
@@ -175,7 +189,7 @@ def _bundle(answer: Bundle) -> str:
 
 def _persona(answer: Persona) -> str:
     if not answer.text:
-        return "No persona yet. It grows from what is told with remember."
+        return "No persona yet. It grows from what you keep with remember and distill."
     updated = f", updated {minute(answer.updated)}" if answer.updated else ""
     sections = f" Sections: {', '.join(answer.sections)}." if answer.sections else ""
     return f"Persona, version {answer.version}{updated}.{sections} {DATA_NOTE}\n{quote(answer.text)}"
@@ -203,10 +217,16 @@ def _canvas_view(answer: CanvasView) -> str:
 
 def _forgotten(answer: Forgotten) -> str:
     if not answer.ids:
-        return "Nothing to forget matches."
+        return (
+            "Nothing holds all of these words. Give one or two that must be in it, or find the ids with "
+            "conversation_search and memory_search."
+        )
     ids = ", ".join(answer.ids)
     if answer.dry_run:
-        head = f"Would forget {ids}. Nothing was changed; call again with these ids to do it."
+        head = (
+            f"Would forget {ids}. Nothing was changed; call again with these ids to do it. What was said around them "
+            "is not listed; conversation_search with neighbours shows it."
+        )
     elif answer.undone:
         head = f"Brought back {ids}."
     else:
@@ -352,8 +372,8 @@ def _distilled(answer: Distilled) -> str:
     else:
         schema = json.dumps(asked.reply_schema, ensure_ascii=False)
         parts.append(
-            f"Next: {asked.work_id} ({asked.stage}). Answer it yourself, then call distill with "
-            f"work_id={asked.work_id!r} and your JSON as reply.\n\n{asked.instructions}\n\n"
+            f"{_count(answer.waiting, 'turn')} to read. Next: {asked.work_id} ({asked.stage}). Answer it yourself, "
+            f"then call distill with work_id={asked.work_id!r} and your JSON as reply.\n\n{asked.instructions}\n\n"
             f"Reply schema: {schema}\n\n{DATA_NOTE}\n{fence(asked.question)}"
         )
     return "\n\n".join(part for part in parts if part)

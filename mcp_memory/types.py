@@ -243,6 +243,8 @@ class Recorded:
     duplicates: int
     emptied: int
     """Turns that held nothing but text recalled from this memory, which is never stored again."""
+    note: str | None = None
+    """Says so when much of the session waits for `distill` and no model is set that would read it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -132,6 +133,14 @@ def test_a_passage_says_once_who_spoke_and_marks_its_hits() -> None:
     )
 
 
+def test_hits_without_a_word_of_the_query_come_with_a_doubt() -> None:
+    near = replace(hit(turn(1, "The kettle leaks")), found_by={"meaning": 0.2})
+    alone = shown_turns(TurnResults(hits=[near], cursor=None, start=START), asking())
+    beside = shown_turns(TurnResults(hits=[near, hit(turn(5, "Oh no"))], cursor=None, start=START), asking())
+    doubt = "; none has a word of the query, so it may not be known here."
+    assert (doubt in render(alone), doubt in render(beside)) == (True, False)
+
+
 def test_details_say_which_signals_and_words_found_a_hit() -> None:
     results = TurnResults(hits=[hit(turn(4, "The kettles leak", name="Vera"))], cursor=None, start=START)
     shown = shown_turns(results, asking("Vera's leaking kettle", "detailed"))
@@ -174,7 +183,9 @@ def test_a_budget_that_holds_nothing_says_what_to_change() -> None:
 def test_nothing_found_is_an_answer_too() -> None:
     shown = shown_turns(TurnResults(hits=[], cursor=None, start=START), asking())
     assert shown == ShownTurns(passages=[], left_out=0, cursor=None, note=None)
-    assert render(shown) == "No turn matches. Try other words, or fewer filters."
+    assert render(shown) == (
+        "Nothing that was recorded matches. With filters, try fewer; without, it is not known here."
+    )
 
 
 def test_a_whole_short_turn_is_shown_as_it_is() -> None:

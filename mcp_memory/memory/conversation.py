@@ -13,6 +13,7 @@ from mcp_memory.types import NewTurn, Recorded, Role, SessionInfo, Turn, TurnRes
 __all__ = ["Conversation"]
 
 MAX_NEIGHBOURS = 10
+WORTH_DISTILLING = 20  # turns; a short chat is not worth the questions
 
 
 class Conversation(Verbs):
@@ -37,7 +38,15 @@ class Conversation(Verbs):
             stored=[turn.id for turn in done.stored],
             duplicates=done.duplicates,
             emptied=emptied,
+            note=self._unread(name) if done.stored and self._parts.model is None else None,
         )
+
+    def _unread(self, session: str) -> str | None:
+        """Return the note that much of a session waits for the connected agent; nothing else tells it when."""
+        waiting = sum(one.turns for one in self._parts.store.backlog(self.space, session=session))
+        if waiting < WORTH_DISTILLING:
+            return None
+        return f"{waiting} turns of this session are not distilled. When the user is done, call distill."
 
     @in_thread
     def conversation_search(
