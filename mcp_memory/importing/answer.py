@@ -99,7 +99,7 @@ def _notes(source: Source, found: Survey) -> Iterator[str]:
     if found.passed.parts:
         yield f"{_many(found.passed.parts, 'part of a content is', 'parts of contents are')} no text and left out."
     if found.passed.left:
-        left = ", ".join(f"{count:,} {what}" for what, count in sorted(found.passed.left.items()))
+        left = ", ".join(f"{what} ({count:,})" for what, count in sorted(found.passed.left.items()))
         yield f"Left out, for they are no part of the talk as it stands: {left}."
     if found.passed.mended:
         yield f"{_many(found.passed.mended, 'text has', 'texts have')} half a character, which is kept as U+FFFD."

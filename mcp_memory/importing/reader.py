@@ -34,7 +34,8 @@ At = Callable[[int], None]
 _HEAD = 64 * 2**10
 _BLOCK = 2**16
 _CHUNK = 2**20
-_LONGEST = 256 * 2**20
+_LONGEST = 64 * 2**20
+_WHITE_SPACE = re.compile(r"[ \t\r\n]+")
 _BOM = b"\xef\xbb\xbf"
 _DECODER = json.JSONDecoder(strict=False)  # exports leave tabs and line breaks in strings as they are
 
@@ -248,10 +249,8 @@ class _Document:
     def _peek(self) -> str:
         """Return the next character that is no white space; empty at the end."""
         while True:
-            rest = len(self._buffer)
-            while self._at < rest and self._buffer[self._at] in " \t\r\n":
-                self._at += 1
-            if self._at < rest:
+            self._at = _after_white_space(self._buffer, self._at)
+            if self._at < len(self._buffer):
                 return self._buffer[self._at]
             if not self._more():
                 return ""
@@ -292,7 +291,7 @@ class _Document:
                 "or write each conversation on a line of its own."
             )
         try:
-            more = self._text.read(max(_CHUNK, len(rest)))
+            more = self._text.read(min(max(_CHUNK, len(rest)), _LONGEST + 1 - len(rest)))
         except UnicodeDecodeError:
             raise InvalidInput(f"{self._name} is not UTF-8 after line {self._line}. Convert it to UTF-8.") from None
         self._ended = not more
@@ -314,6 +313,11 @@ class _Document:
             f"{self._name}, line {at}: where {expected} should stand, {found}{why}. Nothing after it can be read, "
             "so nothing of the file was stored. Mend it, or write a JSON object a line."
         )
+
+
+def _after_white_space(text: str, at: int) -> int:
+    found = _WHITE_SPACE.match(text, at)
+    return at if found is None else found.end()
 
 
 def _unended(error: json.JSONDecodeError) -> bool:

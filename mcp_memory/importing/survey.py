@@ -25,6 +25,8 @@ __all__ = ["STDIN", "Asked", "Survey", "default_session", "start", "survey", "tu
 STDIN = "-"
 _SHOWN = 20
 """Wrong places that are kept to be shown."""
+_ENOUGH = 10_000
+"""Wrong places after which a file is not read on: none of it will be stored, and it may be no history at all."""
 _ENDINGS = re.compile(r"(\.(jsonl|ndjson|json|txt|zip))?(\.gz)?$", re.IGNORECASE)
 
 
@@ -76,6 +78,8 @@ def survey(source: Source, asked: Asked, *, at: At, size: Size | None = None) ->
             case Wrong():
                 found.bad += 1
                 found.wrong += [one] if found.bad <= _SHOWN else []
+                if found.bad == _ENOUGH and not asked.skip_bad:
+                    break
     found.sessions, found.undated, found.renamed = places.sessions, places.undated, places.renamed
     return found
 

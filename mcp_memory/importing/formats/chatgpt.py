@@ -184,16 +184,21 @@ def _text(part: Any) -> str | None:
     return found if isinstance(found, str) else None
 
 
-_MARK = re.compile("\ue200([^\ue200\ue201]*)\ue201")
+_MARK = re.compile("((?:(?<![ \t])[ \t]+)?)\ue200([^\ue200\ue201]*)\ue201")
 _STRAY = re.compile("[\ue200-\ue206]")
-_SOURCE = re.compile(r"【\d+(?::\d+)?†[^】\n]*】")
+_SOURCE = re.compile(r"(?:(?<![ \t])[ \t]+)?【\d+(?::\d+)?†[^【】\n]*】")
 
 
 def _as_shown(text: str) -> str:
     """Return a text as the page shows it: links and names in the place of their marks, citations gone."""
     if "\ue200" in text:
-        text = _STRAY.sub("", _MARK.sub(lambda mark: _shown(*mark[1].split("\ue202")), text))
+        text = _STRAY.sub("", _MARK.sub(_in_place_of, text))
     return _SOURCE.sub("", text) if "†" in text else text
+
+
+def _in_place_of(mark: re.Match[str]) -> str:
+    shown = _shown(*mark[2].split("\ue202"))
+    return mark[1] + shown if shown else ""
 
 
 def _shown(kind: str, *fields: str) -> str:

@@ -46,7 +46,8 @@ _NO_WORDS = {
     "tool_result": RESULTS,
     "web_search_tool_result": RESULTS,
 }
-_UNSHOWN = re.compile(r"\s*```\s*This block is not supported on your current device yet\.\s*```")
+_UNSHOWN = "```\nThis block is not supported on your current device yet.\n```"
+_GAPS = re.compile(r"\n{3,}")
 _ROOT = "00000000-0000-4000-8000-000000000000"
 
 Message = Mapping[str, Any]
@@ -145,10 +146,17 @@ def _content(message: Message, passed: Passed) -> str:
     if parts:
         words = [text for part in parts if (text := _words(part, passed))]
     else:
-        words = [_UNSHOWN.sub("", text_of(message, "text") or "")]
+        words = [_without_unshown(text_of(message, "text") or "")]
     files = [object_of(file) or {} for key in ("attachments", "files") for file in list_of(message.get(key)) or ()]
     named = ((name_of(file, "file_name", "name"), text_of(file, "extracted_content")) for file in files)
     return "\n".join(text for text in (*words, attached(named, passed)) if text)
+
+
+def _without_unshown(text: str) -> str:
+    """Return a text without what stands in the place of its calls of tools."""
+    if _UNSHOWN not in text:
+        return text
+    return _GAPS.sub("\n\n", text.replace(_UNSHOWN, "")).strip("\n")
 
 
 def _words(part: Any, passed: Passed) -> str:

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 # What is no part of a talk, as the answer of an import names it.
-BRANCHES = "messages on other branches (edited, or answered anew)"
+BRANCHES = "messages on other branches, edited or answered anew"
 CALLS = "calls of tools"
 HIDDEN = "hidden messages and instructions"
 RESULTS = "results of tools"
