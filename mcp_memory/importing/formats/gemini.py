@@ -8,6 +8,7 @@ older file is one object, {sessionId, messages: [message, …]}, written anew ea
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -18,7 +19,10 @@ __all__ = ["is_line", "told"]
 
 _TEXT = frozenset({"text"})
 _TIME = ("timestamp",)
-_NOT_SAID = ("/", "?", "<session_context>", "<hook_context>")
+_COMMAND = re.compile(r"[/?][\w-]*(?:\s|$)")
+_CONTEXT = re.compile(r"\s*<hook_context>.*?</hook_context>", re.DOTALL)
+_CUT = re.compile(r"Output too large\. [^\n]*full output see: ([^\n]+)\n")
+_FENCED = re.compile(r"<untrusted_context>\n(.*?)\n?</untrusted_context>\s*", re.DOTALL)
 _SNAPSHOT = "<state_snapshot>"
 _DONE = ("success", "error", "cancelled")
 
@@ -60,11 +64,11 @@ def told(value: Any, where: str, so_far: SoFar, passed: Passed) -> Iterator[Told
 def _message(message: Mapping[str, Any], where: str, so_far: SoFar, passed: Passed) -> Iterator[Told | Result]:
     match message.get("type"):
         case "user":
-            text = said(_parts(message.get("displayContent") or message.get("content"), passed))
-            if text.lstrip().startswith(_SNAPSHOT):
-                yield from _turn(message, where, so_far, "system", text.strip(), name="summary", id=summary_id(text))
-            elif not text.lstrip().startswith(_NOT_SAID):
-                yield from _turn(message, where, so_far, "user", without(text))
+            text = without(said(_parts(message.get("displayContent") or message.get("content"), passed)))
+            if text.startswith(_SNAPSHOT):
+                yield from _turn(message, where, so_far, "system", text, name="summary", id=summary_id(text))
+            elif not _COMMAND.match(text):
+                yield from _turn(message, where, so_far, "user", text)
         case "gemini":
             yield from _turn(message, where, so_far, "assistant", said(_parts(message.get("content"), passed)).strip())
             for call in list_of(message.get("toolCalls")) or []:
@@ -109,7 +113,9 @@ def _turn(
 
 
 def _result(message: Mapping[str, Any], call: Mapping[str, Any], where: str, passed: Passed) -> Iterator[Result]:
-    text = mended("\n".join(_answers(call.get("result"))), passed) or ""
+    text = _CONTEXT.sub("", mended("\n".join(_answers(call.get("result"))), passed) or "")
+    cut = _CUT.match(text)
+    text = _FENCED.sub(r"\1", text)
     if text.strip() and call.get("status", "success") in _DONE:
         name, id = call.get("name"), call.get("id")
         yield Result(
@@ -119,6 +125,7 @@ def _result(message: Mapping[str, Any], call: Mapping[str, Any], where: str, pas
             call=id if isinstance(id, str) else None,
             text=text,
             said_at=moment(call, _TIME) or moment(message, _TIME),
+            whole=cut and re.split(r"[/\\]", cut[1].strip())[-1],
         )
 
 
