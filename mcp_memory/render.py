@@ -170,7 +170,7 @@ def _shown_memories(answer: ShownMemories) -> str:
     if answer.scenes:
         blocks.append("\n".join(["Scenes, whole at memory://scene/<name>:", *map(_scene, answer.scenes)]))
     if answer.passages:
-        blocks.append("\n\n".join(["Said:", *map(_passage, answer.passages)]))
+        blocks.append("\n\n".join([f"Said{_doubt(answer.passages)}:", *map(_passage, answer.passages)]))
     blocks += _results(answer.results)
     return _with_note("\n\n".join([*blocks, *_whole(answer.passages), *_more(answer)]), answer.note)
 
@@ -198,12 +198,14 @@ def _persona(answer: Persona) -> str:
 def render_offloaded(answer: Offloaded, *, expand: str = "expand_node") -> str:
     """Return what stands for a result. `expand` is what the tool that opens it is called where this is read.
 
-    No fence: these words stand where the tool's own words stood, and every later prompt pays for each of them.
+    No fence: these words stand where the tool's own words stood, and every later prompt pays for each of them. A
+    result that is no longer than this is not shown again to who has just sent it.
     """
+    preview = answer.preview if answer.tokens_kept < answer.tokens_raw else ""
     shown = stand_in(
-        node=answer.node, ref=answer.ref, summary=one_line(answer.summary, 200), preview=answer.preview, expand=expand
+        node=answer.node, ref=answer.ref, summary=one_line(answer.summary, 200), preview=preview, expand=expand
     )
-    return _with_note(shown, answer.note)
+    return _with_note(shown.rstrip("\n"), answer.note)
 
 
 def _expansion(answer: Expansion) -> str:

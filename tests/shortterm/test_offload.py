@@ -80,6 +80,7 @@ def test_a_small_result_is_offloaded_and_the_answer_says_that_it_saved_nothing(a
     assert small.note == "The result is small (1 tokens): offloading it saved nothing."
     assert large.note is None
     assert large.tokens_kept < large.tokens_raw
+    assert agent.offload("ja.py:28 has it", summary="There is a form already").note is None  # the note of a step
 
 
 def test_the_same_call_with_the_same_bytes_is_taken_in_once(agent: Agent) -> None:

@@ -125,7 +125,8 @@ def offload(
             continue
         if found.left:
             leave(store, space, found.left, now=now)
-        return _answer(found.row, record, synopsis, estimated=len(text) > COUNTED_CHARS)
+        noted = bool(summary_line(request.summary or ""))  # a step with its conclusion, whatever it saves
+        return _answer(found.row, record, synopsis, noted=noted, estimated=len(text) > COUNTED_CHARS)
     raise StoreUnavailable(
         f"The canvas is being written to by many others at once. The result is safe as {ref.id}; "
         "call again with the same tool_call_id and result to give it its place."
@@ -286,13 +287,19 @@ def _record(call: _Call, ref: Ref, node: str, tokens_raw: int, counter: TokenCou
 
 
 def _answer(
-    row: CanvasRow, record: Record, synopsis: Synopsis, *, again: bool = False, estimated: bool = False
+    row: CanvasRow,
+    record: Record,
+    synopsis: Synopsis,
+    *,
+    again: bool = False,
+    noted: bool = False,
+    estimated: bool = False,
 ) -> Offloaded:
     saved = record.tokens_raw - record.tokens_kept
     note = None
     if again:
         note = AGAIN
-    elif saved <= 0:
+    elif saved <= 0 and not noted:
         note = f"The result is small ({record.tokens_raw} tokens): offloading it saved nothing."
     elif estimated:
         note = f"tokens_raw is an estimate: the result has more than {COUNTED_CHARS:,} characters."
