@@ -109,9 +109,9 @@ def _refusing(name: str) -> Generator[None]:
 
 
 def _listed(packed: zipfile.ZipFile, name: str, *, size: int) -> Archive:
-    found = [one for one in packed.infolist() if not one.is_dir() and not _NOT_FILES.search(one.filename)]
-    safe = [one for one in found if _CONVERSATIONS.search(one.filename) and not _leaves(one)]
-    whole = [one for one in safe if not _MIRROR.search(one.filename)]
+    found = [one for one in packed.infolist() if not one.is_dir() and not _NOT_FILES.search(_path(one))]
+    safe = [one for one in found if _CONVERSATIONS.search(_path(one)) and not _leaves(one)]
+    whole = [one for one in safe if not _MIRROR.search(_path(one))]
     chosen = sorted(whole or safe, key=_order)
     _check(chosen, found, name, size=size)
     return Archive(name=name, members=[one.filename for one in chosen], notes=list(_notes(found)), packed=packed)
@@ -122,9 +122,13 @@ def _order(member: zipfile.ZipInfo) -> tuple[str | int, ...]:
     return tuple(int(part) if nth % 2 else part for nth, part in enumerate(re.split(r"(\d{1,18})", member.filename)))
 
 
+def _path(member: zipfile.ZipInfo) -> str:
+    return member.orig_filename.replace("\\", "/")
+
+
 def _leaves(member: zipfile.ZipInfo) -> bool:
     """Tell whether a name, unpacked, would leave the folder."""
-    path = member.orig_filename.replace("\\", "/")
+    path = _path(member)
     return path.startswith("/") or "\0" in path or ".." in path.split("/") or re.match("[A-Za-z]:", path) is not None
 
 
@@ -151,7 +155,7 @@ def _next(found: Sequence[zipfile.ZipInfo]) -> str:
     inner = [one.filename for one in found if _ARCHIVES.search(one.filename)]
     if inner:
         return f" It holds other archives ({_some(inner)}): take those out, and import them."
-    leaving = [one.filename for one in found if _CONVERSATIONS.search(one.filename)]
+    leaving = [one.filename for one in found if _CONVERSATIONS.search(_path(one))]
     if leaving:
         return f" The name of {_some(leaving)} leads out of the archive, so that is not read."
     return " Unpack it, and import the files in it that hold conversations."

@@ -158,7 +158,7 @@ def _path(nodes: Mapping[str, Mapping[str, Any]], current: Any) -> list[str]:
 
 
 def _newest_leaf(nodes: Mapping[str, Mapping[str, Any]], inner: set[str]) -> str | None:
-    leaves = [id for id in nodes if id not in inner]
+    leaves = [id for id in nodes if id not in inner] or list(nodes)
     said = {id: time_of(object_of(nodes[id].get("message")) or {}, "create_time") for id in leaves}
     dated = [(at, nth, id) for nth, id in enumerate(leaves) if (at := said[id]) is not None]
     return max(dated)[2] if dated else next(reversed(leaves), None)

@@ -1,0 +1,196 @@
+"""Zip archives of exports, good ones and those that are none: what is read of them, and what is said."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import zipfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_memory.errors import InvalidInput
+from mcp_memory.importing import archive
+from tests.importing.conftest import brought, contents, seen, told
+
+File = Callable[..., Path]
+EXPORTS = Path(__file__).parents[2] / "fixtures" / "exports"
+CHATGPT, CLAUDE = ((EXPORTS / name).read_bytes() for name in ("chatgpt.json", "claude-ai.json"))
+
+
+def zipped(*members: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", method) as packed:
+        for name, content in members:
+            packed.writestr(zipfile.ZipInfo(name), content, compress_type=method)
+    return data.getvalue()
+
+
+def talk(id: str, *texts: str) -> bytes:
+    messages = [{"uuid": f"{id}-{text}", "sender": "human", "text": text} for text in texts]
+    return json.dumps([{"uuid": id, "chat_messages": messages}]).encode()
+
+
+def patched(data: bytes, *, flag: int = 0, method: int = 8, size: int | None = None) -> bytes:
+    """The archive with other flags, method and size of its first member in both of its headers."""
+    changed = bytearray(data)
+    for at, flags in ((changed.find(b"PK\3\4"), 6), (changed.find(b"PK\1\2"), 8)):
+        struct.pack_into("<HH", changed, at + flags, flag, method)
+    if size is not None:
+        struct.pack_into("<I", changed, changed.find(b"PK\1\2") + 24, size)
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+@pytest.mark.parametrize("name", ["conversations.json", "data-2026-01-01/conversations.json", "Conversations.JSON"])
+def test_an_export_reads_the_same_packed_and_unpacked(name: str, method: int, file: File) -> None:
+    for data in (CHATGPT, CLAUDE):
+        packed = seen(
+            file(zipped(("user.json", b"{}"), (name, data), ("chat.html", b"<html>"), method=method), "e.zip")
+        )
+        plain = seen(file(data, "conversations.json"))
+        assert (packed.turns, packed.sessions, packed.passed) == (plain.turns, plain.sessions, plain.passed)
+        assert (packed.layout, packed.bad, packed.remarks) == ("archive", 0, [])
+
+
+def test_the_parts_of_a_split_export_are_read_in_their_order(file: File) -> None:
+    members = [(f"conversations-{nth}.json", talk(f"c{nth}", str(nth))) for nth in (10, 9, 100, 1)]
+    found = told(file(zipped(*members, ("shared_conversations.json", b"[{}]")), "export.zip"))
+    assert [(one.content, one.where) for one in found] == [
+        (str(nth), f"conversations-{nth}.json, line 1, [0].chat_messages[0]") for nth in (1, 9, 10, 100)
+    ]
+    assert [one.conversation for one in found] == [1, 2, 3, 4]
+
+
+def test_a_folder_of_conversations_is_read_where_no_file_has_them_all(file: File) -> None:
+    folder = [("x/conversations/b.json", talk("b", "two")), ("x/conversations/a.json", talk("a", "one"))]
+    assert [one.content for one in told(file(zipped(*folder), "x.zip"))] == ["one", "two"]
+    whole = ("x/conversations.json", talk("c", "three"))
+    assert [one.content for one in told(file(zipped(*folder, whole), "x.zip"))] == ["three"]
+
+
+def test_an_archive_from_windows_may_have_its_slashes_the_other_way(file: File) -> None:
+    data = zipped(("export/conversations.json", CLAUDE)).replace(b"export/", b"export\\")
+    assert seen(file(data, "export.zip")).turns == 8
+
+
+def test_what_a_mac_adds_to_an_archive_is_not_read(file: File) -> None:
+    added = ("__MACOSX/._conversations.json", b"\0\5\x16\7"), ("._conversations.json", b"\0")
+    assert seen(file(zipped(("conversations.json", CLAUDE), *added), "export.zip")).turns == 8
+
+
+@pytest.mark.parametrize("name", ["/etc/conversations.json", "../conversations.json", "C:\\x\\conversations.json"])
+def test_a_name_that_leads_out_of_the_archive_is_passed_over_and_named(name: str, file: File, tmp_path: Path) -> None:
+    data = zipped(("conversations.json", CLAUDE), (name, CHATGPT))
+    path = file(data, "export.zip")
+    found = seen(path)
+    assert (found.turns, found.sessions) == (8, 2)
+    [remark] = found.remarks
+    assert remark.startswith("Not read, for their names lead out of the archive: ")
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(InvalidInput, match="leads out of the archive"):
+        seen(file(zipped((name, CHATGPT)), "export.zip"))
+
+
+GOOD = zipped(("conversations.json", CLAUDE))
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (GOOD[: len(GOOD) // 2], "is damaged or cut off"),
+        (GOOD[:-8], "is damaged or cut off"),
+        (GOOD[:100] + b"\xff" + GOOD[101:], "is damaged or cut off"),
+        (patched(GOOD, size=100), "is damaged or cut off"),
+        (patched(GOOD, flag=1), "is encrypted. Unpack it with its password"),
+        (patched(GOOD, method=9), "is packed in a way that is not known here"),
+        (patched(GOOD, method=77), "is packed in a way that is not known here"),
+        (zipped(), "holds no conversations.json, so it is no export of ChatGPT or Claude.ai. Unpack it"),
+        (zipped(("users.json", b"[]"), ("my_conversations.json", b"[]")), "holds no conversations.json"),
+        (zipped(("inner/export.zip", GOOD)), "holds other archives (inner/export.zip): take those out"),
+        (zipped(("conversations.json", b"")), None),
+        (zipped(("conversations.json", b"[]")), None),
+        (zipped(("conversations.json", b"hello")), "export.zip, conversations.json, line 1: where an array"),
+        (zipped(("conversations.json", CLAUDE[:-3])), "conversations.json, line"),
+        (zipped(("conversations.json", CLAUDE.decode().encode("utf-16"))), "is not UTF-8"),
+        (zipped(("conversations.json", b"[" * 10**5)), "a value that can be read"),
+        (zipped(("conversations.json", b"[" + b" " * (65 * 2**20))), "would unpack to 65 MiB from 0.1"),
+    ],
+)
+def test_an_archive_that_cannot_be_taken_is_refused_in_a_sentence(data: bytes, said: str | None, file: File) -> None:
+    path = file(data, "export.zip")
+    if said is None:
+        assert (seen(path).turns, seen(path).bad) == (0, 0)
+        return
+    with pytest.raises(InvalidInput, match=r"export.zip") as refused:
+        seen(path)
+    assert said in str(refused.value)
+
+
+def test_two_members_of_one_name_are_refused(file: File) -> None:
+    with pytest.warns(UserWarning, match="Duplicate name"):
+        data = zipped(("a/conversations.json", CLAUDE), ("a/conversations.json", CHATGPT))
+    with pytest.raises(InvalidInput, match=r"holds two files named a/conversations\.json"):
+        seen(file(data, "export.zip"))
+
+
+@given(st.integers(0, len(GOOD) - 1), st.binary(min_size=1, max_size=4), st.booleans())
+def test_whatever_is_wrong_with_an_archive_it_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, at: int, other: bytes, cut: bool
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "wrong.zip"
+    path.write_bytes(GOOD[:at] if cut else GOOD[:at] + other + GOOD[at + len(other) :])
+    with suppress(InvalidInput):
+        assert seen(path).turns in (0, 8)
+
+
+def test_a_format_that_is_asked_for_holds_for_every_value(file: File) -> None:
+    path = file(GOOD, "export.zip")
+    assert seen(path, format="claude-ai").turns == 8
+    assert seen(path, format="chatgpt").bad == 3
+    with pytest.raises(InvalidInput, match=r"is a zip archive\. Leave --format out"):
+        seen(path, format="jsonl")
+
+
+def test_values_that_are_no_history_end_the_reading_and_nothing_is_stored(file: File, tmp_path: Path) -> None:
+    path = file(zipped(("conversations.json", b"[0" + b",0" * 200_000 + b"]")), "export.zip")
+    done = brought(tmp_path / "home", path)
+    assert (done.state, done.stored, done.bad) == ("refused", 0, 10_000)
+    assert seen(path, skip_bad=True).bad == 200_001
+
+
+def test_an_archive_is_stored_as_its_unpacked_file_is_and_not_twice(file: File, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    packed = brought(home, file(zipped(("conversations.json", CHATGPT), ("conversations-1.json", CLAUDE)), "e.zip"))
+    assert (packed.state, packed.stored, packed.duplicates) == ("stored", 15, 0)
+    held = contents(home)
+    plain = brought(home, file(CHATGPT, "conversations.json"))
+    assert (plain.stored, plain.duplicates) == (0, 7)
+    assert brought(home, file(zipped(("x/conversations.json", CLAUDE)), "f.zip")).duplicates == 8
+    assert contents(home) == held
+
+
+def test_progress_goes_up_to_the_size_of_the_archive(file: File, tmp_path: Path) -> None:
+    path = file(zipped(*((f"conversations-{nth}.json", CLAUDE) for nth in range(30))), "export.zip")
+    seen_at: list[tuple[str, int, int]] = []
+    brought(tmp_path / "home", path, progress=lambda *one: seen_at.append(one))
+    size = path.stat().st_size
+    for doing in ("checking", "storing"):
+        done = [at for what, at, of in seen_at if what == doing and of == size]
+        assert done == sorted(done)
+        assert done[-1] <= size
+
+
+def test_a_file_is_known_for_an_archive_by_its_first_bytes() -> None:
+    assert [archive.is_archive(data) for data in (GOOD, zipped(), b"", b"PK", CLAUDE)] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]

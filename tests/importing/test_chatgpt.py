@@ -1,0 +1,218 @@
+"""What is told of a ChatGPT export: the way to the last message, the words of two, and how much was left out."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_memory.importing.formats.chatgpt import is_conversation, told
+from mcp_memory.importing.formats.exports import BRANCHES, CALLS, HIDDEN, RESULTS, THOUGHTS
+from mcp_memory.importing.formats.told import Passed, Told, Wrong
+from tests.importing.conftest import contents
+
+EXPORT = json.loads((Path(__file__).parents[2] / "fixtures/exports/chatgpt.json").read_text(encoding="utf-8"))
+
+
+def of(value: Any, passed: Passed | None = None) -> list[Any]:
+    return list(told(value, "line 1, [0]", 1, passed or Passed()))
+
+
+def said(value: Any) -> list[tuple[str, str]]:
+    return [(one.role, one.content) for one in of(value) if one.name != "title"]
+
+
+def message(content: Any, *, role: str = "user", **more: Any) -> dict[str, Any]:
+    if isinstance(content, str):
+        content = {"content_type": "text", "parts": [content]}
+    return {"author": {"role": role}, "content": content, **more}
+
+
+def chain(*messages: Any, **more: Any) -> dict[str, Any]:
+    """A conversation without branches, with nothing that it could be without."""
+    nodes = {f"n{nth}": {"message": one, "parent": f"n{nth - 1}" if nth else None} for nth, one in enumerate(messages)}
+    return {"mapping": nodes, **more}
+
+
+def test_the_way_to_the_last_message_is_told_and_the_rest_is_counted() -> None:
+    passed = Passed()
+    found = of(EXPORT[0], passed)
+    assert [(one.role, one.name, one.content) for one in found] == [
+        ("system", "title", "Glaze for cone 6"),
+        ("user", None, "Which glaze fires well at cone 6? My kiln is a Rohde Ecotop 60."),
+        (
+            "assistant",
+            None,
+            "Floating Blue is a safe start. Fire it to 1,222 °C and hold for 10 minutes; Rohde gives the curve in "
+            "[the manual](https://kilns.example/ecotop).",
+        ),
+        ("user", None, "These pinholes came out of the last firing. Why?\n[attached: pinholes.jpg]"),
+        ("assistant", None, "The clay still gave off gas: hold longer at the top, or bisque hotter."),
+    ]
+    assert (passed.left, passed.parts) == ({BRANCHES: 2, CALLS: 2, HIDDEN: 3, RESULTS: 3, THOUGHTS: 3}, 1)
+
+
+def test_a_turn_has_the_id_and_the_time_of_its_message_and_the_session_of_its_conversation() -> None:
+    first = of(EXPORT[0])[1]
+    id = "45cf8aa4-059a-41e1-b527-e27951c34250"
+    assert first == Told(
+        where=f"line 1, [0].mapping.{id}",
+        role="user",
+        content="Which glaze fires well at cone 6? My kiln is a Rohde Ecotop 60.",
+        name=None,
+        said_at=datetime(2026, 1, 1, 10, 0, 2, 618_000, tzinfo=UTC),
+        id=id,
+        session="chatgpt-7bd6aa42",
+        conversation=1,
+        began=datetime(2026, 1, 1, 10, 0, 0, 500_000, tzinfo=UTC),
+    )
+
+
+def test_what_was_said_aloud_is_told_as_words() -> None:
+    assert said(EXPORT[1]) == [
+        ("user", "When is the market in Matosinhos?"),
+        ("assistant", "Every first Saturday, from nine."),
+    ]
+
+
+def test_a_conversation_that_is_not_to_be_remembered_is_not_told() -> None:
+    passed = Passed()
+    assert of(EXPORT[2], passed) == []
+    assert passed.left == {"conversations marked as not to be remembered": 1}
+
+
+@pytest.mark.parametrize("name", [None, "", "  ", "New chat", 7])
+def test_a_conversation_without_a_title_of_its_own_is_told_without_one(name: Any) -> None:
+    assert [one.content for one in of(chain(message("hi"), title=name))] == ["hi"]
+
+
+@pytest.mark.parametrize("current", [None, "gone", 3])
+def test_without_a_last_message_the_newest_leaf_is_taken(current: Any) -> None:
+    talk = chain(message("hi"), message("old", role="assistant", create_time=1.7e9), current_node=current)
+    talk["mapping"]["new"] = {"message": message("new", role="assistant", create_time=1.8e9), "parent": "n0"}
+    talk["mapping"]["undated"] = {"message": message("undated", role="assistant"), "parent": "n0"}
+    assert [text for _, text in said(talk)] == ["hi", "new"]
+
+
+def test_a_tree_may_be_told_by_its_children_alone() -> None:
+    talk = {
+        "mapping": {"b": {"message": message("two")}, "a": {"message": message("one"), "children": ["b", None]}},
+        "current_node": "b",
+    }
+    assert [text for _, text in said(talk)] == ["one", "two"]
+
+
+def test_a_ring_of_messages_ends() -> None:
+    talk = {"mapping": {"a": {"message": message("one"), "parent": "b"}, "b": {"parent": "a"}}, "current_node": "a"}
+    assert [text for _, text in said(talk)] == ["one"]
+
+
+def test_a_talk_of_thousands_of_messages_is_told_whole() -> None:
+    assert len(of(chain(*(message(str(nth)) for nth in range(5_000))))) == 5_000
+
+
+@pytest.mark.parametrize(
+    ("one", "why"),
+    [
+        (message("x", role="system"), HIDDEN),
+        (message("x", role="critic"), HIDDEN),
+        (message("x", weight=0.0), HIDDEN),
+        (message("x", metadata={"is_visually_hidden_from_conversation": True}), HIDDEN),
+        (message({"content_type": "model_editable_context", "model_set_context": "x"}, role="assistant"), HIDDEN),
+        (message("x", role="tool"), RESULTS),
+        (message({"content_type": "execution_output", "text": "x"}, role="assistant"), RESULTS),
+        (message("x", role="assistant", recipient="python"), CALLS),
+        (message("x", role="assistant", channel="analysis"), THOUGHTS),
+        (message({"content_type": "thoughts", "thoughts": []}, role="assistant"), THOUGHTS),
+    ],
+)
+def test_what_is_no_word_of_the_talk_is_counted_by_what_it_is(one: dict[str, Any], why: str) -> None:
+    passed = Passed()
+    assert [turn.content for turn in of(chain(message("hi"), one), passed)] == ["hi"]
+    assert passed.left == {why: 1}
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ({"content_type": "code", "language": "python", "text": "print(1)"}, "print(1)"),
+        ({"content_type": "a_new_one", "parts": ["a", {"text": "b"}, {"url": "c"}, None]}, "a\nb"),
+        ({"content_type": "text", "parts": []}, ""),
+        ({"content_type": "text"}, ""),
+        ({}, ""),
+        (None, ""),
+        (7, ""),
+    ],
+)
+def test_texts_are_found_in_every_kind_of_content(content: Any, text: str) -> None:
+    assert said(chain(message(content, role="assistant", recipient="all"))) == [("assistant", text)]
+
+
+@pytest.mark.parametrize(
+    ("given_text", "shown"),
+    [
+        ("a \ue200cite\ue202turn0search1\ue202turn0news2\ue201, b", "a, b"),
+        ("a \ue200filecite\ue202turn0file0\ue202L5-L8\ue201", "a"),
+        ("\ue200entity\ue202[1]\ue201b \ue200entity\ue202{\ue201", "b"),
+        ("in \ue200url\ue202Porto\ue201", "in Porto"),
+        ("a \ue200cite cut off", "a cite cut off"),
+        ("a【12†source】 b 【4:0†notes.pdf】", "a b"),
+        ("【1】 † stays", "【1】 † stays"),
+        ("  code\n  stays  as it is", "  code\n  stays  as it is"),
+    ],
+)
+def test_marks_of_the_page_are_shown_as_the_page_does(given_text: str, shown: str) -> None:
+    assert said(chain(message(given_text))) == [("user", shown)]
+
+
+@pytest.mark.parametrize("value", [None, 7, "x", [], {}, {"mapping": []}, {"messages": []}])
+def test_what_is_no_conversation_is_told_as_wrong(value: Any) -> None:
+    [found] = of(value)
+    assert isinstance(found, Wrong)
+    assert "has to be a conversation of ChatGPT" in str(found)
+    assert not is_conversation(value)
+
+
+def test_a_message_that_is_too_large_is_told_as_wrong() -> None:
+    [found] = of(chain(message("x" * 5_000_000)))
+    assert str(found) == "line 1, [0].mapping.n0: is larger than 4 MiB. Pass over it with --skip-bad."
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4),
+    max_leaves=12,
+)
+keys = ["message", "parent", "children", "author", "role", "content", "content_type", "parts", "text", "metadata"]
+nodes = st.dictionaries(st.sampled_from([*keys, "create_time", "attachments", "id", "weight"]), json_values, max_size=6)
+
+
+@given(st.dictionaries(st.sampled_from("abc"), json_values | nodes | st.builds(dict, message=nodes)), json_values)
+def test_whatever_stands_in_a_conversation_it_is_told_or_passed_over(mapping: dict[str, Any], other: Any) -> None:
+    value = {"mapping": mapping, "current_node": other, "title": other, "id": other, "create_time": other}
+    assert all(isinstance(one, Told | Wrong) for one in of(value))
+
+
+def test_an_export_is_stored_once_and_what_was_added_to_it_later(tmp_path: Path) -> None:
+    from tests.importing.conftest import brought
+
+    home, path = tmp_path / "home", tmp_path / "conversations.json"
+    path.write_text(json.dumps(EXPORT[:1]), encoding="utf-8")
+    first = brought(home, path)
+    path.write_text(json.dumps(EXPORT), encoding="utf-8")
+    second = brought(home, path)
+    assert (first.stored, second.stored, second.duplicates) == (5, 2, 5)
+    assert {session: len(talk) for session, talk in contents(home).items()} == {
+        "chatgpt-7bd6aa42": 5,
+        "chatgpt-7d1f3b5c": 2,
+    }
+    assert second.notes[-1] == (
+        "Left out, for they are no part of the talk as it stands: calls of tools (2), conversations marked as not to "
+        "be remembered (1), hidden messages and instructions (4), messages on other branches, edited or answered anew "
+        "(2), results of tools (3), thoughts (3)."
+    )

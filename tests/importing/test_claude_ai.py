@@ -1,0 +1,191 @@
+"""What is told of a Claude.ai export: the way to the last message, its words and what was attached to them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_memory.importing.formats.claude_ai import is_conversation, told
+from mcp_memory.importing.formats.exports import ATTACHED_CHARS, BRANCHES, CALLS, HIDDEN, RESULTS, THOUGHTS
+from mcp_memory.importing.formats.told import Passed, Told, Wrong
+
+EXPORT = json.loads((Path(__file__).parents[2] / "fixtures/exports/claude-ai.json").read_text(encoding="utf-8"))
+
+
+def of(value: Any, passed: Passed | None = None) -> list[Any]:
+    return list(told(value, "line 1, [0]", 1, passed or Passed()))
+
+
+def message(text: str, *, sender: str = "human", **more: Any) -> dict[str, Any]:
+    return {"sender": sender, "text": text, **more}
+
+
+def words(*messages: Any, **more: Any) -> list[str]:
+    return [one.content for one in of({"chat_messages": list(messages), **more})]
+
+
+def test_the_way_to_the_last_message_is_told_and_the_rest_is_counted() -> None:
+    passed = Passed()
+    assert [(one.role, one.name, one.content) for one in of(EXPORT[0], passed)] == [
+        ("system", "title", "Letter to the landlord"),
+        (
+            "user",
+            None,
+            "Rewrite our lease letter. The landlord is Sr. Tavares.\n[attached: lease.txt]\n"
+            "The rent is 640 euros, due on the 8th of each month.\n",
+        ),
+        (
+            "assistant",
+            None,
+            "I read the lease first.\nThe letter asks Sr. Tavares to move the due date from the 8th to the 1st.",
+        ),
+        ("user", None, "[attached: text]\nPasted answer: I agree to the 1st. A. Tavares"),
+        ("assistant", None, "He agreed. From May on the rent is due on the 1st."),
+        ("user", None, "Thank him for me.\n[attached: signature.png]"),
+    ]
+    assert (passed.left, passed.parts) == ({BRANCHES: 2, CALLS: 1, RESULTS: 1, THOUGHTS: 1}, 1)
+
+
+def test_a_turn_has_the_id_and_the_time_of_its_message_and_the_session_of_its_conversation() -> None:
+    last = of(EXPORT[0])[-1]
+    assert last == Told(
+        where="line 1, [0].chat_messages[6]",
+        role="user",
+        content="Thank him for me.\n[attached: signature.png]",
+        name=None,
+        said_at=datetime(2026, 4, 11, 9, 4, tzinfo=UTC),
+        id="9a3c7967-4497-7d49-bc43-799c9cb7a471",
+        session="claude-ai-24663cbd",
+        conversation=1,
+        began=datetime(2026, 4, 11, 9, 0, 0, 77, tzinfo=UTC),
+    )
+
+
+def test_an_old_export_without_parts_and_parents_is_told_in_its_order() -> None:
+    assert [(one.role, one.content) for one in of(EXPORT[1])] == [
+        ("user", "How do I say kiln in Portuguese?"),
+        ("assistant", "Forno."),
+    ]
+
+
+def test_a_conversation_that_never_began_holds_nothing() -> None:
+    assert of(EXPORT[2]) == []
+
+
+def test_the_leaf_that_the_export_names_is_the_last_message() -> None:
+    talk = [
+        message("one", uuid="a"),
+        message("two", uuid="b", parent_message_uuid="a", created_at="2026-01-01T00:00:00Z"),
+        message("two, edited", uuid="c", parent_message_uuid="a", created_at="2026-01-02T00:00:00Z"),
+    ]
+    assert words(*talk) == ["one", "two, edited"]
+    assert words(*talk, current_leaf_message_uuid="b") == ["one", "two"]
+    assert words(*talk, current_leaf_message_uuid="gone") == ["one", "two, edited"]
+
+
+def test_the_branch_with_the_newest_message_wins_wherever_it_stands() -> None:
+    talk = [
+        message("one", uuid="a"),
+        message("new", uuid="b", parent_message_uuid="a", created_at="2026-01-02T00:00:00Z"),
+        message("old", uuid="c", parent_message_uuid="a", created_at="2026-01-01T00:00:00Z"),
+    ]
+    assert words(*talk) == ["one", "new"]
+
+
+def test_a_message_whose_parent_is_not_there_answers_the_one_before_it() -> None:
+    talk = [message("one", uuid="a"), message("two", uuid="b", parent_message_uuid="gone"), message("three")]
+    assert words(*talk) == ["one", "two", "three"]
+
+
+def test_a_ring_of_messages_ends() -> None:
+    assert sorted(words(message("a", uuid="a", parent_message_uuid="b"), message("b", uuid="b"))) == ["a", "b"]
+    ring = [message("a", uuid="a", parent_message_uuid="b"), message("b", uuid="b", parent_message_uuid="a")]
+    assert sorted(words(*ring)) == ["a", "b"]
+
+
+def test_what_is_attached_is_kept_up_to_a_limit_and_the_cut_is_told() -> None:
+    passed = Passed()
+    files = [
+        {"file_name": "a.txt", "extracted_content": "x" * (ATTACHED_CHARS - 5)},
+        {"file_name": "b.txt", "extracted_content": "y" * 12},
+        {"file_name": "c.txt", "extracted_content": "z"},
+    ]
+    [found] = of({"chat_messages": [message("read", attachments=files)]}, passed)
+    lines = found.content.split("\n")
+    assert [line[:30] for line in lines] == [
+        "read",
+        "[attached: a.txt]",
+        "x" * 30,
+        "[attached: b.txt]",
+        "y" * 5,
+        "[7 more characters of it are n",
+        "[attached: c.txt]",
+        "[1 more characters of it are n",
+    ]
+    assert passed.left == {"attached texts, of which 20,000 characters are kept": 2}
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ([{"type": "text", "text": "a"}, {"type": "thinking", "thinking": "b"}, {"type": "text", "text": "c"}], "a\nc"),
+        ([{"type": "voice_note", "transcript": "a"}], "a"),
+        ([{"type": "a_new_one", "text": "a"}, {"type": "image"}, "b", None, 7], "a\nb"),
+        ([{"type": "tool_use", "name": "x", "text": "no"}], ""),
+        ([], "text"),
+        (None, "text"),
+        (7, "text"),
+    ],
+)
+def test_words_are_those_of_the_parts_and_of_the_text_where_there_is_none(content: Any, text: str) -> None:
+    assert words(message("text", content=content)) == [text]
+
+
+def test_a_message_of_neither_of_the_two_is_counted() -> None:
+    passed = Passed()
+    assert of({"chat_messages": [message("x", sender="system"), message("hi"), None]}, passed)[0].content == "hi"
+    assert passed.left == {HIDDEN: 2}
+
+
+@pytest.mark.parametrize("value", [None, 7, "x", [], {}, {"chat_messages": {}}, {"messages": []}])
+def test_what_is_no_conversation_is_told_as_wrong(value: Any) -> None:
+    [found] = of(value)
+    assert isinstance(found, Wrong)
+    assert "has to be a conversation of Claude.ai" in str(found)
+    assert not is_conversation(value)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4),
+    max_leaves=12,
+)
+fields = ["uuid", "sender", "text", "content", "created_at", "attachments", "files", "parent_message_uuid"]
+messages = st.dictionaries(st.sampled_from(fields), json_values | st.sampled_from(["human", "a", "b"]), max_size=8)
+
+
+@given(st.lists(json_values | messages, max_size=5), json_values)
+def test_whatever_stands_in_a_conversation_it_is_told_or_passed_over(talk: list[Any], other: Any) -> None:
+    value = {"chat_messages": talk, "uuid": other, "name": other, "created_at": other}
+    assert all(isinstance(one, Told | Wrong) for one in of({**value, "current_leaf_message_uuid": other}))
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=30))
+def test_of_any_tree_one_way_from_a_root_is_told_and_the_rest_is_counted(parents: list[int]) -> None:
+    talk = [
+        message(str(nth), uuid=str(nth), parent_message_uuid=str(parent % nth) if nth else None)
+        for nth, parent in enumerate(parents)
+    ]
+    passed = Passed()
+    path = [int(one.content) for one in of({"chat_messages": talk}, passed)]
+    assert path[0] == 0
+    assert path[-1] == len(parents) - 1
+    assert all(parents[nth] % nth == before for before, nth in pairwise(path))
+    assert passed.left[BRANCHES] == len(parents) - len(path)
