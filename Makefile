@@ -22,6 +22,9 @@ peers: $(READY) ## run the protocol tests against the official suites and the in
 	$(PY) scripts/install_peers.py
 	$(PY) -m pytest -m peers $(ARGS)
 
+bundle: $(READY) ## make the desktop extension, dist/mcp-memory-<version>.mcpb; needs npm's registry once
+	$(PY) -m scripts.make_bundle
+
 format: $(READY) ## put the code into shape
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
@@ -35,7 +38,7 @@ constraints: ## resolve the dependencies anew and pin what came out
 clean: ## remove everything that can be made again
 	rm -rf .venv .peers .demo build dist .pytest_cache .ruff_cache .hypothesis .coverage
 
-.PHONY: help demo test check peers format constraints clean
+.PHONY: help demo test check peers bundle format constraints clean
 
 # Some systems ship venv without the pip to put in it; then the pip beside PYTHON fills the environment.
 $(READY): pyproject.toml constraints.txt

@@ -26,6 +26,7 @@ __all__ = [
     "EVERYTHING",
     "FILESYSTEM",
     "INSPECTOR",
+    "MCPB",
     "Peer",
     "install",
     "node_environment",
@@ -64,6 +65,7 @@ CONFORMANCE_2026 = Peer("@modelcontextprotocol/conformance", "0.2.0-alpha.12", "
 INSPECTOR = Peer("@modelcontextprotocol/inspector", "2.12.0", "clients/launcher/build/index.js")
 EVERYTHING = Peer("@modelcontextprotocol/server-everything", "2026.8.31", "dist/index.js")
 FILESYSTEM = Peer("@modelcontextprotocol/server-filesystem", "2026.8.31", "dist/index.js")
+MCPB = Peer("@anthropic-ai/mcpb", "2.1.2", "dist/cli/cli.js")
 
 
 def install(peer: Peer) -> None:
@@ -128,7 +130,7 @@ def _check_node() -> str:
 
 def main() -> None:
     print(f"Node {_check_node()}")
-    for peer in (CONFORMANCE_2025, CONFORMANCE_2026, INSPECTOR, EVERYTHING, FILESYSTEM):
+    for peer in (CONFORMANCE_2025, CONFORMANCE_2026, INSPECTOR, EVERYTHING, FILESYSTEM, MCPB):
         install(peer)
         print(f"{peer.package} {peer.version}")
 

@@ -1,0 +1,216 @@
+"""The plugin of Claude Code: its files agree with the package, and its launcher never stands in anybody's way."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_memory import __version__
+from mcp_memory.config import PREFIX, Settings
+from mcp_memory.hooks.manifest import hooks_of
+from mcp_memory.server.tools import TOOLS
+from scripts.make_bundle import project
+
+ROOT = Path(__file__).resolve().parent.parent
+PLUGIN = ROOT / "plugin"
+LAUNCH = PLUGIN / "launch"
+OPTION = "CLAUDE_PLUGIN_OPTION_"
+posix = pytest.mark.skipif(sys.platform == "win32", reason="launch.cmd is what runs there")
+
+
+def told(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+MANIFEST = told(PLUGIN / ".claude-plugin" / "plugin.json")
+[LISTED] = told(ROOT / ".claude-plugin" / "marketplace.json")["plugins"]
+
+
+# --- what the files say -----------------------------------------------------------------------------
+
+
+def test_the_marketplace_lists_the_plugin_that_is_here() -> None:
+    assert (ROOT / LISTED["source"]).resolve() == PLUGIN
+    assert [LISTED[key] for key in ("name", "description")] == [MANIFEST[key] for key in ("name", "description")]
+
+
+def test_the_plugin_is_told_as_the_package_is() -> None:
+    known = project()
+    assert [MANIFEST[key] for key in ("name", "version", "license", "keywords", "repository")] == [
+        known["name"],
+        __version__,
+        known["license"],
+        known["keywords"],
+        known["urls"]["Repository"],
+    ]
+
+
+def test_both_launchers_fetch_the_version_of_the_plugin() -> None:
+    for launcher in (LAUNCH, PLUGIN / "launch.cmd"):
+        assert re.findall(r"mcp-memory==([0-9.]+)", launcher.read_text(encoding="utf-8")) == [__version__]
+
+
+def test_every_file_names_one_address_of_the_project() -> None:
+    address = project()["urls"]["Repository"]
+    files = [path for folder in ("plugin", "bundle", ".claude-plugin") for path in (ROOT / folder).rglob("*")]
+    texts = [
+        path.read_text(encoding="utf-8") for path in [*files, ROOT / "server.json"] if path.suffix in {".json", ".md"}
+    ]
+    assert {url for text in texts for url in re.findall(r"https://github\.com/[\w-]+/[\w-]+", text)} == {address}
+    [marketplace] = re.findall(r"marketplace add (\S+)", (PLUGIN / "README.md").read_text(encoding="utf-8"))
+    assert address.endswith(f"github.com/{marketplace}")
+
+
+def test_its_hooks_are_those_that_the_package_answers() -> None:
+    assert told(PLUGIN / "hooks" / "hooks.json")["hooks"] == hooks_of("claude-code", ["${CLAUDE_PLUGIN_ROOT}/launch"])
+
+
+def test_its_options_are_settings_that_reach_the_server_and_may_stay_empty() -> None:
+    [server] = told(PLUGIN / ".mcp.json")["mcpServers"].values()
+    options = MANIFEST["userConfig"]
+    assert set(options) <= set(Settings.model_fields)
+    assert server["env"] == {f"{OPTION}{name.upper()}": f"${{user_config.{name}}}" for name in options}
+    # Without a default the client leaves out a server whose option nobody has set.
+    assert {name: option["default"] for name, option in options.items()} == dict.fromkeys(options, "")
+    secret = {name for name, field in Settings.model_fields.items() if not field.repr}
+    assert {name for name, option in options.items() if option.get("sensitive")} == secret & set(options)
+
+
+def test_both_launchers_hand_on_every_option() -> None:
+    for launcher in (LAUNCH, PLUGIN / "launch.cmd"):
+        text = launcher.read_text(encoding="utf-8")
+        assert {name.lower() for name in re.findall(rf"{PREFIX}([A-Z_]+)=", text)} == set(MANIFEST["userConfig"])
+
+
+def test_the_line_ends_are_those_that_each_shell_reads() -> None:
+    assert b"\r" not in LAUNCH.read_bytes()
+    batch = (PLUGIN / "launch.cmd").read_bytes()
+    assert batch.count(b"\r\n") == batch.count(b"\n")
+
+
+def test_the_skill_names_tools_that_there_are() -> None:
+    skill = (PLUGIN / "skills" / "memory" / "SKILL.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z]+_[a-z_]+|recall|remember|forget|distill)`", skill))
+    assert named
+    assert named - {tool.name for tool in TOOLS} <= {parameter for tool in TOOLS for parameter in properties(tool)}
+
+
+def properties(tool: Any) -> set[str]:
+    return set(tool.definition.input_schema["properties"])
+
+
+def test_the_icon_is_a_square_png_of_512_pixels() -> None:
+    icon = (PLUGIN / MANIFEST["icon"]).read_bytes()
+    assert icon.startswith(b"\x89PNG\r\n\x1a\n")
+    assert struct.unpack(">II", icon[16:24]) == (512, 512)
+
+
+# --- the launcher -----------------------------------------------------------------------------------
+
+TELL = '#!/bin/sh\necho "$(basename "$0") $*"\n'
+
+
+def program(folder: Path, name: str, script: str = TELL) -> None:
+    """Put a program in the place of the real one; as it is, it says how it was called."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(script, encoding="utf-8")
+    (folder / name).chmod(0o755)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A home and a PATH with the few programs that the scripts of these tests need."""
+    (tmp_path / "bin").mkdir()
+    for name in ("basename", "env", "sh"):
+        (tmp_path / "bin" / name).symlink_to(
+            next(Path(each, name) for each in ("/bin", "/usr/bin") if Path(each, name).exists())
+        )
+    return tmp_path
+
+
+def launch(place: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": str(place / "bin"), "HOME": str(place), **environ}
+    return subprocess.run(
+        [LAUNCH, *arguments], env=environment, input="{}", capture_output=True, text=True, check=False
+    )
+
+
+@posix
+@pytest.mark.parametrize(
+    ("there", "called"),
+    [
+        (["bin/mcp-memory", "bin/uvx"], "mcp-memory serve"),
+        ([".local/bin/mcp-memory", "bin/uvx"], "mcp-memory serve"),
+        ([".local/bin/uvx", "bin/pipx"], f"uvx --from mcp-memory=={__version__} mcp-memory serve"),
+        (["bin/pipx"], f"pipx run --spec mcp-memory=={__version__} mcp-memory serve"),
+    ],
+)
+def test_the_server_is_what_is_installed_or_what_can_be_fetched(place: Path, there: list[str], called: str) -> None:
+    for path in there:
+        program((place / path).parent, Path(path).name)
+    assert launch(place, "serve").stdout == f"{called}\n"
+
+
+@posix
+def test_a_server_that_is_nowhere_is_missed_with_a_sentence(place: Path) -> None:
+    done = launch(place, "serve")
+    assert (done.returncode, done.stdout) == (127, "")
+    assert done.stderr.strip().endswith("Install it: pipx install mcp-memory")
+
+
+@posix
+@pytest.mark.parametrize("environ", [{}, {"HOME": ""}, {"PATH": ""}, {"PATH": "", "HOME": ""}])
+def test_a_hook_without_a_program_is_silent(place: Path, environ: dict[str, str]) -> None:
+    done = launch(place, "hook", "Stop", **environ)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@posix
+def test_a_hook_that_fails_stops_nothing(place: Path) -> None:
+    # An old program that knows no hooks ends with 2, by which a client would refuse what the user has said.
+    program(place / "bin", "mcp-memory", "#!/bin/sh\necho 'No such command' >&2\nexit 2\n")
+    done = launch(place, "hook", "UserPromptSubmit")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@posix
+def test_a_hook_hears_what_the_client_says_and_its_answer_is_passed_on(place: Path) -> None:
+    program(place / "bin", "mcp-memory", '#!/bin/sh\nread -r said\necho "$* $said"\n')
+    assert launch(place, "hook", "SessionStart").stdout == "hook SessionStart {}\n"
+
+
+@posix
+def test_a_hook_never_waits_for_a_download(place: Path) -> None:
+    program(place / "bin", "uvx")
+    called = f"uvx --offline --from mcp-memory=={__version__} mcp-memory hook Stop\n"
+    assert launch(place, "hook", "Stop").stdout == called
+    (place / "bin" / "uvx").unlink()
+    program(place / "bin", "pipx")
+    assert launch(place, "hook", "Stop").stdout == ""
+
+
+@posix
+def test_options_win_over_the_environment_and_empty_ones_leave_it_alone(place: Path) -> None:
+    program(place / "bin", "mcp-memory", "#!/bin/sh\nenv\n")
+    environ = {f"{OPTION}SPACE": "it's work", f"{OPTION}LLM": "", f"{OPTION}LLM_API_KEY": "k y"}
+    said = launch(place, "serve", **environ, MCP_MEMORY_SPACE="home", MCP_MEMORY_LLM="ollama/a")
+    seen = dict(line.split("=", 1) for line in said.stdout.splitlines())
+    assert {name: value for name, value in seen.items() if name.startswith(PREFIX)} == {
+        "MCP_MEMORY_SPACE": "it's work",
+        "MCP_MEMORY_LLM": "ollama/a",
+        "MCP_MEMORY_LLM_API_KEY": "k y",
+    }
+    assert f"{OPTION}LLM_API_KEY" not in seen
+
+
+@posix
+def test_the_launcher_may_be_run_from_a_clone() -> None:
+    assert os.access(LAUNCH, os.X_OK)
