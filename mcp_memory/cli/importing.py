@@ -1,4 +1,4 @@
-"""`import`: conversations that were kept elsewhere."""
+"""`import`: conversations that were kept elsewhere, histories and logs of coding agents."""
 
 from __future__ import annotations
 
@@ -10,30 +10,36 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mcp_memory.cli.base import as_json, ask, place, settings
-from mcp_memory.errors import InvalidInput
-from mcp_memory.terminal import day, json_text, one_line, plural, visible, wrapped
+from mcp_memory.cli.brought import lines
+from mcp_memory.errors import InvalidInput, McpMemoryError
+from mcp_memory.terminal import json_text, one_line, plural, visible, wrapped
 
 if TYPE_CHECKING:
     from mcp_memory.importing import Asked, Brought
-    from mcp_memory.importing.cost import Cost
+    from mcp_memory.importing.finding import Log
+    from mcp_memory.importing.follow import Followed
     from mcp_memory.importing.reader import Source
     from mcp_memory.importing.storing import Progress
 
+    Found = Source | Log | InvalidInput
+
 __all__ = ["import_"]
+
+_AGENTS = ("claude-code", "codex", "gemini")
 
 
 @click.command(name="import")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path, allow_dash=True))
+@click.argument("files", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--session", help="Where turns belong that name no session.  [default: the file's name]")
 @click.option(
     "--format",
     "layout",
-    type=click.Choice(["auto", "jsonl", "seed"]),
+    type=click.Choice(["auto", "jsonl", "seed", "chatgpt", "claude-ai", *_AGENTS]),
     default="auto",
     show_default=True,
     help="What the files are, where it cannot be told.",
@@ -41,55 +47,70 @@ __all__ = ["import_"]
 @click.option("--skip-bad", is_flag=True, help="Pass over what is wrong in a file, and list it.")
 @click.option("--again", is_flag=True, help="Read files, too, that have not changed since they were imported.")
 @click.option("--dry-run", is_flag=True, help="Check the files and say what would be stored, and what reading costs.")
+@click.option("--watch", is_flag=True, help="Go on reading logs of agents as they are written, until Ctrl-C.")
 @as_json
 @place
 def import_(
     files: tuple[Path, ...],
     session: str | None,
-    layout: Literal["auto", "jsonl", "seed"],
+    layout: Any,
     skip_bad: bool,
     again: bool,
     dry_run: bool,
+    watch: bool,
     as_json: bool,
 ) -> None:
     """Store conversations that were kept elsewhere.
 
-    A FILE has a JSON object a line (or is an array of them): a turn, {"role", "content"} and where known "session",
-    "name", "said_at" and "id"; or a conversation, {"session", "turns": [...]} or {"messages": [...]}. Seeds of
-    TencentDB Agent Memory are read too. Files may be gzipped; - is standard input. Times are ISO 8601, local where
-    they name no zone, or seconds or milliseconds since 1970.
+    A PATH is told by what is in it: an export of ChatGPT or Claude.ai (the zip as it came), a log of Claude Code,
+    Codex or Gemini CLI, a folder with such logs, or JSON. claude-code, codex and gemini stand for the folder in which
+    that program keeps its logs. JSON is an object a line (or an array of them): a turn, {"role", "content"} and where
+    known "session", "name", "said_at" and "id"; or a conversation, {"session", "turns": [...]} or {"messages":
+    [...]}. Seeds of TencentDB Agent Memory are read too. Files may be gzipped; - is standard input.
 
-    All of a file is checked before any of it is stored. What was stored before is not stored again, so an import
-    that was stopped goes on when it is called again, and of a file that has grown only the new turns are stored. No
-    model is asked: what reads new turns reads these, in its own time.
+    What was stored before is not stored again: an import that was stopped goes on when it is called again, and of a
+    file that has grown only what is new is stored. A log is read from where it was read to; of its tool results the
+    large ones are kept. Any other file is checked whole before any of it is stored. No model is asked: what reads new
+    turns reads these, in its own time.
 
     \b
-    mcp-memory import --dry-run history.jsonl
-    mcp-memory import history.jsonl.gz notes/*.jsonl
+    mcp-memory import claude-code --dry-run
+    mcp-memory import claude-code codex --watch
+    mcp-memory import chatgpt-export.zip history.jsonl.gz
     mcp-memory --space work import --session standup - < standup.jsonl
     """
     from mcp_memory.importing import Asked
     from mcp_memory.text import safe_name
 
-    asked = Asked(session=session and safe_name(session, what="session"), format=layout, skip_bad=skip_bad, again=again)
+    if watch and dry_run:
+        raise click.UsageError("--watch stores what it sees, and --dry-run nothing: choose one.")
+    form = "auto" if layout in _AGENTS else layout
+    asked = Asked(session=session and safe_name(session, what="session"), format=form, skip_bad=skip_bad, again=again)
     answers: list[Brought] = []
     errors: list[str] = []
 
-    def told(one: Brought | InvalidInput) -> None:
-        if isinstance(one, InvalidInput):
+    def told(one: Brought | McpMemoryError) -> None:
+        if isinstance(one, McpMemoryError):
             errors.append(str(one))
             click.echo(f"Error: {visible(str(one))}", err=True)
-        else:
-            answers.append(one)
-            if not as_json:
-                click.echo("\n".join(_lines(one)))
+            return
+        answers.append(one)
+        if not as_json and not (one.state == "known" and one.session):
+            click.echo("\n".join(lines(one)))
 
-    with _sources(files) as sources:
-        (_look if dry_run else _bring)(sources, asked, told)
+    with _found(files, layout) as found:
+        if watch:
+            _watch(found, files, layout, asked, told)
+        else:
+            (_look if dry_run else _bring)(found, asked, told)
     if as_json:
         click.echo(json_text({"files": answers, "errors": errors}))
-    elif any(one.stored for one in answers):
-        click.echo(wrapped(_NEXT, ""))
+    else:
+        same = sum(one.state == "known" and one.session is not None for one in answers)
+        if same:
+            click.echo(f"{plural(same, 'log')} with nothing new")
+        if any(one.stored for one in answers):
+            click.echo(wrapped(_NEXT, ""))
     sys.exit(1 if errors or any(one.state == "refused" for one in answers) else 0)
 
 
@@ -98,16 +119,19 @@ _NEXT = (
     "`mcp-memory distill` has a model do it at once."
 )
 
-Told = Callable[["Brought | InvalidInput"], None]
+Told = Callable[["Brought | McpMemoryError"], None]
+
+
+# --- what is to be read -----------------------------------------------------------------------------
 
 
 @contextmanager
-def _sources(files: Sequence[Path]) -> Generator[list[Source | InvalidInput]]:
+def _found(files: Sequence[Path], layout: str) -> Generator[list[Found]]:
     """Give what is to be read, each file once; standard input as a file, for it is read twice."""
     from mcp_memory.importing import STDIN, source_of
 
-    found: list[Source | InvalidInput] = []
     with tempfile.TemporaryDirectory(prefix="mcp-memory-import-") as folder:
+        found: list[Found] = []
         for file in dict.fromkeys(files):
             try:
                 if str(file) == STDIN:
@@ -115,6 +139,8 @@ def _sources(files: Sequence[Path]) -> Generator[list[Source | InvalidInput]]:
                     with kept.open("wb") as stream:
                         shutil.copyfileobj(sys.stdin.buffer, stream)
                     found.append(source_of(kept, name=STDIN))
+                elif logs := _logs(file, layout, {}):
+                    found += logs
                 else:
                     found.append(source_of(file))
             except InvalidInput as error:
@@ -122,48 +148,126 @@ def _sources(files: Sequence[Path]) -> Generator[list[Source | InvalidInput]]:
         yield found
 
 
-def _bring(sources: Sequence[Source | InvalidInput], asked: Asked, told: Told) -> None:
+def _logs(file: Path, layout: str, known: dict[Path, Any]) -> list[Log]:
+    """Return the logs that a path stands for; none where it is another file. InvalidInput for a folder without any."""
+    from mcp_memory.importing.finding import Log, log_folders, logs_in
+    from mcp_memory.importing.logfile import agent_of
+
+    if str(file) in _AGENTS and not file.exists():
+        folders = log_folders(str(file), environ=os.environ, home=Path.home())  # pyright: ignore[reportArgumentType]
+    elif file.is_dir():
+        folders = [file]
+    elif file.is_file() and layout in ("auto", *_AGENTS):
+        client = agent_of(file) if layout == "auto" else layout
+        return [Log(path=file, client=client)] if client else []  # pyright: ignore[reportArgumentType]
+    else:
+        return []
+    logs = [log for folder in folders for log in logs_in(folder, known)]
+    if not logs:
+        where = ", ".join(str(folder) for folder in folders)
+        raise InvalidInput(f"There is no log of a coding agent in {where}. Other files have to be named one by one.")
+    return logs
+
+
+# --- storing ----------------------------------------------------------------------------------------
+
+
+def _bring(found: Sequence[Found], asked: Asked, told: Told) -> None:
     """Store them in the memory that the options name, which is made where there is none."""
     import anyio
 
     from mcp_memory.importing import bring
+    from mcp_memory.importing.answer import of_log
+    from mcp_memory.importing.finding import Log
+    from mcp_memory.importing.follow import follow
     from mcp_memory.memory import open_memory
 
     async def visit() -> None:
         # A command that stores must not set a model to work.
         async with open_memory(settings(), distil=False) as memory:
-            for source in sources:
-                if isinstance(source, InvalidInput):
-                    told(source)
-                    continue
-                with _bar(source) as progress:
-                    try:
-                        done = await bring(memory, source, asked, now=datetime.now(UTC), progress=progress)
-                    except InvalidInput as error:
-                        done = error
-                told(done)
+            for one in found:
+                try:
+                    if isinstance(one, InvalidInput):
+                        raise one
+                    if isinstance(one, Log):
+                        log = await follow(memory, one.path, live=False, client=one.client, again=asked.again)
+                        told(of_log(str(one.path), log, state="stored" if log.turns or log.kept else "known"))
+                        continue
+                    with _bar(one) as progress:
+                        done = await bring(memory, one, asked, now=datetime.now(UTC), progress=progress)
+                    told(done)
+                except InvalidInput as error:
+                    told(error)
 
     anyio.run(visit)
 
 
-def _look(sources: Sequence[Source | InvalidInput], asked: Asked, told: Told) -> None:
+def _look(found: Sequence[Found], asked: Asked, told: Told) -> None:
     """Say what would be stored. A memory that is not there is not made."""
     from mcp_memory.importing import look
+    from mcp_memory.importing.finding import Log
+    from mcp_memory.importing.foresee import foresee
     from mcp_memory.llm import price
 
     chosen = settings()
     held = os.access(chosen.home / "memory.db", os.R_OK)
     known = ask(lambda memory: memory.imported()) if held else []
-    for source in sources:
-        if isinstance(source, InvalidInput):
-            told(source)
-            continue
-        with _bar(source) as progress:
+    logs = {log.path: log for log in (ask(lambda memory: memory.followed_logs()) if held and not asked.again else [])}
+    for one in found:
+        try:
+            if isinstance(one, InvalidInput):
+                raise one
+            if isinstance(one, Log):
+                before = logs.get(str(one.path.resolve()))
+                told(foresee(one.path, one.client, chosen, name=str(one.path), price=price, known=before))
+                continue
+            with _bar(one) as progress:
+                seen = look(one, asked, chosen, price=price, files=known, progress=progress)
+            told(seen)
+        except InvalidInput as error:
+            told(error)
+
+
+def _watch(found: Sequence[Found], files: Sequence[Path], layout: str, asked: Asked, told: Told) -> None:
+    """Store what is there, then follow logs until Ctrl-C."""
+    import anyio
+
+    from mcp_memory.importing.answer import of_log
+    from mcp_memory.importing.finding import Log
+    from mcp_memory.importing.watching import watch
+    from mcp_memory.memory import open_memory
+
+    if any(not isinstance(one, Log) for one in found):
+        _bring([one for one in found if not isinstance(one, Log)], asked, told)
+    if not any(isinstance(one, Log) for one in found):
+        raise InvalidInput("--watch follows logs of coding agents, and none of these is one. Leave it out.")
+    known: dict[Path, Any] = {}
+    said: dict[Path, str] = {}
+
+    def logs() -> Iterator[Log]:
+        for file in files:
             try:
-                seen = look(source, asked, chosen, price=price, files=known, progress=progress)
-            except InvalidInput as error:
-                seen = error
-        told(seen)
+                yield from _logs(file, layout, known)
+            except InvalidInput:  # gone for now
+                continue
+
+    def heard(log: Log, one: Followed | McpMemoryError) -> None:
+        if isinstance(one, McpMemoryError):
+            if said.get(log.path) != str(one):
+                told(one)
+            said[log.path] = str(one)
+        elif one.stored or one.kept:
+            told(of_log(str(log.path), one, state="stored"))
+
+    async def visit() -> None:
+        async with open_memory(settings(), distil=False) as memory:
+            click.echo(f"Watching {plural(len(list(logs())), 'log')}; Ctrl-C ends it.", err=True)
+            await watch(memory, logs, told=heard)
+
+    try:
+        anyio.run(visit)
+    except KeyboardInterrupt:
+        click.echo("Ended. What comes after this is read when you import or watch again.", err=True)
 
 
 @contextmanager
@@ -183,47 +287,3 @@ def _bar(source: Source) -> Generator[Progress]:
 
 
 def _quiet(doing: str, done: int, of: int) -> None: ...
-
-
-# --- for people -------------------------------------------------------------------------------------
-
-
-def _lines(one: Brought) -> Iterator[str]:
-    name = click.style(visible(one.file), bold=True)
-    if one.state == "known":
-        yield f"{name}: nothing new"
-    elif one.state == "refused":
-        yield f"{name}: nothing of it was stored, for {plural(one.bad, 'place')} in it cannot be taken"
-    else:
-        span = f", {day(one.first)} to {day(one.last)}" if one.first and one.last else ""
-        yield f"{name}: {plural(one.turns, 'turn')} in {plural(one.sessions, 'session')}{span}"
-    if one.state == "stored":
-        before = f", {one.duplicates:,} were there before" if one.duplicates else ""
-        emptied = f", {one.emptied:,} held only what this memory had recalled" if one.emptied else ""
-        yield f"  {one.stored:,} stored{before}{emptied}"
-    if one.noise is not None and one.turns:
-        yield f"  {one.noise:,} of them ({one.noise / one.turns:.0%}) are noise that no model would be shown"
-    if one.cost is not None:
-        yield from _cost(one.cost)
-    for note in one.notes:
-        yield wrapped(note, "  ")
-    for wrong in one.wrong:
-        yield wrapped(wrong, "  wrong: ")
-    if one.bad > len(one.wrong):
-        yield f"  and {one.bad - len(one.wrong):,} more"
-    if one.state == "refused":
-        yield "  Mend them, or pass over them with --skip-bad."
-
-
-def _cost(cost: Cost) -> Iterator[str]:
-    price = "a price that is not known" if cost.price is None else f"about ${cost.price:,.2f}"
-    days = (
-        "The caps allow no calls."
-        if cost.days is None
-        else f"With the caps on tokens it takes {plural(cost.days, 'day')}."
-    )
-    yield wrapped(
-        f"Having {cost.model} read it takes about {plural(cost.questions, 'question')}, {cost.prompt_tokens:,} tokens "
-        f"in and {cost.completion_tokens:,} out, {price}. {days}",
-        "  ",
-    )

@@ -7,6 +7,13 @@
     storing    the second: store it      answer   what became of the file
     cost       what it would cost to have it read by a model
 
+Logs of coding agents grow, and are read from where they were read to:
+
+    agents     whose logs, and their sessions      finding    where they are
+    logfile    a file → pieces of it that are new, by the formats
+    follow     pieces → turns and results, stored once, and how far that was      foresee  what it would store
+    watching   follows logs as they are written
+
 The turns are then like any others: what reads new turns reads them.
 """
 

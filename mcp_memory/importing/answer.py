@@ -8,12 +8,13 @@ from datetime import datetime
 from typing import Literal
 
 from mcp_memory.importing.cost import Cost
+from mcp_memory.importing.follow import Followed
 from mcp_memory.importing.reader import Source
 from mcp_memory.importing.survey import Survey, start
 from mcp_memory.store.protocol import Imported
 from mcp_memory.text import one_line
 
-__all__ = ["Brought", "answer", "unchanged"]
+__all__ = ["Brought", "answer", "of_log", "unchanged"]
 
 State = Literal["stored", "known", "refused", "seen"]
 
@@ -41,6 +42,10 @@ class Brought:
     bad: int = 0
     wrong: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
+    session: str | None = None
+    """Of a log: the session that it is, whose tool results were `kept`, or were too `small` for that."""
+    kept: int = 0
+    small: int = 0
     noise: int | None = None
     """On a dry run: turns that no model would be shown."""
     cost: Cost | None = None
@@ -49,6 +54,33 @@ class Brought:
 def unchanged(source: Source, known: Imported) -> Brought:
     note = f"It was imported on {known.at:%Y-%m-%d} and has not changed; --again reads it once more."
     return Brought(file=source.name, state="known", turns=known.turns, notes=[note])
+
+
+def of_log(name: str, done: Followed, *, state: State, noise: int | None = None, cost: Cost | None = None) -> Brought:
+    """Return what became of a log, or would; what is wrong in it is passed over, for its client goes on writing."""
+    notes = list(done.notes)
+    if done.bad:
+        notes.append(f"{_many(done.bad, 'line', 'lines')} of it cannot be read, and were passed over.")
+    if done.torn:
+        notes.append("Its last line is not whole yet, and will be read when it is.")
+    return Brought(
+        file=name,
+        state=state,
+        turns=done.turns,
+        sessions=1 if done.turns else 0,
+        first=done.first,
+        last=done.last,
+        stored=done.stored,
+        duplicates=done.duplicates,
+        emptied=done.emptied,
+        bad=done.bad,
+        notes=notes,
+        session=done.session,
+        kept=done.kept,
+        small=done.small,
+        noise=noise,
+        cost=cost,
+    )
 
 
 def answer(

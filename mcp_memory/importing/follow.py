@@ -29,7 +29,7 @@ from mcp_memory.store.protocol import FollowedLog
 from mcp_memory.text import well_formed
 from mcp_memory.types import NewTurn
 
-__all__ = ["Followed", "follow", "new_turn"]
+__all__ = ["Followed", "follow", "is_kept", "new_turn"]
 
 OVER = 300
 """Tokens, rather too many estimated than too few: what a result must be larger than to be kept."""
@@ -62,6 +62,12 @@ class Followed:
     first: datetime | None = None
     last: datetime | None = None
     notes: list[str] = field(default_factory=list[str])
+
+    def count(self, turn: NewTurn) -> None:
+        self.turns += 1
+        if turn.said_at is not None:
+            self.first = min(self.first or turn.said_at, turn.said_at)
+            self.last = max(self.last or turn.said_at, turn.said_at)
 
 
 async def follow(
@@ -142,11 +148,8 @@ class _Run:
         turns = {str(turn.client_id): turn for turn in reversed([new_turn(one) for one in told])}
         fresh = {id: turn for id, turn in reversed(turns.items()) if id not in self._turns}
         self._turns |= fresh.keys()
-        done.turns += len(fresh)
         for turn in fresh.values():
-            if turn.said_at is not None:
-                done.first = min(done.first or turn.said_at, turn.said_at)
-                done.last = max(done.last or turn.said_at, turn.said_at)
+            done.count(turn)
         known = await self._memory.known_client_ids(list(fresh))
         new = [turn for id, turn in fresh.items() if id not in known]
         done.duplicates += len(fresh) - len(new)
@@ -168,12 +171,13 @@ class _Run:
                 continue
             if result.call is not None:
                 self._calls.add(result.call)
-            if is_own(result.tool) or is_stand_in(result.text):
-                continue
-            if _is_large(result.text):
-                large.append(result)
-            else:
-                done.small += 1
+            match is_kept(result):
+                case True:
+                    large.append(result)
+                case False:
+                    done.small += 1
+                case None:
+                    pass
         known = await self._memory.kept_calls(session, [one.call for one in large if one.call is not None])
         for result in large:
             if result.call in known:
@@ -207,6 +211,11 @@ class _Run:
             )
 
 
-def _is_large(text: str) -> bool:
-    """Tell whether a text is over the threshold; of one that is, its start proves it."""
-    return len(text) > OVER // 2 and estimate_tokens(text[: 8 * OVER]) > OVER
+def is_kept(result: Result) -> bool | None:
+    """Tell whether a result is large enough to be kept; None where it is ours, and none of its own.
+
+    Of a text that is over the threshold, its start proves it.
+    """
+    if is_own(result.tool) or is_stand_in(result.text):
+        return None
+    return len(result.text) > OVER // 2 and estimate_tokens(result.text[: 8 * OVER]) > OVER

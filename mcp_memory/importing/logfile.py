@@ -25,7 +25,7 @@ from mcp_memory.store.protocol import FollowedLog
 __all__ = ["Piece", "agent_of", "pieces", "whole_of"]
 
 _FORMATS = {"claude-code": claude_code, "codex": codex, "gemini": gemini}
-_FIRST_LINES = 40
+_FIRST_LINES, _FIRST_BYTES = 40, 2**20
 _LONGEST = 64 * 2**20
 _LARGEST_DOCUMENT = 256 * 2**20
 _LARGEST_RESULT = 128 * 2**20
@@ -55,9 +55,11 @@ def agent_of(path: Path) -> Agent | None:
             head = stream.read(2_048)
             if head.lstrip().startswith(b"{") and b'"sessionId"' in head and b'"projectHash"' in head:
                 return "gemini"
+            if not head.lstrip().startswith(b"{"):
+                return None
             stream.seek(0)
             for _ in range(_FIRST_LINES):
-                value = _parsed(stream.readline(_LONGEST))
+                value = _parsed(stream.readline(_FIRST_BYTES))
                 for agent in AGENTS:
                     if _FORMATS[agent].is_line(value):
                         return agent

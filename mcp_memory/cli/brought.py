@@ -1,0 +1,61 @@
+"""What became of imported files, as lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from mcp_memory.terminal import day, plural, visible, wrapped
+
+if TYPE_CHECKING:
+    from mcp_memory.importing import Brought
+    from mcp_memory.importing.cost import Cost
+
+__all__ = ["lines"]
+
+
+def lines(one: Brought) -> Iterator[str]:
+    name = click.style(visible(one.file), bold=True)
+    if one.state == "known":
+        yield f"{name}: nothing new"
+    elif one.state == "refused":
+        yield f"{name}: nothing of it was stored, for {plural(one.bad, 'place')} in it cannot be taken"
+    else:
+        span = f", {day(one.first)} to {day(one.last)}" if one.first and one.last else ""
+        where = f"session {one.session}" if one.session else plural(one.sessions, "session")
+        yield f"{name}: {plural(one.turns, 'turn')} in {where}{span}"
+    if one.state == "stored":
+        before = f", {one.duplicates:,} were there before" if one.duplicates else ""
+        emptied = f", {one.emptied:,} held only what this memory had recalled" if one.emptied else ""
+        yield f"  {one.stored:,} stored{before}{emptied}"
+    if one.kept or one.small:
+        kept = "would be kept" if one.state == "seen" else "kept"
+        yield f"  {plural(one.kept, 'tool result')} {kept}, {one.small:,} too small for that"
+    if one.noise is not None and one.turns:
+        yield f"  {one.noise:,} of them ({one.noise / one.turns:.0%}) are noise that no model would be shown"
+    if one.cost is not None:
+        yield from _cost(one.cost)
+    for note in one.notes:
+        yield wrapped(note, "  ")
+    for wrong in one.wrong:
+        yield wrapped(wrong, "  wrong: ")
+    if one.bad > len(one.wrong) > 0:
+        yield f"  and {one.bad - len(one.wrong):,} more"
+    if one.state == "refused":
+        yield "  Mend them, or pass over them with --skip-bad."
+
+
+def _cost(cost: Cost) -> Iterator[str]:
+    price = "a price that is not known" if cost.price is None else f"about ${cost.price:,.2f}"
+    days = (
+        "The caps allow no calls."
+        if cost.days is None
+        else f"With the caps on tokens it takes {plural(cost.days, 'day')}."
+    )
+    yield wrapped(
+        f"Having {cost.model} read it takes about {plural(cost.questions, 'question')}, {cost.prompt_tokens:,} tokens "
+        f"in and {cost.completion_tokens:,} out, {price}. {days}",
+        "  ",
+    )

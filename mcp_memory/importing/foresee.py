@@ -1,0 +1,41 @@
+"""What following a log would store, and what having it read would cost. Nothing is stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mcp_memory.config import Settings
+from mcp_memory.importing.agents import Agent, session_name
+from mcp_memory.importing.answer import Brought, of_log
+from mcp_memory.importing.cost import Price, Size, cost
+from mcp_memory.importing.follow import Followed, is_kept, new_turn
+from mcp_memory.importing.logfile import pieces
+from mcp_memory.store.protocol import FollowedLog
+
+__all__ = ["foresee"]
+
+
+def foresee(
+    path: Path, client: Agent, settings: Settings, *, name: str, price: Price, known: FollowedLog | None
+) -> Brought:
+    """Read what is new in a log, and tell. What is stored already under another session is told too; blocks."""
+    done = Followed(path=path, client=client, session=known and known.session)
+    size = Size(settings.batch_turns)
+    seen, calls = set[str | None](), set[str | None]()
+    for piece in pieces(path, client, known):
+        done.bad, done.torn = done.bad + piece.bad, piece.torn
+        if piece.so_far.conversation is None or piece.so_far.aside:
+            continue
+        done.session = session_name(client, piece.so_far.conversation)
+        for turn in map(new_turn, piece.turns):
+            if turn.client_id not in seen:
+                seen.add(turn.client_id)
+                done.count(turn)
+                size.add(done.session, turn)
+        for result in piece.results:
+            if result.call is None or result.call not in calls:
+                calls.add(result.call)
+                large = is_kept(result)
+                done.kept += large is True
+                done.small += large is False
+    return of_log(name, done, state="seen", noise=size.noise, cost=cost(size, settings, price))
