@@ -104,6 +104,14 @@ class Settings(BaseModel):
     rerank_timeout: Annotated[
         float, Field(description="Seconds that a search waits for that before it keeps its own order", gt=0, le=600)
     ] = 8
+    offload_over: Annotated[
+        int,
+        Field(
+            description="Tokens from which a tool's output is kept out of the context by the hooks of a client; "
+            "0 leaves all as they are",
+            ge=0,
+        ),
+    ] = 1_500
     tokenizer: Annotated[
         Literal["o200k_base", "cl100k_base"], Field(description="Vocabulary that tokens are counted with")
     ] = "o200k_base"

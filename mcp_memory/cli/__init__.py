@@ -2,6 +2,7 @@
 
     serve, demo        what runs         `running`
     wrap               before others     `wrapping`
+    hook               beside a client   `hooking`
     import             what was kept     `importing`
                        elsewhere
     search             what is stored    `searching`
@@ -36,6 +37,7 @@ __all__ = ["main", "program"]
 MODULES = {
     "serve": "mcp_memory.cli.running",
     "wrap": "mcp_memory.cli.wrapping",
+    "hook": "mcp_memory.cli.hooking",
     "demo": "mcp_memory.cli.running",
     "import": "mcp_memory.cli.importing:import_",
     "search": "mcp_memory.cli.searching",

@@ -14,12 +14,11 @@ import os
 import socket
 import sys
 import time
-from hashlib import blake2b
 from io import BufferedRWPair
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mcp_memory.hooks.rendezvous import PROTOCOL, Place, Rendezvous, place_of, proof, same
+from mcp_memory.hooks.rendezvous import PROTOCOL, Place, Rendezvous, leave_note, place_of, proof, same
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -62,7 +61,8 @@ def answer(event: str, client: str, given: bytes, *, home: Path | None = None, s
     except _Late:
         told = None
     if told is None and event in _CAPTURING:
-        _leave_note(place, event, client, given)
+        told_of = json.loads(given)
+        leave_note(place, event, client, str(told_of["session_id"]), str(told_of["transcript_path"]))
     return told or b""
 
 
@@ -144,15 +144,3 @@ def _start(place: Place, folder: Path) -> Popen[bytes]:
         creationflags=detached,
         start_new_session=os.name != "nt",
     )
-
-
-def _leave_note(place: Place, event: str, client: str, given: bytes) -> None:
-    """Note that a conversation has something to capture; a later note of the same takes its place."""
-    told = json.loads(given)
-    log = str(told["transcript_path"])
-    note = {"event": event, "client": client, "input": {"session_id": str(told["session_id"]), "transcript_path": log}}
-    place.waiting.mkdir(parents=True, exist_ok=True)
-    file = place.waiting / f"{blake2b(log.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}.json"
-    beside = file.with_suffix(f".{os.getpid()}.tmp")
-    beside.write_text(json.dumps(note), encoding="ascii")
-    beside.replace(file)

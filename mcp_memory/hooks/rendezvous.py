@@ -18,7 +18,7 @@ from pathlib import Path
 
 from mcp_memory import __version__
 
-__all__ = ["PROTOCOL", "Place", "Rendezvous", "place_of", "proof", "same"]
+__all__ = ["PROTOCOL", "Place", "Rendezvous", "leave_note", "place_of", "proof", "same"]
 
 PROTOCOL = b"mcp-memory-hook/1"
 """What a hook says first, with a nonce. See `client` and `resident` for what follows."""
@@ -106,3 +106,13 @@ def proof(token: str, role: str, nonce: bytes) -> bytes:
 def same(one: bytes, other: bytes) -> bool:
     """Compare two proofs in a time that tells nothing of where they differ; `hmac` takes too long to import."""
     return len(one) == len(other) and not sum(a ^ b for a, b in zip(one, other, strict=True))
+
+
+def leave_note(place: Place, event: str, client: str, conversation: str, log: str) -> None:
+    """Note that a conversation has something to capture; a later note of the same takes its place."""
+    note = {"event": event, "client": client, "input": {"session_id": conversation, "transcript_path": log}}
+    place.waiting.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file = place.waiting / f"{blake2b(log.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}.json"
+    beside = file.with_suffix(f".{os.getpid()}.tmp")
+    beside.write_text(json.dumps(note), encoding="ascii")
+    beside.replace(file)

@@ -1,0 +1,139 @@
+"""The conversations that go on: what was told in the context of each, and what becomes of an event.
+
+What was put before a model once is not put there again until its context is compacted. A resident that is new to a
+conversation reads that back from the client's own log, so nothing has to be kept for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, assert_never
+
+import anyio.to_thread
+
+from mcp_memory.hooks import dialects, events
+from mcp_memory.hooks.dialects import Event
+from mcp_memory.hooks.following import AFTER_A_TURN, AT_THE_END, Following, Log
+from mcp_memory.hooks.recollecting import told_before
+from mcp_memory.importing.agents import AGENTS, Agent
+
+if TYPE_CHECKING:
+    from mcp_memory.memory import Memory
+
+__all__ = ["Answer", "Conversations"]
+
+_WHILE_WORKING = (0.3, 2.0)
+"""The log tells what was asked while the tools are at work on it, whose results are judged by it."""
+_LATER = (3.0,)
+_GROWN = 50  # logs that are looked at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a client is to be answered, and the text that its model has then been told."""
+
+    json: dict[str, Any] | None = None
+    told: str = ""
+
+
+class Conversations:
+    """The conversations of one home and space. `memory` opens the store, where it is not open."""
+
+    def __init__(self, memory: Callable[[], Awaitable[Memory]]) -> None:
+        self._memory = memory
+        self._known: dict[str, list[str]] = {}
+        self._looked = False
+        self.live: set[str] = set()
+        self.some_ended = False
+        self.following = Following(memory)
+
+    async def answer(self, event: Event) -> Answer:
+        """Do what an event asks for. Raises what the Memory does; nothing is half done then that is not done again."""
+        if event.kind != "end":
+            self.live.add(event.session)
+        match event.kind:
+            case "start":
+                return await self._start(event)
+            case "prompt":
+                self._follow(event, _WHILE_WORKING)
+                if not event.text:
+                    return Answer()
+                known = await self._told(event)
+                text = await events.needed(await self._memory(), event.session, event.text, known=known)
+                return _before_the_model(event, text)
+            case "tool":
+                if event.call is None:
+                    return Answer()
+                response = await events.offloaded(await self._memory(), event.session, event.call)
+                return Answer(json=None if response is None else dialects.output(event, response))
+            case "compacting":
+                self._follow(event, AT_THE_END, flushed=True)
+            case "compacted":
+                await events.summed_up(await self._memory(), event.session, event.text)
+                self._follow(event, AFTER_A_TURN)
+            case "stop":
+                self._follow(event, AFTER_A_TURN)
+            case "end":
+                self.some_ended = True
+                self._follow(event, AT_THE_END, flushed=True)
+                self.live.discard(event.session)
+                self._known.pop(event.session, None)
+            case _:
+                assert_never(event.kind)
+        return Answer()
+
+    def take_up(self, event: Event) -> None:
+        """Read the log of a conversation of which a hook could only leave a note."""
+        self._follow(event, AT_THE_END, flushed=event.kind in ("compacting", "end"))
+
+    def was_told(self, event: Event, text: str) -> None:
+        """Note what has been put before the model, once it has."""
+        if text:
+            self._known.setdefault(event.session, []).append(text)
+
+    async def _start(self, event: Event) -> Answer:
+        memory = await self._memory()
+        if event.source in ("resume", "fork"):
+            known = await self._told(event)
+        else:
+            known = self._known[event.session] = []
+        text = await events.opening(
+            memory, event.session, source=event.source, recorded=event.log is not None, known=known
+        )
+        if not self._looked:
+            self._looked = True
+            await self._follow_grown(memory)
+        return _before_the_model(event, text)
+
+    async def _told(self, event: Event) -> list[str]:
+        if event.session not in self._known:
+            self._known[event.session] = await anyio.to_thread.run_sync(told_before, event.log)
+        return self._known[event.session]
+
+    def _follow(self, event: Event, delays: tuple[float, ...], *, flushed: bool = False) -> None:
+        if event.log is not None:
+            log = Log(path=event.log, client=event.client, conversation=event.conversation, flushed=flushed)
+            self.following.soon(log, delays)
+
+    async def _follow_grown(self, memory: Memory) -> None:
+        """Read on in logs that have grown since nobody told us: a client or a machine went down."""
+        held = (await memory.followed_logs())[:_GROWN]
+        grown = await anyio.to_thread.run_sync(lambda: [one for one in held if _size(Path(one.path)) > one.offset])
+        clients: dict[str, Agent] = {client: client for client in AGENTS}
+        for one in grown:
+            if one.session not in self.live and one.client in clients:
+                log = Log(path=Path(one.path), client=clients[one.client], conversation="")
+                self.following.soon(log, _LATER)
+
+
+def _before_the_model(event: Event, text: str) -> Answer:
+    return Answer(json=dialects.context(event, text) if text else None, told=text)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

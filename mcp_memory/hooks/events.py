@@ -1,0 +1,148 @@
+"""What is done at the events of a conversation, over an open Memory. Knows no process, no socket and no client's JSON.
+
+    opening    what a conversation begins with: what is known of the user, and that it is recorded
+    needed     what a prompt needs beyond what was told before: often nothing
+    offloaded  a large tool output, kept whole, with what stands for it in its place
+    summed_up  the summary of a compaction, kept as a turn
+
+Within the budgets below; nothing relevant is nothing at all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+
+from mcp_memory.hooks.dialects import Call
+from mcp_memory.hooks.outputs import Part, parts_of, replaced, whole_file
+from mcp_memory.importing.formats.claude_code import summary_of
+from mcp_memory.importing.formats.logs import is_own, is_stand_in, summary_id
+from mcp_memory.longterm.l0_turns import recall_block
+from mcp_memory.render import render_offloaded
+from mcp_memory.tokens import token_counter
+from mcp_memory.types import NewTurn
+
+if TYPE_CHECKING:
+    from mcp_memory.memory import Memory
+
+__all__ = ["needed", "offloaded", "opening", "summed_up"]
+
+STABLE_TOKENS = 700
+CANVAS_TOKENS = 1_000
+NEEDED_TOKENS = 600
+MAX_CHARS = 9_500
+"""Claude Code puts what is longer than 10,000 characters into a file, and the model sees its beginning alone."""
+_PROMPT_CHARS = 4_000
+_READ_FACTOR = 4
+"""A file that was read is about to be edited, so it is kept out only from so many times the threshold on."""
+_MAX_FILE = 128 * 2**20
+
+
+# --- before the model -------------------------------------------------------------------------------
+
+
+async def opening(memory: Memory, session: str, *, source: str, recorded: bool, known: Sequence[str] = ()) -> str:
+    """Return what a conversation begins with but what is `known` in its context; after a compaction, its canvas too."""
+    parts = [_recorded_as(session)] if recorded else []
+    stable = (await memory.recall_stable(budget_tokens=STABLE_TOKENS)).stable
+    parts += [stable] if stable else []
+    if source == "compact" and await memory.active_canvas(session):
+        view = await memory.fold_canvas(session=session, budget_tokens=CANVAS_TOKENS)
+        canvas = recall_block(f"The task at hand; expand_node opens its nodes.\n{view.text}", part="canvas")
+        parts += [canvas] if sum(map(len, [*parts, canvas])) <= MAX_CHARS else []
+    told = "\n".join(known)
+    return "\n\n".join(part for part in parts if part not in told)
+
+
+def _recorded_as(session: str) -> str:
+    return (
+        f"This conversation is recorded in memory by itself, as session {session}. Do not call record_turns for it; "
+        f"pass session={session} to other memory tools that take one."
+    )
+
+
+async def needed(memory: Memory, session: str, prompt: str, *, known: Sequence[str]) -> str:
+    """Return what a prompt needs beyond what is `known` in its context; empty where that is nothing."""
+    found = await memory.recall_beyond(
+        prompt[:_PROMPT_CHARS], known="\n".join(known), session=session, budget_tokens=NEEDED_TOKENS
+    )
+    return found.dynamic if len(found.dynamic) <= MAX_CHARS else ""
+
+
+# --- tool outputs -----------------------------------------------------------------------------------
+
+
+async def offloaded(memory: Memory, session: str, call: Call) -> Any:
+    """Keep what is large of a tool's answer, and return the answer with what stands for it; None to leave it."""
+    over = memory.settings.offload_over * (_READ_FACTOR if call.tool == "Read" else 1)
+    if not over or _is_ours(call, memory.settings.home) or _is_asked_for(call):
+        return None
+    notes: dict[Any, str] = {}
+    for part in parts_of(call.tool, call.response):
+        if await anyio.to_thread.run_sync(partial(_is_large, part.text, over, memory.settings.tokenizer)):
+            note = await _kept(memory, session, call, part)
+            if len(note) < len(part.text):
+                notes[part.way] = note
+    return replaced(call.response, notes) if notes else None
+
+
+async def _kept(memory: Memory, session: str, call: Call, part: Part) -> str:
+    data: str | bytes = part.text
+    if part.way == ("stdout",) and (file := whole_file(call.tool, call.response)):
+        data = await anyio.to_thread.run_sync(partial(_whole, Path(file), part.text))
+    kept = await memory.offload_tool_result(
+        call.tool, data, arguments=call.arguments, tool_call_id=call.id, session=session
+    )
+    return render_offloaded(kept)
+
+
+def _whole(file: Path, begun: str) -> str | bytes:
+    """Return what the file holds, if it is what `begun` is the beginning of; else that."""
+    try:
+        if file.stat().st_size > _MAX_FILE:
+            return begun
+        data = file.read_bytes()
+    except OSError:
+        return begun
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data
+
+
+def _is_large(text: str, over: int, tokenizer: Any) -> bool:
+    if len(text) * 4 <= over or is_stand_in(text):  # a character has four bytes at most, and a token at least one
+        return False
+    return not token_counter(tokenizer).fits(text, over)
+
+
+def _is_asked_for(call: Call) -> bool:
+    """Tell whether a model reads a part of a file: it knows what it wants, and would only ask again."""
+    match call.arguments:
+        case {"offset": int()} | {"limit": int()}:
+            return call.tool == "Read"
+        case _:
+            return False
+
+
+def _is_ours(call: Call, home: Path) -> bool:
+    """Tell whether a model looks at what is kept here: to put that away again would lead it in a circle."""
+    told = json.dumps(call.arguments, ensure_ascii=False)
+    return is_own(call.tool) or str(home) in told or "mcp-memory" in told
+
+
+# --- compaction -------------------------------------------------------------------------------------
+
+
+async def summed_up(memory: Memory, session: str, summary: str) -> None:
+    """Keep the summary of a compaction. Its log has it too, under the same id, so it is stored once."""
+    text = summary_of(summary)
+    if text.strip():
+        turn = NewTurn(role="system", name="summary", content=text, client_id=summary_id(text))
+        await memory.record_turns([turn], session=session)

@@ -1,0 +1,119 @@
+"""Logs of conversations, read as they grow: one after the other, in the background of a resident.
+
+A client writes its log a little after it tells of an event, so a log is read at once and again soon after. What cannot
+be stored now, because the store is locked or the disk is full, is tried again for a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mcp_memory.errors import InvalidInput, McpMemoryError
+from mcp_memory.importing.agents import Agent, session_name
+from mcp_memory.importing.follow import follow
+
+if TYPE_CHECKING:
+    from mcp_memory.memory import Memory
+
+__all__ = ["AFTER_A_TURN", "AT_THE_END", "Following", "Log", "within"]
+
+logger = logging.getLogger(__name__)
+
+AFTER_A_TURN = (0.0, 0.5, 2.0)
+AT_THE_END = (0.0, 0.7)
+"""Seconds after an event at which a log is read."""
+_AGAIN_S, _ATTEMPTS = 20.0, 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """A log to be read. `conversation` is the client's id of it; `flushed`: its extraction is asked for then."""
+
+    path: Path
+    client: Agent
+    conversation: str
+    flushed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    when: float
+    log: Log
+    attempt: int = 1
+
+
+class Following:
+    """What is to be read, and when. `memory` opens the store, where it is not open."""
+
+    def __init__(self, memory: Callable[[], Awaitable[Memory]]) -> None:
+        self._memory = memory
+        self._due: list[_Due] = []
+        self._left: list[Log] = []
+        self._bell = asyncio.Event()
+        self._finishing = False
+
+    def soon(self, log: Log, delays: Sequence[float] = AFTER_A_TURN) -> None:
+        """Have a log read after so many seconds each; this takes the place of what was due of it before."""
+        now = asyncio.get_running_loop().time()
+        flushed = log.flushed or any(due.log.flushed for due in self._due if due.log.path == log.path)
+        self._due = [due for due in self._due if due.log.path != log.path]
+        for delay in delays:
+            asked = replace(log, flushed=flushed and delay == delays[-1])
+            self._due.append(_Due(now + delay, asked))
+        self._bell.set()
+
+    async def run(self) -> list[Log]:
+        """Read what is due until `finish` is called and all is read; return what could not be."""
+        clock = asyncio.get_running_loop().time
+        while self._due or not self._finishing:
+            self._bell.clear()
+            wait = min((due.when for due in self._due), default=clock() + 3600) - clock()
+            if wait <= 0 or self._finishing:
+                await self._read_next()
+            else:
+                await within(self._bell.wait(), wait)
+        return self._left
+
+    def finish(self) -> None:
+        """Have what is due read now, each once, and `run` return."""
+        self._finishing = True
+        self._bell.set()
+
+    async def _read_next(self) -> None:
+        due = min(self._due, key=lambda one: one.when)
+        self._due.remove(due)
+        try:
+            await self._read(await self._memory(), due.log)
+        except McpMemoryError as error:
+            logger.warning("a log of %s was not taken in: %s", due.log.client, error)
+            if self._finishing or due.attempt == _ATTEMPTS:
+                self._left.append(due.log)
+            else:
+                later = asyncio.get_running_loop().time() + _AGAIN_S
+                self._due.append(_Due(later, due.log, due.attempt + 1))
+        except Exception:
+            logger.exception("a log of %s was not taken in, by a fault of this program", due.log.client)
+
+    async def _read(self, memory: Memory, log: Log) -> None:
+        try:
+            read = await follow(memory, log.path, live=True, client=log.client)
+        except InvalidInput as unfit:  # the client has not written it yet, or it is gone
+            logger.debug("%s", unfit)
+            return
+        if read.bad:
+            logger.warning("%d lines of a log of %s could not be read", read.bad, log.client)
+        if log.flushed:
+            await memory.flush(session_name(log.client, log.conversation))
+
+
+async def within(waiting: Coroutine[Any, Any, object], seconds: float) -> None:
+    """Wait for something, but no longer than so many seconds."""
+    try:
+        await asyncio.wait_for(waiting, seconds)
+    except TimeoutError:
+        pass

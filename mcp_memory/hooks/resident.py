@@ -1,0 +1,249 @@
+"""The process that answers hooks: the memory stays open, so an answer takes milliseconds and not a second.
+
+One for each key of settings in a home: it holds a lock as long as it lives, which the system frees whatever kills it.
+It is started by a hook that found none, and ends by itself: a little after the last of its conversations has ended,
+after a quarter of an hour of silence, when its rendezvous file is gone or another's, or on SIGTERM. What is to be
+captured is finished first, or left as a note for the next one.
+
+It never sets a model to work: that is a server's part.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import logging.handlers
+import os
+import secrets
+import signal
+import sys
+import time
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+from mcp_memory import __version__
+from mcp_memory.errors import McpMemoryError
+from mcp_memory.hooks.conversations import Answer, Conversations
+from mcp_memory.hooks.dialects import Event, read
+from mcp_memory.hooks.following import within
+from mcp_memory.hooks.opening import Opening
+from mcp_memory.hooks.rendezvous import PROTOCOL, Place, Rendezvous, leave_note, proof, same
+
+__all__ = ["main", "serve"]
+
+logger = logging.getLogger(__name__)
+
+SILENT_S = 900.0
+_AFTER_THE_LAST_S = 5.0
+"""`/clear` ends a conversation and begins one within this time."""
+_LOOKING_S = 1.0
+_LOCKING_S = 5.0
+_FINISHING_S = 30.0
+_PROVING_S = 2.0
+_TOOL_S, _PROMPT_S = 0.9, 2.8  # a little less than hooks wait
+_MAX_QUESTION = 2**28
+_LOG_BYTES = 200_000
+
+
+def main(arguments: list[str]) -> int:
+    """Serve the place that the arguments name until there is nothing more to do: home, space (or empty), key."""
+    home, space, key = arguments
+    place = Place(Path(home), space or None, key)
+    place.waiting.mkdir(parents=True, exist_ok=True, mode=0o700)
+    place.folder.chmod(0o700)
+    lock = _locked(place)
+    if lock is None:
+        return 0
+    handler = logging.handlers.RotatingFileHandler(place.log, maxBytes=_LOG_BYTES, backupCount=1, encoding="utf-8")
+    logging.basicConfig(
+        handlers=[handler], level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    with lock:
+        try:
+            asyncio.run(serve(place))
+        except Exception:
+            logger.exception("the hooks stopped, by a fault of this program")
+            return 1
+    return 0
+
+
+def _locked(place: Place) -> IO[bytes] | None:
+    """Return the lock of a place, held; None where another process serves it."""
+    file = place.lock.open("ab")
+    until = time.monotonic() + _LOCKING_S
+    while not _try_lock(file):
+        # The holder may be about to end: then its file is gone, and the next hook waits for us.
+        if Rendezvous.read(place.file) is not None or time.monotonic() > until:
+            file.close()
+            return None
+        time.sleep(0.05)
+    return file
+
+
+def _try_lock(file: IO[bytes]) -> bool:
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+async def serve(place: Place) -> None:
+    """Answer hooks until there is nothing more to do."""
+    async with AsyncExitStack() as stack:
+        resident = _Resident(place, Opening(place, stack))
+        await resident.run()
+
+
+class _Resident:
+    """A listener on loopback, and what tells it when to end."""
+
+    def __init__(self, place: Place, store: Opening) -> None:
+        self._place = place
+        self._token = secrets.token_hex(16)
+        self._ending = asyncio.Event()
+        self._heard = time.monotonic()
+        self._overdue = set[asyncio.Task[Answer]]()
+        self._conversations = Conversations(store.memory)
+
+    async def run(self) -> None:
+        following = asyncio.create_task(self._conversations.following.run())
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._appear(server.sockets[0].getsockname()[1])
+        self._work_off()
+        try:
+            while not self._is_over():
+                await within(self._ending.wait(), _LOOKING_S)
+        finally:
+            server.close()
+            self._disappear()
+            self._conversations.following.finish()
+            await asyncio.wait({following}, timeout=_FINISHING_S)
+            for log in following.result() if following.done() else ():
+                event = "SessionEnd" if log.flushed else "Stop"
+                leave_note(self._place, event, log.client, log.conversation, str(log.path))
+
+    def _appear(self, port: int) -> None:
+        """Say where we are, and have those of other versions end."""
+        for file in self._place.folder.glob("*.json"):
+            there = Rendezvous.read(file)
+            if there is not None and there.version != __version__:
+                file.unlink(missing_ok=True)
+        Rendezvous(os.getpid(), port, self._token, __version__).write(self._place.file)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            try:
+                asyncio.get_running_loop().add_signal_handler(number, self._ending.set)
+            except NotImplementedError:  # Windows: the process just ends, and what it had to do is found again
+                pass
+
+    def _disappear(self) -> None:
+        if self._is_ours():
+            self._place.file.unlink(missing_ok=True)
+
+    def _is_ours(self) -> bool:
+        there = Rendezvous.read(self._place.file)
+        return there is not None and there.token == self._token
+
+    def _is_over(self) -> bool:
+        silent = time.monotonic() - self._heard
+        talks = self._conversations
+        alone = talks.some_ended and not talks.live and silent > _AFTER_THE_LAST_S
+        return self._ending.is_set() or alone or silent > SILENT_S or not self._is_ours()
+
+    def _work_off(self) -> None:
+        """Take up what hooks could not hand over to a resident."""
+        for file in sorted(self._place.waiting.glob("*.json")):
+            try:
+                note = json.loads(file.read_bytes())
+                event = read(note["client"], note["event"], note["input"])
+            except (OSError, ValueError, KeyError, TypeError):
+                event = None
+            if event is not None:
+                self._conversations.take_up(event)
+            file.unlink(missing_ok=True)
+
+    # --- one hook -----------------------------------------------------------------------------------
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(_PROVING_S):
+                proven = await self._is_proven(reader, writer)
+            if proven:
+                length = int(await reader.readline())
+                if length <= _MAX_QUESTION:
+                    await self._answer(await reader.readexactly(length), writer)
+        except (OSError, ValueError, EOFError, TimeoutError):
+            pass  # a hook that was killed, or a stranger
+        finally:
+            writer.close()
+
+    async def _is_proven(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        protocol, _, nonce = (await reader.readline()).strip().partition(b" ")
+        if protocol != PROTOCOL:
+            return False
+        ours = os.urandom(16).hex().encode()
+        writer.write(proof(self._token, "resident", nonce) + b" " + ours + b"\n")
+        return same((await reader.readline()).strip(), proof(self._token, "hook", ours))
+
+    async def _answer(self, question: bytes, writer: asyncio.StreamWriter) -> None:
+        self._heard = time.monotonic()
+        event = _event_of(question)
+        answer = Answer() if event is None else await self._in_time(event)
+        told = json.dumps(answer.json).encode() if answer.json else b""
+        writer.write(b"%d\n" % len(told) + told)
+        await writer.drain()
+        if event is not None:
+            self._conversations.was_told(event, answer.told)
+
+    async def _in_time(self, event: Event) -> Answer:
+        """Return the answer if it is there while its hook waits. What was begun is finished all the same."""
+        if event.kind == "tool" and self._overdue:
+            return Answer()  # writing takes too long just now
+        task = asyncio.create_task(self._conversations.answer(event))
+        if event.kind in ("start", "prompt", "tool"):
+            await asyncio.wait({task}, timeout=_TOOL_S if event.kind == "tool" else _PROMPT_S)
+        if not task.done():
+            self._overdue.add(task)
+            task.add_done_callback(partial(self._finished, event))
+            return Answer()
+        return self._result(event, task)
+
+    def _finished(self, event: Event, task: asyncio.Task[Answer]) -> None:
+        self._overdue.discard(task)
+        self._result(event, task)
+
+    def _result(self, event: Event, task: asyncio.Task[Answer]) -> Answer:
+        if task.cancelled():
+            return Answer()
+        match task.exception():
+            case None:
+                return task.result()
+            case McpMemoryError() as error:
+                logger.warning("%s: %s", event.name, error)
+            case error:
+                logger.error("%s failed, by a fault of this program", event.name, exc_info=error)
+        return Answer()
+
+
+def _event_of(question: bytes) -> Event | None:
+    head, _, given = question.partition(b"\n")
+    asked = json.loads(head)
+    try:
+        return read(asked["client"], asked["event"], json.loads(given))
+    except (ValueError, RecursionError) as error:
+        logger.warning("%s: the input of the hook is no JSON: %s", asked["event"], type(error).__name__)
+        return None
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
