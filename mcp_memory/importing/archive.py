@@ -8,6 +8,7 @@ text does is refused before any of it is read.
 
 from __future__ import annotations
 
+import errno
 import io
 import re
 import struct
@@ -30,9 +31,12 @@ _CONVERSATIONS = re.compile(
     r"(?:^|/)conversations(?:[-_ ]?\d+)?\.json$|(?:^|/)conversations/[^/]+\.json$", re.IGNORECASE
 )
 _MIRROR = re.compile(r"(?:^|/)conversations/[^/]+$", re.IGNORECASE)
-_NOT_FILES = re.compile(r"(?:^|/)(?:__MACOSX/|\._)")
+_NOT_FILES = re.compile(r"(?:^|/)(?:__MACOSX/|\._)|/$")
 _ARCHIVES = re.compile(r"\.(?:zip|tar|tgz|gz|7z|rar)$", re.IGNORECASE)
 
+_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+"""How exports are packed, and what is unpacked in pieces of bounded size; the standard library's others are not."""
+_UNKNOWN = "{name} is packed in a way that is not known here. Unpack it, and import its conversations.json."
 _RATIO = 200
 """Conversations unpack to 4 to 30 times their size. A megabyte that unpacks to a gigabyte is none."""
 _SMALL = 64 * 2**20
@@ -100,16 +104,16 @@ def _refusing(name: str) -> Generator[None]:
         raise
     except (zipfile.BadZipFile, EOFError, zlib.error, struct.error, UnicodeError):
         raise InvalidInput(f"{name} is damaged or cut off: it cannot be unpacked. Fetch it again.") from None
-    except NotImplementedError as error:
-        raise InvalidInput(
-            f"{name} is packed in a way that is not known here ({error}). Unpack it, and import its conversations.json."
-        ) from None
+    except NotImplementedError:
+        raise InvalidInput(_UNKNOWN.format(name=name)) from None
     except OSError as error:
+        if error.errno == errno.EINVAL:  # it says of a member that it begins before the file
+            raise InvalidInput(f"{name} is damaged: it cannot be unpacked. Fetch it again.") from None
         raise InvalidInput(f"{name} cannot be read: {error.strerror or error}.") from None
 
 
 def _listed(packed: zipfile.ZipFile, name: str, *, size: int) -> Archive:
-    found = [one for one in packed.infolist() if not one.is_dir() and not _NOT_FILES.search(_path(one))]
+    found = [one for one in packed.infolist() if not _NOT_FILES.search(_path(one))]
     safe = [one for one in found if _CONVERSATIONS.search(_path(one)) and not _leaves(one)]
     whole = [one for one in safe if not _MIRROR.search(_path(one))]
     chosen = sorted(whole or safe, key=_order)
@@ -142,6 +146,8 @@ def _check(chosen: Sequence[zipfile.ZipInfo], found: Sequence[zipfile.ZipInfo], 
         raise InvalidInput(f"{name} holds two files named {_shown(twice)}, and only one can be meant. Fetch it again.")
     if any(one.flag_bits & 0x1 for one in chosen):
         raise InvalidInput(f"{name} is encrypted. Unpack it with its password, and import its conversations.json.")
+    if any(one.compress_type not in _METHODS for one in chosen):
+        raise InvalidInput(_UNKNOWN.format(name=name))
     unpacked, packed = sum(one.file_size for one in chosen), sum(one.compress_size for one in chosen)
     if unpacked > max(_SMALL, _RATIO * min(packed, size)):
         raise InvalidInput(

@@ -46,7 +46,7 @@ def patched(data: bytes, *, flag: int = 0, method: int = 8, size: int | None = N
     return bytes(changed)
 
 
-@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 @pytest.mark.parametrize("name", ["conversations.json", "data-2026-01-01/conversations.json", "Conversations.JSON"])
 def test_an_export_reads_the_same_packed_and_unpacked(name: str, method: int, file: File) -> None:
     for data in (CHATGPT, CLAUDE):
@@ -109,6 +109,7 @@ GOOD = zipped(("conversations.json", CLAUDE))
         (patched(GOOD, size=100), "is damaged or cut off"),
         (patched(GOOD, flag=1), "is encrypted. Unpack it with its password"),
         (patched(GOOD, method=9), "is packed in a way that is not known here"),
+        (zipped(("conversations.json", CLAUDE), method=zipfile.ZIP_LZMA), "is packed in a way that is not known here"),
         (patched(GOOD, method=77), "is packed in a way that is not known here"),
         (zipped(), "holds no conversations.json, so it is no export of ChatGPT or Claude.ai. Unpack it"),
         (zipped(("users.json", b"[]"), ("my_conversations.json", b"[]")), "holds no conversations.json"),
