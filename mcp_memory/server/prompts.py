@@ -25,6 +25,11 @@ async def recall(memory: Memory, topic: str = "") -> str:
     """Bring what is remembered about a topic, and who you are, into this conversation."""
     bundle = await memory.recall(topic, budget_tokens=3000)
     about = f" about {one_line(topic, 200)!r}" if topic else ""
+    if not (bundle.stable or bundle.dynamic):
+        return (
+            f"Your memory holds nothing{about} yet. Say so in a sentence and go on without it; what I tell you that "
+            "will still matter next month, keep with remember."
+        )
     return (
         f"Here is what your memory holds{about}. Use it where it helps, say so when it contradicts what I tell "
         "you now, and look further with memory_search and conversation_search before you guess.\n\n"
@@ -34,6 +39,11 @@ async def recall(memory: Memory, topic: str = "") -> str:
 
 async def continue_task(memory: Memory, task: str = "") -> str:
     """Go on with a task where it was left: its canvas, its last results, and what stands open."""
+    if not task and await memory.active_canvas() is None and not await memory.canvases(limit=1):
+        return (
+            "No task is noted in your memory yet. Ask me what to go on with, and look with conversation_search whether "
+            "we spoke of it; note its steps from now on with offload_tool_result."
+        )
     view = await memory.fold_canvas(task=task or None)
     records = await memory.records(node=view.canvas.partition("-")[0], limit=10_000)
     lines = "\n".join(map(_record, records[-_RECENT_RECORDS:])) or "> none yet"
@@ -48,8 +58,8 @@ async def continue_task(memory: Memory, task: str = "") -> str:
         f"{render(view)}\n\nThe last results, newest at the end. {DATA_NOTE}\n{lines}\n\n"
         f"{told}"
         "First say in two sentences what is done and what stands open. Get details back with expand_node rather "
-        "than running a tool again, and do not retry what is marked blocked. Then take the next step; offload "
-        "large results with the same task."
+        "than running a tool again, and do not retry what is marked blocked. Then take the next step, and note each "
+        "step that is finished with offload_tool_result and the same task."
     )
 
 
@@ -65,17 +75,23 @@ async def wrap_up(memory: Memory, session: str = "") -> str:
         parts.append("No turn of this conversation is stored yet.")
     if canvas is not None:
         parts.append(f"The active canvas. {render(await memory.fold_canvas(task=f'{canvas.number:03}'))}")
-    parts.append(
-        "1. record_turns: store what was said since the last stored turn.\n"
-        "2. remember: each lasting fact, preference, decision or rule that came up, one statement a call; name in "
-        "supersedes what it makes outdated.\n"
-        "3. distill: call it without arguments, answer the question it gives as it says, pass the reply, and go on "
-        "until there is none; at most five questions now.\n"
-        "4. fold_canvas: complete the task if it is done; otherwise offload or note the next step, so that the "
-        "prompt continue_task finds it.\n"
-        "Then tell me in three lines what was kept."
+    steps = [
+        "record_turns: store what was said since the last stored turn, without small talk; leave this step out if your "
+        "context says that the conversation is recorded by itself.",
+        "remember: each lasting fact, preference, decision or rule that came up and is not kept yet, one statement a "
+        "call; name in supersedes what it makes outdated.",
+    ]
+    if memory.settings.llm == "none":
+        steps.append(
+            "distill: call it without arguments, answer the question it gives as it says, pass the reply, and go on "
+            "until there is none; at most five questions now."
+        )
+    steps.append(
+        "The task, if there was one: fold_canvas with action=complete when it is done; else offload_tool_result with "
+        "the next step, status=paused, and what stands open as its result, for the prompt continue_task to find."
     )
-    return "\n\n".join(parts)
+    parts.append("\n".join(f"{number}. {step}" for number, step in enumerate(steps, start=1)))
+    return "\n\n".join([*parts, "Then tell me in three lines what was kept."])
 
 
 async def _last_turns(memory: Memory, session: str) -> list[Turn]:

@@ -57,7 +57,7 @@ async def test_an_older_statement_can_be_told_later(memory: Memory) -> None:
         ({"text": "a\ud800"}, "lone surrogate"),
         ({"text": "The key of the staging box is sk-live-9aF3kQ77LmZ0pXw2RtYb"}, "looks like a key or password"),
         ({"text": "x", "entity": "box", "relation": "login", "value": "password=hunter22"}, "looks like a key"),
-        ({"text": "x", "entity": "user"}, "relation and value is missing"),
+        ({"text": "x", "entity": "user"}, "add relation and value"),
         ({"text": "x", "valid_from": "soon"}, "valid_from 'soon' is not a date"),
     ],
 )

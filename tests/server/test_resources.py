@@ -161,6 +161,8 @@ async def test_an_empty_memory_says_so_and_how_to_begin(tmp_path: Path, era: Any
         assert (await read(client, "memory://persona")).text.strip()
         assert [resource.uri for resource in (await client.list_resources()).resources] == FIXED
         assert "No turn of this conversation is stored yet." in await prompt(client, "wrap_up", {})
+        assert "No task is noted in your memory yet." in await prompt(client, "continue_task", {})
+        assert "holds nothing about 'Porto' yet" in await prompt(client, "recall", {"topic": "Porto"})
 
 
 async def test_prompts_are_described_and_fetch_what_they_are_about(client: Client) -> None:

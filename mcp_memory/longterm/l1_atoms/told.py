@@ -100,9 +100,7 @@ def told(
     given = {name: part.strip() for name, part in parts.items() if part is not None and part.strip()}
     if given and len(given) < 3:
         lacking = " and ".join(sorted(parts.keys() - given.keys()))
-        raise InvalidInput(
-            f"A fact needs entity, relation and value together; {lacking} is missing. Nothing was stored."
-        )
+        raise InvalidInput(f"A fact needs entity, relation and value together; add {lacking}. Nothing was stored.")
     words = text.strip() or " ".join(given.values())
     if not words:
         raise InvalidInput("There is nothing to remember: text is empty.")
