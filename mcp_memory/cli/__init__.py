@@ -1,5 +1,6 @@
 """The command line: the verbs of Memory for people and for shell scripts.
 
+    install, uninstall in the clients    `installing`
     serve, demo        what runs         `running`
     wrap               before others     `wrapping`
     hook               beside a client   `hooking`
@@ -35,6 +36,8 @@ from mcp_memory.cli.base import Program, place
 __all__ = ["main", "program"]
 
 MODULES = {
+    "install": "mcp_memory.cli.installing",
+    "uninstall": "mcp_memory.cli.installing",
     "serve": "mcp_memory.cli.running",
     "wrap": "mcp_memory.cli.wrapping",
     "hook": "mcp_memory.cli.hooking",
@@ -72,7 +75,7 @@ def program(ctx: click.Context) -> None:
 
     \b
     Try it:        mcp-memory demo
-    Connect it:    put {"command": "mcp-memory", "args": ["serve"]} into your client's MCP settings
+    Connect it:    mcp-memory install claude-code (or another client; without one, it lists them)
     Look into it:  mcp-memory status, mcp-memory search "night boat"
 
     Each command has its own --help with examples. Settings come from the options, then from MCP_MEMORY_*

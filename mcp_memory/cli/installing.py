@@ -1,0 +1,278 @@
+"""`install` and `uninstall`: this server in the configuration of the programs that use it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mcp_memory.cli.base import place, told
+from mcp_memory.errors import InvalidInput, McpMemoryError, NotFound
+from mcp_memory.terminal import columns, json_text, plural, visible
+
+if TYPE_CHECKING:
+    from mcp_memory.clients.plan import Change, Part
+
+__all__ = ["install", "uninstall"]
+
+NAME = "memory"
+
+_project = click.option(
+    "--project",
+    type=click.Path(path_type=Path, file_okay=False, exists=True, resolve_path=True),
+    help="Only in this folder, instead of everywhere.",
+)
+_name = click.option("--name", default=NAME, show_default=True, help="What the client calls the server.")
+_yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+
+
+@click.command()
+@click.argument("client", required=False)
+@click.option("--env", multiple=True, metavar="NAME=VALUE", help="Give the server this variable, such as a key.")
+@_project
+@_name
+@click.option("--no-hooks", is_flag=True, help="Only the server: nothing is recalled or recorded by itself.")
+@click.option("--print", "only_print", is_flag=True, help="Show what to put where, for this or any other client.")
+@click.option("--check", "only_check", is_flag=True, help="Start what is installed as the client does; change nothing.")
+@_yes
+@place
+def install(
+    client: str | None,
+    env: tuple[str, ...],
+    project: Path | None,
+    name: str,
+    no_hooks: bool,
+    only_print: bool,
+    only_check: bool,
+    yes: bool,
+) -> None:
+    """Put this server into a client's configuration; without CLIENT, list the clients and what they have.
+
+    CLIENT is claude-desktop, claude-code, cursor, vscode, codex or gemini. What would change is shown, and asked about;
+    everything else in the file stays as it is, and a copy of it is kept beside it. Where the client runs hooks, they
+    are installed too. With --home or --space, it is that memory that the client gets.
+
+    \b
+    mcp-memory install
+    mcp-memory install claude-code
+    mcp-memory --space work install cursor --project ~/work/shop
+    mcp-memory install codex --env MCP_MEMORY_LLM=anthropic/claude-haiku-4-5
+    mcp-memory install claude-desktop --check
+    mcp-memory install --print
+    """
+    from mcp_memory.clients import plan
+
+    if only_check:
+        _check([client] if client else None, name, project)
+        return
+    if client is None and not only_print:
+        _list(name, project)
+        return
+    parts = _parts(client, name, project, _variables(env), hooks=not no_hooks)
+    if only_print:
+        _print(parts)
+        return
+    changes = [plan.installed(part) for part in parts]
+    if not any(change.changes for change in changes):
+        click.echo(f"{parts[0].of.title} has it already, as {name!r} in {visible(str(parts[0].path))}.")
+        return
+    if not _is_here(parts[0]):
+        click.echo(f"{parts[0].of.title} was not found on this machine. Its configuration can be written all the same.")
+    _do(changes, yes=yes, question=f"Install it into {parts[0].of.title}?")
+    kept = [str(change.found.path) for change in changes if change.makes_backup and change.found.data is not None]
+    click.echo(f"Installed as {name!r}. {parts[0].of.after}")
+    if kept:
+        click.echo(f"What was there before is kept beside it, as *.mcp-memory-backup: {visible(', '.join(kept))}")
+    click.echo(f"To see it answer: mcp-memory install {client} --check")
+
+
+@click.command()
+@click.argument("client")
+@_project
+@_name
+@_yes
+def uninstall(client: str, project: Path | None, name: str, yes: bool) -> None:
+    """Take this server, and its hooks, out of a client's configuration.
+
+    Where nobody else changed the file, it is again what it was before, byte for byte. The memory itself stays.
+
+    \b
+    mcp-memory uninstall claude-code
+    mcp-memory uninstall cursor --project ~/work/shop --yes
+    """
+    from mcp_memory.clients import plan
+
+    parts = _parts(client, name, project, {}, hooks=True)
+    changes = [plan.removed(part) for part in parts]
+    if not any(change.changes for change in changes):
+        raise NotFound(f"{parts[0].of.title} has no server {name!r} of this program in {parts[0].path}.")
+    _do(changes, yes=yes, question=f"Take it out of {parts[0].of.title}?")
+    click.echo(f"Taken out of {parts[0].of.title}. {parts[0].of.after.split(',')[0].rstrip('.')}.")
+
+
+# --- what is to stand there -------------------------------------------------------------------------
+
+
+def _parts(client: str | None, name: str, project: Path | None, env: dict[str, str], *, hooks: bool) -> list[Part]:
+    """Return what belongs into each file of a client; None is any other, and has no file."""
+    from mcp_memory.clients import entries, places
+    from mcp_memory.clients.command import this_command
+    from mcp_memory.clients.plan import Part
+    from mcp_memory.hooks.manifest import hooks_of
+
+    command = [*this_command(), *_place()]
+    of = entries.client(client or "claude-desktop")
+    if client is None:
+        return [Part(Path(), of.format, of, name, entries.entry(None, [*command, "serve"], env))]
+    machine = places.this_machine()
+    path = places.found(places.server_files(of.name, machine, project))
+    shared = _shared(command) if project else command
+    server = Part(path, of.format, of, name, entries.entry(of, [*shared, "serve"], env))
+    wanted = hooks_of(of.name, command) if hooks else {}
+    if not wanted:
+        return [server]
+    [beside] = places.hooks_files(of.name, machine, project)
+    if Path(beside) == path:
+        return [Part(path, of.format, of, name, server.server, wanted)]
+    return [server, Part(Path(beside), "json", of, name, hooks=wanted)]
+
+
+def _place() -> list[str]:
+    """Return the options that say which memory: those of this command line, or what the environment says here."""
+    here = {key: told().get(key) or os.environ.get(f"MCP_MEMORY_{key.upper()}") for key in ("home", "space")}
+    options: list[str] = []
+    if here["home"]:
+        options += ["--home", str(Path(here["home"]).expanduser().absolute())]
+    if here["space"]:
+        options += ["--space", str(here["space"])]
+    return options
+
+
+def _shared(command: list[str]) -> list[str]:
+    """Return the command for a file that others share: by its name, where a PATH leads to it."""
+    named = shutil.which("mcp-memory")
+    same = named is not None and Path(named).resolve() == Path(command[0]).resolve()
+    return ["mcp-memory", *command[1:]] if same else command
+
+
+def _variables(lines: tuple[str, ...]) -> dict[str, str]:
+    from mcp_memory.config import PREFIX, Settings
+
+    variables: dict[str, str] = {}
+    for line in lines:
+        key, equals, value = line.partition("=")
+        if not key or not equals:
+            raise InvalidInput(f"--env wants NAME=VALUE, and {line!r} is not.")
+        if key.startswith(PREFIX) and key.removeprefix(PREFIX).lower() not in Settings.model_fields:
+            raise InvalidInput(f"There is no setting {key}. The README lists all of them.")
+        variables[key] = value
+    return variables
+
+
+# --- showing and doing ------------------------------------------------------------------------------
+
+
+def _do(changes: list[Change], *, yes: bool, question: str) -> None:
+    """Show what would change, ask, and do it. Ends the command, with nothing changed, for any answer but yes."""
+    from mcp_memory.clients import plan
+
+    for change in changes:
+        for line in plan.diff(change).splitlines():
+            colour = {"+": "green", "-": "red"}.get(line[0])
+            click.echo(click.style(visible(line), fg=colour))
+    try:
+        agreed = yes or click.confirm(question, default=True)
+    except click.Abort:
+        click.echo()
+        agreed = False
+    if not agreed:
+        click.echo("Nothing was changed. Say --yes to have it done without a question.", err=True)
+        click.get_current_context().exit(1)
+    plan.carry_out(changes)
+
+
+def _print(parts: list[Part]) -> None:
+    from mcp_memory.clients import toml_text
+
+    for part in parts:
+        where = f"into {part.path}" if part.path != Path() else "where your client keeps its MCP servers"
+        click.echo(visible(f"Put this {where}:"), err=True)
+        shown: dict[str, Any] = {}
+        if part.server is not None:
+            shown[part.of.key] = {part.name: part.server}
+        if part.hooks:
+            shown["hooks"] = part.hooks
+        toml = part.format == "toml" and part.server is not None
+        click.echo(toml_text.table((part.of.key, part.name), part.server or {}) if toml else json_text(shown))
+
+
+def _is_here(part: Part) -> bool:
+    """Tell whether the client seems to be on this machine: its folder or its command is."""
+    program = part.of.program
+    at_home = part.path.parent == Path.home()
+    return (part.path if at_home else part.path.parent).exists() or bool(program and shutil.which(program))
+
+
+def _list(name: str, project: Path | None) -> None:
+    from mcp_memory.clients import places
+
+    rows = [("client", "here", "memory", "configured in")]
+    for client in places.CLIENTS:
+        if project and client == "claude-desktop":
+            continue
+        parts = _parts(client, name, project, {}, hooks=True)
+        rows.append((client, "yes" if _is_here(parts[0]) else "-", _state(parts), str(parts[0].path)))
+    click.echo(visible(columns(rows)))
+    click.echo("\nInstall it with: mcp-memory install CLIENT")
+
+
+def _state(parts: list[Part]) -> str:
+    from mcp_memory.clients import entries, plan
+
+    try:
+        found = [plan.seen(part) for part in parts]
+    except McpMemoryError as error:
+        return f"cannot be read: {str(error).split(': ', 1)[-1][:60]}"
+    entry, hooks = found[0][0], any(hooked for _, hooked in found)
+    if entry is None:
+        return "hooks only" if hooks else "-"
+    if not entries.is_ours(entry):
+        return "another server"
+    return "installed, with hooks" if hooks else "installed"
+
+
+def _check(clients: list[str] | None, name: str, project: Path | None) -> None:
+    import anyio
+
+    from mcp_memory.clients import checking, places, plan
+
+    failed = checked = 0
+    for client in clients or places.CLIENTS:
+        if project and client == "claude-desktop" and not clients:
+            continue
+        part = _parts(client, name, project, {}, hooks=False)[0]
+        try:
+            entry, _ = plan.seen(part)
+            if entry is None:
+                if clients:
+                    raise NotFound(f"It is not installed in {part.of.title}: mcp-memory install {client}")
+                continue
+            checked += 1
+            start = partial(checking.check, entry, from_desktop=client == "claude-desktop", folder=project)
+            greeting = anyio.run(start)
+        except McpMemoryError as error:
+            failed += 1
+            click.echo(visible(f"{part.of.title}: {error}"), err=True)
+            continue
+        click.echo(
+            f"{part.of.title}: {greeting.name} {greeting.version} answers over MCP {greeting.protocol} with "
+            f"{plural(len(greeting.tools), 'tool')} after {greeting.seconds * 1000:.0f} ms: {', '.join(greeting.tools)}"
+        )
+    if not checked and not failed:
+        click.echo("No client has it yet. Install it with: mcp-memory install CLIENT")
+    if failed:
+        click.get_current_context().exit(1)
