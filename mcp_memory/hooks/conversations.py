@@ -6,6 +6,8 @@ conversation reads that back from the client's own log, so nothing has to be kep
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 import anyio.to_thread
 
+from mcp_memory.errors import McpMemoryError
 from mcp_memory.hooks import dialects, events
 from mcp_memory.hooks.dialects import Event
 from mcp_memory.hooks.following import AFTER_A_TURN, AT_THE_END, Following, Log
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from mcp_memory.memory import Memory
 
 __all__ = ["Answer", "Conversations"]
+
+logger = logging.getLogger(__name__)
 
 _WHILE_WORKING = (0.3, 2.0)
 """The log tells what was asked while the tools are at work on it, whose results are judged by it."""
@@ -44,7 +49,7 @@ class Conversations:
     def __init__(self, memory: Callable[[], Awaitable[Memory]]) -> None:
         self._memory = memory
         self._known: dict[str, list[str]] = {}
-        self._looked = False
+        self._warming: asyncio.Task[None] | None = None
         self.live: set[str] = set()
         self.some_ended = False
         self.following = Following(memory)
@@ -102,10 +107,19 @@ class Conversations:
         text = await events.opening(
             memory, event.session, source=event.source, recorded=event.log is not None, known=known
         )
-        if not self._looked:
-            self._looked = True
-            await self._follow_grown(memory)
+        if self._warming is None:
+            self._warming = asyncio.create_task(self._warm(memory))
         return _before_the_model(event, text)
+
+    async def _warm(self, memory: Memory) -> None:
+        """Do once, while the user types the first prompt, what can be done before it."""
+        try:
+            await events.warmed(memory)
+            await self._follow_grown(memory)
+        except McpMemoryError as error:
+            logger.warning("at the start: %s", error)
+        except Exception:
+            logger.exception("at the start, by a fault of this program")
 
     async def _told(self, event: Event) -> list[str]:
         if event.session not in self._known:

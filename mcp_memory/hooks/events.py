@@ -4,6 +4,7 @@
     needed     what a prompt needs beyond what was told before: often nothing
     offloaded  a large tool output, kept whole, with what stands for it in its place
     summed_up  the summary of a compaction, kept as a turn
+    warmed     what takes long the first time, done while nobody waits
 
 Within the budgets below; nothing relevant is nothing at all.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +33,7 @@ from mcp_memory.types import NewTurn
 if TYPE_CHECKING:
     from mcp_memory.memory import Memory
 
-__all__ = ["needed", "offloaded", "opening", "summed_up"]
+__all__ = ["needed", "offloaded", "opening", "summed_up", "warmed"]
 
 STABLE_TOKENS = 700
 CANVAS_TOKENS = 1_000
@@ -42,6 +44,7 @@ _PROMPT_CHARS = 4_000
 _READ_FACTOR = 4
 """A file that was read is about to be edited, so it is kept out only from so many times the threshold on."""
 _MAX_FILE = 128 * 2**20
+_LOCAL = ("bundled", "fastembed:", "model2vec:")
 
 
 # --- before the model -------------------------------------------------------------------------------
@@ -135,6 +138,16 @@ def _is_ours(call: Call, home: Path) -> bool:
     """Tell whether a model looks at what is kept here: to put that away again would lead it in a circle."""
     told = json.dumps(call.arguments, ensure_ascii=False)
     return is_own(call.tool) or str(home) in told or "mcp-memory" in told
+
+
+# --- what takes long the first time -----------------------------------------------------------------
+
+
+async def warmed(memory: Memory) -> None:
+    """Load what the first prompt and the first large output would wait for; a model elsewhere is not asked."""
+    await anyio.to_thread.run_sync(import_module, "mcp_memory.shortterm.results.offload")
+    if memory.settings.embedder.startswith(_LOCAL):
+        await memory.recall_beyond("What is known here?", known="", session="none")
 
 
 # --- compaction -------------------------------------------------------------------------------------

@@ -52,8 +52,8 @@ def main(arguments: list[str]) -> int:
     """Serve the place that the arguments name until there is nothing more to do: home, space (or empty), key."""
     home, space, key = arguments
     place = Place(Path(home), space or None, key)
-    place.waiting.mkdir(parents=True, exist_ok=True, mode=0o700)
-    place.folder.chmod(0o700)
+    for folder in (place.home, place.folder, place.waiting):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     lock = _locked(place)
     if lock is None:
         return 0
