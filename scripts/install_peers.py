@@ -21,6 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 __all__ = [
+    "CLAUDE_CODE",
     "CONFORMANCE_2025",
     "CONFORMANCE_2026",
     "EVERYTHING",
@@ -65,6 +66,7 @@ CONFORMANCE_2026 = Peer("@modelcontextprotocol/conformance", "0.2.0-alpha.12", "
 INSPECTOR = Peer("@modelcontextprotocol/inspector", "2.12.0", "clients/launcher/build/index.js")
 EVERYTHING = Peer("@modelcontextprotocol/server-everything", "2026.8.31", "dist/index.js")
 FILESYSTEM = Peer("@modelcontextprotocol/server-filesystem", "2026.8.31", "dist/index.js")
+CLAUDE_CODE = Peer("@anthropic-ai/claude-code", "2.1.330", "cli-wrapper.cjs")
 MCPB = Peer("@anthropic-ai/mcpb", "2.1.2", "dist/cli/cli.js")
 
 
@@ -130,7 +132,7 @@ def _check_node() -> str:
 
 def main() -> None:
     print(f"Node {_check_node()}")
-    for peer in (CONFORMANCE_2025, CONFORMANCE_2026, INSPECTOR, EVERYTHING, FILESYSTEM, MCPB):
+    for peer in (CONFORMANCE_2025, CONFORMANCE_2026, INSPECTOR, EVERYTHING, FILESYSTEM, CLAUDE_CODE, MCPB):
         install(peer)
         print(f"{peer.package} {peer.version}")
 

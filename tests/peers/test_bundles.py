@@ -1,0 +1,109 @@
+"""The plugin in the real Claude Code and the extension in the real `mcpb`: valid, installed, started.
+
+The client has a home of its own, and no account: what is asked of it here needs none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from anyio import fail_after
+from mcp import Client, StdioServerParameters
+
+from mcp_memory import __version__
+from scripts.install_peers import CLAUDE_CODE, MCPB, Peer, node_environment
+from scripts.make_bundle import manifest, stage
+
+pytestmark = [pytest.mark.peers, pytest.mark.timeout(300)]
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def run(peer: Peer, *arguments: str | Path, home: Path, said: str = "") -> str:
+    """Run a peer's command, which has to succeed, and return what it printed."""
+    assert peer.installed, f"{peer.package} {peer.version} is not installed: run `make peers`"
+    environ = {name: value for name, value in node_environment().items() if not name.startswith(("CLAUDE", "MCP_"))}
+    environ |= {"HOME": str(home), "USERPROFILE": str(home), "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+    environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environ["PATH"]])
+    done = subprocess.run(
+        [*peer.command, *arguments], cwd=home, env=environ, input=said, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+# --- the plugin -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments", [[ROOT], [ROOT / "plugin", "--profile", "directory"]], ids=["marketplace", "plugin"]
+)
+def test_claude_code_finds_nothing_to_warn_of(arguments: list[str | Path], tmp_path: Path) -> None:
+    assert "Validation passed" in run(CLAUDE_CODE, "plugin", "validate", "--strict", *arguments, home=tmp_path)
+
+
+def test_the_plugin_is_installed_from_the_marketplace_and_its_server_is_connected(tmp_path: Path) -> None:
+    run(CLAUDE_CODE, "plugin", "marketplace", "add", ROOT, home=tmp_path)
+    run(CLAUDE_CODE, "plugin", "install", "mcp-memory@mcp-memory", home=tmp_path)
+    assert re.search(r"plugin:mcp-memory:memory: .* Connected", run(CLAUDE_CODE, "mcp", "list", home=tmp_path))
+    details = run(CLAUDE_CODE, "plugin", "details", "mcp-memory", home=tmp_path)
+    assert f"Memory (mcp-memory) {__version__}" in details
+    assert "Hooks (7)" in details
+
+
+def test_the_plugin_takes_its_options_and_hides_the_key(tmp_path: Path) -> None:
+    run(CLAUDE_CODE, "plugin", "marketplace", "add", ROOT, home=tmp_path)
+    run(CLAUDE_CODE, "plugin", "install", "mcp-memory@mcp-memory", home=tmp_path)
+    given = json.dumps({"space": "work", "llm": "ollama/qwen3:8b", "llm_api_key": "made-up"})
+    run(CLAUDE_CODE, "plugin", "configure", "mcp-memory@mcp-memory", "--values-stdin", home=tmp_path, said=given)
+    settings = json.loads((tmp_path / ".claude" / "settings.json").read_text(encoding="utf-8"))
+    assert settings["pluginConfigs"]["mcp-memory@mcp-memory"]["options"] == {"space": "work", "llm": "ollama/qwen3:8b"}
+    assert re.search(r"plugin:mcp-memory:memory: .* Connected", run(CLAUDE_CODE, "mcp", "list", home=tmp_path))
+
+
+# --- the extension ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The extension, validated and packed by `mcpb`, beside the folder it was packed from."""
+    folder = tmp_path_factory.mktemp("extension")
+    stage(folder / "stage")
+    run(MCPB, "validate", folder / "stage" / "manifest.json", home=folder)
+    run(MCPB, "pack", folder / "stage", folder / "memory.mcpb", home=folder)
+    return folder / "memory.mcpb"
+
+
+def test_mcpb_packs_every_file_as_it_is(packed: Path) -> None:
+    files = {path.name: path.read_bytes() for path in (packed.parent / "stage").iterdir()}
+    with zipfile.ZipFile(packed) as archive:
+        assert {name: archive.read(name) for name in archive.namelist()} == files
+
+
+@pytest.fixture
+def installed(packed: Path, tmp_path: Path) -> Path:
+    """The extension unpacked, with the libraries that a host's uv fetches when the user installs it."""
+    folder = tmp_path / "unpacked"
+    run(MCPB, "unpack", packed, folder, home=tmp_path)
+    subprocess.run(["uv", "sync", "--quiet", "--directory", folder], check=True)
+    return folder
+
+
+@pytest.mark.skipif(shutil.which("uv") is None, reason="uv, which hosts of extensions bring, is not on this machine")
+async def test_the_unpacked_extension_is_installed_by_uv_and_greets(installed: Path, tmp_path: Path) -> None:
+    config = manifest()["server"]["mcp_config"]
+    words = [word.replace("${__dirname}", str(installed)) for word in config["args"]]
+    environ = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "MCP_MEMORY_HOME": str(tmp_path / "memory")}
+    with fail_after(120):
+        async with Client(StdioServerParameters(command=config["command"], args=words, env=environ)) as client:
+            assert client.server_info.version == __version__
+            tools = [tool.name for tool in (await client.list_tools()).tools]
+            assert tools == [tool["name"] for tool in manifest()["tools"]]
