@@ -1,0 +1,83 @@
+"""What is read from a hook's input, and that what is installed is what is understood."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_memory.hooks import dialects
+from mcp_memory.hooks.dialects import Call, Event
+from mcp_memory.hooks.manifest import hooks_of
+from mcp_memory.importing.agents import AGENTS
+
+ID = "3f2a9c1e-0d4b-4c3a-9b7e-000000000000"
+COMMON = {"session_id": ID, "transcript_path": "/p/log.jsonl", "cwd": "/p"}
+
+
+def event(kind: Any, name: str, **told: Any) -> Event:
+    return Event(kind=kind, name=name, client="claude-code", conversation=ID, log=Path("/p/log.jsonl"), **told)
+
+
+def test_events_of_claude_code_are_read() -> None:
+    def read(name: str, **told: Any) -> Event | None:
+        return dialects.read("claude-code", name, {**COMMON, "hook_event_name": name, **told})
+
+    assert read("SessionStart", source="compact") == event("start", "SessionStart", source="compact")
+    assert read("UserPromptSubmit", prompt="When?") == event("prompt", "UserPromptSubmit", text="When?")
+    assert read("PostCompact", compact_summary="All.") == event("compacted", "PostCompact", text="All.")
+    assert read("Stop", last_assistant_message="Done.") == event("stop", "Stop")
+    assert read("PostToolUse", tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="t1", tool_response={}) == (
+        event("tool", "PostToolUse", call=Call(tool="Bash", arguments={"command": "ls"}, id="t1", response={}))
+    )
+
+
+def test_a_conversation_has_the_session_that_an_import_gives_it() -> None:
+    told = dialects.read("claude-code", "Stop", COMMON)
+    assert told is not None
+    assert told.session == "claude-code-3f2a9c1e"
+
+
+@pytest.mark.parametrize(
+    ("client", "name", "told"),
+    [
+        ("claude-code", "PreToolUse", COMMON),
+        ("another", "Stop", COMMON),
+        ("claude-code", "Stop", {"transcript_path": "/p/log.jsonl"}),
+        ("claude-code", "Stop", {**COMMON, "session_id": " "}),
+        ("claude-code", "Stop", [COMMON]),
+        ("claude-code", "PostToolUse", {**COMMON, "agent_id": "a1", "tool_name": "Bash", "tool_response": {}}),
+    ],
+)
+def test_what_is_not_ours_is_nothing(client: str, name: str, told: object) -> None:
+    assert dialects.read(client, name, told) is None
+
+
+def test_what_a_client_sends_by_itself_is_no_prompt() -> None:
+    told = {**COMMON, "prompt": "<task-notification><task-id>a</task-id>done</task-notification>"}
+    assert dialects.read("claude-code", "UserPromptSubmit", told) == event("prompt", "UserPromptSubmit", text="")
+
+
+names = st.sampled_from(["SessionStart", "UserPromptSubmit", "PostToolUse", "PreCompact", "PostCompact", "SessionEnd"])
+odd = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.lists(st.integers(), max_size=2)
+
+
+@given(names, st.dictionaries(st.sampled_from([*COMMON, "prompt", "source", "tool_name", "tool_response"]), odd))
+def test_fields_of_another_kind_break_nothing(name: str, told: dict[str, Any]) -> None:
+    dialects.read("claude-code", name, told)
+    dialects.read("claude-code", name, {**COMMON, **told})
+
+
+@pytest.mark.parametrize("client", AGENTS)
+def test_each_hook_that_is_installed_is_understood(client: str) -> None:
+    for name, entries in hooks_of(client, ["mcp-memory", "--home", "/m"]).items():
+        assert dialects.read(client, name, COMMON) is not None
+        (hook,) = [hook for entry in entries for hook in entry["hooks"]]
+        assert (hook["command"], hook["args"][:4]) == ("mcp-memory", ["--home", "/m", "hook", name])
+
+
+def test_a_client_without_hooks_has_none() -> None:
+    assert hooks_of("vscode", ["mcp-memory"]) == {}

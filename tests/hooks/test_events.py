@@ -1,0 +1,213 @@
+"""What is done at the events of a conversation, over a real memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_memory.hooks import events
+from mcp_memory.hooks.conversations import Conversations
+from mcp_memory.hooks.dialects import Call, Event
+from mcp_memory.memory import Memory, open_memory
+from mcp_memory.types import NewTurn
+
+SESSION = "claude-code-3f2a9c1e"
+ID = "3f2a9c1e-0d4b-4c3a-9b7e-000000000000"
+LOG = "\n".join(
+    f"2026-11-22 10:{n // 60:02d}:{n % 60:02d} INFO  queue depth {n * 37 % 911} job-{n:04d}" for n in range(400)
+)
+
+
+@pytest.fixture
+async def memory(home: Path) -> AsyncIterator[Memory]:
+    async with open_memory(home=home, embedder="none") as opened:
+        yield opened
+
+
+def bash(stdout: str, command: str = "make log", **more: Any) -> Call:
+    response = {"stdout": stdout, "stderr": "", "interrupted": False, "isImage": False, **more}
+    return Call(tool="Bash", arguments={"command": command}, id="toolu_1", response=response)
+
+
+# --- before the model -------------------------------------------------------------------------------
+
+
+async def test_with_an_empty_memory_a_conversation_begins_with_one_line(memory: Memory) -> None:
+    told = await events.opening(memory, SESSION, source="startup", recorded=True)
+    assert "\n" not in told
+    assert SESSION in told
+    assert await events.opening(memory, SESSION, source="startup", recorded=False) == ""
+
+
+async def test_a_conversation_begins_with_what_is_known_unless_its_context_has_it(memory: Memory) -> None:
+    await memory.remember("The user's ferry sails on Fridays.")
+    told = await events.opening(memory, SESSION, source="startup", recorded=True)
+    assert '<mcp-memory-recall part="stable">' in told
+    assert "sails on Fridays" in told
+    assert await events.opening(memory, SESSION, source="resume", recorded=True, known=[told]) == ""
+
+
+async def test_after_a_compaction_the_task_at_hand_is_shown(memory: Memory) -> None:
+    await events.offloaded(memory, SESSION, bash(LOG))
+    before = await events.opening(memory, SESSION, source="resume", recorded=True)
+    after = await events.opening(memory, SESSION, source="compact", recorded=True)
+    assert "flowchart" not in before
+    assert "flowchart" in after
+    assert len(after) <= events.MAX_CHARS
+
+
+async def test_a_prompt_is_told_what_it_needs_once(memory: Memory) -> None:
+    await memory.remember("The harbour master of Torvik is Odd Berge.")
+    await memory.record_turns([NewTurn(role="user", content="The pump at quay seven leaks oil.")], session="another")
+    told = await events.needed(memory, SESSION, "Who is harbour master of Torvik?", known=[])
+    assert "Odd Berge" in told
+    assert await events.needed(memory, SESSION, "Who is harbour master of Torvik?", known=[told]) == ""
+    other = await events.needed(memory, SESSION, "Which pump leaks oil?", known=[told])
+    assert "quay seven" in other
+    assert "Odd Berge" not in other
+
+
+async def test_a_prompt_that_nothing_is_known_of_is_told_nothing(memory: Memory) -> None:
+    await memory.remember("The harbour master of Torvik is Odd Berge.")
+    for prompt in ("Write a function that sorts numbers.", "thanks!", "", "?", "\x00\ud800" * 3, "word " * 50_000):
+        assert await events.needed(memory, SESSION, prompt, known=[]) == ""
+
+
+async def test_what_was_said_in_this_context_is_not_recalled_until_it_is_compacted(memory: Memory) -> None:
+    await memory.record_turns(
+        [NewTurn(role="user", content="The spare key of the boathouse hangs behind the clock.", client_id="m1")]
+        + [
+            NewTurn(role=role, content=f"Step {n} of the build went well.")
+            for n in range(8)
+            for role in ("user", "assistant")
+        ],
+        session=SESSION,
+    )
+    question = "Where hangs the spare key of the boathouse?"
+    assert await events.needed(memory, SESSION, question, known=[]) == ""
+    assert "behind the clock" in await events.needed(memory, "claude-code-00000000", question, known=[])
+    await events.summed_up(memory, SESSION, "<summary>The build went well.</summary>")
+    assert "behind the clock" in await events.needed(memory, SESSION, question, known=[])
+
+
+async def test_a_summary_is_kept_once(memory: Memory) -> None:
+    for text in (
+        "<analysis>Hm.</analysis>\n<summary>\nAll is built.\n</summary>",
+        "<summary>All is built.</summary>",
+        " ",
+    ):
+        await events.summed_up(memory, SESSION, text)
+    turns = await memory.session_turns(SESSION)
+    assert [(turn.role, turn.name, turn.content) for turn in turns] == [("system", "summary", "All is built.")]
+
+
+# --- tool outputs -----------------------------------------------------------------------------------
+
+
+async def test_a_large_output_is_kept_whole_and_something_short_stands_in_its_place(memory: Memory) -> None:
+    answer = await events.offloaded(memory, SESSION, bash(LOG))
+    (record,) = await memory.records(session=SESSION)
+    _, data = await memory.ref(record.ref)
+    assert data.decode() == LOG
+    assert record.tool_call_id == "toolu_1"
+    assert answer["stdout"].startswith(f"[{record.node_id} {record.ref}; expand_node]")
+    assert len(answer["stdout"]) < len(LOG) / 10
+    assert {**answer, "stdout": ""} == {"stdout": "", "stderr": "", "interrupted": False, "isImage": False}
+
+
+async def test_the_whole_of_an_output_that_the_client_cut_is_kept(memory: Memory, tmp_path: Path) -> None:
+    whole = tmp_path / "b1.txt"
+    whole.write_text(LOG + "\nthe end\n")
+    cut = bash(LOG[:20_000], persistedOutputPath=str(whole), persistedOutputSize=len(LOG))
+    answer = await events.offloaded(memory, SESSION, cut)
+    (record,) = await memory.records(session=SESSION)
+    assert (await memory.ref(record.ref))[1] == whole.read_bytes()
+    assert "persistedOutputPath" not in answer
+    gone = bash(LOG[:20_000], "cat it", persistedOutputPath=str(tmp_path / "gone"))
+    assert (await events.offloaded(memory, SESSION, gone))["stdout"].startswith("[")
+
+
+LARGE = {"file": {"filePath": "/p/a.log", "content": LOG, "numLines": 400, "startLine": 1, "totalLines": 400}}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        bash("a short answer"),
+        bash("[003-N4 r-0123456789ab; expand_node]\n" + LOG),
+        bash(LOG, "mcp-memory show ref 003-N4"),
+        Call(tool="mcp__memory__expand_node", arguments={}, id="t", response=LOG),
+        Call(tool="mcp__plugin_mcp-memory_memory__recall", arguments={}, id="t", response=LOG),
+        Call(tool="Edit", arguments={}, id="t", response={"originalFile": LOG}),
+        Call(
+            tool="Read",
+            arguments={"file_path": "/p/a.log"},
+            id="t",
+            response={"type": "text", **LARGE, "file": {**LARGE["file"], "content": LOG[:9_000]}},
+        ),
+        Call(tool="Read", arguments={"file_path": "/p/a.log", "offset": 1}, id="t", response={"type": "text", **LARGE}),
+    ],
+)
+async def test_some_outputs_are_left_alone(memory: Memory, call: Call) -> None:
+    assert await events.offloaded(memory, SESSION, call) is None
+    assert await memory.records() == []
+
+
+async def test_what_lies_in_the_home_is_left_alone(memory: Memory, home: Path) -> None:
+    assert await events.offloaded(memory, SESSION, bash(LOG, f"cat {home}/spaces/default/refs/x.md")) is None
+
+
+async def test_the_threshold_is_a_setting_and_zero_leaves_all(home: Path) -> None:
+    async with open_memory(home=home, embedder="none", offload_over=0) as memory:
+        assert await events.offloaded(memory, SESSION, bash(LOG)) is None
+    async with open_memory(home=home, embedder="none", offload_over=100_000) as memory:
+        assert await events.offloaded(memory, SESSION, bash(LOG)) is None
+    async with open_memory(home=home, embedder="none", offload_over=100) as memory:
+        assert await events.offloaded(memory, SESSION, bash(LOG[:3_000])) is not None
+
+
+# --- a conversation ---------------------------------------------------------------------------------
+
+
+def event(kind: Any, log: Path | None, text: str = "", source: str = "") -> Event:
+    return Event(kind=kind, name=kind, client="claude-code", conversation=ID, log=log, text=text, source=source)
+
+
+async def test_what_was_told_is_told_again_only_after_a_compaction(memory: Memory, tmp_path: Path) -> None:
+    await memory.remember("The harbour master of Torvik is Odd Berge.")
+    talks = Conversations(_now(memory))
+    log = tmp_path / "none.jsonl"
+    asked = event("prompt", log, "Who is harbour master of Torvik?")
+    started = await talks.answer(event("start", log, source="startup"))
+    talks.was_told(asked, started.told)
+    assert "Odd Berge" in started.told
+    assert (await talks.answer(asked)).json is None
+    await talks.answer(event("compacting", log))
+    again = await talks.answer(event("start", log, source="compact"))
+    assert again.told == started.told
+
+
+async def test_a_resident_that_is_new_to_a_conversation_reads_what_was_told_in_its_log(
+    memory: Memory, tmp_path: Path
+) -> None:
+    await memory.remember("The harbour master of Torvik is Odd Berge.")
+    told = (await Conversations(_now(memory)).answer(event("start", None, source="startup"))).told
+    noted = {"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [told]}}
+    compacted = {"type": "system", "subtype": "compact_boundary"}
+    log = tmp_path / "log.jsonl"
+    asked = event("prompt", log, "Who is harbour master of Torvik?")
+    log.write_text(json.dumps(noted) + "\nno JSON mcp-memory-recall\n")
+    assert (await Conversations(_now(memory)).answer(asked)).told == ""
+    log.write_text(json.dumps(noted) + "\n" + json.dumps(compacted) + "\n")
+    assert "Odd Berge" in (await Conversations(_now(memory)).answer(asked)).told
+
+
+def _now(memory: Memory) -> Any:
+    async def opened() -> Memory:
+        return memory
+
+    return opened

@@ -1,0 +1,115 @@
+"""The shapes of tool answers: what is replaced, and that all else stays."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_memory.hooks.outputs import parts_of, replaced, whole_file
+
+BASH = {"stdout": "out", "stderr": "err", "interrupted": False, "isImage": False, "noOutputExpected": False}
+READ = {
+    "type": "text",
+    "file": {"filePath": "/p/a.py", "content": "x = 1\n", "numLines": 2, "startLine": 1, "totalLines": 2},
+}
+GREP = {"mode": "content", "numFiles": 0, "filenames": [], "content": "a.py:1:x", "numLines": 1}
+GREP_FILES = {"mode": "files_with_matches", "filenames": ["a.py", "b.py"], "numFiles": 2, "totalFiles": 2}
+GLOB = {"filenames": ["a.py", "b.py"], "durationMs": 18, "numFiles": 2, "truncated": False}
+FETCH = {"bytes": 9, "code": 200, "codeText": "OK", "result": "page", "durationMs": 3, "url": "https://example.com"}
+SEARCH = {
+    "query": "boats",
+    "results": ["Found:", {"tool_use_id": "t", "content": [{"title": "Boat", "url": "https://example.com"}]}],
+    "durationSeconds": 0.1,
+    "searchCount": 1,
+}
+ANSWERS = [
+    ("Bash", BASH),
+    ("Read", READ),
+    ("Grep", GREP),
+    ("Grep", GREP_FILES),
+    ("Glob", GLOB),
+    ("WebFetch", FETCH),
+    ("WebSearch", SEARCH),
+]
+
+
+def shape(value: Any) -> Any:
+    """Return the names and kinds of an answer, and what its lists hold as one."""
+    if isinstance(value, dict):
+        return {key: shape(held) for key, held in value.items()}
+    return "list" if isinstance(value, list) else type(value).__name__
+
+
+@pytest.mark.parametrize(("tool", "answer"), ANSWERS)
+def test_a_replaced_answer_has_the_shape_that_the_tool_gave_it(tool: str, answer: dict[str, Any]) -> None:
+    before = json.dumps(answer)
+    parts = parts_of(tool, answer)
+    after = replaced(answer, {part.way: f"note {place}" for place, part in enumerate(parts)})
+    assert parts
+    assert shape(after) == shape(answer)
+    assert json.dumps(answer) == before
+    assert [part.text for part in parts_of(tool, after)] == [f"note {place}" for place, _ in enumerate(parts)]
+
+
+def test_one_part_is_replaced_and_the_other_stays() -> None:
+    assert replaced(BASH, {("stdout",): "note"}) == {**BASH, "stdout": "note"}
+
+
+def test_the_file_with_the_whole_of_a_long_output_is_named_and_then_not_shown() -> None:
+    cut = {**BASH, "persistedOutputPath": "/tmp/b.txt", "persistedOutputSize": 40_000}
+    assert whole_file("Bash", cut) == "/tmp/b.txt"
+    assert replaced(cut, {("stdout",): "note"}) == {**BASH, "stdout": "note"}
+
+
+def test_a_list_of_names_becomes_a_list_of_the_note() -> None:
+    (part,) = parts_of("Glob", GLOB)
+    assert part.text == "a.py\nb.py"
+    assert replaced(GLOB, {part.way: "note"})["filenames"] == ["note"]
+
+
+def test_the_answer_of_a_server_is_a_string_or_blocks() -> None:
+    blocks = [{"type": "text", "text": "one"}, {"type": "image", "data": "AA=="}, {"type": "text", "text": "two"}]
+    assert [part.text for part in parts_of("mcp__notes__list", "plain")] == ["plain"]
+    assert replaced("plain", {(): "note"}) == "note"
+    assert [part.text for part in parts_of("mcp__notes__list", blocks)] == ["one", "two"]
+    assert replaced(blocks, {(2, "text"): "note"}) == [*blocks[:2], {"type": "text", "text": "note"}]
+
+
+def test_a_text_that_an_sdk_has_wrapped_is_kept_without_the_wrapping() -> None:
+    assert [part.text for part in parts_of("mcp__notes__list", '{"result":"a\\nb"}')] == ["a\nb"]
+    assert [part.text for part in parts_of("mcp__notes__list", '{"result":"a","n":1}')] == ['{"result":"a","n":1}']
+
+
+@pytest.mark.parametrize(
+    ("tool", "answer"),
+    [
+        ("Edit", {"filePath": "/p/a.py", "originalFile": "x" * 9}),
+        ("Agent", {"content": [{"type": "text", "text": "x"}]}),
+        ("Bash", {**BASH, "isImage": True}),
+        ("Bash", "a string"),
+        ("Read", {"type": "image", "file": {"base64": "AA==", "type": "image/png"}}),
+        ("Read", {"type": "notebook", "file": {"filePath": "/p/n.ipynb", "cells": []}}),
+        ("mcp__notes__list", {"content": [{"type": "text", "text": "x"}]}),
+        ("mcp__notes__list", None),
+    ],
+)
+def test_what_is_not_known_has_no_parts(tool: str, answer: Any) -> None:
+    assert parts_of(tool, answer) == []
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.sampled_from(["Bash", "Read", "Grep", "Glob", "WebFetch", "WebSearch", "mcp__a__b", "Task"]), values)
+def test_no_answer_whatever_it_holds_is_too_odd(tool: str, answer: Any) -> None:
+    for part in parts_of(tool, answer):
+        replaced(answer, {part.way: "note"})
+    whole_file(tool, answer)
