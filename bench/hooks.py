@@ -1,0 +1,216 @@
+"""What hooks cost and tell: `python -m bench.hooks [--turns N] [--rounds N] [--show] [--json FILE]`
+
+Replays a session of twenty turns with a compaction in the middle through real `mcp-memory hook` processes, one for
+each event, as Claude Code runs them. The inputs are those that the real client gave its hooks, and the log grows as it
+did then (`fixtures/transcripts/claude-code`, made by `scripts/record_session.py`; the story is invented).
+
+Each round has a home of its own with N invented turns and what the story's person had said on earlier days. Figures:
+
+* `ms`: from spawn to exit of the hook; floor: `python -c pass`, started in turns with it. The `startup` of a round is
+  cold: no resident runs yet, and the hook starts one. All others find it.
+* `tokens`: what is added to the context by event, and tool outputs before and after, counted as cl100k_base.
+
+Single figures are medians. `--show` prints all that was added, in its order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic, perf_counter, sleep
+from typing import Any
+
+import anyio
+from tqdm import tqdm
+
+from bench.corpus import batches, session_of
+from bench.stats import timings_ms
+from bench.trajectories import tokens_of
+from mcp_memory.config import Settings
+from mcp_memory.memory import open_memory
+
+__all__ = ["Event", "Run", "events", "measure", "replay", "table"]
+
+FOLDER = Path(__file__).parent.parent / "fixtures" / "transcripts"
+_TOO_LONG_S = 30.0
+_END_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What the client told a hook, and how many lines its log had then."""
+
+    lines: int
+    told: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return self.told["hook_event_name"]
+
+    @property
+    def label(self) -> str:
+        """The event, and what kind of it where that changes the work: `SessionStart compact`, `PostToolUse Bash`."""
+        return " ".join([self.name, *(self.told[key] for key in ("source", "tool_name") if key in self.told)])
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One event replayed: the seconds from spawn to exit, those of the bare start after it, and what was printed."""
+
+    event: Event
+    took: float
+    bare: float
+    said: Mapping[str, Any]
+
+    @property
+    def added(self) -> str:
+        """What the model is told beyond the conversation."""
+        return self.said.get("hookSpecificOutput", {}).get("additionalContext", "")
+
+    @property
+    def replaced(self) -> Any:
+        """What stands in the place of the tool's output; None where that was left alone."""
+        return self.said.get("hookSpecificOutput", {}).get("updatedToolOutput")
+
+
+def events() -> list[Event]:
+    """Return the events of the recorded session, in their order."""
+    lines = (FOLDER / "claude-code" / "hooks.jsonl").read_text(encoding="utf-8").splitlines()
+    return [Event(event["lines"], event["input"]) for event in map(json.loads, lines)]
+
+
+def measure(*, turns: int, rounds: int) -> list[list[Run]]:
+    """Return the runs of each round; every round begins with the same home."""
+    with TemporaryDirectory(prefix="bench-hooks-") as made:
+        folder = Path(made)
+        anyio.run(partial(_seed, folder / "seed", turns))
+        found: list[list[Run]] = []
+        for number in range(rounds):
+            home = folder / f"home-{number}"
+            shutil.copytree(folder / "seed", home)
+            found.append(list(replay(home, folder / f"log-{number}.jsonl")))
+        return found
+
+
+async def _seed(home: Path, turns: int) -> None:
+    async with open_memory(Settings(home=home)) as memory:
+        for number, batch in enumerate(batches(turns)):
+            await memory.record_turns(batch, session=session_of(number))
+        for fact in json.loads((FOLDER / "skerry.json").read_text(encoding="utf-8"))["earlier"]:
+            await memory.remember(fact)
+
+
+def replay(home: Path, log: Path) -> Iterator[Run]:
+    """Yield what came of each event, the log written as far as it was then; the resident has ended when this does."""
+    command = [str(Path(sys.executable).with_name("mcp-memory")), "--home", str(home), "hook"]
+    lines = (FOLDER / "claude-code" / "session.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    try:
+        for event in tqdm(events(), desc="hooks", leave=False):
+            if event.lines:
+                log.write_text("".join(lines[: event.lines]), encoding="utf-8")
+            told = json.dumps({**event.told, "transcript_path": str(log)}).encode()
+            took, said = _timed([*command, event.name], told)
+            bare, _ = _timed([sys.executable, "-c", "pass"], b"")
+            yield Run(event, took, bare, json.loads(said) if said.strip() else {})
+    finally:
+        _ended(home)
+
+
+def _timed(command: Sequence[str], given: bytes) -> tuple[float, bytes]:
+    start = perf_counter()
+    ran = subprocess.run(command, input=given, capture_output=True, check=True, timeout=_TOO_LONG_S)
+    return perf_counter() - start, ran.stdout
+
+
+def _ended(home: Path) -> None:
+    """Wait until no resident is there: it removes its file last. Whatever is left goes when the file does."""
+    until = monotonic() + _END_S
+    while monotonic() < until and any((home / "hooks").glob("*.json")):
+        sleep(0.05)
+    for file in (home / "hooks").glob("*.json"):
+        file.unlink(missing_ok=True)
+
+
+# --- for people -------------------------------------------------------------------------------------
+
+
+def summary(rounds: Sequence[Sequence[Run]]) -> dict[str, Any]:
+    """Return the figures: times over all rounds, tokens of the first one."""
+    runs = [run for ran in rounds for run in ran]
+    labels = dict.fromkeys(run.event.label for run in runs)
+    replaced = [run for run in rounds[0] if run.replaced is not None]
+    return {
+        "rounds": len(rounds),
+        "events": {label: _event([run for run in runs if run.event.label == label], rounds[0]) for label in labels},
+        "warm_ms": timings_ms([run.took for run in runs if run.event.told.get("source") != "startup"]),
+        "bare_ms": timings_ms([run.bare for run in runs]),
+        "outputs": {
+            "replaced": len(replaced),
+            "before": sum(_size(run.event.told["tool_response"]) for run in replaced),
+            "after": sum(_size(run.replaced) for run in replaced),
+        },
+    }
+
+
+def _event(runs: Sequence[Run], first: Sequence[Run]) -> dict[str, Any]:
+    added = [tokens_of(run.added) for run in first if run.event.label == runs[0].event.label and run.added]
+    return {"count": len(runs), "ms": timings_ms([run.took for run in runs]), "told": len(added), "tokens": sum(added)}
+
+
+def _size(output: Any) -> int:
+    return tokens_of(output if isinstance(output, str) else json.dumps(output, ensure_ascii=False))
+
+
+def table(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the figures as lines of text."""
+    yield f"{'event':<32}{'count':>7}{'p50 ms':>9}{'p95 ms':>9}{'told':>7}{'tokens':>9}"
+    for label, row in found["events"].items():
+        yield (
+            f"{label:<32}{row['count']:>7}{row['ms']['p50']:>9.0f}{row['ms']['p95']:>9.0f}"
+            f"{row['told']:>7}{row['tokens']:>9,}"
+        )
+    for label, name in (("all but startup", "warm_ms"), ("bare Python start", "bare_ms")):
+        yield f"{label:<39}{found[name]['p50']:>9.0f}{found[name]['p95']:>9.0f}"
+    outputs = found["outputs"]
+    yield f"{outputs['replaced']} tool outputs: {outputs['before']:,} tokens, {outputs['after']:,} in their place"
+
+
+def shown(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield what each event of a round added, or put in the place of an output, under a heading."""
+    for run in runs:
+        about = run.event.told.get("prompt") or run.event.told.get("tool_input", {}).get("command", "")
+        texts = [run.added] if run.added else []
+        if run.replaced is not None:
+            texts.append(run.replaced if isinstance(run.replaced, str) else json.dumps(run.replaced, indent=1))
+        for text in texts:
+            yield f"--- {run.event.label}: {about} ({tokens_of(text)} tokens)\n{text}\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="bench.hooks", description="A recorded session through the hooks.")
+    parser.add_argument("--turns", type=int, default=2_000, metavar="N", help="stored before; default: %(default)s")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="default: %(default)s")
+    parser.add_argument("--show", action="store_true", help="print what was added to the context")
+    parser.add_argument("--json", type=Path, metavar="OUT", help="write the figures there")
+    options = parser.parse_args(arguments)
+    if options.turns < 0 or options.rounds < 1:
+        parser.error("--turns has to be 0 or more, --rounds 1 or more")
+    rounds = measure(turns=options.turns, rounds=options.rounds)
+    if options.show:
+        print("\n".join(shown(rounds[0])))
+    found = summary(rounds)
+    print("\n".join(table(found)))
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Write `fixtures/transcripts/claude-code`: a story held in the real Claude Code, its log and what its hooks were told.
+
+    python scripts/record_session.py CLIENT
+
+CLIENT is the program of Claude Code. The story is ours (`fixtures/transcripts/skerry.json`); the client writes the
+log and the hooks' inputs. Lines in which it keeps its own prompts and requests are left out, and the machine's
+folders are those of a person called Ines. Beside the log (`session.jsonl`) stands `hooks.jsonl`: for each event how
+many lines of the log there were when the hook ran, and its input.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from mcp_memory.config import Settings
+from mcp_memory.hooks.manifest import hooks_of
+from mcp_memory.memory import open_memory
+from scripts.claude_code import Story, hold, read_story
+
+__all__ = ["known_before"]
+
+FOLDER = Path(__file__).parent.parent / "fixtures" / "transcripts"
+HOME = "/home/ines"
+_TALK = {"user", "assistant", "system"}
+_SPOKEN = {"hook_success", "hook_additional_context", "hook_error_during_execution"}
+"""Attachments of hooks; the client has many more, all in words of its own."""
+
+_NOTE = """
+import json, os, pathlib, sys, time
+told = json.load(sys.stdin)
+log = pathlib.Path(told["transcript_path"])
+lines = log.read_bytes().count(b"\\n") if log.exists() else 0
+(pathlib.Path(sys.argv[1]) / f"{time.time_ns()}.json").write_text(json.dumps({"lines": lines, "input": told}))
+"""
+
+
+def main(client: Path) -> None:
+    command = str(Path(sys.executable).with_name("mcp-memory"))
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        memory, notes = folder / "memory", folder / "notes"
+        notes.mkdir()
+        story = read_story(FOLDER / "skerry.json")
+        anyio.run(known_before, memory, story)
+        (folder / "note.py").write_text(_NOTE, encoding="utf-8")
+        note = shlex.join([sys.executable, str(folder / "note.py"), str(notes)])
+        hooks: dict[str, list[Any]] = hooks_of("claude-code", [command, "--home", str(memory)])
+        for entries in hooks.values():
+            entries.append({"hooks": [{"type": "command", "command": note, "timeout": 10}]})
+        server: dict[str, Any] = {
+            "type": "stdio",
+            "command": command,
+            "args": ["--home", str(memory), "serve"],
+            "env": {},
+        }
+        held = hold(client, story, folder, hooks=hooks, servers={"memory": server})
+        log = held.transcript.read_text(encoding="utf-8").splitlines()
+        events = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(notes.iterdir())]
+        _write(log, events, folder)
+
+
+async def known_before(home: Path, story: Story) -> None:
+    """Remember what the story's person said on earlier days."""
+    async with open_memory(Settings(home=home)) as memory:
+        for fact in story.earlier:
+            await memory.remember(fact)
+
+
+def _write(log: Sequence[str], events: Sequence[dict[str, Any]], folder: Path) -> None:
+    kept: list[str] = []
+    parents: dict[str, str | None] = {}
+    until = [0]
+    for line in log:
+        kept.extend(_told(json.loads(line), parents))
+        until.append(len(kept))
+    target = FOLDER / "claude-code"
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    (target / "session.jsonl").write_text("".join(_elsewhere(line, folder) for line in kept), encoding="utf-8")
+    told = [json.dumps({**event, "lines": until[event["lines"]]}, ensure_ascii=False) + "\n" for event in events]
+    (target / "hooks.jsonl").write_text("".join(_elsewhere(line, folder) for line in told), encoding="utf-8")
+    print(f"{len(events)} events, {len(kept)} lines of {len(log)}")
+
+
+def _told(line: dict[str, Any], parents: dict[str, str | None]) -> Iterator[str]:
+    """Yield a line that tells of the conversation; who stands below a line left out stands below its parent."""
+    parent = line.get("parentUuid")
+    parent = parents.get(parent, parent) if parent else parent
+    attachment = line.get("attachment", {}).get("type")
+    if line["type"] in _TALK or attachment in _SPOKEN:
+        told = {**line, "parentUuid": parent} if "parentUuid" in line else dict(line)
+        told.pop("rendered", None)
+        yield json.dumps(told, ensure_ascii=False) + "\n"
+    elif "uuid" in line:
+        parents[line["uuid"]] = parent
+
+
+def _elsewhere(line: str, folder: Path) -> str:
+    slug = str(folder).replace("/", "-").replace(".", "-").replace("_", "-")
+    for place, name in (
+        (f"{folder}/home", HOME),
+        (f"{folder}/skerry", f"{HOME}/skerry"),
+        (f"{folder}/memory", f"{HOME}/.mcp-memory"),
+    ):
+        line = line.replace(place, name)
+    return (
+        line.replace(f"{slug}-skerry", "-home-ines-skerry")
+        .replace(sys.prefix, "/usr")
+        .replace(str(folder), "/tmp/ines")
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
