@@ -65,7 +65,7 @@ class Conversations:
                 self._follow(event, _WHILE_WORKING)
                 if not event.text:
                     return Answer()
-                known = await self._told(event)
+                known = list(await self._told(event))
                 text = await events.needed(await self._memory(), event.session, event.text, known=known)
                 return _before_the_model(event, text)
             case "tool":
@@ -100,10 +100,9 @@ class Conversations:
 
     async def _start(self, event: Event) -> Answer:
         memory = await self._memory()
-        if event.source in ("resume", "fork"):
-            known = await self._told(event)
-        else:
-            known = self._known[event.session] = []
+        if event.source not in ("resume", "fork"):
+            self._known[event.session] = []
+        known = list(await self._told(event))
         text = await events.opening(
             memory, event.session, source=event.source, recorded=event.log is not None, known=known
         )

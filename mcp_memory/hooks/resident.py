@@ -37,9 +37,9 @@ __all__ = ["main", "serve"]
 logger = logging.getLogger(__name__)
 
 SILENT_S = 900.0
-_AFTER_THE_LAST_S = 5.0
+_AFTER_THE_LAST_S = 1.5
 """`/clear` ends a conversation and begins one within this time."""
-_LOOKING_S = 1.0
+_LOOKING_S = 0.5
 _LOCKING_S = 5.0
 _FINISHING_S = 30.0
 _PROVING_S = 2.0

@@ -1,0 +1,266 @@
+"""Hooks as a client runs them: real processes, which answer, start no more than one resident, and leave none behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import apsw
+import pytest
+
+from mcp_memory import __version__
+from mcp_memory.hooks.rendezvous import Rendezvous
+from mcp_memory.memory import open_memory
+
+ID = "3f2a9c1e-0d4b-4c3a-9b7e-000000000000"
+WAIT = 20.0
+OUTPUT = {"stdout": "\n".join(f"line {n} of a long log, job {n * 37}" for n in range(900)), "stderr": ""}
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
+
+
+class Client:
+    """A client with one conversation, whose hooks it runs."""
+
+    def __init__(self, home: Path, log: Path, **env: str) -> None:
+        self.home = home
+        self.log = log
+        self.env = {**os.environ, "MCP_MEMORY_HOME": str(home), "MCP_MEMORY_EMBEDDER": "none", **env}
+
+    def start(self, event: str, **told: Any) -> subprocess.Popen[bytes]:
+        given = {"session_id": ID, "transcript_path": str(self.log), "hook_event_name": event, **told}
+        hook = subprocess.Popen(
+            [sys.executable, "-m", "mcp_memory", "hook", event],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=self.env,
+        )
+        assert hook.stdin is not None
+        hook.stdin.write(json.dumps(given).encode())
+        hook.stdin.close()
+        return hook
+
+    def hook(self, event: str, **told: Any) -> str:
+        """Return what the model is told, or what stands for an output; empty where the hook printed nothing."""
+        return _said(self.start(event, **told))
+
+    def says(self, role: str, text: str) -> None:
+        number = len(self.log.read_text().splitlines()) if self.log.exists() else 0
+        line = {
+            "type": role,
+            "sessionId": ID,
+            "uuid": f"00000000-0000-4000-8000-{number:012d}",
+            "timestamp": f"2026-11-22T10:00:{number:02d}.000Z",
+            "message": {"role": role, "content": text},
+        }
+        with self.log.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def resident(self) -> Rendezvous | None:
+        files = list((self.home / "hooks").glob("*.json"))
+        assert len(files) <= 1
+        return Rendezvous.read(files[0]) if files else None
+
+
+def _said(hook: subprocess.Popen[bytes]) -> str:
+    with hook:
+        assert hook.stdout is not None
+        assert hook.stderr is not None
+        printed, complaint = hook.stdout.read(), hook.stderr.read()
+        assert (hook.wait(WAIT), complaint) == (0, b"")
+    said = json.loads(printed)["hookSpecificOutput"] if printed else {}
+    return said.get("additionalContext") or said.get("updatedToolOutput", {}).get("stdout", "")
+
+
+def until(true: Callable[[], object]) -> None:
+    end = time.monotonic() + WAIT
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return not Path(f"/proc/{pid}/stat").exists() or ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+
+
+@pytest.fixture
+def client(home: Path, tmp_path: Path) -> Iterator[Client]:
+    """A client; what its hooks started is ended, and has to be gone soon."""
+    client = Client(home, tmp_path / "log.jsonl")
+    yield client
+    there = client.resident()
+    if there is not None:
+        os.kill(there.pid, signal.SIGTERM)
+        until(lambda: not is_running(there.pid))
+        assert client.resident() is None
+
+
+def turns(client: Client) -> list[str]:
+    async def read() -> list[str]:
+        async with open_memory(home=client.home, embedder="none") as memory:
+            return [turn.content for turn in await memory.session_turns("claude-code-3f2a9c1e")]
+
+    return anyio.run(read)
+
+
+def remember(client: Client, text: str) -> None:
+    async def told() -> None:
+        async with open_memory(home=client.home, embedder="none") as memory:
+            await memory.remember(text)
+
+    anyio.run(told)
+
+
+def test_a_conversation_is_recalled_kept_and_recorded_and_then_nothing_runs(client: Client) -> None:
+    remember(client, "The harbour master of Torvik is Odd Berge.")
+    assert "claude-code-3f2a9c1e" in client.hook("SessionStart", source="resume")
+    there = client.resident()
+    assert there is not None
+    assert client.hook("UserPromptSubmit", prompt="Who is harbour master of Torvik?") == ""  # told at the start
+    client.says("user", "Who is harbour master of Torvik?")
+    kept = client.hook(
+        "PostToolUse", tool_name="Bash", tool_input={"command": "x"}, tool_use_id="t", tool_response=OUTPUT
+    )
+    assert kept.startswith("[001-N1 r-")
+    client.says("assistant", "Odd Berge.")
+    assert client.hook("Stop", last_assistant_message="Odd Berge.") == ""
+    client.says("user", "Thank you.")
+    assert client.hook("SessionEnd", reason="other") == ""
+    until(lambda: not is_running(there.pid))
+    assert client.resident() is None
+    assert turns(client) == ["Who is harbour master of Torvik?", "Odd Berge.", "Thank you."]
+
+
+def test_hooks_that_come_at_once_have_one_resident(client: Client) -> None:
+    hooks = [client.start("SessionStart", source="startup") for _ in range(4)]
+    assert all("recorded" in _said(hook) for hook in hooks)
+    assert client.resident() is not None
+
+
+def test_a_resident_that_was_killed_has_a_successor(client: Client) -> None:
+    client.hook("SessionStart", source="startup")
+    first = client.resident()
+    assert first is not None
+    os.kill(first.pid, signal.SIGKILL)
+    until(lambda: not is_running(first.pid))
+    assert client.resident() == first  # its file is left
+    assert "recorded" in client.hook("SessionStart", source="resume")
+    second = client.resident()
+    assert second is not None
+    assert second.pid != first.pid
+
+
+def test_another_program_at_the_port_is_told_nothing_and_replaced(client: Client) -> None:
+    heard = bytearray()
+
+    def listen(stranger: socket.socket) -> None:
+        wire, _ = stranger.accept()
+        with wire:
+            heard.extend(wire.recv(4096))
+            wire.sendall(b"220 mail.example.com\r\n")
+            while more := wire.recv(4096):
+                heard.extend(more)
+
+    client.hook("SessionStart", source="startup")
+    there = client.resident()
+    assert there is not None
+    os.kill(there.pid, signal.SIGKILL)
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        listening = threading.Thread(target=listen, args=[stranger])
+        listening.start()
+        (file,) = (client.home / "hooks").glob("*.json")
+        Rendezvous(os.getpid(), stranger.getsockname()[1], there.token, __version__).write(file)
+        client.hook("UserPromptSubmit", prompt="a secret")
+        listening.join(WAIT)
+    successor = client.resident()
+    assert successor is not None
+    assert successor.pid != os.getpid()
+    assert heard.startswith(b"mcp-memory-hook/1 ")
+    assert b"secret" not in heard
+    assert there.token.encode() not in heard
+
+
+def test_what_could_not_be_handed_over_is_captured_by_the_next_resident(client: Client) -> None:
+    client.says("user", "The pump leaks oil.")
+    (client.home / "hooks" / "waiting").mkdir(parents=True)
+    (client.home / "hooks" / "waiting" / "odd.json").write_text("{")
+    note = {
+        "event": "SessionEnd",
+        "client": "claude-code",
+        "input": {"session_id": ID, "transcript_path": str(client.log)},
+    }
+    (client.home / "hooks" / "waiting" / "a.json").write_text(json.dumps(note))
+    other = Client(client.home, client.log.with_name("other.jsonl"))
+    other.hook("SessionStart", source="startup")
+    until(lambda: not any((client.home / "hooks" / "waiting").iterdir()))
+    there = client.resident()
+    assert there is not None
+    os.kill(there.pid, signal.SIGTERM)
+    until(lambda: not is_running(there.pid))
+    assert turns(client) == ["The pump leaks oil."]
+
+
+def test_while_another_program_locks_the_store_hooks_answer_and_nothing_is_lost(client: Client) -> None:
+    client.hook("SessionStart", source="startup")
+    locked = apsw.Connection(str(client.home / "memory.db"))
+    locked.execute("BEGIN IMMEDIATE")
+    client.says("user", "The pump leaks oil.")
+    assert client.hook("UserPromptSubmit", prompt="What leaks?") == ""
+    told = {"tool_name": "Bash", "tool_input": {}, "tool_response": OUTPUT}
+    assert [client.hook("PostToolUse", tool_use_id=f"t{n}", **told) for n in range(2)] == ["", ""]
+    client.hook("Stop")
+    locked.execute("ROLLBACK")
+    locked.close()
+    there = client.resident()
+    assert there is not None
+    os.kill(there.pid, signal.SIGTERM)
+    until(lambda: not is_running(there.pid))
+    assert turns(client) == ["The pump leaks oil."]
+
+
+def test_what_is_wrong_with_a_hook_never_stops_its_client(client: Client) -> None:
+    def run(*arguments: str, given: bytes = b"{}", **env: str) -> tuple[int, bytes, bytes]:
+        command = [sys.executable, "-m", "mcp_memory", *arguments]
+        ran = subprocess.run(command, input=given, capture_output=True, check=False, env={**client.env, **env})
+        return ran.returncode, ran.stdout, ran.stderr
+
+    nothing = (0, b"", b"")
+    file = client.home.with_name("file")
+    file.write_text("")
+    client.hook("SessionStart", source="startup")
+    assert run("hook", "Stop", given=b"\xff\x00 no JSON") == nothing
+    assert run("hook", "UserPromptSubmit", given=b"") == nothing
+    assert run("hook", "NoEvent", given=b'{"session_id": "1"}') == nothing
+    assert run("hook", "Stop", "--unknown", "more", "--client", "another") == nothing
+    assert run("hook", "SessionStart", given=b'{"session_id": "1"}', MCP_MEMORY_HOME="/proc/no") == nothing
+    assert run("hook", "SessionStart", given=b'{"session_id": "1"}', MCP_MEMORY_HOME=str(file)) == nothing
+    assert "no JSON" in (client.home / "hooks" / "hooks.log").read_text()
+
+
+def test_a_resident_whose_home_was_deleted_ends(client: Client) -> None:
+    client.hook("SessionStart", source="startup")
+    there = client.resident()
+    assert there is not None
+    (client.home / "hooks" / next((client.home / "hooks").glob("*.json")).name).unlink()
+    until(lambda: not is_running(there.pid))
+
+
+def test_the_file_that_leads_to_a_resident_is_its_users_alone(client: Client) -> None:
+    client.hook("SessionStart", source="startup")
+    (file,) = (client.home / "hooks").glob("*.json")
+    assert [path.stat().st_mode & 0o077 for path in (client.home, file.parent, file)] == [0, 0, 0]
