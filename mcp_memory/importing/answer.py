@@ -91,6 +91,7 @@ def answer(
     stored: int = 0,
     duplicates: int = 0,
     emptied: int = 0,
+    kept: int = 0,
     noise: int | None = None,
     cost: Cost | None = None,
 ) -> Brought:
@@ -107,6 +108,8 @@ def answer(
         bad=found.bad,
         wrong=[str(one) for one in found.wrong],
         notes=list(_notes(source, found)),
+        kept=found.kept if state == "seen" else kept,
+        small=found.small if state != "refused" else 0,
         noise=noise,
         cost=cost,
     )

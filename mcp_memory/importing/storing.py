@@ -11,10 +11,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import islice
 from pathlib import Path
 
 from anyio.to_thread import run_sync as to_thread
@@ -23,6 +22,8 @@ from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput
 from mcp_memory.importing.answer import Brought, answer, unchanged
 from mcp_memory.importing.cost import Price, Size, cost
+from mcp_memory.importing.follow import is_kept
+from mcp_memory.importing.formats.logs import Result
 from mcp_memory.importing.formats.told import Passed, Told, Wrong
 from mcp_memory.importing.placing import Places
 from mcp_memory.importing.reader import Source
@@ -37,6 +38,7 @@ Progress = Callable[[str, int, int], None]
 """Told what is being done, how many bytes of the file are behind it, and of how many."""
 
 BATCH = 500
+BATCH_CHARS = 8 * 2**20
 _RACE = timedelta(seconds=2)
 """A file written so shortly before it was noted may have been written once more since, with the same mtime."""
 
@@ -66,16 +68,30 @@ async def bring(memory: Memory, source: Source, asked: Asked, *, now: datetime, 
     found = await to_thread(partial(_surveyed, source, asked, progress))
     if found.bad and not asked.skip_bad:
         return answer(source, found, state="refused")
-    stored = duplicates = emptied = 0
+    stored = duplicates = emptied = kept = 0
     with closing(_batches(source, found, asked, progress)) as batches:
         while batch := await to_thread(partial(next, batches, None)):
-            for session, new in batch.items():
+            for session, new in batch.turns.items():
                 done = await memory.record_turns(new, session=session)
                 stored += len(done.stored)
                 duplicates += done.duplicates
                 emptied += done.emptied
+            for session, results in batch.results.items():
+                kept += await _keep(memory, session, results)
     await memory.note_import(replace(noted, turns=found.turns))
-    return answer(source, found, state="stored", stored=stored, duplicates=duplicates, emptied=emptied)
+    return answer(source, found, state="stored", stored=stored, duplicates=duplicates, emptied=emptied, kept=kept)
+
+
+async def _keep(memory: Memory, session: str, results: Sequence[Result]) -> int:
+    """Keep those results that the session does not hold yet. Returns how many that were."""
+    known = await memory.kept_calls(session, [one.call for one in results if one.call is not None])
+    new = {one.call: one for one in results if one.call not in known}
+    for call, one in new.items():
+        tool = one.tool or "tool"
+        await memory.keep_tool_result(
+            tool, one.text, arguments=one.arguments, tool_call_id=call, session=session, at=one.said_at
+        )
+    return len(new)
 
 
 def look(
@@ -137,19 +153,42 @@ def _surveyed(source: Source, asked: Asked, progress: Progress, size: Size | Non
     return survey(source, asked, at=lambda read: progress("checking", read, source.size), size=size)
 
 
-def _batches(
-    source: Source, found: Survey, asked: Asked, progress: Progress
-) -> Generator[dict[str, list[NewTurn]], None, None]:
-    """Yield the turns to store, some hundred at a time, by session."""
-    placed = _placed(source, found, asked, progress)
-    while some := list(islice(placed, BATCH)):
-        batch: dict[str, list[NewTurn]] = {}
-        for session, turn in some:
-            batch.setdefault(session, []).append(turn)
+@dataclass(kw_only=True)
+class _Batch:
+    """What is stored at once, by session."""
+
+    turns: dict[str, list[NewTurn]] = field(default_factory=dict[str, list[NewTurn]])
+    results: dict[str, list[Result]] = field(default_factory=dict[str, list[Result]])
+    count: int = 0
+    chars: int = 0
+
+    def add(self, session: str, one: NewTurn | Result) -> None:
+        if isinstance(one, NewTurn):
+            self.turns.setdefault(session, []).append(one)
+            self.chars += len(one.content)
+        else:
+            self.results.setdefault(session, []).append(one)
+            self.chars += len(one.text)
+        self.count += 1
+
+    @property
+    def is_full(self) -> bool:
+        return self.count >= BATCH or self.chars >= BATCH_CHARS
+
+
+def _batches(source: Source, found: Survey, asked: Asked, progress: Progress) -> Generator[_Batch, None, None]:
+    """Yield what is to be stored, some hundred turns and results at a time."""
+    batch = _Batch()
+    for session, one in _placed(source, found, asked, progress):
+        batch.add(session, one)
+        if batch.is_full:
+            yield batch
+            batch = _Batch()
+    if batch.count:
         yield batch
 
 
-def _placed(source: Source, found: Survey, asked: Asked, progress: Progress) -> Iterator[tuple[str, NewTurn]]:
+def _placed(source: Source, found: Survey, asked: Asked, progress: Progress) -> Iterator[tuple[str, NewTurn | Result]]:
     places = Places(default=default_session(source, asked), start=start(source, found.undated))
     at = partial(progress, "storing")
     for one in turns(source, asked, found.layout, passed=Passed(), at=lambda read: at(read, source.size)):
@@ -158,6 +197,9 @@ def _placed(source: Source, found: Survey, asked: Asked, progress: Progress) -> 
                 session, turn = places.place(one)
                 if turn.content.strip():
                     yield session, turn
+            case Result():
+                if one.session is not None and is_kept(one):
+                    yield one.session, one
             case Wrong():
                 if not (one.torn or asked.skip_bad):
                     raise InvalidInput(f"{source.name} changed while it was read. Import it again.")

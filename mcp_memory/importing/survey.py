@@ -13,7 +13,10 @@ from typing import Literal
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.importing.cost import Size
+from mcp_memory.importing.follow import is_kept
 from mcp_memory.importing.formats import chatgpt, claude_ai, generic
+from mcp_memory.importing.formats.exports import OWN
+from mcp_memory.importing.formats.logs import Result
 from mcp_memory.importing.formats.told import Passed, Told, Wrong
 from mcp_memory.importing.placing import STEP, Places
 from mcp_memory.importing.reader import At, Layout, Source, Value, layout, remarks, values
@@ -51,6 +54,9 @@ class Survey:
     undated: int = 0
     """Turns without a time."""
     without_text: int = 0
+    kept: int = 0
+    """Results of tools that are large enough to be kept; the `small` ones are not."""
+    small: int = 0
     first: datetime | None = None
     last: datetime | None = None
     """Of the times that are told."""
@@ -73,6 +79,14 @@ def survey(source: Source, asked: Asked, *, at: At, size: Size | None = None) ->
         match one:
             case Told():
                 _count(found, one, places.place(one), size)
+            case Result():
+                match is_kept(one):
+                    case True:
+                        found.kept += 1
+                    case False:
+                        found.small += 1
+                    case None:
+                        found.passed.left[OWN] += 1
             case Wrong(torn=True):
                 found.torn = one
             case Wrong():
@@ -84,7 +98,7 @@ def survey(source: Source, asked: Asked, *, at: At, size: Size | None = None) ->
     return found
 
 
-def turns(source: Source, asked: Asked, layout: Layout, *, passed: Passed, at: At) -> Iterator[Told | Wrong]:
+def turns(source: Source, asked: Asked, layout: Layout, *, passed: Passed, at: At) -> Iterator[Told | Result | Wrong]:
     """Yield what a file tells, in order."""
     for value in values(source, layout, at=at):
         match value:
@@ -94,7 +108,7 @@ def turns(source: Source, asked: Asked, layout: Layout, *, passed: Passed, at: A
                 yield value
 
 
-def _told(value: Value, asked: Asked, passed: Passed) -> Iterator[Told | Wrong]:
+def _told(value: Value, asked: Asked, passed: Passed) -> Iterator[Told | Result | Wrong]:
     """Yield what a value tells: as it was asked to be read, else as its shape says."""
     given = value.value, value.where, value.number, passed
     match asked.format:

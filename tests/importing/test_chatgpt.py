@@ -13,14 +13,20 @@ from hypothesis import strategies as st
 
 from mcp_memory.importing.formats.chatgpt import is_conversation, told
 from mcp_memory.importing.formats.exports import BRANCHES, CALLS, HIDDEN, RESULTS, THOUGHTS
+from mcp_memory.importing.formats.logs import Result
 from mcp_memory.importing.formats.told import Passed, Told, Wrong
-from tests.importing.conftest import contents
+from tests.importing.conftest import brought, contents
 
 EXPORT = json.loads((Path(__file__).parents[2] / "fixtures/exports/chatgpt.json").read_text(encoding="utf-8"))
 
 
 def of(value: Any, passed: Passed | None = None) -> list[Any]:
-    return list(told(value, "line 1, [0]", 1, passed or Passed()))
+    """The turns of a conversation, and what is wrong in it."""
+    return [one for one in told(value, "line 1, [0]", 1, passed or Passed()) if not isinstance(one, Result)]
+
+
+def results(value: Any) -> list[Result]:
+    return [one for one in told(value, "line 1, [0]", 1, Passed()) if isinstance(one, Result)]
 
 
 def said(value: Any) -> list[tuple[str, str]]:
@@ -54,7 +60,7 @@ def test_the_way_to_the_last_message_is_told_and_the_rest_is_counted() -> None:
         ("user", None, "These pinholes came out of the last firing. Why?\n[attached: pinholes.jpg]"),
         ("assistant", None, "The clay still gave off gas: hold longer at the top, or bisque hotter."),
     ]
-    assert (passed.left, passed.parts) == ({BRANCHES: 2, CALLS: 2, HIDDEN: 3, RESULTS: 3, THOUGHTS: 3}, 1)
+    assert (passed.left, passed.parts) == ({BRANCHES: 2, CALLS: 2, HIDDEN: 3, RESULTS: 1, THOUGHTS: 3}, 1)
 
 
 def test_a_turn_has_the_id_and_the_time_of_its_message_and_the_session_of_its_conversation() -> None:
@@ -112,6 +118,22 @@ def test_a_ring_of_messages_ends() -> None:
     assert [text for _, text in said(talk)] == ["one"]
 
 
+def test_what_tools_answered_is_told_with_its_call_and_as_it_is() -> None:
+    browsed, printed = results(EXPORT[0])
+    called = '{"search_query":[{"q":"floating blue cone 6"}]}'
+    assert (browsed.tool, browsed.arguments, browsed.text) == ("web.run", called, "L0: Floating Blue")
+    id = next(id for id, node in EXPORT[0]["mapping"].items() if "execution_output" in json.dumps(node))
+    assert printed == Result(
+        where=f"line 1, [0].mapping.{id}",
+        tool="python",
+        arguments="print(1222 - 1180)",
+        call=id,
+        text="42\n",
+        said_at=datetime(2026, 1, 1, 10, 5, 6, 500_000, tzinfo=UTC),
+        session="chatgpt-7bd6aa42",
+    )
+
+
 def test_a_talk_of_thousands_of_messages_is_told_whole() -> None:
     assert len(of(chain(*(message(str(nth)) for nth in range(5_000))))) == 5_000
 
@@ -124,8 +146,8 @@ def test_a_talk_of_thousands_of_messages_is_told_whole() -> None:
         (message("x", weight=0.0), HIDDEN),
         (message("x", metadata={"is_visually_hidden_from_conversation": True}), HIDDEN),
         (message({"content_type": "model_editable_context", "model_set_context": "x"}, role="assistant"), HIDDEN),
-        (message("x", role="tool"), RESULTS),
-        (message({"content_type": "execution_output", "text": "x"}, role="assistant"), RESULTS),
+        (message("", role="tool"), RESULTS),
+        (message({"content_type": "tether_quote"}, role="assistant"), RESULTS),
         (message("x", role="assistant", recipient="python"), CALLS),
         (message("x", role="assistant", channel="analysis"), THOUGHTS),
         (message({"content_type": "thoughts", "thoughts": []}, role="assistant"), THOUGHTS),
@@ -199,14 +221,13 @@ def test_whatever_stands_in_a_conversation_it_is_told_or_passed_over(mapping: di
 
 
 def test_an_export_is_stored_once_and_what_was_added_to_it_later(tmp_path: Path) -> None:
-    from tests.importing.conftest import brought
-
     home, path = tmp_path / "home", tmp_path / "conversations.json"
     path.write_text(json.dumps(EXPORT[:1]), encoding="utf-8")
     first = brought(home, path)
     path.write_text(json.dumps(EXPORT), encoding="utf-8")
     second = brought(home, path)
     assert (first.stored, second.stored, second.duplicates) == (5, 2, 5)
+    assert (second.kept, second.small) == (0, 2)
     assert {session: len(talk) for session, talk in contents(home).items()} == {
         "chatgpt-7bd6aa42": 5,
         "chatgpt-7d1f3b5c": 2,
@@ -214,5 +235,5 @@ def test_an_export_is_stored_once_and_what_was_added_to_it_later(tmp_path: Path)
     assert second.notes[-1] == (
         "Left out, for they are no part of the talk as it stands: calls of tools (2), conversations marked as not to "
         "be remembered (1), hidden messages and instructions (4), messages on other branches, edited or answered anew "
-        "(2), results of tools (3), thoughts (3)."
+        "(2), results of tools without text (1), thoughts (3)."
     )

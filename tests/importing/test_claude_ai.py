@@ -14,13 +14,20 @@ from hypothesis import strategies as st
 
 from mcp_memory.importing.formats.claude_ai import is_conversation, told
 from mcp_memory.importing.formats.exports import ATTACHED_CHARS, BRANCHES, CALLS, HIDDEN, RESULTS, THOUGHTS
+from mcp_memory.importing.formats.logs import Result
 from mcp_memory.importing.formats.told import Passed, Told, Wrong
+from tests.importing.conftest import brought
 
 EXPORT = json.loads((Path(__file__).parents[2] / "fixtures/exports/claude-ai.json").read_text(encoding="utf-8"))
 
 
 def of(value: Any, passed: Passed | None = None) -> list[Any]:
-    return list(told(value, "line 1, [0]", 1, passed or Passed()))
+    """The turns of a conversation, and what is wrong in it."""
+    return [one for one in told(value, "line 1, [0]", 1, passed or Passed()) if not isinstance(one, Result)]
+
+
+def results(value: Any) -> list[Result]:
+    return [one for one in told(value, "line 1, [0]", 1, Passed()) if isinstance(one, Result)]
 
 
 def message(text: str, *, sender: str = "human", **more: Any) -> dict[str, Any]:
@@ -50,7 +57,7 @@ def test_the_way_to_the_last_message_is_told_and_the_rest_is_counted() -> None:
         ("assistant", None, "He agreed. From May on the rent is due on the 1st."),
         ("user", None, "Thank him for me.\n[attached: signature.png]"),
     ]
-    assert (passed.left, passed.parts) == ({BRANCHES: 2, CALLS: 1, RESULTS: 1, THOUGHTS: 1}, 1)
+    assert (passed.left, passed.parts) == ({BRANCHES: 2, CALLS: 1, THOUGHTS: 1}, 1)
 
 
 def test_a_turn_has_the_id_and_the_time_of_its_message_and_the_session_of_its_conversation() -> None:
@@ -146,6 +153,50 @@ def test_what_is_attached_is_kept_up_to_a_limit_and_the_cut_is_told() -> None:
 )
 def test_words_are_those_of_the_parts_and_of_the_text_where_there_is_none(content: Any, text: str) -> None:
     assert words(message("text", content=content)) == [text]
+
+
+def test_what_tools_answered_and_what_was_written_with_one_is_told() -> None:
+    written, answered = results(EXPORT[0])
+    assert written == Result(
+        where="line 1, [0].chat_messages[3]",
+        tool="artifacts",
+        arguments={"id": "letter", "type": "text/markdown", "title": "Letter", "command": "create"},
+        call="toolu_01Ab",
+        text="Caro Sr. Tavares,\n…",
+        said_at=datetime(2026, 4, 11, 9, 2, 3, 5, tzinfo=UTC),
+        session="claude-ai-24663cbd",
+    )
+    assert (answered.tool, answered.text, answered.call) == ("artifacts", "OK", "toolu_01Ab-result")
+    assert answered.arguments["content"] == written.text
+    plain = {"type": "tool_result", "content": "as a string"}
+    assert [one.text for one in results({"uuid": "c", "chat_messages": [message("", content=[plain])]})] == [
+        "as a string"
+    ]
+
+
+def test_a_result_without_text_is_counted() -> None:
+    passed = Passed()
+    nothing = [{"type": "tool_result", "content": content} for content in ([], None, [{"type": "image"}], " ")]
+    assert of({"uuid": "c", "chat_messages": [message("", content=nothing)]}, passed)[0].content == ""
+    assert passed.left == {RESULTS: 4}
+
+
+def test_large_results_are_kept_once_and_those_of_this_memory_never(tmp_path: Path) -> None:
+    long = "\n".join(f"{nth} kiln log line" for nth in range(300))
+    parts = [
+        {"type": "tool_use", "id": "t1", "name": "bash", "input": {"command": "cat kiln.log"}},
+        {"type": "tool_result", "tool_use_id": "t1", "name": "bash", "content": [{"type": "text", "text": long}]},
+        {"type": "tool_result", "name": "memory:recall", "content": [{"type": "text", "text": long}]},
+        {"type": "tool_use", "name": "create_file", "input": {"path": "a.md", "file_text": long + "!"}},
+        {"type": "text", "text": "Done."},
+    ]
+    talk = {"uuid": "c", "chat_messages": [message("", sender="assistant", uuid="m", content=parts)]}
+    home, path = tmp_path / "home", tmp_path / "conversations.json"
+    path.write_text(json.dumps([talk]), encoding="utf-8")
+    done = [brought(home, path, again=True) for _ in range(2)]
+    assert [(one.stored, one.kept, one.small) for one in done] == [(1, 2, 0), (0, 0, 0)]
+    assert "results of this memory's tools (1)" in done[0].notes[-1]
+    assert sorted(file.read_text().split("\n---\n")[1] for file in home.glob("spaces/*/refs/*")) == [long, long + "!"]
 
 
 def test_a_message_of_neither_of_the_two_is_counted() -> None:

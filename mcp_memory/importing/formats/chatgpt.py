@@ -6,9 +6,9 @@
 
 `mapping` is a tree: a question that was edited or an answer made anew begins a branch. What is told is the way from
 the root to `current_node`, which is what the person saw last; of the rest only how much there is. Told are the words
-of the person and of the assistant to each other. Calls and results of tools, thoughts, hidden messages and contexts
-that were put in for the model (custom instructions, ChatGPT's own memory) are counted. A conversation that is marked
-as not to be remembered is not told.
+of the person and of the assistant to each other, and what tools answered. Calls, thoughts, hidden messages and
+contexts that were put in for the model (custom instructions, ChatGPT's own memory) are counted. A conversation that is
+marked as not to be remembered is not told.
 
 Marks of the web page in a text, such as citations between U+E200 and U+E201, are cut out, as the page does.
 """
@@ -32,9 +32,11 @@ from mcp_memory.importing.formats.exports import (
     fitting,
     id_of,
     name_of,
+    text_of,
     time_of,
     title,
 )
+from mcp_memory.importing.formats.logs import Result
 from mcp_memory.importing.formats.told import Passed, Told, Unfit, Wrong, kind_of, list_of, mended, object_of
 from mcp_memory.types import Role
 
@@ -61,8 +63,8 @@ def is_conversation(value: Any) -> bool:
     return thing is not None and object_of(thing.get("mapping")) is not None
 
 
-def told(value: Any, where: str, number: int, passed: Passed) -> Iterator[Told | Wrong]:
-    """Yield the turns of the conversation that is number `number` in its file."""
+def told(value: Any, where: str, number: int, passed: Passed) -> Iterator[Told | Result | Wrong]:
+    """Yield the turns and the results of tools of the conversation that is number `number` in its file."""
     thing = object_of(value)
     mapping = None if thing is None else object_of(thing.get("mapping"))
     if thing is None or mapping is None:
@@ -82,14 +84,20 @@ def told(value: Any, where: str, number: int, passed: Passed) -> Iterator[Told |
         message = object_of(nodes[at].get("message"))
         if message is not None and _no_talk(message) is None and _content(message, Passed()):
             passed.left[BRANCHES] += 1
+    asked = None
     for at in path:
         message = object_of(nodes[at].get("message"))
         if message is None:
             continue  # the root, and places that only join others
-        if (reason := _no_talk(message)) is not None:
+        place = f"{where}.mapping.{at}" if where.endswith("]") else f"{where}, mapping.{at}"
+        reason = _no_talk(message)
+        asked = message if reason == CALLS else asked
+        if reason == RESULTS and session is not None and (text := "\n".join(filter(None, _texts(message)))):
+            yield _result(message, text, place, asked=asked, session=session, at=at)
+            continue
+        if reason is not None:
             passed.left[reason] += 1
             continue
-        place = f"{where}.mapping.{at}" if where.endswith("]") else f"{where}, mapping.{at}"
         yield _turn(message, place, passed, session=session, number=number, began=began, at=at)
 
 
@@ -118,6 +126,23 @@ def _turn(
         session=session,
         conversation=number,
         began=began,
+    )
+
+
+def _result(
+    message: Mapping[str, Any], text: str, where: str, *, asked: Mapping[str, Any] | None, session: str, at: str
+) -> Result:
+    author = object_of(message.get("author")) or {}
+    tool = name_of(author, "name") or ""
+    called = asked if asked is not None and asked.get("recipient") == tool else None
+    return Result(
+        where=where,
+        tool=tool,
+        arguments=None if called is None else "\n".join(filter(None, _texts(called))),
+        call=id_of(message, "id") or id_of({"id": at}, "id"),
+        text=text,
+        said_at=time_of(message, "create_time"),
+        session=session,
     )
 
 
@@ -168,13 +193,20 @@ def _newest_leaf(nodes: Mapping[str, Mapping[str, Any]], inner: set[str]) -> str
 
 
 def _content(message: Mapping[str, Any], passed: Passed) -> str:
-    content, metadata = object_of(message.get("content")) or {}, object_of(message.get("metadata")) or {}
-    parts = list_of(content.get("parts"))
-    texts = [_text(part) for part in ([content.get("text")] if parts is None else parts)]
-    passed.parts += 0 if parts is None else sum(text is None for text in texts)
+    metadata, texts = object_of(message.get("metadata")) or {}, _texts(message)
+    passed.parts += sum(text is None for text in texts)
     files = (object_of(file) or {} for file in list_of(metadata.get("attachments")) or ())
     names = attached(((name_of(file, "name", "file_name"), None) for file in files), passed)
     return "\n".join(text for text in (*(_as_shown(text) for text in texts if text), names) if text)
+
+
+def _texts(message: Mapping[str, Any]) -> list[str | None]:
+    """Return the text of each part of a message, None for those that have none."""
+    content = object_of(message.get("content")) or {}
+    parts = list_of(content.get("parts"))
+    if parts is None:
+        return [text_of(content, "text", "result", "summary") or ""]
+    return [_text(part) for part in parts]
 
 
 def _text(part: Any) -> str | None:

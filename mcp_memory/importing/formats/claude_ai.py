@@ -4,11 +4,13 @@
     message        {uuid, sender: human | assistant, text, content: [part, …], created_at, parent_message_uuid,
                     attachments: [{file_name, extracted_content}], files: [{file_name}]}
     part           {type: text | thinking | tool_use | tool_result | voice_note | …, text}
+    tool_use       {id, name, input}      tool_result  {tool_use_id, name, content: [{text}]}
 
 Where messages name the one they answer, they are a tree, for an edited question or a second answer begins a branch:
 told is the way to `current_leaf_message_uuid`, or to the newest leaf, and of the rest how much there is. A message
 that names none answers the one before it. The words are those of `content`; `text` is read where there is none, for
-it mixes them with thoughts. What was attached stands below the words, as much of its text as is kept.
+it mixes them with thoughts. What was attached stands below the words, as much of its text as is kept. What tools
+answered is told beside the turns, and so is what the assistant wrote with one, as an artifact or a file.
 """
 
 from __future__ import annotations
@@ -32,20 +34,16 @@ from mcp_memory.importing.formats.exports import (
     time_of,
     title,
 )
+from mcp_memory.importing.formats.logs import Result
 from mcp_memory.importing.formats.told import Passed, Told, Unfit, Wrong, kind_of, list_of, mended, object_of
 from mcp_memory.types import Role
 
 __all__ = ["is_conversation", "told"]
 
 _ROLES: dict[str, Role] = {"human": "user", "user": "user", "assistant": "assistant"}
-_NO_WORDS = {
-    "thinking": THOUGHTS,
-    "redacted_thinking": THOUGHTS,
-    "tool_use": CALLS,
-    "server_tool_use": CALLS,
-    "tool_result": RESULTS,
-    "web_search_tool_result": RESULTS,
-}
+_NO_WORDS = {"thinking": THOUGHTS, "redacted_thinking": THOUGHTS, "tool_use": CALLS, "tool_result": None}
+_WRITTEN = ("content", "file_text", "code")
+"""Fields of a call in which the assistant writes a document."""
 _UNSHOWN = "```\nThis block is not supported on your current device yet.\n```"
 _GAPS = re.compile(r"\n{3,}")
 _ROOT = "00000000-0000-4000-8000-000000000000"
@@ -58,8 +56,8 @@ def is_conversation(value: Any) -> bool:
     return thing is not None and list_of(thing.get("chat_messages")) is not None
 
 
-def told(value: Any, where: str, number: int, passed: Passed) -> Iterator[Told | Wrong]:
-    """Yield the turns of the conversation that is number `number` in its file."""
+def told(value: Any, where: str, number: int, passed: Passed) -> Iterator[Told | Result | Wrong]:
+    """Yield the turns and the results of tools of the conversation that is number `number` in its file."""
     thing = object_of(value)
     listed = None if thing is None else list_of(thing.get("chat_messages"))
     if thing is None or listed is None:
@@ -87,6 +85,8 @@ def told(value: Any, where: str, number: int, passed: Passed) -> Iterator[Told |
         except Unfit as unfit:
             yield Wrong(where=place, what=str(unfit))
             continue
+        if session is not None:
+            yield from _results(message, place, session, passed)
         yield Told(
             where=place,
             role=role,
@@ -98,6 +98,39 @@ def told(value: Any, where: str, number: int, passed: Passed) -> Iterator[Told |
             conversation=number,
             began=began,
         )
+
+
+def _results(message: Message, where: str, session: str, passed: Passed) -> Iterator[Result]:
+    """Yield what tools answered in a message, and what was written with one."""
+    parts = [part for one in list_of(message.get("content")) or () if (part := object_of(one)) is not None]
+    uses = {id: part for part in parts if part.get("type") == "tool_use" and (id := id_of(part, "id"))}
+    for nth, part in enumerate(parts):
+        given = object_of(part.get("input"))
+        match part.get("type"):
+            case "tool_use":
+                call = id_of(part, "id")
+                text = text_of(given or {}, *_WRITTEN)
+                given = {key: value for key, value in (given or {}).items() if key not in _WRITTEN}
+            case "tool_result":
+                call = id_of(part, "tool_use_id")
+                given = uses.get(call or "", {}).get("input")
+                shown = [object_of(one) or {} for one in list_of(part.get("content")) or ()]
+                text = text_of(part, "content") or "\n".join(filter(None, (text_of(one, "text") for one in shown)))
+                call = call and f"{call}-result"
+                if not text:
+                    passed.left[RESULTS] += 1
+            case _:
+                continue
+        if text:
+            yield Result(
+                where=where,
+                tool=name_of(part, "name") or "",
+                arguments=given,
+                call=call or f"{id_of(message, 'uuid', 'id')}-{nth}",
+                text=text,
+                said_at=time_of(part, "stop_timestamp", "start_timestamp") or time_of(message, "created_at"),
+                session=session,
+            )
 
 
 def _role(message: Message) -> Role | None:
@@ -166,7 +199,8 @@ def _words(part: Any, passed: Passed) -> str:
         return part if isinstance(part, str) else ""
     kind = fields.get("type")
     if isinstance(kind, str) and kind in _NO_WORDS:
-        passed.left[_NO_WORDS[kind]] += 1
+        if (what := _NO_WORDS[kind]) is not None:
+            passed.left[what] += 1
         return ""
     text = text_of(fields, "text", "transcript")
     passed.parts += text is None

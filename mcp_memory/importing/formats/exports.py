@@ -19,6 +19,7 @@ __all__ = [
     "BRANCHES",
     "CALLS",
     "HIDDEN",
+    "OWN",
     "RESULTS",
     "THOUGHTS",
     "attached",
@@ -34,7 +35,8 @@ __all__ = [
 BRANCHES = "messages on other branches, edited or answered anew"
 CALLS = "calls of tools"
 HIDDEN = "hidden messages and instructions"
-RESULTS = "results of tools"
+OWN = "results of this memory's tools"
+RESULTS = "results of tools without text"
 THOUGHTS = "thoughts"
 
 ATTACHED_CHARS = 20_000

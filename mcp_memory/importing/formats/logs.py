@@ -14,8 +14,9 @@ from datetime import datetime
 from typing import Any
 
 from mcp_memory.importing.formats.told import Passed, list_of, mended, object_of
+from mcp_memory.text import well_formed
 
-__all__ = ["OWN_TOOLS", "Result", "SoFar", "is_own", "is_stand_in", "said", "summary_id", "texts", "without"]
+__all__ = ["OWN_TOOLS", "Result", "SoFar", "id_of", "is_own", "is_stand_in", "said", "summary_id", "texts", "without"]
 
 OWN_TOOLS = frozenset(
     {"memory_search", "conversation_search", "read_persona", "offload_tool_result", "expand_node", "fold_canvas"}
@@ -23,6 +24,7 @@ OWN_TOOLS = frozenset(
 )
 """The tools of our server: what they answer is memory already."""
 
+_LONGEST_ID = 200
 _MOST_CALLS = 50
 _MOST_CHARS = 4_000
 
@@ -39,6 +41,8 @@ class Result:
     said_at: datetime | None
     whole: str | None = None
     """The name of a file of the same conversation with all of it, where `text` is a part."""
+    session: str | None = None
+    """Where it belongs, in a file of many conversations."""
 
 
 @dataclass(kw_only=True)
@@ -75,6 +79,11 @@ class SoFar:
         conversation, aside, turn, count, calls = json.loads(text)
         known = {id: (tool, arguments) for id, (tool, arguments) in calls.items()}
         return SoFar(conversation=conversation, aside=aside, turn=turn, count=count, calls=known)
+
+
+def id_of(value: Any) -> str | None:
+    """Return an id that can be stored; None where there is none."""
+    return value if isinstance(value, str) and 0 < len(value) <= _LONGEST_ID and well_formed(value) else None
 
 
 # --- texts ------------------------------------------------------------------------------------------
@@ -119,7 +128,7 @@ _STAND_IN = re.compile(r"\[\d{3,}-N\d+ r-[0-9a-f]{12,64}\b")
 
 def is_own(tool: str) -> bool:
     """Tell whether a tool is of our server, by whatever prefix a client gives it: `mcp__memory__recall`."""
-    return any(tool == own or (tool.endswith(f"_{own}") and "memory" in tool) for own in OWN_TOOLS)
+    return any(tool == own or (tool.endswith((f"_{own}", f":{own}")) and "memory" in tool) for own in OWN_TOOLS)
 
 
 def is_stand_in(text: str) -> bool:
