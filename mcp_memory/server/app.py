@@ -33,6 +33,7 @@ from pydantic import AnyUrl
 from mcp_memory import __version__
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput, McpMemoryError, NotFound
+from mcp_memory.server.audience import for_reader
 from mcp_memory.server.completions import Reference, complete
 from mcp_memory.server.instructions import INSTRUCTIONS
 from mcp_memory.server.lifetime import SharedMemory
@@ -69,7 +70,7 @@ class MemoryServer(MCPServer[None]):
             log_level=settings.log_level.upper(),  # pyright: ignore[reportArgumentType]
             lifespan=_lifespan,
             cache_hints={
-                "tools/list": _CACHED,
+                "tools/list": CacheHint(ttl_ms=_CACHED.ttl_ms, scope="private"),  # it is not the same for all
                 "prompts/list": _CACHED,
                 "resources/templates/list": _CACHED,
                 "server/discover": _CACHED,
@@ -93,7 +94,7 @@ class MemoryServer(MCPServer[None]):
                 logger.warning("updates begin when the store can be opened: %s", error)
         elif ctx.method not in _OPENERS:
             self.memory.open_soon()
-        return await call_next(ctx)
+        return for_reader(ctx, await call_next(ctx))
 
     # --- tools --------------------------------------------------------------------------------------
 

@@ -9,8 +9,9 @@ import jsonschema
 import pytest
 from inline_snapshot import snapshot
 from mcp import Client
-from mcp.types import Tool
+from mcp.types import Implementation, Tool
 
+from mcp_memory.server.app import MemoryServer
 from mcp_memory.server.instructions import INSTRUCTIONS
 from mcp_memory.server.tools import TOOLS
 from mcp_memory.tokens import token_counter
@@ -150,6 +151,18 @@ async def test_every_tool_answers_in_short_text_and_by_its_schema(client: Client
         assert not text_of(result).startswith("{")
         called.add(name)
     assert called == set(definitions)
+
+
+@pytest.mark.parametrize(("name", "structured"), [("claude-code", False), ("codex-mcp-client", False), ("other", True)])
+async def test_a_client_that_shows_its_model_the_json_gets_the_text_alone(
+    server: MemoryServer, era: Any, name: str, structured: bool
+) -> None:
+    async with Client(server, mode=era, client_info=Implementation(name=name, version="1")) as client:
+        tools = (await client.list_tools()).tools
+        result = await client.call_tool("recall", {"query": "Where does Anna live?"})
+    assert {tool.output_schema is not None for tool in tools} == {structured}
+    assert (result.structured_content is not None) == structured
+    assert text_of(result)
 
 
 async def test_an_answer_holds_ids_to_go_on_with(client: Client) -> None:
