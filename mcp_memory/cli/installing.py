@@ -111,7 +111,7 @@ def uninstall(client: str, project: Path | None, name: str, yes: bool) -> None:
     if not any(change.changes for change in changes):
         raise NotFound(f"{parts[0].of.title} has no server {name!r} of this program in {parts[0].path}.")
     _do(changes, yes=yes, question=f"Take it out of {parts[0].of.title}?")
-    click.echo(f"Taken out of {parts[0].of.title}. {parts[0].of.after.split(',')[0].rstrip('.')}.")
+    click.echo(f"Taken out of {parts[0].of.title}. What it remembers stays; `mcp-memory status` says where.")
 
 
 # --- what is to stand there -------------------------------------------------------------------------

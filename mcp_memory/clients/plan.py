@@ -2,8 +2,8 @@
 
 Installing twice changes nothing the second time. Uninstalling gives back every byte of the file before, or no file
 where there was none, as long as nobody else wrote to it; where somebody did, only what is ours goes. That needs no
-book: the original is the backup beside the file, and whether all else is as it was shows when our part is put into it
-again.
+book: the original is the backup beside the file, and all else is as it was when our part, put into the original and
+taken out again, leaves what it leaves in the file.
 """
 
 from __future__ import annotations
@@ -90,11 +90,14 @@ def removed(part: Part) -> Change:
     files.check_writable(found)
     backup = files.look(files.backup_of(found.target)).data
     before = _before(backup, part)
-    if before is not None and _rewritten(files.text_of(backup, part.path), _with(before, ours), part) == text:
-        return Change(found, backup, ends_backup=True)
-    if backup is None and _rewritten("", _with({}, ours), part) == text:
+    less = _taken(text, ours, before or {})
+    if before is not None:
+        original = files.text_of(backup, part.path)
+        if _taken(_rewritten(original, _with(before, ours), part), ours, before) == less:
+            return Change(found, backup, ends_backup=True)
+    if backup is None and less.removeprefix(json_text.BOM).strip() in ("", "{}"):
         return Change(found, None)
-    return Change(found, _rewritten(text, _without(now, ours, before or {}), part).encode())
+    return Change(found, less.encode())
 
 
 def carry_out(changes: Iterable[Change]) -> None:
@@ -111,10 +114,16 @@ def carry_out(changes: Iterable[Change]) -> None:
         for change in reversed(done):
             now = files.look(change.found.path)
             files.put(now, change.found.data) if change.found.data is not None else files.remove(now)
+        _end_backups(change for change in done if change.makes_backup)
         raise
-    for change in done:
-        if change.ends_backup:
-            files.remove(files.look(files.backup_of(change.found.target)))
+    _end_backups(change for change in done if change.ends_backup)
+
+
+def _end_backups(changes: Iterable[Change]) -> None:
+    for change in changes:
+        backup = files.look(files.backup_of(change.found.target))
+        if backup.data is not None:
+            files.remove(backup)
 
 
 def diff(change: Change) -> str:
@@ -143,6 +152,10 @@ def _with(before: Mapping[str, Any], part: Part) -> dict[str, Any]:
 def _without(now: Mapping[str, Any], ours: Part, before: Mapping[str, Any]) -> dict[str, Any]:
     after = entries.without_server(now, ours.of, ours.name, emptied=ours.of.key not in before) if ours.server else now
     return entries.without_hooks(after, empty=before) if ours.hooks else dict(after)
+
+
+def _taken(text: str, ours: Part, before: Mapping[str, Any]) -> str:
+    return _rewritten(text, _without(_read(text, ours.format, ours.path), ours, before), ours)
 
 
 def _ours(now: Mapping[str, Any], part: Part) -> Part:

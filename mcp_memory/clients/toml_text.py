@@ -70,7 +70,7 @@ def rewrite(text: str, value: Mapping[str, Any]) -> str:
             text = _without(text, others)
             text = text[:start] + table(path, after).replace("\n", _newline(text)) + text[end:]
     try:
-        if same(read(text), _without_empty(value, old)):
+        if same(_said_of(read(text)), _said_of(value)):
             return text
     except BadToml:
         pass
@@ -123,9 +123,9 @@ def _at(document: Mapping[str, Any], path: Path) -> Any:
     return cast("dict[str, Any]", outer).get(path[1]) if isinstance(outer, dict) else None
 
 
-def _without_empty(value: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the value without tables of the first level that are empty now and were not: no line says them."""
-    return {key: inner for key, inner in value.items() if inner != {} or old.get(key) == {}}
+def _said_of(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document without empty tables of the first level, which may be there without a line that says so."""
+    return {key: value for key, value in document.items() if value != {}}
 
 
 # --- where a table stands ---------------------------------------------------------------------------

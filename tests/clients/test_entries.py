@@ -1,0 +1,132 @@
+"""What stands in a configuration: ours is known from others', and what people added stays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_memory.clients.entries import (
+    WrongShape,
+    client,
+    entry,
+    hooks_in,
+    is_ours,
+    with_hooks,
+    with_server,
+    without_hooks,
+    without_server,
+)
+from mcp_memory.errors import InvalidInput, Refused
+from mcp_memory.hooks.manifest import hooks_of
+
+COMMAND = ["/opt/mcp-memory", "serve"]
+HOOKS = hooks_of("claude-code", ["/opt/mcp-memory"])
+FOREIGN = {"hooks": [{"type": "command", "command": "notify-send done"}]}
+
+
+def test_entries_look_as_each_client_writes_them() -> None:
+    assert entry(client("vscode"), COMMAND, {}) == {"type": "stdio", "command": "/opt/mcp-memory", "args": ["serve"]}
+    assert entry(client("cursor"), COMMAND, {"A": "b"}) == {
+        "command": "/opt/mcp-memory",
+        "args": ["serve"],
+        "env": {"A": "b"},
+    }
+    with pytest.raises(InvalidInput, match="no client 'emacs'"):
+        client("emacs")
+
+
+@pytest.mark.parametrize(
+    ("one", "ours"),
+    [
+        ({"command": "mcp-memory", "args": ["serve"]}, True),
+        ({"command": r"C:\Scripts\mcp-memory.EXE", "args": ["--space", "x", "serve"]}, True),
+        ({"command": "/usr/bin/uvx", "args": ["mcp-memory@0.1.0", "serve"]}, True),
+        ({"command": "python3", "args": ["-m", "mcp_memory", "serve"]}, True),
+        ({"command": "mcp-memory", "args": ["wrap", "--", "npx", "serve"]}, False),
+        ({"command": "npx", "args": ["-y", "mcp-memory", "serve"]}, False),
+        ({"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"]}, False),
+        ({"type": "http", "url": "http://127.0.0.1:1/mcp"}, False),
+        ({"command": 3, "args": "serve"}, False),
+    ],
+)
+def test_an_entry_is_ours_when_it_starts_our_server(one: dict[str, Any], ours: bool) -> None:
+    assert is_ours(one) is ours
+
+
+def test_what_people_added_to_our_entry_stays() -> None:
+    old = {"command": "mcp-memory", "args": ["serve"], "env": {"MINE": "1", "A": "old"}, "alwaysLoad": True}
+    document = {"x": 1, "mcpServers": {"other": {"command": "o"}, "memory": old}}
+    new = with_server(document, client("cursor"), "memory", entry(client("cursor"), COMMAND, {"A": "b"}))
+    assert new == {
+        "x": 1,
+        "mcpServers": {
+            "other": {"command": "o"},
+            "memory": {
+                "command": "/opt/mcp-memory",
+                "args": ["serve"],
+                "env": {"MINE": "1", "A": "b"},
+                "alwaysLoad": True,
+            },
+        },
+    }
+
+
+def test_another_server_of_that_name_is_named_and_not_touched() -> None:
+    document = {"mcpServers": {"memory": {"command": "npx", "args": ["-y", "server-memory"]}}}
+    with pytest.raises(Refused, match=r"another server called 'memory' already: npx -y server-memory\. .*--name"):
+        with_server(document, client("cursor"), "memory", entry(None, COMMAND, {}))
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({"mcpServers": []}, "mcpServers is a list where an object belongs"),
+        ({"mcpServers": "x"}, "mcpServers is a text where an object belongs"),
+        ({"mcpServers": {"memory": 3}}, "mcpServers.memory is a number where an object belongs"),
+        ({"mcpServers": {"memory": {"command": "mcp-memory", "args": ["serve"], "env": [1]}}}, "env is a list where"),
+    ],
+)
+def test_another_shape_is_told(document: dict[str, Any], said: str) -> None:
+    with pytest.raises(WrongShape, match=said):
+        with_server(document, client("cursor"), "memory", entry(None, COMMAND, {}))
+    with pytest.raises(WrongShape, match=r"hooks.Stop is an object where a list belongs"):
+        with_hooks({"hooks": {"Stop": {}}}, HOOKS)
+
+
+def test_a_member_that_is_null_is_an_empty_one() -> None:
+    assert with_server({"mcpServers": None}, client("cursor"), "m", {"command": "c"}) == {
+        "mcpServers": {"m": {"command": "c"}}
+    }
+
+
+def test_the_member_goes_with_its_last_server_only_when_it_came_with_it() -> None:
+    document = {"mcpServers": {"memory": {"command": "mcp-memory", "args": ["serve"]}}}
+    assert without_server(document, client("cursor"), "memory", emptied=True) == {}
+    assert without_server(document, client("cursor"), "memory", emptied=False) == {"mcpServers": {}}
+
+
+def test_hooks_of_others_stay_in_place_and_ours_are_there_once() -> None:
+    document: dict[str, Any] = {"hooks": {"Stop": [FOREIGN], "Notification": [FOREIGN]}, "model": "x"}
+    once = with_hooks(document, HOOKS)
+    assert once["hooks"]["Stop"] == [FOREIGN, *HOOKS["Stop"]]
+    assert once["hooks"]["Notification"] == [FOREIGN]
+    assert with_hooks(once, HOOKS) == once
+    assert hooks_in(once) == HOOKS
+    assert without_hooks(once, empty=document) == document
+    assert document["hooks"]["Stop"] == [FOREIGN]
+
+
+def test_hooks_of_an_earlier_installation_are_replaced_where_they_stand() -> None:
+    old = hooks_of("claude-code", ["/old/bin/mcp-memory", "--space", "work"])
+    document = {"hooks": {**old, "Stop": [*old["Stop"], FOREIGN], "Gone": old["Stop"]}}
+    new = with_hooks(document, HOOKS)
+    assert new["hooks"]["Stop"] == [*HOOKS["Stop"], FOREIGN]
+    assert "Gone" not in new["hooks"]
+    assert hooks_in(new) == HOOKS
+
+
+def test_hooks_written_as_one_line_are_known_and_those_of_other_programs_are_not() -> None:
+    line = {"hooks": [{"type": "command", "command": '"/opt/mcp-memory" --space x hook Stop'}]}
+    other = {"hooks": [{"type": "command", "command": "echo mcp-memory is great"}]}
+    assert hooks_in({"hooks": {"Stop": [line, other, "nonsense", {"hooks": [3]}, {"hooks": []}]}}) == {"Stop": [line]}

@@ -1,0 +1,315 @@
+"""Installing and uninstalling on real files: idempotent, undone to the byte, refused whole where it cannot be."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_memory.clients.entries import client, entry
+from mcp_memory.clients.files import LARGEST, backup_of
+from mcp_memory.clients.plan import Part, carry_out, diff, installed, removed, seen
+from mcp_memory.errors import InvalidInput, McpMemoryError, Refused, StoreUnavailable
+from mcp_memory.hooks.manifest import hooks_of
+
+HOOKS = hooks_of("claude-code", ["/opt/mcp-memory"])
+
+
+def part(path: Path, name: str = "cursor", *, hooks: bool = False, env: dict[str, str] | None = None) -> Part:
+    of = client(name)
+    server = entry(of, ["/opt/mcp-memory", "serve"], env or {})
+    return Part(path, of.format, of, "memory", server, HOOKS if hooks else {})
+
+
+def install(one: Part) -> None:
+    carry_out([installed(one)])
+
+
+def uninstall(one: Part) -> None:
+    carry_out([removed(one)])
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    return tmp_path / "mcp.json"
+
+
+ODD = '\ufeff{\r\n\t// mine\r\n\t"mcpServers": {"other": {"command":"x"}},\r\n\r\n\t"z": [1,2,],\r\n}\r\n\r\n'
+TOML = '# mine\nmodel = "x"   # odd\n\n[mcp_servers.other]\ncommand = "echo"\n\n# the end'
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("cursor", ODD),
+        ("cursor", "{}"),
+        ("cursor", ""),
+        ("cursor", "\n"),
+        ("cursor", "// nothing yet"),
+        ("vscode", '{"servers": {}, "inputs": []}'),
+        ("claude-code", '{"a": 1, "mcpServers": {"x": {"command": "y"}}, "n": null}'),
+        ("gemini", '{ // c\n  "ui": {"theme": "x"} }'),
+        ("codex", TOML),
+        ("codex", TOML.replace("\n", "\r\n")),
+        ("codex", "[mcp_servers]\n"),
+        ("codex", ""),
+    ],
+)
+def test_twice_is_once_and_uninstalling_gives_back_every_byte(config: Path, name: str, text: str) -> None:
+    config.write_bytes(text.encode())
+    config.chmod(0o640)
+    install(part(config, name, hooks=name == "gemini"))
+    once = config.read_bytes()
+    assert once != text.encode()
+    assert backup_of(config).read_bytes() == text.encode()
+    assert not installed(part(config, name, hooks=name == "gemini")).changes
+    assert config.stat().st_mode & 0o777 == backup_of(config).stat().st_mode & 0o777 == 0o640
+    uninstall(part(config, name, hooks=True))
+    assert config.read_bytes() == text.encode()
+    assert [path.name for path in config.parent.iterdir()] == [config.name]
+
+
+@pytest.mark.parametrize("name", ["cursor", "vscode", "claude-code", "gemini", "codex"])
+def test_a_file_that_was_made_goes_again(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "new" / "folder" / "config"
+    install(part(path, name))
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert not installed(part(path, name)).changes
+    uninstall(part(path, name))
+    assert not path.exists()
+    assert list(path.parent.iterdir()) == []
+    assert not removed(part(path, name)).changes
+
+
+def test_where_others_wrote_in_between_only_ours_goes_and_the_original_is_kept(config: Path) -> None:
+    config.write_text('{\n  "mcpServers": {"a": {"command": "a"}}\n}\n')
+    install(part(config, hooks=True))
+    document = json.loads(config.read_text())
+    document["mcpServers"]["later"] = {"command": "b"}
+    document["hooks"]["Stop"].append({"hooks": [{"type": "command", "command": "beep"}]})
+    config.write_text(json.dumps(document, indent=4))
+    uninstall(part(config, hooks=True))
+    assert json.loads(config.read_text()) == {
+        "mcpServers": {"a": {"command": "a"}, "later": {"command": "b"}},
+        "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "beep"}]}]},
+    }
+    assert backup_of(config).exists()
+
+
+def test_a_client_that_wrote_the_same_anew_gets_its_original_back(config: Path) -> None:
+    original = '{"mcpServers": {"a": {"command": "a"}}}'
+    config.write_text(original)
+    install(part(config))
+    text = config.read_text().replace('"args": ["serve"]', '"args": [\n"serve"\n]')
+    config.write_text(text)
+    uninstall(part(config))
+    assert config.read_text() == original
+
+
+def test_an_update_keeps_the_first_original_and_what_was_added_by_hand(config: Path) -> None:
+    config.write_text('{"first": 1}')
+    install(part(config))
+    document = json.loads(config.read_text())
+    document["mcpServers"]["memory"]["timeout"] = 9
+    config.write_text(json.dumps(document))
+    install(part(config, env={"A": "b"}))
+    assert backup_of(config).read_text() == '{"first": 1}'
+    assert json.loads(config.read_text())["mcpServers"]["memory"] == {
+        "command": "/opt/mcp-memory",
+        "args": ["serve"],
+        "env": {"A": "b"},
+        "timeout": 9,
+    }
+    uninstall(part(config))
+    assert config.read_text() == '{"first": 1}'
+
+
+def test_an_entry_that_a_person_wrote_is_taken_over_and_goes_with_uninstalling(config: Path) -> None:
+    config.write_text('{"mcpServers": {"memory": {"command": "mcp-memory", "args": ["serve"]}}}')
+    install(part(config))
+    assert backup_of(config).exists()
+    uninstall(part(config))
+    assert json.loads(config.read_text()) == {}
+
+
+def test_uninstalling_leaves_another_server_of_that_name(config: Path) -> None:
+    text = '{"mcpServers": {"memory": {"command": "npx", "args": ["server-memory"]}}}'
+    config.write_text(text)
+    with pytest.raises(Refused, match="--name"):
+        installed(part(config))
+    assert not removed(part(config)).changes
+    assert config.read_text() == text
+    assert seen(part(config)) == ({"command": "npx", "args": ["server-memory"]}, False)
+
+
+NAMES = st.sampled_from(["mcpServers", "hooks", "memory", "a", "é"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(VALUES, st.sampled_from([None, 2, "\t"]), st.booleans(), st.sampled_from(["cursor", "claude-code"]))
+def test_any_document_is_refused_whole_or_comes_back_whole(
+    config: Path, value: Any, indent: int | str | None, hooks: bool, name: str
+) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    config.write_text(text, encoding="utf-8")
+    backup_of(config).unlink(missing_ok=True)
+    one = part(config, name, hooks=hooks)
+    try:
+        install(one)
+    except McpMemoryError:
+        assert config.read_text(encoding="utf-8") == text
+        return
+    document = json.loads(config.read_text(encoding="utf-8"))
+    assert {key: value for key, value in document.items() if key not in ("mcpServers", "hooks")} == {
+        key: value for key, value in value.items() if key not in ("mcpServers", "hooks")
+    }
+    assert not installed(one).changes
+    uninstall(one)
+    assert config.read_text(encoding="utf-8") == text
+
+
+# --- what cannot be -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("cursor", b'{"a": 1,\n "b" 2}', "not valid JSON: line 2, column 6: a colon is expected here"),
+        ("claude-code", b'{"a": 1,}', "not valid JSON: line 1, column 8: a comma before }, and this client reads none"),
+        ("claude-code", b"{} // x", "not valid JSON: line 1, column 4: a comment, and this client reads none here"),
+        ("codex", b"a = \n", r"not valid TOML: Invalid value \(at line 1, column 5\)"),
+        ("codex", b"mcp_servers = { x = { command = 'y' } }\n", "braces.* with Codex"),
+        ("codex", b"mcp_servers = 3\n", "mcp_servers is a number where an object belongs"),
+        ("cursor", b"[]", "does not hold an object"),
+        ("cursor", b'{"mcpServers": []}', "mcpServers is a list where an object belongs"),
+        ("cursor", '{"a": "é"}'.encode("utf-16"), "not UTF-8"),
+        ("cursor", b"\x00\x01", "not valid JSON: line 1, column 1"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_told_and_stays(config: Path, name: str, data: bytes, said: str) -> None:
+    config.write_bytes(data)
+    with pytest.raises((InvalidInput, Refused), match=said) as caught:
+        installed(part(config, name))
+    assert str(config) in str(caught.value)
+    assert config.read_bytes() == data
+    assert [path.name for path in config.parent.iterdir()] == [config.name]
+
+
+def test_a_file_that_is_read_only_stays(config: Path) -> None:
+    config.write_text("{}")
+    config.chmod(0o444)
+    with pytest.raises(Refused, match=r"read-only.*install --print"):
+        installed(part(config))
+    assert config.read_text() == "{}"
+
+
+def test_a_file_as_large_as_no_configuration_is_not_read(config: Path) -> None:
+    config.touch()
+    os.truncate(config, LARGEST + 1)
+    with pytest.raises(Refused, match=r"16,777,217 bytes.*install --print"):
+        installed(part(config))
+
+
+def test_what_is_no_file_is_told(config: Path) -> None:
+    config.mkdir()
+    with pytest.raises(Refused, match="is not a file"):
+        installed(part(config))
+    with pytest.raises(StoreUnavailable, match="cannot be read"):
+        installed(part(config / ("x" * 300)))
+
+
+def test_a_folder_that_is_a_file_is_told_and_nothing_is_written(config: Path) -> None:
+    config.write_text("mine")
+    with pytest.raises(StoreUnavailable):
+        install(part(config / "mcp.json"))
+    assert config.read_text() == "mine"
+
+
+# --- links --------------------------------------------------------------------------------------------
+
+
+def test_a_link_stays_one_and_what_it_points_to_is_changed(tmp_path: Path) -> None:
+    (tmp_path / "dotfiles").mkdir()
+    target, link = tmp_path / "dotfiles" / "mcp.json", tmp_path / "mcp.json"
+    target.write_text("{}")
+    link.symlink_to(target)
+    install(part(link))
+    assert link.is_symlink()
+    assert "mcp-memory" in target.read_text()
+    assert backup_of(target).read_text() == "{}"
+    uninstall(part(link))
+    assert (link.is_symlink(), target.read_text()) == (True, "{}")
+    assert not backup_of(target).exists()
+
+
+def test_a_link_to_nothing_gets_its_file_where_the_folder_is_and_is_told_where_not(tmp_path: Path) -> None:
+    link = tmp_path / "mcp.json"
+    link.symlink_to(tmp_path / "later.json")
+    install(part(link))
+    assert (tmp_path / "later.json").is_file()
+    assert link.is_symlink()
+    link.unlink()
+    link.symlink_to(tmp_path / "gone" / "mcp.json")
+    with pytest.raises(Refused, match=r"is a link to .*gone.*no such folder"):
+        installed(part(link))
+    link.unlink()
+    link.symlink_to(link)
+    with pytest.raises(StoreUnavailable, match="leads to itself"):
+        installed(part(link))
+
+
+# --- while others write -------------------------------------------------------------------------------
+
+
+def test_what_a_client_wrote_in_the_meantime_is_never_overwritten(config: Path) -> None:
+    config.write_text("{}")
+    change = installed(part(config))
+    config.write_text('{"by": "the client"}')
+    with pytest.raises(Refused, match="in the meantime"):
+        carry_out([change])
+    assert config.read_text() == '{"by": "the client"}'
+    new = installed(part(config.with_name("new.json")))
+    config.with_name("new.json").write_text("[]")
+    with pytest.raises(Refused, match="in the meantime"):
+        carry_out([new])
+    assert sorted(path.name for path in config.parent.iterdir()) == ["mcp.json", "new.json"]
+
+
+def test_of_two_files_both_are_written_or_none(tmp_path: Path) -> None:
+    first, made, second = tmp_path / "a.json", tmp_path / "b.json", tmp_path / "c.json"
+    first.write_text('{ "mine": 1 }')
+    second.write_text("{}")
+    changes = [installed(part(path)) for path in (first, made, second)]
+    second.write_text("{ }")
+    with pytest.raises(Refused):
+        carry_out(changes)
+    assert (first.read_text(), second.read_text()) == ('{ "mine": 1 }', "{ }")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "c.json"]
+
+
+# --- the diff -----------------------------------------------------------------------------------------
+
+
+def test_the_diff_shows_what_changes_and_no_secret(config: Path) -> None:
+    config.write_text('{\n  "mcpServers": {\n    "a": {"env": {"API_KEY": "hunter2hunter2"}}\n  }\n}\n')
+    shown = diff(installed(part(config, env={"OPENAI_API_KEY": "sk-" + "a" * 30})))
+    assert '+    "memory": {' in shown.splitlines()
+    assert "hunter2" not in shown
+    assert "aaaa" not in shown
+
+
+def test_the_diff_of_one_long_line_is_cut_around_the_change(config: Path) -> None:
+    config.write_text(json.dumps({"a": "x" * 5000, "mcpServers": {}, "z": "y" * 5000}))
+    shown = diff(installed(part(config))).splitlines()
+    assert max(map(len, shown)) < 250
+    assert "mcp-memory" in shown[-1]
