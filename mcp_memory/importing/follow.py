@@ -26,7 +26,6 @@ from mcp_memory.importing.logfile import Piece, agent_of, pieces, whole_of
 from mcp_memory.longterm.l0_turns import MAX_TURN_BYTES
 from mcp_memory.memory import Memory
 from mcp_memory.store.protocol import FollowedLog
-from mcp_memory.text import well_formed
 from mcp_memory.types import NewTurn
 
 __all__ = ["Followed", "follow", "is_kept", "new_turn"]
@@ -102,7 +101,7 @@ async def follow(
 def new_turn(told: Told) -> NewTurn:
     """Return a turn of a log as it is stored. One that has no id is known by what it says, and when."""
     client_id = told.id
-    if client_id is None or not well_formed(client_id):
+    if client_id is None:
         digest = hashlib.sha256(f"{told.session}\n{told.role}\n{told.said_at}\n{told.content}".encode())
         client_id = f"log-{digest.hexdigest()[:24]}"
     return NewTurn(role=told.role, content=told.content, name=told.name, said_at=told.said_at, client_id=client_id)
@@ -191,21 +190,20 @@ class _Run:
 
     async def _put_away(self, session: str, conversation: str, result: Result) -> None:
         data: str | bytes = result.text
-        call = result.call if well_formed(result.call or "") else None
         if result.whole is not None:
             found = await to_thread(whole_of, self.done.path, self.done.client, conversation, result.whole)
             data = found or data
         tool = result.tool or "tool"
         if self._live and result.said_at is not None and result.said_at > self._now() - LIVE_FOR:
             await self._memory.offload_tool_result(
-                tool, data, arguments=result.arguments, tool_call_id=call, session=session
+                tool, data, arguments=result.arguments, tool_call_id=result.call, session=session
             )
         else:
             await self._memory.keep_tool_result(
                 tool,
                 data,
                 arguments=result.arguments,
-                tool_call_id=call,
+                tool_call_id=result.call,
                 session=session,
                 at=result.said_at,
             )

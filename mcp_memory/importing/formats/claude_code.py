@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mcp_memory.importing.formats.logs import Result, SoFar, said, summary_id, texts, without
+from mcp_memory.importing.formats.logs import Result, SoFar, id_of, said, summary_id, texts, without
 from mcp_memory.importing.formats.told import Passed, Told, Unfit, Wrong, kind_of, list_of, moment, object_of
 from mcp_memory.types import Role
 
@@ -47,8 +47,8 @@ def told(value: Any, where: str, so_far: SoFar, passed: Passed) -> Iterator[Told
     if line is None:
         yield Wrong(where=where, what=f"is {kind_of(value)}, and has to be an object.")
         return
-    if so_far.conversation is None and isinstance(line.get("sessionId"), str):
-        so_far.conversation = line["sessionId"]
+    if so_far.conversation is None:
+        so_far.conversation = id_of(line.get("sessionId"))
     if line.get("isSidechain") is True or "agentId" in line:
         passed.left["lines of sub-agents"] += line.get("type") in ("user", "assistant")
         return
@@ -99,7 +99,7 @@ def _queued(line: Mapping[str, Any], where: str, so_far: SoFar, passed: Passed) 
     sent = object_of(line.get("attachment")) or {}
     if sent.get("type") == "queued_command" and not _is(sent, _NOT_SAID) and _by_a_person(sent):
         text = without(said(texts(sent.get("prompt"), passed, of=_TEXT)))
-        yield from _turn(line, where, so_far, "user", text, id=_text(sent.get("source_uuid")))
+        yield from _turn(line, where, so_far, "user", text, id=id_of(sent.get("source_uuid")))
 
 
 def _by_a_person(line: Mapping[str, Any]) -> bool:
@@ -129,7 +129,7 @@ def _turn(
             content=text,
             name=name,
             said_at=moment(line, _TIME),
-            id=id or _text(line.get("uuid")),
+            id=id or id_of(line.get("uuid")),
             session=so_far.conversation,
         )
 
@@ -147,12 +147,8 @@ def _results(line: Mapping[str, Any], where: str, content: Any, so_far: SoFar, p
                 where=where,
                 tool=tool,
                 arguments=arguments,
-                call=_text(block.get("tool_use_id")),
+                call=id_of(block.get("tool_use_id")),
                 text=text,
                 said_at=moment(line, _TIME),
                 whole=kept and re.split(r"[/\\]", kept[1].strip())[-1],
             )
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None

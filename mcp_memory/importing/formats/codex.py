@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mcp_memory.importing.formats.logs import Result, SoFar, said, summary_id, texts, without
+from mcp_memory.importing.formats.logs import Result, SoFar, id_of, said, summary_id, texts, without
 from mcp_memory.importing.formats.told import Passed, Told, Unfit, Wrong, kind_of, list_of, mended, moment, object_of
 from mcp_memory.types import Role
 
@@ -63,15 +63,16 @@ def told(value: Any, where: str, so_far: SoFar, passed: Passed) -> Iterator[Told
 
 def _opened(meta: Mapping[str, Any], so_far: SoFar) -> None:
     """Note whose log it is; a fork has the lines of its parent after its own, and the parent's first line too."""
-    if so_far.conversation is None and isinstance(meta.get("id"), str):
-        so_far.conversation = so_far.turn = meta["id"]
+    id = id_of(meta.get("id"))
+    if so_far.conversation is None and id is not None:
+        so_far.conversation = so_far.turn = id
         source = object_of(meta.get("source")) or {}
         so_far.aside = "subagent" in source or meta.get("thread_source") == "subagent"
 
 
 def _turned(context: Mapping[str, Any], so_far: SoFar) -> None:
-    turn = context.get("turn_id")
-    if isinstance(turn, str) and turn != so_far.turn:
+    turn = id_of(context.get("turn_id"))
+    if turn is not None and turn != so_far.turn:
         so_far.turn, so_far.count = turn, 0
 
 
@@ -123,7 +124,7 @@ def _result(line: Mapping[str, Any], call: Any, tool: str, arguments: Any, where
             where=where,
             tool=tool,
             arguments=arguments,
-            call=call if isinstance(call, str) else None,
+            call=id_of(call),
             text=text,
             said_at=moment(line, _TIME),
         )
@@ -143,7 +144,7 @@ def _asked(part: str) -> str:
 
 def _turn(line: Mapping[str, Any], item: Mapping[str, Any], where: str, so_far: SoFar, role: Role, text: str) -> Told:
     so_far.count += 1
-    turn, id = (object_of(item.get(_BESIDE)) or {}).get("turn_id") or so_far.turn, item.get("id")
+    turn = id_of((object_of(item.get(_BESIDE)) or {}).get("turn_id")) or so_far.turn
     return Told(
         where=where,
         role=role,
@@ -151,7 +152,7 @@ def _turn(line: Mapping[str, Any], item: Mapping[str, Any], where: str, so_far: 
         name=None,
         said_at=moment(line, _TIME),
         # Some models call the first message of every conversation the same.
-        id=f"{turn}/{id if isinstance(id, str) and id else so_far.count}",
+        id=f"{turn}/{id_of(item.get('id')) or so_far.count}",
         session=so_far.conversation,
     )
 

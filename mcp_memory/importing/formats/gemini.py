@@ -1,8 +1,9 @@
 """Gemini CLI's logs: `~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl`, or `.json` of older versions. No I/O.
 
-A line has the conversation's metadata, a message, or a change: {"$set": …} (which may hold all messages anew) and
-{"$rewindTo": id}. A message is written again when a tool has answered, so the same id may be told more than once. The
-older file is one object, {sessionId, messages: [message, …]}, written anew each time.
+A line has the conversation's metadata, a message, or a change: {"$set": …} and {"$rewindTo": id}. A message is written
+again when a tool has answered, so the same id may be told more than once. A compression sets all messages anew, under
+new ids: of those only its summary is taken. The older file is one object, {sessionId, messages: [message, …]}, written
+anew each time.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mcp_memory.importing.formats.logs import Result, SoFar, said, summary_id, texts, without
+from mcp_memory.importing.formats.logs import Result, SoFar, id_of, said, summary_id, texts, without
 from mcp_memory.importing.formats.told import Passed, Told, Unfit, Wrong, kind_of, list_of, mended, moment, object_of
 
 __all__ = ["is_line", "told"]
@@ -41,8 +42,8 @@ def told(value: Any, where: str, so_far: SoFar, passed: Passed) -> Iterator[Told
         return
     changed = object_of(line.get("$set"))
     about = line if changed is None else changed
-    if so_far.conversation is None and isinstance(about.get("sessionId"), str):
-        so_far.conversation = about["sessionId"]
+    if so_far.conversation is None:
+        so_far.conversation = id_of(about.get("sessionId"))
     so_far.aside = so_far.aside or about.get("kind") == "subagent"
     if so_far.aside:
         return
@@ -56,9 +57,16 @@ def told(value: Any, where: str, so_far: SoFar, passed: Passed) -> Iterator[Told
             yield Wrong(where=place, what=f"is {kind_of(message)}, and has to be an object.")
             continue
         try:
-            yield from _message(fields, place, so_far, passed)
+            if changed is None or _is_snapshot(fields):
+                yield from _message(fields, place, so_far, passed)
         except Unfit as unfit:
             yield Wrong(where=place, what=str(unfit))
+
+
+def _is_snapshot(message: Mapping[str, Any]) -> bool:
+    return any(
+        str((object_of(part) or {}).get("text")).startswith(_SNAPSHOT) for part in _listed(message.get("content"))
+    )
 
 
 def _message(message: Mapping[str, Any], where: str, so_far: SoFar, passed: Passed) -> Iterator[Told | Result]:
@@ -100,14 +108,13 @@ def _turn(
     id: str | None = None,
 ) -> Iterator[Told]:
     if text:
-        told_id = message.get("id")
         yield Told(
             where=where,
             role=role,
             content=text,
             name=name,
             said_at=moment(message, _TIME),
-            id=id or (told_id if isinstance(told_id, str) else None),
+            id=id or id_of(message.get("id")),
             session=so_far.conversation,
         )
 
@@ -117,12 +124,12 @@ def _result(message: Mapping[str, Any], call: Mapping[str, Any], where: str, pas
     cut = _CUT.match(text)
     text = _FENCED.sub(r"\1", text)
     if text.strip() and call.get("status", "success") in _DONE:
-        name, id = call.get("name"), call.get("id")
+        name = call.get("name")
         yield Result(
             where=where,
             tool=name if isinstance(name, str) else "",
             arguments=call.get("args"),
-            call=id if isinstance(id, str) else None,
+            call=id_of(call.get("id")),
             text=text,
             said_at=moment(call, _TIME) or moment(message, _TIME),
             whole=cut and re.split(r"[/\\]", cut[1].strip())[-1],
