@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -246,8 +245,6 @@ def _state(parts: list[Part]) -> str:
 
 
 def _check(clients: list[str] | None, name: str, project: Path | None) -> None:
-    import anyio
-
     from mcp_memory.clients import checking, places, plan
 
     failed = checked = 0
@@ -262,8 +259,7 @@ def _check(clients: list[str] | None, name: str, project: Path | None) -> None:
                     raise NotFound(f"It is not installed in {part.of.title}: mcp-memory install {client}")
                 continue
             checked += 1
-            start = partial(checking.check, entry, from_desktop=client == "claude-desktop", folder=project)
-            greeting = anyio.run(start)
+            greeting = checking.check(entry, from_desktop=client == "claude-desktop", folder=project)
         except McpMemoryError as error:
             failed += 1
             click.echo(visible(f"{part.of.title}: {error}"), err=True)

@@ -15,9 +15,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TextIO, cast
 
 import anyio
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
 
 from mcp_memory.errors import Refused
 from mcp_memory.text import one_line
@@ -54,34 +56,22 @@ def environment(entry: Mapping[str, Any], *, from_desktop: bool, environ: Mappin
     return {**short, **{name: filled(str(value), environ) for name, value in told.items()}}
 
 
-async def check(entry: Mapping[str, Any], *, from_desktop: bool = False, folder: Path | None = None) -> Greeting:
+def check(entry: Mapping[str, Any], *, from_desktop: bool = False, folder: Path | None = None) -> Greeting:
     """Start the server of an entry in `folder`, complete the handshake, list its tools, end it.
 
     Raises Refused, saying what went wrong and what the server wrote about it.
     """
-    from mcp import Client, StdioServerParameters
-    from mcp.client.stdio import stdio_client
-
-    command, *arguments = [
-        filled(str(word), os.environ)
-        for word in [entry.get("command", ""), *cast("list[Any]", entry.get("args") or [])]
-    ]
+    words = [str(entry.get("command", "")), *map(str, cast("list[Any]", entry.get("args") or []))]
+    command, *arguments = [filled(word, os.environ) for word in words]
     server = StdioServerParameters(
         command=command,
         args=arguments,
         env=environment(entry, from_desktop=from_desktop, environ=os.environ),
         cwd=folder,
     )
-    began = time.perf_counter()
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
         try:
-            with anyio.fail_after(PATIENCE):
-                async with Client(stdio_client(server, errlog=said)) as client:
-                    tools = [tool.name for tool in (await client.list_tools()).tools]
-                    took = time.perf_counter() - began
-                    about = client.server_info
-                    named = (about.name, about.version) if about else ("a server without a name", "")
-                    return Greeting(*named, str(client.protocol_version), tools, took)
+            return anyio.run(_greet, server, said)
         except FileNotFoundError:
             raise Refused(f"There is no program {command!r}. Run `mcp-memory install` for this client again.") from None
         except PermissionError:
@@ -93,13 +83,24 @@ async def check(entry: Mapping[str, Any], *, from_desktop: bool = False, folder:
             raise Refused(f"The server did not complete the handshake: {reason}.{_last_words(said)}") from None
 
 
+async def _greet(server: StdioServerParameters, said: TextIO) -> Greeting:
+    began = time.perf_counter()
+    with anyio.fail_after(PATIENCE):
+        async with Client(stdio_client(server, errlog=said)) as client:
+            tools = [tool.name for tool in (await client.list_tools()).tools]
+            took = time.perf_counter() - began
+            about = client.server_info
+            named = (about.name, about.version) if about else ("a server without a name", "")
+            return Greeting(*named, str(client.protocol_version), tools, took)
+
+
 def _innermost(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error
 
 
-def _last_words(said: Any) -> str:
+def _last_words(said: TextIO) -> str:
     said.seek(0)
     lines = [line.strip() for line in said.read()[-4000:].splitlines() if line.strip()]
     return f" It wrote: {one_line(lines[-1], 300)}" if lines else ""

@@ -32,6 +32,8 @@ def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[s
 
 def test_the_commands_are_these() -> None:
     assert [" ".join(path) for path in commands(program)] == [
+        "install",
+        "uninstall",
         "serve",
         "wrap",
         "demo",

@@ -1,0 +1,220 @@
+"""The commands `install` and `uninstall`, on a home folder of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mcp_memory.cli import program
+from mcp_memory.clients.checking import SHORT_PATH, check, environment, filled
+from mcp_memory.clients.places import CLIENTS
+from mcp_memory.errors import Refused
+
+Run = Callable[..., Result]
+
+SCRIPT = str(Path(sys.executable).with_name("mcp-memory"))
+MOVING = ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "VSCODE_PORTABLE")
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run the command line as somebody whose home is `tmp_path` and whose PATH has no client."""
+    for variable in MOVING:
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", SHORT_PATH)
+
+    def call(*arguments: str, stdin: str | None = None) -> Result:
+        return CliRunner().invoke(program, arguments, input=stdin, prog_name="mcp-memory")
+
+    return call
+
+
+def servers(path: Path, key: str = "mcpServers") -> dict[str, Any]:
+    return json.loads(path.read_text())[key]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the places of Linux; those of other systems are pure functions")
+def test_each_client_gets_its_entry_and_the_list_says_so(run: Run, tmp_path: Path) -> None:
+    for client in CLIENTS:
+        result = run("install", client, "--yes")
+        assert result.exit_code == 0, result.output
+        assert "Installed as 'memory'." in result.output
+        assert f"has it already, as 'memory' in {tmp_path}" in run("install", client).output
+    plain = {"command": SCRIPT, "args": ["serve"]}
+    assert servers(tmp_path / ".config/Claude/claude_desktop_config.json") == {"memory": plain}
+    assert servers(tmp_path / ".claude.json") == {"memory": {"type": "stdio", **plain}}
+    assert servers(tmp_path / ".config/Code/User/mcp.json", "servers") == {"memory": {"type": "stdio", **plain}}
+    assert (
+        f'[mcp_servers.memory]\ncommand = "{SCRIPT}"\nargs = ["serve"]\n'
+        in (tmp_path / ".codex/config.toml").read_text()
+    )
+    hooks = servers(tmp_path / ".claude/settings.json", "hooks")
+    assert hooks["SessionStart"][0]["hooks"][0]["args"] == ["hook", "SessionStart"]
+    listed = {line.split()[0]: line for line in run("install").output.splitlines()[1:7]}
+    assert list(listed) == list(CLIENTS)
+    assert all("installed" in line for line in listed.values())
+    assert "installed, with hooks" in listed["claude-code"]
+
+
+def test_the_list_names_what_is_there_and_what_cannot_be_read(run: Run, tmp_path: Path) -> None:
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".cursor/mcp.json").write_text('{"mcpServers": {"memory": {"command": "npx"}}}')
+    (tmp_path / ".gemini").mkdir()
+    (tmp_path / ".gemini/settings.json").write_text("{")
+    listed = {line.split()[0]: line for line in run("install").output.splitlines()[1:7]}
+    assert "another server" in listed["cursor"]
+    assert "cannot be read" in listed["gemini"]
+    assert listed["codex"].split()[1:3] == ["-", "-"]
+
+
+def test_nothing_is_written_before_somebody_agreed(run: Run, tmp_path: Path) -> None:
+    for answer in ("n\n", ""):
+        result = run("install", "cursor", stdin=answer)
+        assert result.exit_code == 1
+        assert '+    "memory": {' in result.stdout
+        assert "Nothing was changed. Say --yes" in result.stderr
+        assert not (tmp_path / ".cursor").exists()
+    result = run("install", "cursor", stdin="y\n")
+    assert result.exit_code == 0
+    assert "Cursor was not found on this machine" in result.output
+    assert (tmp_path / ".cursor/mcp.json").is_file()
+
+
+def test_uninstalling_takes_everything_out_again(run: Run, tmp_path: Path) -> None:
+    (tmp_path / ".claude").mkdir()
+    settings = '{"model": "opus",\n "hooks": {"Stop": []}}'
+    (tmp_path / ".claude/settings.json").write_text(settings)
+    run("install", "claude-code", "--yes")
+    assert run("uninstall", "claude-code", stdin="n\n").exit_code == 1
+    result = run("uninstall", "claude-code", "--yes")
+    assert result.exit_code == 0, result.output
+    assert [path.name for path in tmp_path.iterdir()] == [".claude"]
+    assert (tmp_path / ".claude/settings.json").read_text() == settings
+    again = run("uninstall", "claude-code", "--yes")
+    assert (again.exit_code, again.stdout) == (1, "")
+    assert "Claude Code has no server 'memory'" in again.stderr
+
+
+def test_the_memory_that_is_named_is_the_one_that_clients_get(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run("--home", "mine", "install", "claude-code", "--space", "work", "--yes")
+    place = ["--home", str(tmp_path / "mine"), "--space", "work"]
+    assert servers(tmp_path / ".claude.json")["memory"]["args"] == [*place, "serve"]
+    hook = servers(tmp_path / ".claude/settings.json", "hooks")["Stop"][0]["hooks"][0]
+    assert (hook["command"], hook["args"]) == (SCRIPT, [*place, "hook", "Stop"])
+    monkeypatch.setenv("MCP_MEMORY_SPACE", "exported")
+    run("install", "cursor", "--yes")
+    assert servers(tmp_path / ".cursor/mcp.json")["memory"]["args"] == ["--space", "exported", "serve"]
+
+
+def test_hooks_can_be_left_out_and_another_name_taken(run: Run, tmp_path: Path) -> None:
+    run("install", "claude-code", "--no-hooks", "--name", "mine", "--yes")
+    assert list(servers(tmp_path / ".claude.json")) == ["mine"]
+    assert not (tmp_path / ".claude").exists()
+    assert "no server 'memory'" in run("uninstall", "claude-code", "--yes").stderr
+    assert run("uninstall", "claude-code", "--name", "mine", "--yes").exit_code == 0
+    assert not (tmp_path / ".claude.json").exists()
+
+
+def test_a_project_has_its_own_and_what_is_shared_names_no_machine(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "shop"
+    project.mkdir()
+    run("install", "claude-code", "--project", str(project), "--yes")
+    assert servers(project / ".mcp.json")["memory"]["command"] == SCRIPT  # no PATH leads to it
+    assert (project / ".claude/settings.local.json").is_file()
+    monkeypatch.setenv("PATH", os.pathsep.join([str(Path(SCRIPT).parent), SHORT_PATH]))
+    run("install", "claude-code", "--project", str(project), "--yes")
+    assert servers(project / ".mcp.json")["memory"]["command"] == "mcp-memory"
+    assert not (tmp_path / ".claude.json").exists()
+    refused = run("install", "claude-desktop", "--project", str(project))
+    assert (refused.exit_code, "has no projects" in refused.stderr) == (2, True)
+    assert "claude-desktop" not in run("install", "--project", str(project)).output
+
+
+def test_variables_go_into_the_entry_and_wrong_ones_are_told(run: Run, tmp_path: Path) -> None:
+    run("install", "codex", "--env", "MCP_MEMORY_LLM=ollama/x", "--env", "KEY=a=b", "--yes")
+    assert (
+        '[mcp_servers.memory.env]\nMCP_MEMORY_LLM = "ollama/x"\nKEY = "a=b"\n'
+        in (tmp_path / ".codex/config.toml").read_text()
+    )
+    for wrong, said in (("KEY", "wants NAME=VALUE"), ("=x", "wants NAME=VALUE"), ("MCP_MEMORY_LM=x", "no setting")):
+        result = run("install", "codex", "--env", wrong, "--yes")
+        assert (result.exit_code, said in result.stderr) == (2, True)
+
+
+def test_what_to_put_where_is_printed_for_any_client(run: Run, tmp_path: Path) -> None:
+    other = run("install", "--print")
+    assert json.loads(other.stdout) == {"mcpServers": {"memory": {"command": SCRIPT, "args": ["serve"]}}}
+    codex = run("install", "codex", "--print")
+    assert codex.stdout.startswith(f'[mcp_servers.memory]\ncommand = "{SCRIPT}"')
+    assert str(tmp_path / ".codex/config.toml") in codex.stderr
+    assert set(json.loads(run("install", "vscode", "--print").stdout)) == {"servers"}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_client_that_is_not_known_is_told_which_are(run: Run) -> None:
+    for command in (["install", "emacs"], ["uninstall", "emacs"], ["install", "emacs", "--check"]):
+        result = run(*command)
+        assert (result.exit_code, "Known: claude-desktop, claude-code" in result.stderr) == (2, True)
+
+
+def test_a_configuration_that_is_broken_is_told_and_both_files_stay(run: Run, tmp_path: Path) -> None:
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude/settings.json").write_text('{"hooks": [')
+    result = run("install", "claude-code", "--yes")
+    assert result.exit_code == 2
+    assert f"{tmp_path}/.claude/settings.json is not valid JSON: line 1, column 12" in result.stderr
+    assert not (tmp_path / ".claude.json").exists()
+
+
+# --- whether it answers -------------------------------------------------------------------------------
+
+
+def test_what_is_installed_is_started_and_greeted(run: Run, tmp_path: Path) -> None:
+    assert "No client has it yet" in run("install", "--check").output
+    missing = run("install", "cursor", "--check")
+    assert (missing.exit_code, "not installed in Cursor" in missing.stderr) == (1, True)
+    run("--home", str(tmp_path / "mine"), "install", "claude-desktop", "--yes")
+    result = run("install", "claude-desktop", "--check")
+    assert result.exit_code == 0, result.output
+    assert "Claude Desktop: mcp-memory " in result.output
+    assert "11 tools" in result.output
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".cursor/mcp.json").write_text(
+        '{"mcpServers": {"memory": {"command": "/no/mcp-memory", "args": ["serve"]}}}'
+    )
+    both = run("install", "cursor", "--check")
+    assert (both.exit_code, "There is no program '/no/mcp-memory'" in both.stderr) == (1, True)
+
+
+def test_a_server_that_ends_or_talks_nonsense_is_told_with_its_last_words() -> None:
+    script = "import sys; print('Error: no such setting', file=sys.stderr); sys.exit(2)"
+    with pytest.raises(Refused, match=r"did not complete the handshake.* It wrote: Error: no such setting"):
+        check({"command": sys.executable, "args": ["-c", script]})
+
+
+def test_a_desktop_program_does_not_find_what_only_a_shell_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", os.pathsep.join([str(Path(SCRIPT).parent), SHORT_PATH]))
+    assert shutil.which("mcp-memory") == SCRIPT
+    with pytest.raises(Refused, match="There is no program 'mcp-memory'"):
+        check({"command": "mcp-memory", "args": ["serve"]}, from_desktop=True)
+
+
+def test_references_are_filled_in_as_clients_do() -> None:
+    environ = {"KEY": "k", "EMPTY": ""}
+    assert filled("${KEY} ${env:KEY} ${NONE:-d} ${EMPTY:-e} ${NONE} $KEY", environ) == "k k d e  $KEY"
+    told = environment({"env": {"A": "${KEY}", "N": 1}}, from_desktop=False, environ=environ)
+    assert told == {"A": "k", "N": "1"}
