@@ -19,7 +19,7 @@ from itertools import zip_longest
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l0_turns import recall_block
 from mcp_memory.longterm.l3_persona import page as l3_page
-from mcp_memory.longterm.recall.needed import Line, is_told, needed, surest, told
+from mcp_memory.longterm.recall.needed import Line, is_told, needed, surest, told, unasked
 from mcp_memory.longterm.search.scenes import current
 from mcp_memory.store.citations import without
 from mcp_memory.store.protocol import Filters
@@ -66,8 +66,7 @@ def beyond(desk: Desk, question: str, *, session: str, counter: TokenCounter, bu
 
     That are `known`, what was recalled before, and the turns of the session since it was last summed up.
     """
-    there = _in_context(desk, session)
-    lines = needed(desk, question, context_of(desk, session), known=known, there=there)
+    lines = unasked(desk, question, known=known, there=_in_context(desk, session))
     told_before = set(known.splitlines())
     dynamic, left_out = _fitted([line for line in lines if line.text not in told_before], counter, budget)
     return Bundle(stable="", dynamic=dynamic, tokens=counter.count(dynamic) if dynamic else 0, left_out=left_out)

@@ -8,12 +8,14 @@ needed; only what holds now is told, and of what was said, what was replaced.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, zip_longest
 from typing import Literal
 
+from mcp_memory.function_words import function_words_of
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l1_atoms import noise
 from mcp_memory.longterm.l1_atoms.times import date_of
@@ -29,9 +31,10 @@ from mcp_memory.store.protocol import Filters
 from mcp_memory.text import fold, index_terms, one_line, query_terms
 from mcp_memory.types import Atom, Turn
 
-__all__ = ["Line", "is_told", "needed", "surest", "told"]
+__all__ = ["Line", "is_told", "needed", "surest", "told", "unasked"]
 
 _ATOMS, _TURNS, _SCENES, _FACTS, _OUTPUTS = 15, 12, 3, 5, 2
+_FEW_WORDS = 2
 _MOST_THERE = 100  # turns that are there already and may be found before others
 _SUREST = 500  # atoms, those of the highest priorities, that are ordered where nothing is asked
 _ATOM_CHARS, _TURN_CHARS, _SCENE_CHARS = 220, 320, 200
@@ -66,21 +69,42 @@ def surest(desk: Desk, *, known: str) -> list[Line]:
     return [_atom(atom) for atom in sorted(atoms, key=lambda one: -one.confidence) if not is_told(atom, known)]
 
 
-def needed(
-    desk: Desk, question: str, context: Sequence[Turn], *, known: str, there: Collection[str] = ()
-) -> list[Line]:
-    """Return what is relevant to the question or to the turns of the context; none of it is in `known` or these.
-
-    `there` are other turns that the reader has before it: neither they nor what was drawn from them is told.
-    """
+def needed(desk: Desk, question: str, context: Sequence[Turn], *, known: str) -> list[Line]:
+    """Return what is relevant to the question or to the turns of the context; none of it is in `known` or these."""
     talk = [one_line(turn.content, _CONTEXT_CHARS) for turn in context if noise.label(turn) is None]
-    seen = {*there, *(turn.id for turn in context)}
-    found = _found(desk, "" if _is_noise(question, desk.now) else question, talk, seen)
+    is_noise = _is_noise(question, desk.now)
+    found = _found(desk, "" if is_noise else question, talk, {turn.id for turn in context}, least=NEAR)
+    words = set(query_terms("\n".join([question, *talk])))
+    return [*_lines(desk, question, found, words, known=known), *([] if is_noise else _outputs(desk, question, words))]
+
+
+def unasked(desk: Desk, prompt: str, *, known: str, there: Collection[str]) -> list[Line]:
+    """Return what is relevant to a prompt whose writer asked for nothing to be recalled: rather too little.
+
+    None of it is in `known`, nor in the turns `there` or drawn from them. What is talked of lends nothing, for it is
+    before the reader. Of tool results nothing is told: numbers match by chance. A prompt has to say what it is about.
+    """
+    words = set(query_terms(prompt))
+    if _is_noise(prompt, desk.now) or len(words & _telling(prompt)) < _FEW_WORDS:
+        return []
+    return _lines(desk, prompt, _found(desk, prompt, [], set(there), least=ABOUT), words, known=known, there=there)
+
+
+def _telling(prompt: str) -> set[str]:
+    """Return the terms that may say what a prompt is about: of words that have a meaning of their own."""
+    words = [word for word in re.findall(r"\w+", prompt) if not word.isdecimal()]
+    idle = function_words_of(words)
+    return set(index_terms(" ".join(word for word in words if word.lower() not in idle)))
+
+
+def _lines(
+    desk: Desk, question: str, found: _Found, words: set[str], *, known: str, there: Collection[str] = ()
+) -> list[Line]:
+    """Return what was found in the order in which it is to find room."""
     held = [atom for atom in desk.store.atoms(desk.space, found.atoms) if atom.valid_to is None]
     holding = [atom for atom in held if atom.evidence not in there]
     ranked = sorted(holding, key=lambda atom: -_rank(desk, atom, found.atoms[atom.id]))
     ranked = [atom for atom in ranked if not is_told(atom, known)]
-    words = set(query_terms("\n".join([question, *talk])))
     verbatim = _turns(desk, list(found.turns)[:_TURNS], holding, words=words)
     bearing_out = {atom.evidence for atom in ranked}
     fresh = [line for line in verbatim if line.id not in bearing_out]
@@ -90,7 +114,6 @@ def needed(
         *_facts(desk, question, {*cited(known), *(atom.id for atom in held)}),
         *(line for line in by_turns if line),
         *(line for line in verbatim if line.id in bearing_out),
-        *([] if _is_noise(question, desk.now) else _outputs(desk, question, words)),
     ]
 
 
@@ -103,8 +126,11 @@ class _Found:
     scenes: dict[str, Line] = field(default_factory=dict[str, Line])
 
 
-def _found(desk: Desk, question: str, talk: Sequence[str], there: set[str]) -> _Found:
-    """Return what is relevant to the question, then what is to the talk; turns that are there already are not."""
+def _found(desk: Desk, question: str, talk: Sequence[str], there: set[str], *, least: float) -> _Found:
+    """Return what is relevant to the question, then what is to the talk; turns that are there already are not.
+
+    Beside what is about it there may be what weighs at `least` so much.
+    """
     found = _Found()
     for wanted in (asked(desk, [question]), asked(desk, talk)):
         if wanted is None:
@@ -115,8 +141,8 @@ def _found(desk: Desk, question: str, talk: Sequence[str], there: set[str]) -> _
         held = _borne_out(desk, weighed(wanted, "atom", limit=_ATOMS), said)
         pages = _scenes(wanted, held)
         if pages or any(row.weight >= ABOUT for row in (*said, *held)):
-            _join(found.turns, said)
-            _join(found.atoms, held)
+            _join(found.turns, said, least)
+            _join(found.atoms, held, NEAR)
             for page in pages:
                 found.scenes.setdefault(page.id, page)
     return found
@@ -130,10 +156,10 @@ def _is_noise(question: str, now: datetime) -> bool:
     return noise.label(turn) is not None
 
 
-def _join(found: dict[str, Weighed], rows: Iterable[Weighed]) -> None:
-    """Add the rows that are near; one that is known keeps its place, and its better figures."""
+def _join(found: dict[str, Weighed], rows: Iterable[Weighed], least: float) -> None:
+    """Add the rows that weigh enough; one that is known keeps its place, and its better figures."""
     for row in rows:
-        if row.weight >= NEAR:
+        if row.weight >= least:
             before = found.get(row.id, row)
             found[row.id] = max(before, row, key=lambda one: (one.weight, one.cosine))
 
