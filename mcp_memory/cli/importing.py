@@ -63,10 +63,11 @@ def import_(
     """Store conversations that were kept elsewhere.
 
     A PATH is told by what is in it: an export of ChatGPT or Claude.ai (the zip as it came), a log of Claude Code,
-    Codex or Gemini CLI, a folder with such logs, or JSON. claude-code, codex and gemini stand for the folder in which
-    that program keeps its logs. JSON is an object a line (or an array of them): a turn, {"role", "content"} and where
-    known "session", "name", "said_at" and "id"; or a conversation, {"session", "turns": [...]} or {"messages":
-    [...]}. Seeds of TencentDB Agent Memory are read too. Files may be gzipped; - is standard input.
+    Codex or Gemini CLI, a folder with such logs or with an unpacked export, or JSON. claude-code, codex and gemini
+    stand for the folder in which that program keeps its logs. JSON is an object a line (or an array of them): a turn,
+    {"role", "content"} and where known "session", "name", "said_at" and "id"; or a conversation, {"session", "turns":
+    [...]} or {"messages": [...]}. Seeds of TencentDB Agent Memory are read too. Files may be gzipped; - is standard
+    input.
 
     What was stored before is not stored again: an import that was stopped goes on when it is called again, and of a
     file that has grown only what is new is stored. A log is read from where it was read to; of its tool results the
@@ -129,6 +130,7 @@ Told = Callable[["Brought | McpMemoryError"], None]
 def _found(files: Sequence[Path], layout: str) -> Generator[list[Found]]:
     """Give what is to be read, each file once; standard input as a file, for it is read twice."""
     from mcp_memory.importing import STDIN, source_of
+    from mcp_memory.importing.archive import unpacked_in
 
     with tempfile.TemporaryDirectory(prefix="mcp-memory-import-") as folder:
         found: list[Found] = []
@@ -139,6 +141,8 @@ def _found(files: Sequence[Path], layout: str) -> Generator[list[Found]]:
                     with kept.open("wb") as stream:
                         shutil.copyfileobj(sys.stdin.buffer, stream)
                     found.append(source_of(kept, name=STDIN))
+                elif file.is_dir() and (parts := unpacked_in(file)):
+                    found += [source_of(part) for part in parts]
                 elif logs := _logs(file, layout, {}):
                     found += logs
                 else:

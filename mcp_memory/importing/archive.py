@@ -24,7 +24,7 @@ from typing import IO
 from mcp_memory.errors import InvalidInput
 from mcp_memory.text import one_line
 
-__all__ = ["Archive", "is_archive", "opened"]
+__all__ = ["Archive", "is_archive", "opened", "unpacked_in"]
 
 _MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 _CONVERSATIONS = re.compile(
@@ -32,6 +32,7 @@ _CONVERSATIONS = re.compile(
 )
 _MIRROR = re.compile(r"(?:^|/)conversations/[^/]+$", re.IGNORECASE)
 _NOT_FILES = re.compile(r"(?:^|/)(?:__MACOSX/|\._)|/$")
+_UNPACKED = ("conversations*.json", "*/conversations*.json", "conversations/*.json", "*/conversations/*.json")
 _ARCHIVES = re.compile(r"\.(?:zip|tar|tgz|gz|7z|rar)$", re.IGNORECASE)
 
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
@@ -81,6 +82,13 @@ def is_archive(head: bytes) -> bool:
     return head.startswith(_MAGIC)
 
 
+def unpacked_in(folder: Path) -> list[Path]:
+    """Return the files with conversations of an export that was unpacked into a folder, or into one in it."""
+    found = {path.relative_to(folder).as_posix(): path for where in _UNPACKED for path in folder.glob(where)}
+    names = [name for name, path in found.items() if path.is_file()]
+    return [found[names[nth]] for nth in _conversations(names)]
+
+
 @contextmanager
 def opened(path: Path, name: str, at: Callable[[int], None]) -> Generator[Archive]:
     """Open an archive that people call `name`; `at` is told how many of its bytes are read. InvalidInput where it
@@ -114,16 +122,22 @@ def _refusing(name: str) -> Generator[None]:
 
 def _listed(packed: zipfile.ZipFile, name: str, *, size: int) -> Archive:
     found = [one for one in packed.infolist() if not _NOT_FILES.search(_path(one))]
-    safe = [one for one in found if _CONVERSATIONS.search(_path(one)) and not _leaves(one)]
-    whole = [one for one in safe if not _MIRROR.search(_path(one))]
-    chosen = sorted(whole or safe, key=_order)
+    safe = [one for one in found if not _leaves(one)]
+    chosen = [safe[nth] for nth in _conversations([_path(one) for one in safe])]
     _check(chosen, found, name, size=size)
     return Archive(name=name, members=[one.filename for one in chosen], notes=list(_notes(found)), packed=packed)
 
 
-def _order(member: zipfile.ZipInfo) -> tuple[str | int, ...]:
+def _conversations(paths: Sequence[str]) -> list[int]:
+    """Return the places of the paths that hold conversations, in order: a folder's only where no file has them all."""
+    found = [nth for nth, path in enumerate(paths) if _CONVERSATIONS.search(path)]
+    whole = [nth for nth in found if not _MIRROR.search(paths[nth])]
+    return sorted(whole or found, key=lambda nth: _order(paths[nth]))
+
+
+def _order(path: str) -> tuple[str | int, ...]:
     """Sort `conversations-10.json` after `conversations-9.json`."""
-    return tuple(int(part) if nth % 2 else part for nth, part in enumerate(re.split(r"(\d{1,18})", member.filename)))
+    return tuple(int(part) if nth % 2 else part for nth, part in enumerate(re.split(r"(\d{1,18})", path)))
 
 
 def _path(member: zipfile.ZipInfo) -> str:

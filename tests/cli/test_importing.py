@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -97,10 +98,26 @@ def test_in_json_the_same_stands_for_programs(run: Run, history: Path, tmp_path:
     told: dict[str, Any] = json.loads(done.stdout)
     [file] = told["files"]
     assert (file["state"], file["stored"], file["duplicates"], file["wrong"]) == ("stored", 2, 0, [])
-    assert [error.endswith("/*.jsonl.") for error in told["errors"]] == [True]
+    assert [error.endswith("Other files have to be named one by one.") for error in told["errors"]] == [True]
 
 
 def test_a_session_that_cannot_be_is_refused_before_anything_is_read(run: Run, history: Path, home: Path) -> None:
     refused = run("import", "--session", "a/b", str(history))
     assert (refused.exit_code, home.exists()) == (2, False)
     assert "The session 'a/b' has a path separator" in refused.stderr
+
+
+def test_a_zip_export_and_its_unpacked_folder_are_told_by_what_is_in_them(run: Run, tmp_path: Path) -> None:
+    export = (Path(__file__).parents[2] / "fixtures/exports/claude-ai.json").read_bytes()
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "conversations.json").write_bytes(export)
+    with zipfile.ZipFile(tmp_path / "export.zip", "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("conversations.json", export)
+    seen, stored, again = (
+        run("import", *more) for more in (["--dry-run", str(folder)], [str(tmp_path / "export.zip")], [str(folder)])
+    )
+    assert "8 turns in 2 sessions, 2023-11-03 to 2026-04-11\n  0 tool results would be kept, 2 too small" in seen.stdout
+    assert "8 stored\n  0 tool results kept, 2 too small for that" in stored.stdout
+    assert "0 stored, 8 were there before" in again.stdout
+    assert [one.exit_code for one in (seen, stored, again)] == [0, 0, 0]

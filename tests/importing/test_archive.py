@@ -187,6 +187,19 @@ def test_progress_goes_up_to_the_size_of_the_archive(file: File, tmp_path: Path)
         assert done[-1] <= size
 
 
+def test_the_files_of_an_unpacked_export_are_found_in_its_folder(tmp_path: Path) -> None:
+    for name in ("conversations-10.json", "conversations-9.json", "user.json", "conversations/a.json", "my.json"):
+        path = tmp_path / "export" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(CLAUDE)
+    parts = [tmp_path / "export" / f"conversations-{nth}.json" for nth in (9, 10)]
+    assert archive.unpacked_in(tmp_path) == archive.unpacked_in(tmp_path / "export") == parts
+    for part in parts:
+        part.unlink()
+    assert archive.unpacked_in(tmp_path) == [tmp_path / "export/conversations/a.json"]
+    assert archive.unpacked_in(tmp_path / "export" / "conversations") == []
+
+
 def test_a_file_is_known_for_an_archive_by_its_first_bytes() -> None:
     assert [archive.is_archive(data) for data in (GOOD, zipped(), b"", b"PK", CLAUDE)] == [
         True,
