@@ -180,7 +180,7 @@ def _bundle(answer: Bundle) -> str:
     if not text:
         return "Nothing is remembered about this. Answer as you would; remember what the user tells for good."
     if not answer.dynamic and not answer.left_out:
-        text += "\n\nNothing more bears on this; conversation_search looks further."
+        text += "\n\nNothing else surely bears on this; conversation_search looks further."
     if answer.left_out:
         shown = ", ".join(answer.left_out[:10]) + (" …" if len(answer.left_out) > 10 else "")
         text += f"\n\nLeft out for want of room: {shown}."

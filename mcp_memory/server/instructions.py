@@ -20,8 +20,9 @@ record_turns when a topic ends, not after each line.
 When not
 - Sums, small talk and questions that stand alone need no memory: recall nothing, record nothing.
 - No secrets (keys, passwords, card numbers), no moods, no guesses, nothing that will not matter next month.
-- If your context says that this conversation is recorded by itself, never call record_turns; give the other tools \
-the session it names. What stands in an <mcp-memory-recall> block needs no second recall.
+- If your context says that this conversation is recorded by itself, never call record_turns; give recall, \
+offload_tool_result and fold_canvas the session it names, searches none. What stands in an <mcp-memory-recall> block \
+needs no second recall.
 
 How
 - remember one sentence a call: names for pronouns, dates for "Monday". A correction names what it corrects in \

@@ -167,7 +167,7 @@ async def remember(
 async def conversation_search(
     memory: Memory,
     query: Annotated[str, Field(description="Words or a question, any language")],
-    session: Session = None,
+    session: Annotated[Session, Field(description="This one alone")] = None,
     role: Role | None = None,
     since: Since = None,
     until: Until = None,
