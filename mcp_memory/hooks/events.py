@@ -66,7 +66,7 @@ async def opening(memory: Memory, session: str, *, source: str, recorded: bool, 
 def _recorded_as(session: str) -> str:
     return (
         f"This conversation is recorded in memory by itself, as session {session}. Do not call record_turns for it; "
-        "pass that session to recall, offload_tool_result and fold_canvas, not to a search, which would look here alone."
+        "pass that session to recall, offload_tool_result and fold_canvas, not to a search, which would look only here."
     )
 
 
