@@ -1,0 +1,151 @@
+"""What lines of Claude Code's logs say: what people and the assistant said, and nothing that was put beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_memory.importing.formats.claude_code import is_line, summary_of, told
+from mcp_memory.importing.formats.logs import OWN_TOOLS, Result, SoFar, is_own, summary_id
+from mcp_memory.importing.formats.told import Passed, Told, Wrong
+from tests.importing.agents import at, claude
+
+LINE: dict[str, Any] = {"uuid": "u1", "timestamp": at(0), "sessionId": "s"}
+
+
+def user(content: Any, **more: Any) -> dict[str, Any]:
+    return {**LINE, "type": "user", "message": {"role": "user", "content": content}, **more}
+
+
+def assistant(*blocks: Any, **more: Any) -> dict[str, Any]:
+    return {**LINE, "type": "assistant", "message": {"role": "assistant", "content": list(blocks), **more}}
+
+
+def text(words: str) -> dict[str, str]:
+    return {"type": "text", "text": words}
+
+
+def heard(*lines: Any) -> list[Told | Result | Wrong]:
+    so_far, passed = SoFar(), Passed()
+    return [one for n, line in enumerate(lines, 1) for one in told(line, f"line {n}", so_far, passed)]
+
+
+def said(*lines: Any) -> list[tuple[str, str]]:
+    return [(one.role, one.content) for one in heard(*lines) if isinstance(one, Told)]
+
+
+def test_a_message_is_a_turn_with_its_id_and_time() -> None:
+    (turn,) = heard(user("Hello"))
+    assert isinstance(turn, Told)
+    assert (turn.role, turn.content, turn.id, turn.session, turn.name) == ("user", "Hello", "u1", "s", None)
+    assert turn.said_at is not None
+    assert turn.said_at.isoformat() == "2026-11-20T09:00:00+00:00"
+
+
+def test_texts_of_one_message_are_one_turn_without_its_thoughts_and_images() -> None:
+    image = {"type": "image", "source": {"data": "aGk="}}
+    assert said(user([text("Look:"), image, text("what is it?")])) == [("user", "Look:\n\nwhat is it?")]
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "x"}
+    assert said(assistant(thought, text("A cat."))) == [("assistant", "A cat.")]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(user("Hello", isMeta=True), id="what the program says"),
+        pytest.param(user("Hello", isSidechain=True), id="a sub-agent's prompt"),
+        pytest.param(user("Hello", agentId="a1"), id="a sub-agent's line"),
+        pytest.param(user("Hello", isVisibleInTranscriptOnly=True), id="only for the log"),
+        pytest.param(user("Hello", origin={"kind": "task-notification"}), id="of a task that ended"),
+        pytest.param(user("Hello", origin={"kind": "peer"}), id="of another agent"),
+        pytest.param(user("[Request interrupted by user for tool use]"), id="an interruption"),
+        pytest.param(user("<command-name>/compact</command-name>\n <command-args>x</command-args>"), id="a command"),
+        pytest.param(user("<local-command-stdout>Compacted</local-command-stdout>"), id="what a command printed"),
+        pytest.param(user("<bash-input>ls</bash-input><bash-stdout>a b</bash-stdout>"), id="a command of the shell"),
+        pytest.param(user("<task-notification>\n<status>done</status>\n</task-notification>"), id="a notification"),
+        pytest.param(user("<user-prompt-submit-hook>x</user-prompt-submit-hook>"), id="what a hook said"),
+        pytest.param(user([text("<system-reminder>\nBe brief.\n</system-reminder>")]), id="a reminder"),
+        pytest.param(assistant(text("No response requested."), model="<synthetic>"), id="what no model said"),
+        pytest.param({**assistant(text("API Error: 529")), "isApiErrorMessage": True}, id="an error"),
+        pytest.param({"type": "summary", "summary": "A title", "leafUuid": "x"}, id="a title"),
+        pytest.param({"type": "api-request-blob", "message": {"role": "user", "content": "Hello"}}, id="a request"),
+        pytest.param({**LINE, "type": "system", "subtype": "stop_hook_summary"}, id="a hook's summary"),
+        pytest.param({**LINE, "type": "user"}, id="no message"),
+        pytest.param({**LINE, "type": "user", "message": "x"}, id="an odd message"),
+        pytest.param({**LINE, "type": "user", "message": {"content": [5, None, {"type": "text"}]}}, id="odd parts"),
+    ],
+)
+def test_what_nobody_said_is_no_turn(line: dict[str, Any]) -> None:
+    assert heard(line) == []
+
+
+def test_what_is_put_beside_a_persons_words_is_taken_off() -> None:
+    words = "<ide_opened_file>The user opened a.py</ide_opened_file>\nWhy is <b>this</b> bold?\n<system-reminder>x</system-reminder>"
+    assert said(user(words)) == [("user", "Why is <b>this</b> bold?")]
+    assert said(user("What does <system-reminder> mean?")) == [("user", "What does <system-reminder> mean?")]
+
+
+def test_a_prompt_that_was_typed_while_the_agent_worked_is_a_turn() -> None:
+    sent = {"type": "queued_command", "prompt": "And the tests", "source_uuid": "q1", "origin": {"kind": "human"}}
+    (turn,) = heard({**LINE, "type": "attachment", "attachment": sent})
+    assert isinstance(turn, Told)
+    assert (turn.role, turn.content, turn.id) == ("user", "And the tests", "q1")
+    for other in ({"origin": {"kind": "peer"}}, {"isMeta": True}, {"type": "hook_additional_context"}):
+        assert heard({**LINE, "type": "attachment", "attachment": {**sent, **other}}) == []
+
+
+def test_a_result_is_told_with_the_call_that_it_answers_wherever_that_was_read() -> None:
+    call = {"type": "tool_use", "id": "toolu_1", "name": "Grep", "input": {"pattern": "berth"}}
+    answer = {"type": "tool_result", "tool_use_id": "toolu_1", "content": [text("a.py"), text("b.py")]}
+    so_far, passed = SoFar(), Passed()
+    assert list(told(assistant(call), "line 1", so_far, passed)) == []
+    later = SoFar.loaded(so_far.dumped())
+    (result,) = told(user([answer]), "line 2", later, passed)
+    assert isinstance(result, Result)
+    assert (result.tool, result.arguments, result.call) == ("Grep", {"pattern": "berth"}, "toolu_1")
+    assert (result.text, later.calls) == ("a.py\nb.py", {})
+    (alone,) = heard(user([answer]))
+    assert isinstance(alone, Result)
+    assert alone.tool == ""
+
+
+def test_what_is_carried_between_readings_stays_small() -> None:
+    so_far = SoFar(conversation="s")
+    for n in range(500):
+        so_far.called(f"c{n}", "Write", {"content": "x" * 10_000})
+    assert len(so_far.dumped()) < 4_000
+    assert SoFar.loaded(so_far.dumped()).answered("c499") == ("Write", None)
+
+
+def test_the_summary_of_a_compaction_is_the_same_in_the_log_and_in_the_hook() -> None:
+    body = "1. The user asked for ships.\n2. Berth 3 is the busiest."
+    (turn,) = [one for one in heard(*claude([("summary", body)])) if isinstance(one, Told)]
+    assert (turn.role, turn.name, turn.content) == ("system", "summary", body)
+    hook = f"<analysis>Going through it.</analysis>\n<summary>\n{body}\n</summary>"
+    assert summary_of(hook) == body
+    assert turn.id == summary_id(summary_of(hook))
+    older = (
+        "This session is being continued from a previous conversation that ran out of context. The conversation is "
+        f"summarized below:\n{body}\n\nPlease continue the conversation from where we left it off."
+    )
+    assert summary_of(older) == summary_of(body) == body
+
+
+def test_a_time_that_is_none_is_wrong_and_named() -> None:
+    (wrong,) = heard(user("Hello", timestamp="yesterday"))
+    assert isinstance(wrong, Wrong)
+    assert str(wrong).startswith("line 1: timestamp is 'yesterday', and has to be a time")
+
+
+@pytest.mark.parametrize("value", [5, [], {"role": "user", "content": "Hi", "session": "x"}, {"type": "user"}])
+def test_other_histories_are_not_taken_for_such_a_log(value: Any) -> None:
+    assert not is_line(value)
+
+
+def test_our_own_tools_are_those_of_the_server() -> None:
+    from mcp_memory.server.tools import TOOLS
+
+    assert {tool.name for tool in TOOLS} == OWN_TOOLS
+    assert all(is_own(name) for name in ("recall", "mcp__memory__recall", "mcp_memory_expand_node", "memory__forget"))
+    assert not any(is_own(name) for name in ("Bash", "mcp__notes__recall_all", "mcp__shop__recall", "recalls"))
