@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -25,6 +24,7 @@ from scripts.make_bundle import manifest, stage
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+UV = Path(sys.executable).with_name("uv")
 
 
 def run(peer: Peer, *arguments: str | Path, home: Path, said: str = "") -> str:
@@ -93,15 +93,15 @@ def installed(packed: Path, tmp_path: Path) -> Path:
     """The extension unpacked, with the libraries that a host's uv fetches when the user installs it."""
     folder = tmp_path / "unpacked"
     run(MCPB, "unpack", packed, folder, home=tmp_path)
-    subprocess.run(["uv", "sync", "--quiet", "--directory", folder], check=True)
+    subprocess.run([UV, "sync", "--quiet", "--directory", folder], check=True)
     return folder
 
 
-@pytest.mark.skipif(shutil.which("uv") is None, reason="uv, which hosts of extensions bring, is not on this machine")
 async def test_the_unpacked_extension_is_installed_by_uv_and_greets(installed: Path, tmp_path: Path) -> None:
     config = manifest()["server"]["mcp_config"]
     words = [word.replace("${__dirname}", str(installed)) for word in config["args"]]
-    environ = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "MCP_MEMORY_HOME": str(tmp_path / "memory")}
+    path = os.pathsep.join([str(UV.parent), os.environ["PATH"]])
+    environ = {"HOME": str(tmp_path), "PATH": path, "MCP_MEMORY_HOME": str(tmp_path / "memory")}
     with fail_after(120):
         async with Client(StdioServerParameters(command=config["command"], args=words, env=environ)) as client:
             assert client.server_info.version == __version__
