@@ -77,19 +77,19 @@ async def wrap_up(memory: Memory, session: str = "") -> str:
         parts.append(f"The active canvas. {render(await memory.fold_canvas(task=f'{canvas.number:03}'))}")
     steps = [
         "record_turns: store what was said since the last stored turn, without small talk; leave this step out if your "
-        "context says that the conversation is recorded by itself.",
-        "remember: each lasting fact, preference, decision or rule that came up and is not kept yet, one statement a "
-        "call; name in supersedes what it makes outdated.",
+        "context says that the conversation is recorded by itself."
     ]
     if memory.settings.llm == "none":
         steps.append(
-            "distill: call it without arguments, answer the question it gives as it says, pass the reply, and go on "
-            "until there is none; at most five questions now."
+            "distill, if there were more than some twenty turns: call it without arguments, answer the question it "
+            "gives as it says, pass the reply, and go on until there is none; at most five questions now."
         )
-    steps.append(
+    steps += [
+        "remember: each lasting fact, preference, decision or rule that came up and is not kept by now, one statement a "
+        "call; name in supersedes what it makes outdated.",
         "The task, if there was one: fold_canvas with action=complete when it is done; else offload_tool_result with "
-        "the next step, status=paused, and what stands open as its result, for the prompt continue_task to find."
-    )
+        "the next step, status=paused, and what stands open as its result, for the prompt continue_task to find.",
+    ]
     parts.append("\n".join(f"{number}. {step}" for number, step in enumerate(steps, start=1)))
     return "\n\n".join([*parts, "Then tell me in three lines what was kept."])
 
