@@ -85,8 +85,8 @@ async def wrap_up(memory: Memory, session: str = "") -> str:
             "gives as it says, pass the reply, and go on until there is none; at most five questions now."
         )
     steps += [
-        "remember: each lasting fact, preference, decision or rule that came up and is not kept by now, one statement a "
-        "call; name in supersedes what it makes outdated.",
+        "remember: each lasting fact, preference, decision or rule that came up and is not kept by now, one statement "
+        "a call; name in supersedes what it makes outdated.",
         "The task, if there was one: fold_canvas with action=complete when it is done; else offload_tool_result with "
         "the next step, status=paused, and what stands open as its result, for the prompt continue_task to find.",
     ]
