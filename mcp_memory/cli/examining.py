@@ -15,11 +15,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mcp_memory.errors import InvalidInput, McpMemoryError
+from mcp_memory.text import one_line
 
 if TYPE_CHECKING:
     from mcp_memory.config import Settings
@@ -58,6 +60,7 @@ def examine(**overrides: Any) -> Iterator[Check]:
     yield _settings(settings)
     yield _home(settings.home)
     yield _disk(settings.home)
+    yield _hooks(settings.home)
     yield from _store(settings)
     yield _embedder(settings)
     yield _tokenizer(settings)
@@ -135,6 +138,24 @@ def _disk(home: Path) -> Check:
         state=state,
         found=f"{free / 1e9:.1f} GB free",
         next_step=None if state == "ok" else "Make room: a full disk refuses new turns and results.",
+    )
+
+
+def _hooks(home: Path) -> Check:
+    from mcp_memory.hooks.health import health
+
+    found = health(home, now=datetime.now())
+    if not found.used:
+        return Check(name="hooks", state="ok", found="no client has run any")
+    if not found.failures:
+        running = "a process that serves them runs" if found.residents else "no process of theirs runs"
+        return Check(name="hooks", state="ok", found=f"{running}, nothing failed within a week")
+    many = f"{len(found.failures)} times" if len(found.failures) > 1 else "once"
+    return Check(
+        name="hooks",
+        state="warn",
+        found=f"failed {many} within a week, last at {one_line(found.failures[-1], 300)}",
+        next_step=f"Clients went on without memory then. All of it is in {found.log}.",
     )
 
 

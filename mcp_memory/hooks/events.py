@@ -27,6 +27,7 @@ from mcp_memory.importing.formats.claude_code import summary_of
 from mcp_memory.importing.formats.logs import is_own, is_stand_in, summary_id
 from mcp_memory.longterm.l0_turns import recall_block
 from mcp_memory.render import render_offloaded
+from mcp_memory.shortterm.synopsis import synopsise
 from mcp_memory.tokens import token_counter
 from mcp_memory.types import NewTurn
 
@@ -145,9 +146,15 @@ def _is_ours(call: Call, home: Path) -> bool:
 
 async def warmed(memory: Memory) -> None:
     """Load what the first prompt and the first large output would wait for; a model elsewhere is not asked."""
-    await anyio.to_thread.run_sync(import_module, "mcp_memory.shortterm.results.offload")
+    await anyio.to_thread.run_sync(_tried, memory.settings.tokenizer)
     if memory.settings.embedder.startswith(_LOCAL):
         await memory.recall_beyond("What is known here?", known="", session="none")
+
+
+def _tried(tokenizer: Any) -> None:
+    import_module("mcp_memory.shortterm.results.offload")
+    synopsise("2026-01-01 10:00 INFO nothing\n" * 50, tool="Bash", arguments=None, talk="")
+    token_counter(tokenizer).count("nothing")
 
 
 # --- compaction -------------------------------------------------------------------------------------

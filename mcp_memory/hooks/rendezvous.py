@@ -18,7 +18,7 @@ from pathlib import Path
 
 from mcp_memory import __version__
 
-__all__ = ["PROTOCOL", "Place", "Rendezvous", "leave_note", "place_of", "proof", "same"]
+__all__ = ["PROTOCOL", "Place", "Rendezvous", "leave_note", "log_of", "place_of", "proof", "residents_of", "same"]
 
 PROTOCOL = b"mcp-memory-hook/1"
 """What a hook says first, with a nonce. See `client` and `resident` for what follows."""
@@ -36,7 +36,7 @@ class Place:
 
     @property
     def folder(self) -> Path:
-        return self.home / "hooks"
+        return _folder_of(self.home)
 
     @property
     def file(self) -> Path:
@@ -53,7 +53,21 @@ class Place:
 
     @property
     def log(self) -> Path:
-        return self.folder / "hooks.log"
+        return log_of(self.home)
+
+
+def _folder_of(home: Path) -> Path:
+    return home / "hooks"
+
+
+def log_of(home: Path) -> Path:
+    """Return the file that the residents of a home tell their failures in."""
+    return _folder_of(home) / "hooks.log"
+
+
+def residents_of(home: Path) -> list[Path]:
+    """Return the files of the residents of a home, whatever their settings; some may be left from what was killed."""
+    return sorted(_folder_of(home).glob("*.json"))
 
 
 def place_of(home: Path | str | None, space: str | None) -> Place | None:

@@ -30,7 +30,7 @@ from mcp_memory.hooks.conversations import Answer, Conversations
 from mcp_memory.hooks.dialects import Event, read
 from mcp_memory.hooks.following import within
 from mcp_memory.hooks.opening import Opening
-from mcp_memory.hooks.rendezvous import PROTOCOL, Place, Rendezvous, leave_note, proof, same
+from mcp_memory.hooks.rendezvous import PROTOCOL, Place, Rendezvous, leave_note, proof, residents_of, same
 
 __all__ = ["main", "serve"]
 
@@ -135,7 +135,7 @@ class _Resident:
 
     def _appear(self, port: int) -> None:
         """Say where we are, and have those of other versions end."""
-        for file in self._place.folder.glob("*.json"):
+        for file in residents_of(self._place.home):
             there = Rendezvous.read(file)
             if there is not None and there.version != __version__:
                 file.unlink(missing_ok=True)

@@ -73,7 +73,7 @@ def test_the_checks_are_these(run: Run, small_home: Path) -> None:
     code, found = checks(run, small_home)
     assert (code, list(found)) == (
         0,
-        ["python", "engine", "settings", "home", "disk", "database", "index", "files", "embedder", "tokenizer"],
+        ["python", "engine", "settings", "home", "disk", "hooks", "database", "index", "files", "embedder", "tokenizer"],
     )  # fmt: skip
 
 
