@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mcp_memory.cli import program
+from tests.importing.agents import TALK, codex, data, written
 
 Run = Callable[..., Result]
 
@@ -121,3 +126,74 @@ def test_a_zip_export_and_its_unpacked_folder_are_told_by_what_is_in_them(run: R
     assert "8 stored\n  0 tool results kept, 2 too small for that" in stored.stdout
     assert "0 stored, 8 were there before" in again.stdout
     assert [one.exit_code for one in (seen, stored, again)] == [0, 0, 0]
+
+
+# --- logs of agents ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """A home with a log of each client."""
+    for agent, folder in (("claude-code", ".claude"), ("codex", ".codex"), ("gemini", ".gemini")):
+        written(tmp_path / folder, agent)
+    return tmp_path
+
+
+def test_a_log_is_told_by_what_is_in_it_and_stored_as_its_session(run: Run, logs: Path) -> None:
+    path = str(written(logs, "claude-code"))
+    seen = run("import", "--dry-run", path)
+    assert "6 turns in session claude-code-3f2a9c1e, 2026-11-20 to 2026-11-20" in seen.stdout
+    assert "1 tool result would be kept, 1 too small for that" in seen.stdout
+    done = run("import", path)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "  6 stored\n  1 tool result kept, 1 too small for that\n" in done.stdout
+    assert "berth 3 is the busiest" in run("search", "busiest berth").stdout
+    assert run("import", path).stdout == "1 log with nothing new\n"
+    assert "0 stored, 6 were there before" in run("import", "--again", path).stdout
+    assert run("import", "--dry-run", path).stdout.startswith(path + ": 0 turns")
+
+
+def test_a_clients_name_stands_for_all_of_its_logs_and_a_folder_for_those_in_it(
+    run: Run, logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(logs / ".claude"))
+    monkeypatch.setenv("CODEX_HOME", str(logs / ".codex"))
+    done = json.loads(run("import", "claude-code", "codex", "--json").stdout)
+    assert [one["session"] for one in done["files"]] == ["claude-code-3f2a9c1e", "codex-f2713327"]
+    monkeypatch.setenv("GEMINI_CLI_HOME", str(logs))
+    assert "session gemini-595f5ec3" in run("import", "gemini").stdout
+    everything = run("import", str(logs)).stdout
+    assert "3 logs with nothing new" in everything
+
+
+def test_where_no_log_is_that_is_said(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
+    for asked in ("codex", str(tmp_path)):
+        none = run("import", asked)
+        assert none.exit_code == 1
+        assert f"There is no log of a coding agent in {tmp_path}" in none.stderr
+    history = tmp_path / "history.jsonl"
+    history.write_text(DATA, encoding="utf-8")
+    watched = run("import", "--watch", str(history))
+    assert watched.exit_code == 2
+    assert "--watch follows logs of coding agents" in watched.stderr
+    assert run("import", "--watch", "--dry-run", str(history)).exit_code == 2
+
+
+def test_a_watch_stores_what_is_there_and_goes_on_until_it_is_ended(logs: Path, home: Path) -> None:
+    path = written(logs, "codex", TALK[:4])
+    command = [sys.executable, "-m", "mcp_memory", "--home", str(home), "import", "--watch", str(path)]
+    environ = {**os.environ, "PYTHONUNBUFFERED": "1", "MCP_MEMORY_EMBEDDER": "none"}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=environ
+    ) as watching:
+        assert watching.stdout
+        assert watching.stderr
+        try:
+            assert "2 turns in session codex-f2713327" in watching.stdout.readline()
+            path.write_bytes(data(codex(TALK)))
+            assert any("4 turns in session codex-f2713327" in line for line in watching.stdout)
+        finally:
+            watching.send_signal(signal.SIGINT)
+        assert "Ended." in watching.stderr.read()
+        assert watching.wait(30) == 0

@@ -114,7 +114,7 @@ def _item(role: str, words: str, **more: Any) -> dict[str, Any]:
     return {"type": "message", "role": role, "content": [{"type": kind, "text": words}], **more}
 
 
-def gemini(steps: Sequence[Step], *, id: str = IDS["gemini"], ids: str = "m") -> list[dict[str, Any]]:
+def gemini(steps: Sequence[Step], *, id: str = IDS["gemini"], ids: str = "g") -> list[dict[str, Any]]:
     """The lines of Gemini CLI's log."""
     lines: list[dict[str, Any]] = [{"sessionId": id, "projectHash": "ab", "startTime": at(0), "kind": "main"}]
     asked: dict[str, dict[str, Any]] = {}

@@ -1,0 +1,129 @@
+"""Where logs are found, and following them as they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_memory.errors import McpMemoryError, StoreUnavailable
+from mcp_memory.importing.agents import AGENTS, Agent
+from mcp_memory.importing.finding import Log, log_folders, logs_in
+from mcp_memory.importing.follow import Followed
+from mcp_memory.importing.watching import watch
+from mcp_memory.memory import open_memory
+from tests.importing.agents import TALK, WRITERS, data, turns, written
+
+
+def test_each_client_keeps_its_logs_where_it_is_told_to(tmp_path: Path) -> None:
+    moved = {"CLAUDE_CONFIG_DIR": "/c", "CODEX_HOME": "/x", "GEMINI_CLI_HOME": "/g"}
+    folders = {agent: log_folders(agent, environ={}, home=tmp_path) for agent in AGENTS}
+    assert folders == {
+        "claude-code": [tmp_path / ".claude/projects"],
+        "codex": [tmp_path / ".codex/sessions", tmp_path / ".codex/archived_sessions"],
+        "gemini": [tmp_path / ".gemini/tmp"],
+    }
+    assert [log_folders(agent, environ=moved, home=tmp_path)[0] for agent in AGENTS] == [
+        Path("/c/projects"),
+        Path("/x/sessions"),
+        Path("/g/.gemini/tmp"),
+    ]
+
+
+def test_logs_are_found_by_what_is_in_them_without_those_of_sub_agents(tmp_path: Path) -> None:
+    logs = [written(tmp_path, agent) for agent in AGENTS]
+    aside = logs[0].with_suffix("") / "subagents" / "agent-1.jsonl"
+    aside.parent.mkdir(parents=True)
+    aside.write_bytes(logs[0].read_bytes())
+    for name, text in (("notes.jsonl", '{"role": "user"}\n'), ("a.json", "[1]"), ("b.txt", "x"), ("empty.jsonl", "")):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "gone.jsonl").symlink_to(tmp_path / "nothing")
+    (tmp_path / "round").symlink_to(tmp_path)
+    known: dict[Path, Agent | None] = {}
+    for _ in range(2):
+        assert {log.path: log.client for log in logs_in(tmp_path, known)} == dict(zip(logs, AGENTS, strict=True))
+    assert list(logs_in(tmp_path / "nowhere", known)) == []
+
+
+def test_a_watched_folder_is_followed_as_its_logs_grow_and_new_ones_come(home: Path, tmp_path: Path) -> None:
+    heard: list[Followed | McpMemoryError] = []
+    folder = tmp_path / "logs"
+    path = written(folder, "claude-code", TALK[:3])
+
+    def told(log: Log, one: Followed | McpMemoryError) -> None:
+        heard.append(one)
+        if len(heard) == 3:
+            group.cancel_scope.cancel()
+
+    def found() -> Iterator[Log]:
+        if len(heard) == 1:
+            path.write_bytes(data(WRITERS["claude-code"](TALK)))
+        elif len(heard) == 2:
+            written(folder, "gemini")
+        yield from logs_in(folder, {})
+
+    async def visit() -> None:
+        nonlocal group
+        async with open_memory(home=home, embedder="none") as memory:
+            with anyio.fail_after(20):
+                async with anyio.create_task_group() as group:
+                    await watch(memory, found, told=told, every=0.001)
+
+    group: Any = None
+    anyio.run(visit)
+    assert [one.stored for one in heard if isinstance(one, Followed)] == [2, 4, 6]
+    assert [one.kept for one in heard if isinstance(one, Followed)] == [0, 1, 1]
+    assert {session: len(stored) for session, stored in turns(home).items()} == {
+        "claude-code-3f2a9c1e": 6,
+        "gemini-595f5ec3": 6,
+    }
+
+
+def test_a_log_that_could_not_be_stored_is_tried_again(home: Path, tmp_path: Path) -> None:
+    path = written(tmp_path / "logs", "claude-code")
+    heard: list[Followed | McpMemoryError] = []
+
+    async def visit() -> None:
+        async with open_memory(home=home, embedder="none") as memory:
+            verb = memory.record_turns
+
+            async def locked(*given: Any, **named: Any) -> Any:
+                if not heard:
+                    raise StoreUnavailable("The disk is full.")
+                return await verb(*given, **named)
+
+            memory.record_turns = locked
+
+            def told(_: Log, one: Followed | McpMemoryError) -> None:
+                heard.append(one)
+                if len(heard) == 2:
+                    group.cancel_scope.cancel()
+
+            def found() -> Iterator[Log]:
+                yield Log(path=path, client="claude-code")
+                yield Log(path=path.with_name("gone.jsonl"), client="codex")
+
+            with anyio.fail_after(20):
+                async with anyio.create_task_group() as group:
+                    await watch(memory, found, told=told, every=0.001)
+
+    anyio.run(visit)
+    failed, done = heard
+    assert isinstance(failed, StoreUnavailable)
+    assert isinstance(done, Followed)
+    assert done.stored == 6
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_what_following_would_store_is_told_before(home: Path, tmp_path: Path, agent: Agent) -> None:
+    from mcp_memory.config import load_settings
+    from mcp_memory.importing.foresee import foresee
+
+    settings = load_settings({}, home=home)
+    path = written(tmp_path, agent)
+    seen = foresee(path, agent, settings, name="log", price=lambda *_: None, known=None)
+    assert (seen.state, seen.turns, seen.kept, seen.small, seen.noise, seen.cost) == ("seen", 6, 1, 1, 1, None)
+    assert not home.exists()
