@@ -390,6 +390,8 @@ class Tool:
     read_only: bool = False
     destructive: bool = False
     idempotent: bool = False
+    at_once: bool = False
+    """Wanted before anybody thinks of it: Claude Code shows the others by name alone until it looks for them."""
 
     @property
     def name(self) -> str:
@@ -413,6 +415,7 @@ class Tool:
                 idempotent_hint=self.idempotent,
                 open_world_hint=False,
             ),
+            meta={"anthropic/alwaysLoad": True} if self.at_once else None,
         )
 
     async def call(self, memory: Callable[[], Awaitable[Memory]], given: dict[str, Any]) -> wire.CallToolResult:
@@ -439,11 +442,11 @@ def _sendable(value: JsonValue) -> Any:
 
 
 TOOLS = (
-    Tool(run=recall, title="Recall what matters", read_only=True, idempotent=True),
+    Tool(run=recall, title="Recall what matters", read_only=True, idempotent=True, at_once=True),
     Tool(run=memory_search, title="Search what is known", read_only=True, idempotent=True),
     Tool(run=conversation_search, title="Search past conversations", read_only=True, idempotent=True),
     Tool(run=read_persona, title="Read the persona", read_only=True, idempotent=True),
-    Tool(run=remember, title="Remember a statement", idempotent=True),
+    Tool(run=remember, title="Remember a statement", idempotent=True, at_once=True),
     Tool(run=record_turns, title="Record turns", idempotent=True),
     Tool(run=distill, title="Distil memories"),
     Tool(run=offload_tool_result, title="Offload a tool result"),

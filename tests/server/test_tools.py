@@ -110,6 +110,11 @@ def test_each_tool_says_whether_it_reads_destroys_repeats_or_reaches_out(definit
     )
 
 
+def test_what_is_wanted_unasked_is_loaded_where_tools_are_looked_for_by_name(definitions: dict[str, Tool]) -> None:
+    loaded = [name for name, tool in definitions.items() if (tool.meta or {}).get("anthropic/alwaysLoad")]
+    assert loaded == ["recall", "remember"]
+
+
 def test_input_schemas_are_inlined_closed_and_free_of_titles_and_nulls(definitions: dict[str, Tool]) -> None:
     for tool in definitions.values():
         text = json.dumps(tool.input_schema)
