@@ -9,6 +9,8 @@ This module does not know what hooks and servers the client is given, nor what c
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import threading
 from collections.abc import Generator, Mapping, Sequence
@@ -77,11 +79,18 @@ def _lines(told: Mapping[str, Any]) -> str:
 
 
 def hold(
-    client: Path, story: Story, folder: Path, *, hooks: Mapping[str, Any], servers: Mapping[str, Any], prompts: int = 99
+    client: Sequence[str],
+    story: Story,
+    folder: Path,
+    *,
+    hooks: Mapping[str, Any],
+    servers: Mapping[str, Any],
+    prompts: int = 99,
 ) -> Held:
     """Hold the first `prompts` of a story in the real client, its `/compact` included, and return what came of it.
 
-    `hooks` is the value of that name in the client's settings, `servers` that of `mcpServers`.
+    `client` is the command that starts it. `hooks` is the value of that name in the client's settings, `servers` that
+    of `mcpServers`.
     """
     home, project = folder / "home", folder / "skerry"
     for name, text in story.project.items():
@@ -117,7 +126,9 @@ def _settle(home: Path, project: Path, hooks: Mapping[str, Any], servers: Mappin
 
 
 @contextmanager
-def _client(client: Path, home: Path, project: Path, model: ScriptedModel) -> Generator[tuple[IO[str], IO[str]]]:
+def _client(
+    client: Sequence[str], home: Path, project: Path, model: ScriptedModel
+) -> Generator[tuple[IO[str], IO[str]]]:
     """Run the client and give what it reads and writes; it ends when its input does."""
     environment = {
         "HOME": str(home),
@@ -131,8 +142,8 @@ def _client(client: Path, home: Path, project: Path, model: ScriptedModel) -> Ge
         "DISABLE_TELEMETRY": "1",
     }
     streams = ["--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]
-    running = subprocess.Popen(
-        [str(client), "-p", *streams, "--session-id", SESSION],
+    with subprocess.Popen(
+        [*client, "-p", *streams, "--session-id", SESSION],
         cwd=project,
         env=environment,
         stdin=subprocess.PIPE,
@@ -140,19 +151,26 @@ def _client(client: Path, home: Path, project: Path, model: ScriptedModel) -> Ge
         stderr=subprocess.DEVNULL,
         text=True,
         encoding="utf-8",
-    )
-    assert running.stdin is not None
-    assert running.stdout is not None
-    late = threading.Timer(_SECONDS, running.kill)
-    late.start()
-    try:
-        yield running.stdin, running.stdout
-        running.stdin.close()
-        running.stdout.read()
-        running.wait()
-    finally:
-        late.cancel()
-        running.kill()
+        start_new_session=True,
+    ) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        late = threading.Timer(_SECONDS, _kill, [running])
+        late.start()
+        try:
+            yield running.stdin, running.stdout
+            running.stdin.close()
+            running.stdout.read()
+            running.wait()
+        finally:
+            late.cancel()
+            _kill(running)
+
+
+def _kill(running: subprocess.Popen[str]) -> None:
+    """End the client and all that it started, where it has not ended by itself."""
+    if running.poll() is None:
+        os.killpg(running.pid, signal.SIGKILL)
         running.wait()
 
 

@@ -1,11 +1,11 @@
 """Write `fixtures/transcripts/claude-code`: a story held in the real Claude Code, its log and what its hooks were told.
 
-    python scripts/record_session.py CLIENT
+    python -m scripts.record_session
 
-CLIENT is the program of Claude Code. The story is ours (`fixtures/transcripts/skerry.json`); the client writes the
-log and the hooks' inputs. Lines in which it keeps its own prompts and requests are left out, and the machine's
-folders are those of a person called Ines. Beside the log (`session.jsonl`) stands `hooks.jsonl`: for each event how
-many lines of the log there were when the hook ran, and its input.
+The client is the one that `scripts/install_peers.py` installs. The story is ours (`fixtures/transcripts/skerry.json`);
+the client writes the log and the hooks' inputs. Lines in which it keeps its own prompts and requests are left out, and
+the machine's folders are those of a person called Ines. Beside the log (`session.jsonl`) stands `hooks.jsonl`: for each
+event how many lines of the log there were when the hook ran, and its input.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from mcp_memory.config import Settings
 from mcp_memory.hooks.manifest import hooks_of
 from mcp_memory.memory import open_memory
 from scripts.claude_code import Story, hold, read_story
+from scripts.install_peers import CLAUDE_CODE
 
 __all__ = ["known_before"]
 
@@ -43,7 +44,7 @@ lines = log.read_bytes().count(b"\\n") if log.exists() else 0
 """
 
 
-def main(client: Path) -> None:
+def main() -> None:
     command = str(Path(sys.executable).with_name("mcp-memory"))
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
@@ -62,7 +63,7 @@ def main(client: Path) -> None:
             "args": ["--home", str(memory), "serve"],
             "env": {},
         }
-        held = hold(client, story, folder, hooks=hooks, servers={"memory": server})
+        held = hold(CLAUDE_CODE.command, story, folder, hooks=hooks, servers={"memory": server})
         log = held.transcript.read_text(encoding="utf-8").splitlines()
         events = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(notes.iterdir())]
         _write(log, events, folder)
@@ -120,4 +121,4 @@ def _elsewhere(line: str, folder: Path) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

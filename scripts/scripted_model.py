@@ -4,8 +4,7 @@ A story says for each prompt of a person what a model would do: steps, each a li
 next is read from the request itself (how many answers stand after the prompt), so a request that comes twice gets the
 same answer, and what the client asks beside the conversation gets a short one. Every request is kept.
 
-`$PROJECT` in a block is the folder that is worked in, `$NODE` the first node of the canvas in the request, and
-`$REF(call)` the ref that stands before that call in it.
+`$PROJECT` in a block is the folder that is worked in, `$NODE(step)` the node of that step on the canvas in the request.
 
 This module does not know what the client does with the answers, nor what its hooks say.
 """
@@ -26,8 +25,7 @@ __all__ = ["ScriptedModel", "Turn", "serving_model", "texts"]
 Block = dict[str, Any]
 
 _SUMMARISE = "Your task is to create a detailed summary of the conversation"
-_NODE = re.compile(r"\b\d{3}-N\d+(?=\[\\*\")")  # as a canvas draws it, in JSON
-_REF = re.compile(r"\$REF\(([^)]*)\)")
+_NODE = re.compile(r"\$NODE\(([^)]*)\)")
 
 
 @dataclass(frozen=True)
@@ -66,14 +64,13 @@ class ScriptedModel:
 
     def _filled(self, step: str, messages: Sequence[dict[str, Any]]) -> str:
         told = json.dumps(messages)
-        node = _NODE.search(told)
-        step = step.replace("$PROJECT", self.project).replace("$NODE", node[0] if node else "001-N1")
-        return _REF.sub(lambda call: _ref_of(call[1], told), step)
+        return _NODE.sub(lambda name: _node_of(name[1], told), step.replace("$PROJECT", self.project))
 
 
-def _ref_of(call: str, told: str) -> str:
-    found = re.search(rf"(r-[0-9a-f]{{12}}) {re.escape(call)}", told)
-    return found[1] if found else "r-000000000000"
+def _node_of(step: str, told: str) -> str:
+    """Return the node whose label begins with the step, as a canvas draws it, in JSON; a wrong one where none does."""
+    found = re.search(rf"(\d{{3}}-N\d+)\[\\*\"{re.escape(step)}", told)
+    return found[1] if found else "999-N9"
 
 
 def texts(message: dict[str, Any]) -> list[str]:

@@ -1,0 +1,156 @@
+"""The real Claude Code, held through twenty turns with a compaction in the middle, our hooks and our server in it.
+
+What is looked at is what the model was sent, and what the memory holds afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_memory.config import Settings
+from mcp_memory.hooks.manifest import hooks_of
+from mcp_memory.memory import open_memory
+from mcp_memory.types import Turn
+from scripts.claude_code import Held, Story, hold, read_story
+from scripts.install_peers import CLAUDE_CODE
+from scripts.record_session import known_before
+
+pytestmark = [pytest.mark.peers, pytest.mark.timeout(300)]
+
+STORY = Path(__file__).parent.parent.parent / "fixtures" / "transcripts" / "skerry.json"
+SESSION = "claude-code-3f2a9c1e"
+ENDED_WITHIN = 15
+
+
+@dataclass(frozen=True)
+class Session:
+    """A story that was held, and the memory's home."""
+
+    story: Story
+    held: Held
+    home: Path
+
+    def asked(self, prompt: str) -> str:
+        """What the model was sent, as text, when it was first asked this."""
+        return next(text for text in map(told, self.held.asked) if text.rpartition("\nuser: ")[2].startswith(prompt))
+
+    def turns(self) -> list[Turn]:
+        async def read() -> list[Turn]:
+            async with open_memory(Settings(home=self.home, embedder="none")) as memory:
+                return await memory.session_turns(SESSION)
+
+        return anyio.run(read)
+
+
+def told(request: dict[str, Any]) -> str:
+    """A request as it is read: a line `role: text` for each part of each message."""
+    lines: list[str] = []
+    for message in request["messages"]:
+        content = message["content"]
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        lines.extend(f"{message['role']}: {part.get('text') or json.dumps(part, ensure_ascii=False)}" for part in parts)
+    return "\n".join(lines)
+
+
+def run(folder: Path, home: Path, *, prompts: int = 99) -> Held:
+    assert CLAUDE_CODE.installed, "Claude Code is not installed: run `make peers`"
+    command = [str(Path(sys.executable).with_name("mcp-memory")), "--home", str(home)]
+    server: dict[str, Any] = {"type": "stdio", "command": command[0], "args": [*command[1:], "serve"], "env": {}}
+    hooks = hooks_of("claude-code", command)
+    return hold(
+        CLAUDE_CODE.command, read_story(STORY), folder, hooks=hooks, servers={"memory": server}, prompts=prompts
+    )
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    folder = tmp_path_factory.mktemp("session")
+    home, story = folder / "memory", read_story(STORY)
+    anyio.run(known_before, home, story)
+    held = run(folder, home)
+    until = monotonic() + ENDED_WITHIN
+    while any((home / "hooks").glob("*.json")) and monotonic() < until:
+        sleep(0.05)
+    yield Session(story, held, home)
+    for left in (home / "hooks").glob("*.json"):
+        left.unlink(missing_ok=True)
+
+
+# --- what the model was sent ------------------------------------------------------------------------
+
+
+def test_the_first_prompt_comes_with_what_is_known_and_that_it_is_recorded(session: Session) -> None:
+    first = session.asked(session.story.turns[0].prompt)
+    assert "SessionStart hook additional context: This conversation is recorded" in first
+    assert f"session {SESSION}" in first
+    assert all(fact in first for fact in session.story.earlier)
+
+
+def test_a_large_output_is_never_sent_and_its_stand_in_names_it(session: Session) -> None:
+    everything = "\n".join(map(told, session.held.asked))
+    for name in ("logs/departures.log", "data/tides.csv", "tests/output.txt", "logs/nightly.log"):
+        lines = session.story.project[name].splitlines()
+        assert sum(line in everything for line in lines) < len(lines) / 10
+    assert "expand_node]\\nlog of 171 lines" in everything
+
+
+def test_after_a_compaction_the_task_and_what_is_known_are_told_again(session: Session) -> None:
+    after = session.asked("Where were we?")
+    assert "The summary below covers the earlier portion" in after
+    assert "bin/replay" in after.partition('part="canvas"')[2]
+    assert all(fact in after for fact in session.story.earlier)
+
+
+def test_what_was_said_before_a_compaction_is_told_when_it_is_asked_for(session: Session) -> None:
+    asked = session.asked("What slack did we agree on")
+    assert "15 minutes of slack for the Petrel" in asked.partition('part="dynamic"')[2]
+
+
+def test_from_the_canvas_the_model_comes_back_to_the_line_that_was_put_away(session: Session) -> None:
+    text = next(text for text in map(told, session.held.asked) if "1 matching line" in text)
+    assert "31 minutes late | bow door sensor 7 failed, reset by hand" in text
+
+
+# --- what the memory holds --------------------------------------------------------------------------
+
+
+def test_each_turn_is_kept_once_and_nothing_of_what_was_recalled(session: Session) -> None:
+    turns = session.turns()
+    said = [turn.content for turn in turns if turn.role == "user"]
+    assert said == [turn.prompt for turn in session.story.turns]
+    answers = [turn.content for turn in turns if turn.role == "assistant"]
+    assert [answer.splitlines()[-1] for answer in answers if answer != "I read it first."] == [
+        turn.steps[-1][0]["text"] for turn in session.story.turns
+    ]
+    [summary] = [turn for turn in turns if turn.role == "system"]
+    assert summary.name == "summary"
+    assert "Ines works on Skerry, a ferry planner" in summary.content
+    assert not any("mcp-memory-recall" in turn.content for turn in turns)
+
+
+def test_the_resident_ended_with_the_session_and_had_nothing_to_complain_of(session: Session) -> None:
+    assert not list((session.home / "hooks").glob("*.json"))
+    log = session.home / "hooks" / "hooks.log"
+    assert not log.exists() or not log.read_text(encoding="utf-8")
+
+
+# --- when there is no memory ------------------------------------------------------------------------
+
+
+def test_a_home_that_cannot_be_used_stops_no_turn(tmp_path: Path) -> None:
+    home = tmp_path / "memory"
+    home.write_text("no folder", encoding="utf-8")
+    held = run(tmp_path, home, prompts=4)
+    log = held.transcript.read_text(encoding="utf-8")
+    assert "31 minutes: sensor 7 of the bow door had failed" in log
+    assert "hook_error" not in log
+    assert "hook_blocking_error" not in log
