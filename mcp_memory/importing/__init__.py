@@ -1,6 +1,7 @@
 """A history that was kept elsewhere comes into a memory: read, checked, stored once, and noted.
 
     reader     bytes → JSON values with their places, a line or a value at a time
+    archive    the members of a zip export that hold conversations, as streams
     formats    values → turns as their file tells them, or what is wrong with them
     placing    turns → sessions, times, and ids by which they are known again
     survey     the first pass: is all of it right?
