@@ -415,7 +415,7 @@ class Tool:
                 idempotent_hint=self.idempotent,
                 open_world_hint=False,
             ),
-            meta={"anthropic/alwaysLoad": True} if self.at_once else None,
+            _meta={"anthropic/alwaysLoad": True} if self.at_once else None,
         )
 
     async def call(self, memory: Callable[[], Awaitable[Memory]], given: dict[str, Any]) -> wire.CallToolResult:
