@@ -144,8 +144,10 @@ class _Run:
 
     async def _record(self, session: str, told: Sequence[Told]) -> None:
         done = self.done
-        turns = {str(turn.client_id): turn for turn in reversed([new_turn(one) for one in told])}
-        fresh = {id: turn for id, turn in reversed(turns.items()) if id not in self._turns}
+        fresh: dict[str, NewTurn] = {}
+        for turn in map(new_turn, told):
+            if str(turn.client_id) not in self._turns:
+                fresh.setdefault(str(turn.client_id), turn)
         self._turns |= fresh.keys()
         for turn in fresh.values():
             done.count(turn)

@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
+from itertools import count, islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -103,23 +104,20 @@ def whole_of(path: Path, agent: Agent, conversation: str, name: str) -> bytes | 
 
 def _lines(stream: IO[bytes], agent: Agent, known: FollowedLog | None) -> Iterator[Piece]:
     offset, so_far = _reached(stream, known)
+    name = "new line" if offset else "line"
     stream.seek(offset)
-    line = 0
+    numbers = count(1)
     while True:
-        piece, start = Piece(so_far=so_far, offset=offset), offset
-        for _ in range(_LINES):
-            data = stream.readline(_LONGEST)
-            if len(data) == _LONGEST and not data.endswith(b"\n"):
-                data = _rest_of_line(stream, data)
-                value = None
-            else:
-                value = _parsed(data)
-            if not data.endswith(b"\n") and value is None:
-                piece.torn = bool(data.strip())
+        piece, start = Piece(so_far=so_far), offset
+        for number in islice(numbers, _LINES):
+            data, length, ended = _next_line(stream)
+            value = _parsed(data)
+            if value is None and not ended:
+                piece.torn = length > 0
                 break
-            offset, line = offset + len(data), line + 1
+            offset += length
             if data.strip():
-                _take(piece, agent, value, f"line {line}" if known is None else f"new line {line}")
+                _take(piece, agent, value, f"{name} {number}")
             if offset - start > _BYTES:
                 break
         if offset == start and not piece.torn:
@@ -130,6 +128,16 @@ def _lines(stream: IO[bytes], agent: Agent, known: FollowedLog | None) -> Iterat
         yield piece
         if piece.torn:
             return
+
+
+def _next_line(stream: IO[bytes]) -> tuple[bytes, int, bool]:
+    """Return the next line (of one that is too long, its start), its length, and whether it has an end."""
+    data = more = stream.readline(_LONGEST)
+    length = len(data)
+    while len(more) == _LONGEST and not more.endswith(b"\n"):
+        more = stream.readline(_LONGEST)
+        length += len(more)
+    return data, length, more.endswith(b"\n")
 
 
 def _take(piece: Piece, agent: Agent, value: Any, where: str) -> None:
@@ -144,16 +152,6 @@ def _take(piece: Piece, agent: Agent, value: Any, where: str) -> None:
                 piece.results.append(one)
             case _:
                 piece.bad += 1
-
-
-def _rest_of_line(stream: IO[bytes], data: bytes) -> bytes:
-    """Return all of a line that is too long, as so many bytes: only how long it is counts."""
-    length = len(data)
-    while more := stream.readline(_LONGEST):
-        length += len(more)
-        if more.endswith(b"\n"):
-            return bytes(length - 1) + b"\n"
-    return bytes(length)
 
 
 def _parsed(data: bytes) -> Any:
@@ -171,7 +169,10 @@ def _parsed(data: bytes) -> Any:
 def _reached(stream: IO[bytes], known: FollowedLog | None) -> tuple[int, SoFar]:
     """Return where to go on, and what is known by then."""
     if known is not None and _marks(stream, known.offset) == (known.head, known.tail):
-        return known.offset, SoFar.loaded(known.state)
+        try:
+            return known.offset, SoFar.loaded(known.state)
+        except (TypeError, ValueError, AttributeError):  # of another version: all of it is known again
+            pass
     return 0, SoFar()
 
 
