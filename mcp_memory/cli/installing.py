@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcp_memory.cli.base import place, told
-from mcp_memory.errors import InvalidInput, McpMemoryError, NotFound
+from mcp_memory.errors import InvalidInput, McpMemoryError, NotFound, Refused
 from mcp_memory.terminal import columns, json_text, plural, visible
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def _state(parts: list[Part]) -> str:
 
 
 def _check(clients: list[str] | None, name: str, project: Path | None) -> None:
-    from mcp_memory.clients import checking, places, plan
+    from mcp_memory.clients import checking, entries, places, plan
 
     failed = checked = 0
     for client in clients or places.CLIENTS:
@@ -258,6 +258,8 @@ def _check(clients: list[str] | None, name: str, project: Path | None) -> None:
                 if clients:
                     raise NotFound(f"It is not installed in {part.of.title}: mcp-memory install {client}")
                 continue
+            if not entries.is_ours(entry):
+                raise Refused(f"{part.path} has another server called {name!r}, which is not started here.")
             checked += 1
             greeting = checking.check(entry, from_desktop=client == "claude-desktop", folder=project)
         except McpMemoryError as error:

@@ -20,6 +20,7 @@ from typing import Any, TextIO, cast
 import anyio
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.shared.exceptions import MCPError
 
 from mcp_memory.errors import Refused
 from mcp_memory.text import one_line
@@ -57,10 +58,12 @@ def environment(entry: Mapping[str, Any], *, from_desktop: bool, environ: Mappin
 
 
 def check(entry: Mapping[str, Any], *, from_desktop: bool = False, folder: Path | None = None) -> Greeting:
-    """Start the server of an entry in `folder`, complete the handshake, list its tools, end it.
+    """Start the server of an entry in `folder`, complete the handshake, list its tools, look at the memory, end it.
 
     Raises Refused, saying what went wrong and what the server wrote about it.
     """
+    if not entry.get("command"):
+        raise Refused("The entry names no command, so there is nothing to start.")
     words = [str(entry.get("command", "")), *map(str, cast("list[Any]", entry.get("args") or []))]
     command, *arguments = [filled(word, os.environ) for word in words]
     server = StdioServerParameters(
@@ -72,6 +75,8 @@ def check(entry: Mapping[str, Any], *, from_desktop: bool = False, folder: Path 
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
         try:
             return anyio.run(_greet, server, said)
+        except Refused:
+            raise
         except FileNotFoundError:
             raise Refused(f"There is no program {command!r}. Run `mcp-memory install` for this client again.") from None
         except PermissionError:
@@ -79,19 +84,25 @@ def check(entry: Mapping[str, Any], *, from_desktop: bool = False, folder: Path 
         except TimeoutError:
             raise Refused(f"The server did not answer within {PATIENCE:.0f} s.{_last_words(said)}") from None
         except Exception as error:  # noqa: BLE001 whatever the SDK makes of a server that ends or talks nonsense
-            reason = one_line(str(_innermost(error)) or type(error).__name__, 200)
+            reason = one_line(str(_innermost(error)) or type(error).__name__, 200).rstrip(".")
             raise Refused(f"The server did not complete the handshake: {reason}.{_last_words(said)}") from None
 
 
 async def _greet(server: StdioServerParameters, said: TextIO) -> Greeting:
+    trouble = None
     began = time.perf_counter()
     with anyio.fail_after(PATIENCE):
         async with Client(stdio_client(server, errlog=said)) as client:
             tools = [tool.name for tool in (await client.list_tools()).tools]
             took = time.perf_counter() - began
-            about = client.server_info
-            named = (about.name, about.version) if about else ("a server without a name", "")
-            return Greeting(*named, str(client.protocol_version), tools, took)
+            about, protocol = client.server_info, str(client.protocol_version)
+            try:
+                await client.read_resource("memory://status")  # one that cannot be opened is told only when it is asked
+            except MCPError as error:
+                trouble = str(error)
+    if trouble:
+        raise Refused(f"The server starts, but its memory cannot be used: {trouble}")
+    return Greeting(about.name if about else "?", about.version if about else "", protocol, tools, took)
 
 
 def _innermost(error: BaseException) -> BaseException:

@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 Document = Mapping[str, Any]
+_PLUGIN = re.compile(r"mcp-memory@.+").fullmatch
 
 
 class WrongShape(ValueError):
@@ -152,9 +153,18 @@ def hooks_in(document: Document) -> dict[str, list[Any]]:
 
 
 def with_hooks(document: Document, hooks: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """Return the document with these hooks of ours and no other of ours; those of others stay where they are."""
+    """Return the document with these hooks of ours and no other of ours; those of others stay where they are.
+
+    Raises Refused where our plugin is at work in Claude Code, which has them too: each would run twice.
+    """
     if not hooks or hooks_in(document) == hooks:
         return dict(document)
+    plugin = next((name for name, on in _member(document, "enabledPlugins").items() if on and _PLUGIN(name)), None)
+    if plugin:
+        raise Refused(
+            f"The plugin {plugin} is installed, and brings the server and its hooks. Keep it, or remove it first: "
+            f"claude plugin uninstall {plugin}"
+        )
     events: dict[str, Any] = copy.deepcopy(_member(document, "hooks"))
     for event, groups in _events(document):
         new = list(hooks.get(event, ()))

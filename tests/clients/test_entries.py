@@ -130,3 +130,9 @@ def test_hooks_written_as_one_line_are_known_and_those_of_other_programs_are_not
     line = {"hooks": [{"type": "command", "command": '"/opt/mcp-memory" --space x hook Stop'}]}
     other = {"hooks": [{"type": "command", "command": "echo mcp-memory is great"}]}
     assert hooks_in({"hooks": {"Stop": [line, other, "nonsense", {"hooks": [3]}, {"hooks": []}]}}) == {"Stop": [line]}
+
+
+def test_beside_the_plugin_which_has_the_hooks_too_they_are_refused() -> None:
+    with pytest.raises(Refused, match="claude plugin uninstall mcp-memory@mcp-memory"):
+        with_hooks({"enabledPlugins": {"mcp-memory@mcp-memory": True}}, HOOKS)
+    assert hooks_in(with_hooks({"enabledPlugins": {"mcp-memory@mcp-memory": False, "x@y": True}}, HOOKS)) == HOOKS

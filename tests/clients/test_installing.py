@@ -206,6 +206,23 @@ def test_a_server_that_ends_or_talks_nonsense_is_told_with_its_last_words() -> N
         check({"command": sys.executable, "args": ["-c", script]})
 
 
+def test_an_entry_that_starts_nothing_or_whose_memory_cannot_be_opened_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="names no command"):
+        check({"type": "http", "url": "http://127.0.0.1:1/mcp"})
+    (tmp_path / "file").touch()
+    with pytest.raises(Refused, match=r"starts, but its memory cannot be used: The home .*file/home"):
+        check({"command": SCRIPT, "args": ["--home", str(tmp_path / "file" / "home"), "serve"]})
+
+
+def test_another_server_of_that_name_is_not_started(run: Run, tmp_path: Path) -> None:
+    (tmp_path / ".cursor").mkdir()
+    entry = {"command": "touch", "args": [str(tmp_path / "started")]}
+    (tmp_path / ".cursor/mcp.json").write_text(json.dumps({"mcpServers": {"memory": entry}}))
+    result = run("install", "cursor", "--check")
+    assert (result.exit_code, "another server called 'memory'" in result.stderr) == (1, True)
+    assert not (tmp_path / "started").exists()
+
+
 def test_a_desktop_program_does_not_find_what_only_a_shell_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", os.pathsep.join([str(Path(SCRIPT).parent), SHORT_PATH]))
     assert shutil.which("mcp-memory") == SCRIPT
