@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +11,9 @@ import pytest
 from mcp_memory.importing.formats.claude_code import is_line, summary_of, told
 from mcp_memory.importing.formats.logs import OWN_TOOLS, Result, SoFar, is_own, summary_id
 from mcp_memory.importing.formats.told import Passed, Told, Wrong
-from tests.importing.agents import at, claude
+from tests.importing.agents import at, claude, followed, refs, turns
+
+TRANSCRIPTS = Path(__file__).parents[2] / "fixtures" / "transcripts"
 
 LINE: dict[str, Any] = {"uuid": "u1", "timestamp": at(0), "sessionId": "s"}
 
@@ -149,3 +153,19 @@ def test_our_own_tools_are_those_of_the_server() -> None:
     assert {tool.name for tool in TOOLS} == OWN_TOOLS
     assert all(is_own(name) for name in ("recall", "mcp__memory__recall", "mcp_memory_expand_node", "memory__forget"))
     assert not any(is_own(name) for name in ("Bash", "mcp__notes__recall_all", "mcp__shop__recall", "recalls"))
+
+
+def test_a_real_session_is_what_its_people_and_its_model_said(home: Path) -> None:
+    script = json.loads((TRANSCRIPTS / "skerry.json").read_text(encoding="utf-8"))
+    expected: list[tuple[str, str]] = []
+    for prompt, answers in script["turns"]:
+        expected.append(("user", prompt))
+        expected += [("assistant", block["text"]) for answer in answers for block in answer if block["type"] == "text"]
+    (done,) = followed(home, TRANSCRIPTS / "claude-code" / "session.jsonl")
+    ((session, stored),) = turns(home).items()
+    assert session == done.session
+    assert [turn for turn in stored if turn[0] != "system"] == expected
+    assert [words for role, words in stored if role == "system"] == [summary_of(script["summary"])]
+    assert (done.bad, done.torn) == (0, False)
+    (kept,) = refs(home)  # the file that was read; its hooks have put the others away
+    assert b"Skerry plans ferry crossings" in kept

@@ -86,7 +86,7 @@ def test_a_log_that_has_not_grown_tells_nothing_and_one_that_has_only_what_is_ne
 
 
 @given(agent=st.sampled_from(AGENTS), cuts=st.lists(st.floats(0, 1), max_size=6), kill=st.none() | st.integers(0, 5))
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_a_log_read_in_any_pieces_and_by_whom_is_killed_gives_what_it_gives_at_once(
     tmp_path_factory: pytest.TempPathFactory, agent: Agent, cuts: list[float], kill: int | None
 ) -> None:
@@ -196,6 +196,15 @@ def test_a_torn_last_line_waits_for_its_end(home: Path, tmp_path: Path) -> None:
     path.write_bytes(whole)
     (done,) = followed(home, path)
     assert (done.stored, done.torn) == (1, False)
+
+
+def test_a_line_that_is_too_long_is_passed_over(home: Path, tmp_path: Path) -> None:
+    path = written(tmp_path, "claude-code", TALK[:2])
+    with path.open("ab") as log:
+        log.write(b'{"type": "user", "x": "' + bytes(2**26) + b'"}\n')
+        log.write(data(claude([("user", "Go on.")], ids="late")))
+    (done,) = followed(home, path)
+    assert (done.stored, done.bad, done.offset) == (3, 1, path.stat().st_size)
 
 
 def test_what_was_forgotten_stays_forgotten_when_its_log_is_read_again(home: Path, tmp_path: Path) -> None:
