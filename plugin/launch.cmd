@@ -3,7 +3,6 @@ rem What `launch` is on other systems; see there. cmd.exe would look into the us
 rem the marks in what is written as %VALUE%: hence the variable, `where $PATH:`, and the exclamation marks.
 setlocal EnableDelayedExpansion
 set "NoDefaultCurrentDirectoryInExePath=1"
-set "PACKAGE=mcp-memory==0.1.0"
 
 if defined CLAUDE_PLUGIN_OPTION_SPACE set "MCP_MEMORY_SPACE=!CLAUDE_PLUGIN_OPTION_SPACE!"
 if defined CLAUDE_PLUGIN_OPTION_LLM set "MCP_MEMORY_LLM=!CLAUDE_PLUGIN_OPTION_LLM!"
@@ -14,14 +13,11 @@ set "PATH=!PATH!;!USERPROFILE!\.local\bin"
 if /i "%~1"=="hook" goto hook
 
 where /q $PATH:mcp-memory && (mcp-memory %* & goto end)
-where /q $PATH:uvx && (uvx --from "!PACKAGE!" mcp-memory %* & goto end)
-where /q $PATH:pipx && (pipx run --spec "!PACKAGE!" mcp-memory %* & goto end)
-echo mcp-memory was not found, nor uvx or pipx to fetch it. Install it: pipx install mcp-memory 1>&2
+echo mcp-memory was not found. Install it: pipx install git+https://github.com/mcp-memory/mcp-memory 1>&2
 exit /b 127
 :end
 exit /b %errorlevel%
 
 :hook
 where /q $PATH:mcp-memory && (mcp-memory %* 2>nul & exit /b 0)
-where /q $PATH:uvx && (uvx --offline --from "!PACKAGE!" mcp-memory %* 2>nul & exit /b 0)
 exit /b 0
