@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +63,7 @@ def install(
     mcp-memory install --print
     """
     from mcp_memory.clients import plan
+    from mcp_memory.clients.parts import is_here
 
     if only_check:
         _check([client] if client else None, name, project)
@@ -79,7 +79,7 @@ def install(
     if not any(change.changes for change in changes):
         click.echo(f"{parts[0].of.title} has it already, as {name!r} in {visible(str(parts[0].path))}.")
         return
-    if not _is_here(parts[0]):
+    if not is_here(parts[0]):
         click.echo(f"{parts[0].of.title} was not found on this machine. Its configuration can be written all the same.")
     _do(changes, yes=yes, question=f"Install it into {parts[0].of.title}?")
     kept = [str(change.found.path) for change in changes if change.makes_backup and change.found.data is not None]
@@ -117,27 +117,10 @@ def uninstall(client: str, project: Path | None, name: str, yes: bool) -> None:
 
 
 def _parts(client: str | None, name: str, project: Path | None, env: dict[str, str], *, hooks: bool) -> list[Part]:
-    """Return what belongs into each file of a client; None is any other, and has no file."""
-    from mcp_memory.clients import entries, places
     from mcp_memory.clients.command import this_command
-    from mcp_memory.clients.plan import Part
-    from mcp_memory.hooks.manifest import hooks_of
+    from mcp_memory.clients.parts import parts
 
-    command = [*this_command(), *_place()]
-    of = entries.client(client or "claude-desktop")
-    if client is None:
-        return [Part(Path(), of.format, of, name, entries.entry(None, [*command, "serve"], env))]
-    machine = places.this_machine()
-    path = places.found(places.server_files(of.name, machine, project))
-    shared = _shared(command) if project else command
-    server = Part(path, of.format, of, name, entries.entry(of, [*shared, "serve"], env))
-    wanted = hooks_of(of.name, command) if hooks else {}
-    if not wanted:
-        return [server]
-    [beside] = places.hooks_files(of.name, machine, project)
-    if Path(beside) == path:
-        return [Part(path, of.format, of, name, server.server, wanted)]
-    return [server, Part(Path(beside), "json", of, name, hooks=wanted)]
+    return parts(client, [*this_command(), *_place()], name=name, project=project, env=env, hooks=hooks)
 
 
 def _place() -> list[str]:
@@ -149,13 +132,6 @@ def _place() -> list[str]:
     if here["space"]:
         options += ["--space", str(here["space"])]
     return options
-
-
-def _shared(command: list[str]) -> list[str]:
-    """Return the command for a file that others share: by its name, where a PATH leads to it."""
-    named = shutil.which("mcp-memory")
-    same = named is not None and Path(named).resolve() == Path(command[0]).resolve()
-    return ["mcp-memory", *command[1:]] if same else command
 
 
 def _variables(lines: tuple[str, ...]) -> dict[str, str]:
@@ -209,22 +185,16 @@ def _print(parts: list[Part]) -> None:
         click.echo(toml_text.table((part.of.key, part.name), part.server or {}) if toml else json_text(shown))
 
 
-def _is_here(part: Part) -> bool:
-    """Tell whether the client seems to be on this machine: its folder or its command is."""
-    program = part.of.program
-    at_home = part.path.parent == Path.home()
-    return (part.path if at_home else part.path.parent).exists() or bool(program and shutil.which(program))
-
-
 def _list(name: str, project: Path | None) -> None:
     from mcp_memory.clients import places
+    from mcp_memory.clients.parts import is_here
 
     rows = [("client", "here", "memory", "configured in")]
     for client in places.CLIENTS:
         if project and client == "claude-desktop":
             continue
         parts = _parts(client, name, project, {}, hooks=True)
-        rows.append((client, "yes" if _is_here(parts[0]) else "-", _state(parts), str(parts[0].path)))
+        rows.append((client, "yes" if is_here(parts[0]) else "-", _state(parts), str(parts[0].path)))
     click.echo(visible(columns(rows)))
     click.echo("\nInstall it with: mcp-memory install CLIENT")
 

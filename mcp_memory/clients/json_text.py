@@ -56,7 +56,14 @@ class Child:
 
 def read(text: str, dialect: Dialect = "jsonc") -> Any:
     """Return the value of a text; an empty one (or only comments) reads as `{}`. Raises BadJson."""
-    return parsed(text, dialect).value
+    try:  # most files are plain JSON, which the standard library reads ten times as fast
+        return json.loads(text.removeprefix(BOM), parse_constant=_refused)
+    except (ValueError, RecursionError):
+        return parsed(text, dialect).value
+
+
+def _refused(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON")
 
 
 def same(one: object, other: object) -> bool:

@@ -210,11 +210,11 @@ def _read(text: str, format: str, path: Path) -> dict[str, Any]:  # noqa: A002
 
 
 def _rewritten(text: str, value: Mapping[str, Any], part: Part) -> str:
-    if part.format != "toml":
-        return json_change.rewrite(text, dict(value), _dialect(part.format))
     try:
-        return toml_text.rewrite(text, value)
-    except toml_text.BadToml as error:
+        if part.format == "toml":
+            return toml_text.rewrite(text, value)
+        return json_change.rewrite(text, dict(value), _dialect(part.format))
+    except (json_text.BadJson, toml_text.BadToml) as error:
         raise Refused(f"{part.path} was left as it is: {error}. Change it by hand, or with {part.of.title}.") from None
 
 

@@ -36,6 +36,7 @@ def test_the_commands_are_these() -> None:
         "uninstall",
         "serve",
         "wrap",
+        "hook",
         "demo",
         "import",
         "search",

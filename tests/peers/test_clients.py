@@ -7,7 +7,6 @@ account. After `uninstall` the file is that one again.
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys

@@ -1,0 +1,56 @@
+"""What of ours belongs into which file of a client on this machine."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mcp_memory.clients import entries, places
+from mcp_memory.clients.command import NAME
+from mcp_memory.clients.plan import Part
+from mcp_memory.hooks.manifest import hooks_of
+
+__all__ = ["is_here", "parts"]
+
+
+def parts(
+    client: str | None,
+    command: Sequence[str],
+    *,
+    name: str,
+    project: Path | None,
+    env: Mapping[str, str],
+    hooks: bool,
+) -> list[Part]:
+    """Return the server's part and, in a file of their own or with it, that of the hooks.
+
+    `command` starts this program, with the options that say which memory; `client` None is any other client, with no
+    file. Raises InvalidInput for a client that is not known, or has no projects.
+    """
+    of = entries.client(client or "claude-desktop")
+    if client is None:
+        return [Part(Path(), of.format, of, name, entries.entry(None, [*command, "serve"], env))]
+    machine = places.this_machine()
+    path = places.found(places.server_files(of.name, machine, project))
+    start = _shared(command) if project else command
+    server = entries.entry(of, [*start, "serve"], env)
+    wanted = hooks_of(of.name, command) if hooks else {}
+    beside = [Path(file) for file in places.hooks_files(of.name, machine, project)] if wanted else []
+    return [
+        Part(path, of.format, of, name, server, wanted if beside == [path] else {}),
+        *(Part(file, "json", of, name, hooks=wanted) for file in beside if file != path),
+    ]
+
+
+def _shared(command: Sequence[str]) -> Sequence[str]:
+    """Return the command for a file that others share: by its name, where a PATH leads to it."""
+    named = shutil.which(NAME)
+    same = named is not None and Path(named).resolve() == Path(command[0]).resolve()
+    return [NAME, *command[1:]] if same else command
+
+
+def is_here(part: Part) -> bool:
+    """Tell whether the client seems to be on this machine: its folder or its command is."""
+    place = part.path if part.path.parent == Path.home() else part.path.parent
+    return place.exists() or bool(part.of.program and shutil.which(part.of.program))
