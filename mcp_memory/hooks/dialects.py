@@ -24,6 +24,7 @@ Kind = Literal["start", "prompt", "tool", "compacting", "compacted", "stop", "en
 class Call:
     """A tool call that came back. `response` has the form that the client gives it."""
 
+    client: Agent
     tool: str
     arguments: object
     id: str | None
@@ -63,7 +64,23 @@ _KINDS: Mapping[Agent, Mapping[str, Kind]] = {
         "Stop": "stop",
         "SessionEnd": "end",
     },
+    "codex": {
+        "SessionStart": "start",
+        "UserPromptSubmit": "prompt",
+        "PostToolUse": "tool",
+        "PreCompact": "compacting",
+        "PostCompact": "compacted",
+        "Stop": "stop",
+        "SessionEnd": "end",
+    },
+    "gemini": {
+        "SessionStart": "start",
+        "BeforeAgent": "prompt",
+        "AfterAgent": "stop",
+        "SessionEnd": "end",
+    },
 }
+_CLIENTS: Mapping[str, Agent] = {agent: agent for agent in AGENTS}
 _OF_SUBAGENTS = "agent_id"
 
 
@@ -72,10 +89,11 @@ def read(client: str, name: str, given: object) -> Event | None:
 
     What sub-agents do is theirs: their contexts are short, their tools are few, and their talk is no conversation.
     """
-    if not isinstance(given, dict) or client not in AGENTS:
+    of = _CLIENTS.get(client)
+    if not isinstance(given, dict) or of is None:
         return None
     told = cast("dict[str, Any]", given)
-    kind = _KINDS.get(client, {}).get(name)
+    kind = _KINDS[of].get(name)
     conversation, log = told.get("session_id"), told.get("transcript_path")
     if kind is None or not isinstance(conversation, str) or not conversation.strip() or told.get(_OF_SUBAGENTS):
         return None
@@ -83,20 +101,21 @@ def read(client: str, name: str, given: object) -> Event | None:
     return Event(
         kind=kind,
         name=name,
-        client=client,
+        client=of,
         conversation=conversation,
         log=Path(log) if isinstance(log, str) and log else None,
         source=str(told.get("source") or ""),
         text=without(text) if isinstance(text, str) else "",
-        call=_call(told) if kind == "tool" else None,
+        call=_call(of, told) if kind == "tool" else None,
     )
 
 
-def _call(told: Mapping[str, Any]) -> Call | None:
+def _call(client: Agent, told: Mapping[str, Any]) -> Call | None:
     tool, id = told.get("tool_name"), told.get("tool_use_id")
     if not isinstance(tool, str) or "tool_response" not in told:
         return None
     return Call(
+        client=client,
         tool=tool,
         arguments=told.get("tool_input"),
         id=id if isinstance(id, str) else None,
@@ -110,5 +129,10 @@ def context(event: Event, text: str) -> dict[str, Any]:
 
 
 def output(event: Event, response: object) -> dict[str, Any]:
-    """Return the answer that puts another response in the place of the tool's."""
+    """Return the answer that puts another response in the place of the tool's.
+
+    Codex takes a text: it ends its work on the response, not the turn, and the model reads the reason instead.
+    """
+    if event.client == "codex":
+        return {"continue": False, "stopReason": response}
     return {"hookSpecificOutput": {"hookEventName": event.name, "updatedToolOutput": response}}

@@ -12,6 +12,7 @@ Within the budgets below; nothing relevant is nothing at all.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
@@ -84,11 +85,11 @@ async def needed(memory: Memory, session: str, prompt: str, *, known: Sequence[s
 
 async def offloaded(memory: Memory, session: str, call: Call) -> Any:
     """Keep what is large of a tool's answer, and return the answer with what stands for it; None to leave it."""
-    over = memory.settings.offload_over * (_READ_FACTOR if call.tool == "Read" else 1)
+    over = memory.settings.offload_over * (_READ_FACTOR if _is_reading(call) else 1)
     if not over or _is_ours(call, memory.settings.home) or _is_asked_for(call):
         return None
     notes: dict[Any, str] = {}
-    for part in parts_of(call.tool, call.response):
+    for part in parts_of(call.client, call.tool, call.response):
         if await anyio.to_thread.run_sync(partial(_is_large, part.text, over, memory.settings.tokenizer)):
             note = await _kept(memory, session, call, part)
             if len(note) < len(part.text):
@@ -101,9 +102,17 @@ async def _kept(memory: Memory, session: str, call: Call, part: Part) -> str:
     if part.way == ("stdout",) and (file := whole_file(call.tool, call.response)):
         data = await anyio.to_thread.run_sync(partial(_whole, Path(file), part.text))
     kept = await memory.offload_tool_result(
-        call.tool, data, arguments=call.arguments, tool_call_id=call.id, session=session
+        call.tool,
+        data,
+        arguments=call.arguments,
+        tool_call_id=None if _is_cut(call, part) else call.id,  # its log has the whole, which is kept too
+        session=session,
     )
     return render_offloaded(kept)
+
+
+def _is_cut(call: Call, part: Part) -> bool:
+    return call.client == "codex" and part.text.startswith("Warning: truncated output")
 
 
 def _whole(file: Path, begun: str) -> str | bytes:
@@ -126,13 +135,30 @@ def _is_large(text: str, over: int, tokenizer: Any) -> bool:
     return not token_counter(tokenizer).fits(text, over)
 
 
+def _is_reading(call: Call) -> bool:
+    """Tell whether a model reads a file, perhaps to edit it. Codex has no other way than its shell."""
+    return call.tool == "Read" or (call.client == "codex" and _FILE.search(_command(call)) is not None)
+
+
 def _is_asked_for(call: Call) -> bool:
     """Tell whether a model reads a part of a file: it knows what it wants, and would only ask again."""
     match call.arguments:
         case {"offset": int()} | {"limit": int()}:
             return call.tool == "Read"
         case _:
-            return False
+            return _PART.search(_command(call)) is not None
+
+
+def _command(call: Call) -> str:
+    match call.arguments:
+        case {"command": str() as command} if call.tool == "Bash":
+            return command
+        case _:
+            return ""
+
+
+_FILE = re.compile(r"(?:^|[;&|])\s*(?:cat|nl)\b[^;&|]*$")
+_PART = re.compile(r"(?:^|[;&|])\s*(?:sed -n|head|tail)\b[^;&|]*$")
 
 
 def _is_ours(call: Call, home: Path) -> bool:

@@ -1,8 +1,9 @@
-"""What tools of Claude Code answer with: where the text is that a model reads, and the same answer with another text.
+"""What tools answer with: where the text is that a model reads, and the same answer with another text.
 
 Pure. Claude Code takes a replacement only in the tool's own shape, whole; of anything else it uses the original and
-complains to the user. So an answer of a shape that is not known here has no parts, and stays as it is. A tool of an
-MCP server answers with one string (its structured content, as JSON) or with a list of blocks.
+complains to the user. So an answer of a shape that is not known here has no parts, and stays as it is. There a tool of
+an MCP server answers with one string (its structured content, as JSON) or with a list of blocks. Codex takes one text
+in the place of any answer.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
+
+from mcp_memory.importing.agents import Agent
+from mcp_memory.importing.formats.told import list_of
 
 __all__ = ["Part", "parts_of", "replaced", "whole_file"]
 
@@ -37,8 +41,10 @@ class Part:
     text: str
 
 
-def parts_of(tool: str, response: object) -> list[Part]:
+def parts_of(client: Agent, tool: str, response: object) -> list[Part]:
     """Return the texts of an answer that may be replaced; none where the tool, or the shape, is not known."""
+    if client == "codex":
+        return _as_one(response)
     if tool.startswith("mcp__"):
         return _of_server(response)
     if not isinstance(response, dict) or cast("dict[str, Any]", response).get("isImage"):
@@ -64,6 +70,19 @@ def replaced(response: Any, notes: Mapping[Way, str]) -> Any:
     if isinstance(answer, dict):  # or the model would be shown the first lines of that file
         return {key: held for key, held in cast("dict[str, Any]", answer).items() if key not in _ELSEWHERE}
     return answer
+
+
+def _as_one(response: object) -> list[Part]:
+    """Return an answer of Codex as one part, if it is nothing but text."""
+    match response:
+        case str():
+            return [Part((), response)]
+        case dict():
+            blocks = list_of(cast("dict[str, Any]", response).get("content"))
+            texts = [_text_of_block(block) for block in blocks or []]
+            return [Part((), _unwrapped("\n".join(texts)))] if texts and all(texts) else []
+        case _:
+            return []
 
 
 def _of_server(response: object) -> list[Part]:

@@ -1,12 +1,13 @@
 """What was put before a model earlier in its conversation, read back from its client's own log.
 
-Claude Code notes each text that a hook adds to a context, as an attachment. A compaction leaves none of them there.
+Claude Code notes each text that a hook adds to a context as an attachment, Codex as a message. A compaction leaves
+none of them there. Gemini CLI writes them into what the user said, and is not read.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from mcp_memory.importing.formats.told import list_of, object_of
 
 __all__ = ["told_before"]
 
-_BOUNDARY = b'"compact_boundary"'
 _OURS = b"mcp-memory-recall"
+_BOUNDARIES = (b'"compact_boundary"', b'"compacted"')
 
 
 def told_before(log: Path | None) -> list[str]:
@@ -26,10 +27,10 @@ def told_before(log: Path | None) -> list[str]:
     try:
         with log.open("rb") as lines:
             for line in lines:
-                if _BOUNDARY in line and _read(line).get("subtype") == "compact_boundary":
+                if any(mark in line for mark in _BOUNDARIES) and _is_boundary(_read(line)):
                     told.clear()
                 elif _OURS in line:
-                    told += _texts(_read(line).get("attachment"))
+                    told += _texts(_read(line))
     except OSError:
         return told
     return told
@@ -43,7 +44,15 @@ def _read(line: bytes) -> dict[str, Any]:
     return object_of(held) or {}
 
 
-def _texts(attachment: object) -> Iterator[str]:
-    held = object_of(attachment) or {}
-    if held.get("type") == "hook_additional_context":
-        yield from (text for text in list_of(held.get("content")) or [] if isinstance(text, str))
+def _is_boundary(line: Mapping[str, Any]) -> bool:
+    return line.get("subtype") == "compact_boundary" or line.get("type") == "compacted"
+
+
+def _texts(line: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the texts of Claude Code's attachment, or of Codex's message to the model."""
+    attachment, message = object_of(line.get("attachment")) or {}, object_of(line.get("payload")) or {}
+    if attachment.get("type") == "hook_additional_context":
+        yield from (text for text in list_of(attachment.get("content")) or [] if isinstance(text, str))
+    if message.get("role") == "developer":
+        parts = [object_of(part) or {} for part in list_of(message.get("content")) or []]
+        yield from (part["text"] for part in parts if isinstance(part.get("text"), str))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,11 @@ def test_events_of_claude_code_are_read() -> None:
     assert read("PostCompact", compact_summary="All.") == event("compacted", "PostCompact", text="All.")
     assert read("Stop", last_assistant_message="Done.") == event("stop", "Stop")
     assert read("PostToolUse", tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="t1", tool_response={}) == (
-        event("tool", "PostToolUse", call=Call(tool="Bash", arguments={"command": "ls"}, id="t1", response={}))
+        event(
+            "tool",
+            "PostToolUse",
+            call=Call(client="claude-code", tool="Bash", arguments={"command": "ls"}, id="t1", response={}),
+        )
     )
 
 
@@ -71,12 +76,32 @@ def test_fields_of_another_kind_break_nothing(name: str, told: dict[str, Any]) -
     dialects.read("claude-code", name, {**COMMON, **told})
 
 
+def test_codex_is_answered_in_a_text_of_its_own() -> None:
+    told = dialects.read("codex", "PostToolUse", {**COMMON, "tool_name": "Bash", "tool_response": "out"})
+    assert told is not None
+    assert dialects.output(told, "note") == {"continue": False, "stopReason": "note"}
+
+
+def test_events_of_gemini_have_names_of_their_own() -> None:
+    told = dialects.read("gemini", "BeforeAgent", {**COMMON, "prompt": "When?"})
+    assert told is not None
+    assert (told.kind, told.text, told.session) == ("prompt", "When?", "gemini-3f2a9c1e")
+    assert dialects.context(told, "At noon.") == {
+        "hookSpecificOutput": {"hookEventName": "BeforeAgent", "additionalContext": "At noon."}
+    }
+    assert dialects.read("gemini", "PreCompress", COMMON) is None
+
+
 @pytest.mark.parametrize("client", AGENTS)
 def test_each_hook_that_is_installed_is_understood(client: str) -> None:
-    for name, entries in hooks_of(client, ["mcp-memory", "--home", "/m"]).items():
+    hooks = hooks_of(client, ["/opt/my memory/mcp-memory", "--home", "/m"])
+    assert hooks
+    for name, entries in hooks.items():
         assert dialects.read(client, name, COMMON) is not None
         (hook,) = [hook for entry in entries for hook in entry["hooks"]]
-        assert (hook["command"], hook["args"][:4]) == ("mcp-memory", ["--home", "/m", "hook", name])
+        words = [hook["command"], *hook["args"]] if "args" in hook else shlex.split(hook["command"])
+        assert words[:5] == ["/opt/my memory/mcp-memory", "--home", "/m", "hook", name]
+        assert words[5:] == ([] if client == "claude-code" else ["--client", client])
 
 
 def test_a_client_without_hooks_has_none() -> None:

@@ -30,7 +30,7 @@ async def memory(home: Path) -> AsyncIterator[Memory]:
 
 def bash(stdout: str, command: str = "make log", **more: Any) -> Call:
     response = {"stdout": stdout, "stderr": "", "interrupted": False, "isImage": False, **more}
-    return Call(tool="Bash", arguments={"command": command}, id="toolu_1", response=response)
+    return Call(client="claude-code", tool="Bash", arguments={"command": command}, id="toolu_1", response=response)
 
 
 # --- before the model -------------------------------------------------------------------------------
@@ -140,16 +140,25 @@ LARGE = {"file": {"filePath": "/p/a.log", "content": LOG, "numLines": 400, "star
         bash("a short answer"),
         bash("[003-N4 r-0123456789ab; expand_node]\n" + LOG),
         bash(LOG, "mcp-memory show ref 003-N4"),
-        Call(tool="mcp__memory__expand_node", arguments={}, id="t", response=LOG),
-        Call(tool="mcp__plugin_mcp-memory_memory__recall", arguments={}, id="t", response=LOG),
-        Call(tool="Edit", arguments={}, id="t", response={"originalFile": LOG}),
+        bash(LOG, "sed -n '1,400p' make.log"),
+        bash(LOG, "cd build && make log | tail -n 400"),
+        Call(client="claude-code", tool="mcp__memory__expand_node", arguments={}, id="t", response=LOG),
+        Call(client="claude-code", tool="mcp__plugin_mcp-memory_memory__recall", arguments={}, id="t", response=LOG),
+        Call(client="claude-code", tool="Edit", arguments={}, id="t", response={"originalFile": LOG}),
         Call(
+            client="claude-code",
             tool="Read",
             arguments={"file_path": "/p/a.log"},
             id="t",
             response={"type": "text", **LARGE, "file": {**LARGE["file"], "content": LOG[:9_000]}},
         ),
-        Call(tool="Read", arguments={"file_path": "/p/a.log", "offset": 1}, id="t", response={"type": "text", **LARGE}),
+        Call(
+            client="claude-code",
+            tool="Read",
+            arguments={"file_path": "/p/a.log", "offset": 1},
+            id="t",
+            response={"type": "text", **LARGE},
+        ),
     ],
 )
 async def test_some_outputs_are_left_alone(memory: Memory, call: Call) -> None:
@@ -168,6 +177,18 @@ async def test_the_threshold_is_a_setting_and_zero_leaves_all(home: Path) -> Non
         assert await events.offloaded(memory, SESSION, bash(LOG)) is None
     async with open_memory(home=home, embedder="none", offload_over=100) as memory:
         assert await events.offloaded(memory, SESSION, bash(LOG[:3_000])) is not None
+
+
+async def test_codex_reads_files_with_its_shell_and_is_told_in_words_what_was_kept(memory: Memory) -> None:
+    def shell(command: str, text: str) -> Call:
+        return Call(client="codex", tool="Bash", arguments={"command": command}, id="call_1", response=text)
+
+    assert await events.offloaded(memory, SESSION, shell("cat planner.py", LOG[:9_000])) is None
+    note = await events.offloaded(memory, SESSION, shell("make log", LOG[:9_000]))
+    assert note.startswith("[001-N1 r-")
+    cut = "Warning: truncated output (original token count: 90000)\n\n" + LOG
+    assert await events.offloaded(memory, SESSION, shell("make", cut))
+    assert [record.tool_call_id for record in await memory.records(session=SESSION)] == ["call_1", None]
 
 
 # --- a conversation ---------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.hooks.outputs import parts_of, replaced, whole_file
+from mcp_memory.hooks.outputs import Part, parts_of, replaced, whole_file
 
 BASH = {"stdout": "out", "stderr": "err", "interrupted": False, "isImage": False, "noOutputExpected": False}
 READ = {
@@ -37,6 +37,10 @@ ANSWERS = [
 ]
 
 
+def of(tool: str, answer: Any) -> list[Part]:
+    return parts_of("claude-code", tool, answer)
+
+
 def shape(value: Any) -> Any:
     """Return the names and kinds of an answer, and what its lists hold as one."""
     if isinstance(value, dict):
@@ -47,12 +51,12 @@ def shape(value: Any) -> Any:
 @pytest.mark.parametrize(("tool", "answer"), ANSWERS)
 def test_a_replaced_answer_has_the_shape_that_the_tool_gave_it(tool: str, answer: dict[str, Any]) -> None:
     before = json.dumps(answer)
-    parts = parts_of(tool, answer)
+    parts = of(tool, answer)
     after = replaced(answer, {part.way: f"note {place}" for place, part in enumerate(parts)})
     assert parts
     assert shape(after) == shape(answer)
     assert json.dumps(answer) == before
-    assert [part.text for part in parts_of(tool, after)] == [f"note {place}" for place, _ in enumerate(parts)]
+    assert [part.text for part in of(tool, after)] == [f"note {place}" for place, _ in enumerate(parts)]
 
 
 def test_one_part_is_replaced_and_the_other_stays() -> None:
@@ -66,22 +70,22 @@ def test_the_file_with_the_whole_of_a_long_output_is_named_and_then_not_shown() 
 
 
 def test_a_list_of_names_becomes_a_list_of_the_note() -> None:
-    (part,) = parts_of("Glob", GLOB)
+    (part,) = of("Glob", GLOB)
     assert part.text == "a.py\nb.py"
     assert replaced(GLOB, {part.way: "note"})["filenames"] == ["note"]
 
 
 def test_the_answer_of_a_server_is_a_string_or_blocks() -> None:
     blocks = [{"type": "text", "text": "one"}, {"type": "image", "data": "AA=="}, {"type": "text", "text": "two"}]
-    assert [part.text for part in parts_of("mcp__notes__list", "plain")] == ["plain"]
+    assert [part.text for part in of("mcp__notes__list", "plain")] == ["plain"]
     assert replaced("plain", {(): "note"}) == "note"
-    assert [part.text for part in parts_of("mcp__notes__list", blocks)] == ["one", "two"]
+    assert [part.text for part in of("mcp__notes__list", blocks)] == ["one", "two"]
     assert replaced(blocks, {(2, "text"): "note"}) == [*blocks[:2], {"type": "text", "text": "note"}]
 
 
 def test_a_text_that_an_sdk_has_wrapped_is_kept_without_the_wrapping() -> None:
-    assert [part.text for part in parts_of("mcp__notes__list", '{"result":"a\\nb"}')] == ["a\nb"]
-    assert [part.text for part in parts_of("mcp__notes__list", '{"result":"a","n":1}')] == ['{"result":"a","n":1}']
+    assert [part.text for part in of("mcp__notes__list", '{"result":"a\\nb"}')] == ["a\nb"]
+    assert [part.text for part in of("mcp__notes__list", '{"result":"a","n":1}')] == ['{"result":"a","n":1}']
 
 
 @pytest.mark.parametrize(
@@ -98,7 +102,18 @@ def test_a_text_that_an_sdk_has_wrapped_is_kept_without_the_wrapping() -> None:
     ],
 )
 def test_what_is_not_known_has_no_parts(tool: str, answer: Any) -> None:
-    assert parts_of(tool, answer) == []
+    assert of(tool, answer) == []
+
+
+def test_codex_takes_one_text_for_any_answer_that_is_nothing_but_text() -> None:
+    def texts(answer: Any) -> list[str]:
+        return [part.text for part in parts_of("codex", "Bash", answer)]
+
+    text, image = {"type": "text", "text": "one"}, {"type": "image", "data": "AA=="}
+    assert texts("out") == ["out"]
+    assert texts({"content": [text, text], "isError": False}) == ["one\none"]
+    assert texts({"content": [text, image]}) == []
+    assert replaced("out", {(): "note"}) == "note"
 
 
 values = st.recursive(
@@ -110,6 +125,6 @@ values = st.recursive(
 
 @given(st.sampled_from(["Bash", "Read", "Grep", "Glob", "WebFetch", "WebSearch", "mcp__a__b", "Task"]), values)
 def test_no_answer_whatever_it_holds_is_too_odd(tool: str, answer: Any) -> None:
-    for part in parts_of(tool, answer):
+    for part in [*of(tool, answer), *parts_of("codex", tool, answer)]:
         replaced(answer, {part.way: "note"})
     whole_file(tool, answer)
