@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -35,9 +36,10 @@ from bench.corpus import batches, session_of
 from bench.stats import timings_ms
 from bench.trajectories import tokens_of
 from mcp_memory.config import Settings
+from mcp_memory.hooks.manifest import hooks_of
 from mcp_memory.memory import open_memory
 
-__all__ = ["Event", "Run", "events", "measure", "replay", "table"]
+__all__ = ["Event", "Run", "events", "measure", "replay", "seed", "shown", "summary", "table"]
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "transcripts"
 _TOO_LONG_S = 30.0
@@ -59,6 +61,10 @@ class Event:
     def label(self) -> str:
         """The event, and what kind of it where that changes the work: `SessionStart compact`, `PostToolUse Bash`."""
         return " ".join([self.name, *(self.told[key] for key in ("source", "tool_name") if key in self.told)])
+
+    def asks(self, words: str) -> bool:
+        """Tell whether this is a prompt that has these words."""
+        return words in self.told.get("prompt", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,25 +88,32 @@ class Run:
 
 
 def events() -> list[Event]:
-    """Return the events of the recorded session, in their order."""
+    """Return the events of the recorded session that our hooks are run at, in their order."""
+    ours = hooks_of("claude-code", ["mcp-memory"])
     lines = (FOLDER / "claude-code" / "hooks.jsonl").read_text(encoding="utf-8").splitlines()
-    return [Event(event["lines"], event["input"]) for event in map(json.loads, lines)]
+    told = [Event(event["lines"], event["input"]) for event in map(json.loads, lines)]
+    return [event for event in told if any(_matches(entry, event) for entry in ours.get(event.name, ()))]
+
+
+def _matches(entry: Mapping[str, Any], event: Event) -> bool:
+    return not entry.get("matcher") or re.fullmatch(entry["matcher"], event.told.get("tool_name", "")) is not None
 
 
 def measure(*, turns: int, rounds: int) -> list[list[Run]]:
     """Return the runs of each round; every round begins with the same home."""
     with TemporaryDirectory(prefix="bench-hooks-") as made:
         folder = Path(made)
-        anyio.run(partial(_seed, folder / "seed", turns))
+        anyio.run(partial(seed, folder / "seed", turns))
         found: list[list[Run]] = []
         for number in range(rounds):
             home = folder / f"home-{number}"
             shutil.copytree(folder / "seed", home)
-            found.append(list(replay(home, folder / f"log-{number}.jsonl")))
+            found.append(list(replay(home, folder / f"log-{number}.jsonl", events())))
         return found
 
 
-async def _seed(home: Path, turns: int) -> None:
+async def seed(home: Path, turns: int) -> None:
+    """Fill a new home with so many invented turns, and with what was said on earlier days."""
     async with open_memory(Settings(home=home)) as memory:
         for number, batch in enumerate(batches(turns)):
             await memory.record_turns(batch, session=session_of(number))
@@ -108,12 +121,12 @@ async def _seed(home: Path, turns: int) -> None:
             await memory.remember(fact)
 
 
-def replay(home: Path, log: Path) -> Iterator[Run]:
+def replay(home: Path, log: Path, recorded: Sequence[Event]) -> Iterator[Run]:
     """Yield what came of each event, the log written as far as it was then; the resident has ended when this does."""
     command = [str(Path(sys.executable).with_name("mcp-memory")), "--home", str(home), "hook"]
     lines = (FOLDER / "claude-code" / "session.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     try:
-        for event in tqdm(events(), desc="hooks", leave=False):
+        for event in tqdm(recorded, desc="hooks", leave=False):
             if event.lines:
                 log.write_text("".join(lines[: event.lines]), encoding="utf-8")
             told = json.dumps({**event.told, "transcript_path": str(log)}).encode()
