@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -16,21 +14,19 @@ import click
 
 from mcp_memory.cli.base import as_json, ask, place, settings
 from mcp_memory.cli.brought import lines
+from mcp_memory.cli.sources import AGENTS, logs_of, packed_logs, sources
 from mcp_memory.errors import InvalidInput, McpMemoryError
 from mcp_memory.terminal import json_text, one_line, plural, visible, wrapped
 
 if TYPE_CHECKING:
+    from mcp_memory.cli.sources import Found
     from mcp_memory.importing import Asked, Brought
     from mcp_memory.importing.finding import Log
     from mcp_memory.importing.follow import Followed
     from mcp_memory.importing.reader import Source
     from mcp_memory.importing.storing import Progress
 
-    Found = Source | Log | InvalidInput
-
 __all__ = ["import_"]
-
-_AGENTS = ("claude-code", "codex", "gemini")
 
 
 @click.command(name="import")
@@ -39,7 +35,7 @@ _AGENTS = ("claude-code", "codex", "gemini")
 @click.option(
     "--format",
     "layout",
-    type=click.Choice(["auto", "jsonl", "seed", "chatgpt", "claude-ai", *_AGENTS]),
+    type=click.Choice(["auto", "jsonl", "seed", "chatgpt", "claude-ai", *AGENTS]),
     default="auto",
     show_default=True,
     help="What the files are, where it cannot be told.",
@@ -85,7 +81,7 @@ def import_(
 
     if watch and dry_run:
         raise click.UsageError("--watch stores what it sees, and --dry-run nothing: choose one.")
-    form = "auto" if layout in _AGENTS else layout
+    form = "auto" if layout in AGENTS else layout
     asked = Asked(session=session and safe_name(session, what="session"), format=form, skip_bad=skip_bad, again=again)
     answers: list[Brought] = []
     errors: list[str] = []
@@ -99,7 +95,9 @@ def import_(
         if not as_json and not (one.state == "known" and one.session):
             click.echo("\n".join(lines(one)))
 
-    with _found(files, layout) as found:
+    if packed := packed_logs(files):
+        click.echo(wrapped(_PACKED.format(plural(len(packed), "log"), packed[0]), ""), err=True)
+    with sources(files, layout) as found:
         if watch:
             _watch(found, files, layout, asked, told)
         else:
@@ -115,62 +113,15 @@ def import_(
     sys.exit(1 if errors or any(one.state == "refused" for one in answers) else 0)
 
 
+_PACKED = (
+    "{} that Codex has compressed cannot be read, such as {}. Unpack them with `zstd -d --keep`, and import again."
+)
 _NEXT = (
     "Search finds them now. What they say of you is drawn from them by the model or the agent that reads new turns; "
     "`mcp-memory distill` has a model do it at once."
 )
 
 Told = Callable[["Brought | McpMemoryError"], None]
-
-
-# --- what is to be read -----------------------------------------------------------------------------
-
-
-@contextmanager
-def _found(files: Sequence[Path], layout: str) -> Generator[list[Found]]:
-    """Give what is to be read, each file once; standard input as a file, for it is read twice."""
-    from mcp_memory.importing import STDIN, source_of
-    from mcp_memory.importing.archive import unpacked_in
-
-    with tempfile.TemporaryDirectory(prefix="mcp-memory-import-") as folder:
-        found: list[Found] = []
-        for file in dict.fromkeys(files):
-            try:
-                if str(file) == STDIN:
-                    kept = Path(folder, "stdin")
-                    with kept.open("wb") as stream:
-                        shutil.copyfileobj(sys.stdin.buffer, stream)
-                    found.append(source_of(kept, name=STDIN))
-                elif file.is_dir() and (parts := unpacked_in(file)):
-                    found += [source_of(part) for part in parts]
-                elif logs := _logs(file, layout, {}):
-                    found += logs
-                else:
-                    found.append(source_of(file))
-            except InvalidInput as error:
-                found.append(error)
-        yield found
-
-
-def _logs(file: Path, layout: str, known: dict[Path, Any]) -> list[Log]:
-    """Return the logs that a path stands for; none where it is another file. InvalidInput for a folder without any."""
-    from mcp_memory.importing.finding import Log, log_folders, logs_in
-    from mcp_memory.importing.logfile import agent_of
-
-    if str(file) in _AGENTS and not file.exists():
-        folders = log_folders(str(file), environ=os.environ, home=Path.home())  # pyright: ignore[reportArgumentType]
-    elif file.is_dir():
-        folders = [file]
-    elif file.is_file() and layout in ("auto", *_AGENTS):
-        client = agent_of(file) if layout == "auto" else layout
-        return [Log(path=file, client=client)] if client else []  # pyright: ignore[reportArgumentType]
-    else:
-        return []
-    logs = [log for folder in folders for log in logs_in(folder, known)]
-    if not logs:
-        where = ", ".join(str(folder) for folder in folders)
-        raise InvalidInput(f"There is no log of a coding agent in {where}. Other files have to be named one by one.")
-    return logs
 
 
 # --- storing ----------------------------------------------------------------------------------------
@@ -251,7 +202,7 @@ def _watch(found: Sequence[Found], files: Sequence[Path], layout: str, asked: As
     def logs() -> Iterator[Log]:
         for file in files:
             try:
-                yield from _logs(file, layout, known)
+                yield from logs_of(file, layout, known)
             except InvalidInput:  # gone for now
                 continue
 

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from mcp_memory.cli import program
+from mcp_memory.cli import program, sources
+from mcp_memory.importing import agents
 from tests.importing.agents import TALK, codex, data, written
 
 Run = Callable[..., Result]
@@ -153,6 +154,10 @@ def test_a_log_is_told_by_what_is_in_it_and_stored_as_its_session(run: Run, logs
     assert run("import", "--dry-run", path).stdout.startswith(path + ": 0 turns")
 
 
+def test_the_commands_know_the_clients_whose_logs_are_read() -> None:
+    assert sources.AGENTS == agents.AGENTS
+
+
 def test_a_clients_name_stands_for_all_of_its_logs_and_a_folder_for_those_in_it(
     run: Run, logs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,8 +167,10 @@ def test_a_clients_name_stands_for_all_of_its_logs_and_a_folder_for_those_in_it(
     assert [one["session"] for one in done["files"]] == ["claude-code-3f2a9c1e", "codex-f2713327"]
     monkeypatch.setenv("GEMINI_CLI_HOME", str(logs))
     assert "session gemini-595f5ec3" in run("import", "gemini").stdout
-    everything = run("import", str(logs)).stdout
-    assert "3 logs with nothing new" in everything
+    next(logs.rglob("rollout-*.jsonl")).with_name("rollout-old.jsonl.zst").write_bytes(b"(\xb5/\xfd")
+    everything = run("import", str(logs))
+    assert "3 logs with nothing new" in everything.stdout
+    assert "1 log that Codex has compressed cannot be read" in everything.stderr
 
 
 def test_where_no_log_is_that_is_said(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

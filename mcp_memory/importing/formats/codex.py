@@ -134,8 +134,10 @@ def _by_the_program(line: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
     """Tell whether nobody said it: context for the model, or the raw answer that a compaction is made of."""
     if (object_of(line.get("metadata")) or {}).get("compaction_output") is True:
         return True
-    kinds = list_of((object_of(item.get(_BESIDE)) or {}).get("content_item_kinds")) if item["role"] == "user" else None
-    return bool(kinds) and not any(str(kind).startswith("user") for kind in kinds or ())
+    if item["role"] != "user":
+        return False
+    kinds = [str(kind) for kind in list_of((object_of(item.get(_BESIDE)) or {}).get("content_item_kinds")) or []]
+    return bool(kinds) and not any(kind.startswith(("user", "unknown")) for kind in kinds)
 
 
 def _asked(part: str) -> str:

@@ -1,0 +1,80 @@
+"""What the arguments of `import` stand for: files, logs of coding agents, and standard input."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mcp_memory.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from mcp_memory.importing.finding import Log
+    from mcp_memory.importing.reader import Source
+
+    Found = Source | Log | InvalidInput
+
+__all__ = ["AGENTS", "logs_of", "packed_logs", "sources"]
+
+AGENTS = ("claude-code", "codex", "gemini")
+
+
+@contextmanager
+def sources(files: Sequence[Path], layout: str) -> Generator[list[Found]]:
+    """Give what is to be read, each file once; standard input as a file, for it is read twice."""
+    from mcp_memory.importing import STDIN, source_of
+    from mcp_memory.importing.archive import unpacked_in
+
+    with tempfile.TemporaryDirectory(prefix="mcp-memory-import-") as folder:
+        found: list[Found] = []
+        for file in dict.fromkeys(files):
+            try:
+                if str(file) == STDIN:
+                    kept = Path(folder, "stdin")
+                    with kept.open("wb") as stream:
+                        shutil.copyfileobj(sys.stdin.buffer, stream)
+                    found.append(source_of(kept, name=STDIN))
+                elif file.is_dir() and (parts := unpacked_in(file)):
+                    found += [source_of(part) for part in parts]
+                elif logs := logs_of(file, layout, {}):
+                    found += logs
+                else:
+                    found.append(source_of(file))
+            except InvalidInput as error:
+                found.append(error)
+        yield found
+
+
+def _folders(file: Path) -> list[Path]:
+    """Return the folders that a path stands for: itself, or those in which the client of that name keeps its logs."""
+    from mcp_memory.importing.finding import log_folders
+
+    if str(file) in AGENTS and not file.exists():
+        return log_folders(str(file), environ=os.environ, home=Path.home())  # pyright: ignore[reportArgumentType]
+    return [file] if file.is_dir() else []
+
+
+def logs_of(file: Path, layout: str, known: dict[Path, Any]) -> list[Log]:
+    """Return the logs that a path stands for; none where it is another file. InvalidInput for a folder without any."""
+    from mcp_memory.importing.finding import Log, logs_in
+    from mcp_memory.importing.logfile import agent_of
+
+    folders = _folders(file)
+    if not folders:
+        known_as = agent_of(file) if layout == "auto" and file.is_file() else layout
+        return [Log(path=file, client=known_as)] if known_as in AGENTS and file.is_file() else []  # pyright: ignore[reportArgumentType]
+    logs = [log for folder in folders for log in logs_in(folder, known)]
+    if not logs:
+        where = ", ".join(str(folder) for folder in folders)
+        raise InvalidInput(f"There is no log of a coding agent in {where}. Other files have to be named one by one.")
+    return logs
+
+
+def packed_logs(files: Sequence[Path]) -> list[Path]:
+    """Return old logs in these places that Codex has compressed, which cannot be read here."""
+    return [path for file in files for folder in _folders(file) for path in sorted(folder.rglob("rollout-*.jsonl.zst"))]
