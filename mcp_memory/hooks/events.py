@@ -24,6 +24,7 @@ import anyio.to_thread
 
 from mcp_memory.hooks.dialects import Call
 from mcp_memory.hooks.outputs import Part, parts_of, replaced, whole_file
+from mcp_memory.importing.agents import Agent
 from mcp_memory.importing.formats.claude_code import summary_of
 from mcp_memory.importing.formats.logs import is_own, is_stand_in, summary_id
 from mcp_memory.longterm.l0_turns import recall_block
@@ -105,14 +106,14 @@ async def _kept(memory: Memory, session: str, call: Call, part: Part) -> str:
         call.tool,
         data,
         arguments=call.arguments,
-        tool_call_id=None if _is_cut(call, part) else call.id,  # its log has the whole, which is kept too
+        tool_call_id=None if _is_cut(call.client, part.text) else call.id,  # its log has the whole, which is kept too
         session=session,
     )
     return render_offloaded(kept)
 
 
-def _is_cut(call: Call, part: Part) -> bool:
-    return call.client == "codex" and part.text.startswith("Warning: truncated output")
+def _is_cut(client: Agent, text: str) -> bool:
+    return client == "codex" and text.startswith("Warning: truncated output")
 
 
 def _whole(file: Path, begun: str) -> str | bytes:
@@ -137,7 +138,9 @@ def _is_large(text: str, over: int, tokenizer: Any) -> bool:
 
 def _is_reading(call: Call) -> bool:
     """Tell whether a model reads a file, perhaps to edit it. Codex has no other way than its shell."""
-    return call.tool == "Read" or (call.client == "codex" and _FILE.search(_command(call)) is not None)
+    if call.client == "codex":
+        return _FILE.search(_command(call)) is not None and not _is_cut(call.client, str(call.response))
+    return call.tool == "Read"
 
 
 def _is_asked_for(call: Call) -> bool:
