@@ -83,7 +83,9 @@ def install(
         click.echo(f"{parts[0].of.title} was not found on this machine. Its configuration can be written all the same.")
     _do(changes, yes=yes, question=f"Install it into {parts[0].of.title}?")
     kept = [str(change.found.path) for change in changes if change.makes_backup and change.found.data is not None]
-    click.echo(f"Installed as {name!r}. {parts[0].of.after}")
+    of = parts[0].of
+    hooked = any(part.hooks for part in parts)
+    click.echo(f"Installed as {name!r}. {of.after}{f' {of.after_hooks}' if hooked and of.after_hooks else ''}")
     if kept:
         click.echo(f"What was there before is kept beside it, as *.mcp-memory-backup: {visible(', '.join(kept))}")
     click.echo(f"To see it answer: mcp-memory install {client} --check")

@@ -41,7 +41,8 @@ class WrongShape(ValueError):
 class Client:
     """One program: what people call it, its command, and how it writes its servers.
 
-    `format`: the dialect of its file. `key`: the member that holds the servers. `after`: what a person does next.
+    `format`: the dialect of its file. `key`: the member that holds the servers. `after`: what a person does next, and
+    `after_hooks` where hooks were installed too.
     """
 
     name: ClientName
@@ -51,6 +52,7 @@ class Client:
     key: str
     typed: bool
     after: str
+    after_hooks: str = ""
 
 
 _CLIENTS = [
@@ -58,7 +60,16 @@ _CLIENTS = [
     Client("claude-code", "Claude Code", "claude", "json", "mcpServers", True, "It holds for sessions that start now."),
     Client("cursor", "Cursor", "cursor", "jsonc", "mcpServers", False, "Cursor asks once whether to use it."),
     Client("vscode", "VS Code", "code", "jsonc", "servers", True, "VS Code asks once whether to trust it."),
-    Client("codex", "Codex", "codex", "toml", "mcp_servers", False, "It holds for sessions that start now."),
+    Client(
+        "codex",
+        "Codex",
+        "codex",
+        "toml",
+        "mcp_servers",
+        False,
+        "It holds for sessions that start now.",
+        "Codex runs the hooks once you have trusted them there: /hooks.",
+    ),
     Client(
         "gemini",
         "Gemini CLI",

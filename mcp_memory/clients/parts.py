@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,7 +10,9 @@ from pathlib import Path
 from mcp_memory.clients import entries, places
 from mcp_memory.clients.command import NAME
 from mcp_memory.clients.plan import Part
+from mcp_memory.errors import InvalidInput
 from mcp_memory.hooks.manifest import hooks_of
+from mcp_memory.text import well_formed
 
 __all__ = ["is_here", "parts"]
 
@@ -26,8 +29,12 @@ def parts(
     """Return the server's part and, in a file of their own or with it, that of the hooks.
 
     `command` starts this program, with the options that say which memory; `client` None is any other client, with no
-    file. Raises InvalidInput for a client that is not known, or has no projects.
+    file. Raises InvalidInput for a client that is not known or has no projects, and for names that none could read.
     """
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", name):
+        raise InvalidInput(f"The name {name!r} is not one that every client takes. Use letters, digits, - and _.")
+    if strange := next((word for word in (*command, *env, *env.values()) if not well_formed(word)), None):
+        raise InvalidInput(f"{strange!r} is not UTF-8, and configurations are. Use another path or value.")
     of = entries.client(client or "claude-desktop")
     if client is None:
         return [Part(Path(), of.format, of, name, entries.entry(None, [*command, "serve"], env))]

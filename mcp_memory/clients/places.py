@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Literal, get_args
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.errors import InvalidInput, Refused
 
 __all__ = ["CLIENTS", "ClientName", "Machine", "found", "hooks_files", "server_files", "this_machine"]
 
@@ -53,8 +53,13 @@ class Machine:
 
 
 def this_machine() -> Machine:
+    """Return the machine that this runs on. Raises Refused where the user has no home folder."""
     system = {"win32": "windows", "darwin": "macos"}.get(sys.platform, "linux")
-    return Machine(system, dict(os.environ), Path.home())  # type: ignore[arg-type]
+    try:
+        home = Path.home()
+    except RuntimeError:
+        raise Refused("This user has no home folder, where clients keep their configuration. Set HOME.") from None
+    return Machine(system, dict(os.environ), home)  # type: ignore[arg-type]
 
 
 def server_files(client: ClientName, machine: Machine, project: PurePath | None = None) -> list[PurePath]:

@@ -155,6 +155,15 @@ def test_variables_go_into_the_entry_and_wrong_ones_are_told(run: Run, tmp_path:
         assert (result.exit_code, said in result.stderr) == (2, True)
 
 
+def test_names_that_no_client_could_read_are_told(run: Run, tmp_path: Path) -> None:
+    for wrong in ("", "a b", "a.b", "x" * 33, "ü"):
+        result = run("install", "codex", "--name", wrong, "--yes")
+        assert (result.exit_code, "not one that every client takes" in result.stderr) == (2, True)
+    result = run("--home", os.fsdecode(b"/tmp/\xff"), "install", "codex", "--yes")
+    assert (result.exit_code, "is not UTF-8" in result.stderr) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_to_put_where_is_printed_for_any_client(run: Run, tmp_path: Path) -> None:
     other = run("install", "--print")
     assert json.loads(other.stdout) == {"mcpServers": {"memory": {"command": SCRIPT, "args": ["serve"]}}}

@@ -12,11 +12,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from mcp_memory.cli import program
+from mcp_memory.hooks.manifest import hooks_of
 from mcp_memory.server.tools import TOOLS
 from scripts.install_peers import CLAUDE_CODE, CODEX, GEMINI, Peer, node_environment
 
@@ -102,17 +104,25 @@ def test_codex_lists_the_server_and_its_tools(memory: Run, tmp_path: Path) -> No
         ["serve"],
         {"MCP_MEMORY_SPACE": "work"},
     )
-    assert set(codex_tools(tmp_path)) == {tool.name for tool in TOOLS}
+    [server] = [one for one in codex_answer("mcpServerStatus/list", {}, tmp_path) if one["name"] == "memory"]
+    assert set(server["tools"]) == {tool.name for tool in TOOLS}
+    [folder] = codex_answer("hooks/list", {"cwds": [str(tmp_path)]}, tmp_path)
+    assert (folder["warnings"], folder["errors"]) == ([], [])
+    assert len(folder["hooks"]) == len(hooks_of("codex", ["mcp-memory"]))
+    assert {(one["enabled"], one["trustStatus"]) for one in folder["hooks"]} == {
+        (True, "untrusted")
+    }  # the user's to say
     memory("uninstall", "codex", "--yes")
     assert config.read_text() == CODEX_TOML
+    assert not config.with_name("hooks.json").exists()
 
 
-def codex_tools(home: Path) -> list[str]:
-    """Have the app server of Codex start what is configured, and return the tools that it then has of ours."""
+def codex_answer(method: str, params: dict[str, Any], home: Path) -> list[dict[str, Any]]:
+    """Ask the app server of Codex, which starts what is configured, and return its answer."""
     requests = [
         {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "t", "title": "t", "version": "1"}}},
         {"method": "initialized"},
-        {"id": 2, "method": "mcpServerStatus/list", "params": {}},
+        {"id": 2, "method": method, "params": params},
     ]
     environ = {**node_environment(), "HOME": str(home), "USERPROFILE": str(home)}
     environ.pop("CODEX_HOME", None)
@@ -131,7 +141,7 @@ def codex_tools(home: Path) -> list[str]:
         server.stdin.flush()
         answer = next(told for line in server.stdout if (told := json.loads(line)).get("id") == 2)
         server.terminate()
-    return next(list(one["tools"]) for one in answer["result"]["data"] if one["name"] == "memory")
+    return answer["result"]["data"]
 
 
 def test_gemini_is_connected(memory: Run, tmp_path: Path) -> None:
