@@ -218,4 +218,4 @@ def is_kept(result: Result) -> bool | None:
     """
     if is_own(result.tool) or is_stand_in(result.text):
         return None
-    return len(result.text) > OVER // 2 and estimate_tokens(result.text[: 8 * OVER]) > OVER
+    return len(result.text) > OVER // 2 and estimate_tokens(result.text[: 32 * OVER]) > OVER

@@ -38,4 +38,6 @@ def foresee(
                 large = is_kept(result)
                 done.kept += large is True
                 done.small += large is False
+    if known is not None and not (done.turns or done.kept):
+        return of_log(name, done, state="known")
     return of_log(name, done, state="seen", noise=size.noise, cost=cost(size, settings, price))
