@@ -26,7 +26,8 @@ from scripts.record_session import known_before
 
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(300)]
 
-STORY = Path(__file__).parent.parent.parent / "fixtures" / "transcripts" / "skerry.json"
+ROOT = Path(__file__).parent.parent.parent
+STORY = ROOT / "fixtures" / "transcripts" / "skerry.json"
 SESSION = "claude-code-3f2a9c1e"
 ENDED_WITHIN = 15
 
@@ -141,6 +142,20 @@ def test_the_resident_ended_with_the_session_and_had_nothing_to_complain_of(sess
     assert not list((session.home / "hooks").glob("*.json"))
     log = session.home / "hooks" / "hooks.log"
     assert not log.exists() or not log.read_text(encoding="utf-8")
+
+
+# --- the plugin -------------------------------------------------------------------------------------
+
+
+def test_the_plugin_alone_brings_the_same_hooks(tmp_path: Path) -> None:
+    """Its launcher finds the program where installers of Python put it."""
+    (tmp_path / "home" / ".local" / "bin").mkdir(parents=True)
+    (tmp_path / "home" / ".local" / "bin" / "mcp-memory").symlink_to(Path(sys.executable).with_name("mcp-memory"))
+    client = [*CLAUDE_CODE.command, "--plugin-dir", str(ROOT / "plugin")]
+    held = hold(client, read_story(STORY), tmp_path, hooks={}, servers={}, prompts=4)
+    assert "This conversation is recorded in memory by itself" in told(held.asked[0])
+    assert "expand_node]\\nlog of 171 lines" in told(held.asked[-1])
+    assert "mcp__plugin_mcp-memory_memory__recall" in {tool["name"] for tool in held.asked[-1]["tools"]}
 
 
 # --- when there is no memory ------------------------------------------------------------------------
