@@ -30,6 +30,7 @@ _STARTING_S = 3.0
 """Whoever needs words for the model, and finds no resident, waits so long for a new one."""
 _PROVING_S = 0.3
 _POLL_S = 0.02
+_REST_S = 60.0
 _ANSWERED = frozenset({"SessionStart", "UserPromptSubmit"})
 _CAPTURING = frozenset({"Stop", "SessionEnd", "PreCompact", "PostCompact"})
 
@@ -117,17 +118,25 @@ def _told(stream: BufferedRWPair, question: bytes) -> bytes:
 def _ask_new(place: Place, question: bytes, deadline: float) -> bytes | None:
     """Start a resident and return its answer; None where it cannot start, or not in time. Raises _Late."""
     folder = next(above for above in (place.folder, *place.folder.parents) if above.exists())
-    if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+    if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)) or _failed_lately(place):
         return None
     process = _start(place, folder)
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline and not process.poll():  # 0 where another was first, and that one will answer
         time.sleep(_POLL_S)
         told = _ask(place, question, deadline)
         if told is not None:
             return told
-        if process.poll():  # it says why in its log; where it ended well, another was first
-            return None
+    if place.folder.is_dir():
+        place.failed.touch()
     return None
+
+
+def _failed_lately(place: Place) -> bool:
+    """Tell whether one was started in vain just now: not every hook is to wait for the next."""
+    try:
+        return time.time() - place.failed.stat().st_mtime < _REST_S
+    except OSError:
+        return False
 
 
 def _start(place: Place, folder: Path) -> Popen[bytes]:

@@ -47,6 +47,11 @@ class Place:
         return self.folder / f"{self.key}.lock"
 
     @property
+    def failed(self) -> Path:
+        """A file whose age says when a resident was last started in vain."""
+        return self.folder / f"{self.key}.failed"
+
+    @property
     def waiting(self) -> Path:
         """The folder of what hooks could not hand over; the next resident works it off."""
         return self.folder / "waiting"

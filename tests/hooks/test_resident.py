@@ -150,6 +150,8 @@ def test_hooks_that_come_at_once_have_one_resident(client: Client) -> None:
     hooks = [client.start("SessionStart", source="startup") for _ in range(4)]
     assert all("recorded" in _said(hook) for hook in hooks)
     assert client.resident() is not None
+    (file,) = (client.home / "hooks").glob("*.json")  # it leads to the process, and is its user's alone
+    assert [path.stat().st_mode & 0o077 for path in (client.home, file.parent, file)] == [0, 0, 0]
 
 
 def test_a_resident_that_was_killed_has_a_successor(client: Client) -> None:
@@ -252,15 +254,23 @@ def test_what_is_wrong_with_a_hook_never_stops_its_client(client: Client) -> Non
     assert "no JSON" in (client.home / "hooks" / "hooks.log").read_text()
 
 
+def test_where_no_resident_can_work_hooks_wait_for_it_once(client: Client) -> None:
+    (client.home / "hooks").mkdir(parents=True)
+    (client.home / "hooks" / "hooks.log").mkdir()
+    assert client.hook("Stop") == ""
+    (failed,) = (client.home / "hooks").glob("*.failed")
+    before = failed.stat().st_mtime_ns
+    assert client.hook("UserPromptSubmit", prompt="Who?") == ""
+    assert failed.stat().st_mtime_ns == before
+    assert [note.name for note in (client.home / "hooks" / "waiting").iterdir()] != []
+    (client.home / "hooks" / "hooks.log").rmdir()
+    failed.unlink()
+    assert "recorded" in client.hook("SessionStart", source="startup")
+
+
 def test_a_resident_whose_home_was_deleted_ends(client: Client) -> None:
     client.hook("SessionStart", source="startup")
     there = client.resident()
     assert there is not None
     (client.home / "hooks" / next((client.home / "hooks").glob("*.json")).name).unlink()
     until(lambda: not is_running(there.pid))
-
-
-def test_the_file_that_leads_to_a_resident_is_its_users_alone(client: Client) -> None:
-    client.hook("SessionStart", source="startup")
-    (file,) = (client.home / "hooks").glob("*.json")
-    assert [path.stat().st_mode & 0o077 for path in (client.home, file.parent, file)] == [0, 0, 0]
