@@ -11,6 +11,7 @@ import click
 from mcp_memory.cli.base import place, told
 from mcp_memory.errors import InvalidInput, McpMemoryError, NotFound, Refused
 from mcp_memory.terminal import columns, json_text, plural, visible
+from mcp_memory.text import safe_name
 
 if TYPE_CHECKING:
     from mcp_memory.clients.plan import Change, Part
@@ -75,20 +76,23 @@ def install(
     if only_print:
         _print(parts)
         return
+    of, hooked = parts[0].of, any(part.hooks for part in parts)
     changes = [plan.installed(part) for part in parts]
     if not any(change.changes for change in changes):
-        click.echo(f"{parts[0].of.title} has it already, as {name!r} in {visible(str(parts[0].path))}.")
+        click.echo(f"{of.title} has it already, as {name!r} in {visible(str(parts[0].path))}.")
         return
     if not is_here(parts[0]):
-        click.echo(f"{parts[0].of.title} was not found on this machine. Its configuration can be written all the same.")
-    _do(changes, yes=yes, question=f"Install it into {parts[0].of.title}?")
-    kept = [str(change.found.path) for change in changes if change.makes_backup and change.found.data is not None]
-    of = parts[0].of
-    hooked = any(part.hooks for part in parts)
+        click.echo(f"{of.title} was not found on this machine. Its configuration can be written all the same.")
+    if env and project:
+        click.echo(f"{visible(str(parts[0].path))} is often shared with others, and so is what --env puts there.")
+    if hooked and any(line.startswith("MCP_MEMORY_") for line in env):
+        click.echo("Hooks do not see --env; settings for server and hooks belong into config.toml in the home.")
+    _do(changes, yes=yes, question=f"Install it into {of.title}?")
     click.echo(f"Installed as {name!r}. {of.after}{f' {of.after_hooks}' if hooked and of.after_hooks else ''}")
-    if kept:
+    if kept := [str(change.found.path) for change in changes if change.makes_backup and change.found.data is not None]:
         click.echo(f"What was there before is kept beside it, as *.mcp-memory-backup: {visible(', '.join(kept))}")
-    click.echo(f"To see it answer: mcp-memory install {client} --check")
+    same = [*([] if name == NAME else ["--name", name]), *(["--project", str(project)] if project else [])]
+    click.echo(visible(f"To see it answer: {' '.join(['mcp-memory install', of.name, '--check', *same])}"))
 
 
 @click.command()
@@ -105,7 +109,7 @@ def uninstall(client: str, project: Path | None, name: str, yes: bool) -> None:
     mcp-memory uninstall claude-code
     mcp-memory uninstall cursor --project ~/work/shop --yes
     """
-    from mcp_memory.clients import plan
+    from mcp_memory.clients import files, plan
 
     parts = _parts(client, name, project, {}, hooks=True)
     changes = [plan.removed(part) for part in parts]
@@ -113,6 +117,9 @@ def uninstall(client: str, project: Path | None, name: str, yes: bool) -> None:
         raise NotFound(f"{parts[0].of.title} has no server {name!r} of this program in {parts[0].path}.")
     _do(changes, yes=yes, question=f"Take it out of {parts[0].of.title}?")
     click.echo(f"Taken out of {parts[0].of.title}. What it remembers stays; `mcp-memory status` says where.")
+    for path in (files.backup_of(change.found.target) for change in changes if change.changes):
+        if path.exists():
+            click.echo(visible(f"Others changed the file meanwhile; as it was before ours, it is still in {path}."))
 
 
 # --- what is to stand there -------------------------------------------------------------------------
@@ -132,7 +139,7 @@ def _place() -> list[str]:
     if here["home"]:
         options += ["--home", str(Path(here["home"]).expanduser().absolute())]
     if here["space"]:
-        options += ["--space", str(here["space"])]
+        options += ["--space", safe_name(str(here["space"]), what="space")]
     return options
 
 

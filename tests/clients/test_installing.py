@@ -104,6 +104,16 @@ def test_uninstalling_takes_everything_out_again(run: Run, tmp_path: Path) -> No
     assert "Claude Code has no server 'memory'" in again.stderr
 
 
+def test_what_is_kept_of_a_file_that_others_changed_is_told(run: Run, tmp_path: Path) -> None:
+    (tmp_path / ".cursor").mkdir()
+    config = tmp_path / ".cursor/mcp.json"
+    config.write_text('{"a": 1}')
+    assert "kept beside it, as *.mcp-memory-backup" in run("install", "cursor", "--yes").output
+    config.write_text(config.read_text().replace("1", "2"))
+    assert f"it is still in {config}.mcp-memory-backup" in run("uninstall", "cursor", "--yes").output
+    assert config.read_text() == '{"a": 2}'
+
+
 def test_the_memory_that_is_named_is_the_one_that_clients_get(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +160,9 @@ def test_variables_go_into_the_entry_and_wrong_ones_are_told(run: Run, tmp_path:
         '[mcp_servers.memory.env]\nMCP_MEMORY_LLM = "ollama/x"\nKEY = "a=b"\n'
         in (tmp_path / ".codex/config.toml").read_text()
     )
+    shared = run("install", "cursor", "--project", str(tmp_path), "--env", "KEY=x", "--yes")
+    assert "mcp.json is often shared with others" in shared.output
+    assert "Hooks do not see" in run("install", "claude-code", "--env", "MCP_MEMORY_LLM=x", "--yes").output
     for wrong, said in (("KEY", "wants NAME=VALUE"), ("=x", "wants NAME=VALUE"), ("MCP_MEMORY_LM=x", "no setting")):
         result = run("install", "codex", "--env", wrong, "--yes")
         assert (result.exit_code, said in result.stderr) == (2, True)
@@ -161,6 +174,8 @@ def test_names_that_no_client_could_read_are_told(run: Run, tmp_path: Path) -> N
         assert (result.exit_code, "not one that every client takes" in result.stderr) == (2, True)
     result = run("--home", os.fsdecode(b"/tmp/\xff"), "install", "codex", "--yes")
     assert (result.exit_code, "is not UTF-8" in result.stderr) == (2, True)
+    result = run("--space", "a/b", "install", "codex", "--yes")
+    assert (result.exit_code, "path separator" in result.stderr) == (2, True)
     assert list(tmp_path.iterdir()) == []
 
 
