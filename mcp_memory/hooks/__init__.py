@@ -1,4 +1,17 @@
 """Memory that is used without being asked: what clients run at the events of a conversation.
 
-manifest    which events, as a client's configuration says it
+    manifest        which hooks a client is to run, as its configuration says it
+    client          what runs at an event: asks the resident, or starts it, and never fails
+    rendezvous      where the two find each other, and how each knows the other
+    resident        the process that keeps the memory open: its life, its lock, its wire
+    opening         its memory
+    conversations   what becomes of an event; what each context was told
+    dialects        the events and answers of each client, as one
+    events          what is told, kept and left alone
+    outputs         the shapes of tool outputs
+    following       logs, read as they grow
+    recollecting    what a context was told before this process was there
+    health          how all of it is, for `doctor`
+
+Whatever fails here, the user's work goes on, and the log in the home says so.
 """

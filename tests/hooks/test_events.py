@@ -77,6 +77,16 @@ async def test_a_prompt_that_nothing_is_known_of_is_told_nothing(memory: Memory)
         assert await events.needed(memory, SESSION, prompt, known=[]) == ""
 
 
+async def test_what_only_matches_by_chance_is_not_told(memory: Memory) -> None:
+    await memory.offload_tool_result("Bash", LOG + "\n17 times, 23 failures", session="another")
+    await memory.record_turns(
+        [NewTurn(role="user", content="Where were the tests of 17 and 23?"), NewTurn(role="user", content="Go on.")],
+        session="another",
+    )
+    for prompt in ("What is 17 times 23?", "Where were we?", "Go on.", "Fix it."):
+        assert await events.needed(memory, SESSION, prompt, known=[]) == ""
+
+
 async def test_what_was_said_in_this_context_is_not_recalled_until_it_is_compacted(memory: Memory) -> None:
     await memory.record_turns(
         [NewTurn(role="user", content="The spare key of the boathouse hangs behind the clock.", client_id="m1")]
