@@ -10,7 +10,9 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from mcp_memory.cli import program
 from mcp_memory.hooks.manifest import hooks_of
 from mcp_memory.server.tools import TOOLS
 from scripts.install_peers import CLAUDE_CODE, CODEX, GEMINI, Peer, node_environment
+from scripts.scripted_model import Turn, serving_model
 
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(300)]
 
@@ -46,7 +49,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return call
 
 
-def client(peer: Peer, *arguments: str, home: Path) -> str:
+def client(peer: Peer, *arguments: str, home: Path, extra: Mapping[str, str] | None = None) -> str:
     """Run a client's command in a folder of its own, and return what it printed: Gemini lists servers on stderr."""
     assert peer.installed, f"{peer.package} {peer.version} is not installed: run `make peers`"
     clients_own = ("CLAUDE", "CODEX", "GEMINI", "MCP_")
@@ -61,7 +64,7 @@ def client(peer: Peer, *arguments: str, home: Path) -> str:
     done = subprocess.run(
         [*peer.command, *arguments],
         cwd=folder,
-        env=environ,
+        env={**environ, **(extra or {})},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -85,6 +88,22 @@ def test_claude_code_is_connected(memory: Run, tmp_path: Path) -> None:
     assert not (tmp_path / ".claude" / "settings.json").exists()
 
 
+def test_claude_code_runs_the_hooks_and_its_model_calls_the_tools(memory: Run, tmp_path: Path) -> None:
+    memory("install", "claude-code", "--yes")
+    call = {"type": "tool_use", "name": "mcp__memory__remember", "input": {"text": "Ada keeps bees."}}
+    turns = [Turn("Ada keeps bees.", [[call], [{"type": "text", "text": "Noted."}]])]
+    with serving_model(turns, summary="", project=str(tmp_path)) as model:
+        flags = ["--output-format", "json", "--allowedTools", "mcp__memory"]
+        key = {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "sk-ant-made-up-for-loopback-only"}
+        said = json.loads(client(CLAUDE_CODE, "-p", turns[0].prompt, *flags, home=tmp_path, extra=key))
+    assert said["result"] == "Noted."
+    asked = json.dumps(model.asked)
+    assert "SessionStart hook additional context: This conversation is recorded" in asked
+    assert "Remembered as a1" in asked
+    for left in (tmp_path / ".mcp-memory" / "hooks").glob("*.json"):
+        left.unlink(missing_ok=True)  # what serves the hooks ends when it finds this gone
+
+
 def test_claude_code_asks_about_the_server_of_a_project_and_then_uses_it(memory: Run, tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     memory("install", "claude-code", "--project", str(tmp_path / "project"), "--no-hooks", "--yes")
@@ -93,7 +112,7 @@ def test_claude_code_asks_about_the_server_of_a_project_and_then_uses_it(memory:
     assert re.search(r"^memory: .* Connected$", client(CLAUDE_CODE, "mcp", "list", home=tmp_path), re.M)
 
 
-def test_codex_lists_the_server_and_its_tools(memory: Run, tmp_path: Path) -> None:
+def test_codex_lists_the_server_and_the_hooks_and_calls_the_tools(memory: Run, tmp_path: Path) -> None:
     (tmp_path / ".codex").mkdir()
     config = tmp_path / ".codex" / "config.toml"
     config.write_text(CODEX_TOML)
@@ -104,44 +123,50 @@ def test_codex_lists_the_server_and_its_tools(memory: Run, tmp_path: Path) -> No
         ["serve"],
         {"MCP_MEMORY_SPACE": "work"},
     )
-    [server] = [one for one in codex_answer("mcpServerStatus/list", {}, tmp_path) if one["name"] == "memory"]
-    assert set(server["tools"]) == {tool.name for tool in TOOLS}
-    [folder] = codex_answer("hooks/list", {"cwds": [str(tmp_path)]}, tmp_path)
-    assert (folder["warnings"], folder["errors"]) == ([], [])
-    assert len(folder["hooks"]) == len(hooks_of("codex", ["mcp-memory"]))
-    assert {(one["enabled"], one["trustStatus"]) for one in folder["hooks"]} == {
-        (True, "untrusted")
-    }  # the user's to say
+    with codex(tmp_path) as ask:
+        [ours] = [one for one in ask("mcpServerStatus/list", {})["data"] if one["name"] == "memory"]
+        assert set(ours["tools"]) == {tool.name for tool in TOOLS}
+        [folder] = ask("hooks/list", {"cwds": [str(tmp_path)]})["data"]
+        assert (folder["warnings"], folder["errors"]) == ([], [])
+        assert len(folder["hooks"]) == len(hooks_of("codex", ["mcp-memory"]))
+        assert {one["trustStatus"] for one in folder["hooks"]} == {
+            "untrusted"
+        }  # whether to run them is the user's to say
+        call = {"threadId": ask("thread/start", {"cwd": str(tmp_path)})["thread"]["id"], "server": "memory"}
+        ask("mcpServer/tool/call", {**call, "tool": "remember", "arguments": {"text": "Ada keeps bees."}})
+        found = ask("mcpServer/tool/call", {**call, "tool": "memory_search", "arguments": {"query": "bees"}})
+        assert "> a1 Ada keeps bees." in found["content"][0]["text"]
     memory("uninstall", "codex", "--yes")
     assert config.read_text() == CODEX_TOML
     assert not config.with_name("hooks.json").exists()
 
 
-def codex_answer(method: str, params: dict[str, Any], home: Path) -> list[dict[str, Any]]:
-    """Ask the app server of Codex, which starts what is configured, and return its answer."""
-    requests = [
-        {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "t", "title": "t", "version": "1"}}},
-        {"method": "initialized"},
-        {"id": 2, "method": method, "params": params},
-    ]
-    environ = {**node_environment(), "HOME": str(home), "USERPROFILE": str(home)}
-    environ.pop("CODEX_HOME", None)
+@contextmanager
+def codex(home: Path) -> Iterator[Callable[[str, dict[str, Any]], Any]]:
+    """Run the app server of Codex, which starts what is configured; the answer to a request is its result."""
+    environ = {name: value for name, value in node_environment().items() if not name.startswith(("CODEX", "MCP_"))}
     with subprocess.Popen(
         [*CODEX.command, "app-server"],
         cwd=home,
-        env=environ,
+        env={**environ, "HOME": str(home), "USERPROFILE": str(home)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
     ) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        server.stdin.write("".join(f"{json.dumps(request)}\n" for request in requests))
-        server.stdin.flush()
-        answer = next(told for line in server.stdout if (told := json.loads(line)).get("id") == 2)
+        number = count()
+
+        def ask(method: str, params: dict[str, Any]) -> Any:
+            assert server.stdin is not None
+            assert server.stdout is not None
+            id = next(number)
+            server.stdin.write(json.dumps({"id": id, "method": method, "params": params}) + "\n")
+            server.stdin.flush()
+            return next(told for line in server.stdout if (told := json.loads(line)).get("id") == id)["result"]
+
+        ask("initialize", {"clientInfo": {"name": "test", "title": "test", "version": "1"}})
+        yield ask
         server.terminate()
-    return answer["result"]["data"]
 
 
 def test_gemini_is_connected(memory: Run, tmp_path: Path) -> None:
