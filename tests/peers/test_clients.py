@@ -24,6 +24,7 @@ from mcp_memory.hooks.manifest import hooks_of
 from mcp_memory.server.tools import TOOLS
 from scripts.install_peers import CLAUDE_CODE, CODEX, GEMINI, Peer, node_environment
 from scripts.scripted_model import Turn, serving_model
+from tests.peers.gemini_model import GeminiModel, serving_gemini
 
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(300)]
 
@@ -50,7 +51,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def client(peer: Peer, *arguments: str, home: Path, extra: Mapping[str, str] | None = None) -> str:
-    """Run a client's command in a folder of its own, and return what it printed: Gemini lists servers on stderr."""
+    """Run a client's command in a folder of its own, and return what it printed; Gemini lists servers on stderr."""
     assert peer.installed, f"{peer.package} {peer.version} is not installed: run `make peers`"
     clients_own = ("CLAUDE", "CODEX", "GEMINI", "MCP_")
     environ = {name: value for name, value in node_environment().items() if not name.startswith(clients_own)}
@@ -71,7 +72,7 @@ def client(peer: Peer, *arguments: str, home: Path, extra: Mapping[str, str] | N
         timeout=120,
         check=False,
     )
-    return done.stderr if peer is GEMINI else done.stdout
+    return done.stdout or done.stderr
 
 
 def test_claude_code_is_connected(memory: Run, tmp_path: Path) -> None:
@@ -100,8 +101,7 @@ def test_claude_code_runs_the_hooks_and_its_model_calls_the_tools(memory: Run, t
     asked = json.dumps(model.asked)
     assert "SessionStart hook additional context: This conversation is recorded" in asked
     assert "Remembered as a1" in asked
-    for left in (tmp_path / ".mcp-memory" / "hooks").glob("*.json"):
-        left.unlink(missing_ok=True)  # what serves the hooks ends when it finds this gone
+    leave(tmp_path)
 
 
 def test_claude_code_asks_about_the_server_of_a_project_and_then_uses_it(memory: Run, tmp_path: Path) -> None:
@@ -177,3 +177,28 @@ def test_gemini_is_connected(memory: Run, tmp_path: Path) -> None:
     assert re.search(r"memory: .*mcp-memory serve \(stdio\) - Connected", client(GEMINI, "mcp", "list", home=tmp_path))
     memory("uninstall", "gemini", "--yes")
     assert config.read_bytes() == GEMINI_JSON.encode()
+
+
+def test_gemini_runs_the_hooks_and_its_model_calls_the_tools(memory: Run, tmp_path: Path) -> None:
+    (tmp_path / ".gemini").mkdir()
+    config = tmp_path / ".gemini" / "settings.json"
+    config.write_text('{"security": {"auth": {"selectedType": "gemini-api-key"}}}')
+    memory("install", "gemini", "--yes")
+    calling = GeminiModel("mcp_memory_remember", {"text": "Ada keeps bees."}, "Noted.")
+    with serving_gemini(calling) as model:
+        key = {"GEMINI_API_KEY": "made-up", "GOOGLE_GEMINI_BASE_URL": model.url}
+        flags = ["--yolo", "--model", "gemini-2.5-pro", "--prompt", "Ada keeps bees."]
+        said = client(GEMINI, *flags, home=tmp_path, extra=key)
+    assert "Noted." in said
+    asked = json.dumps(model.asked)
+    assert "This conversation is recorded" in asked
+    assert "Remembered as a1" in asked
+    leave(tmp_path)
+    memory("uninstall", "gemini", "--yes")
+    assert config.read_text() == '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'
+
+
+def leave(home: Path) -> None:
+    """Take away the file without which what serves the hooks ends."""
+    for left in (home / ".mcp-memory" / "hooks").glob("*.json"):
+        left.unlink(missing_ok=True)
