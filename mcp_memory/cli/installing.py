@@ -58,7 +58,7 @@ def install(
     \b
     mcp-memory install
     mcp-memory install claude-code
-    mcp-memory --space work install cursor --project ~/work/shop
+    mcp-memory --space work install cursor --project ~/shop
     mcp-memory install codex --env MCP_MEMORY_LLM=anthropic/claude-haiku-4-5
     mcp-memory install claude-desktop --check
     mcp-memory install --print
@@ -107,7 +107,7 @@ def uninstall(client: str, project: Path | None, name: str, yes: bool) -> None:
 
     \b
     mcp-memory uninstall claude-code
-    mcp-memory uninstall cursor --project ~/work/shop --yes
+    mcp-memory uninstall cursor --project ~/shop --yes
     """
     from mcp_memory.clients import files, plan
 
