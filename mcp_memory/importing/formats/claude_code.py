@@ -11,14 +11,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mcp_memory.importing.formats.logs import Result, SoFar, id_of, said, summary_id, texts, without
+from mcp_memory.importing.formats.logs import TIME, Result, SoFar, id_of, said, summary, texts, turn, without
 from mcp_memory.importing.formats.told import Passed, Told, Unfit, Wrong, kind_of, list_of, moment, object_of
-from mcp_memory.types import Role
 
 __all__ = ["is_line", "summary_of", "told"]
 
 _TEXT = frozenset({"text"})
-_TIME = ("timestamp",)
 _MARK = "[Request interrupted by user"
 _NOT_SAID = {"repeatsCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage", "isMeta"}
 _PERSISTED = re.compile(r"\s*<persisted-output>\n.*?saved to: ([^\n]+)\n", re.DOTALL)
@@ -82,16 +80,18 @@ def _message(line: Mapping[str, Any], where: str, so_far: SoFar, passed: Passed)
             if call is not None and call.get("type") == "tool_use":
                 so_far.called(call.get("id"), call.get("name"), call.get("input"))
         if message.get("model") != "<synthetic>" and not _is(line, _NOT_SAID):
-            yield from _turn(line, where, so_far, "assistant", said(texts(content, passed, of=_TEXT)))
+            yield from turn(
+                line, where, so_far, "assistant", said(texts(content, passed, of=_TEXT)), id=id_of(line.get("uuid"))
+            )
         return
     yield from _results(line, where, content, so_far, passed)
     if line.get("isCompactSummary") is True:
         text = summary_of(said(texts(content, passed, of=_TEXT)))
-        yield from _turn(line, where, so_far, "system", text, name="summary", id=summary_id(text))
+        yield from summary(line, where, so_far, text)
     elif not _is(line, _NOT_SAID) and _by_a_person(line):
         text = without(said(texts(content, passed, of=_TEXT)))
         if not text.startswith(_MARK):
-            yield from _turn(line, where, so_far, "user", text)
+            yield from turn(line, where, so_far, "user", text, id=id_of(line.get("uuid")))
 
 
 def _queued(line: Mapping[str, Any], where: str, so_far: SoFar, passed: Passed) -> Iterator[Told]:
@@ -99,7 +99,7 @@ def _queued(line: Mapping[str, Any], where: str, so_far: SoFar, passed: Passed) 
     sent = object_of(line.get("attachment")) or {}
     if sent.get("type") == "queued_command" and not _is(sent, _NOT_SAID) and _by_a_person(sent):
         text = without(said(texts(sent.get("prompt"), passed, of=_TEXT)))
-        yield from _turn(line, where, so_far, "user", text, id=id_of(sent.get("source_uuid")))
+        yield from turn(line, where, so_far, "user", text, id=id_of(sent.get("source_uuid")) or id_of(line.get("uuid")))
 
 
 def _by_a_person(line: Mapping[str, Any]) -> bool:
@@ -110,28 +110,6 @@ def _by_a_person(line: Mapping[str, Any]) -> bool:
 
 def _is(line: Mapping[str, Any], marks: set[str]) -> bool:
     return any(line.get(mark) is True for mark in marks)
-
-
-def _turn(
-    line: Mapping[str, Any],
-    where: str,
-    so_far: SoFar,
-    role: Role,
-    text: str,
-    *,
-    name: str | None = None,
-    id: str | None = None,
-) -> Iterator[Told]:
-    if text:
-        yield Told(
-            where=where,
-            role=role,
-            content=text,
-            name=name,
-            said_at=moment(line, _TIME),
-            id=id or id_of(line.get("uuid")),
-            session=so_far.conversation,
-        )
 
 
 def _results(line: Mapping[str, Any], where: str, content: Any, so_far: SoFar, passed: Passed) -> Iterator[Result]:
@@ -149,6 +127,6 @@ def _results(line: Mapping[str, Any], where: str, content: Any, so_far: SoFar, p
                 arguments=arguments,
                 call=id_of(block.get("tool_use_id")),
                 text=text,
-                said_at=moment(line, _TIME),
+                said_at=moment(line, TIME),
                 whole=kept and re.split(r"[/\\]", kept[1].strip())[-1],
             )

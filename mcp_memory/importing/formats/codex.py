@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mcp_memory.importing.formats.logs import Result, SoFar, id_of, said, summary_id, texts, without
+from mcp_memory.importing.formats.logs import TIME, Result, SoFar, id_of, said, summary, texts, turn, without
 from mcp_memory.importing.formats.told import Passed, Told, Unfit, Wrong, kind_of, list_of, mended, moment, object_of
 from mcp_memory.types import Role
 
@@ -22,7 +22,6 @@ __all__ = ["is_line", "told"]
 
 _TYPES = frozenset({"session_meta", "turn_context", "response_item", "compacted", "event_msg"})
 _TEXT = frozenset({"input_text", "output_text", "text"})
-_TIME = ("timestamp",)
 _BESIDE = "internal_chat_message_metadata_passthrough"
 _BEFORE = re.compile(r"Another language model started to solve .{,900}?with your own analysis:\s*", re.DOTALL)
 _CONTEXT = ("# AGENTS.md instructions", "<INSTRUCTIONS>")
@@ -85,7 +84,7 @@ def _item(
             parts = texts(item.get("content"), passed, of=_TEXT)
             text = said(map(_asked, parts)) if role == "user" else said(parts)
             if text:
-                yield _turn(line, item, where, so_far, role, text)
+                yield from turn(line, where, so_far, role, text, id=_id(item, so_far))
         case "function_call":
             so_far.called(item.get("call_id"), _named(item), _arguments(item.get("arguments")))
         case "custom_tool_call":
@@ -126,7 +125,7 @@ def _result(line: Mapping[str, Any], call: Any, tool: str, arguments: Any, where
             arguments=arguments,
             call=id_of(call),
             text=text,
-            said_at=moment(line, _TIME),
+            said_at=moment(line, TIME),
         )
 
 
@@ -144,19 +143,11 @@ def _asked(part: str) -> str:
     return "" if part.lstrip().startswith(_CONTEXT) else without(part)
 
 
-def _turn(line: Mapping[str, Any], item: Mapping[str, Any], where: str, so_far: SoFar, role: Role, text: str) -> Told:
+def _id(item: Mapping[str, Any], so_far: SoFar) -> str:
+    """Return an id for a message; some models call the first one of every conversation the same."""
     so_far.count += 1
     turn = id_of((object_of(item.get(_BESIDE)) or {}).get("turn_id")) or so_far.turn
-    return Told(
-        where=where,
-        role=role,
-        content=text,
-        name=None,
-        said_at=moment(line, _TIME),
-        # Some models call the first message of every conversation the same.
-        id=f"{turn}/{id_of(item.get('id')) or so_far.count}",
-        session=so_far.conversation,
-    )
+    return f"{turn}/{id_of(item.get('id')) or so_far.count}"
 
 
 def _summary(
@@ -164,15 +155,7 @@ def _summary(
 ) -> Iterator[Told]:
     text = item.get("message")
     if isinstance(text, str) and (text := mended(_BEFORE.sub("", text, count=1).strip(), passed)):
-        yield Told(
-            where=where,
-            role="system",
-            content=text,
-            name="summary",
-            said_at=moment(line, _TIME),
-            id=summary_id(text),
-            session=so_far.conversation,
-        )
+        yield from summary(line, where, so_far, text)
 
 
 def _named(item: Mapping[str, Any]) -> str:

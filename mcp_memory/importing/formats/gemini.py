@@ -13,13 +13,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mcp_memory.importing.formats.logs import Result, SoFar, id_of, said, summary_id, texts, without
+from mcp_memory.importing.formats.logs import TIME, Result, SoFar, id_of, said, summary, texts, turn, without
 from mcp_memory.importing.formats.told import Passed, Told, Unfit, Wrong, kind_of, list_of, mended, moment, object_of
 
 __all__ = ["is_line", "told"]
 
 _TEXT = frozenset({"text"})
-_TIME = ("timestamp",)
 _COMMAND = re.compile(r"[/?][\w-]*(?:\s|$)")
 _CONTEXT = re.compile(r"\s*<hook_context>.*?</hook_context>", re.DOTALL)
 _CUT = re.compile(r"Output too large\. [^\n]*full output see: ([^\n]+)\n")
@@ -74,11 +73,12 @@ def _message(message: Mapping[str, Any], where: str, so_far: SoFar, passed: Pass
         case "user":
             text = without(said(_parts(message.get("displayContent") or message.get("content"), passed)))
             if text.startswith(_SNAPSHOT):
-                yield from _turn(message, where, so_far, "system", text, name="summary", id=summary_id(text))
+                yield from summary(message, where, so_far, text)
             elif not _COMMAND.match(text):
-                yield from _turn(message, where, so_far, "user", text)
+                yield from turn(message, where, so_far, "user", text, id=id_of(message.get("id")))
         case "gemini":
-            yield from _turn(message, where, so_far, "assistant", said(_parts(message.get("content"), passed)).strip())
+            text = said(_parts(message.get("content"), passed)).strip()
+            yield from turn(message, where, so_far, "assistant", text, id=id_of(message.get("id")))
             for call in list_of(message.get("toolCalls")) or []:
                 yield from _result(message, object_of(call) or {}, where, passed)
         case _:
@@ -97,28 +97,6 @@ def _listed(content: Any) -> list[Any]:
     return [content] if isinstance(content, dict | str) else list_of(content) or []  # pyright: ignore[reportUnknownVariableType]
 
 
-def _turn(
-    message: Mapping[str, Any],
-    where: str,
-    so_far: SoFar,
-    role: Any,
-    text: str,
-    *,
-    name: str | None = None,
-    id: str | None = None,
-) -> Iterator[Told]:
-    if text:
-        yield Told(
-            where=where,
-            role=role,
-            content=text,
-            name=name,
-            said_at=moment(message, _TIME),
-            id=id or id_of(message.get("id")),
-            session=so_far.conversation,
-        )
-
-
 def _result(message: Mapping[str, Any], call: Mapping[str, Any], where: str, passed: Passed) -> Iterator[Result]:
     text = _CONTEXT.sub("", mended("\n".join(_answers(call.get("result"))), passed) or "")
     cut = _CUT.match(text)
@@ -131,7 +109,7 @@ def _result(message: Mapping[str, Any], call: Mapping[str, Any], where: str, pas
             arguments=call.get("args"),
             call=id_of(call.get("id")),
             text=text,
-            said_at=moment(call, _TIME) or moment(message, _TIME),
+            said_at=moment(call, TIME) or moment(message, TIME),
             whole=cut and re.split(r"[/\\]", cut[1].strip())[-1],
         )
 

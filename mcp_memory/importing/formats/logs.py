@@ -8,15 +8,33 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from mcp_memory.importing.formats.told import Passed, list_of, mended, object_of
+from mcp_memory.importing.formats.told import Passed, Told, list_of, mended, moment, object_of
 from mcp_memory.text import well_formed
+from mcp_memory.types import Role
 
-__all__ = ["OWN_TOOLS", "Result", "SoFar", "id_of", "is_own", "is_stand_in", "said", "summary_id", "texts", "without"]
+__all__ = [
+    "OWN_TOOLS",
+    "TIME",
+    "Result",
+    "SoFar",
+    "id_of",
+    "is_own",
+    "is_stand_in",
+    "said",
+    "summary",
+    "summary_id",
+    "texts",
+    "turn",
+    "without",
+]
+
+TIME = ("timestamp",)
+"""Where all of them tell when a line was written."""
 
 OWN_TOOLS = frozenset(
     {"memory_search", "conversation_search", "read_persona", "offload_tool_result", "expand_node", "fold_canvas"}
@@ -84,6 +102,34 @@ class SoFar:
 def id_of(value: Any) -> str | None:
     """Return an id that can be stored; None where there is none."""
     return value if isinstance(value, str) and 0 < len(value) <= _LONGEST_ID and well_formed(value) else None
+
+
+def turn(
+    line: Mapping[str, Any],
+    where: str,
+    so_far: SoFar,
+    role: Role,
+    text: str,
+    *,
+    id: str | None,
+    name: str | None = None,
+) -> Iterator[Told]:
+    """Yield the turn that a line tells; none where it has no text."""
+    if text:
+        yield Told(
+            where=where,
+            role=role,
+            content=text,
+            name=name,
+            said_at=moment(line, TIME),
+            id=id,
+            session=so_far.conversation,
+        )
+
+
+def summary(line: Mapping[str, Any], where: str, so_far: SoFar, text: str) -> Iterator[Told]:
+    """Yield what a compaction left of a conversation, as the turn that it is."""
+    yield from turn(line, where, so_far, "system", text, name="summary", id=summary_id(text))
 
 
 # --- texts ------------------------------------------------------------------------------------------
