@@ -77,6 +77,7 @@ def _ask(place: Place, question: bytes, deadline: float) -> bytes | None:
         return None
     try:
         with socket.create_connection(("127.0.0.1", there.port), timeout=_PROVING_S) as wire:
+            wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # 40 ms for each answer that is waited for
             stream = wire.makefile("rwb")
             if not _is_proven(stream, there.token):
                 return None
