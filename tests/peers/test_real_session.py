@@ -5,19 +5,17 @@ What is looked at is what the model was sent, and what the memory holds afterwar
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
 
 import anyio
 import pytest
 
+from bench.client import STORY, held_with_memory, told
 from mcp_memory.config import Settings
-from mcp_memory.hooks.manifest import hooks_of
 from mcp_memory.memory import open_memory
 from mcp_memory.types import Turn
 from scripts.claude_code import Held, Story, hold, read_story
@@ -27,7 +25,6 @@ from scripts.record_session import known_before
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).parent.parent.parent
-STORY = ROOT / "fixtures" / "transcripts" / "skerry.json"
 SESSION = "claude-code-3f2a9c1e"
 ENDED_WITHIN = 15
 
@@ -52,32 +49,12 @@ class Session:
         return anyio.run(read)
 
 
-def told(request: dict[str, Any]) -> str:
-    """A request as it is read: a line `role: text` for each part of each message."""
-    lines: list[str] = []
-    for message in request["messages"]:
-        content = message["content"]
-        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        lines.extend(f"{message['role']}: {part.get('text') or json.dumps(part, ensure_ascii=False)}" for part in parts)
-    return "\n".join(lines)
-
-
-def run(folder: Path, home: Path, *, prompts: int = 99) -> Held:
-    assert CLAUDE_CODE.installed, "Claude Code is not installed: run `make peers`"
-    command = [str(Path(sys.executable).with_name("mcp-memory")), "--home", str(home)]
-    server: dict[str, Any] = {"type": "stdio", "command": command[0], "args": [*command[1:], "serve"], "env": {}}
-    hooks = hooks_of("claude-code", command)
-    return hold(
-        CLAUDE_CODE.command, read_story(STORY), folder, hooks=hooks, servers={"memory": server}, prompts=prompts
-    )
-
-
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     folder = tmp_path_factory.mktemp("session")
     home, story = folder / "memory", read_story(STORY)
     anyio.run(known_before, home, story)
-    held = run(folder, home)
+    held = held_with_memory(folder, home)
     until = monotonic() + ENDED_WITHIN
     while any((home / "hooks").glob("*.json")) and monotonic() < until:
         sleep(0.05)
@@ -164,7 +141,7 @@ def test_the_plugin_alone_brings_the_same_hooks(tmp_path: Path) -> None:
 def test_a_home_that_cannot_be_used_stops_no_turn(tmp_path: Path) -> None:
     home = tmp_path / "memory"
     home.write_text("no folder", encoding="utf-8")
-    held = run(tmp_path, home, prompts=4)
+    held = held_with_memory(tmp_path, home, prompts=4)
     log = held.transcript.read_text(encoding="utf-8")
     assert "31 minutes: sensor 7 of the bow door had failed" in log
     assert "hook_error" not in log
