@@ -54,31 +54,19 @@ class Event:
         return session_name(self.client, self.conversation)
 
 
+_LIKE_CLAUDE_CODE: Mapping[str, Kind] = {
+    "SessionStart": "start",
+    "UserPromptSubmit": "prompt",
+    "PostToolUse": "tool",
+    "PreCompact": "compacting",
+    "PostCompact": "compacted",
+    "Stop": "stop",
+    "SessionEnd": "end",
+}
 _KINDS: Mapping[Agent, Mapping[str, Kind]] = {
-    "claude-code": {
-        "SessionStart": "start",
-        "UserPromptSubmit": "prompt",
-        "PostToolUse": "tool",
-        "PreCompact": "compacting",
-        "PostCompact": "compacted",
-        "Stop": "stop",
-        "SessionEnd": "end",
-    },
-    "codex": {
-        "SessionStart": "start",
-        "UserPromptSubmit": "prompt",
-        "PostToolUse": "tool",
-        "PreCompact": "compacting",
-        "PostCompact": "compacted",
-        "Stop": "stop",
-        "SessionEnd": "end",
-    },
-    "gemini": {
-        "SessionStart": "start",
-        "BeforeAgent": "prompt",
-        "AfterAgent": "stop",
-        "SessionEnd": "end",
-    },
+    "claude-code": _LIKE_CLAUDE_CODE,
+    "codex": _LIKE_CLAUDE_CODE,
+    "gemini": {"SessionStart": "start", "BeforeAgent": "prompt", "AfterAgent": "stop", "SessionEnd": "end"},
 }
 _CLIENTS: Mapping[str, Agent] = {agent: agent for agent in AGENTS}
 _OF_SUBAGENTS = "agent_id"

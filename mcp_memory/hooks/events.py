@@ -47,6 +47,7 @@ _PROMPT_CHARS = 4_000
 _READ_FACTOR = 4
 """A file that was read is about to be edited, so it is kept out only from so many times the threshold on."""
 _MAX_FILE = 128 * 2**20
+_BEGINNINGS = ("startup", "clear")
 _LOCAL = ("bundled", "fastembed:", "model2vec:")
 
 
@@ -56,6 +57,8 @@ _LOCAL = ("bundled", "fastembed:", "model2vec:")
 async def opening(memory: Memory, session: str, *, source: str, recorded: bool, known: Sequence[str] = ()) -> str:
     """Return what a conversation begins with but what is `known` in its context; after a compaction, its canvas too."""
     parts = [_recorded_as(session)] if recorded else []
+    if recorded and source in _BEGINNINGS and (note := await memory.undistilled()):
+        parts = [f"{parts[0]} {note}"]
     stable = (await memory.recall_stable(budget_tokens=STABLE_TOKENS)).stable
     parts += [stable] if stable else []
     if source == "compact" and await memory.active_canvas(session):

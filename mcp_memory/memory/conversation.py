@@ -38,15 +38,22 @@ class Conversation(Verbs):
             stored=[turn.id for turn in done.stored],
             duplicates=done.duplicates,
             emptied=emptied,
-            note=self._unread(name) if done.stored and self._parts.model is None else None,
+            note=self._undistilled(name) if done.stored else None,
         )
 
-    def _unread(self, session: str) -> str | None:
-        """Return the note that much of a session waits for the connected agent; nothing else tells it when."""
+    @in_thread
+    def undistilled(self) -> str | None:
+        """Return a note for the connected agent, where no model is set: enough turns wait to be worth its questions."""
+        return self._undistilled(None)
+
+    def _undistilled(self, session: str | None) -> str | None:
+        if self._parts.model is not None:
+            return None
         waiting = sum(one.turns for one in self._parts.store.backlog(self.space, session=session))
         if waiting < WORTH_DISTILLING:
             return None
-        return f"{waiting} turns of this session are not distilled. When the user is done, call distill."
+        whose = "earlier conversations" if session is None else "this session"
+        return f"{waiting} turns of {whose} are not distilled. When the user is done, call distill."
 
     @in_thread
     def conversation_search(

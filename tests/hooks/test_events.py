@@ -43,6 +43,15 @@ async def test_with_an_empty_memory_a_conversation_begins_with_one_line(memory: 
     assert await events.opening(memory, SESSION, source="startup", recorded=False) == ""
 
 
+async def test_a_new_conversation_is_told_what_waits_for_its_agent_to_read_it(memory: Memory, home: Path) -> None:
+    await memory.record_turns([NewTurn(role="user", content=f"Berth {n} is free.") for n in range(25)], session="old")
+    told = await events.opening(memory, SESSION, source="startup", recorded=True)
+    assert "25 turns of earlier conversations are not distilled. When the user is done, call distill." in told
+    assert "distill" not in await events.opening(memory, SESSION, source="compact", recorded=True)
+    async with open_memory(home=home, embedder="none", llm="openai/any", distil=False) as read_by_a_model:
+        assert "distill" not in await events.opening(read_by_a_model, SESSION, source="startup", recorded=True)
+
+
 async def test_a_conversation_begins_with_what_is_known_unless_its_context_has_it(memory: Memory) -> None:
     await memory.remember("The user's ferry sails on Fridays.")
     told = await events.opening(memory, SESSION, source="startup", recorded=True)
