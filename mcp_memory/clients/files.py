@@ -80,21 +80,25 @@ def put(found: Found, data: bytes, *, backup: bool = False) -> None:
     Raises Refused when it is not as it was found, StoreUnavailable when it cannot be written. Then it is unchanged.
     """
     check_writable(found)
-    beside = found.target.with_name(f".{found.target.name}.{os.getpid()}.tmp")
+    new = [(found.target, data)]
+    if backup and found.data is not None:
+        new.insert(0, (backup_of(found.target), found.data))
+    beside = [(path.with_name(f".{path.name}.{os.getpid()}.tmp"), path, held) for path, held in new]
     try:
         found.target.parent.mkdir(parents=True, exist_ok=True)
         _check_unchanged(found)
-        if backup and found.data is not None:
-            _whole(backup_of(found.target), found.data, found)
-        _write(beside, data, found)
+        for made, _, held in beside:
+            _write(made, held, found)
         _check_unchanged(found)
-        beside.replace(found.target)
+        for made, path, _ in beside:  # all there is room for is written by now
+            made.replace(path)
         _sync(found.target.parent)
     except OSError as error:
         raise StoreUnavailable(f"{found.path} cannot be written: {_why(error)}. It was left as it is.") from None
     finally:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
+        for made, _, _ in beside:
+            with suppress(OSError):
+                made.unlink(missing_ok=True)
 
 
 def remove(found: Found) -> None:
@@ -105,15 +109,6 @@ def remove(found: Found) -> None:
         found.target.unlink()
     except OSError as error:
         raise StoreUnavailable(f"{found.path} cannot be removed: {_why(error)}. It was left as it is.") from None
-
-
-def _whole(path: Path, data: bytes, like: Found) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        _write(beside, data, like)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _write(path: Path, data: bytes, like: Found) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -283,6 +284,22 @@ def test_what_a_client_wrote_in_the_meantime_is_never_overwritten(config: Path) 
     with pytest.raises(Refused, match="in the meantime"):
         carry_out([new])
     assert sorted(path.name for path in config.parent.iterdir()) == ["mcp.json", "new.json"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits")
+def test_where_there_is_room_for_the_backup_alone_none_is_left(config: Path) -> None:
+    import resource
+
+    config.write_text(json.dumps({"pad": "x" * 5_000}))
+    change = installed(part(config))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (config.stat().st_size, hard))
+    try:
+        with pytest.raises(StoreUnavailable, match="cannot be written"):
+            carry_out([change])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(config.parent.iterdir()) == [config]
 
 
 def test_of_two_files_both_are_written_or_none(tmp_path: Path) -> None:
