@@ -164,6 +164,22 @@ def test_a_question_in_a_script_without_spaces_finds_its_turn(hand: ByHand) -> N
     assert f"[{first} · 2026-11-20 · user] 我每天早上喝乌龙茶" in recall(hand, "我早上喝什么茶？").dynamic
 
 
+@pytest.mark.parametrize(
+    "again", ["Does Maya like green tea?", "does maya like GREEN tea", "Green tea: does Maya like it?"]
+)
+def test_a_question_of_another_day_is_no_answer_to_the_same_question(hand: ByHand, again: str) -> None:
+    asked, _, answer = talk(hand, "Does Maya like green tea?", "I do not know.", "Maya likes green tea without milk.")
+    told = recall(hand, again).dynamic
+    assert f"[{asked} " not in told
+    assert f"[{answer} " in told
+
+
+def test_a_statement_is_an_answer_whatever_words_ask_for_it(hand: ByHand) -> None:
+    talk(hand, "I like green tea.")
+    assert "I like green tea." in recall(hand, "Do I like green tea?").dynamic
+    assert "I like green tea." in recall(hand, "Is it green tea that I like?").dynamic
+
+
 def test_a_long_turn_is_shown_where_it_speaks_of_what_is_asked(hand: ByHand) -> None:
     talk(hand, f"{'Nothing much. ' * 100}The boiler was repaired for 240 euros. {'Nothing much. ' * 100}")
     dynamic = recall(hand, "What did the boiler repair cost?").dynamic

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.config import Settings
-from mcp_memory.longterm.recall.relevance import ABOUT, NEAR, Asked, asked, terms_of, weighed, weights_of
+from mcp_memory.longterm.recall.relevance import ABOUT, NEAR, Asked, asked, is_echo, terms_of, weighed, weights_of
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.types import NewTurn
@@ -92,3 +92,20 @@ def test_any_text_can_be_weighed(hand: ByHand, text: str) -> None:
     wanted = asked(hand.desk(), [text.encode("utf-8", "replace").decode()])
     for layer in ("turn", "atom"):
         assert all(row.weight >= 0 for row in (weighed(wanted, layer, limit=5) if wanted else []))
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "echo"),
+    [
+        ("Run the tests.", "run the tests", True),
+        ("Which pump leaks?", "Which pump leaks oil?", True),
+        ("Which pump leaks oil?", "Which pump leaks?", False),
+        ("The pump leaks oil.", "Which pump leaks oil?", False),
+        ("The pump leaks. Which oil?", "Which pump leaks oil?", False),
+        ("哪个泵漏油？", "哪个泵漏油", True),
+        ("这个泵漏油。是哪个泵？", "哪个泵漏油？", False),
+        ("?", "Which pump?", False),
+    ],
+)
+def test_only_what_repeats_the_question_is_an_echo_of_it(said: str, text: str, *, echo: bool) -> None:
+    assert is_echo(said, text) is echo

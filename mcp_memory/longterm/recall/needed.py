@@ -19,7 +19,17 @@ from mcp_memory.function_words import function_words_of
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l1_atoms import noise
 from mcp_memory.longterm.l1_atoms.times import date_of
-from mcp_memory.longterm.recall.relevance import ABOUT, NEAR, Asked, Weighed, asked, terms_of, weighed, weights_of
+from mcp_memory.longterm.recall.relevance import (
+    ABOUT,
+    NEAR,
+    Asked,
+    Weighed,
+    asked,
+    is_echo,
+    terms_of,
+    weighed,
+    weights_of,
+)
 from mcp_memory.longterm.search.question import read
 from mcp_memory.longterm.search.results import results
 from mcp_memory.longterm.search.scenes import current, text_of
@@ -139,6 +149,7 @@ def _found(desk: Desk, question: str, talk: Sequence[str], there: set[str], *, l
             row for row in weighed(wanted, "turn", limit=_TURNS + min(len(there), _MOST_THERE)) if row.id not in there
         ]
         held = _borne_out(desk, weighed(wanted, "atom", limit=_ATOMS), said)
+        said = _without_echoes(wanted, said)
         pages = _scenes(wanted, held)
         if pages or any(row.weight >= ABOUT for row in (*said, *held)):
             _join(found.turns, said, least)
@@ -146,6 +157,13 @@ def _found(desk: Desk, question: str, talk: Sequence[str], there: set[str], *, l
             for page in pages:
                 found.scenes.setdefault(page.id, page)
     return found
+
+
+def _without_echoes(wanted: Asked, said: Sequence[Weighed]) -> list[Weighed]:
+    """Return the turns but those that only repeat what is asked."""
+    turns = wanted.desk.store.turns(wanted.desk.space, [row.id for row in said])
+    echoes = {turn.id for turn in turns if any(is_echo(turn.content, text) for text in wanted.texts)}
+    return [row for row in said if row.id not in echoes]
 
 
 def _is_noise(question: str, now: datetime) -> bool:

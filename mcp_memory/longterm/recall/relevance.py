@@ -13,12 +13,16 @@ A row is about the question when share + (rarity + speaker + time) / 4 comes to 
 meaning and alone so. Once one row is, others are with half of that. A long text finds words to match anywhere, so
 rarity counts at most 2 for passages. `bench/recall.py` measures all of this; the weights are round numbers.
 
+A row that only repeats what is asked, as the same question of another day does, is about it and tells nothing:
+`is_echo`.
+
 What it does not know: words that mean the same. Rows are found by them, and weighed without.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,7 +35,7 @@ from mcp_memory.store.protocol import Filters, Layer, Vectors
 from mcp_memory.text import base_terms, index_terms, query_terms, spoken
 from mcp_memory.types import Turn
 
-__all__ = ["ABOUT", "NEAR", "Asked", "Weighed", "asked", "weighed"]
+__all__ = ["ABOUT", "NEAR", "Asked", "Weighed", "asked", "is_echo", "weighed"]
 
 ABOUT = 1.0
 """A row that comes to this is about what is asked."""
@@ -43,6 +47,8 @@ _READ = 20_000  # characters of a row
 _FEW = 30  # rows; of fewer it does not follow that a word is common
 _QUESTION = 300  # characters; a longer text is a passage
 _PASSAGE_RARITY = 2.0
+_ONE_QUESTION = re.compile(r"[^?？؟。！]+[?？؟]\W*")
+_SENTENCE = re.compile(r"[.!:;]\s|\n")
 _VERY_NEAR, _ALONE = 0.82, 0.1  # cosines: of a row, and over the middle one of those found
 
 Held = Mapping[str, float]
@@ -88,6 +94,19 @@ def asked(desk: Desk, texts: Sequence[str]) -> Asked | None:
     """Return what the texts ask together; None where they ask nothing."""
     told = [text for text in texts if text.strip()]
     return Asked(desk=desk, texts=told) if told else None
+
+
+def is_echo(said: str, text: str) -> bool:
+    """Tell whether what was said tells no more than a text asks: it has the same words, or is a question with no
+    others that say what it is about.
+    """
+    if len(said) > _READ:
+        return False
+    if base_terms(said) == base_terms(text):
+        return True
+    told = said.strip()
+    is_question = _ONE_QUESTION.fullmatch(told) is not None and not _SENTENCE.search(told)
+    return is_question and set(_words(said)) <= set(_words(text))
 
 
 def weighed(wanted: Asked, layer: Layer, *, limit: int) -> list[Weighed]:
