@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
@@ -19,7 +19,9 @@ from mcp_memory.errors import McpMemoryError
 from mcp_memory.hooks import dialects, events
 from mcp_memory.hooks.dialects import Event
 from mcp_memory.hooks.following import AFTER_A_TURN, AT_THE_END, Following, Log
+from mcp_memory.hooks.notes import Note
 from mcp_memory.hooks.recollecting import told_before
+from mcp_memory.hooks.rendezvous import Place
 from mcp_memory.importing.agents import AGENTS, Agent
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ _WHILE_WORKING = (0.3, 2.0)
 """The log tells what was asked while the tools are at work on it, whose results are judged by it."""
 _LATER = (3.0,)
 _GROWN = 50  # logs that are looked at
+_CLIENTS: Mapping[str, Agent] = {client: client for client in AGENTS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,15 +47,15 @@ class Answer:
 
 
 class Conversations:
-    """The conversations of one home and space. `memory` opens the store, where it is not open."""
+    """The conversations of one place. `memory` opens the store, where it is not open."""
 
-    def __init__(self, memory: Callable[[], Awaitable[Memory]]) -> None:
+    def __init__(self, memory: Callable[[], Awaitable[Memory]], place: Place | None = None) -> None:
         self._memory = memory
         self._known: dict[str, list[str]] = {}
         self._warming: asyncio.Task[None] | None = None
         self.live: set[str] = set()
         self.some_ended = False
-        self.following = Following(memory)
+        self.following = Following(memory, place)
 
     async def answer(self, event: Event) -> Answer:
         """Do what an event asks for. Raises what the Memory does; nothing is half done then that is not done again."""
@@ -71,7 +74,7 @@ class Conversations:
             case "tool":
                 if event.call is None:
                     return Answer()
-                response = await events.offloaded(await self._memory(), event.session, event.call)
+                response = await events.offloaded(await self._memory(), event.session, event.call, log=event.log)
                 return Answer(json=None if response is None else dialects.output(event, response))
             case "compacting":
                 self._follow(event, AT_THE_END, flushed=True)
@@ -89,9 +92,13 @@ class Conversations:
                 assert_never(event.kind)
         return Answer()
 
-    def take_up(self, event: Event) -> None:
-        """Read the log of a conversation of which a hook could only leave a note."""
-        self._follow(event, AT_THE_END, flushed=event.kind in ("compacting", "end"))
+    def take_up(self, notes: Iterable[Note]) -> None:
+        """Read the logs that were left to be read."""
+        for note in notes:
+            if client := _CLIENTS.get(note.client):
+                path, conversation = Path(note.log), note.conversation
+                log = Log(path=path, client=client, conversation=conversation, flushed=note.is_flushed)
+                self.following.soon(log, AT_THE_END)
 
     def was_told(self, event: Event, text: str) -> None:
         """Note what has been put before the model, once it has."""
@@ -134,10 +141,9 @@ class Conversations:
         """Read on in logs that have grown since nobody told us: a client or a machine went down."""
         held = (await memory.followed_logs())[:_GROWN]
         grown = await anyio.to_thread.run_sync(lambda: [one for one in held if _size(Path(one.path)) > one.offset])
-        clients: dict[str, Agent] = {client: client for client in AGENTS}
         for one in grown:
-            if one.session not in self.live and one.client in clients:
-                log = Log(path=Path(one.path), client=clients[one.client], conversation="")
+            if one.session not in self.live and one.client in _CLIENTS:
+                log = Log(path=Path(one.path), client=_CLIENTS[one.client], conversation="")
                 self.following.soon(log, _LATER)
 
 

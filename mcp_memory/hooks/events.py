@@ -24,6 +24,7 @@ import anyio.to_thread
 
 from mcp_memory.hooks.dialects import Call
 from mcp_memory.hooks.outputs import Part, parts_of, replaced, whole_file
+from mcp_memory.hooks.recollecting import whole_output
 from mcp_memory.importing.agents import Agent
 from mcp_memory.importing.formats.claude_code import summary_of
 from mcp_memory.importing.formats.logs import is_own, is_stand_in, summary_id
@@ -87,29 +88,36 @@ async def needed(memory: Memory, session: str, prompt: str, *, known: Sequence[s
 # --- tool outputs -----------------------------------------------------------------------------------
 
 
-async def offloaded(memory: Memory, session: str, call: Call) -> Any:
-    """Keep what is large of a tool's answer, and return the answer with what stands for it; None to leave it."""
+async def offloaded(memory: Memory, session: str, call: Call, *, log: Path | None = None) -> Any:
+    """Keep what is large of a tool's answer, and return the answer with what stands for it; None to leave it.
+
+    `log` is the client's log of the conversation, which has whole what the answer may have cut.
+    """
     over = memory.settings.offload_over * (_READ_FACTOR if _is_reading(call) else 1)
     if not over or _is_ours(call, memory.settings.home) or _is_asked_for(call):
         return None
     notes: dict[Any, str] = {}
     for part in parts_of(call.client, call.tool, call.response):
         if await anyio.to_thread.run_sync(partial(_is_large, part.text, over, memory.settings.tokenizer)):
-            note = await _kept(memory, session, call, part)
+            note = await _kept(memory, session, call, part, log)
             if len(note) < len(part.text):
                 notes[part.way] = note
     return replaced(call.response, notes) if notes else None
 
 
-async def _kept(memory: Memory, session: str, call: Call, part: Part) -> str:
+async def _kept(memory: Memory, session: str, call: Call, part: Part, log: Path | None) -> str:
     data: str | bytes = part.text
+    id = call.id
+    if _is_cut(call.client, part.text):
+        whole = await anyio.to_thread.run_sync(whole_output, log, call.id)
+        data, id = (whole, id) if whole else (data, None)  # what is not found now is kept when its log is read
     if part.way == ("stdout",) and (file := whole_file(call.tool, call.response)):
         data = await anyio.to_thread.run_sync(partial(_whole, Path(file), part.text))
     kept = await memory.offload_tool_result(
         call.tool,
         data,
         arguments=call.arguments,
-        tool_call_id=None if _is_cut(call.client, part.text) else call.id,  # its log has the whole, which is kept too
+        tool_call_id=id,
         session=session,
     )
     return render_offloaded(kept)

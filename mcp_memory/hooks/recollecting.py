@@ -1,7 +1,8 @@
-"""What was put before a model earlier in its conversation, read back from its client's own log.
+"""What was put before a model earlier in its conversation, and what it is shown cut, read from its client's own log.
 
 Claude Code notes each text that a hook adds to a context as an attachment, Codex as a message. A compaction leaves
-none of them there. Gemini CLI writes them into what the user said, and is not read.
+none of them there. Gemini CLI writes them into what the user said, and is not read. Codex notes the output of a command
+whole before it shows a hook, and the model, as much of it as it lets through.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from typing import Any
 
 from mcp_memory.importing.formats.told import list_of, object_of
 
-__all__ = ["told_before"]
+__all__ = ["told_before", "whole_output"]
 
 _OURS = b"mcp-memory-recall"
 _BOUNDARIES = (b'"compact_boundary"', b'"compacted"')
+_TAIL = 16 * 2**20
+"""Bytes at the end of a log that are looked at: Codex keeps a megabyte of an output, and six as JSON at worst."""
 
 
 def told_before(log: Path | None) -> list[str]:
@@ -34,6 +37,24 @@ def told_before(log: Path | None) -> list[str]:
     except OSError:
         return told
     return told
+
+
+def whole_output(log: Path | None, call: str | None) -> str | None:
+    """Return the output of a command as Codex noted it when the command ended; None where its log has none."""
+    if log is None or not call:
+        return None
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - _TAIL))
+            lines = file.read().split(b"\n")
+    except OSError:
+        return None
+    for line in reversed(lines):
+        if b'"aggregated_output"' in line and call.encode() in line:
+            item = object_of((object_of(_read(line).get("payload")) or {}).get("item")) or {}
+            if item.get("id") == call and isinstance(item.get("aggregated_output"), str):
+                return item["aggregated_output"]
+    return None
 
 
 def _read(line: bytes) -> dict[str, Any]:

@@ -210,6 +210,23 @@ async def test_codex_reads_files_with_its_shell_and_is_told_in_words_what_was_ke
     assert [record.tool_call_id for record in await memory.records(session=SESSION)] == ["call_1", None]
 
 
+async def test_what_codex_has_cut_is_taken_whole_from_its_log(memory: Memory, tmp_path: Path) -> None:
+    def ended(id: str, output: str) -> str:
+        item = {"type": "CommandExecution", "id": id, "aggregated_output": output}
+        return json.dumps({"type": "event_msg", "payload": {"type": "item_completed", "item": item}}) + "\n"
+
+    log = tmp_path / "rollout.jsonl"
+    log.write_text(ended("call_1", "another") + ended("call_2", LOG) + ended("call_22", "a third") + '{"torn')
+    cut = f"Warning: truncated output (original token count: 9000)\n\n{LOG[:5_000]}…8000 chars truncated…{LOG[-500:]}"
+    call = Call(client="codex", tool="Bash", arguments={"command": "cat queue.log"}, id="call_2", response=cut)
+    note = await events.offloaded(memory, SESSION, call, log=log)
+    assert "log of 400 lines" in note
+    assert "truncated" not in note
+    [record] = await memory.records(session=SESSION)
+    assert record.tool_call_id == "call_2"
+    assert "job-0200" in (await memory.expand_node(record.ref, lines="201")).text
+
+
 # --- a conversation ---------------------------------------------------------------------------------
 
 
