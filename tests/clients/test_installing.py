@@ -114,6 +114,21 @@ def test_what_is_kept_of_a_file_that_others_changed_is_told(run: Run, tmp_path: 
     assert config.read_text() == '{"a": 2}'
 
 
+def test_what_codex_notes_of_trusted_hooks_is_no_hindrance(run: Run, tmp_path: Path) -> None:
+    (tmp_path / ".codex").mkdir()
+    config = tmp_path / ".codex/config.toml"
+    config.write_text('model = "x"\n')
+    noted = '\n[hooks.state."hooks.json:stop:0:0"]\ntrusted_hash = "sha256:00"\n'
+    for _ in range(2):
+        result = run("install", "codex", "--yes")
+        assert result.exit_code == 0, result.output
+        config.write_text(config.read_text() + noted)
+        assert "installed, with hooks" in run("install").output
+        assert run("uninstall", "codex", "--yes").exit_code == 0
+        assert "trusted_hash" in config.read_text()
+        config.write_text(config.read_text().replace(noted, ""))
+
+
 def test_the_memory_that_is_named_is_the_one_that_clients_get(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
