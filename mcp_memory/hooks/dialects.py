@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from mcp_memory.importing.agents import AGENTS, Agent, session_name
-from mcp_memory.importing.formats.logs import without
+from mcp_memory.importing.formats.logs import without_tags
 
 __all__ = ["Call", "Event", "Kind", "context", "output", "read"]
 
@@ -93,7 +93,7 @@ def read(client: str, name: str, given: object) -> Event | None:
         conversation=conversation,
         log=Path(log) if isinstance(log, str) and log else None,
         source=str(told.get("source") or ""),
-        text=without(text) if isinstance(text, str) else "",
+        text=without_tags(text) if isinstance(text, str) else "",
         call=_call(of, told) if kind == "tool" else None,
     )
 

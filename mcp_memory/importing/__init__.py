@@ -15,6 +15,8 @@ Logs of coding agents grow, and are read from where they were read to:
     follow     pieces → turns and results, stored once, and how far that was      foresee  what it would store
     watching   follows logs as they are written
 
+Both tell of results of tools: `results` says which are kept.
+
 The turns are then like any others: what reads new turns reads them.
 """
 

@@ -18,20 +18,17 @@ from pathlib import Path
 from anyio.to_thread import run_sync as to_thread
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.estimate import estimate_tokens
 from mcp_memory.importing.agents import Agent, session_name
-from mcp_memory.importing.formats.logs import Result, is_own, is_stand_in
-from mcp_memory.importing.formats.told import Told
+from mcp_memory.importing.formats.told import Result, Told
 from mcp_memory.importing.logfile import Piece, agent_of, pieces, whole_of
+from mcp_memory.importing.results import not_kept, worth
 from mcp_memory.longterm.l0_turns import MAX_TURN_BYTES
 from mcp_memory.memory import Memory
 from mcp_memory.store.protocol import FollowedLog
 from mcp_memory.types import NewTurn
 
-__all__ = ["Followed", "follow", "is_kept", "new_turn"]
+__all__ = ["Followed", "follow", "new_turn"]
 
-OVER = 300
-"""Tokens, rather too many estimated than too few: what a result must be larger than to be kept."""
 LIVE_FOR = timedelta(hours=1)
 """A result of a live log that is older belongs to its past."""
 
@@ -172,17 +169,14 @@ class _Run:
                 continue
             if result.call is not None:
                 self._calls.add(result.call)
-            match is_kept(result):
-                case True:
+            match worth(result):
+                case "large":
                     large.append(result)
-                case False:
+                case "small":
                     done.small += 1
-                case None:
+                case "ours":
                     pass
-        known = await self._memory.kept_calls(session, [one.call for one in large if one.call is not None])
-        for result in large:
-            if result.call in known:
-                continue
+        for result in await not_kept(self._memory, session, large):
             try:
                 await self._put_away(session, conversation, result)
                 done.kept += 1
@@ -209,13 +203,3 @@ class _Run:
                 session=session,
                 at=result.said_at,
             )
-
-
-def is_kept(result: Result) -> bool | None:
-    """Tell whether a result is large enough to be kept; None where it is ours, and none of its own.
-
-    Of a text that is over the threshold, its start proves it.
-    """
-    if is_own(result.tool) or is_stand_in(result.text):
-        return None
-    return len(result.text) > OVER // 2 and estimate_tokens(result.text[: 32 * OVER]) > OVER

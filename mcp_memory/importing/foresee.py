@@ -8,8 +8,9 @@ from mcp_memory.config import Settings
 from mcp_memory.importing.agents import Agent, session_name
 from mcp_memory.importing.answer import Brought, of_log
 from mcp_memory.importing.cost import Price, Size, cost
-from mcp_memory.importing.follow import Followed, is_kept, new_turn
+from mcp_memory.importing.follow import Followed, new_turn
 from mcp_memory.importing.logfile import pieces
+from mcp_memory.importing.results import worth
 from mcp_memory.store.protocol import FollowedLog
 
 __all__ = ["foresee"]
@@ -35,9 +36,9 @@ def foresee(
         for result in piece.results:
             if result.call is None or result.call not in calls:
                 calls.add(result.call)
-                large = is_kept(result)
-                done.kept += large is True
-                done.small += large is False
+                found = worth(result)
+                done.kept += found == "large"
+                done.small += found == "small"
     if known is not None and not (done.turns or done.kept):
         return of_log(name, done, state="known")
     return of_log(name, done, state="seen", noise=size.noise, cost=cost(size, settings, price))

@@ -19,8 +19,8 @@ from typing import IO, Any
 from mcp_memory.errors import InvalidInput
 from mcp_memory.importing.agents import AGENTS, Agent
 from mcp_memory.importing.formats import claude_code, codex, gemini
-from mcp_memory.importing.formats.logs import Result, SoFar
-from mcp_memory.importing.formats.told import Passed, Told
+from mcp_memory.importing.formats.logs import SoFar
+from mcp_memory.importing.formats.told import Passed, Result, Told
 from mcp_memory.store.protocol import FollowedLog
 
 __all__ = ["Piece", "agent_of", "pieces", "whole_of"]

@@ -22,11 +22,10 @@ from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput
 from mcp_memory.importing.answer import Brought, answer, unchanged
 from mcp_memory.importing.cost import Price, Size, cost
-from mcp_memory.importing.follow import is_kept
-from mcp_memory.importing.formats.logs import Result
-from mcp_memory.importing.formats.told import Passed, Told, Wrong
+from mcp_memory.importing.formats.told import Passed, Result, Told, Wrong
 from mcp_memory.importing.placing import Places
 from mcp_memory.importing.reader import Source
+from mcp_memory.importing.results import not_kept, worth
 from mcp_memory.importing.survey import STDIN, Asked, Survey, default_session, start, survey, turns
 from mcp_memory.memory import Memory
 from mcp_memory.store.protocol import Imported
@@ -84,12 +83,11 @@ async def bring(memory: Memory, source: Source, asked: Asked, *, now: datetime, 
 
 async def _keep(memory: Memory, session: str, results: Sequence[Result]) -> int:
     """Keep those results that the session does not hold yet. Returns how many that were."""
-    known = await memory.kept_calls(session, [one.call for one in results if one.call is not None])
-    new = {one.call: one for one in results if one.call not in known}
-    for call, one in new.items():
+    new = await not_kept(memory, session, results)
+    for one in new:
         tool = one.tool or "tool"
         await memory.keep_tool_result(
-            tool, one.text, arguments=one.arguments, tool_call_id=call, session=session, at=one.said_at
+            tool, one.text, arguments=one.arguments, tool_call_id=one.call, session=session, at=one.said_at
         )
     return len(new)
 
@@ -198,7 +196,7 @@ def _placed(source: Source, found: Survey, asked: Asked, progress: Progress) -> 
                 if turn.content.strip():
                     yield session, turn
             case Result():
-                if one.session is not None and is_kept(one):
+                if one.session is not None and worth(one) == "large":
                     yield one.session, one
             case Wrong():
                 if not (one.torn or asked.skip_bad):

@@ -13,13 +13,12 @@ from typing import Literal
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.importing.cost import Size
-from mcp_memory.importing.follow import is_kept
 from mcp_memory.importing.formats import chatgpt, claude_ai, generic
 from mcp_memory.importing.formats.exports import OWN
-from mcp_memory.importing.formats.logs import Result
-from mcp_memory.importing.formats.told import Passed, Told, Wrong
+from mcp_memory.importing.formats.told import Passed, Result, Told, Wrong
 from mcp_memory.importing.placing import STEP, Places
 from mcp_memory.importing.reader import At, Layout, Source, Value, layout, remarks, values
+from mcp_memory.importing.results import worth
 from mcp_memory.text import safe_name
 from mcp_memory.types import NewTurn
 
@@ -80,12 +79,12 @@ def survey(source: Source, asked: Asked, *, at: At, size: Size | None = None) ->
             case Told():
                 _count(found, one, places.place(one), size)
             case Result():
-                match is_kept(one):
-                    case True:
+                match worth(one):
+                    case "large":
                         found.kept += 1
-                    case False:
+                    case "small":
                         found.small += 1
-                    case None:
+                    case "ours":
                         found.passed.left[OWN] += 1
             case Wrong(torn=True):
                 found.torn = one

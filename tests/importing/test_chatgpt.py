@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from mcp_memory.importing.formats.chatgpt import is_conversation, told
 from mcp_memory.importing.formats.exports import BRANCHES, CALLS, HIDDEN, RESULTS, THOUGHTS
-from mcp_memory.importing.formats.logs import Result
-from mcp_memory.importing.formats.told import Passed, Told, Wrong
+from mcp_memory.importing.formats.told import Passed, Result, Told, Wrong
 from tests.importing.conftest import brought, contents
 
 EXPORT = json.loads((Path(__file__).parents[2] / "fixtures/exports/chatgpt.json").read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
 """What the objects of a history say, a module for each format. No I/O, no state.
 
 told      the nouns that all of them yield, and fields that they share
-logs      what logs of coding agents share: results of tools, what is known so far, what nobody said
+logs      what logs of coding agents share: what is known so far, what nobody said, what is ours
 claude_code  codex  gemini   their lines
 generic   turns, conversations, seeds of TencentDB Agent Memory
 chatgpt   conversations of ChatGPT's export      claude_ai  those of Claude.ai's      exports  what the two share

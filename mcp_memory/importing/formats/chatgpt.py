@@ -36,8 +36,7 @@ from mcp_memory.importing.formats.exports import (
     time_of,
     title,
 )
-from mcp_memory.importing.formats.logs import Result
-from mcp_memory.importing.formats.told import Passed, Told, Unfit, Wrong, kind_of, list_of, mended, object_of
+from mcp_memory.importing.formats.told import Passed, Result, Told, Unfit, Wrong, kind_of, list_of, mended, object_of
 from mcp_memory.types import Role
 
 __all__ = ["is_conversation", "told"]

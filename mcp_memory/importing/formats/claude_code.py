@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mcp_memory.importing.formats.logs import TIME, Result, SoFar, id_of, said, summary, texts, turn, without
-from mcp_memory.importing.formats.told import Passed, Told, Unfit, Wrong, kind_of, list_of, moment, object_of
+from mcp_memory.importing.formats.logs import TIME, SoFar, id_of, said, summary, texts, turn, without_tags
+from mcp_memory.importing.formats.told import Passed, Result, Told, Unfit, Wrong, kind_of, list_of, moment, object_of
 
 __all__ = ["is_line", "summary_of", "told"]
 
@@ -89,7 +89,7 @@ def _message(line: Mapping[str, Any], where: str, so_far: SoFar, passed: Passed)
         text = summary_of(said(texts(content, passed, of=_TEXT)))
         yield from summary(line, where, so_far, text)
     elif not _is(line, _NOT_SAID) and _by_a_person(line):
-        text = without(said(texts(content, passed, of=_TEXT)))
+        text = without_tags(said(texts(content, passed, of=_TEXT)))
         if not text.startswith(_MARK):
             yield from turn(line, where, so_far, "user", text, id=id_of(line.get("uuid")))
 
@@ -98,7 +98,7 @@ def _queued(line: Mapping[str, Any], where: str, so_far: SoFar, passed: Passed) 
     """Yield a prompt that was typed while the agent worked."""
     sent = object_of(line.get("attachment")) or {}
     if sent.get("type") == "queued_command" and not _is(sent, _NOT_SAID) and _by_a_person(sent):
-        text = without(said(texts(sent.get("prompt"), passed, of=_TEXT)))
+        text = without_tags(said(texts(sent.get("prompt"), passed, of=_TEXT)))
         yield from turn(line, where, so_far, "user", text, id=id_of(sent.get("source_uuid")) or id_of(line.get("uuid")))
 
 

@@ -14,8 +14,19 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mcp_memory.importing.formats.logs import TIME, Result, SoFar, id_of, said, summary, texts, turn, without
-from mcp_memory.importing.formats.told import Passed, Told, Unfit, Wrong, kind_of, list_of, mended, moment, object_of
+from mcp_memory.importing.formats.logs import TIME, SoFar, id_of, said, summary, texts, turn, without_tags
+from mcp_memory.importing.formats.told import (
+    Passed,
+    Result,
+    Told,
+    Unfit,
+    Wrong,
+    kind_of,
+    list_of,
+    mended,
+    moment,
+    object_of,
+)
 from mcp_memory.types import Role
 
 __all__ = ["is_line", "told"]
@@ -140,7 +151,7 @@ def _by_the_program(line: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
 
 
 def _asked(part: str) -> str:
-    return "" if part.lstrip().startswith(_CONTEXT) else without(part)
+    return "" if part.lstrip().startswith(_CONTEXT) else without_tags(part)
 
 
 def _id(item: Mapping[str, Any], so_far: SoFar) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from mcp_memory.importing.formats.told import Passed, Told, Unfit, mended, moment
+from mcp_memory.importing.formats.told import LONGEST_ID, Passed, Told, Unfit, mended, moment
 from mcp_memory.longterm.l0_turns import MAX_TURN_BYTES
 from mcp_memory.text import one_line, well_formed
 
@@ -43,7 +43,6 @@ ATTACHED_CHARS = 20_000
 """Of the text of what is attached to a message, so many characters are kept with it."""
 
 _UNTITLED = {"", "new chat", "untitled"}
-_LONGEST_ID = 200
 
 
 def title(
@@ -105,7 +104,7 @@ def name_of(thing: Mapping[str, Any], *keys: str) -> str | None:
 
 def id_of(thing: Mapping[str, Any], *keys: str) -> str | None:
     id = name_of(thing, *keys)
-    return id if id and len(id) <= _LONGEST_ID and well_formed(id) else None
+    return id if id and len(id) <= LONGEST_ID and well_formed(id) else None
 
 
 def time_of(thing: Mapping[str, Any], *keys: str) -> datetime | None:

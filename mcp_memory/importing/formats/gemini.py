@@ -13,8 +13,19 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mcp_memory.importing.formats.logs import TIME, Result, SoFar, id_of, said, summary, texts, turn, without
-from mcp_memory.importing.formats.told import Passed, Told, Unfit, Wrong, kind_of, list_of, mended, moment, object_of
+from mcp_memory.importing.formats.logs import TIME, SoFar, id_of, said, summary, texts, turn, without_tags
+from mcp_memory.importing.formats.told import (
+    Passed,
+    Result,
+    Told,
+    Unfit,
+    Wrong,
+    kind_of,
+    list_of,
+    mended,
+    moment,
+    object_of,
+)
 
 __all__ = ["is_line", "told"]
 
@@ -71,7 +82,7 @@ def _is_snapshot(message: Mapping[str, Any]) -> bool:
 def _message(message: Mapping[str, Any], where: str, so_far: SoFar, passed: Passed) -> Iterator[Told | Result]:
     match message.get("type"):
         case "user":
-            text = without(said(_parts(message.get("displayContent") or message.get("content"), passed)))
+            text = without_tags(said(_parts(message.get("displayContent") or message.get("content"), passed)))
             if text.startswith(_SNAPSHOT):
                 yield from summary(message, where, so_far, text)
             elif not _COMMAND.match(text):

@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from mcp_memory.importing.formats.told import (
+    LONGEST_ID,
     Passed,
     Told,
     Unfit,
@@ -53,7 +54,6 @@ _CALLS = ("tool_calls", "function_call")
 _OF_TURN = frozenset({"role", "content", "name", "id", *_SESSION, *_TIME})
 _OF_CONVERSATION = frozenset({*_SESSION, *_BEGAN, *_TURNS, "id"})
 _OF_SEED = frozenset({"sessionKey", "sessionId", "conversations"})
-_LONGEST_ID = 200
 
 
 def told(value: Any, where: str, number: int, passed: Passed, *, seeds_only: bool = False) -> Iterator[Told | Wrong]:
@@ -189,8 +189,8 @@ def _name(thing: Mapping[str, Any], key: str) -> str | None:
 
 def _id(turn: Mapping[str, Any], passed: Passed) -> str | None:
     id = mended(_name(turn, "id"), passed)
-    if id is not None and len(id) > _LONGEST_ID:
-        raise Unfit(f"id is longer than {_LONGEST_ID} characters. Shorten it, or leave it out.")
+    if id is not None and len(id) > LONGEST_ID:
+        raise Unfit(f"id is longer than {LONGEST_ID} characters. Shorten it, or leave it out.")
     return id
 
 

@@ -1,4 +1,4 @@
-"""What the formats of agents' logs share: results of tools, what is known so far, and what nobody said. No I/O.
+"""What the formats of agents' logs share: what is known so far, what nobody said, and what is ours. No I/O.
 
 A log is read piece by piece, so a line may answer one that was read last week: `SoFar` is what its reader carries from
 one piece to the next.
@@ -6,21 +6,20 @@ one piece to the next.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
-from mcp_memory.importing.formats.told import Passed, Told, list_of, mended, moment, object_of
+from mcp_memory.importing.formats.told import LONGEST_ID, Passed, Told, list_of, mended, moment, object_of
 from mcp_memory.text import well_formed
 from mcp_memory.types import Role
 
 __all__ = [
     "OWN_TOOLS",
     "TIME",
-    "Result",
     "SoFar",
     "id_of",
     "is_own",
@@ -30,7 +29,7 @@ __all__ = [
     "summary_id",
     "texts",
     "turn",
-    "without",
+    "without_tags",
 ]
 
 TIME = ("timestamp",)
@@ -42,25 +41,8 @@ OWN_TOOLS = frozenset(
 )
 """The tools of our server: what they answer is memory already."""
 
-_LONGEST_ID = 200
 _MOST_CALLS = 50
 _MOST_CHARS = 4_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """What a tool answered, as a log tells it. `tool` is empty where the log does not have the call."""
-
-    where: str
-    tool: str
-    arguments: Any
-    call: str | None
-    text: str
-    said_at: datetime | None
-    whole: str | None = None
-    """The name of a file of the same conversation with all of it, where `text` is a part."""
-    session: str | None = None
-    """Where it belongs, in a file of many conversations."""
 
 
 @dataclass(kw_only=True)
@@ -101,7 +83,7 @@ class SoFar:
 
 def id_of(value: Any) -> str | None:
     """Return an id that can be stored; None where there is none."""
-    return value if isinstance(value, str) and 0 < len(value) <= _LONGEST_ID and well_formed(value) else None
+    return value if isinstance(value, str) and 0 < len(value) <= LONGEST_ID and well_formed(value) else None
 
 
 def turn(
@@ -158,7 +140,7 @@ _WRAPPERS = (
 _WRAPPED = re.compile(rf"<({_WRAPPERS})\b[^>]*>.*?</\1>\s*", re.DOTALL)
 
 
-def without(text: str) -> str:
+def without_tags(text: str) -> str:
     """Return what a person said, without what the client put beside it in tags of its own."""
     return _WRAPPED.sub("", text).strip() if "<" in text else text.strip()
 
@@ -184,6 +166,4 @@ def is_stand_in(text: str) -> bool:
 
 def summary_id(text: str) -> str:
     """Return the client id of a conversation's summary, by which it is known wherever it is told."""
-    from hashlib import sha256
-
-    return f"summary-{sha256(' '.join(text.split()).encode()).hexdigest()[:24]}"
+    return f"summary-{hashlib.sha256(' '.join(text.split()).encode()).hexdigest()[:24]}"

@@ -12,7 +12,23 @@ from typing import Any, cast
 from mcp_memory.text import one_line, well_formed
 from mcp_memory.types import Role
 
-__all__ = ["Passed", "Told", "Unfit", "Wrong", "kind_of", "list_of", "mended", "moment", "object_of", "shown"]
+__all__ = [
+    "LONGEST_ID",
+    "Passed",
+    "Result",
+    "Told",
+    "Unfit",
+    "Wrong",
+    "kind_of",
+    "list_of",
+    "mended",
+    "moment",
+    "object_of",
+    "shown",
+]
+
+LONGEST_ID = 200
+"""Characters. What is longer is no id of a turn or a call."""
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -33,6 +49,22 @@ class Told:
     """Which object of the file it was told in, counted from 1; 0 for a turn on its own."""
     began: datetime | None = None
     """When its conversation began, where that is told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a tool answered, as its file tells it. `tool` is empty where the call is not there."""
+
+    where: str
+    tool: str
+    arguments: Any
+    call: str | None
+    text: str
+    said_at: datetime | None
+    whole: str | None = None
+    """The name of a file of the same conversation with all of it, where `text` is a part."""
+    session: str | None = None
+    """Where it belongs, in a file of many conversations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
