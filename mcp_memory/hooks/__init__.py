@@ -3,6 +3,7 @@
     manifest        which hooks a client is to run, as its configuration says it
     client          what runs at an event: asks the resident, or starts it, and never fails
     rendezvous      where the two find each other, and how each knows the other
+    notes           what is still to be read, whatever is killed
     resident        the process that keeps the memory open: its life, its lock, its wire
     opening         its memory
     conversations   what becomes of an event; what each context was told

@@ -18,7 +18,7 @@ from io import BufferedRWPair
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mcp_memory.hooks.rendezvous import PROTOCOL, Place, Rendezvous, leave_note, place_of, proof, same
+from mcp_memory.hooks.rendezvous import ACKNOWLEDGED, PROTOCOL, Place, Rendezvous, place_of, proof, same
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -29,10 +29,11 @@ _LIMIT_S = 1.0
 _STARTING_S = 3.0
 """Whoever needs words for the model, and finds no resident, waits so long for a new one."""
 _PROVING_S = 0.3
+_PROOF_BYTES = 200
 _POLL_S = 0.02
 _REST_S = 60.0
 _ANSWERED = frozenset({"SessionStart", "UserPromptSubmit"})
-_CAPTURING = frozenset({"Stop", "SessionEnd", "PreCompact", "PostCompact"})
+_CAPTURING = frozenset({"Stop", "AfterAgent", "SessionEnd", "PreCompact", "PostCompact"})
 
 
 class _Late(Exception):
@@ -62,9 +63,16 @@ def answer(event: str, client: str, given: bytes, *, home: Path | None = None, s
     except _Late:
         told = None
     if told is None and event in _CAPTURING:
-        told_of = json.loads(given)
-        leave_note(place, event, client, str(told_of["session_id"]), str(told_of["transcript_path"]))
+        _leave_note(place, event, client, given)
     return told or b""
+
+
+def _leave_note(place: Place, event: str, client: str, given: bytes) -> None:
+    from mcp_memory.hooks.notes import Note
+
+    told = json.loads(given)
+    log = str(told["transcript_path"])
+    Note(event=event, client=client, conversation=str(told["session_id"]), log=log).leave(place)
 
 
 # --- asking -----------------------------------------------------------------------------------------
@@ -78,28 +86,39 @@ def _ask(place: Place, question: bytes, deadline: float) -> bytes | None:
     try:
         with socket.create_connection(("127.0.0.1", there.port), timeout=_PROVING_S) as wire:
             wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # 40 ms for each answer that is waited for
-            stream = wire.makefile("rwb")
-            if not _is_proven(stream, there.token):
+            if not _is_proven(wire, there.token):
                 return None
             wire.settimeout(max(deadline - time.monotonic(), _POLL_S))
-            return _told(stream, question)
+            return _told(wire.makefile("rwb"), question)
     except (OSError, ValueError):
         return None
 
 
-def _is_proven(stream: BufferedRWPair, token: str) -> bool:
+def _is_proven(wire: socket.socket, token: str) -> bool:
     """Have the other side prove that it knows the token, and prove the same."""
     nonce = os.urandom(16).hex().encode()
-    stream.write(PROTOCOL + b" " + nonce + b"\n")
-    stream.flush()
-    theirs, _, their_nonce = stream.readline(200).strip().partition(b" ")
+    wire.sendall(PROTOCOL + b" " + nonce + b"\n")
+    theirs, _, their_nonce = _line(wire, time.monotonic() + _PROVING_S).strip().partition(b" ")
     if not same(theirs, proof(token, "resident", nonce)):
         return False
-    stream.write(proof(token, "hook", their_nonce) + b"\n")
+    wire.sendall(proof(token, "hook", their_nonce) + b"\n")
     return True
 
 
+def _line(wire: socket.socket, deadline: float) -> bytes:
+    """Return a line, or what there is of it by then: a stranger may send a byte now and then for hours."""
+    line = b""
+    while len(line) < _PROOF_BYTES and not line.endswith(b"\n"):
+        wire.settimeout(max(deadline - time.monotonic(), _POLL_S / 100))
+        more = wire.recv(_PROOF_BYTES - len(line))
+        if not more:
+            break
+        line += more
+    return line
+
+
 def _told(stream: BufferedRWPair, question: bytes) -> bytes:
+    """Return the answer, and acknowledge it: what came too late was not told."""
     try:
         stream.write(b"%d\n" % len(question))
         stream.write(question)
@@ -110,6 +129,8 @@ def _told(stream: BufferedRWPair, question: bytes) -> bytes:
         raise _Late from None
     if len(told) < length:
         raise OSError("the resident hung up")
+    stream.write(ACKNOWLEDGED)
+    stream.flush()
     return told
 
 
@@ -135,7 +156,7 @@ def _ask_new(place: Place, question: bytes, deadline: float) -> bytes | None:
 def _failed_lately(place: Place) -> bool:
     """Tell whether one was started in vain just now: not every hook is to wait for the next."""
     try:
-        return time.time() - place.failed.stat().st_mtime < _REST_S
+        return 0 <= time.time() - place.failed.stat().st_mtime < _REST_S  # below 0, the clock was set back
     except OSError:
         return False
 

@@ -1,7 +1,8 @@
 """Logs of conversations, read as they grow: one after the other, in the background of a resident.
 
 A client writes its log a little after it tells of an event, so a log is read at once and again soon after. What cannot
-be stored now, because the store is locked or the disk is full, is tried again for a while.
+be stored now, because the store is locked or the disk is full, is tried again for a while. What is due is noted until
+it is read.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.errors import InvalidInput, McpMemoryError
+from mcp_memory.hooks.notes import Note
+from mcp_memory.hooks.rendezvous import Place
 from mcp_memory.importing.agents import Agent, session_name
 from mcp_memory.importing.follow import follow
 
@@ -48,12 +51,12 @@ class _Due:
 
 
 class Following:
-    """What is to be read, and when. `memory` opens the store, where it is not open."""
+    """What is to be read, and when. `memory` opens the store, where it is not open; notes are left at the place."""
 
-    def __init__(self, memory: Callable[[], Awaitable[Memory]]) -> None:
+    def __init__(self, memory: Callable[[], Awaitable[Memory]], place: Place | None = None) -> None:
         self._memory = memory
+        self._place = place
         self._due: list[_Due] = []
-        self._left: list[Log] = []
         self._bell = asyncio.Event()
         self._finishing = False
 
@@ -66,9 +69,14 @@ class Following:
             asked = replace(log, flushed=flushed and delay == delays[-1])
             self._due.append(_Due(now + delay, asked))
         self._bell.set()
+        if self._place is not None and log.conversation:  # one without is found again by its growth
+            try:
+                _note(replace(log, flushed=flushed)).leave(self._place)
+            except OSError as error:
+                logger.warning("what is to be read was not noted: %s", error.strerror)
 
-    async def run(self) -> list[Log]:
-        """Read what is due until `finish` is called and all is read; return what could not be."""
+    async def run(self) -> None:
+        """Read what is due until `finish` is called and all was tried."""
         clock = asyncio.get_running_loop().time
         while self._due or not self._finishing:
             self._bell.clear()
@@ -77,7 +85,6 @@ class Following:
                 await self._read_next()
             else:
                 await within(self._bell.wait(), wait)
-        return self._left
 
     def finish(self) -> None:
         """Have what is due read now, each once, and `run` return."""
@@ -89,15 +96,19 @@ class Following:
         self._due.remove(due)
         try:
             await self._read(await self._memory(), due.log)
+            self._is_done(due.log)
         except McpMemoryError as error:
             logger.warning("a log of %s was not taken in: %s", due.log.client, error)
-            if self._finishing or due.attempt == _ATTEMPTS:
-                self._left.append(due.log)
-            else:
+            if not self._finishing and due.attempt < _ATTEMPTS:  # else its note stays
                 later = asyncio.get_running_loop().time() + _AGAIN_S
                 self._due.append(_Due(later, due.log, due.attempt + 1))
         except Exception:
             logger.exception("a log of %s was not taken in, by a fault of this program", due.log.client)
+            self._is_done(due.log)
+
+    def _is_done(self, log: Log) -> None:
+        if self._place is not None and not any(due.log.path == log.path for due in self._due):
+            _note(log).withdraw(self._place)
 
     async def _read(self, memory: Memory, log: Log) -> None:
         try:
@@ -109,6 +120,11 @@ class Following:
             logger.warning("%d lines of a log of %s could not be read", read.bad, log.client)
         if log.flushed:
             await memory.flush(session_name(log.client, log.conversation))
+
+
+def _note(log: Log) -> Note:
+    event = "SessionEnd" if log.flushed else "Stop"
+    return Note(event=event, client=log.client, conversation=log.conversation, log=str(log.path))
 
 
 async def within(waiting: Coroutine[Any, Any, object], seconds: float) -> None:

@@ -12,23 +12,39 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
 from mcp_memory import __version__
 
-__all__ = ["PROTOCOL", "Place", "Rendezvous", "leave_note", "log_of", "place_of", "proof", "residents_of", "same"]
+__all__ = [
+    "ACKNOWLEDGED",
+    "PROTOCOL",
+    "Place",
+    "Rendezvous",
+    "is_older",
+    "log_of",
+    "make_folders",
+    "place_of",
+    "proof",
+    "residents_of",
+    "same",
+]
 
 PROTOCOL = b"mcp-memory-hook/1"
 """What a hook says first, with a nonce. See `client` and `resident` for what follows."""
+
+ACKNOWLEDGED = b"\n"
+"""What a hook says last, when it has the answer."""
 
 _PREFIX = "MCP_MEMORY_"
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A home, the space that the command line names (if it does), and the key of its settings."""
+    """A home, the space that the command line or the environment names (if one does), and the key of its settings."""
 
     home: Path
     space: str | None
@@ -75,12 +91,24 @@ def residents_of(home: Path) -> list[Path]:
     return sorted(_folder_of(home).glob("*.json"))
 
 
+def make_folders(place: Place) -> None:
+    """Make the folders of a place that are not there, for this user alone. Raises OSError."""
+    for folder in (place.home, place.folder, place.waiting):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+def is_older(version: str, than: str) -> bool:
+    """Tell whether a version was released before another one, as far as their numbers tell."""
+    one, other = ([int(number) for number in re.findall(r"\d+", text)] for text in (version, than))
+    return one < other
+
+
 def place_of(home: Path | str | None, space: str | None) -> Place | None:
     """Return the place that the command line and the environment name; None where there is no home folder at all."""
     named = os.path.expanduser(home or os.environ.get(f"{_PREFIX}HOME") or "~/.mcp-memory")  # noqa: PTH111 never raises
     if str(named).startswith("~"):
         return None
-    folder = Path(named).absolute()
+    folder, space = Path(named).absolute(), space or os.environ.get(f"{_PREFIX}SPACE") or None
     try:
         config = (folder / "config.toml").read_bytes()
     except OSError:
@@ -104,9 +132,10 @@ class Rendezvous:
         """Return what a file says, or None where there is none that makes sense."""
         try:
             held = json.loads(file.read_bytes())
-            return cls(int(held["pid"]), int(held["port"]), str(held["token"]), str(held["version"]))
-        except (OSError, ValueError, TypeError, KeyError):
+            there = cls(int(held["pid"]), int(held["port"]), str(held["token"]), str(held["version"]))
+        except (OSError, ValueError, TypeError, LookupError, OverflowError, RecursionError):
             return None
+        return there if 0 < there.port < 2**16 else None
 
     def write(self, file: Path) -> None:
         """Write the file whole, for this user alone."""
@@ -125,13 +154,3 @@ def proof(token: str, role: str, nonce: bytes) -> bytes:
 def same(one: bytes, other: bytes) -> bool:
     """Compare two proofs in a time that tells nothing of where they differ; `hmac` takes too long to import."""
     return len(one) == len(other) and not sum(a ^ b for a, b in zip(one, other, strict=True))
-
-
-def leave_note(place: Place, event: str, client: str, conversation: str, log: str) -> None:
-    """Note that a conversation has something to capture; a later note of the same takes its place."""
-    note = {"event": event, "client": client, "input": {"session_id": conversation, "transcript_path": log}}
-    place.waiting.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file = place.waiting / f"{blake2b(log.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}.json"
-    beside = file.with_suffix(f".{os.getpid()}.tmp")
-    beside.write_text(json.dumps(note), encoding="ascii")
-    beside.replace(file)

@@ -3,7 +3,7 @@
 One for each key of settings in a home: it holds a lock as long as it lives, which the system frees whatever kills it.
 It is started by a hook that found none, and ends by itself: a little after the last of its conversations has ended,
 after a quarter of an hour of silence, when its rendezvous file is gone or another's, or on SIGTERM. What is to be
-captured is finished first, or left as a note for the next one.
+captured is noted until it is done, so what is not finished by then is the next one's.
 
 It never sets a model to work: that is a server's part.
 """
@@ -29,8 +29,19 @@ from mcp_memory.errors import McpMemoryError
 from mcp_memory.hooks.conversations import Answer, Conversations
 from mcp_memory.hooks.dialects import Event, read
 from mcp_memory.hooks.following import within
+from mcp_memory.hooks.notes import notes_in
 from mcp_memory.hooks.opening import Opening
-from mcp_memory.hooks.rendezvous import PROTOCOL, Place, Rendezvous, leave_note, proof, residents_of, same
+from mcp_memory.hooks.rendezvous import (
+    ACKNOWLEDGED,
+    PROTOCOL,
+    Place,
+    Rendezvous,
+    is_older,
+    make_folders,
+    proof,
+    residents_of,
+    same,
+)
 
 __all__ = ["main", "serve"]
 
@@ -52,8 +63,7 @@ def main(arguments: list[str]) -> int:
     """Serve the place that the arguments name until there is nothing more to do: home, space (or empty), key."""
     home, space, key = arguments
     place = Place(Path(home), space or None, key)
-    for folder in (place.home, place.folder, place.waiting):
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folders(place)
     lock = _locked(place)
     if lock is None:
         return 0
@@ -114,13 +124,13 @@ class _Resident:
         self._ending = asyncio.Event()
         self._heard = time.monotonic()
         self._overdue = set[asyncio.Task[Answer]]()
-        self._conversations = Conversations(store.memory)
+        self._conversations = Conversations(store.memory, place)
 
     async def run(self) -> None:
         following = asyncio.create_task(self._conversations.following.run())
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self._appear(server.sockets[0].getsockname()[1])
-        self._work_off()
+        self._conversations.take_up(notes_in(self._place))
         try:
             while not self._is_over():
                 await within(self._ending.wait(), _LOOKING_S)
@@ -129,15 +139,12 @@ class _Resident:
             self._disappear()
             self._conversations.following.finish()
             await asyncio.wait({following}, timeout=_FINISHING_S)
-            for log in following.result() if following.done() else ():
-                event = "SessionEnd" if log.flushed else "Stop"
-                leave_note(self._place, event, log.client, log.conversation, str(log.path))
 
     def _appear(self, port: int) -> None:
-        """Say where we are, and have those of other versions end."""
+        """Say where we are, and have those of older versions end: two that ended each other would never be there."""
         for file in residents_of(self._place.home):
             there = Rendezvous.read(file)
-            if there is not None and there.version != __version__:
+            if there is not None and is_older(there.version, __version__):
                 file.unlink(missing_ok=True)
         Rendezvous(os.getpid(), port, self._token, __version__).write(self._place.file)
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -160,18 +167,6 @@ class _Resident:
         alone = talks.some_ended and not talks.live and silent > _AFTER_THE_LAST_S
         return self._ending.is_set() or alone or silent > SILENT_S or not self._is_ours()
 
-    def _work_off(self) -> None:
-        """Take up what hooks could not hand over to a resident."""
-        for file in sorted(self._place.waiting.glob("*.json")):
-            try:
-                note = json.loads(file.read_bytes())
-                event = read(note["client"], note["event"], note["input"])
-            except (OSError, ValueError, KeyError, TypeError):
-                event = None
-            if event is not None:
-                self._conversations.take_up(event)
-            file.unlink(missing_ok=True)
-
     # --- one hook -----------------------------------------------------------------------------------
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -181,7 +176,7 @@ class _Resident:
             if proven:
                 length = int(await reader.readline())
                 if length <= _MAX_QUESTION:
-                    await self._answer(await reader.readexactly(length), writer)
+                    await self._answer(await reader.readexactly(length), reader, writer)
         except (OSError, ValueError, EOFError, TimeoutError):
             pass  # a hook that was killed, or a stranger
         finally:
@@ -195,15 +190,17 @@ class _Resident:
         writer.write(proof(self._token, "resident", nonce) + b" " + ours + b"\n")
         return same((await reader.readline()).strip(), proof(self._token, "hook", ours))
 
-    async def _answer(self, question: bytes, writer: asyncio.StreamWriter) -> None:
+    async def _answer(self, question: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._heard = time.monotonic()
         event = _event_of(question)
         answer = Answer() if event is None else await self._in_time(event)
         told = json.dumps(answer.json).encode() if answer.json else b""
         writer.write(b"%d\n" % len(told) + told)
         await writer.drain()
-        if event is not None:
-            self._conversations.was_told(event, answer.told)
+        if event is not None and answer.told:
+            async with asyncio.timeout(_PROVING_S):
+                if await reader.readexactly(len(ACKNOWLEDGED)) == ACKNOWLEDGED:
+                    self._conversations.was_told(event, answer.told)
 
     async def _in_time(self, event: Event) -> Answer:
         """Return the answer if it is there while its hook waits. What was begun is finished all the same."""

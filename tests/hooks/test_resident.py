@@ -19,7 +19,9 @@ import apsw
 import pytest
 
 from mcp_memory import __version__
-from mcp_memory.hooks.rendezvous import Rendezvous
+from mcp_memory.errors import NotFound
+from mcp_memory.hooks.notes import Note, notes_in
+from mcp_memory.hooks.rendezvous import PROTOCOL, Rendezvous, place_of, proof
 from mcp_memory.memory import open_memory
 
 ID = "3f2a9c1e-0d4b-4c3a-9b7e-000000000000"
@@ -79,7 +81,7 @@ def _said(hook: subprocess.Popen[bytes]) -> str:
         assert hook.stderr is not None
         printed, complaint = hook.stdout.read(), hook.stderr.read()
         assert (hook.wait(WAIT), complaint) == (0, b"")
-    said = json.loads(printed)["hookSpecificOutput"] if printed else {}
+    said: dict[str, Any] = json.loads(printed)["hookSpecificOutput"] if printed else {}
     return said.get("additionalContext") or said.get("updatedToolOutput", {}).get("stdout", "")
 
 
@@ -215,6 +217,115 @@ def test_what_could_not_be_handed_over_is_captured_by_the_next_resident(client: 
     os.kill(there.pid, signal.SIGTERM)
     until(lambda: not is_running(there.pid))
     assert turns(client) == ["The pump leaks oil."]
+
+
+def test_what_a_killed_resident_had_not_read_is_read_by_the_next(client: Client) -> None:
+    client.hook("SessionStart", source="startup")
+    client.says("user", "The pump leaks oil.")
+    client.hook("SessionEnd", reason="other")
+    there = client.resident()
+    assert there is not None
+    os.kill(there.pid, signal.SIGKILL)
+    until(lambda: not is_running(there.pid))
+    Client(client.home, client.log.with_name("other.jsonl")).hook("SessionStart", source="startup")
+    until(lambda: not any((client.home / "hooks" / "waiting").iterdir()))
+    assert turns(client) == ["The pump leaks oil."]
+
+
+def test_what_is_left_for_one_space_is_not_read_into_another(client: Client) -> None:
+    client.says("user", "The pump leaks oil.")
+    at_work = place_of(client.home, "work")
+    assert at_work is not None
+    note = Note(event="SessionEnd", client="claude-code", conversation=ID, log=str(client.log))
+    note.leave(at_work)
+    client.hook("SessionStart", source="startup")
+    assert notes_in(at_work) == [note]
+    assert [path.stat().st_mode & 0o077 for path in (client.home, at_work.folder, at_work.waiting)] == [0, 0, 0]
+    Client(client.home, client.log, MCP_MEMORY_SPACE="work").hook("UserPromptSubmit", prompt="")
+    until(lambda: notes_in(at_work) == [])
+    for file in (client.home / "hooks").glob("*.json"):
+        there = Rendezvous.read(file)
+        assert there is not None
+        os.kill(there.pid, signal.SIGTERM)
+    until(lambda: not any((client.home / "hooks").glob("*.json")))
+    with pytest.raises(NotFound):
+        turns(client)
+
+
+def test_an_answer_that_came_too_late_was_not_told(client: Client) -> None:
+    remember(client, "The harbour master of Torvik is Odd Berge.")
+    prompt = "Who is harbour master of Torvik?"
+    client.hook("UserPromptSubmit", prompt="")
+    there = client.resident()
+    assert there is not None
+    with socket.create_connection(("127.0.0.1", there.port)) as wire, wire.makefile("rwb") as stream:
+        stream.write(PROTOCOL + b" 00\n")
+        stream.flush()
+        nonce = stream.readline().split()[1]
+        told = json.dumps({"session_id": ID, "prompt": prompt}).encode()
+        question = b'{"event": "UserPromptSubmit", "client": "claude-code"}\n' + told
+        stream.write(proof(there.token, "hook", nonce) + b"\n%d\n%s" % (len(question), question))
+        stream.flush()
+        assert int(stream.readline()) > 0  # and no word of having it
+    assert "Odd Berge" in client.hook("UserPromptSubmit", prompt=prompt)
+    assert client.hook("UserPromptSubmit", prompt=prompt) == ""
+
+
+def test_a_stranger_that_answers_slowly_holds_no_hook_up(client: Client) -> None:
+    gone = threading.Event()
+
+    def drip(stranger: socket.socket) -> None:
+        wire, _ = stranger.accept()
+        with wire:
+            try:
+                while not gone.wait(0.02):
+                    wire.sendall(b"x")
+            except OSError:
+                gone.set()
+
+    client.hook("SessionStart", source="startup")
+    there = client.resident()
+    assert there is not None
+    os.kill(there.pid, signal.SIGKILL)
+    (file,) = (client.home / "hooks").glob("*.json")
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        dripping = threading.Thread(target=drip, args=[stranger])
+        dripping.start()
+        Rendezvous(os.getpid(), stranger.getsockname()[1], there.token, __version__).write(file)
+        assert "recorded" in client.hook("SessionStart", source="startup")  # of its own resident, within its time
+        assert gone.wait(WAIT)
+        dripping.join(WAIT)
+
+
+def test_residents_of_two_versions_do_not_end_each_other(client: Client) -> None:
+    folder = client.home / "hooks"
+    folder.mkdir(parents=True)
+    for name, version in (("old", "0.0.1"), ("new", "999.0")):
+        Rendezvous(1, 9, "t", version).write(folder / f"{name}.json")
+    client.hook("Stop")
+    until(lambda: not (folder / "old.json").exists())
+    assert (folder / "new.json").exists()
+    (folder / "new.json").unlink()
+
+
+def test_a_clock_that_was_set_back_keeps_no_resident_from_starting(client: Client) -> None:
+    client.hook("UserPromptSubmit", prompt="")
+    there = client.resident()
+    assert there is not None
+    os.kill(there.pid, signal.SIGTERM)
+    until(lambda: client.resident() is None)
+    for file in (client.home / "hooks").glob("*.lock"):
+        file.with_suffix(".failed").touch()
+        os.utime(file.with_suffix(".failed"), (time.time() + 86_400, time.time() + 86_400))
+    assert "recorded" in client.hook("SessionStart", source="startup")
+
+
+@pytest.mark.parametrize(
+    "told", ["{", "[]", "9" * 5_000, "[" * 100_000, '{"pid": 1, "port": 99999, "token": "", "version": ""}']
+)
+def test_a_rendezvous_that_makes_no_sense_is_none(tmp_path: Path, told: str) -> None:
+    (tmp_path / "there.json").write_text(told)
+    assert Rendezvous.read(tmp_path / "there.json") is None
 
 
 def test_while_another_program_locks_the_store_hooks_answer_and_nothing_is_lost(client: Client) -> None:
