@@ -9,6 +9,7 @@
     search             what is stored    `searching`
     why                what it rests on  `tracing`
     show                                 `showing`, `drawing`
+    forget             what is to go     `forgetting`
     distill, flush,    what models do    `distilling`
     pause, resume,
     verify, scene,
@@ -46,6 +47,7 @@ MODULES = {
     "search": "mcp_memory.cli.searching",
     "why": "mcp_memory.cli.tracing",
     "show": "mcp_memory.cli.showing",
+    "forget": "mcp_memory.cli.forgetting",
     "distill": "mcp_memory.cli.distilling",
     "flush": "mcp_memory.cli.distilling",
     "pause": "mcp_memory.cli.distilling",

@@ -50,6 +50,7 @@ def test_the_commands_are_these() -> None:
         "show scenes",
         "show session",
         "show sessions",
+        "forget",
         "distill",
         "flush",
         "pause",
