@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +14,7 @@ from mcp_memory.terminal import columns, json_text, plural, visible
 from mcp_memory.text import safe_name
 
 if TYPE_CHECKING:
+    from mcp_memory.clients.checking import Greeting
     from mcp_memory.clients.plan import Change, Part
 
 __all__ = ["install", "uninstall"]
@@ -63,36 +64,18 @@ def install(
     mcp-memory install claude-desktop --check
     mcp-memory install --print
     """
-    from mcp_memory.clients import plan
-    from mcp_memory.clients.parts import is_here
-
     if only_check:
-        _check([client] if client else None, name, project)
-        return
-    if client is None and not only_print:
+        _check(client, name, project)
+    elif client is not None:
+        parts = _parts(client, name, project, _variables(env), hooks=not no_hooks)
+        if only_print:
+            _print(parts)
+        else:
+            _install(parts, project, env, yes=yes)
+    elif only_print:
+        _print_for_any(name, _variables(env))
+    else:
         _list(name, project)
-        return
-    parts = _parts(client, name, project, _variables(env), hooks=not no_hooks)
-    if only_print:
-        _print(parts)
-        return
-    of, hooked = parts[0].of, any(part.hooks for part in parts)
-    changes = [plan.installed(part) for part in parts]
-    if not any(change.changes for change in changes):
-        click.echo(f"{of.title} has it already, as {name!r} in {visible(str(parts[0].path))}.")
-        return
-    if not is_here(parts[0]):
-        click.echo(f"{of.title} was not found on this machine. Its configuration can be written all the same.")
-    if env and project:
-        click.echo(f"{visible(str(parts[0].path))} is often shared with others, and so is what --env puts there.")
-    if hooked and any(line.startswith("MCP_MEMORY_") for line in env):
-        click.echo("Hooks do not see --env; settings for server and hooks belong into config.toml in the home.")
-    _do(changes, yes=yes, question=f"Install it into {of.title}?")
-    click.echo(f"Installed as {name!r}. {of.after}{f' {of.after_hooks}' if hooked and of.after_hooks else ''}")
-    if kept := [str(change.found.path) for change in changes if change.makes_backup and change.found.data is not None]:
-        click.echo(f"What was there before is kept beside it, as *.mcp-memory-backup: {visible(', '.join(kept))}")
-    same = [*([] if name == NAME else ["--name", name]), *(["--project", str(project)] if project else [])]
-    click.echo(visible(f"To see it answer: {' '.join(['mcp-memory install', of.name, '--check', *same])}"))
 
 
 @click.command()
@@ -125,22 +108,23 @@ def uninstall(client: str, project: Path | None, name: str, yes: bool) -> None:
 # --- what is to stand there -------------------------------------------------------------------------
 
 
-def _parts(client: str | None, name: str, project: Path | None, env: dict[str, str], *, hooks: bool) -> list[Part]:
-    from mcp_memory.clients.command import this_command
+def _parts(client: str, name: str, project: Path | None, env: dict[str, str], *, hooks: bool) -> list[Part]:
     from mcp_memory.clients.parts import parts
 
-    return parts(client, [*this_command(), *_place()], name=name, project=project, env=env, hooks=hooks)
+    return parts(client, _command(), name=name, project=project, env=env, hooks=hooks)
 
 
-def _place() -> list[str]:
-    """Return the options that say which memory: those of this command line, or what the environment says here."""
+def _command() -> list[str]:
+    """Return what starts this program, with the memory that this command line names, or else the environment here."""
+    from mcp_memory.clients.command import this_command
+
     here = {key: told().get(key) or os.environ.get(f"MCP_MEMORY_{key.upper()}") for key in ("home", "space")}
     options: list[str] = []
     if here["home"]:
         options += ["--home", str(Path(here["home"]).expanduser().absolute())]
     if here["space"]:
         options += ["--space", safe_name(str(here["space"]), what="space")]
-    return options
+    return [*this_command(), *options]
 
 
 def _variables(lines: tuple[str, ...]) -> dict[str, str]:
@@ -179,19 +163,42 @@ def _do(changes: list[Change], *, yes: bool, question: str) -> None:
     plan.carry_out(changes)
 
 
+def _install(parts: list[Part], project: Path | None, env: tuple[str, ...], *, yes: bool) -> None:
+    from mcp_memory.clients import plan
+    from mcp_memory.clients.parts import is_here
+
+    of, name, hooked = parts[0].of, parts[0].name, any(part.hooks for part in parts)
+    changes = [plan.installed(part) for part in parts]
+    if not any(change.changes for change in changes):
+        click.echo(f"{of.title} has it already, as {name!r} in {visible(str(parts[0].path))}.")
+        return
+    if not is_here(parts[0]):
+        click.echo(f"{of.title} was not found on this machine. Its configuration can be written all the same.")
+    if env and project:
+        click.echo(f"{visible(str(parts[0].path))} is often shared with others, and so is what --env puts there.")
+    if hooked and any(line.startswith("MCP_MEMORY_") for line in env):
+        click.echo("Hooks do not see --env; settings for server and hooks belong into config.toml in the home.")
+    _do(changes, yes=yes, question=f"Install it into {of.title}?")
+    click.echo(f"Installed as {name!r}. {of.after}{f' {of.after_hooks}' if hooked and of.after_hooks else ''}")
+    if kept := [str(change.found.path) for change in changes if change.makes_backup]:
+        click.echo(f"What was there before is kept beside it, as *.mcp-memory-backup: {visible(', '.join(kept))}")
+    same = [*([] if name == NAME else ["--name", name]), *(["--project", str(project)] if project else [])]
+    click.echo(visible(f"To see it answer: {' '.join(['mcp-memory install', of.name, '--check', *same])}"))
+
+
 def _print(parts: list[Part]) -> None:
-    from mcp_memory.clients import toml_text
+    from mcp_memory.clients import plan
 
     for part in parts:
-        where = f"into {part.path}" if part.path != Path() else "where your client keeps its MCP servers"
-        click.echo(visible(f"Put this {where}:"), err=True)
-        shown: dict[str, Any] = {}
-        if part.server is not None:
-            shown[part.of.key] = {part.name: part.server}
-        if part.hooks:
-            shown["hooks"] = part.hooks
-        toml = part.format == "toml" and part.server is not None
-        click.echo(toml_text.table((part.of.key, part.name), part.server or {}) if toml else json_text(shown))
+        click.echo(visible(f"Put this into {part.path}:"), err=True)
+        click.echo(plan.alone(part), nl=False)
+
+
+def _print_for_any(name: str, env: dict[str, str]) -> None:
+    from mcp_memory.clients.parts import for_any_client
+
+    click.echo("Put this where your client keeps its MCP servers:", err=True)
+    click.echo(json_text(for_any_client(_command(), name=name, env=env)))
 
 
 def _list(name: str, project: Path | None) -> None:
@@ -199,9 +206,7 @@ def _list(name: str, project: Path | None) -> None:
     from mcp_memory.clients.parts import is_here
 
     rows = [("client", "here", "memory", "configured in")]
-    for client in places.CLIENTS:
-        if project and client == "claude-desktop":
-            continue
+    for client in places.clients(project):
         parts = _parts(client, name, project, {}, hooks=True)
         rows.append((client, "yes" if is_here(parts[0]) else "-", _state(parts), str(parts[0].path)))
     click.echo(visible(columns(rows)))
@@ -223,33 +228,38 @@ def _state(parts: list[Part]) -> str:
     return "installed, with hooks" if hooks else "installed"
 
 
-def _check(clients: list[str] | None, name: str, project: Path | None) -> None:
-    from mcp_memory.clients import checking, entries, places, plan
+def _check(client: str | None, name: str, project: Path | None) -> None:
+    """Start the server of a client, or of each that has one, and say what it answers. Ends with 1 where one fails."""
+    from mcp_memory.clients import places
 
-    failed = checked = 0
-    for client in clients or places.CLIENTS:
-        if project and client == "claude-desktop" and not clients:
-            continue
-        part = _parts(client, name, project, {}, hooks=False)[0]
+    answered = failed = 0
+    for one in [client] if client else places.clients(project):
+        part = _parts(one, name, project, {}, hooks=False)[0]
         try:
-            entry, _ = plan.seen(part)
-            if entry is None:
-                if clients:
-                    raise NotFound(f"It is not installed in {part.of.title}: mcp-memory install {client}")
-                continue
-            if not entries.is_ours(entry):
-                raise Refused(f"{part.path} has another server called {name!r}, which is not started here.")
-            checked += 1
-            greeting = checking.check(entry, from_desktop=client == "claude-desktop", folder=project)
+            greeting = _greeting(part, project)
         except McpMemoryError as error:
-            failed += 1
-            click.echo(visible(f"{part.of.title}: {error}"), err=True)
+            if client is not None or not isinstance(error, NotFound):
+                failed += 1
+                click.echo(visible(f"{part.of.title}: {error}"), err=True)
             continue
+        answered += 1
         click.echo(
             f"{part.of.title}: {greeting.name} {greeting.version} answers over MCP {greeting.protocol} with "
             f"{plural(len(greeting.tools), 'tool')} after {greeting.seconds * 1000:.0f} ms: {', '.join(greeting.tools)}"
         )
-    if not checked and not failed:
+    if not answered and not failed:
         click.echo("No client has it yet. Install it with: mcp-memory install CLIENT")
     if failed:
         click.get_current_context().exit(1)
+
+
+def _greeting(part: Part, project: Path | None) -> Greeting:
+    """Start the server of a part as its client does. NotFound where there is none, Refused where it is not ours."""
+    from mcp_memory.clients import checking, entries, plan
+
+    entry, _ = plan.seen(part)
+    if entry is None:
+        raise NotFound(f"It is not installed in {part.of.title}: mcp-memory install {part.of.name}")
+    if not entries.is_ours(entry):
+        raise Refused(f"{part.path} has another server called {part.name!r}, which is not started here.")
+    return checking.check(entry, from_desktop=part.of.name == "claude-desktop", folder=project)

@@ -10,13 +10,15 @@ import copy
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, cast
 
+from mcp_memory.clients.json_text import Dialect
 from mcp_memory.clients.places import ClientName
 from mcp_memory.errors import InvalidInput, Refused
 
 __all__ = [
     "Client",
+    "Format",
     "WrongShape",
     "client",
     "entry",
@@ -30,6 +32,8 @@ __all__ = [
 ]
 
 Document = Mapping[str, Any]
+Format = Dialect | Literal["toml"]
+"""How a file is written."""
 _PLUGIN = re.compile(r"mcp-memory@.+").fullmatch
 
 
@@ -37,47 +41,75 @@ class WrongShape(ValueError):
     """A member of a configuration is not what the client knows by that name; the text says which."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
     """One program: what people call it, its command, and how it writes its servers.
 
-    `format`: the dialect of its file. `key`: the member that holds the servers. `after`: what a person does next, and
-    `after_hooks` where hooks were installed too.
+    `key` is the member of its file that holds the servers, and `typed` that each says that it is started over stdio.
+    `after`: what a person does next, and `after_hooks` where hooks were installed too.
     """
 
     name: ClientName
     title: str
     program: str | None
-    format: str
+    format: Format
     key: str
-    typed: bool
+    typed: bool = False
     after: str
     after_hooks: str = ""
 
 
 _CLIENTS = [
-    Client("claude-desktop", "Claude Desktop", None, "json", "mcpServers", False, "Quit Claude Desktop and start it."),
-    Client("claude-code", "Claude Code", "claude", "json", "mcpServers", True, "It holds for sessions that start now."),
-    Client("cursor", "Cursor", "cursor", "jsonc", "mcpServers", False, "Cursor asks once whether to use it."),
-    Client("vscode", "VS Code", "code", "jsonc", "servers", True, "VS Code asks once whether to trust it."),
     Client(
-        "codex",
-        "Codex",
-        "codex",
-        "toml",
-        "mcp_servers",
-        False,
-        "It holds for sessions that start now.",
-        "Codex runs the hooks once you have trusted them there: /hooks.",
+        name="claude-desktop",
+        title="Claude Desktop",
+        program=None,
+        format="json",
+        key="mcpServers",
+        after="Quit Claude Desktop and start it.",
     ),
     Client(
-        "gemini",
-        "Gemini CLI",
-        "gemini",
-        "json+comments",
-        "mcpServers",
-        False,
-        "It holds for sessions that start now, in folders that Gemini was told to trust.",
+        name="claude-code",
+        title="Claude Code",
+        program="claude",
+        format="json",
+        key="mcpServers",
+        typed=True,
+        after="It holds for sessions that start now.",
+    ),
+    Client(
+        name="cursor",
+        title="Cursor",
+        program="cursor",
+        format="jsonc",
+        key="mcpServers",
+        after="Cursor asks once whether to use it.",
+    ),
+    Client(
+        name="vscode",
+        title="VS Code",
+        program="code",
+        format="jsonc",
+        key="servers",
+        typed=True,
+        after="VS Code asks once whether to trust it.",
+    ),
+    Client(
+        name="codex",
+        title="Codex",
+        program="codex",
+        format="toml",
+        key="mcp_servers",
+        after="It holds for sessions that start now.",
+        after_hooks="Codex runs the hooks once you have trusted them there: /hooks.",
+    ),
+    Client(
+        name="gemini",
+        title="Gemini CLI",
+        program="gemini",
+        format="json+comments",
+        key="mcpServers",
+        after="It holds for sessions that start now, in folders that Gemini was told to trust.",
     ),
 ]
 

@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from mcp_memory.clients import entries, places
 from mcp_memory.clients.command import NAME
@@ -14,11 +15,11 @@ from mcp_memory.errors import InvalidInput
 from mcp_memory.hooks.manifest import hooks_of
 from mcp_memory.text import well_formed
 
-__all__ = ["is_here", "parts"]
+__all__ = ["for_any_client", "is_here", "parts"]
 
 
 def parts(
-    client: str | None,
+    client: str,
     command: Sequence[str],
     *,
     name: str,
@@ -28,16 +29,11 @@ def parts(
 ) -> list[Part]:
     """Return the server's part and, in a file of their own or with it, that of the hooks.
 
-    `command` starts this program, with the options that say which memory; `client` None is any other client, with no
-    file. Raises InvalidInput for a client that is not known or has no projects, and for names that none could read.
+    `command` starts this program, with the options that say which memory. Raises InvalidInput for a client that is not
+    known or has no projects, and for names that none could read.
     """
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", name):
-        raise InvalidInput(f"The name {name!r} is not one that every client takes. Use letters, digits, - and _.")
-    if strange := next((word for word in (*command, *env, *env.values()) if not well_formed(word)), None):
-        raise InvalidInput(f"{strange!r} is not UTF-8, and configurations are. Use another path or value.")
-    of = entries.client(client or "claude-desktop")
-    if client is None:
-        return [Part(Path(), of.format, of, name, entries.entry(None, [*command, "serve"], env))]
+    _check(name, command, env)
+    of = entries.client(client)
     machine = places.this_machine()
     path = places.found(places.server_files(of.name, machine, project))
     start = _shared(command) if project else command
@@ -48,6 +44,19 @@ def parts(
         Part(path, of.format, of, name, server, wanted if beside == [path] else {}),
         *(Part(file, "json", of, name, hooks=wanted) for file in beside if file != path),
     ]
+
+
+def for_any_client(command: Sequence[str], *, name: str, env: Mapping[str, str]) -> dict[str, Any]:
+    """Return what most clients that are not known here want to see in their file. Raises InvalidInput as `parts`."""
+    _check(name, command, env)
+    return {"mcpServers": {name: entries.entry(None, [*command, "serve"], env)}}
+
+
+def _check(name: str, command: Sequence[str], env: Mapping[str, str]) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", name):
+        raise InvalidInput(f"The name {name!r} is not one that every client takes. Use letters, digits, - and _.")
+    if strange := next((word for word in (*command, *env, *env.values()) if not well_formed(word)), None):
+        raise InvalidInput(f"{strange!r} is not UTF-8, and configurations are. Use another path or value.")
 
 
 def _shared(command: Sequence[str]) -> Sequence[str]:

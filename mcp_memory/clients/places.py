@@ -15,11 +15,13 @@ from typing import Literal, get_args
 
 from mcp_memory.errors import InvalidInput, Refused
 
-__all__ = ["CLIENTS", "ClientName", "Machine", "found", "hooks_files", "server_files", "this_machine"]
+__all__ = ["CLIENTS", "ClientName", "Machine", "clients", "found", "hooks_files", "server_files", "this_machine"]
 
 ClientName = Literal["claude-desktop", "claude-code", "cursor", "vscode", "codex", "gemini"]
 CLIENTS: tuple[ClientName, ...] = get_args(ClientName)
+System = Literal["linux", "macos", "windows"]
 
+_SYSTEMS: Mapping[str, System] = {"win32": "windows", "darwin": "macos"}
 _EDITIONS = ("Code", "Code - Insiders", "VSCodium")
 
 
@@ -27,7 +29,7 @@ _EDITIONS = ("Code", "Code - Insiders", "VSCodium")
 class Machine:
     """What decides where files are. `home` is absolute."""
 
-    system: Literal["linux", "macos", "windows"]
+    system: System
     environ: Mapping[str, str]
     home: PurePath
 
@@ -54,12 +56,16 @@ class Machine:
 
 def this_machine() -> Machine:
     """Return the machine that this runs on. Raises Refused where the user has no home folder."""
-    system = {"win32": "windows", "darwin": "macos"}.get(sys.platform, "linux")
     try:
         home = Path.home()
     except RuntimeError:
         raise Refused("This user has no home folder, where clients keep their configuration. Set HOME.") from None
-    return Machine(system, dict(os.environ), home)  # type: ignore[arg-type]
+    return Machine(_SYSTEMS.get(sys.platform, "linux"), dict(os.environ), home)
+
+
+def clients(project: PurePath | None) -> list[ClientName]:
+    """Return the clients that can have a server: in a project alone, or everywhere."""
+    return [client for client in CLIENTS if project is None or client != "claude-desktop"]
 
 
 def server_files(client: ClientName, machine: Machine, project: PurePath | None = None) -> list[PurePath]:

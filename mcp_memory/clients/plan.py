@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from mcp_memory.clients import entries, files, json_change, json_text, toml_text
-from mcp_memory.clients.entries import Client
+from mcp_memory.clients.entries import Client, Format
 from mcp_memory.clients.files import Found
 from mcp_memory.errors import InvalidInput, McpMemoryError, Refused
 from mcp_memory.secrets import mask
 
-__all__ = ["Change", "Part", "carry_out", "diff", "installed", "removed", "seen"]
+__all__ = ["Change", "Part", "alone", "carry_out", "diff", "installed", "removed", "seen"]
 
 WIDEST = 160  # characters of a line that a diff shows
 
@@ -31,7 +31,7 @@ class Part:
     """What is ours in one file: the server under a name, hooks by event, or both. Nothing is an empty one."""
 
     path: Path
-    format: str
+    format: Format
     of: Client
     name: str
     server: Mapping[str, Any] | None = None
@@ -64,6 +64,11 @@ def seen(part: Part) -> tuple[dict[str, Any] | None, bool]:
         return entry, bool(part.hooks and entries.hooks_in(document))
 
 
+def alone(part: Part) -> str:
+    """Return the text of a file that has nothing but our part."""
+    return _rewritten("", _with({}, part), part)
+
+
 def installed(part: Part) -> Change:
     """Plan to put our part into its file. Raises InvalidInput, Refused or StoreUnavailable; nothing is written."""
     found = files.look(part.path)
@@ -74,8 +79,8 @@ def installed(part: Part) -> Change:
     if after == text and found.data is not None:
         return Change(found, found.data)
     files.check_writable(found)
-    kept = files.look(files.backup_of(found.target)).data is not None
-    return Change(found, after.encode(), makes_backup=not (kept and _holds_ours(before, part)))
+    kept = files.look(files.backup_of(found.target)).data is not None and _holds_ours(before, part)
+    return Change(found, after.encode(), makes_backup=found.data is not None and not kept)
 
 
 def removed(part: Part) -> Change:
@@ -200,9 +205,9 @@ def _shapes(part: Part) -> Generator[None]:
 # --- texts ------------------------------------------------------------------------------------------
 
 
-def _read(text: str, format: str, path: Path) -> dict[str, Any]:  # noqa: A002
+def _read(text: str, format: Format, path: Path) -> dict[str, Any]:  # noqa: A002
     try:
-        value: Any = toml_text.read(text) if format == "toml" else json_text.read(text, _dialect(format))
+        value: Any = toml_text.read(text) if format == "toml" else json_text.read(text, format)
     except (json_text.BadJson, toml_text.BadToml) as error:
         kind = "TOML" if format == "toml" else "JSON"
         raise InvalidInput(
@@ -217,13 +222,9 @@ def _rewritten(text: str, value: Mapping[str, Any], part: Part) -> str:
     try:
         if part.format == "toml":
             return toml_text.rewrite(text, value)
-        return json_change.rewrite(text, dict(value), _dialect(part.format))
+        return json_change.rewrite(text, dict(value), part.format)
     except (json_text.BadJson, toml_text.BadToml) as error:
         raise Refused(f"{part.path} was left as it is: {error}. Change it by hand, or with {part.of.title}.") from None
-
-
-def _dialect(format: str) -> json_text.Dialect:  # noqa: A002
-    return cast("json_text.Dialect", format)
 
 
 def _lines(data: bytes | None) -> list[str]:

@@ -31,7 +31,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 
-Path = tuple[str, ...]
+Keys = tuple[str, ...]
 
 
 class BadToml(ValueError):
@@ -70,14 +70,14 @@ def rewrite(text: str, value: Mapping[str, Any]) -> str:
             text = _without(text, others)
             text = text[:start] + table(path, after).replace("\n", _newline(text)) + text[end:]
     try:
-        if same(_said_of(read(text)), _said_of(value)):
+        if same(_with_content(read(text)), _with_content(value)):
             return text
     except BadToml:
         pass
     raise BadToml("it writes the tables in a way that leaves no place for another, such as in braces on one line")
 
 
-def table(path: Path, values: Mapping[str, Any]) -> str:
+def table(path: Keys, values: Mapping[str, Any]) -> str:
     """Return a table as text: its header, its values, then the tables in it."""
     inner = {key: cast("dict[str, Any]", value) for key, value in values.items() if isinstance(value, dict)}
     lines = [f"{_key(key)} = {_value(value)}\n" for key, value in values.items() if key not in inner]
@@ -109,7 +109,7 @@ def _value(value: Any) -> str:
             return str(value)  # numbers, and times, which TOML writes as Python does
 
 
-def _paths(document: Mapping[str, Any]) -> set[Path]:
+def _paths(document: Mapping[str, Any]) -> set[Keys]:
     return {
         (outer, inner)
         for outer, tables in document.items()
@@ -118,12 +118,12 @@ def _paths(document: Mapping[str, Any]) -> set[Path]:
     }
 
 
-def _at(document: Mapping[str, Any], path: Path) -> Any:
+def _at(document: Mapping[str, Any], path: Keys) -> Any:
     outer = document.get(path[0])
     return cast("dict[str, Any]", outer).get(path[1]) if isinstance(outer, dict) else None
 
 
-def _said_of(document: Mapping[str, Any]) -> dict[str, Any]:
+def _with_content(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document without empty tables of the first level, which may be there without a line that says so."""
     return {key: value for key, value in document.items() if value != {}}
 
@@ -131,16 +131,16 @@ def _said_of(document: Mapping[str, Any]) -> dict[str, Any]:
 # --- where a table stands ---------------------------------------------------------------------------
 
 
-def _blocks(text: str, path: Path) -> Iterator[tuple[int, int]]:
+def _blocks(text: str, path: Keys) -> Iterator[tuple[int, int]]:
     """Yield where the table and the tables in it stand: from their header to the end of their last line."""
     headers = list(_headers(text))
     for at, (start, body, name) in enumerate(headers):
         if name[: len(path)] == path:
             end = headers[at + 1][0] if at + 1 < len(headers) else len(text)
-            yield start, body + len(_said(text[body:end]))
+            yield start, body + len(_up_to_the_last_value(text[body:end]))
 
 
-def _headers(text: str) -> Iterator[tuple[int, int, Path]]:
+def _headers(text: str) -> Iterator[tuple[int, int, Keys]]:
     """Yield start, end and name of each line that begins a table; those in strings and arrays are none."""
     at, depth, fresh = len(BOM) if text.startswith(BOM) else 0, 0, True
     while at < len(text):
@@ -155,7 +155,7 @@ def _headers(text: str) -> Iterator[tuple[int, int, Path]]:
         fresh, at = token[0] == "\n", token.end()
 
 
-def _name(written: str) -> Path:
+def _name(written: str) -> Keys:
     """Return the parts of a header's name, as TOML itself reads it."""
     document: Any = tomllib.loads(f"{written.strip('[] ')} = 0")
     parts: list[str] = []
@@ -165,7 +165,7 @@ def _name(written: str) -> Path:
     return tuple(parts)
 
 
-def _said(body: str) -> str:
+def _up_to_the_last_value(body: str) -> str:
     """Return a table's lines up to its last value; comments and empty lines behind it belong to what follows."""
     lines = re.findall(r"[^\n]*\n|[^\n]+", body)
     while lines and (not lines[-1].strip() or lines[-1].lstrip().startswith("#")):

@@ -306,12 +306,13 @@ def test_of_two_files_both_are_written_or_none(tmp_path: Path) -> None:
     first, made, second = tmp_path / "a.json", tmp_path / "b.json", tmp_path / "c.json"
     first.write_text('{ "mine": 1 }')
     second.write_text("{}")
+    backup_of(made).write_text("of a file that its owner deleted")
     changes = [installed(part(path)) for path in (first, made, second)]
     second.write_text("{ }")
     with pytest.raises(Refused):
         carry_out(changes)
     assert (first.read_text(), second.read_text()) == ('{ "mine": 1 }', "{ }")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "c.json"]
+    assert sorted(tmp_path.iterdir()) == [first, backup_of(made), second]
 
 
 # --- the diff -----------------------------------------------------------------------------------------
