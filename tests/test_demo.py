@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_memory.demo import MARK, inputs, renewed
+from mcp_memory.demo import MARK, inputs, renewed, typed
 from mcp_memory.demo.replies import Replies
 from mcp_memory.errors import Refused, StoreUnavailable
 from mcp_memory.memory import open_memory
@@ -51,6 +52,17 @@ def rows(text: str) -> dict[str, list[str]]:
     table = text[text.index("10. The account") :]
     cells = [re.split(r"\s{2,}", line.strip()) for line in table.splitlines()]
     return {row[0]: row[1:] for row in cells if len(row) > 2}
+
+
+@pytest.mark.parametrize("on_path", [True, False])
+def test_what_to_look_at_next_is_a_command_that_starts_this_program(
+    on_path: bool, played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent) if on_path else "/nowhere")
+    assert (typed() == "mcp-memory") is on_path
+    run = subprocess.run([*shlex.split(typed()), "--version"], capture_output=True, text=True, check=True)
+    assert run.stdout.startswith("mcp-memory")
+    assert f" --home {played.home} status" in played.text
 
 
 def test_every_act_is_played(played: Played) -> None:

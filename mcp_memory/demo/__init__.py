@@ -9,6 +9,7 @@ its own; one that it did not make is refused.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from pathlib import Path
 import anyio
 import click
 
+from mcp_memory.clients.command import NAME, this_command
 from mcp_memory.demo.acts import play
 from mcp_memory.errors import Refused, StoreUnavailable
 
@@ -31,10 +33,21 @@ def run(home: Path | None = None) -> None:
     chosen = renewed(default_home() if home is None else home)
     began = time.perf_counter()
     anyio.run(play, [sys.executable, "-m", "mcp_memory", "--home", str(chosen), "serve"], chosen)
-    shown = os.path.relpath(chosen) if chosen.is_relative_to(Path.cwd()) else str(chosen)
     click.echo(f"\nDone in {time.perf_counter() - began:.1f} s. Look around:\n")
     for command in ("status", "show canvas", 'search "night boat"', "show persona", "verify", "doctor"):
-        click.echo(f"  mcp-memory --home {shown} {command}")
+        click.echo(f"  {typed()} --home {shlex.quote(_from_here(chosen))} {command}")
+
+
+def typed() -> str:
+    """Return what a person types here to start this program: its name alone where the PATH leads to it."""
+    program, *arguments = this_command()
+    on_path = shutil.which(NAME)
+    same = on_path is not None and Path(on_path).resolve() == Path(program).resolve()
+    return shlex.join([NAME if same else _from_here(Path(program)), *arguments])
+
+
+def _from_here(path: Path) -> str:
+    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def default_home() -> Path:
