@@ -30,6 +30,7 @@ from mcp_memory.longterm.recall.relevance import (
     weighed,
     weights_of,
 )
+from mcp_memory.longterm.recall.resuming import asks_to_go_on
 from mcp_memory.longterm.search.question import read
 from mcp_memory.longterm.search.results import results
 from mcp_memory.longterm.search.scenes import current, text_of
@@ -50,6 +51,7 @@ _SUREST = 500  # atoms, those of the highest priorities, that are ordered where 
 _ATOM_CHARS, _TURN_CHARS, _SCENE_CHARS = 220, 320, 200
 _CONTEXT_CHARS = 300
 _ENTITIES = 1_000
+_SESSIONS, _ENDING, _ENDING_CHARS = 20, 6, 600  # the latest sessions; turns of one
 
 Group = Literal["scene", "fact", "atom", "turn", "output"]
 
@@ -83,9 +85,11 @@ def needed(desk: Desk, question: str, context: Sequence[Turn], *, known: str) ->
     """Return what is relevant to the question or to the turns of the context; none of it is in `known` or these."""
     talk = [one_line(turn.content, _CONTEXT_CHARS) for turn in context if noise.label(turn) is None]
     is_noise = _is_noise(question, desk.now)
-    found = _found(desk, "" if is_noise else question, talk, {turn.id for turn in context}, least=NEAR)
+    there = {turn.id for turn in context}
+    found = _found(desk, "" if is_noise else question, talk, there, least=NEAR)
     words = set(query_terms("\n".join([question, *talk])))
-    return [*_lines(desk, question, found, words, known=known), *([] if is_noise else _outputs(desk, question, words))]
+    outputs = [] if is_noise else _outputs(desk, question, words)
+    return _with_end(desk, question, there, [*_lines(desk, question, found, words, known=known), *outputs])
 
 
 def unasked(desk: Desk, prompt: str, *, known: str, there: Collection[str]) -> list[Line]:
@@ -96,8 +100,20 @@ def unasked(desk: Desk, prompt: str, *, known: str, there: Collection[str]) -> l
     """
     words = set(query_terms(prompt))
     if _is_noise(prompt, desk.now) or len(words & _telling(prompt)) < _FEW_WORDS:
-        return []
-    return _lines(desk, prompt, _found(desk, prompt, [], set(there), least=ABOUT), words, known=known, there=there)
+        lines: list[Line] = []
+    else:
+        found = _found(desk, prompt, [], set(there), least=ABOUT)
+        lines = _lines(desk, prompt, found, words, known=known, there=there)
+    return lines if there else _with_end(desk, prompt, there, lines)  # else it goes on where it is
+
+
+def _with_end(desk: Desk, question: str, there: Collection[str], lines: Sequence[Line]) -> list[Line]:
+    """Return the lines, behind the end of the last conversation where the question is to go on from there."""
+    if not asks_to_go_on(question):
+        return list(lines)
+    end = _end_of_last(desk, there)
+    shown = {line.id for line in end}
+    return [*end, *(line for line in lines if line.id not in shown)]
 
 
 def _telling(prompt: str) -> set[str]:
@@ -256,14 +272,31 @@ def _scenes(wanted: Asked, held: Sequence[Weighed]) -> list[Line]:
     ]
 
 
-def _turns(desk: Desk, ids: Sequence[str], holding: Sequence[Atom], *, words: set[str]) -> list[Line]:
+def _end_of_last(desk: Desk, there: Collection[str]) -> list[Line]:
+    """Return what was said last in the latest conversation but the one that is `there`."""
+    sessions = sorted(desk.store.sessions(desk.space, limit=_SESSIONS), key=lambda one: one.last, reverse=True)
+    for one in sessions:
+        said = desk.store.last_turns(desk.space, one.session, limit=_ENDING, roles=("user", "assistant"))
+        if said and not any(turn.id in there for turn in said):
+            head = f"- The last conversation, session {one.session}, ended so on {one.last:%Y-%m-%d}, latest first:"
+            latest_first = [turn.id for turn in reversed(said)]
+            return [
+                Line(group="turn", id=one.session, text=head),
+                *_turns(desk, latest_first, [], words=set(), width=_ENDING_CHARS),
+            ]
+    return []
+
+
+def _turns(
+    desk: Desk, ids: Sequence[str], holding: Sequence[Atom], *, words: set[str], width: int = _TURN_CHARS
+) -> list[Line]:
     replaced = _replaced(desk, holding)
     return [
         Line(
             group="turn",
             id=turn.id,
             text=f"- [{turn.id} · {turn.said_at:%Y-%m-%d} · {one_line(turn.name or turn.role, 40)}"
-            f"{replaced.get(turn.id, '')}] {_around(turn.content, words, _TURN_CHARS)}",
+            f"{replaced.get(turn.id, '')}] {_around(turn.content, words, width)}",
         )
         for turn in desk.store.turns(desk.space, ids)
     ]
