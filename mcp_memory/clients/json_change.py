@@ -188,35 +188,40 @@ class _Container:
         return start, end, ""
 
     def inserted(self, after: int, new: Sequence[tuple[str | None, Any]], *, comma_after: bool) -> Edit:
-        indent = self.child_indent()
-        texts = [
-            (
-                ""
-                if key is None
-                else f"{self.style.dump(key, '', inline=True)}:{self.style.space if self.inline else ' '}"
-            )
-            + self.style.dump(value, indent, inline=self.inline)
-            for key, value in new
-        ]
+        """Return the edit that puts new children after that at `after` (-1: before all)."""
+        texts = [self.written(key, value) for key, value in new]
         if self.inline:
-            comma = "," + self.style.space
-            if after < 0:
-                return self.node.start + 1, self.node.start + 1, comma.join(texts) + (comma if comma_after else "")
-            at = self.end_of(after)
-            return at, at, "".join((self.style.space) + text + "," for text in texts)[: None if comma_after else -1]
-        lines = "".join(f"{self.style.newline}{indent}{text}," for text in texts)[: None if comma_after else -1]
+            return self.inserted_on_the_line(after, texts, comma_after=comma_after)
+        lines = "".join(f"{self.style.newline}{self.child_indent()}{text}," for text in texts)
+        lines = lines if comma_after else lines[:-1]
         if not self.node.children:
-            inside = self.text[self.node.start + 1 : self.node.end - 1]
-            at = self.node.start + 1 + len(inside.rstrip())
-            return (
-                at,
-                at + (0 if inside.strip() else len(inside)),
-                lines + self.style.newline + _line_indent(self.text, self.node.start),
-            )
+            return self.filled(lines)
         at = self.node.start + 1 if after < 0 else self.end_of(after)
         rest = _REST_OF_LINE.match(self.text, at)
         at = at if rest is None else rest.end()
         return at, at, lines
+
+    def inserted_on_the_line(self, after: int, texts: Sequence[str], *, comma_after: bool) -> Edit:
+        if after < 0:
+            at, comma = self.node.start + 1, "," + self.style.space
+            return at, at, comma.join(texts) + (comma if comma_after else "")
+        at, line = self.end_of(after), "".join(f"{self.style.space}{text}," for text in texts)
+        return at, at, line if comma_after else line[:-1]
+
+    def filled(self, lines: str) -> Edit:
+        """Return the edit that puts lines into a container without children, behind the comments in it."""
+        start, end = self.node.start + 1, self.node.end - 1
+        inside = self.text[start:end]
+        at = start + len(inside.rstrip())
+        closing = self.style.newline + _line_indent(self.text, self.node.start)
+        return at, at if inside.strip() else end, lines + closing
+
+    def written(self, key: str | None, value: Any) -> str:
+        text = self.style.dump(value, self.child_indent(), inline=self.inline)
+        if key is None:
+            return text
+        space = self.style.space if self.inline else " "
+        return f"{self.style.dump(key, '', inline=True)}:{space}{text}"
 
     def end_of(self, at: int) -> int:
         child = self.node.children[at]
