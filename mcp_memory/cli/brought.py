@@ -1,8 +1,8 @@
-"""What became of imported files, as lines for people."""
+"""What became of imported files, of each and of all together, as lines for people."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mcp_memory.importing import Brought
     from mcp_memory.importing.cost import Cost
 
-__all__ = ["lines"]
+__all__ = ["lines", "together"]
 
 
 def lines(one: Brought) -> Iterator[str]:
@@ -45,6 +45,30 @@ def lines(one: Brought) -> Iterator[str]:
         yield f"  and {one.bad - len(one.wrong):,} more"
     if one.state == "refused":
         yield "  Mend them, or pass over them with --skip-bad."
+
+
+def together(files: Sequence[Brought], cost: Cost | None) -> Brought | None:
+    """Return what came of all files as if they were one; None where fewer than two hold something new."""
+    from mcp_memory.importing import Brought
+
+    new = [one for one in files if one.state in ("stored", "seen")]
+    if len(new) < 2:
+        return None
+    return Brought(
+        file=f"All {len(new):,} together",
+        state=new[0].state,
+        turns=sum(one.turns for one in new),
+        sessions=len({one.session for one in new if one.session}) + sum(one.sessions for one in new if not one.session),
+        first=min((one.first for one in new if one.first), default=None),
+        last=max((one.last for one in new if one.last), default=None),
+        stored=sum(one.stored for one in new),
+        duplicates=sum(one.duplicates for one in new),
+        emptied=sum(one.emptied for one in new),
+        kept=sum(one.kept for one in new),
+        small=sum(one.small for one in new),
+        noise=sum(one.noise or 0 for one in new) if new[0].state == "seen" else None,
+        cost=None if any(one.state == "refused" for one in files) else cost,
+    )
 
 
 def _cost(cost: Cost) -> Iterator[str]:

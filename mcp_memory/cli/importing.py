@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcp_memory.cli.base import as_json, ask, place, settings
-from mcp_memory.cli.brought import lines
+from mcp_memory.cli.brought import lines, together
 from mcp_memory.cli.sources import AGENTS, logs_of, packed_logs, sources
 from mcp_memory.errors import InvalidInput, McpMemoryError
 from mcp_memory.terminal import json_text, one_line, plural, visible, wrapped
@@ -21,6 +21,7 @@ from mcp_memory.terminal import json_text, one_line, plural, visible, wrapped
 if TYPE_CHECKING:
     from mcp_memory.cli.sources import Found
     from mcp_memory.importing import Asked, Brought
+    from mcp_memory.importing.cost import Cost
     from mcp_memory.importing.finding import Log
     from mcp_memory.importing.follow import Followed
     from mcp_memory.importing.reader import Source
@@ -98,13 +99,18 @@ def import_(
     if packed := packed_logs(files):
         click.echo(wrapped(_PACKED.format(plural(len(packed), "log"), packed[0]), ""), err=True)
     with sources(files, layout) as found:
+        cost: Cost | None = None
         if watch:
             _watch(found, files, layout, asked, told)
+        elif dry_run:
+            cost = _look(found, asked, told)
         else:
-            (_look if dry_run else _bring)(found, asked, told)
+            _bring(found, asked, told)
     if as_json:
         click.echo(json_text({"files": answers, "errors": errors}))
     else:
+        if not watch and (whole := together(answers, cost)):
+            click.echo("\n".join(lines(whole)))
         same = sum(one.state == "known" and one.session is not None for one in answers)
         if same:
             click.echo(f"{plural(same, 'log')} with nothing new")
@@ -157,9 +163,10 @@ def _bring(found: Sequence[Found], asked: Asked, told: Told) -> None:
     anyio.run(visit)
 
 
-def _look(found: Sequence[Found], asked: Asked, told: Told) -> None:
-    """Say what would be stored. A memory that is not there is not made."""
+def _look(found: Sequence[Found], asked: Asked, told: Told) -> Cost | None:
+    """Say what would be stored, and return what reading all of it costs. A memory that is not there is not made."""
     from mcp_memory.importing import look
+    from mcp_memory.importing.cost import Size, cost
     from mcp_memory.importing.finding import Log
     from mcp_memory.importing.foresee import foresee
     from mcp_memory.llm import price
@@ -168,19 +175,21 @@ def _look(found: Sequence[Found], asked: Asked, told: Told) -> None:
     held = os.access(chosen.home / "memory.db", os.R_OK)
     known = ask(lambda memory: memory.imported()) if held else []
     logs = {log.path: log for log in (ask(lambda memory: memory.followed_logs()) if held and not asked.again else [])}
+    whole = Size(chosen.batch_turns)
     for one in found:
         try:
             if isinstance(one, InvalidInput):
                 raise one
             if isinstance(one, Log):
                 before = logs.get(str(one.path.resolve()))
-                told(foresee(one.path, one.client, chosen, name=str(one.path), price=price, known=before))
+                told(foresee(one.path, one.client, chosen, name=str(one.path), price=price, known=before, within=whole))
                 continue
             with _bar(one) as progress:
-                seen = look(one, asked, chosen, price=price, files=known, progress=progress)
+                seen = look(one, asked, chosen, price=price, files=known, progress=progress, within=whole)
             told(seen)
         except InvalidInput as error:
             told(error)
+    return cost(whole, chosen, price)
 
 
 def _watch(found: Sequence[Found], files: Sequence[Path], layout: str, asked: Asked, told: Told) -> None:

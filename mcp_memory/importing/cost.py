@@ -59,10 +59,14 @@ class Cost:
 
 
 class Size:
-    """How much of a history a model would read, in questions of so many turns. Add its turns in order."""
+    """How much of a history a model would read, in questions of so many turns. Add its turns in order.
 
-    def __init__(self, batch_turns: int) -> None:
+    What is added counts for `within` too: the histories that it is one of.
+    """
+
+    def __init__(self, batch_turns: int, within: Size | None = None) -> None:
         self.signal = self.noise = self.questions = 0
+        self._within = within
         self._batch_turns = batch_turns
         self._open: dict[str, tuple[int, int]] = {}
         """Turns and characters of the question that is being filled, by session."""
@@ -70,6 +74,8 @@ class Size:
         self._chars = self._background = self._sampled = self._tokens = 0
 
     def add(self, session: str, turn: NewTurn) -> None:
+        if self._within is not None:
+            self._within.add(session, turn)
         if turn.role not in TURN_CHARS:
             self.noise += 1
             return

@@ -17,11 +17,21 @@ __all__ = ["foresee"]
 
 
 def foresee(
-    path: Path, client: Agent, settings: Settings, *, name: str, price: Price, known: FollowedLog | None
+    path: Path,
+    client: Agent,
+    settings: Settings,
+    *,
+    name: str,
+    price: Price,
+    known: FollowedLog | None,
+    within: Size | None = None,
 ) -> Brought:
-    """Read what is new in a log, and tell. What is stored already under another session is told too; blocks."""
+    """Read what is new in a log, and tell. What is stored already under another session is told too; blocks.
+
+    The turns are added to `within`.
+    """
     done = Followed(path=path, client=client, session=known and known.session)
-    size = Size(settings.batch_turns)
+    size = Size(settings.batch_turns, within)
     seen, calls = set[str | None](), set[str | None]()
     for piece in pieces(path, client, known):
         done.bad, done.torn = done.bad + piece.bad, piece.torn

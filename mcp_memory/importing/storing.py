@@ -100,14 +100,15 @@ def look(
     price: Price,
     files: Sequence[Imported] = (),
     progress: Progress,
+    within: Size | None = None,
 ) -> Brought:
     """Return what `bring` would do, and what it would cost to have the result read. Writes nothing; blocks.
 
-    `files` are those that the memory knows.
+    `files` are those that the memory knows. The turns are added to `within`.
     """
     if files and not asked.again and (known := _untouched(files, source) or _with(files, _digest(source))):
         return unchanged(source, known)
-    size = Size(settings.batch_turns)
+    size = Size(settings.batch_turns, within)
     found = _surveyed(source, asked, progress, size)
     if found.bad and not asked.skip_bad:
         return answer(source, found, state="refused")

@@ -84,6 +84,21 @@ def test_a_dry_run_with_a_model_says_what_reading_would_cost(
     assert "With the caps on tokens it takes 1 day." in seen
 
 
+def test_of_several_files_it_says_what_they_come_to_together(
+    run: Run, history: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCP_MEMORY_LLM", "gpt-4o-mini")
+    later = tmp_path / "later.jsonl"
+    later.write_text(DATA.replace("2026-05", "2026-06").replace("trip", "flat"), encoding="utf-8")
+    seen = run("import", "--dry-run", str(history), str(later)).stdout
+    whole = seen[seen.index("All 2 together: 4 turns in 2 sessions, 2026-05-07 to 2026-06-08\n") :]
+    assert "  0 of them (0%) are noise" in whole
+    assert "takes about 5 questions" in " ".join(whole.split())  # one a file to read it, and one each for the rest
+    done = run("import", str(history), str(later)).stdout
+    assert "All 2 together: 4 turns in 2 sessions, 2026-05-07 to 2026-06-08\n  4 stored\n" in done
+    assert "together" not in run("import", "--again", str(history)).stdout
+
+
 def test_files_that_are_wrong_are_told_and_the_others_stored(run: Run, history: Path, tmp_path: Path) -> None:
     wrong, gone = tmp_path / "wrong.jsonl", tmp_path / "gone.jsonl"
     wrong.write_text(DATA + "\n".join('{"role": "\x1b[2J"}' for _ in range(30)) + "\n", encoding="utf-8")
