@@ -8,8 +8,8 @@
     opening         its memory
     conversations   what becomes of an event; what each context was told
     dialects        the events and answers of each client, as one
-    events          what is told, kept and left alone
-    outputs         the shapes of tool outputs
+    events          what is told at the events, and kept of a compaction
+    offloading      large tool outputs, kept out of the context      outputs   their shapes
     following       logs, read as they grow
     recollecting    what a context was told before this process was there
     health          how all of it is, for `doctor`

@@ -32,7 +32,7 @@ _PROVING_S = 0.3
 _PROOF_BYTES = 200
 _POLL_S = 0.02
 _REST_S = 60.0
-_ANSWERED = frozenset({"SessionStart", "UserPromptSubmit"})
+_ANSWERED = frozenset({"SessionStart", "UserPromptSubmit", "BeforeAgent"})
 _CAPTURING = frozenset({"Stop", "AfterAgent", "SessionEnd", "PreCompact", "PostCompact"})
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 import anyio.to_thread
 
 from mcp_memory.errors import McpMemoryError
-from mcp_memory.hooks import dialects, events
+from mcp_memory.hooks import dialects, events, offloading
 from mcp_memory.hooks.dialects import Event
 from mcp_memory.hooks.following import AFTER_A_TURN, AT_THE_END, Following, Log
 from mcp_memory.hooks.notes import Note
@@ -74,7 +74,7 @@ class Conversations:
             case "tool":
                 if event.call is None:
                     return Answer()
-                response = await events.offloaded(await self._memory(), event.session, event.call, log=event.log)
+                response = await offloading.offloaded(await self._memory(), event.session, event.call, log=event.log)
                 return Answer(json=None if response is None else dialects.output(event, response))
             case "compacting":
                 self._follow(event, AT_THE_END, flushed=True)

@@ -2,7 +2,6 @@
 
     opening    what a conversation begins with: what is known of the user, and that it is recorded
     needed     what a prompt needs beyond what was told before: often nothing
-    offloaded  a large tool output, kept whole, with what stands for it in its place
     summed_up  the summary of a compaction, kept as a turn
     warmed     what takes long the first time, done while nobody waits
 
@@ -11,25 +10,15 @@ Within the budgets below; nothing relevant is nothing at all.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
-from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import anyio.to_thread
 
-from mcp_memory.hooks.dialects import Call
-from mcp_memory.hooks.outputs import Part, parts_of, replaced, whole_file
-from mcp_memory.hooks.recollecting import whole_output
-from mcp_memory.importing.agents import Agent
 from mcp_memory.importing.formats.claude_code import summary_of
-from mcp_memory.importing.formats.logs import is_own, is_stand_in, summary_id
+from mcp_memory.importing.formats.logs import summary_id
 from mcp_memory.longterm.l0_turns import recall_block
-from mcp_memory.render import render_offloaded
 from mcp_memory.shortterm.synopsis import synopsise
 from mcp_memory.tokens import token_counter
 from mcp_memory.types import NewTurn
@@ -37,7 +26,7 @@ from mcp_memory.types import NewTurn
 if TYPE_CHECKING:
     from mcp_memory.memory import Memory
 
-__all__ = ["needed", "offloaded", "opening", "summed_up", "warmed"]
+__all__ = ["needed", "opening", "summed_up", "warmed"]
 
 STABLE_TOKENS = 700
 CANVAS_TOKENS = 1_000
@@ -45,9 +34,6 @@ NEEDED_TOKENS = 600
 MAX_CHARS = 9_500
 """Claude Code puts what is longer than 10,000 characters into a file, and the model sees its beginning alone."""
 _PROMPT_CHARS = 4_000
-_READ_FACTOR = 4
-"""A file that was read is about to be edited, so it is kept out only from so many times the threshold on."""
-_MAX_FILE = 128 * 2**20
 _BEGINNINGS = ("startup", "clear")
 _LOCAL = ("bundled", "fastembed:", "model2vec:")
 
@@ -83,102 +69,6 @@ async def needed(memory: Memory, session: str, prompt: str, *, known: Sequence[s
         prompt[:_PROMPT_CHARS], known="\n".join(known), session=session, budget_tokens=NEEDED_TOKENS
     )
     return found.dynamic if len(found.dynamic) <= MAX_CHARS else ""
-
-
-# --- tool outputs -----------------------------------------------------------------------------------
-
-
-async def offloaded(memory: Memory, session: str, call: Call, *, log: Path | None = None) -> Any:
-    """Keep what is large of a tool's answer, and return the answer with what stands for it; None to leave it.
-
-    `log` is the client's log of the conversation, which has whole what the answer may have cut.
-    """
-    over = memory.settings.offload_over * (_READ_FACTOR if _is_reading(call) else 1)
-    if not over or _is_ours(call, memory.settings.home) or _is_asked_for(call):
-        return None
-    notes: dict[Any, str] = {}
-    for part in parts_of(call.client, call.tool, call.response):
-        if await anyio.to_thread.run_sync(partial(_is_large, part.text, over, memory.settings.tokenizer)):
-            note = await _kept(memory, session, call, part, log)
-            if len(note) < len(part.text):
-                notes[part.way] = note
-    return replaced(call.response, notes) if notes else None
-
-
-async def _kept(memory: Memory, session: str, call: Call, part: Part, log: Path | None) -> str:
-    data: str | bytes = part.text
-    id = call.id
-    if _is_cut(call.client, part.text):
-        whole = await anyio.to_thread.run_sync(whole_output, log, call.id)
-        data, id = (whole, id) if whole else (data, None)  # what is not found now is kept when its log is read
-    if part.way == ("stdout",) and (file := whole_file(call.tool, call.response)):
-        data = await anyio.to_thread.run_sync(partial(_whole, Path(file), part.text))
-    kept = await memory.offload_tool_result(
-        call.tool,
-        data,
-        arguments=call.arguments,
-        tool_call_id=id,
-        session=session,
-    )
-    return render_offloaded(kept)
-
-
-def _is_cut(client: Agent, text: str) -> bool:
-    return client == "codex" and text.startswith("Warning: truncated output")
-
-
-def _whole(file: Path, begun: str) -> str | bytes:
-    """Return what the file holds, if it is what `begun` is the beginning of; else that."""
-    try:
-        if file.stat().st_size > _MAX_FILE:
-            return begun
-        data = file.read_bytes()
-    except OSError:
-        return begun
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        return data
-
-
-def _is_large(text: str, over: int, tokenizer: Any) -> bool:
-    if len(text) * 4 <= over or is_stand_in(text):  # a character has four bytes at most, and a token at least one
-        return False
-    return not token_counter(tokenizer).fits(text, over)
-
-
-def _is_reading(call: Call) -> bool:
-    """Tell whether a model reads a file, perhaps to edit it. Codex has no other way than its shell."""
-    if call.client == "codex":
-        return _FILE.search(_command(call)) is not None and not _is_cut(call.client, str(call.response))
-    return call.tool == "Read"
-
-
-def _is_asked_for(call: Call) -> bool:
-    """Tell whether a model reads a part of a file: it knows what it wants, and would only ask again."""
-    match call.arguments:
-        case {"offset": int()} | {"limit": int()}:
-            return call.tool == "Read"
-        case _:
-            return _PART.search(_command(call)) is not None
-
-
-def _command(call: Call) -> str:
-    match call.arguments:
-        case {"command": str() as command} if call.tool == "Bash":
-            return command
-        case _:
-            return ""
-
-
-_FILE = re.compile(r"(?:^|[;&|])\s*(?:cat|nl)\b[^;&|]*$")
-_PART = re.compile(r"(?:^|[;&|])\s*(?:sed -n|head|tail)\b[^;&|]*$")
-
-
-def _is_ours(call: Call, home: Path) -> bool:
-    """Tell whether a model looks at what is kept here: to put that away again would lead it in a circle."""
-    told = json.dumps(call.arguments, ensure_ascii=False)
-    return is_own(call.tool) or str(home) in told or "mcp-memory" in told
 
 
 # --- what takes long the first time -----------------------------------------------------------------

@@ -138,7 +138,7 @@ class _Resident:
             server.close()
             self._disappear()
             self._conversations.following.finish()
-            await asyncio.wait({following}, timeout=_FINISHING_S)
+            await asyncio.wait({following, *self._overdue}, timeout=_FINISHING_S)
 
     def _appear(self, port: int) -> None:
         """Say where we are, and have those of older versions end: two that ended each other would never be there."""

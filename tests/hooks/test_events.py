@@ -12,6 +12,7 @@ import pytest
 from mcp_memory.hooks import events
 from mcp_memory.hooks.conversations import Conversations
 from mcp_memory.hooks.dialects import Call, Event
+from mcp_memory.hooks.offloading import offloaded
 from mcp_memory.memory import Memory, open_memory
 from mcp_memory.types import NewTurn
 
@@ -61,7 +62,7 @@ async def test_a_conversation_begins_with_what_is_known_unless_its_context_has_i
 
 
 async def test_after_a_compaction_the_task_at_hand_is_shown(memory: Memory) -> None:
-    await events.offloaded(memory, SESSION, bash(LOG))
+    await offloaded(memory, SESSION, bash(LOG))
     before = await events.opening(memory, SESSION, source="resume", recorded=True)
     after = await events.opening(memory, SESSION, source="compact", recorded=True)
     assert "flowchart" not in before
@@ -128,7 +129,7 @@ async def test_a_summary_is_kept_once(memory: Memory) -> None:
 
 
 async def test_a_large_output_is_kept_whole_and_something_short_stands_in_its_place(memory: Memory) -> None:
-    answer = await events.offloaded(memory, SESSION, bash(LOG))
+    answer = await offloaded(memory, SESSION, bash(LOG))
     (record,) = await memory.records(session=SESSION)
     _, data = await memory.ref(record.ref)
     assert data.decode() == LOG
@@ -142,12 +143,12 @@ async def test_the_whole_of_an_output_that_the_client_cut_is_kept(memory: Memory
     whole = tmp_path / "b1.txt"
     whole.write_text(LOG + "\nthe end\n")
     cut = bash(LOG[:20_000], persistedOutputPath=str(whole), persistedOutputSize=len(LOG))
-    answer = await events.offloaded(memory, SESSION, cut)
+    answer = await offloaded(memory, SESSION, cut)
     (record,) = await memory.records(session=SESSION)
     assert (await memory.ref(record.ref))[1] == whole.read_bytes()
     assert "persistedOutputPath" not in answer
     gone = bash(LOG[:20_000], "cat it", persistedOutputPath=str(tmp_path / "gone"))
-    assert (await events.offloaded(memory, SESSION, gone))["stdout"].startswith("[")
+    assert (await offloaded(memory, SESSION, gone))["stdout"].startswith("[")
 
 
 LARGE = {"file": {"filePath": "/p/a.log", "content": LOG, "numLines": 400, "startLine": 1, "totalLines": 400}}
@@ -181,32 +182,32 @@ LARGE = {"file": {"filePath": "/p/a.log", "content": LOG, "numLines": 400, "star
     ],
 )
 async def test_some_outputs_are_left_alone(memory: Memory, call: Call) -> None:
-    assert await events.offloaded(memory, SESSION, call) is None
+    assert await offloaded(memory, SESSION, call) is None
     assert await memory.records() == []
 
 
 async def test_what_lies_in_the_home_is_left_alone(memory: Memory, home: Path) -> None:
-    assert await events.offloaded(memory, SESSION, bash(LOG, f"cat {home}/spaces/default/refs/x.md")) is None
+    assert await offloaded(memory, SESSION, bash(LOG, f"cat {home}/spaces/default/refs/x.md")) is None
 
 
 async def test_the_threshold_is_a_setting_and_zero_leaves_all(home: Path) -> None:
     async with open_memory(home=home, embedder="none", offload_over=0) as memory:
-        assert await events.offloaded(memory, SESSION, bash(LOG)) is None
+        assert await offloaded(memory, SESSION, bash(LOG)) is None
     async with open_memory(home=home, embedder="none", offload_over=100_000) as memory:
-        assert await events.offloaded(memory, SESSION, bash(LOG)) is None
+        assert await offloaded(memory, SESSION, bash(LOG)) is None
     async with open_memory(home=home, embedder="none", offload_over=100) as memory:
-        assert await events.offloaded(memory, SESSION, bash(LOG[:3_000])) is not None
+        assert await offloaded(memory, SESSION, bash(LOG[:3_000])) is not None
 
 
 async def test_codex_reads_files_with_its_shell_and_is_told_in_words_what_was_kept(memory: Memory) -> None:
     def shell(command: str, text: str) -> Call:
         return Call(client="codex", tool="Bash", arguments={"command": command}, id="call_1", response=text)
 
-    assert await events.offloaded(memory, SESSION, shell("cat planner.py", LOG[:9_000])) is None
-    note = await events.offloaded(memory, SESSION, shell("make log", LOG[:9_000]))
+    assert await offloaded(memory, SESSION, shell("cat planner.py", LOG[:9_000])) is None
+    note = await offloaded(memory, SESSION, shell("make log", LOG[:9_000]))
     assert note.startswith("[001-N1 r-")
     cut = "Warning: truncated output (original token count: 90000)\n\n" + LOG
-    assert await events.offloaded(memory, SESSION, shell("make", cut))
+    assert await offloaded(memory, SESSION, shell("make", cut))
     assert [record.tool_call_id for record in await memory.records(session=SESSION)] == ["call_1", None]
 
 
@@ -219,7 +220,7 @@ async def test_what_codex_has_cut_is_taken_whole_from_its_log(memory: Memory, tm
     log.write_text(ended("call_1", "another") + ended("call_2", LOG) + ended("call_22", "a third") + '{"torn')
     cut = f"Warning: truncated output (original token count: 9000)\n\n{LOG[:5_000]}…8000 chars truncated…{LOG[-500:]}"
     call = Call(client="codex", tool="Bash", arguments={"command": "cat queue.log"}, id="call_2", response=cut)
-    note = await events.offloaded(memory, SESSION, call, log=log)
+    note = await offloaded(memory, SESSION, call, log=log)
     assert "log of 400 lines" in note
     assert "truncated" not in note
     [record] = await memory.records(session=SESSION)
