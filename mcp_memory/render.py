@@ -120,7 +120,9 @@ def _recorded(answer: Recorded) -> str:
         parts.append(f"{answer.duplicates} stored before.")
     if answer.emptied:
         parts.append(f"{answer.emptied} held only text recalled from here, which is not stored again.")
-    return _with_note(" ".join([*parts, f"Pass session={answer.session!r} next time."]), answer.note)
+    return _with_note(
+        " ".join([*parts, f"For more of this conversation pass session={answer.session!r}."]), answer.note
+    )
 
 
 def _remembered(answer: Remembered) -> str:
@@ -130,6 +132,8 @@ def _remembered(answer: Remembered) -> str:
         lines.append(_fact(answer.atom.fact))
     if answer.replaced:
         lines += ["It replaces:", *map(_atom, answer.replaced)]
+    elif not answer.similar and not answer.duplicate:
+        lines.append("Nothing similar was known.")
     if answer.similar:
         ids = ", ".join(atom.id for atom in answer.similar)
         lines += [f"Similar and still held true; where one is outdated, call again with supersedes=[{ids}]:"]

@@ -89,7 +89,7 @@ class TurnIn(BaseModel):
     content: str
     name: Annotated[str | None, Field(description="Speaker")] = None
     said_at: datetime | None = None
-    id: Annotated[str | None, Field(description="Your own id of it")] = None
+    id: str | None = None
 
     def new_turn(self) -> NewTurn:
         said_at = self.said_at if self.said_at is None or self.said_at.tzinfo else self.said_at.astimezone()
@@ -122,12 +122,13 @@ Budget = Annotated[int | None, Field(ge=MIN_BUDGET, le=100_000, description="Lef
 async def record_turns(
     memory: Memory,
     turns: Turns,
-    session: Annotated[Session, Field(description="From the last call; left out, this server's own")] = None,
+    session: Annotated[Session, Field(description="From the last call")] = None,
 ) -> Recorded:
-    """Store messages of this conversation word for word, so that any later conversation can find them.
+    """Store messages of this conversation, so that any later one can find them.
 
-    Call it when a topic or decision is closed and before the conversation ends, with all that matters since the
-    last call; cut long code and output. Not where your context says that the conversation is recorded by itself.
+    Call it when a topic or decision is closed and before the conversation ends, with what matters since the last
+    call: the user's words as they are, your own shorter if long, without small talk, secrets, long code and output.
+    Not where your context says that the conversation is recorded by itself.
     """
     return await memory.record_turns([turn.new_turn() for turn in turns], session=session)
 
@@ -143,7 +144,7 @@ async def remember(
     relation: str | None = None,
     value: str | None = None,
     supersedes: Annotated[Ids, Field(description="Ids of atoms it makes outdated")] = [],  # noqa: B006
-    valid_from: Annotated[str | None, Field(description="Date or time; left out, now")] = None,
+    valid_from: Annotated[str | None, Field(description="Date, also a future one; left out, now")] = None,
     cites: Annotated[Ids, Field(description="Results it rests on: r-…:120-134")] = [],  # noqa: B006
 ) -> Remembered:
     """Keep one durable statement about the user, their world, or how they want you to work.
@@ -179,8 +180,8 @@ async def conversation_search(
 ) -> ShownTurns:
     """Find what was said in past conversations, verbatim, by words and by meaning, and lines of offloaded results.
 
-    Use it when the user refers to something earlier, and before you say that you do not know. For what
-    holds true now, use memory_search.
+    Use it for what recall did not bring, and before you say that you do not know. For what holds true now,
+    use memory_search.
     """
     results = await memory.conversation_search(
         query,

@@ -107,7 +107,9 @@ def find_canvas(store: Store, space: str, *, task: str | None, session: str | No
             return newest[0]
         rows = store.canvases(space)
         of = f"Session {clean(session, 60)!r}" if session else "This space"
-        raise NotFound(f"{of} has no task. {known_tasks(rows)} offload_tool_result starts one.")
+        raise NotFound(
+            f"{of} has no task. {known_tasks(rows)} offload_tool_result starts one; what was said is found by recall."
+        )
     rows = store.canvases(space, limit=TASKS_LOOKED_AT)
     own = [row for row in rows if row.session == session]
     if found := find_task(own, clean(task, 200)) or find_task(rows, clean(task, 200)):
