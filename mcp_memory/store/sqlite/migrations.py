@@ -407,5 +407,5 @@ def _refuse_newer(con: apsw.Connection, done: set[str]) -> None:
     if unknown:
         raise StoreUnavailable(
             f"{con.filename} was written by a newer mcp-memory (schema {unknown[-1]}). Nothing was changed. "
-            f"Upgrade this one: `pip install --upgrade mcp-memory`."
+            "Upgrade this one in the way that you installed it."
         )
