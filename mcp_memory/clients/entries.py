@@ -101,7 +101,7 @@ _CLIENTS = [
         format="toml",
         key="mcp_servers",
         after="It holds for sessions that start now.",
-        after_hooks="Codex runs the hooks once you have trusted them there: /hooks.",
+        after_hooks="Codex asks at its next start whether to trust the hooks, or in /hooks; it runs none before.",
     ),
     Client(
         name="gemini",
@@ -109,7 +109,7 @@ _CLIENTS = [
         program="gemini",
         format="json+comments",
         key="mcpServers",
-        after="It holds for sessions that start now, in folders that Gemini was told to trust.",
+        after="It holds for sessions that start now; in a folder that is not trusted Gemini starts no server and no hook.",
     ),
 ]
 
