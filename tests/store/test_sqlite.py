@@ -190,6 +190,16 @@ def test_the_search_reads_of_vec0_what_vec0_itself_answers(home: Path) -> None:
 # --- homes that cannot be used ----------------------------------------------------------------------
 
 
+@pytest.mark.skipif(os.name == "nt", reason="modes")
+def test_what_is_kept_is_its_users_alone_to_read_in_a_folder_that_all_can_look_into(home: Path) -> None:
+    home.mkdir(mode=0o755, exist_ok=True)
+    home.chmod(0o755)
+    store = open_store(home)
+    store.append_turns("me", "s", [NewTurn(role="user", content="Hello")], now=NOW)
+    assert {path.name: path.stat().st_mode & 0o077 for path in home.iterdir() if path.stat().st_mode & 0o077} == {}
+    store.close()
+
+
 def test_a_home_that_is_a_file_says_what_to_do(home: Path) -> None:
     home.write_text("not a folder")
     with pytest.raises(StoreUnavailable, match="MCP_MEMORY_HOME"):

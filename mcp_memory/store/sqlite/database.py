@@ -12,7 +12,7 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -44,7 +44,7 @@ class Database:
             self._readers.put(None)  # opened when first needed
         self._closed = False
         with self._explained():
-            _make_home(home)
+            _make_home(home, self.path)
             self._writer = self._open(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
             try:
                 _set_wal(self._writer)
@@ -158,11 +158,14 @@ def _no_room(path: Path, why: str) -> str:
     return f"No room to write {path} ({why}). Nothing was written; free some disk space and try again."
 
 
-def _make_home(home: Path) -> None:
-    # What people said over years is theirs alone to read.
+def _make_home(home: Path, database: Path) -> None:
+    # What people said over years is theirs alone to read, also where somebody made the home for all to look into.
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not os.access(home, os.W_OK | os.X_OK):
         raise PermissionError(13, "permission denied")
+    (home / "spaces").mkdir(mode=0o700, exist_ok=True)
+    with suppress(FileExistsError):  # SQLite gives the files beside it the same mode
+        os.close(os.open(database, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def _set_wal(con: apsw.Connection) -> None:
