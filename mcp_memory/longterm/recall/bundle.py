@@ -35,7 +35,7 @@ _STABLE_SHARE = 0.6  # of the budget, so that a long persona leaves room for wha
 _EXCHANGES = 3
 _LAST_TURNS = 60  # looked through for them: an agent may say a lot between two turns of the user
 _IN_CONTEXT = 1_000  # turns of a session that may stand in its context; more do not fit
-_ORDER = ("scene", "fact", "atom", "turn", "output")
+_ORDER = ("scene", "fact", "atom", "turn", "output", "end")
 
 SUMMARY = ("system", "summary")
 """Role and name of the turn that tells what a conversation was before its client summed it up."""

@@ -53,7 +53,7 @@ _CONTEXT_CHARS = 300
 _ENTITIES = 1_000
 _SESSIONS, _ENDING, _ENDING_CHARS = 20, 6, 600  # the latest sessions; turns of one
 
-Group = Literal["scene", "fact", "atom", "turn", "output"]
+Group = Literal["scene", "fact", "atom", "turn", "output", "end"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,10 +280,8 @@ def _end_of_last(desk: Desk, there: Collection[str]) -> list[Line]:
         if said and not any(turn.id in there for turn in said):
             head = f"- The last conversation, session {one.session}, ended so on {one.last:%Y-%m-%d}, latest first:"
             latest_first = [turn.id for turn in reversed(said)]
-            return [
-                Line(group="turn", id=one.session, text=head),
-                *_turns(desk, latest_first, [], words=set(), width=_ENDING_CHARS),
-            ]
+            turns = _turns(desk, latest_first, [], words=set(), width=_ENDING_CHARS)
+            return [Line(group="end", id=one.session, text=head), *(replace(turn, group="end") for turn in turns)]
     return []
 
 
