@@ -1,8 +1,9 @@
 """What runs at an event of a client: a thin process that asks the resident, or starts it, and never fails.
 
 One question, one answer, within a bound; when that is over, nothing is said and the user's work goes on. Events that
-only capture are acknowledged at once and worked off by the resident. Where there is none in time, a note (which
-conversation, which log, no words) waits for the next one. It decides nothing, and reads nothing of what it passes.
+only capture are acknowledged as soon as that is noted, and worked off by the resident. Where there is none in time, the
+hook leaves the note (which conversation, which log, no words) for the next one. It decides nothing, and reads nothing
+of what it passes.
 
 Standard library only: `mcp-memory hook` loads click and this.
 """
@@ -33,6 +34,7 @@ _PROOF_BYTES = 200
 _POLL_S = 0.02
 _REST_S = 60.0
 _ANSWERED = frozenset({"SessionStart", "UserPromptSubmit", "BeforeAgent"})
+_FLUSHING = frozenset({"SessionEnd", "PreCompact"})
 _CAPTURING = frozenset({"Stop", "AfterAgent", "SessionEnd", "PreCompact", "PostCompact"})
 
 
@@ -71,8 +73,8 @@ def _leave_note(place: Place, event: str, client: str, given: bytes) -> None:
     from mcp_memory.hooks.notes import Note
 
     told = json.loads(given)
-    log = str(told["transcript_path"])
-    Note(event=event, client=client, conversation=str(told["session_id"]), log=log).leave(place)
+    log, conversation = str(told["transcript_path"]), str(told["session_id"])
+    Note(log=log, client=client, conversation=conversation, flushed=event in _FLUSHING).leave(place)
 
 
 # --- asking -----------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
@@ -18,11 +18,10 @@ import anyio.to_thread
 from mcp_memory.errors import McpMemoryError
 from mcp_memory.hooks import dialects, events, offloading
 from mcp_memory.hooks.dialects import Event
-from mcp_memory.hooks.following import AFTER_A_TURN, AT_THE_END, Following, Log
+from mcp_memory.hooks.following import AFTER_A_TURN, AT_THE_END, Following
 from mcp_memory.hooks.notes import Note
 from mcp_memory.hooks.recollecting import told_before
 from mcp_memory.hooks.rendezvous import Place
-from mcp_memory.importing.agents import AGENTS, Agent
 
 if TYPE_CHECKING:
     from mcp_memory.memory import Memory
@@ -35,7 +34,6 @@ _WHILE_WORKING = (0.3, 2.0)
 """The log tells what was asked while the tools are at work on it, whose results are judged by it."""
 _LATER = (3.0,)
 _GROWN = 50  # logs that are looked at
-_CLIENTS: Mapping[str, Agent] = {client: client for client in AGENTS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +47,7 @@ class Answer:
 class Conversations:
     """The conversations of one place. `memory` opens the store, where it is not open."""
 
-    def __init__(self, memory: Callable[[], Awaitable[Memory]], place: Place | None = None) -> None:
+    def __init__(self, memory: Callable[[], Awaitable[Memory]], place: Place) -> None:
         self._memory = memory
         self._known: dict[str, list[str]] = {}
         self._warming: asyncio.Task[None] | None = None
@@ -65,7 +63,7 @@ class Conversations:
             case "start":
                 return await self._start(event)
             case "prompt":
-                self._follow(event, _WHILE_WORKING)
+                await self._follow(event, _WHILE_WORKING)
                 if not event.text:
                     return Answer()
                 known = list(await self._told(event))
@@ -77,28 +75,25 @@ class Conversations:
                 response = await offloading.offloaded(await self._memory(), event.session, event.call, log=event.log)
                 return Answer(json=None if response is None else dialects.output(event, response))
             case "compacting":
-                self._follow(event, AT_THE_END, flushed=True)
+                await self._follow(event, AT_THE_END, flushed=True)
             case "compacted":
+                await self._follow(event, AFTER_A_TURN)
                 await events.summed_up(await self._memory(), event.session, event.text)
-                self._follow(event, AFTER_A_TURN)
             case "stop":
-                self._follow(event, AFTER_A_TURN)
+                await self._follow(event, AFTER_A_TURN)
             case "end":
                 self.some_ended = True
-                self._follow(event, AT_THE_END, flushed=True)
+                await self._follow(event, AT_THE_END, flushed=True)
                 self.live.discard(event.session)
                 self._known.pop(event.session, None)
             case _:
                 assert_never(event.kind)
         return Answer()
 
-    def take_up(self, notes: Iterable[Note]) -> None:
+    async def take_up(self, notes: Iterable[Note]) -> None:
         """Read the logs that were left to be read."""
         for note in notes:
-            if client := _CLIENTS.get(note.client):
-                path, conversation = Path(note.log), note.conversation
-                log = Log(path=path, client=client, conversation=conversation, flushed=note.is_flushed)
-                self.following.soon(log, AT_THE_END)
+            await self.following.soon(note, AT_THE_END)
 
     def was_told(self, event: Event, text: str) -> None:
         """Note what has been put before the model, once it has."""
@@ -132,19 +127,18 @@ class Conversations:
             self._known[event.session] = await anyio.to_thread.run_sync(told_before, event.log)
         return self._known[event.session]
 
-    def _follow(self, event: Event, delays: tuple[float, ...], *, flushed: bool = False) -> None:
+    async def _follow(self, event: Event, delays: tuple[float, ...], *, flushed: bool = False) -> None:
         if event.log is not None:
-            log = Log(path=event.log, client=event.client, conversation=event.conversation, flushed=flushed)
-            self.following.soon(log, delays)
+            note = Note(log=str(event.log), client=event.client, conversation=event.conversation, flushed=flushed)
+            await self.following.soon(note, delays)
 
     async def _follow_grown(self, memory: Memory) -> None:
         """Read on in logs that have grown since nobody told us: a client or a machine went down."""
         held = (await memory.followed_logs())[:_GROWN]
         grown = await anyio.to_thread.run_sync(lambda: [one for one in held if _size(Path(one.path)) > one.offset])
         for one in grown:
-            if one.session not in self.live and one.client in _CLIENTS:
-                log = Log(path=Path(one.path), client=_CLIENTS[one.client], conversation="")
-                self.following.soon(log, _LATER)
+            if one.session not in self.live:
+                await self.following.soon(Note(log=one.path, client=one.client, conversation=""), _LATER)
 
 
 def _before_the_model(event: Event, text: str) -> Answer:

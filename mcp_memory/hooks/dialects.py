@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from mcp_memory.importing.agents import AGENTS, Agent, session_name
+from mcp_memory.importing.agents import Agent, agent_named, session_name
 from mcp_memory.importing.formats.logs import without_tags
 
 __all__ = ["Call", "Event", "Kind", "context", "output", "read"]
@@ -68,7 +68,6 @@ _KINDS: Mapping[Agent, Mapping[str, Kind]] = {
     "codex": _LIKE_CLAUDE_CODE,
     "gemini": {"SessionStart": "start", "BeforeAgent": "prompt", "AfterAgent": "stop", "SessionEnd": "end"},
 }
-_CLIENTS: Mapping[str, Agent] = {agent: agent for agent in AGENTS}
 _OF_SUBAGENTS = "agent_id"
 
 
@@ -77,7 +76,7 @@ def read(client: str, name: str, given: object) -> Event | None:
 
     What sub-agents do is theirs: their contexts are short, their tools are few, and their talk is no conversation.
     """
-    of = _CLIENTS.get(client)
+    of = agent_named(client)
     if not isinstance(given, dict) or of is None:
         return None
     told = cast("dict[str, Any]", given)

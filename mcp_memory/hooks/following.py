@@ -14,16 +14,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio.to_thread
+
 from mcp_memory.errors import InvalidInput, McpMemoryError
 from mcp_memory.hooks.notes import Note
 from mcp_memory.hooks.rendezvous import Place
-from mcp_memory.importing.agents import Agent, session_name
+from mcp_memory.importing.agents import agent_named, session_name
 from mcp_memory.importing.follow import follow
 
 if TYPE_CHECKING:
     from mcp_memory.memory import Memory
 
-__all__ = ["AFTER_A_TURN", "AT_THE_END", "Following", "Log", "within"]
+__all__ = ["AFTER_A_TURN", "AT_THE_END", "Following", "within"]
 
 logger = logging.getLogger(__name__)
 
@@ -33,47 +35,35 @@ AT_THE_END = (0.0, 0.7)
 _AGAIN_S, _ATTEMPTS = 20.0, 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Log:
-    """A log to be read. `conversation` is the client's id of it; `flushed`: its extraction is asked for then."""
-
-    path: Path
-    client: Agent
-    conversation: str
-    flushed: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class _Due:
     when: float
-    log: Log
+    note: Note
     attempt: int = 1
 
 
 class Following:
     """What is to be read, and when. `memory` opens the store, where it is not open; notes are left at the place."""
 
-    def __init__(self, memory: Callable[[], Awaitable[Memory]], place: Place | None = None) -> None:
+    def __init__(self, memory: Callable[[], Awaitable[Memory]], place: Place) -> None:
         self._memory = memory
         self._place = place
         self._due: list[_Due] = []
         self._bell = asyncio.Event()
+        self._noting = asyncio.Lock()
         self._finishing = False
 
-    def soon(self, log: Log, delays: Sequence[float] = AFTER_A_TURN) -> None:
+    async def soon(self, note: Note, delays: Sequence[float] = AFTER_A_TURN) -> None:
         """Have a log read after so many seconds each; this takes the place of what was due of it before."""
         now = asyncio.get_running_loop().time()
-        flushed = log.flushed or any(due.log.flushed for due in self._due if due.log.path == log.path)
-        self._due = [due for due in self._due if due.log.path != log.path]
-        for delay in delays:
-            asked = replace(log, flushed=flushed and delay == delays[-1])
-            self._due.append(_Due(now + delay, asked))
+        before = [due.note for due in self._due if due.note.log == note.log]
+        last = replace(note, flushed=note.flushed or any(one.flushed for one in before))
+        self._due = [due for due in self._due if due.note not in before]
+        self._due += [_Due(now + delay, replace(note, flushed=False)) for delay in delays[:-1]]
+        self._due.append(_Due(now + delays[-1], last))
         self._bell.set()
-        if self._place is not None and log.conversation:  # one without is found again by its growth
-            try:
-                _note(replace(log, flushed=flushed)).leave(self._place)
-            except OSError as error:
-                logger.warning("what is to be read was not noted: %s", error.strerror)
+        if note.conversation:  # one without is found again by its growth
+            await self._noted(last)
 
     async def run(self) -> None:
         """Read what is due until `finish` is called and all was tried."""
@@ -95,36 +85,42 @@ class Following:
         due = min(self._due, key=lambda one: one.when)
         self._due.remove(due)
         try:
-            await self._read(await self._memory(), due.log)
-            self._is_done(due.log)
+            await self._read(await self._memory(), due.note)
+            await self._is_done(due.note)
         except McpMemoryError as error:
-            logger.warning("a log of %s was not taken in: %s", due.log.client, error)
+            logger.warning("a log of %s was not taken in: %s", due.note.client, error)
             if not self._finishing and due.attempt < _ATTEMPTS:  # else its note stays
                 later = asyncio.get_running_loop().time() + _AGAIN_S
-                self._due.append(_Due(later, due.log, due.attempt + 1))
+                self._due.append(_Due(later, due.note, due.attempt + 1))
         except Exception:
-            logger.exception("a log of %s was not taken in, by a fault of this program", due.log.client)
-            self._is_done(due.log)
+            logger.exception("a log of %s was not taken in, by a fault of this program", due.note.client)
+            await self._is_done(due.note)
 
-    def _is_done(self, log: Log) -> None:
-        if self._place is not None and not any(due.log.path == log.path for due in self._due):
-            _note(log).withdraw(self._place)
-
-    async def _read(self, memory: Memory, log: Log) -> None:
+    async def _noted(self, note: Note) -> None:
         try:
-            read = await follow(memory, log.path, live=True, client=log.client)
+            async with self._noting:
+                await anyio.to_thread.run_sync(note.leave, self._place)
+        except OSError as error:
+            logger.warning("what is to be read was not noted: %s", error.strerror)
+
+    async def _is_done(self, note: Note) -> None:
+        async with self._noting:
+            if not any(due.note.log == note.log for due in self._due):
+                await anyio.to_thread.run_sync(note.withdraw, self._place)
+
+    async def _read(self, memory: Memory, note: Note) -> None:
+        client = agent_named(note.client)
+        if client is None:
+            return
+        try:
+            read = await follow(memory, Path(note.log), live=True, client=client)
         except InvalidInput as unfit:  # the client has not written it yet, or it is gone
             logger.debug("%s", unfit)
             return
         if read.bad:
-            logger.warning("%d lines of a log of %s could not be read", read.bad, log.client)
-        if log.flushed:
-            await memory.flush(session_name(log.client, log.conversation))
-
-
-def _note(log: Log) -> Note:
-    event = "SessionEnd" if log.flushed else "Stop"
-    return Note(event=event, client=log.client, conversation=log.conversation, log=str(log.path))
+            logger.warning("%d lines of a log of %s could not be read", read.bad, client)
+        if note.flushed:
+            await memory.flush(session_name(client, note.conversation))
 
 
 async def within(waiting: Coroutine[Any, Any, object], seconds: float) -> None:

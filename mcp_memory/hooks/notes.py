@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
 
@@ -16,66 +16,51 @@ from mcp_memory.hooks.rendezvous import Place, make_folders
 
 __all__ = ["Note", "notes_in"]
 
-_FLUSHING = frozenset({"SessionEnd", "PreCompact"})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A log to be read, whose it is, and the event that asked for it, whatever client's."""
+    """A log to be read, and whose. `flushed`: extraction is asked for then, for the talk is over or to be summed up."""
 
-    event: str
+    log: str
     client: str
     conversation: str
-    log: str
-
-    @property
-    def is_flushed(self) -> bool:
-        """Whether the conversation is over, or about to be summed up."""
-        return self.event in _FLUSHING
+    """The client's own id of it; empty where it is not known."""
+    flushed: bool = False
 
     def leave(self, place: Place) -> None:
-        """Write it down for the place's space; a later note of the same log takes its place."""
+        """Write it down for the place's space; a later note of the same log takes its place. Raises OSError."""
         make_folders(place)
-        file = self.file_in(place)
+        file = self._file(place)
         beside = file.with_suffix(f".{os.getpid()}.tmp")
         beside.write_bytes(self._told(place))
         beside.replace(file)
 
     def withdraw(self, place: Place) -> None:
         """Take it away, unless another was left meanwhile."""
-        file = self.file_in(place)
+        file = self._file(place)
         try:
             if file.read_bytes() == self._told(place):
                 file.unlink()
         except OSError:
             return
 
-    def file_in(self, place: Place) -> Path:
+    def _file(self, place: Place) -> Path:
         about = f"{place.space or ''}\n{self.log}".encode("utf-8", "surrogatepass")
         return place.waiting / f"{blake2b(about, digest_size=8).hexdigest()}.json"
 
     def _told(self, place: Place) -> bytes:
-        given = {"session_id": self.conversation, "transcript_path": self.log}
-        return json.dumps({"event": self.event, "client": self.client, "space": place.space, "input": given}).encode()
+        return json.dumps({**asdict(self), "space": place.space}).encode()
 
 
 def notes_in(place: Place) -> list[Note]:
-    """Return the notes that were left for the place's space, for whoever takes them up to leave them anew.
-
-    What makes no sense is removed.
-    """
+    """Return the notes that were left for the place's space; what makes no sense is removed."""
     found: list[Note] = []
     for file in sorted(place.waiting.glob("*.json")):
         try:
             held = json.loads(file.read_bytes())
-            about, space = held["input"], held.get("space")
-            told = str(about["session_id"]), str(about["transcript_path"])
-            note = Note(event=str(held["event"]), client=str(held["client"]), conversation=told[0], log=told[1])
-        except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            log, client, conversation = (str(held[name]) for name in ("log", "client", "conversation"))
+            note = Note(log=log, client=client, conversation=conversation, flushed=held["flushed"] is True)
+            found += [note] if held["space"] == place.space else []
+        except (OSError, ValueError, TypeError, LookupError, RecursionError):
             file.unlink(missing_ok=True)
-            continue
-        if space == place.space:
-            found.append(note)
-            if file != note.file_in(place):  # of another version
-                file.unlink(missing_ok=True)
     return found

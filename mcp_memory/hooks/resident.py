@@ -19,6 +19,7 @@ import secrets
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -27,7 +28,7 @@ from typing import IO
 from mcp_memory import __version__
 from mcp_memory.errors import McpMemoryError
 from mcp_memory.hooks.conversations import Answer, Conversations
-from mcp_memory.hooks.dialects import Event, read
+from mcp_memory.hooks.dialects import Event, Kind, read
 from mcp_memory.hooks.following import within
 from mcp_memory.hooks.notes import notes_in
 from mcp_memory.hooks.opening import Opening
@@ -54,7 +55,10 @@ _LOOKING_S = 0.5
 _LOCKING_S = 5.0
 _FINISHING_S = 30.0
 _PROVING_S = 2.0
-_TOOL_S, _PROMPT_S = 0.9, 2.8  # a little less than hooks wait
+_WAITING_S: Mapping[Kind, float] = {"start": 2.8, "prompt": 2.8, "tool": 0.9}
+"""A little less than their hooks wait."""
+_NOTING_S = 0.2
+"""The hooks of all other events only wait until it is noted what is to be read."""
 _MAX_QUESTION = 2**28
 _LOG_BYTES = 200_000
 
@@ -130,7 +134,7 @@ class _Resident:
         following = asyncio.create_task(self._conversations.following.run())
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self._appear(server.sockets[0].getsockname()[1])
-        self._conversations.take_up(notes_in(self._place))
+        await self._conversations.take_up(notes_in(self._place))
         try:
             while not self._is_over():
                 await within(self._ending.wait(), _LOOKING_S)
@@ -207,8 +211,7 @@ class _Resident:
         if event.kind == "tool" and self._overdue:
             return Answer()  # writing takes too long just now
         task = asyncio.create_task(self._conversations.answer(event))
-        if event.kind in ("start", "prompt", "tool"):
-            await asyncio.wait({task}, timeout=_TOOL_S if event.kind == "tool" else _PROMPT_S)
+        await asyncio.wait({task}, timeout=_WAITING_S.get(event.kind, _NOTING_S))
         if not task.done():
             self._overdue.add(task)
             task.add_done_callback(partial(self._finished, event))

@@ -10,13 +10,18 @@ import hashlib
 import re
 from typing import Literal, get_args
 
-__all__ = ["AGENTS", "Agent", "session_name"]
+__all__ = ["AGENTS", "Agent", "agent_named", "session_name"]
 
 Agent = Literal["claude-code", "codex", "gemini"]
 AGENTS: tuple[Agent, ...] = get_args(Agent)
 
 _HEX = re.compile(r"[0-9a-f-]{8,}")
 _LENGTH = 8
+
+
+def agent_named(name: str) -> Agent | None:
+    """Return the agent of that name, if there is one."""
+    return next((agent for agent in AGENTS if agent == name), None)
 
 
 def session_name(client: Agent | Literal["chatgpt", "claude-ai"], id: str) -> str:

@@ -13,6 +13,7 @@ from mcp_memory.hooks import events
 from mcp_memory.hooks.conversations import Conversations
 from mcp_memory.hooks.dialects import Call, Event
 from mcp_memory.hooks.offloading import offloaded
+from mcp_memory.hooks.rendezvous import Place
 from mcp_memory.memory import Memory, open_memory
 from mcp_memory.types import NewTurn
 
@@ -237,7 +238,7 @@ def event(kind: Any, log: Path | None, text: str = "", source: str = "") -> Even
 
 async def test_what_was_told_is_told_again_only_after_a_compaction(memory: Memory, tmp_path: Path) -> None:
     await memory.remember("The harbour master of Torvik is Odd Berge.")
-    talks = Conversations(_now(memory))
+    talks = of(memory)
     log = tmp_path / "none.jsonl"
     asked = event("prompt", log, "Who is harbour master of Torvik?")
     started = await talks.answer(event("start", log, source="startup"))
@@ -253,19 +254,19 @@ async def test_a_resident_that_is_new_to_a_conversation_reads_what_was_told_in_i
     memory: Memory, tmp_path: Path
 ) -> None:
     await memory.remember("The harbour master of Torvik is Odd Berge.")
-    told = (await Conversations(_now(memory)).answer(event("start", None, source="startup"))).told
+    told = (await of(memory).answer(event("start", None, source="startup"))).told
     noted = {"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [told]}}
     compacted = {"type": "system", "subtype": "compact_boundary"}
     log = tmp_path / "log.jsonl"
     asked = event("prompt", log, "Who is harbour master of Torvik?")
     log.write_text(json.dumps(noted) + "\nno JSON mcp-memory-recall\n")
-    assert (await Conversations(_now(memory)).answer(asked)).told == ""
+    assert (await of(memory).answer(asked)).told == ""
     log.write_text(json.dumps(noted) + "\n" + json.dumps(compacted) + "\n")
-    assert "Odd Berge" in (await Conversations(_now(memory)).answer(asked)).told
+    assert "Odd Berge" in (await of(memory).answer(asked)).told
 
 
-def _now(memory: Memory) -> Any:
+def of(memory: Memory) -> Conversations:
     async def opened() -> Memory:
         return memory
 
-    return opened
+    return Conversations(opened, Place(memory.settings.home, None, "key"))

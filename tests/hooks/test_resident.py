@@ -201,14 +201,11 @@ def test_another_program_at_the_port_is_told_nothing_and_replaced(client: Client
 
 def test_what_could_not_be_handed_over_is_captured_by_the_next_resident(client: Client) -> None:
     client.says("user", "The pump leaks oil.")
-    (client.home / "hooks" / "waiting").mkdir(parents=True)
-    (client.home / "hooks" / "waiting" / "odd.json").write_text("{")
-    note = {
-        "event": "SessionEnd",
-        "client": "claude-code",
-        "input": {"session_id": ID, "transcript_path": str(client.log)},
-    }
-    (client.home / "hooks" / "waiting" / "a.json").write_text(json.dumps(note))
+    place = place_of(client.home, None)
+    assert place is not None
+    Note(log=str(client.log), client="claude-code", conversation=ID, flushed=True).leave(place)
+    Note(log=str(client.log.with_name("b")), client="another", conversation=ID).leave(place)
+    (place.waiting / "odd.json").write_text("{")
     other = Client(client.home, client.log.with_name("other.jsonl"))
     other.hook("SessionStart", source="startup")
     until(lambda: not any((client.home / "hooks" / "waiting").iterdir()))
@@ -236,7 +233,7 @@ def test_what_is_left_for_one_space_is_not_read_into_another(client: Client) -> 
     client.says("user", "The pump leaks oil.")
     at_work = place_of(client.home, "work")
     assert at_work is not None
-    note = Note(event="SessionEnd", client="claude-code", conversation=ID, log=str(client.log))
+    note = Note(log=str(client.log), client="claude-code", conversation=ID, flushed=True)
     note.leave(at_work)
     client.hook("SessionStart", source="startup")
     assert notes_in(at_work) == [note]
