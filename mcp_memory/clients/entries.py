@@ -109,7 +109,7 @@ _CLIENTS = [
         program="gemini",
         format="json+comments",
         key="mcpServers",
-        after="It holds for sessions that start now. In a folder you do not trust, Gemini runs neither server nor hooks.",
+        after="It holds for sessions that start now. In a folder not trusted, Gemini runs neither server nor hooks.",
     ),
 ]
 
