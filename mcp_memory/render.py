@@ -120,9 +120,8 @@ def _recorded(answer: Recorded) -> str:
         parts.append(f"{answer.duplicates} stored before.")
     if answer.emptied:
         parts.append(f"{answer.emptied} held only text recalled from here, which is not stored again.")
-    return _with_note(
-        " ".join([*parts, f"For more of this conversation pass session={answer.session!r}."]), answer.note
-    )
+    parts.append(f"For more of this conversation pass session={answer.session!r}.")
+    return _with_note(" ".join(parts), answer.note or "No need to distil yet.")
 
 
 def _remembered(answer: Remembered) -> str:
