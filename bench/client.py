@@ -23,6 +23,7 @@ from typing import Any
 import anyio
 
 from bench.trajectories import tokens_of
+from mcp_memory.clients.entries import client, entry
 from mcp_memory.hooks.manifest import hooks_of
 from scripts.claude_code import Held, hold, read_story
 from scripts.install_peers import CLAUDE_CODE, install
@@ -46,11 +47,9 @@ def told(request: dict[str, Any]) -> str:
 def held_with_memory(folder: Path, home: Path, *, prompts: int = 99) -> Held:
     """Hold the story with the hooks and the server of a memory in `home`, as `mcp-memory install` sets them up."""
     command = [str(Path(sys.executable).with_name("mcp-memory")), "--home", str(home)]
-    server: dict[str, Any] = {"type": "stdio", "command": command[0], "args": [*command[1:], "serve"], "env": {}}
+    servers = {"memory": entry(client("claude-code"), [*command, "serve"], {})}
     hooks = hooks_of("claude-code", command)
-    return hold(
-        CLAUDE_CODE.command, read_story(STORY), folder, hooks=hooks, servers={"memory": server}, prompts=prompts
-    )
+    return hold(CLAUDE_CODE.command, read_story(STORY), folder, hooks=hooks, servers=servers, prompts=prompts)
 
 
 def figures(held: Held) -> dict[str, Any]:

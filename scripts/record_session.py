@@ -21,6 +21,7 @@ from typing import Any
 
 import anyio
 
+from mcp_memory.clients.entries import client, entry
 from mcp_memory.config import Settings
 from mcp_memory.hooks.manifest import hooks_of
 from mcp_memory.memory import open_memory
@@ -57,12 +58,7 @@ def main() -> None:
         hooks: dict[str, list[Any]] = hooks_of("claude-code", [command, "--home", str(memory)])
         for entries in hooks.values():
             entries.append({"hooks": [{"type": "command", "command": note, "timeout": 10}]})
-        server: dict[str, Any] = {
-            "type": "stdio",
-            "command": command,
-            "args": ["--home", str(memory), "serve"],
-            "env": {},
-        }
+        server = entry(client("claude-code"), [command, "--home", str(memory), "serve"], {})
         held = hold(CLAUDE_CODE.command, story, folder, hooks=hooks, servers={"memory": server})
         log = held.transcript.read_text(encoding="utf-8").splitlines()
         events = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(notes.iterdir())]

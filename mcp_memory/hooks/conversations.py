@@ -51,14 +51,19 @@ class Conversations:
         self._memory = memory
         self._known: dict[str, list[str]] = {}
         self._warming: asyncio.Task[None] | None = None
-        self.live: set[str] = set()
-        self.some_ended = False
+        self._live: set[str] = set()
+        self._some_ended = False
         self.following = Following(memory, place)
+
+    @property
+    def are_over(self) -> bool:
+        """Whether some have ended and none goes on."""
+        return self._some_ended and not self._live
 
     async def answer(self, event: Event) -> Answer:
         """Do what an event asks for. Raises what the Memory does; nothing is half done then that is not done again."""
         if event.kind != "end":
-            self.live.add(event.session)
+            self._live.add(event.session)
         match event.kind:
             case "start":
                 return await self._start(event)
@@ -82,9 +87,9 @@ class Conversations:
             case "stop":
                 await self._follow(event, AFTER_A_TURN)
             case "end":
-                self.some_ended = True
+                self._some_ended = True
                 await self._follow(event, AT_THE_END, flushed=True)
-                self.live.discard(event.session)
+                self._live.discard(event.session)
                 self._known.pop(event.session, None)
             case _:
                 assert_never(event.kind)
@@ -137,7 +142,7 @@ class Conversations:
         held = (await memory.followed_logs())[:_GROWN]
         grown = await anyio.to_thread.run_sync(lambda: [one for one in held if _size(Path(one.path)) > one.offset])
         for one in grown:
-            if one.session not in self.live:
+            if one.session not in self._live:
                 await self.following.soon(Note(log=one.path, client=one.client, conversation=""), _LATER)
 
 

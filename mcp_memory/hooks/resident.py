@@ -167,8 +167,7 @@ class _Resident:
 
     def _is_over(self) -> bool:
         silent = time.monotonic() - self._heard
-        talks = self._conversations
-        alone = talks.some_ended and not talks.live and silent > _AFTER_THE_LAST_S
+        alone = self._conversations.are_over and silent > _AFTER_THE_LAST_S
         return self._ending.is_set() or alone or silent > SILENT_S or not self._is_ours()
 
     # --- one hook -----------------------------------------------------------------------------------
