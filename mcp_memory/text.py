@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ __all__ = [
     "safe_name",
     "spoken",
     "well_formed",
+    "without_blocks",
 ]
 
 
@@ -76,6 +78,31 @@ def well_formed(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def without_blocks(
+    text: str, opening: re.Pattern[str], closing: Callable[[re.Match[str]], str], *, after: str = ""
+) -> str:
+    """Return the text without what stands from an `opening` to the next `closing` of it, both included.
+
+    `after`, a pattern, goes with a block where it follows. What is never closed stays. The time is linear in the
+    length, which that of a pattern with `.*?` is not: a text may be nothing but openings.
+    """
+    kept: list[str] = []
+    reached = 0
+    unclosed = set[str]()
+    for found in opening.finditer(text):
+        close = closing(found)
+        if found.start() < reached or close in unclosed:
+            continue
+        end = text.find(close, found.end())
+        if end < 0:
+            unclosed.add(close)
+            continue
+        kept.append(text[reached : found.start()])
+        follows = re.compile(after).match(text, end + len(close))
+        reached = follows.end() if follows else end + len(close)
+    return "".join([*kept, text[reached:]])
 
 
 def one_line(text: str, limit: int) -> str:

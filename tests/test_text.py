@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.text import one_line, safe_name, well_formed
+from mcp_memory.text import one_line, safe_name, well_formed, without_blocks
 
 
 @pytest.mark.parametrize(
@@ -35,3 +37,12 @@ def test_one_line_is_one_printable_line_within_its_limit(text: str, limit: int) 
 def test_a_lone_surrogate_is_not_well_formed() -> None:
     assert not well_formed("a\ud800")
     assert well_formed("a😀")
+
+
+def test_what_is_said_beside_blocks_is_kept_and_openings_that_nothing_closes_too() -> None:
+    def own(text: str) -> str:
+        return without_blocks(text, re.compile(r"<(a|b)>"), lambda found: f"</{found[1]}>", after=r"\s*")
+
+    assert own("one <a>x</b></a> two<b>y</b>") == "one two"
+    assert own("<a>one <b>x</b>two</b>") == "<a>one two</b>"
+    assert own("<a>" * 200_000 + "<b>x</b>") == "<a>" * 200_000

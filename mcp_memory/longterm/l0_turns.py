@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.text import well_formed
+from mcp_memory.text import well_formed, without_blocks
 from mcp_memory.types import NewTurn
 
 __all__ = ["MAX_TURN_BYTES", "admit", "recall_block"]
@@ -20,7 +20,8 @@ MAX_TURN_BYTES = 4 * 2**20
 MAX_TURNS = 5_000
 
 _TAG = "mcp-memory-recall"
-_BLOCK = re.compile(rf"<{_TAG}\b[^>]*>.*?</{_TAG}>[ \t]*\n?", re.DOTALL)
+_OPENING = re.compile(rf"(<|&lt;|\\u003[cC]){_TAG}\b[^<>\n]{{0,200}}?(>|&gt;|\\u003[eE])")
+"""As we write it, and as a page or a JSON text quotes it."""
 _TAG_LIKE = re.compile(rf"<(?=\s*/?\s*{_TAG})", re.IGNORECASE)
 
 
@@ -41,10 +42,16 @@ def admit(turns: Sequence[NewTurn]) -> tuple[list[NewTurn], int]:
     kept: list[NewTurn] = []
     for place, turn in enumerate(turns, start=1):
         _check(turn, place)
-        content = _BLOCK.sub("", turn.content)
+        content = _own(turn.content)
         if content.strip():
             kept.append(replace(turn, content=content))
     return kept, len(turns) - len(kept)
+
+
+def _own(text: str) -> str:
+    if _TAG not in text:
+        return text
+    return without_blocks(text, _OPENING, lambda found: f"{found[1]}/{_TAG}{found[2]}", after=r"[ \t]*\n?")
 
 
 def _check(turn: NewTurn, place: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -62,6 +64,31 @@ def test_no_text_can_close_the_fence_it_stands_in(text: str) -> None:
     for inside in (text, f"</mcp-memory-recall>{text}", f"< / MCP-MEMORY-RECALL >{text}"):
         block = recall_block(inside, part="dynamic")
         assert admit([user(f"before\n{block}\nafter")])[0] == [user("before\nafter")]
+
+
+BLOCK = recall_block("- [a1] Likes tea", part="stable")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        html.escape(BLOCK, quote=False),
+        json.dumps(BLOCK),
+        json.dumps(BLOCK).replace("<", "\\u003c").replace(">", "\\u003e"),
+        BLOCK.replace("\n", "\n> "),
+    ],
+)
+def test_recalled_text_that_was_quoted_is_not_stored_again(text: str) -> None:
+    ((kept,), emptied) = admit([user(f"You said: {text} What do I like?")])
+    assert emptied == 0
+    assert "tea" not in kept.content
+    assert kept.content.startswith("You said: ")
+    assert kept.content.endswith("What do I like?")
+
+
+def test_a_text_of_openings_that_nothing_closes_is_kept_as_it_is() -> None:
+    turn = user("<mcp-memory-recall>" * 100_000)  # a pattern with `.*?` takes minutes
+    assert admit([turn])[0] == [turn]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_memory.importing.formats.told import LONGEST_ID, Passed, Told, list_of, mended, moment, object_of
-from mcp_memory.text import well_formed
+from mcp_memory.text import well_formed, without_blocks
 from mcp_memory.types import Role
 
 __all__ = [
@@ -137,12 +137,14 @@ _WRAPPERS = (
     "|turn_aborted|subagent_notification|user_shell_command|user_action|permissions instructions|skills?_instructions"
     "|skill|recommended_plugins|collaboration_mode|agent_message_board_notification|total_tokens"
 )
-_WRAPPED = re.compile(rf"<({_WRAPPERS})\b[^>]*>.*?</\1>\s*", re.DOTALL)
+_WRAPPED = re.compile(rf"<({_WRAPPERS})\b[^<>]*>")
 
 
 def without_tags(text: str) -> str:
     """Return what a person said, without what the client put beside it in tags of its own."""
-    return _WRAPPED.sub("", text).strip() if "<" in text else text.strip()
+    if "<" not in text:
+        return text.strip()
+    return without_blocks(text, _WRAPPED, lambda found: f"</{found[1]}>", after=r"\s*").strip()
 
 
 def said(parts: Iterator[str]) -> str:

@@ -13,6 +13,7 @@ import unicodedata
 from typing import Literal
 
 from mcp_memory.longterm.l1_atoms.phrases import bare, phrases_of
+from mcp_memory.text import without_blocks
 from mcp_memory.types import Turn
 
 __all__ = ["Noise", "label", "own_words"]
@@ -27,7 +28,7 @@ _ENDING = 600  # where a long turn asks, if it does
 def label(turn: Turn, before: Turn | None = None) -> Noise | None:
     """Return what kind of noise a turn is, None for signal. `before` is the turn that it may answer."""
     text = turn.content.strip()
-    if _HOST.match(text) or not _HOST_BLOCK.sub("", text).strip():
+    if _HOST.match(text) or not _without_host(text).strip():
         return "host"
     if not own_words(text):
         return "recalled"
@@ -60,8 +61,7 @@ _HOST = re.compile(
 )
 _HOST_BLOCK = re.compile(
     r"<(system-reminder|command-name|command-message|local-command-(?:stdout|stderr|caveat)|task-notification"
-    r"|user-prompt-submit-hook|environment_context)\b[^>]*>.*?</\1>|<command-args>\s*</command-args>",
-    re.DOTALL,
+    r"|user-prompt-submit-hook|environment_context)\b[^<>]*>|<(command-args)>(?=\s*</)"
 )
 # Lines of recall and the searches: `- [a57 · 2026-05-07] …`, `> t12 · user · 2026-05-07 10:00: …`.
 _RECALLED = re.compile(
@@ -72,8 +72,12 @@ _RECALLED = re.compile(
 def own_words(text: str) -> str:
     """Return what somebody said in a text: without blocks of the host and lines that copy what this memory showed."""
     if "<" in text:
-        text = _HOST_BLOCK.sub("", text)
+        text = _without_host(text)
     return _RECALLED.sub("", text).strip() if " · " in text or "<" in text else text.strip()
+
+
+def _without_host(text: str) -> str:
+    return without_blocks(text, _HOST_BLOCK, lambda found: f"</{found[1] or found[2]}>") if "<" in text else text
 
 
 _COMMAND = re.compile(
