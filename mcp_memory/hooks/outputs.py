@@ -77,6 +77,8 @@ def _as_one(response: object) -> list[Part]:
     match response:
         case str():
             return [Part((), response)]
+        case {"isError": True}:  # what went wrong is told by the mark alone, perhaps
+            return []
         case dict():
             blocks = list_of(cast("dict[str, Any]", response).get("content"))
             texts = [_text_of_block(block) for block in blocks or []]

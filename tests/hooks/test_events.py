@@ -164,6 +164,14 @@ LARGE = {"file": {"filePath": "/p/a.log", "content": LOG, "numLines": 400, "star
         bash(LOG, "sed -n '1,400p' make.log"),
         bash(LOG, "cd build && make log | tail -n 400"),
         Call(client="claude-code", tool="mcp__memory__expand_node", arguments={}, id="t", response=LOG),
+        Call(client="claude-code", tool="mcp__notes__expand_node", arguments={}, id="t", response=LOG),
+        Call(
+            client="codex",
+            tool="mcp__shop__list",
+            arguments={},
+            id="t",
+            response={"content": [{"type": "text", "text": LOG}], "isError": True},
+        ),
         Call(client="claude-code", tool="mcp__plugin_mcp-memory_memory__recall", arguments={}, id="t", response=LOG),
         Call(client="claude-code", tool="Edit", arguments={}, id="t", response={"originalFile": LOG}),
         Call(

@@ -152,6 +152,7 @@ def test_our_own_tools_are_those_of_the_server() -> None:
 
     assert {tool.name for tool in TOOLS} == OWN_TOOLS
     assert all(is_own(name) for name in ("recall", "mcp__memory__recall", "mcp_memory_expand_node", "memory__forget"))
+    assert is_own("mcp__notes__expand_node")  # installed as `notes`
     assert not any(is_own(name) for name in ("Bash", "mcp__notes__recall_all", "mcp__shop__recall", "recalls"))
 
 

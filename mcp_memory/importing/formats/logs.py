@@ -157,8 +157,14 @@ _STAND_IN = re.compile(r"\[\d{3,}-N\d+ r-[0-9a-f]{12,64}\b")
 
 
 def is_own(tool: str) -> bool:
-    """Tell whether a tool is of our server, by whatever prefix a client gives it: `mcp__memory__recall`."""
-    return any(tool == own or (tool.endswith((f"_{own}", f":{own}")) and "memory" in tool) for own in OWN_TOOLS)
+    """Tell whether a tool is of our server, by whatever prefix a client gives it: `mcp__memory__recall`.
+
+    A server may be installed under any name, so the names that others may have too count only with `memory` in front.
+    """
+    return any(
+        tool == own or (tool.endswith((f"_{own}", f":{own}")) and (own not in _COMMON or "memory" in tool))
+        for own in OWN_TOOLS
+    )
 
 
 def is_stand_in(text: str) -> bool:
