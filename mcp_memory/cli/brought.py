@@ -17,6 +17,7 @@ __all__ = ["lines", "together"]
 
 
 def lines(one: Brought) -> Iterator[str]:
+    """Yield what became of a file: its name and what it holds, then what was done, what it costs and what is odd."""
     name = click.style(visible(one.file), bold=True)
     if one.state == "known":
         yield f"{name}: nothing new"

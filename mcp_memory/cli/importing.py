@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -84,39 +84,19 @@ def import_(
         raise click.UsageError("--watch stores what it sees, and --dry-run nothing: choose one.")
     form = "auto" if layout in AGENTS else layout
     asked = Asked(session=session and safe_name(session, what="session"), format=form, skip_bad=skip_bad, again=again)
-    answers: list[Brought] = []
-    errors: list[str] = []
-
-    def told(one: Brought | McpMemoryError) -> None:
-        if isinstance(one, McpMemoryError):
-            errors.append(str(one))
-            click.echo(f"Error: {visible(str(one))}", err=True)
-            return
-        answers.append(one)
-        if not as_json and not (one.state == "known" and one.session):
-            click.echo("\n".join(lines(one)))
-
+    report = _Report(as_json=as_json)
     if packed := packed_logs(files):
         click.echo(wrapped(_PACKED.format(plural(len(packed), "log"), packed[0]), ""), err=True)
     with sources(files, layout) as found:
-        cost: Cost | None = None
         if watch:
-            _watch(found, files, layout, asked, told)
+            _watch(found, files, layout, asked, report)
         elif dry_run:
-            cost = _look(found, asked, told)
+            report.sum_up(_look(found, asked, report))
         else:
-            _bring(found, asked, told)
-    if as_json:
-        click.echo(json_text({"files": answers, "errors": errors}))
-    else:
-        if not watch and (whole := together(answers, cost)):
-            click.echo("\n".join(lines(whole)))
-        same = sum(one.state == "known" and one.session is not None for one in answers)
-        if same:
-            click.echo(f"{plural(same, 'log')} with nothing new")
-        if any(one.stored for one in answers):
-            click.echo(wrapped(_NEXT, ""))
-    sys.exit(1 if errors or any(one.state == "refused" for one in answers) else 0)
+            _bring(found, asked, report)
+            report.sum_up(None)
+    report.end()
+    sys.exit(0 if report.is_well else 1)
 
 
 _PACKED = (
@@ -127,13 +107,54 @@ _NEXT = (
     "`mcp-memory distill` has a model do it at once."
 )
 
-Told = Callable[["Brought | McpMemoryError"], None]
+
+class _Report:
+    """What becomes of the files: said of each as it is known, or of all at the end as JSON."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._answers: list[Brought] = []
+        self._errors: list[str] = []
+
+    def add(self, one: Brought | McpMemoryError) -> None:
+        if isinstance(one, McpMemoryError):
+            self._errors.append(str(one))
+            click.echo(f"Error: {visible(str(one))}", err=True)
+            return
+        self._answers.append(one)
+        if not _is_old_log(one):
+            self._say(lines(one))
+
+    def sum_up(self, cost: Cost | None) -> None:
+        """Say what the files come to together; `cost` is that of having all of them read."""
+        if whole := together(self._answers, cost):
+            self._say(lines(whole))
+
+    def end(self) -> None:
+        if self._as_json:
+            click.echo(json_text({"files": self._answers, "errors": self._errors}))
+        if same := sum(map(_is_old_log, self._answers)):
+            self._say([f"{plural(same, 'log')} with nothing new"])
+        if any(one.stored for one in self._answers):
+            self._say([wrapped(_NEXT, "")])
+
+    @property
+    def is_well(self) -> bool:
+        return not self._errors and all(one.state != "refused" for one in self._answers)
+
+    def _say(self, said: Iterable[str]) -> None:
+        if not self._as_json:
+            click.echo("\n".join(said))
+
+
+def _is_old_log(one: Brought) -> bool:
+    return one.state == "known" and one.session is not None
 
 
 # --- storing ----------------------------------------------------------------------------------------
 
 
-def _bring(found: Sequence[Found], asked: Asked, told: Told) -> None:
+def _bring(found: Sequence[Found], asked: Asked, report: _Report) -> None:
     """Store them in the memory that the options name, which is made where there is none."""
     import anyio
 
@@ -152,18 +173,18 @@ def _bring(found: Sequence[Found], asked: Asked, told: Told) -> None:
                         raise one
                     if isinstance(one, Log):
                         log = await follow(memory, one.path, live=False, client=one.client, again=asked.again)
-                        told(of_log(str(one.path), log, state="stored" if log.turns or log.kept else "known"))
+                        report.add(of_log(str(one.path), log, state="stored" if log.turns or log.kept else "known"))
                         continue
                     with _bar(one) as progress:
                         done = await bring(memory, one, asked, now=datetime.now(UTC), progress=progress)
-                    told(done)
+                    report.add(done)
                 except InvalidInput as error:
-                    told(error)
+                    report.add(error)
 
     anyio.run(visit)
 
 
-def _look(found: Sequence[Found], asked: Asked, told: Told) -> Cost | None:
+def _look(found: Sequence[Found], asked: Asked, report: _Report) -> Cost | None:
     """Say what would be stored, and return what reading all of it costs. A memory that is not there is not made."""
     from mcp_memory.importing import look
     from mcp_memory.importing.cost import Size, cost
@@ -182,17 +203,18 @@ def _look(found: Sequence[Found], asked: Asked, told: Told) -> Cost | None:
                 raise one
             if isinstance(one, Log):
                 before = logs.get(str(one.path.resolve()))
-                told(foresee(one.path, one.client, chosen, name=str(one.path), price=price, known=before, within=whole))
+                name = str(one.path)
+                report.add(foresee(one.path, one.client, chosen, name=name, price=price, known=before, within=whole))
                 continue
             with _bar(one) as progress:
                 seen = look(one, asked, chosen, price=price, files=known, progress=progress, within=whole)
-            told(seen)
+            report.add(seen)
         except InvalidInput as error:
-            told(error)
+            report.add(error)
     return cost(whole, chosen, price)
 
 
-def _watch(found: Sequence[Found], files: Sequence[Path], layout: str, asked: Asked, told: Told) -> None:
+def _watch(found: Sequence[Found], files: Sequence[Path], layout: str, asked: Asked, report: _Report) -> None:
     """Store what is there, then follow logs until Ctrl-C."""
     import anyio
 
@@ -202,7 +224,7 @@ def _watch(found: Sequence[Found], files: Sequence[Path], layout: str, asked: As
     from mcp_memory.memory import open_memory
 
     if any(not isinstance(one, Log) for one in found):
-        _bring([one for one in found if not isinstance(one, Log)], asked, told)
+        _bring([one for one in found if not isinstance(one, Log)], asked, report)
     if not any(isinstance(one, Log) for one in found):
         raise InvalidInput("--watch follows logs of coding agents, and none of these is one. Leave it out.")
     known: dict[Path, Any] = {}
@@ -218,10 +240,10 @@ def _watch(found: Sequence[Found], files: Sequence[Path], layout: str, asked: As
     def heard(log: Log, one: Followed | McpMemoryError) -> None:
         if isinstance(one, McpMemoryError):
             if said.get(log.path) != str(one):
-                told(one)
+                report.add(one)
             said[log.path] = str(one)
         elif one.stored or one.kept:
-            told(of_log(str(log.path), one, state="stored"))
+            report.add(of_log(str(log.path), one, state="stored"))
 
     async def visit() -> None:
         async with open_memory(settings(), distil=False) as memory:

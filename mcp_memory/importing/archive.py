@@ -91,8 +91,9 @@ def unpacked_in(folder: Path) -> list[Path]:
 
 @contextmanager
 def opened(path: Path, name: str, at: Callable[[int], None]) -> Generator[Archive]:
-    """Open an archive that people call `name`; `at` is told how many of its bytes are read. InvalidInput where it
-    cannot be read, or holds no conversations.
+    """Open an archive that people call `name`; `at` is told how many of its bytes are read.
+
+    InvalidInput where it cannot be read, or holds no conversations.
     """
     with _refusing(name):
         file = _Counted(path, at)

@@ -20,6 +20,8 @@ _PASSED = {"subagents", "tool-results", "tool-outputs", "node_modules", ".git"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
+    """A log that was found, and whose it is."""
+
     path: Path
     client: Agent
 

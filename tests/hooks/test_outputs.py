@@ -125,6 +125,8 @@ values = st.recursive(
 
 @given(st.sampled_from(["Bash", "Read", "Grep", "Glob", "WebFetch", "WebSearch", "mcp__a__b", "Task"]), values)
 def test_no_answer_whatever_it_holds_is_too_odd(tool: str, answer: Any) -> None:
-    for part in [*of(tool, answer), *parts_of("codex", tool, answer)]:
-        replaced(answer, {part.way: "note"})
-    whole_file(tool, answer)
+    for client in ("claude-code", "codex"):
+        for part in parts_of(client, tool, answer):
+            noted = replaced(answer, {part.way: "note"})
+            assert Part(part.way, "note") in parts_of(client, tool, noted)
+    assert whole_file(tool, answer) is None or tool == "Bash"
