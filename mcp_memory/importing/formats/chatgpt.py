@@ -36,7 +36,18 @@ from mcp_memory.importing.formats.exports import (
     time_of,
     title,
 )
-from mcp_memory.importing.formats.told import Passed, Result, Told, Unfit, Wrong, kind_of, list_of, mended, object_of
+from mcp_memory.importing.formats.told import (
+    Passed,
+    Result,
+    Told,
+    Unfit,
+    Wrong,
+    inside,
+    kind_of,
+    list_of,
+    mended,
+    object_of,
+)
 from mcp_memory.types import Role
 
 __all__ = ["is_conversation", "told"]
@@ -88,7 +99,7 @@ def told(value: Any, where: str, number: int, passed: Passed) -> Iterator[Told |
         message = object_of(nodes[at].get("message"))
         if message is None:
             continue  # the root, and places that only join others
-        place = f"{where}.mapping.{at}" if where.endswith("]") else f"{where}, mapping.{at}"
+        place = inside(where, f"mapping.{at}")
         reason = _no_talk(message)
         asked = message if reason == CALLS else asked
         if reason == RESULTS and session is not None and (text := "\n".join(filter(None, _texts(message)))):

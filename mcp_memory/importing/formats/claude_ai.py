@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from mcp_memory.importing.agents import session_name
@@ -34,7 +35,18 @@ from mcp_memory.importing.formats.exports import (
     time_of,
     title,
 )
-from mcp_memory.importing.formats.told import Passed, Result, Told, Unfit, Wrong, kind_of, list_of, mended, object_of
+from mcp_memory.importing.formats.told import (
+    Passed,
+    Result,
+    Told,
+    Unfit,
+    Wrong,
+    inside,
+    kind_of,
+    list_of,
+    mended,
+    object_of,
+)
 from mcp_memory.types import Role
 
 __all__ = ["is_conversation", "told"]
@@ -73,30 +85,35 @@ def told(value: Any, where: str, number: int, passed: Passed) -> Iterator[Told |
         if _role(messages[nth]) is not None and _content(messages[nth], Passed()):
             passed.left[BRANCHES] += 1
     for nth in path:
-        message = messages[nth]
-        role = _role(message)
-        if role is None:
-            passed.left[HIDDEN] += 1
-            continue
-        place = f"{where}.chat_messages[{nth}]" if where.endswith("]") else f"{where}, chat_messages[{nth}]"
-        try:
-            content = fitting(_content(message, passed), passed)
-        except Unfit as unfit:
-            yield Wrong(where=place, what=str(unfit))
-            continue
-        if session is not None:
-            yield from _results(message, place, session, passed)
-        yield Told(
-            where=place,
-            role=role,
-            content=content,
-            name=None,
-            said_at=time_of(message, "created_at"),
-            id=id_of(message, "uuid", "id"),
-            session=session,
-            conversation=number,
-            began=began,
-        )
+        place = inside(where, f"chat_messages[{nth}]")
+        yield from _message(messages[nth], place, passed, session=session, number=number, began=began)
+
+
+def _message(
+    message: Message, where: str, passed: Passed, *, session: str | None, number: int, began: datetime | None
+) -> Iterator[Told | Result | Wrong]:
+    role = _role(message)
+    if role is None:
+        passed.left[HIDDEN] += 1
+        return
+    try:
+        content = fitting(_content(message, passed), passed)
+    except Unfit as unfit:
+        yield Wrong(where=where, what=str(unfit))
+        return
+    if session is not None:
+        yield from _results(message, where, session, passed)
+    yield Told(
+        where=where,
+        role=role,
+        content=content,
+        name=None,
+        said_at=time_of(message, "created_at"),
+        id=id_of(message, "uuid", "id"),
+        session=session,
+        conversation=number,
+        began=began,
+    )
 
 
 def _results(message: Message, where: str, session: str, passed: Passed) -> Iterator[Result]:

@@ -21,6 +21,7 @@ from mcp_memory.importing.formats.told import (
     Told,
     Unfit,
     Wrong,
+    inside,
     kind_of,
     list_of,
     mended,
@@ -65,7 +66,7 @@ def told(value: Any, where: str, number: int, passed: Passed, *, seeds_only: boo
     try:
         if (seeds := list_of(thing.get("sessions"))) is not None:
             for at, seed in enumerate(seeds):
-                yield from told(seed, _in(where, f"sessions[{at}]"), number, passed, seeds_only=True)
+                yield from told(seed, inside(where, f"sessions[{at}]"), number, passed, seeds_only=True)
         elif seeds_only or "conversations" in thing:
             yield from _of_seed(thing, where, passed)
         elif any(key in thing for key in _TURNS):
@@ -85,7 +86,7 @@ def _of_seed(seed: dict[str, Any], where: str, passed: Passed) -> Iterator[Told 
     if rounds is None:
         raise Unfit(f"conversations is {kind_of(seed.get('conversations'))}, and has to be a list of lists of turns.")
     for at, one in enumerate(rounds):
-        place, turns = _in(where, f"conversations[{at}]"), list_of(one)
+        place, turns = inside(where, f"conversations[{at}]"), list_of(one)
         if turns is None:
             yield Wrong(where=place, what=f"is {kind_of(one)}, and has to be a list of turns.")
             continue
@@ -101,12 +102,8 @@ def _of_conversation(thing: dict[str, Any], where: str, number: int, passed: Pas
         raise Unfit(f"{key} is {kind_of(thing[key])}, and has to be a list of turns.")
     began, session = moment(thing, _BEGAN), _session(thing) or _name(thing, "id")
     for nth, turn in enumerate(turns):
-        place = _in(where, f"{key}[{nth}]")
+        place = inside(where, f"{key}[{nth}]")
         yield _turn(turn, place, passed, session=session, conversation=number, began=began)
-
-
-def _in(where: str, path: str) -> str:
-    return f"{where}.{path}" if where.endswith("]") else f"{where}, {path}"
 
 
 def _turn(

@@ -19,6 +19,7 @@ __all__ = [
     "Told",
     "Unfit",
     "Wrong",
+    "inside",
     "kind_of",
     "list_of",
     "mended",
@@ -94,6 +95,11 @@ class Passed:
 
 class Unfit(Exception):
     """Why a field cannot be taken; becomes a Wrong."""
+
+
+def inside(where: str, path: str) -> str:
+    """Return the place of what stands in a value, for people: `line 3, turns[2].messages[0]`."""
+    return f"{where}.{path}" if where.endswith("]") else f"{where}, {path}"
 
 
 def mended(text: str | None, passed: Passed) -> str | None:
