@@ -15,6 +15,7 @@ import json
 import logging
 import logging.handlers
 import os
+import re
 import secrets
 import signal
 import sys
@@ -60,6 +61,7 @@ _WAITING_S: Mapping[Kind, float] = {"start": 2.8, "prompt": 2.8, "tool": 0.9}
 _NOTING_S = 0.2
 """The hooks of all other events only wait until it is noted what is to be read."""
 _MAX_QUESTION = 2**28
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _LOG_BYTES = 200_000
 
 
@@ -238,7 +240,10 @@ def _event_of(question: bytes) -> Event | None:
     head, _, given = question.partition(b"\n")
     asked = json.loads(head)
     try:
-        return read(asked["client"], asked["event"], json.loads(given))
+        value = json.loads(given)
+        if _SURROGATE.search(given):  # programs that count in UTF-16 cut characters in halves, which cannot be stored
+            value = json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
+        return read(asked["client"], asked["event"], value)
     except (ValueError, RecursionError) as error:
         logger.warning("%s: the input of the hook is no JSON: %s", asked["event"], type(error).__name__)
         return None

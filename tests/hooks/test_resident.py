@@ -343,6 +343,15 @@ def test_while_another_program_locks_the_store_hooks_answer_and_nothing_is_lost(
     assert turns(client) == ["The pump leaks oil."]
 
 
+def test_what_was_cut_within_a_character_is_kept_all_the_same(client: Client) -> None:
+    output = {**OUTPUT, "stdout": f"{OUTPUT['stdout']}\ud83d"}
+    given = {"tool_name": "Bash", "tool_input": {"command": "x \ud83d"}, "tool_use_id": "t", "tool_response": output}
+    client.hook("SessionStart", source="startup")
+    assert client.hook("PostToolUse", **given).startswith("[001-N1 r-")
+    assert client.hook("UserPromptSubmit", prompt="What \ud83d?") == ""
+    assert (client.home / "hooks" / "hooks.log").read_text() == ""
+
+
 def test_what_is_wrong_with_a_hook_never_stops_its_client(client: Client) -> None:
     def run(*arguments: str, given: bytes = b"{}", **env: str) -> tuple[int, bytes, bytes]:
         command = [sys.executable, "-m", "mcp_memory", *arguments]

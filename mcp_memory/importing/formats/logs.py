@@ -40,6 +40,7 @@ OWN_TOOLS = frozenset(
     | {"recall", "remember", "record_turns", "forget", "distill"}
 )
 """The tools of our server: what they answer is memory already."""
+_COMMON = frozenset({"memory_search", "recall", "remember", "forget", "distill"})
 
 _MOST_CALLS = 50
 _MOST_CHARS = 4_000
