@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import pytest
 
 from mcp_memory import __version__
 from mcp_memory.errors import NotFound
+from mcp_memory.hooks.health import health
 from mcp_memory.hooks.notes import Note, notes_in
 from mcp_memory.hooks.rendezvous import PROTOCOL, Rendezvous, place_of, proof
 from mcp_memory.memory import open_memory
@@ -368,7 +370,9 @@ def test_what_is_wrong_with_a_hook_never_stops_its_client(client: Client) -> Non
     assert run("hook", "Stop", "--unknown", "more", "--client", "another") == nothing
     assert run("hook", "SessionStart", given=b'{"session_id": "1"}', MCP_MEMORY_HOME="/proc/no") == nothing
     assert run("hook", "SessionStart", given=b'{"session_id": "1"}', MCP_MEMORY_HOME=str(file)) == nothing
-    assert "no JSON" in (client.home / "hooks" / "hooks.log").read_text()
+    failures = health(client.home, now=datetime.now()).failures
+    assert len(failures) == 2
+    assert all("no JSON" in failure for failure in failures)
 
 
 def test_where_no_resident_can_work_hooks_wait_for_it_once(client: Client) -> None:
