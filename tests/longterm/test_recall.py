@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput
 from mcp_memory.longterm.recall.bundle import ALWAYS_TOKENS, IDENTITY_TOKENS, bundle, context_of
+from mcp_memory.longterm.recall.needed import unasked
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.memory import Memory
 from mcp_memory.store.sqlite import open_store
@@ -172,6 +173,16 @@ def test_a_question_of_another_day_is_no_answer_to_the_same_question(hand: ByHan
     told = recall(hand, again).dynamic
     assert f"[{asked} " not in told
     assert f"[{answer} " in told
+
+
+def test_however_often_it_was_asked_before_what_answers_a_question_is_brought(hand: ByHand) -> None:
+    told, *_ = talk(hand, "I take the night boat to Porto on 12 May.", "Noted.")
+    question = "When does my boat to Porto leave, and how far is it?"
+    for day in range(20):
+        lines = [line.text for line in unasked(hand.desk(), question, known="", there=())]
+        assert any(line.startswith(f"- [{told} ") for line in lines)
+        assert sum("I do not know." in line for line in lines) <= 1
+        talk(hand, question, "I do not know.", session=f"day {day}")
 
 
 def test_a_statement_is_an_answer_whatever_words_ask_for_it(hand: ByHand) -> None:

@@ -25,7 +25,6 @@ from mcp_memory.longterm.recall.relevance import (
     Asked,
     Weighed,
     asked,
-    is_echo,
     terms_of,
     weighed,
     weights_of,
@@ -131,7 +130,7 @@ def _lines(
     holding = [atom for atom in held if atom.evidence not in there]
     ranked = sorted(holding, key=lambda atom: -_rank(desk, atom, found.atoms[atom.id]))
     ranked = [atom for atom in ranked if not is_told(atom, known)]
-    verbatim = _turns(desk, list(found.turns)[:_TURNS], holding, words=words)
+    verbatim = _turns(desk, _each_once(desk, list(found.turns))[:_TURNS], holding, words=words)
     bearing_out = {atom.evidence for atom in ranked}
     fresh = [line for line in verbatim if line.id not in bearing_out]
     by_turns = chain.from_iterable(zip_longest(map(_atom, ranked), fresh))
@@ -165,7 +164,7 @@ def _found(desk: Desk, question: str, talk: Sequence[str], there: set[str], *, l
             row for row in weighed(wanted, "turn", limit=_TURNS + min(len(there), _MOST_THERE)) if row.id not in there
         ]
         held = _borne_out(desk, weighed(wanted, "atom", limit=_ATOMS), said)
-        said = _without_echoes(wanted, said)
+        said = [row for row in said if not row.is_echo]
         pages = _scenes(wanted, held)
         if pages or any(row.weight >= ABOUT for row in (*said, *held)):
             _join(found.turns, said, least)
@@ -173,13 +172,6 @@ def _found(desk: Desk, question: str, talk: Sequence[str], there: set[str], *, l
             for page in pages:
                 found.scenes.setdefault(page.id, page)
     return found
-
-
-def _without_echoes(wanted: Asked, said: Sequence[Weighed]) -> list[Weighed]:
-    """Return the turns but those that only repeat what is asked."""
-    turns = wanted.desk.store.turns(wanted.desk.space, [row.id for row in said])
-    echoes = {turn.id for turn in turns if any(is_echo(turn.content, text) for text in wanted.texts)}
-    return [row for row in said if row.id not in echoes]
 
 
 def _is_noise(question: str, now: datetime) -> bool:
@@ -283,6 +275,14 @@ def _end_of_last(desk: Desk, there: Collection[str]) -> list[Line]:
             turns = _turns(desk, latest_first, [], words=set(), width=_ENDING_CHARS)
             return [Line(group="end", id=one.session, text=head), *(replace(turn, group="end") for turn in turns)]
     return []
+
+
+def _each_once(desk: Desk, ids: Sequence[str]) -> list[str]:
+    """Return the turns but those that say word for word what one before them says."""
+    once: dict[str, str] = {}
+    for turn in desk.store.turns(desk.space, ids):
+        once.setdefault(fold(turn.content), turn.id)
+    return list(once.values())
 
 
 def _turns(

@@ -14,7 +14,7 @@ meaning and alone so. Once one row is, others are with half of that. A long text
 rarity counts at most 2 for passages. `bench/recall.py` measures all of this; the weights are round numbers.
 
 A row that only repeats what is asked, as the same question of another day does, is about it and tells nothing:
-`is_echo`.
+`is_echo`. However often something was asked, its words are no more common for that.
 
 What it does not know: words that mean the same. Rows are found by them, and weighed without.
 """
@@ -49,6 +49,7 @@ _QUESTION = 300  # characters; a longer text is a passage
 _PASSAGE_RARITY = 2.0
 _ONE_QUESTION = re.compile(r"[^?？؟。！]+[?？؟]\W*")
 _SENTENCE = re.compile(r"[.!:;]\s|\n")
+_BESIDE_AN_ECHO = 3  # rows that it takes the place of: itself, and what is near it because of it
 _VERY_NEAR, _ALONE = 0.82, 0.1  # cosines: of a row, and over the middle one of those found
 
 Held = Mapping[str, float]
@@ -83,11 +84,12 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighed:
-    """A row that a search found; `weight` is compared with ABOUT and NEAR."""
+    """A row that a search found; `weight` is compared with ABOUT and NEAR. An echo tells nothing."""
 
     id: str
     weight: float
     cosine: float
+    is_echo: bool = False
 
 
 def asked(desk: Desk, texts: Sequence[str]) -> Asked | None:
@@ -110,9 +112,30 @@ def is_echo(said: str, text: str) -> bool:
 
 
 def weighed(wanted: Asked, layer: Layer, *, limit: int) -> list[Weighed]:
-    """Return what a search of the layer finds, in its order."""
+    """Return what a search of the layer finds, in its order: so many rows, and those whose places echoes took."""
+    hits = _searched(wanted, layer, limit)
+    echoes = _echoes(wanted, layer, hits)
+    if echoes:
+        hits = _searched(wanted, layer, limit + _BESIDE_AN_ECHO * len(echoes))
+        echoes = _echoes(wanted, layer, hits)
+    held = _held(wanted.desk, layer, [hit.id for hit in hits])
+    weights = weights_of(wanted, layer, held, echoes=list(echoes.values()))
+    middle = median([hit.cosine for hit in hits if hit.cosine is not None] or [1.0])
+    return [
+        Weighed(
+            id=hit.id,
+            weight=weights[hit.id] + _hints(wanted, layer, hit) if not _alone(hit, middle) else ABOUT,
+            cosine=max(0.0, hit.cosine or 0.0),
+            is_echo=hit.id in echoes,
+        )
+        for hit in hits
+        if hit.id in held
+    ]
+
+
+def _searched(wanted: Asked, layer: Layer, limit: int) -> Sequence[Ranked]:
     desk = wanted.desk
-    hits = desk.search(
+    return desk.search(
         desk.space,
         layer,
         wanted.text,
@@ -121,26 +144,27 @@ def weighed(wanted: Asked, layer: Layer, *, limit: int) -> list[Weighed]:
         limit=limit,
         at=desk.now,
     )
-    held = _held(desk, layer, [hit.id for hit in hits])
-    weights = weights_of(wanted, layer, held)
-    middle = median([hit.cosine for hit in hits if hit.cosine is not None] or [1.0])
-    return [
-        Weighed(
-            id=hit.id,
-            weight=weights[hit.id] + _hints(wanted, layer, hit) if not _alone(hit, middle) else ABOUT,
-            cosine=max(0.0, hit.cosine or 0.0),
-        )
-        for hit in hits
-        if hit.id in held
-    ]
 
 
-def weights_of(wanted: Asked, layer: Layer, rows: Mapping[str, Held]) -> dict[str, float]:
-    """Return the weight of each row by its words, whatever it is a row of; the layer tells how rare words are."""
+def _echoes(wanted: Asked, layer: Layer, hits: Sequence[Ranked]) -> dict[str, Held]:
+    """Return the terms of those hits that only repeat what is asked."""
+    turns = wanted.desk.store.turns(wanted.desk.space, [hit.id for hit in hits]) if layer == "turn" else []
+    return {
+        turn.id: terms_of(turn.content) for turn in turns if any(is_echo(turn.content, text) for text in wanted.texts)
+    }
+
+
+def weights_of(
+    wanted: Asked, layer: Layer, rows: Mapping[str, Held], *, echoes: Sequence[Held] = ()
+) -> dict[str, float]:
+    """Return the weight of each row by its words, whatever it is a row of; the layer tells how rare words are.
+
+    `echoes` are rows of the layer that make no word less rare.
+    """
     if not rows:
         return {}
     heard = {term for held in rows.values() for term in held}
-    texts = [_rarities(wanted.desk, layer, text, heard) for text in wanted.texts]
+    texts = [_rarities(wanted.desk, layer, text, heard, echoes) for text in wanted.texts]
     most = math.inf if wanted.is_question else _PASSAGE_RARITY
     return {id: max(_weight(rarities, held, most) for rarities in texts) for id, held in rows.items()}
 
@@ -152,14 +176,14 @@ def _weight(rarities: Mapping[str, float], held: Held, most: float) -> float:
     return share + min(most, sum(rarity * held.get(word, 0.0) for word, rarity in rarities.items())) / 4
 
 
-def _rarities(desk: Desk, layer: Layer, text: str, heard: set[str]) -> dict[str, float]:
+def _rarities(desk: Desk, layer: Layer, text: str, heard: set[str], echoes: Sequence[Held]) -> dict[str, float]:
     """Return the words of a text and how rare each is: 0 where most rows have it, 1 where one has.
 
     A word without postings is one that no row has, or, as the rows show, one so common that it was left out.
     """
     words = _words(text)
     found = desk.store.postings(desk.space, layer, words, filters=Filters())
-    rows = {one.term: one.documents for one in found}
+    rows = {one.term: max(0, one.documents - sum(one.term in echo for echo in echoes)) for one in found}
     total = max([_FEW, _size(desk, layer), *rows.values()])
     return {word: 0.0 if word in heard and word not in rows else _rarity(rows.get(word, 0), total) for word in words}
 
