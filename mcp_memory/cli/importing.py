@@ -21,6 +21,7 @@ from mcp_memory.terminal import json_text, one_line, plural, visible, wrapped
 if TYPE_CHECKING:
     from mcp_memory.cli.sources import Found
     from mcp_memory.importing import Asked, Brought
+    from mcp_memory.importing.agents import Agent
     from mcp_memory.importing.cost import Cost
     from mcp_memory.importing.finding import Log
     from mcp_memory.importing.follow import Followed
@@ -227,7 +228,7 @@ def _watch(found: Sequence[Found], files: Sequence[Path], layout: str, asked: As
         _bring([one for one in found if not isinstance(one, Log)], asked, report)
     if not any(isinstance(one, Log) for one in found):
         raise InvalidInput("--watch follows logs of coding agents, and none of these is one. Leave it out.")
-    known: dict[Path, Any] = {}
+    known: dict[Path, Agent | None] = {}
     said: dict[Path, str] = {}
 
     def logs() -> Iterator[Log]:

@@ -9,11 +9,12 @@ import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mcp_memory.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from mcp_memory.importing.agents import Agent
     from mcp_memory.importing.finding import Log
     from mcp_memory.importing.reader import Source
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["AGENTS", "logs_of", "packed_logs", "sources"]
 
 AGENTS = ("claude-code", "codex", "gemini")
+"""As in `importing.agents`, which the command line's help does not wait for."""
 
 
 @contextmanager
@@ -52,22 +54,27 @@ def sources(files: Sequence[Path], layout: str) -> Generator[list[Found]]:
 
 def _folders(file: Path) -> list[Path]:
     """Return the folders that a path stands for: itself, or those in which the client of that name keeps its logs."""
+    from mcp_memory.importing.agents import agent_named
     from mcp_memory.importing.finding import log_folders
 
-    if str(file) in AGENTS and not file.exists():
-        return log_folders(str(file), environ=os.environ, home=Path.home())  # pyright: ignore[reportArgumentType]
+    agent = agent_named(str(file))
+    if agent is not None and not file.exists():
+        return log_folders(agent, environ=os.environ, home=Path.home())
     return [file] if file.is_dir() else []
 
 
-def logs_of(file: Path, layout: str, known: dict[Path, Any]) -> list[Log]:
+def logs_of(file: Path, layout: str, known: dict[Path, Agent | None]) -> list[Log]:
     """Return the logs that a path stands for; none where it is another file. InvalidInput for a folder without any."""
+    from mcp_memory.importing.agents import agent_named
     from mcp_memory.importing.finding import Log, logs_in
     from mcp_memory.importing.logfile import agent_of
 
     folders = _folders(file)
     if not folders:
-        known_as = agent_of(file) if layout == "auto" and file.is_file() else layout
-        return [Log(path=file, client=known_as)] if known_as in AGENTS and file.is_file() else []  # pyright: ignore[reportArgumentType]
+        if not file.is_file():
+            return []
+        agent = agent_of(file) if layout == "auto" else agent_named(layout)
+        return [] if agent is None else [Log(path=file, client=agent)]
     logs = [log for folder in folders for log in logs_in(folder, known)]
     if not logs:
         where = ", ".join(str(folder) for folder in folders)
