@@ -11,10 +11,11 @@ import re
 __all__ = ["asks_to_go_on"]
 
 _LANGUAGES = {
-    "en": r"\bwhere (?:were we|we were|(?:did|had) (?:we|i|you) (?:leave|left|stop|end|get)|(?:we|i|you)(?:'d|"
-    r" had)? (?:left|stopped|ended))\b"
-    r"|\b(?:continue|resume|go on|carry on|pick (?:it |this |things )?up|going|back to)\b(?: [\w']+){0,4} "
-    r"(?:yesterday|last (?:time|night)|(?:last|previous|earlier) (?:session|conversation|chat)|where (?:we|i|you))"
+    "en": r"\bwhere (?:were we|we were|did (?:we|you) (?:leave|stop|end|get to)"
+    r"|(?:we|i|you)(?:'d| had)? (?:left off|stopped))\b"
+    r"|\b(?:continue|resume|go on|carry on|pick (?:it |this |things )?up|back to)\b(?: [\w']+){0,4} "
+    r"(?:yesterday|last (?:time|night)|(?:last|previous|earlier) (?:session|conversation|chat)"
+    r"|where (?:we|you|i) (?:were|left|stopped|ended))"
     r"|\bwhat (?:were|did|had) (?:we|you)\b(?: \w+){1,4} (?:yesterday|last (?:time|night|session))\b",
     "de": r"\bwo (?:waren|sind|haben|hatten) wir\b|\bwo wir\b(?: \w+){0,3} (?:aufgehört|stehen ?geblieben|waren)\b"
     r"|\bweiter\w*\b(?: \w+){0,4} (?:gestern|letzte[ns]? mal|letzten sitzung|aufgehört)\b"
