@@ -83,7 +83,9 @@ class Conversations:
                 await self._follow(event, AT_THE_END, flushed=True)
             case "compacted":
                 await self._follow(event, AFTER_A_TURN)
-                await events.summed_up(await self._memory(), event.session, event.text)
+                memory = await self._memory()
+                async with self.following.storing:
+                    await events.summed_up(memory, event.session, event.text)
             case "stop":
                 await self._follow(event, AFTER_A_TURN)
             case "end":

@@ -94,5 +94,7 @@ async def summed_up(memory: Memory, session: str, summary: str) -> None:
     """Keep the summary of a compaction. Its log has it too, under the same id, so it is stored once."""
     text = summary_of(summary)
     if text.strip():
-        turn = NewTurn(role="system", name="summary", content=text, client_id=summary_id(text))
-        await memory.record_turns([turn], session=session)
+        id = summary_id(text)
+        if not await memory.known_client_ids([id]):  # its log dates it, so the store would take it for another
+            turn = NewTurn(role="system", name="summary", content=text, client_id=id)
+            await memory.record_turns([turn], session=session)

@@ -51,6 +51,8 @@ class Following:
         self._due: list[_Due] = []
         self._bell = asyncio.Event()
         self._noting = asyncio.Lock()
+        self.storing = asyncio.Lock()
+        """Held while turns are stored: what is known is looked up before, so that none is stored twice."""
         self._finishing = False
 
     async def soon(self, note: Note, delays: Sequence[float] = AFTER_A_TURN) -> None:
@@ -113,7 +115,8 @@ class Following:
         if client is None:
             return
         try:
-            read = await follow(memory, Path(note.log), live=True, client=client)
+            async with self.storing:
+                read = await follow(memory, Path(note.log), live=True, client=client)
         except InvalidInput as unfit:  # the client has not written it yet, or it is gone
             logger.debug("%s", unfit)
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from mcp_memory.hooks.conversations import Conversations
 from mcp_memory.hooks.dialects import Call, Event
 from mcp_memory.hooks.offloading import offloaded
 from mcp_memory.hooks.rendezvous import Place
+from mcp_memory.importing.formats.logs import summary_id
 from mcp_memory.memory import Memory, open_memory
 from mcp_memory.types import NewTurn
 
@@ -124,6 +126,14 @@ async def test_a_summary_is_kept_once(memory: Memory) -> None:
         await events.summed_up(memory, SESSION, text)
     turns = await memory.session_turns(SESSION)
     assert [(turn.role, turn.name, turn.content) for turn in turns] == [("system", "summary", "All is built.")]
+
+
+async def test_a_summary_that_its_log_told_first_is_kept_once(memory: Memory) -> None:
+    words, at = "All is built.", datetime(2026, 11, 22, 10, tzinfo=UTC)
+    told = NewTurn(role="system", name="summary", content=words, client_id=summary_id(words), said_at=at)
+    await memory.record_turns([told], session=SESSION)
+    await events.summed_up(memory, SESSION, f"<summary>{words}</summary>")
+    assert len(await memory.session_turns(SESSION)) == 1
 
 
 # --- tool outputs -----------------------------------------------------------------------------------
