@@ -1,5 +1,6 @@
 """Memory that is used without being asked: what clients run at the events of a conversation.
 
+    kinds           what clients call their events, and what they are to us
     manifest        which hooks a client is to run, as its configuration says it
     client          what runs at an event: asks the resident, or starts it, and never fails
     rendezvous      where the two find each other, and how each knows the other

@@ -19,6 +19,7 @@ from io import BufferedRWPair
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mcp_memory.hooks.kinds import Kind, kind_of
 from mcp_memory.hooks.rendezvous import ACKNOWLEDGED, PROTOCOL, Place, Rendezvous, place_of, proof, same
 
 if TYPE_CHECKING:
@@ -33,9 +34,9 @@ _PROVING_S = 0.3
 _PROOF_BYTES = 200
 _POLL_S = 0.02
 _REST_S = 60.0
-_ANSWERED = frozenset({"SessionStart", "UserPromptSubmit", "BeforeAgent"})
-_FLUSHING = frozenset({"SessionEnd", "PreCompact"})
-_CAPTURING = frozenset({"Stop", "AfterAgent", "SessionEnd", "PreCompact", "PostCompact"})
+_ANSWERED = frozenset[Kind | None]({"start", "prompt"})
+_FLUSHING = frozenset[Kind | None]({"end", "compacting"})
+_CAPTURING = frozenset[Kind | None]({"stop", "end", "compacting", "compacted"})
 
 
 class _Late(Exception):
@@ -56,25 +57,26 @@ def answer(event: str, client: str, given: bytes, *, home: Path | None = None, s
     place = place_of(home, space)
     if place is None:
         return b""
+    kind = kind_of(client, event)
     began = time.monotonic()
     question = json.dumps({"event": event, "client": client}).encode() + b"\n" + given
     try:
         told = _ask(place, question, began + _LIMIT_S)
         if told is None:
-            told = _ask_new(place, question, began + (_STARTING_S if event in _ANSWERED else _LIMIT_S))
+            told = _ask_new(place, question, began + (_STARTING_S if kind in _ANSWERED else _LIMIT_S))
     except _Late:
         told = None
-    if told is None and event in _CAPTURING:
-        _leave_note(place, event, client, given)
+    if told is None and kind in _CAPTURING:
+        _leave_note(place, client, given, flushed=kind in _FLUSHING)
     return told or b""
 
 
-def _leave_note(place: Place, event: str, client: str, given: bytes) -> None:
+def _leave_note(place: Place, client: str, given: bytes, *, flushed: bool) -> None:
     from mcp_memory.hooks.notes import Note
 
     told = json.loads(given)
     log, conversation = str(told["transcript_path"]), str(told["session_id"])
-    Note(log=log, client=client, conversation=conversation, flushed=event in _FLUSHING).leave(place)
+    Note(log=log, client=client, conversation=conversation, flushed=flushed).leave(place)
 
 
 # --- asking -----------------------------------------------------------------------------------------

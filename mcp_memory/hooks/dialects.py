@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
+from mcp_memory.hooks.kinds import Kind, kind_of
 from mcp_memory.importing.agents import Agent, agent_named, session_name
 from mcp_memory.importing.formats.logs import without_tags
 
-__all__ = ["Call", "Event", "Kind", "context", "output", "read"]
-
-Kind = Literal["start", "prompt", "tool", "compacting", "compacted", "stop", "end"]
+__all__ = ["Call", "Event", "context", "output", "read"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,20 +53,6 @@ class Event:
         return session_name(self.client, self.conversation)
 
 
-_LIKE_CLAUDE_CODE: Mapping[str, Kind] = {
-    "SessionStart": "start",
-    "UserPromptSubmit": "prompt",
-    "PostToolUse": "tool",
-    "PreCompact": "compacting",
-    "PostCompact": "compacted",
-    "Stop": "stop",
-    "SessionEnd": "end",
-}
-_KINDS: Mapping[Agent, Mapping[str, Kind]] = {
-    "claude-code": _LIKE_CLAUDE_CODE,
-    "codex": _LIKE_CLAUDE_CODE,
-    "gemini": {"SessionStart": "start", "BeforeAgent": "prompt", "AfterAgent": "stop", "SessionEnd": "end"},
-}
 _OF_SUBAGENTS = "agent_id"
 
 
@@ -80,7 +65,7 @@ def read(client: str, name: str, given: object) -> Event | None:
     if not isinstance(given, dict) or of is None:
         return None
     told = cast("dict[str, Any]", given)
-    kind = _KINDS[of].get(name)
+    kind = kind_of(of, name)
     conversation, log = told.get("session_id"), told.get("transcript_path")
     if kind is None or not isinstance(conversation, str) or not conversation.strip() or told.get(_OF_SUBAGENTS):
         return None

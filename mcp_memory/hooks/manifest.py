@@ -10,38 +10,21 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mcp_memory.hooks.kinds import KINDS, Kind
+
 __all__ = ["hooks_of"]
 
-_LARGE = "Bash|Read|Grep|Glob|WebFetch|WebSearch|mcp__.*"
-"""Tools of Claude Code whose results may be large. The others answer with a line, or with what is to stay."""
-
-_EVENTS: Mapping[str, Mapping[str, tuple[str, int]]] = {
-    "claude-code": {
-        "SessionStart": ("", 10),
-        "UserPromptSubmit": ("", 5),
-        "PostToolUse": (_LARGE, 10),
-        "PreCompact": ("", 5),
-        "PostCompact": ("", 5),
-        "Stop": ("", 5),
-        "SessionEnd": ("", 5),
-    },
-    "codex": {
-        "SessionStart": ("", 10),
-        "UserPromptSubmit": ("", 5),
-        "PostToolUse": ("Bash|mcp__.*", 10),
-        "PreCompact": ("", 5),
-        "PostCompact": ("", 5),
-        "Stop": ("", 5),
-        "SessionEnd": ("", 3),
-    },
-    "gemini": {  # a tool's output can only be replaced as an error, and PreCompress comes before every request
-        "SessionStart": ("", 10),
-        "BeforeAgent": ("", 5),
-        "AfterAgent": ("", 5),
-        "SessionEnd": ("", 5),
-    },
+_LARGE: Mapping[str, str] = {
+    "claude-code": "Bash|Read|Grep|Glob|WebFetch|WebSearch|mcp__.*",
+    "codex": "Bash|mcp__.*",
 }
-"""Event → the matcher (none: always) and the seconds after which the client goes on without us."""
+"""Client → the tools whose results may be large. The others answer with a line, or with what is to stay."""
+
+_SECONDS: Mapping[Kind, int] = {"start": 10, "tool": 10}
+_ELSE_S = 5
+"""After so many seconds a client goes on without us."""
+_MOST_S: Mapping[tuple[str, Kind], int] = {("codex", "end"): 3}
+"""What a client allows for at most."""
 
 
 def hooks_of(client: str, command: Sequence[str]) -> dict[str, Any]:
@@ -50,12 +33,13 @@ def hooks_of(client: str, command: Sequence[str]) -> dict[str, Any]:
     `command` starts `mcp-memory`, options such as `--home` included: a program and its arguments. `{}` where the
     client has no hooks, or none that are supported.
     """
-    return {
-        event: [
-            {**({"matcher": matcher} if matcher else {}), "hooks": [_hook(client, [*command, "hook", event], seconds)]}
-        ]
-        for event, (matcher, seconds) in _EVENTS.get(client, {}).items()
-    }
+    return {event: [_entry(client, event, kind, command)] for event, kind in KINDS.get(client, {}).items()}
+
+
+def _entry(client: str, event: str, kind: Kind, command: Sequence[str]) -> dict[str, Any]:
+    seconds = _MOST_S.get((client, kind), _SECONDS.get(kind, _ELSE_S))
+    hooks = {"hooks": [_hook(client, [*command, "hook", event], seconds)]}
+    return {"matcher": _LARGE[client], **hooks} if kind == "tool" else hooks
 
 
 def _hook(client: str, command: Sequence[str], seconds: int) -> dict[str, Any]:

@@ -29,8 +29,9 @@ from typing import IO
 from mcp_memory import __version__
 from mcp_memory.errors import McpMemoryError
 from mcp_memory.hooks.conversations import Answer, Conversations
-from mcp_memory.hooks.dialects import Event, Kind, read
+from mcp_memory.hooks.dialects import Event, read
 from mcp_memory.hooks.following import within
+from mcp_memory.hooks.kinds import Kind
 from mcp_memory.hooks.notes import notes_in
 from mcp_memory.hooks.opening import Opening
 from mcp_memory.hooks.rendezvous import (
