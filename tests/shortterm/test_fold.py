@@ -332,6 +332,21 @@ def test_a_node_opens_into_its_records_and_a_record_into_its_lines(agent: Agent)
     assert agent.expand(first.ref, view="records").text.startswith(f"{first.ref}: 1 record\n001-N1 ")
 
 
+def test_a_search_of_a_node_opens_the_newest_result_that_it_matches(agent: Agent) -> None:
+    held = [
+        agent.offload(f"{word}\nb\nc\n" * 50, step="Look", arguments={"path": f"{word}.py"})
+        for word in ("tide", "berth", "tide too", "crane")
+    ]
+    found = agent.expand("001-N1", grep="tide")
+    assert found.ref == held[2].ref
+    assert found.text.startswith(f"001-N1, newest of 2 results with a match ({held[0].ref} Read path=tide.py): ")
+    assert agent.expand("001-N1", grep="tide", cursor=found.cursor).ref == held[2].ref
+    assert agent.expand("001-N1", grep="berth").text.startswith("001-N1, the one result with a match: ")
+    nothing = agent.expand("001", grep="anchor")
+    assert nothing.ref == held[3].ref
+    assert "newest of 4 results (" in nothing.text
+
+
 def test_pages_of_records_show_each_once_within_the_budget(agent: Agent) -> None:
     for at in range(12):
         agent.offload(step=f"step {at}", summary="s" * (at % 4) * 60, task="Fix login")

@@ -20,6 +20,7 @@ from mcp_memory.shortterm.canvas.label import clean
 from mcp_memory.shortterm.canvas.rebuild import drawing_at
 from mcp_memory.shortterm.canvas.tasks import find_canvas
 from mcp_memory.shortterm.results.expand import MIN_TOKENS, View, expand_text, view_of_cursor
+from mcp_memory.shortterm.results.expand_views import has_match
 from mcp_memory.store.protocol import Store
 from mcp_memory.types import CanvasRow, Expansion, Record, Ref
 
@@ -40,6 +41,7 @@ _VIEWS: dict[str, Layer] = {
 }  # fmt: skip
 _PAGE = 200
 _REFS_LOOKED_AT = 5000
+_SEARCHED = 50  # results of a node, the newest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +71,8 @@ def expand(
 ) -> Expansion:
     """Open what `target` names: a node, group or canvas into its records, a ref into its raw text.
 
-    View `raw`, `lines`, `grep` or `json_path` of a node, group or canvas opens the raw text of its newest record.
+    View `raw`, `lines` or `json_path` of a node, group or canvas opens the raw text of its newest record, `grep` that
+    of the newest in which a line matches.
     Raises NotFound for an id that is not there, naming near ones; InvalidInput for a view, range or cursor.
     """
     if max_tokens < MIN_TOKENS:
@@ -245,24 +248,33 @@ def _line(record: Record) -> str:
 def _raw_of_newest(
     store: Store, space: str, target: str, records: Sequence[Record], ask: _Ask, counter: TokenCounter
 ) -> Expansion:
-    """The raw text of the newest record; the header says which others there are."""
+    """The raw text of the newest record, of a search the newest that it matches; the header says what others do."""
     if not records:
         raise NotFound(f"{target} has no record, so there is no raw text. Its id may be expanded without a view.")
-    newest = records[-1]
-    others = {each.ref: each.tool_call for each in reversed(records) if each.ref != newest.ref}
-    ref = _ref(store, space, newest.ref)
-    if not others:
+    calls = {each.ref: each.tool_call for each in reversed(records)}
+    matching = [id_ for id_ in islice(calls, _SEARCHED) if ask.view == "grep" and _matches(store, space, id_, ask.grep)]
+    first, *others = matching or calls
+    ref = _ref(store, space, first)
+    if len(calls) == 1:
         return _raw(store, space, ref, ask, counter)
-    named = "; ".join(f"{id_} {clean(call, 40)}" for id_, call in islice(others.items(), 5))
-    note = f"{target}, newest of {len(others) + 1} results ({named}{'; …' * (len(others) > 5)}): "
+    named = "; ".join(f"{id_} {clean(calls[id_], 40)}" for id_ in others[:5])
+    which = f"{target}, newest of {len(others) + 1} results{' with a match' if matching else ''}"
+    note = f"{which} ({named}{'; …' * (len(others) > 5)}): " if others else f"{target}, the one result with a match: "
     room = ask.max_tokens - counter.count(note) - 1  # one for where the two texts meet
     if room < max(MIN_TOKENS, ask.max_tokens // 2):
-        note = f"{target}, newest of {len(others) + 1} results: "
+        note = f"{which}: "
         room = ask.max_tokens - counter.count(note) - 1
     if room < MIN_TOKENS:
         return _raw(store, space, ref, ask, counter)
     shown = _raw(store, space, ref, replace(ask, max_tokens=room), counter)
     return replace(shown, text=note + shown.text, tokens=counter.count(note + shown.text))
+
+
+def _matches(store: Store, space: str, id_: str, pattern: str | None) -> bool:
+    try:
+        return pattern is not None and has_match(store.read_ref(space, id_).decode("utf-8", "surrogatepass"), pattern)
+    except (NotFound, UnicodeDecodeError):  # forgotten, or no text
+        return False
 
 
 def _raw(store: Store, space: str, ref: Ref, ask: _Ask, counter: TokenCounter) -> Expansion:

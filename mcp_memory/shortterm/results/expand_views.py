@@ -16,7 +16,7 @@ from mcp_memory.errors import InvalidInput
 from mcp_memory.shortterm.results.expand_json import answer_json_path
 from mcp_memory.shortterm.synopsis.page import count_lines
 
-__all__ = ["Shown", "Window", "grep_window", "json_window", "lines_window", "page_window"]
+__all__ = ["Shown", "Window", "grep_window", "has_match", "json_window", "lines_window", "page_window"]
 
 CONTEXT = 2
 GREP_SECONDS = 5.0
@@ -90,6 +90,11 @@ def grep_window(raw: str, asked: str, start: int, max_tokens: int) -> Window:
         shown_last = number
     found = f"{matches:,} matching line{'s' * (matches != 1)}"
     return _table(f"grep {_short(asked)}: {found}", raw, rows, max_tokens)
+
+
+def has_match(raw: str, asked: str) -> bool:
+    """Tell whether a line matches a pattern."""
+    return any(hit for *_, hit in _matching(raw, _searcher(asked, len(raw))))
 
 
 def _matching(raw: str, search: Callable[[str], bool]) -> Iterator[tuple[int, int, int, bool]]:
