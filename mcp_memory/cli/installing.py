@@ -210,7 +210,7 @@ def _list(name: str, project: Path | None) -> None:
         parts = _parts(client, name, project, {}, hooks=True)
         rows.append((client, "yes" if is_here(parts[0]) else "-", _state(parts), str(parts[0].path)))
     click.echo(visible(columns(rows)))
-    click.echo("\nInstall it with: mcp-memory install CLIENT")
+    click.echo("\nInstall it with: mcp-memory install CLIENT; what is there is tried with --check.")
 
 
 def _state(parts: list[Part]) -> str:

@@ -60,7 +60,7 @@ class Value:
 
 
 def layout(source: Source) -> Layout:
-    """Tell how a file is laid out. InvalidInput where it is no UTF-8 text."""
+    """Tell how a file is laid out. InvalidInput where it is no UTF-8 text, or text of another kind."""
     with _opened(source) as stream:
         head = stream.read(_HEAD)
     if archive.is_archive(head):
@@ -73,6 +73,11 @@ def layout(source: Source) -> Layout:
     text = head.removeprefix(_BOM).decode("utf-8", "replace").strip()
     if text.startswith("[") or re.match(r'\{\s*"sessions"\s*:\s*\[', text):
         return "document"
+    if len(lines := text.splitlines()) > 1 and not any(line.lstrip().startswith(("{", "[")) for line in lines):
+        raise InvalidInput(
+            f"{source.name} holds no JSON, and is no log or export that is known here. "
+            "`mcp-memory import --help` says what can be read."
+        )
     first, _, rest = text.partition("\n")
     if not rest or _is_json(first) or rest.lstrip().startswith("{"):
         return "lines"

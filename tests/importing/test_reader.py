@@ -134,6 +134,7 @@ def test_an_empty_file_holds_nothing_and_nothing_wrong(data: bytes, file: File) 
     [
         (jsonl(TALK).decode().encode("utf-16"), "UTF-16"),
         (jsonl(TALK).decode().encode("utf-16-be"), "UTF-16"),
+        (b"# Notes\n\n* The hives need a roof.\n", "holds no JSON, and is no log or export that is known here"),
         (b"PK\x03\x04rest", "damaged or cut off"),
         (gzip.compress(jsonl(TALK), mtime=0)[:-12], "cut off"),
         (b"\x1f\x8bgarbage that is no gzip", "cut off"),
