@@ -21,9 +21,9 @@ When not
 - Sums, small talk and questions that stand alone need no memory: recall nothing, record nothing.
 - No secrets (keys, passwords, card numbers), in recorded turns neither; no moods, no guesses, nothing they had \
 you forget, nothing that will not matter next month.
-- If your context says that this conversation is recorded by itself, never call record_turns; give recall, \
-offload_tool_result and fold_canvas the session it names, searches none. What stands in an <mcp-memory-recall> block \
-needs no second recall.
+- If your context says that this conversation is recorded by itself, never call record_turns. Pass the session it \
+names to recall, offload_tool_result and fold_canvas, but not to a search, which would look nowhere else. \
+What stands in an <mcp-memory-recall> block needs no second recall.
 
 How
 - remember one sentence a call: names for pronouns, dates for "Monday". A correction names what it corrects in \
