@@ -117,10 +117,11 @@ def test_who_waits_for_a_server_that_dies_is_told_and_the_exit_code_is_its_own(
     if sys.platform == "win32" and how == "dies":
         pytest.skip("no SIGKILL")
     proxy = wrap(how)
-    heard = proxy.ask("initialize", INITIALIZE)
+    proxy.say("initialize", INITIALIZE, 1)
     if how != "dies-at-once":
-        assert "result" in heard
-        heard = proxy.ask("tools/call", {"name": "read"}, 2)
+        proxy.say("tools/call", {"name": "read"}, 2)  # at once: who asks later finds nobody, and does not wait
+        assert "result" in proxy.hear()
+    heard = proxy.hear()
     assert heard["error"]["code"] == -32000
     assert f"exit code {code}" in heard["error"]["message"]
     assert proxy.wait(WAIT) == code
