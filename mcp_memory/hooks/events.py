@@ -18,7 +18,7 @@ import anyio.to_thread
 
 from mcp_memory.importing.formats.claude_code import summary_of
 from mcp_memory.importing.formats.logs import summary_id
-from mcp_memory.longterm.l0_turns import recall_block
+from mcp_memory.longterm.l0_turns import SUMMARY, recall_block
 from mcp_memory.shortterm.synopsis import synopsise
 from mcp_memory.tokens import token_counter
 from mcp_memory.types import NewTurn
@@ -96,5 +96,5 @@ async def summed_up(memory: Memory, session: str, summary: str) -> None:
     if text.strip():
         id = summary_id(text)
         if not await memory.known_client_ids([id]):  # its log dates it, so the store would take it for another
-            turn = NewTurn(role="system", name="summary", content=text, client_id=id)
+            turn = NewTurn(role=SUMMARY[0], name=SUMMARY[1], content=text, client_id=id)
             await memory.record_turns([turn], session=session)

@@ -12,12 +12,15 @@ from dataclasses import replace
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.text import well_formed, without_blocks
-from mcp_memory.types import NewTurn
+from mcp_memory.types import NewTurn, Role
 
-__all__ = ["MAX_TURN_BYTES", "admit", "recall_block"]
+__all__ = ["MAX_TURN_BYTES", "SUMMARY", "admit", "recall_block"]
 
 MAX_TURN_BYTES = 4 * 2**20
 MAX_TURNS = 5_000
+
+SUMMARY: tuple[Role, str] = ("system", "summary")
+"""Role and name of the turn that tells what a conversation was before its client summed it up."""
 
 _TAG = "mcp-memory-recall"
 _OPENING = re.compile(rf"(<|&lt;|\\u003[cC]){_TAG}\b[^<>\n]{{0,200}}?(>|&gt;|\\u003[eE])")

@@ -49,7 +49,7 @@ class Conversation(Verbs):
     def _undistilled(self, session: str | None) -> str | None:
         if self._parts.model is not None:
             return None
-        waiting = sum(one.turns for one in self._parts.store.backlog(self.space, session=session))
+        waiting = self._waiting(session)
         if waiting < WORTH_DISTILLING:
             return None
         whose = "earlier conversations" if session is None else "this session"

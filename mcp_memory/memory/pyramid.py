@@ -71,9 +71,6 @@ class Pyramid(Verbs):
             note=note,
         )
 
-    def _waiting(self) -> int:
-        return sum(one.turns for one in self._parts.store.backlog(self.space))
-
     @in_thread
     def consolidate(self, *, told: Callable[[str], None] | None = None) -> int:
         """Have the configured model do all that could be done now, and return how many questions it took.
@@ -103,7 +100,7 @@ class Pyramid(Verbs):
         parts, name = self._parts, self._session(session)
         parts.store.flush(self.space, name)
         parts.stored()
-        return sum(one.turns for one in parts.store.backlog(self.space, session=name))
+        return self._waiting(name)
 
     @in_thread
     def pause(self, reason: str = "paused by hand") -> None:

@@ -61,6 +61,10 @@ class Verbs:
     def _session(self, name: str | None) -> str:
         return self.session if name is None else safe_name(name, what="session")
 
+    def _waiting(self, session: str | None = None) -> int:
+        """Return how many turns, of a session or of all, are still to be read by a model."""
+        return sum(one.turns for one in self._parts.store.backlog(self.space, session=session))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_memory.importing.formats.told import LONGEST_ID, Passed, Told, list_of, mended, moment, object_of
+from mcp_memory.longterm.l0_turns import SUMMARY
 from mcp_memory.text import well_formed, without_blocks
 from mcp_memory.types import Role
 
@@ -112,7 +113,8 @@ def turn(
 
 def summary(line: Mapping[str, Any], where: str, so_far: SoFar, text: str) -> Iterator[Told]:
     """Yield what a compaction left of a conversation, as the turn that it is."""
-    yield from turn(line, where, so_far, "system", text, name="summary", id=summary_id(text))
+    role, name = SUMMARY
+    yield from turn(line, where, so_far, role, text, name=name, id=summary_id(text))
 
 
 # --- texts ------------------------------------------------------------------------------------------

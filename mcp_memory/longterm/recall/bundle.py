@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 
 from mcp_memory.longterm.desk import Desk
-from mcp_memory.longterm.l0_turns import recall_block
+from mcp_memory.longterm.l0_turns import SUMMARY, recall_block
 from mcp_memory.longterm.l3_persona import page as l3_page
 from mcp_memory.longterm.recall.needed import Line, is_told, needed, surest, told, unasked
 from mcp_memory.longterm.search.scenes import current
@@ -36,9 +36,6 @@ _EXCHANGES = 3
 _LAST_TURNS = 60  # looked through for them: an agent may say a lot between two turns of the user
 _IN_CONTEXT = 1_000  # turns of a session that may stand in its context; more do not fit
 _ORDER = ("scene", "fact", "atom", "turn", "output", "end")
-
-SUMMARY = ("system", "summary")
-"""Role and name of the turn that tells what a conversation was before its client summed it up."""
 
 
 def bundle(desk: Desk, question: str, *, session: str | None, counter: TokenCounter, budget: int) -> Bundle:
