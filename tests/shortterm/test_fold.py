@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mermaidx.engine import Engine
 
-from mcp_memory.errors import InvalidInput, NotFound
+from mcp_memory.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, parse, render
 from mcp_memory.shortterm.canvas.groups import fold_groups
 from mcp_memory.shortterm.canvas.picture import CONFIG, illustrate
@@ -345,6 +345,14 @@ def test_a_search_of_a_node_opens_the_newest_result_that_it_matches(agent: Agent
     nothing = agent.expand("001", grep="anchor")
     assert nothing.ref == held[3].ref
     assert "newest of 4 results (" in nothing.text
+
+
+def test_a_search_of_a_node_passes_over_a_result_whose_file_is_torn(agent: Agent) -> None:
+    held = [agent.offload(f"{word}\n" * 50, step="Look", arguments={"path": word}) for word in ("tide", "berth")]
+    (agent.store.folder("default") / held[1].path).write_bytes(b"torn")
+    assert agent.expand("001-N1", grep="tide").ref == held[0].ref
+    with pytest.raises(Damaged):
+        agent.expand("001-N1", grep="anchor")
 
 
 def test_pages_of_records_show_each_once_within_the_budget(agent: Agent) -> None:

@@ -252,11 +252,12 @@ def _raw_of_newest(
     if not records:
         raise NotFound(f"{target} has no record, so there is no raw text. Its id may be expanded without a view.")
     calls = {each.ref: each.tool_call for each in reversed(records)}
-    matching = [id_ for id_ in islice(calls, _SEARCHED) if ask.view == "grep" and _matches(store, space, id_, ask.grep)]
+    if len(calls) == 1:
+        return _raw(store, space, _ref(store, space, records[-1].ref), ask, counter)
+    searched = list(islice(calls, _SEARCHED)) if ask.view == "grep" else []
+    matching = [id_ for id_ in searched if _matches(store, space, id_, ask.grep)]
     first, *others = matching or calls
     ref = _ref(store, space, first)
-    if len(calls) == 1:
-        return _raw(store, space, ref, ask, counter)
     named = "; ".join(f"{id_} {clean(calls[id_], 40)}" for id_ in others[:5])
     which = f"{target}, newest of {len(others) + 1} results{' with a match' if matching else ''}"
     note = f"{which} ({named}{'; …' * (len(others) > 5)}): " if others else f"{target}, the one result with a match: "
@@ -273,7 +274,7 @@ def _raw_of_newest(
 def _matches(store: Store, space: str, id_: str, pattern: str | None) -> bool:
     try:
         return pattern is not None and has_match(store.read_ref(space, id_).decode("utf-8", "surrogatepass"), pattern)
-    except (NotFound, UnicodeDecodeError):  # forgotten, or no text
+    except (NotFound, Damaged, UnicodeDecodeError):  # forgotten, torn, or no text
         return False
 
 
