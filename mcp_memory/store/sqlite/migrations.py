@@ -363,6 +363,66 @@ def _clients(con: apsw.Connection) -> None:
     )
 
 
+def _trust(con: apsw.Connection) -> None:
+    """Who a memory is of, whose word it is, who may ask for it, and what is never to come back.
+
+    `home` has one row: `uuid` names this memory in what is exported from it, `key` keys the digests of what was
+    forgotten, so that nobody can find out by trial what it was. `origin` says what a row was elsewhere, for imports
+    that come twice. `atom.source` is the least trusted voice that may have said it: user, assistant, tool or web, from
+    the first to the last; `held` is an atom or a turn (`a5`, `t8`) that automatic recall leaves out until a person has
+    looked at it. `token` is a key that HTTP clients show; only its hash is here. `ref.masked` are the places of its
+    stored text where a secret stood, as JSON.
+
+    What is purged leaves its row behind, empty, for positions and ids that others hold; `forgotten` has the digest by
+    which it is known again. `retention` says after how many days a space forgets what.
+    """
+    con.execute(
+        """
+        CREATE TABLE home (id INTEGER PRIMARY KEY CHECK (id = 1), uuid TEXT NOT NULL, key BLOB NOT NULL) STRICT;
+        INSERT INTO home VALUES (1, lower(hex(randomblob(16))), randomblob(32));
+        CREATE TABLE origin (
+            space INTEGER NOT NULL REFERENCES space, origin TEXT NOT NULL, id TEXT NOT NULL,
+            PRIMARY KEY (space, origin)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX origin_id ON origin (space, id);
+
+        ALTER TABLE atom ADD COLUMN source TEXT NOT NULL DEFAULT 'user';
+        ALTER TABLE atom ADD COLUMN purged_at INTEGER;
+        ALTER TABLE turn ADD COLUMN purged_at INTEGER;
+        ALTER TABLE ref ADD COLUMN purged_at INTEGER;
+        ALTER TABLE ref ADD COLUMN masked TEXT;
+        DROP TRIGGER turn_is_evidence;
+        CREATE TRIGGER turn_is_evidence BEFORE UPDATE OF space, session, position, role, name, content, said_at,
+            dated, learned_at, sha256 ON turn WHEN NEW.purged_at IS NULL OR NEW.content <> ''
+            BEGIN SELECT RAISE(ABORT, 'turns are never rewritten'); END;
+        CREATE TABLE held (
+            space INTEGER NOT NULL REFERENCES space, id TEXT NOT NULL, reasons TEXT NOT NULL, at INTEGER NOT NULL,
+            verdict TEXT, reviewed_at INTEGER, PRIMARY KEY (space, id)
+        ) STRICT, WITHOUT ROWID;
+        UPDATE atom SET source = coalesce((
+            SELECT CASE min(CASE t.role WHEN 'user' THEN 0 WHEN 'note' THEN 0 WHEN 'tool' THEN 2 ELSE 1 END)
+                WHEN 0 THEN 'user' WHEN 1 THEN 'assistant' ELSE 'tool' END
+            FROM evidence e JOIN turn t ON t.id = e.turn WHERE e.atom = atom.id), 'user');
+
+        CREATE TABLE token (
+            id TEXT PRIMARY KEY, name TEXT NOT NULL, hash BLOB NOT NULL, spaces TEXT NOT NULL, rights TEXT NOT NULL,
+            at INTEGER NOT NULL, until INTEGER, used_at INTEGER, revoked_at INTEGER
+        ) STRICT, WITHOUT ROWID;
+
+        ALTER TABLE tombstone ADD COLUMN purged_at INTEGER;
+        ALTER TABLE tombstone ADD COLUMN took TEXT;
+        CREATE TABLE forgotten (
+            space INTEGER NOT NULL REFERENCES space, digest BLOB NOT NULL,
+            tombstone INTEGER NOT NULL REFERENCES tombstone, PRIMARY KEY (space, digest, tombstone)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE retention (
+            space INTEGER NOT NULL REFERENCES space, what TEXT NOT NULL, days INTEGER NOT NULL, at INTEGER NOT NULL,
+            ran_at INTEGER, took INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (space, what)
+        ) STRICT, WITHOUT ROWID;
+        """
+    )
+
+
 SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0001-first", _first),
     ("0002-spend", _spend),
@@ -371,6 +431,7 @@ SCHEMA: list[tuple[str, Callable[[apsw.Connection], None]]] = [
     ("0005-pyramid", _pyramid),
     ("0006-context", _context),
     ("0007-clients", _clients),
+    ("0008-trust", _trust),
 ]
 
 
