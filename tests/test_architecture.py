@@ -21,7 +21,7 @@ LAYERS: list[set[str]] = [
     {"errors", "function_words"},
     {"words"},
     {"types", "text", "estimate", "replies", "secrets"},
-    {"config", "tokens", "when", "snippet"},
+    {"config", "tokens", "when", "snippet", "presence"},
     {"llm"},  # under embed: litellm is imported in one place, whatever it is asked for
     {"store", "embed", "prompts"},
     {"metered"},  # what goes to a model is counted in the store

@@ -110,7 +110,7 @@ def ask(question: Callable[[Memory], Awaitable[T]]) -> T:
 
     async def visit() -> T:
         # A command that only looks must not set a model to work.
-        async with open_memory(chosen, distil=False) as memory:
+        async with open_memory(chosen, distil=False, what=str(click.get_current_context().info_name)) as memory:
             return await question(memory)
 
     return anyio.run(visit)

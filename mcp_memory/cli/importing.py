@@ -167,7 +167,7 @@ def _bring(found: Sequence[Found], asked: Asked, report: _Report) -> None:
 
     async def visit() -> None:
         # A command that stores must not set a model to work.
-        async with open_memory(settings(), distil=False) as memory:
+        async with open_memory(settings(), distil=False, what="import") as memory:
             for one in found:
                 try:
                     if isinstance(one, InvalidInput):
@@ -247,7 +247,7 @@ def _watch(found: Sequence[Found], files: Sequence[Path], layout: str, asked: As
             report.add(of_log(str(log.path), one, state="stored"))
 
     async def visit() -> None:
-        async with open_memory(settings(), distil=False) as memory:
+        async with open_memory(settings(), distil=False, what="import") as memory:
             click.echo(f"Watching {plural(len(list(logs())), 'log')}; Ctrl-C ends it.", err=True)
             await watch(memory, logs, told=heard)
 

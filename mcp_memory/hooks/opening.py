@@ -42,7 +42,7 @@ class Opening:
             settings = await anyio.to_thread.run_sync(
                 lambda: load_settings(home=self._place.home, space=self._place.space)
             )
-            return await self._stack.enter_async_context(open_memory(settings, distil=False))
+            return await self._stack.enter_async_context(open_memory(settings, distil=False, what="hooks"))
         except BaseException:
             self._opening = None
             self._rests_until = asyncio.get_running_loop().time() + _REST_S

@@ -42,14 +42,16 @@ async def open_memory(
     now: Callable[[], datetime] | None = None,
     embedder: Embedder | str | None = None,
     llm: LLM | str | None = None,
+    what: str = "library",
     **overrides: Any,
 ) -> AsyncGenerator[Memory]:
     """Open a store and yield its verbs; background work has ended when this returns.
 
     `overrides` are settings by name (`home=…`, `space=…`); `now`, `embedder` and `llm` take the place of the
-    clock and of the configured models (a string is the setting). Raises StoreUnavailable and InvalidInput.
+    clock and of the configured models (a string is the setting). `what` is what the home is opened for, as others
+    are told who look at who holds it. Raises StoreUnavailable and InvalidInput.
     """
-    parts = await anyio.to_thread.run_sync(partial(_join, settings, now, embedder, llm, overrides))
+    parts = await anyio.to_thread.run_sync(partial(_join, settings, now, embedder, llm, what, overrides))
     try:
         yield Memory(parts, session=f"{parts.now():%Y-%m-%d}-{secrets.token_hex(2)}")
     finally:
@@ -62,6 +64,7 @@ def _join(
     now: Callable[[], datetime] | None,
     embedder: Embedder | str | None,
     llm: LLM | str | None,
+    what: str,
     overrides: dict[str, Any],
 ) -> Parts:
     from mcp_memory.embed import make_embedder
@@ -70,6 +73,7 @@ def _join(
     from mcp_memory.longterm.search.search import Search
     from mcp_memory.metered import Metered, make_llm, make_others
     from mcp_memory.pipeline import Pipeline, Worker
+    from mcp_memory.presence import note
     from mcp_memory.shortterm.results.chunks import index_next
     from mcp_memory.store.sqlite import open_store
     from mcp_memory.tokens import token_counter
@@ -88,7 +92,13 @@ def _join(
     llm = llm or make_llm(settings)
     if settings.rerank and llm is None:
         raise InvalidInput("Setting 'rerank' is on and no model is set. Set MCP_MEMORY_LLM, or switch rerank off.")
-    store = open_store(settings.home)
+    held = note(settings.home, what=what, space=settings.space)  # before a schema is brought up to date
+    try:
+        store = open_store(settings.home)
+    except BaseException:
+        if held:
+            held.close()
+        raise
     model = Metered(llm, store, settings, now=now, others=others) if llm else None
     indexing = Indexing(store, embedder, settings, index_result=partial(index_next, store, set[tuple[str, str]]()))
     search = Search(store, now)
@@ -108,6 +118,7 @@ def _join(
         rerank=make_rerank(store, model, settings),
         counter=token_counter(settings.tokenizer),
         now=now,
+        note=held,
     )
 
 
@@ -117,3 +128,5 @@ def _part(parts: Parts) -> None:
     parts.indexing.close()
     parts.search.close()
     parts.store.close()
+    if parts.note:
+        parts.note.close()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mcp_memory.longterm.search.search import Search
     from mcp_memory.metered import Metered
     from mcp_memory.pipeline import Pipeline, Worker
+    from mcp_memory.presence import Note
     from mcp_memory.store.protocol import Store, Vectors
     from mcp_memory.tokens import TokenCounter
 
@@ -80,6 +81,7 @@ class Parts:
     rerank: Rerank
     counter: TokenCounter
     now: Callable[[], datetime]
+    note: Note | None
 
     def moment(self, text: str | None, what: str, *, now: datetime | None = None, end: bool = False) -> datetime | None:
         """Return the moment that a time filter names, or None where there is none."""
