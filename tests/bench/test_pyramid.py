@@ -6,10 +6,10 @@ from datetime import timedelta
 from pathlib import Path
 
 from bench.pyramid import compare, first_turns, live
+from bench.reader import Reader
 from bench.sets import read_set
 from mcp_memory.memory import open_memory
 from mcp_memory.testing import FixedClock
-from tests.pipeline.reader import Reader
 
 
 def test_only_questions_that_the_first_turns_answer_are_asked(small_set: Path) -> None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.reader import Reader
 from mcp_memory.config import Settings
 from mcp_memory.embed import make_embedder
 from mcp_memory.indexing import Indexing
@@ -16,7 +17,6 @@ from mcp_memory.pipeline import Pipeline
 from mcp_memory.store.protocol import Store
 from mcp_memory.testing import FixedClock
 from mcp_memory.types import NewTurn
-from tests.pipeline.reader import Reader
 
 __all__ = ["EXPECTED", "SESSIONS", "THINGS", "finish", "record", "working"]
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from bench import reader
 from mcp_memory.errors import InvalidInput, NotFound, Refused
 from mcp_memory.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock, HashEmbedder
 from mcp_memory.types import Distilled, NewTurn
-from tests.pipeline import reader
 
 ANSWERS = {"extract": reader.extract, "merge": reader.merge, "scenes": reader.scenes, "persona": reader.persona}
 

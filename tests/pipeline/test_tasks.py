@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench import reader
+from bench.reader import Reader
 from mcp_memory.config import Settings
 from mcp_memory.embed import make_embedder
 from mcp_memory.errors import ModelFailed
@@ -31,8 +33,6 @@ from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock
 from mcp_memory.types import NewTurn
-from tests.pipeline import reader
-from tests.pipeline.reader import Reader
 from tests.pipeline.rounds import finish, working
 from tests.pipeline.test_crashes import Died, Mortal
 from tests.shortterm.agent import START, Agent

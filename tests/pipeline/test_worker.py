@@ -9,11 +9,11 @@ from typing import Any
 
 import anyio
 
+from bench.reader import Reader
 from mcp_memory.llm import Prompt, Said
 from mcp_memory.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock
 from mcp_memory.types import NewTurn
-from tests.pipeline.reader import Reader
 
 SAID = [NewTurn(role="user", content="I keep bees in Porto."), NewTurn(role="assistant", content="How many hives?")]
 

@@ -1,4 +1,4 @@
-"""A model that reads: what a turn says in sentences that begin with "I " it notes word for word, and it tells what it noted.
+"""A model that reads: it notes word for word what turns say in sentences that begin with "I ", and tells what it noted.
 
 It answers every question of the pyramid, and of tasks, from the question alone, so that whole pipelines run without a
 script.
