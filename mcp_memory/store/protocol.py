@@ -24,6 +24,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+from mcp_memory.store.access import Token
 from mcp_memory.store.economy import MessageEdit, Saved, Saving
 from mcp_memory.store.outline import Outline
 from mcp_memory.store.values import (
@@ -717,6 +718,28 @@ class Store(Protocol):
 
     def savings(self, space: str, *, since: datetime | None = None) -> list[Saved]:
         """What savings come to, by kind."""
+        ...
+
+    # access --------------------------------------------------------------------------------------
+
+    def add_token(self, token: Token) -> None:
+        """Keep a token; it belongs to the home. InvalidInput where one of its name is not revoked."""
+        ...
+
+    def token(self, id: str) -> Token | None:
+        """A token, revoked and expired ones too; cheap enough to be asked at every request."""
+        ...
+
+    def tokens(self) -> list[Token]:
+        """All tokens that ever were, the oldest first."""
+        ...
+
+    def revoke_token(self, id: str, *, now: datetime) -> None:
+        """Have a token open nothing any more, in any process. Nothing happens to one that is revoked or not there."""
+        ...
+
+    def note_token_used(self, id: str, *, now: datetime) -> None:
+        """Note that a token was used, where that is not noted of the last hour."""
         ...
 
     # seeing --------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import apsw
 
+from mcp_memory.store.access import Token
 from mcp_memory.store.economy import MessageEdit, Saved, Saving
 from mcp_memory.store.outline import Outline
 from mcp_memory.store.protocol import (
@@ -68,6 +69,7 @@ from mcp_memory.store.sqlite import (
     scenes,
     spends,
     summaries,
+    tokens,
     turns,
     vectors,
     works,
@@ -599,6 +601,23 @@ class SQLiteStore:
 
     def savings(self, space: str, *, since: datetime | None = None) -> list[Saved]:
         return self._db.read(lambda con: economy.savings(con, space, since=since))
+
+    # access
+
+    def add_token(self, token: Token) -> None:
+        self._db.write(lambda con: tokens.add(con, token))
+
+    def token(self, id: str) -> Token | None:
+        return self._db.read(lambda con: tokens.by_id(con, id))
+
+    def tokens(self) -> list[Token]:
+        return self._db.read(tokens.listed)
+
+    def revoke_token(self, id: str, *, now: datetime) -> None:
+        self._db.write(lambda con: tokens.revoke(con, id, now=now))
+
+    def note_token_used(self, id: str, *, now: datetime) -> None:
+        self._db.write(lambda con: tokens.note_used(con, id, now=now))
 
     # seeing
 
