@@ -27,6 +27,7 @@ __all__ = [
     "append",
     "is_scene_file",
     "journal_line",
+    "json_line",
     "read_ref_file",
     "record_line",
     "ref_file",
@@ -98,10 +99,11 @@ def is_scene_file(content: bytes) -> bool:
     return content.startswith(_FENCE + b'created: "') and b"\natoms: [" in content.partition(b"\n" + _FENCE)[0]
 
 
-def record_line(record: Record) -> bytes:
+def record_line(record: Record, *, number: int, step: str | None) -> bytes:
     """Return the line of `offload-<session>.jsonl`; the first seven names are fixed by the format.
 
-    A later line with the same `timestamp`, `node_id` and `ref` is the same call with a better summary, and counts.
+    `number` counts the records of a home, and `step` is the move that it made on its canvas. A later line with
+    the same number (or `timestamp`, `node_id` and `ref`) is the same call with a better summary, and counts.
     """
     return _line(
         {
@@ -118,6 +120,8 @@ def record_line(record: Record) -> bytes:
             "tokens_kept": record.tokens_kept,
             "ref": record.ref,
             "summary_by": record.summary_by,
+            "record": number,
+            "step": step,
         }
     )
 
@@ -140,6 +144,11 @@ def journal_line(turn: Turn, *, client_id: str | None, told: dict[str, Any] | No
         "sha256": turn.sha256,
     }
     return _line(fields if told is None else {**fields, "told": told})
+
+
+def json_line(fields: dict[str, Any]) -> bytes:
+    """Return the line of any other `.jsonl` file."""
+    return _line(fields)
 
 
 def _line(fields: dict[str, Any]) -> bytes:

@@ -605,6 +605,8 @@ def test_a_step_is_a_row_a_line_and_a_canvas_together(store: Store) -> None:
         "tokens_kept",
         "ref",
         "summary_by",
+        "record",
+        "step",
     ]
     assert (store.folder("me") / "mmds/001-fix-login.mmd").read_text() == "flowchart TD\n    x\n"
     assert store.active_canvas("me", "s") == canvas(text="flowchart TD\n    x\n", version=2)

@@ -87,7 +87,7 @@ def put(
     if same is not None and not words:  # told again to end others: it ends its own first telling too
         atom = replace(atom, supersedes=tuple(dict.fromkeys((*atom.supersedes, same.id))))
         place = succession.of_told(con, space_no, atom)
-    words = words or [_note(con, folder, space_no, atom, now=now)]
+    words = words or [_note(con, folder, space_no, atom, place, now=now)]
     number = _insert(con, space_no, atom, folded, words[0], place, now=now, work=work)
     grounds.add(con, number, words)
     succession.end(con, place.ends, by=number, at=atom.valid_from, because=atom.because)
@@ -143,9 +143,16 @@ def _what(fact: Fact | NewAtom) -> tuple[str, str | None, str]:
     return entities.key(fact.entity or ""), fact.relation, fold(fact.value or "")
 
 
-def _note(con: apsw.Connection, folder: Path, space: int, atom: NewAtom, *, now: datetime) -> grounds.Words:
-    """Append what was told as a turn, journal line included, and return its words."""
+def _note(
+    con: apsw.Connection, folder: Path, space: int, atom: NewAtom, place: succession.Place, *, now: datetime
+) -> grounds.Words:
+    """Append what was told as a turn, journal line included, and return its words.
+
+    The line says all that the atom's rows say, and what it ended, so that they can be made of it alone.
+    """
+    number = (con.execute("SELECT seq FROM sqlite_sequence WHERE name = 'atom'").get or 0) + 1
     told = {
+        "atom": f"a{number}",
         "kind": atom.kind,
         "priority": atom.priority,
         "confidence": atom.confidence,
@@ -157,6 +164,9 @@ def _note(con: apsw.Connection, folder: Path, space: int, atom: NewAtom, *, now:
         "value": atom.value,
         "single_valued": atom.single_valued,
         "supersedes": list(atom.supersedes),
+        "ends": [f"a{older}" for older in place.ends],
+        **({"because": atom.because} if atom.because else {}),
+        **({"until": place.until, "by": place.by and f"a{place.by}"} if place.until is not None else {}),
         **({"cites": list(atom.cites)} if atom.cites else {}),
     }
     session = session_for(con, space, atom.session)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -14,8 +14,10 @@ import apsw
 from mcp_memory.errors import NotFound
 from mcp_memory.store import files
 from mcp_memory.store.protocol import CanvasEdit, Conflict
+from mcp_memory.store.sqlite.linefiles import append_lines
 from mcp_memory.store.sqlite.rows import (
     from_ms,
+    marks,
     number_of,
     session_for,
     session_id,
@@ -26,7 +28,9 @@ from mcp_memory.store.sqlite.rows import (
 )
 from mcp_memory.types import CanvasRow, Group
 
-__all__ = ["activate", "active", "canvas", "canvas_path", "edits", "listed", "next_number", "save"]
+__all__ = ["FILE", "activate", "active", "canvas", "canvas_path", "edits", "lines", "listed", "next_number", "save"]
+
+FILE = "canvases.jsonl"
 
 _CANVAS = "c.number, c.label, s.name, c.text, c.status, c.folded, c.groups, c.updated, c.version"
 _CANVAS_FROM = "FROM canvas c JOIN session s ON s.id = c.session"
@@ -74,8 +78,7 @@ def save(
             expected + 1,
         ),
     )
-    for edit in edits:
-        _add_edit(con, space_no, row.number, edit)
+    new = [_add_edit(con, space_no, row.number, edit) for edit in edits]
     con.executemany(
         "UPDATE canvas_edit SET undone_at = ? WHERE id = ? AND space = ? AND canvas = ?",
         [((now or row.updated).isoformat(), edit, space_no, row.number) for edit in undo],
@@ -85,10 +88,13 @@ def save(
         (folder / canvas_path(row.number, str(held[1]))).unlink(missing_ok=True)
     if make_active:
         _set_active(con, space_no, session, row.number, row.updated)
+    _log(con, folder, space_no, edits=[*undo, *new], canvas=row.number, session=session if make_active else None)
     touch(con, space_no, f"canvas:{row.number:03}")
 
 
-def activate(con: apsw.Connection, space: str, session: str, number: int | None, *, now: datetime) -> None:
+def activate(
+    con: apsw.Connection, folder: Path, space: str, session: str, number: int | None, *, now: datetime
+) -> None:
     """See `Store.activate`."""
     space_no = space_for(con, space)
     if number is not None:
@@ -96,6 +102,7 @@ def activate(con: apsw.Connection, space: str, session: str, number: int | None,
     session_no = session_for(con, space_no, session)
     left = con.execute("SELECT active_canvas FROM session WHERE id = ?", (session_no,)).get
     _set_active(con, space_no, session_no, number, now)
+    _log(con, folder, space_no, session=session_no)
     touch(con, space_no, *(f"canvas:{n:03}" for n in (left, number) if n is not None))
 
 
@@ -179,10 +186,10 @@ def _group(held: Any) -> Group:
 # --- edits ------------------------------------------------------------------------------------------
 
 
-def _add_edit(con: apsw.Connection, space: int, number: int, edit: CanvasEdit) -> None:
-    con.execute(
+def _add_edit(con: apsw.Connection, space: int, number: int, edit: CanvasEdit) -> int:
+    return con.execute(
         "INSERT INTO canvas_edit (space, canvas, after_record, kind, body, at, work) SELECT ?1, ?2,"
-        " (SELECT coalesce(max(id), 0) FROM record WHERE space = ?1 AND canvas = ?2), ?3, ?4, ?5, ?6",
+        " (SELECT coalesce(max(id), 0) FROM record WHERE space = ?1 AND canvas = ?2), ?3, ?4, ?5, ?6 RETURNING id",
         (
             space,
             number,
@@ -191,7 +198,7 @@ def _add_edit(con: apsw.Connection, space: int, number: int, edit: CanvasEdit) -
             edit.at.isoformat(),
             None if edit.work is None else number_of(edit.work, "w"),
         ),
-    )
+    ).get
 
 
 def edits(con: apsw.Connection, space: str, number: int) -> list[tuple[int, CanvasEdit]]:
@@ -215,3 +222,65 @@ def edits(con: apsw.Connection, space: str, number: int) -> list[tuple[int, Canv
         )
         for after, kind, body, at, work, id, undone in rows
     ]
+
+
+# --- the file ---------------------------------------------------------------------------------------
+# With the records of the sessions, `canvases.jsonl` is enough to have every canvas again without its row. Of lines
+# with the same `edit`, `canvas` alone, or `session` alone, the last counts.
+
+
+def _log(
+    con: apsw.Connection,
+    folder: Path,
+    space: int,
+    *,
+    edits: Sequence[int] = (),
+    canvas: int | None = None,
+    session: int | None = None,
+) -> None:
+    append_lines(
+        con,
+        folder,
+        space,
+        FILE,
+        [
+            *_edit_lines(con, f"id IN ({marks(edits)})", edits),
+            *_canvas_lines(con, "c.space = ? AND c.number = ?", (space, canvas or 0)),
+            *_session_lines(con, "id = ?", (session or 0,)),
+        ],
+        rewrite=lambda: lines(con, space),
+        whole=True,
+    )
+
+
+def lines(con: apsw.Connection, space: int) -> Iterator[bytes]:
+    """Yield the lines of the file of a space's canvases."""
+    yield from _edit_lines(con, "space = ?", (space,))
+    yield from _canvas_lines(con, "c.space = ?", (space,))
+    yield from _session_lines(con, "space = ? AND activated_at IS NOT NULL", (space,))
+
+
+def _edit_lines(con: apsw.Connection, which: str, values: Sequence[int]) -> Iterator[bytes]:
+    names = ("edit", "canvas", "after", "kind", "body", "at", "work", "undone_at")
+    rows = con.execute(
+        "SELECT id, canvas, after_record, kind, body, at, 'w' || work, undone_at FROM canvas_edit"
+        f" WHERE {which} ORDER BY id",
+        values,
+    )
+    return (files.json_line(dict(zip(names, row, strict=True))) for row in rows)
+
+
+def _canvas_lines(con: apsw.Connection, which: str, values: Sequence[int]) -> Iterator[bytes]:
+    names = ("canvas", "label", "of", "version", "updated")
+    rows = con.execute(
+        f"SELECT c.number, c.label, s.name, c.version, c.updated {_CANVAS_FROM} WHERE {which} ORDER BY c.number", values
+    )
+    return (files.json_line(dict(zip(names, row, strict=True))) for row in rows)
+
+
+def _session_lines(con: apsw.Connection, which: str, values: Sequence[int]) -> Iterator[bytes]:
+    names = ("session", "active", "activated")
+    rows = con.execute(
+        f"SELECT name, active_canvas, activated_at FROM session WHERE {which} ORDER BY activated_at, id", values
+    )
+    return (files.json_line(dict(zip(names, row, strict=True))) for row in rows)

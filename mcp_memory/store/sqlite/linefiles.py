@@ -25,12 +25,18 @@ def append_lines(
     lines: Iterable[bytes],
     *,
     rewrite: Callable[[], Iterable[bytes]],
+    whole: bool = False,
 ) -> None:
-    """Append to `folder/path` in this transaction; `rewrite` gives every line, these included."""
-    committed = con.execute("SELECT bytes FROM file WHERE space = ? AND path = ?", (space, path)).get or 0
+    """Append to `folder/path` in this transaction; `rewrite` gives every line, these included.
+
+    With `whole` the first write has them all: rows may be older than the file is.
+    """
+    committed = con.execute("SELECT bytes FROM file WHERE space = ? AND path = ?", (space, path)).get
     target = folder / path
+    if whole and committed is None:
+        lines = rewrite()
     try:
-        length = files.append(target, lines, committed=committed)
+        length = files.append(target, lines, committed=committed or 0)
     except Damaged:
         if target.exists():
             target.replace(_aside(target))

@@ -13,10 +13,10 @@ from mcp_memory.store import files
 from mcp_memory.store.protocol import CanvasEdit, TakenStep
 from mcp_memory.store.sqlite import canvases
 from mcp_memory.store.sqlite.linefiles import append_lines
-from mcp_memory.store.sqlite.rows import session_for, session_id, space_for, space_id
+from mcp_memory.store.sqlite.rows import marks, session_for, session_id, space_for, space_id
 from mcp_memory.types import CanvasRow, Record
 
-__all__ = ["COLUMNS", "append", "commit_step", "history", "last_move", "of_row", "records"]
+__all__ = ["COLUMNS", "append", "commit_step", "history", "last_move", "lines", "of_row", "records"]
 
 COLUMNS = (
     "r.timestamp, r.node, r.tool_call, r.summary, r.result_ref, r.tool_call_id, s.name, r.score, r.tokens_raw,"
@@ -39,9 +39,10 @@ def commit_step(
     canvases.save(con, folder, space, row, expected=expected, edits=edits)
     space_no = space_for(con, space)
     session = session_for(con, space_no, record.session)
-    con.execute(
+    number: int = con.execute(
         "INSERT INTO record (space, session, canvas, node, timestamp, tool_call, summary, result_ref, tool_call_id,"
-        " score, tokens_raw, tokens_kept, ref, summary_by, step) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " score, tokens_raw, tokens_kept, ref, summary_by, step) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " RETURNING id",
         (
             space_no,
             session,
@@ -59,25 +60,35 @@ def commit_step(
             record.summary_by,
             move,
         ),
-    )
-    append(con, folder, space, record.session, [record])
+    ).get
+    append(con, folder, space, record.session, [number])
 
 
-def append(con: apsw.Connection, folder: Path, space: str, session: str, new: Sequence[Record]) -> None:
-    """Append lines to a session's file, whose rows are there already."""
-
-    def whole_session() -> Iterator[bytes]:
-        for held in records(con, space, node=None, session=session, ref=None, call=None, start=0, limit=-1):
-            yield files.record_line(held)
-
+def append(con: apsw.Connection, folder: Path, space: str, session: str, numbers: Sequence[int]) -> None:
+    """Append the lines of records to their session's file; the rows are there already."""
+    space_no = space_for(con, space)
     append_lines(
         con,
         folder,
-        space_for(con, space),
+        space_no,
         f"offload-{session}.jsonl",
-        [files.record_line(record) for record in new],
-        rewrite=whole_session,
+        _lines(con, f"r.id IN ({marks(numbers)})", numbers),
+        rewrite=lambda: lines(con, space_no, session),
     )
+
+
+def lines(con: apsw.Connection, space: int, session: str) -> Iterator[bytes]:
+    """Yield the lines of a session's file, each record's once."""
+    return _lines(con, "r.session = ?", [session_id(con, space, session) or 0])
+
+
+def _lines(con: apsw.Connection, which: str, values: Sequence[int]) -> Iterator[bytes]:
+    rows: Any = con.execute(
+        f"SELECT r.id, r.step, {COLUMNS} FROM record r JOIN session s ON s.id = r.session WHERE {which} ORDER BY r.id",
+        values,
+    )
+    for number, step, *row in rows:
+        yield files.record_line(of_row(row), number=number, step=step)
 
 
 def records(

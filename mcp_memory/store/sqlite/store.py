@@ -472,7 +472,8 @@ class SQLiteStore:
         return self._db.read(lambda con: records.last_move(con, space, node))
 
     def activate(self, space: str, session: str, number: int | None, *, now: datetime) -> None:
-        self._db.write(lambda con: canvases.activate(con, space, session, number, now=now))
+        folder = self.folder(space)
+        self._db.write(lambda con: canvases.activate(con, folder, space, session, number, now=now))
 
     def active_canvas(self, space: str, session: str | None = None) -> CanvasRow | None:
         return self._db.read(lambda con: canvases.active(con, space, session))

@@ -13,7 +13,7 @@ import apsw
 from mcp_memory.store.protocol import Amended, Conflict, Outcome, ThinRecord
 from mcp_memory.store.sqlite import canvases, records, works
 from mcp_memory.store.sqlite.rows import marks, number_of, space_for, space_id, to_ms
-from mcp_memory.types import CanvasRow, Record
+from mcp_memory.types import CanvasRow
 
 __all__ = ["by_program", "commit", "recorded", "thin"]
 
@@ -95,13 +95,12 @@ def commit(
             (one.summary, one.score, number_of(work, "w"), one.number, space_no),
         )
     changed = con.execute(
-        f"SELECT {records.COLUMNS} FROM record r JOIN session s ON s.id = r.session WHERE r.work = ?"
+        "SELECT s.name, r.id FROM record r JOIN session s ON s.id = r.session WHERE r.work = ?"
         f" AND r.id IN ({marks(amended)}) ORDER BY r.id",
         (number_of(work, "w"), *(one.number for one in amended)),
     )
-    by_session = defaultdict[str, list[Record]](list)
-    for row in changed:
-        record = records.of_row(row)
-        by_session[record.session].append(record)
+    by_session = defaultdict[str, list[int]](list)
+    for session, number in changed:
+        by_session[str(session)].append(int(number))
     for session, new in by_session.items():
         records.append(con, folder, space, session, new)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ __all__ = [
     "append",
     "around_all",
     "by_ids",
+    "day_lines",
     "insert",
     "journal",
     "last",
@@ -197,17 +198,6 @@ def journal(
 ) -> None:
     """Append turns to the journal of the day they were learned, in UTC: a day never opens twice."""
     day = now.astimezone(UTC).date()
-
-    def whole_day() -> Iterator[bytes]:
-        start = datetime(day.year, day.month, day.day, tzinfo=UTC)
-        for *columns, client_id, told_json in con.execute(
-            f"SELECT {_COLUMNS}, t.client_id, t.told {_FROM} WHERE t.space = ? AND t.learned_at >= ? "
-            "AND t.learned_at < ? ORDER BY t.id",
-            (space, to_ms(start), to_ms(start + timedelta(days=1))),
-        ):
-            told_then = None if told_json is None else json.loads(str(told_json))
-            yield files.journal_line(_turn(columns), client_id=client_id, told=told_then)
-
     append_lines(
         con,
         folder,
@@ -217,8 +207,20 @@ def journal(
             files.journal_line(turn, client_id=client_id, told=told)
             for turn, client_id in zip(stored, client_ids, strict=True)
         ],
-        rewrite=whole_day,
+        rewrite=lambda: day_lines(con, space, day),
     )
+
+
+def day_lines(con: apsw.Connection, space: int, day: date) -> Iterator[bytes]:
+    """Yield the lines of the journal of a day."""
+    start = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    for *columns, client_id, told_json in con.execute(
+        f"SELECT {_COLUMNS}, t.client_id, t.told {_FROM} WHERE t.space = ? AND t.learned_at >= ? "
+        "AND t.learned_at < ? ORDER BY t.id",
+        (space, to_ms(start), to_ms(start + timedelta(days=1))),
+    ):
+        told = None if told_json is None else json.loads(str(told_json))
+        yield files.journal_line(_turn(columns), client_id=client_id, told=told)
 
 
 def by_ids(con: apsw.Connection, space: str, ids: Iterable[str]) -> list[Turn]:
