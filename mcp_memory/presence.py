@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from mcp_memory import __version__
@@ -75,28 +76,31 @@ class Note:
     def __init__(self, path: Path, handle: int, fields: dict[str, Any]) -> None:
         self._path, self._handle, self._fields = path, handle, fields
         self._open = True
+        self._lock = Lock()  # a handle that is closed may be another file's by then
         _write(handle, fields)
 
     def met(self, client: str) -> None:
         """Add the name of a client. Never raises: it is only for people to see."""
         name = one_line(client, _NAME)
-        before: list[str] = self._fields.get("clients", [])
-        if self._open and name and name not in before:
-            self._fields["clients"] = [*before, name][-_MOST_CLIENTS:]
-            with suppress(OSError):
+        with self._lock, suppress(OSError):
+            before: list[str] = self._fields.get("clients", [])
+            if self._open and name and name not in before:
+                self._fields["clients"] = [*before, name][-_MOST_CLIENTS:]
                 _write(self._handle, self._fields)
 
     def close(self) -> None:
         """Take the note away."""
-        if self._open:
+        with self._lock:
+            if not self._open:
+                return
             self._open = False
             _ours.discard((os.getpid(), self._path))
-            if sys.platform != "win32":  # there no open file can be deleted
+            if sys.platform == "win32":  # there no open file can be deleted
+                os.close(self._handle)
+            with suppress(OSError):
                 self._path.unlink(missing_ok=True)
-            os.close(self._handle)
-            if sys.platform == "win32":
-                with suppress(OSError):
-                    self._path.unlink(missing_ok=True)
+            if sys.platform != "win32":
+                os.close(self._handle)
 
 
 def note(home: Path, *, what: str, space: str = "") -> Note | None:

@@ -13,6 +13,8 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pytest
+from mcp import Client, StdioServerParameters
+from mcp.types import Implementation
 
 from mcp_memory import __version__, presence
 from mcp_memory.errors import StoreUnavailable
@@ -190,3 +192,16 @@ def test_nothing_is_noted_where_nothing_can_be_written(tmp_path: Path) -> None:
 def test_what_cannot_be_a_home_is_left_for_the_store_to_refuse(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert note(tmp_path / "file", what="library") is None
+
+
+@pytest.mark.parametrize("era", ["auto", "legacy"])
+async def test_a_server_says_how_it_serves_and_whom(tmp_path: Path, era: Any) -> None:
+    environment = {**os.environ, "MCP_MEMORY_HOME": str(tmp_path), "MCP_MEMORY_EMBEDDER": "none"}
+    server = StdioServerParameters(command=sys.executable, args=["-m", "mcp_memory", "serve"], env=environment)
+    with anyio.fail_after(30):
+        async with Client(server, mode=era, client_info=Implementation(name="an editor", version="1")) as client:
+            await client.call_tool("recall", {"query": ""})
+            there: list[Present] = []
+            while not (there and there[0].clients):  # it is written down beside the answer
+                there = await anyio.to_thread.run_sync(others, tmp_path)
+            assert [(one.what, one.clients) for one in there] == [("serve stdio", ("an editor",))]

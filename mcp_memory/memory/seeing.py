@@ -23,6 +23,11 @@ _MANY = 10_000
 class Seeing(Verbs):
     """Status, changes and repairs."""
 
+    def met(self, client: str) -> None:
+        """Note the name of a client for others who look at who holds the home. Blocks, shortly; never raises."""
+        if self._parts.note:
+            self._parts.note.met(client)
+
     @in_thread
     def last_change(self) -> int:
         return self._parts.store.last_change()

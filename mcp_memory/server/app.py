@@ -94,6 +94,8 @@ class MemoryServer(MCPServer[None]):
                 logger.warning("updates begin when the store can be opened: %s", error)
         elif ctx.method not in _OPENERS:
             self.memory.open_soon()
+        if introduced := ctx.session.client_params:
+            self.memory.meet(one_line(introduced.client_info.name, 60))
         return for_reader(ctx, await call_next(ctx))
 
     # --- tools --------------------------------------------------------------------------------------

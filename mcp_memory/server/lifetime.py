@@ -29,6 +29,7 @@ __all__ = ["SharedMemory"]
 logger = logging.getLogger(__name__)
 
 _CLOSING_SECONDS = 20.0
+_MOST_CLIENTS = 100  # whose names are kept: anybody may name himself anything
 
 
 class Alongside(Protocol):
@@ -38,11 +39,13 @@ class Alongside(Protocol):
 
 
 class SharedMemory:
-    """The Memory of `settings`, shared by everybody who is inside `held()`."""
+    """The Memory of `settings`, shared by everybody who is inside `held()`. `what` names its use to other processes."""
 
-    def __init__(self, settings: Settings, *, alongside: Alongside) -> None:
+    def __init__(self, settings: Settings, *, alongside: Alongside, what: str = "serve") -> None:
+        self.what = what
         self._settings = settings
         self._alongside = alongside
+        self._clients = dict[str, None]()
         self._holders = 0
         self._keeper: asyncio.Task[None] | None = None
         self._opened: asyncio.Future[Memory] | None = None
@@ -73,12 +76,26 @@ class SharedMemory:
         assert self._opened is not None
         return self._opened
 
+    def meet(self, client: str) -> None:
+        """Learn the name of a client, for others to see who uses the store, as soon as it is open."""
+        if client in self._clients or len(self._clients) >= _MOST_CLIENTS:
+            return
+        self._clients[client] = None
+        opened = self._opened
+        if opened is not None and opened.done() and not opened.cancelled() and opened.exception() is None:
+            asyncio.get_running_loop().run_in_executor(None, opened.result().met, client)
+
     async def _keep(self, opened: asyncio.Future[Memory], closing: asyncio.Event) -> None:
         try:
             module = await anyio.to_thread.run_sync(import_module, "mcp_memory.memory")
-            async with module.open_memory(self._settings) as memory, anyio.create_task_group() as beside:
+            async with (
+                module.open_memory(self._settings, what=self.what) as memory,
+                anyio.create_task_group() as beside,
+            ):
                 await beside.start(self._alongside, memory)
                 opened.set_result(memory)
+                for client in [*self._clients]:
+                    await anyio.to_thread.run_sync(memory.met, client)
                 await closing.wait()
                 beside.cancel_scope.cancel()
         except Exception as error:  # this task is an edge: whoever waits gets the error

@@ -49,10 +49,11 @@ def serve(settings: Settings, transport: str = "stdio", host: str = "127.0.0.1",
     Raises Refused for a host other than loopback without `settings.token`, and for a port that is taken.
     """
     _log_to_stderr(settings)
+    server = build_server(settings)
+    server.memory.what = f"serve {transport}"
     if transport == "stdio":
-        anyio.run(_serve_stdio, build_server(settings))
+        anyio.run(_serve_stdio, server)
     else:
-        server = build_server(settings)
         app = http_app(server, settings, transport=transport, host=host)
         anyio.run(_serve_http, server, app, transport, host, port)
 

@@ -92,7 +92,9 @@ class Keeper:
         from mcp_memory.server import lifetime
 
         # A proxy must not set a model to work.
-        return lifetime.SharedMemory(self._settings().model_copy(update={"distil": False}), alongside=_nothing)
+        return lifetime.SharedMemory(
+            self._settings().model_copy(update={"distil": False}), alongside=_nothing, what="wrap"
+        )
 
     async def is_large(self, text: str) -> bool:
         """Tell whether a text is over the threshold, nearly: a vocabulary to count with takes 50 MB and half a second,
