@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,12 +15,14 @@ import anyio.to_thread
 
 from mcp_memory.config import Settings, load_settings
 from mcp_memory.errors import InvalidInput
+from mcp_memory.memory.access import Access
 from mcp_memory.memory.conversation import Conversation
 from mcp_memory.memory.economy import Economy
 from mcp_memory.memory.knowledge import Knowledge
 from mcp_memory.memory.logs import Logs
 from mcp_memory.memory.pyramid import Pyramid
 from mcp_memory.memory.seeing import Seeing
+from mcp_memory.memory.spaces import Spaces
 from mcp_memory.memory.tasks import Tasks
 from mcp_memory.memory.verbs import Parts
 from mcp_memory.text import safe_name
@@ -31,8 +34,33 @@ if TYPE_CHECKING:
 __all__ = ["Memory", "open_memory"]
 
 
-class Memory(Conversation, Knowledge, Pyramid, Tasks, Economy, Seeing, Logs):
+class Memory(Conversation, Knowledge, Pyramid, Tasks, Economy, Seeing, Logs, Access):
     """The verbs over one space of one store. Made by `open_memory`; safe to call from many tasks at once."""
+
+    def __init__(self, parts: Parts, spaces: Spaces[Memory] | None = None) -> None:
+        super().__init__(parts, session=f"{parts.now():%Y-%m-%d}-{secrets.token_hex(2)}")
+        self._spaces = spaces or Spaces(self.space, self, opened=self._opened, closed=self._closed)
+
+    def in_space(self, space: str) -> Memory:
+        """Return the verbs over another space of the same store; it is open for as long as this one is.
+
+        Nothing is made by asking for a space: like the first, it is there when something is stored in it.
+        """
+        return self._spaces.get(safe_name(space, what="space"))
+
+    def _opened(self, space: str) -> Memory:
+        from mcp_memory.pipeline import Pipeline
+
+        parts = self._parts
+        settings = parts.settings.model_copy(update={"space": space})
+        pipeline = Pipeline(parts.store, parts.search, parts.indexing, settings, now=parts.now)
+        if parts.worker:
+            parts.worker.add(pipeline)
+        return Memory(replace(parts, settings=settings, pipeline=pipeline), self._spaces)
+
+    def _closed(self, other: Memory) -> None:
+        if other._parts.worker:
+            other._parts.worker.remove(other._parts.pipeline)
 
 
 @asynccontextmanager
@@ -53,7 +81,7 @@ async def open_memory(
     """
     parts = await anyio.to_thread.run_sync(partial(_join, settings, now, embedder, llm, what, overrides))
     try:
-        yield Memory(parts, session=f"{parts.now():%Y-%m-%d}-{secrets.token_hex(2)}")
+        yield Memory(parts)
     finally:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(_part, parts)

@@ -1,4 +1,7 @@
-"""The background thread that has the configured model do what is due. The bell only wakes it: rows are the queue."""
+"""The background thread that has the configured model do what is due. The bell only wakes it: rows are the queue.
+
+It serves all spaces that are open, a question for each in turn. Where one fails it rests, and goes on with the next.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ class Worker:
     """`start()` and `close()` belong to `open_memory`."""
 
     def __init__(self, pipeline: Pipeline, model: Metered) -> None:
-        self._pipeline = pipeline
+        self._pipelines = [pipeline]
         self._model = model
         self._bell = threading.Event()
         self._stop = threading.Event()
@@ -30,6 +33,13 @@ class Worker:
 
     def start(self) -> None:
         self._thread.start()
+
+    def add(self, pipeline: Pipeline) -> None:
+        """Serve another space too."""
+        self._pipelines = [*self._pipelines, pipeline]
+
+    def remove(self, pipeline: Pipeline) -> None:
+        self._pipelines = [one for one in self._pipelines if one is not pipeline]
 
     def ring(self) -> None:
         """Tell it that there may be something to do."""
@@ -43,22 +53,28 @@ class Worker:
             self._thread.join(timeout=_CLOSING_S)
 
     def _run(self) -> None:
+        first = 0
         while not self._stop.is_set():
             self._bell.clear()
             wait = _EVERY_S
-            try:
-                if self._pipeline.step(self._model):
-                    wait = 0.0
-            except Refused as refused:
-                logger.info("the pipeline waits: %s", refused)
-                wait = _REFUSED_S
-            except McpMemoryError as error:
-                if not self._stop.is_set():
-                    logger.warning("the pipeline waits: %s", error)
-                wait = _REFUSED_S
-            except Exception:
-                if not self._stop.is_set():  # a store that closes under it is no fault
-                    logger.exception("the pipeline failed")
-                wait = _REFUSED_S
+            pipelines = self._pipelines
+            for number in range(len(pipelines)):
+                at = (first + number) % len(pipelines)
+                if self._stop.is_set():
+                    break
+                try:
+                    if pipelines[at].step(self._model):
+                        wait = 0.0
+                    continue
+                except Refused as refused:
+                    logger.info("the pipeline waits: %s", refused)
+                except McpMemoryError as error:
+                    if not self._stop.is_set():
+                        logger.warning("the pipeline waits: %s", error)
+                except Exception:
+                    if not self._stop.is_set():  # a store that closes under it is no fault
+                        logger.exception("the pipeline failed")
+                first, wait = at + 1, _REFUSED_S
+                break
             if wait:
                 self._bell.wait(wait)
