@@ -28,7 +28,21 @@ from mcp_memory.store.sqlite.rows import (
 )
 from mcp_memory.types import CanvasRow, Group
 
-__all__ = ["FILE", "activate", "active", "canvas", "canvas_path", "edits", "lines", "listed", "next_number", "save"]
+__all__ = [
+    "FILE",
+    "activate",
+    "active",
+    "canvas",
+    "canvas_path",
+    "edits",
+    "groups_of",
+    "groups_text",
+    "lines",
+    "listed",
+    "log",
+    "next_number",
+    "save",
+]
 
 FILE = "canvases.jsonl"
 
@@ -73,7 +87,7 @@ def save(
             row.text,
             row.status,
             row.folded,
-            _groups_text(row.groups),
+            groups_text(row.groups),
             to_ms(row.updated),
             expected + 1,
         ),
@@ -88,7 +102,7 @@ def save(
         (folder / canvas_path(row.number, str(held[1]))).unlink(missing_ok=True)
     if make_active:
         _set_active(con, space_no, session, row.number, row.updated)
-    _log(con, folder, space_no, edits=[*undo, *new], canvas=row.number, session=session if make_active else None)
+    log(con, folder, space_no, edits=[*undo, *new], canvas=row.number, session=session if make_active else None)
     touch(con, space_no, f"canvas:{row.number:03}")
 
 
@@ -102,7 +116,7 @@ def activate(
     session_no = session_for(con, space_no, session)
     left = con.execute("SELECT active_canvas FROM session WHERE id = ?", (session_no,)).get
     _set_active(con, space_no, session_no, number, now)
-    _log(con, folder, space_no, session=session_no)
+    log(con, folder, space_no, session=session_no)
     touch(con, space_no, *(f"canvas:{n:03}" for n in (left, number) if n is not None))
 
 
@@ -163,17 +177,17 @@ def _canvas(row: Sequence[Any]) -> CanvasRow:
         text=text,
         status=status,
         folded=bool(folded),
-        groups=_groups(groups),
+        groups=groups_of(groups),
         updated=from_ms(updated),
         version=version,
     )
 
 
-def _groups_text(groups: dict[str, Group]) -> str:
+def groups_text(groups: dict[str, Group]) -> str:
     return json.dumps({id: asdict(group) for id, group in groups.items()}, ensure_ascii=False)
 
 
-def _groups(text: str) -> dict[str, Group]:
+def groups_of(text: str) -> dict[str, Group]:
     """Groups were bare lists of ids before they had words of their own."""
     held: dict[str, Any] = json.loads(text)
     return {id: _group(group if isinstance(group, dict) else {"nodes": group}) for id, group in held.items()}
@@ -229,7 +243,7 @@ def edits(con: apsw.Connection, space: str, number: int) -> list[tuple[int, Canv
 # with the same `edit`, `canvas` alone, or `session` alone, the last counts.
 
 
-def _log(
+def log(
     con: apsw.Connection,
     folder: Path,
     space: int,
