@@ -1,0 +1,156 @@
+"""A database as it is at one moment, while others write to it; what it says is in the files; and whether it is whole.
+
+A snapshot is a file of its own, which nobody else has open: it holds all that was committed before, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import apsw
+import sqlite_vec  # pyright: ignore[reportMissingTypeStubs]
+
+from mcp_memory.errors import Damaged
+from mcp_memory.store.sqlite import canvases, forgetting, records, scenes, turns
+from mcp_memory.store.sqlite.migrations import SCHEMA
+
+__all__ = ["Described", "Named", "check", "described", "line_files", "lines_of", "named", "opened", "take"]
+
+_COUNTED = ("turn", "atom", "fact", "scene", "persona", "ref", "record", "canvas", "canvas_edit", "tombstone", "spend")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """What a database is: whose (`home`, hexadecimal), at which schema, and how many rows its tables have."""
+
+    home: str
+    schema: str
+    is_known: bool
+    spaces: tuple[str, ...]
+    counts: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """A file that rows name, relative to its space's folder.
+
+    `length`: of a line file, how much of it counts. `sha256`: of a ref, its raw bytes. `content`: it is made of rows.
+    """
+
+    space: str
+    number: int
+    """Of the space."""
+    path: str
+    length: int | None = None
+    sha256: str | None = None
+    content: bytes | None = None
+
+
+def take(con: apsw.Connection, to: Path) -> None:
+    """Copy the database that `con` has open to a new file, as it is now. Readers and writers go on meanwhile."""
+    copy = apsw.Connection(str(to))
+    try:
+        with copy.backup("main", con, "main") as pages:
+            pages.step()
+        copy.execute("PRAGMA journal_mode = DELETE").fetchall()
+    finally:
+        copy.close()
+
+
+@contextmanager
+def opened(path: Path, *, write: bool = False) -> Generator[apsw.Connection]:
+    """Open a database that is no home's, with what our tables need."""
+    flags = apsw.SQLITE_OPEN_READWRITE if write else apsw.SQLITE_OPEN_READONLY
+    con = apsw.Connection(str(path), flags=flags | apsw.SQLITE_OPEN_URI)
+    try:
+        con.enable_load_extension(True)
+        con.load_extension(sqlite_vec.loadable_path())
+        con.enable_load_extension(False)
+        con.execute("PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = ON")
+        yield con
+    finally:
+        con.close()
+
+
+def described(path: Path) -> Described:
+    """Return what a database is. Raises Damaged where it cannot be read, or is none of ours."""
+    try:
+        with opened(path) as con:
+            return describe(con)
+    except apsw.Error as error:
+        raise Damaged(f"its database cannot be read ({error})") from None
+
+
+def describe(con: apsw.Connection) -> Described:
+    applied = [str(name) for (name,) in con.execute("SELECT name FROM migration ORDER BY name")]
+    counts = {table: con.execute(f"SELECT count(*) FROM {table}").get for table in _COUNTED}
+    return Described(
+        home=con.execute("SELECT uuid FROM home").get,
+        schema=applied[-1],
+        is_known=set(applied) <= {name for name, _ in SCHEMA},
+        spaces=tuple(str(name) for (name,) in con.execute("SELECT name FROM space ORDER BY name")),
+        counts=counts,
+    )
+
+
+def check(path: Path) -> list[str]:
+    """Return what is wrong inside a database: its pages, its indexes and what its rows point at."""
+    try:
+        with opened(path) as con:
+            found = [str(line) for (line,) in con.execute("PRAGMA integrity_check") if line != "ok"]
+            found += [f"row {row} of {table} points at nothing" for table, row, *_ in _foreign(con)]
+            return found
+    except apsw.Error as error:
+        return [str(error)]
+
+
+def _foreign(con: apsw.Connection) -> list[Any]:
+    return con.execute("PRAGMA foreign_key_check").fetchall()
+
+
+# --- the files that rows name -----------------------------------------------------------------------
+
+
+def named(con: apsw.Connection) -> Iterator[Named]:
+    """Yield every file of every space that the rows say there is, space by space."""
+    spaces: Any = con.execute("SELECT id, name FROM space ORDER BY name").fetchall()
+    for number, space in spaces:
+        rows: Any = con.execute("SELECT path, bytes FROM file WHERE space = ? ORDER BY path", (number,)).fetchall()
+        yield from (Named(space=space, number=number, path=path, length=length) for path, length in rows)
+        rows = con.execute(
+            "SELECT path, sha256 FROM ref WHERE space = ? AND purged_at IS NULL ORDER BY path", (number,)
+        ).fetchall()
+        yield from (Named(space=space, number=number, path=path, sha256=digest) for path, digest in rows)
+        rows = con.execute("SELECT number, label, text FROM canvas WHERE space = ? ORDER BY number", (number,))
+        for canvas, label, text in rows:
+            yield Named(space=space, number=number, path=canvases.canvas_path(canvas, label), content=text.encode())
+        for path, due in scenes.files_of(con, Path(), number):
+            if due is not None:
+                yield Named(space=space, number=number, path=path.as_posix(), content=due)
+
+
+def line_files(con: apsw.Connection) -> list[tuple[int, str, str]]:
+    """Return (number of the space, its name, path) of every line file."""
+    rows: Any = con.execute("SELECT f.space, s.name, f.path FROM file f JOIN space s ON s.id = f.space ORDER BY 1, 3")
+    return [(int(number), str(space), str(path)) for number, space, path in rows]
+
+
+def lines_of(con: apsw.Connection, space: int, path: str) -> Iterable[bytes]:
+    """Return all lines that a line file of a space has to have, from the rows."""
+    match path.split("/"):
+        case ["conversations", name]:
+            return turns.day_lines(con, space, date.fromisoformat(name.removesuffix(".jsonl")))
+        case [canvases.FILE]:
+            return canvases.lines(con, space)
+        case [forgetting.FILE]:
+            return forgetting.lines(con, space)
+        case [name] if name.startswith("offload-"):
+            return records.lines(con, space, name.removeprefix("offload-").removesuffix(".jsonl"))
+        case _:
+            raise Damaged(f"{json.dumps(path)} is no line file that this program knows")

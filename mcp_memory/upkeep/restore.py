@@ -1,0 +1,79 @@
+"""`restore`: a home made of a backup, every id as it was.
+
+The backup is read whole and proven before anything of the home is touched. What is there is then moved aside and
+kept; the database comes last, so that a kill in between leaves a home that says it is empty, and a second `restore`
+ends it. Settings, backups and logs of the home stay as they are. Nobody else may hold the home meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from mcp_memory.errors import StoreUnavailable
+from mcp_memory.presence import alone
+from mcp_memory.store import files
+from mcp_memory.upkeep import archive
+from mcp_memory.upkeep.archive import DATABASE, Manifest
+from mcp_memory.upkeep.aside import Aside
+from mcp_memory.upkeep.backup import verify
+
+__all__ = ["Restored", "restore"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """`aside` is where what was there before is kept; None where there was nothing."""
+
+    home: Path
+    manifest: Manifest
+    aside: Path | None
+
+
+def restore(path: Path, home: Path, *, now: datetime) -> Restored:
+    """Make `home` what it was in the backup at `path`.
+
+    Raises InvalidInput for what is no backup or is from a newer version, Damaged for one that does not match its
+    hashes, StoreUnavailable where others hold the home or there is no room.
+    """
+    path = path.resolve()
+    verify(path)
+    with alone(home, "restore"):
+        home = home.resolve()
+        staging = Path(tempfile.mkdtemp(prefix=".restore-", suffix=".tmp", dir=home))
+        try:
+            manifest = _unpacked(path, staging)
+            aside = Aside(home, "restore", now)
+            for name in (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", "spaces"):
+                aside.take(home / name)
+            (staging / "spaces").mkdir(mode=0o700, exist_ok=True)
+            (staging / "spaces").replace(home / "spaces")
+            files.sync_folder(home)
+            (staging / DATABASE).replace(home / DATABASE)
+            files.sync_folder(home)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+    return Restored(home=home, manifest=manifest, aside=aside.folder if aside.took else None)
+
+
+def _unpacked(path: Path, to: Path) -> Manifest:
+    with archive.opened(path) as (manifest, packed):
+        needed = sum(member.bytes for member in manifest.members.values())
+        if needed > (free := shutil.disk_usage(to).free):
+            raise StoreUnavailable(
+                f"{path} unpacks to {needed / 1e6:,.0f} MB, and {to.parent} has {free / 1e6:,.0f} MB free. "
+                "Make room; nothing was changed."
+            )
+        for name, member in manifest.members.items():
+            target = to / name
+            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with target.open("xb") as file:
+                archive.unpack(packed, name, member, file)
+                file.flush()
+                os.fsync(file.fileno())
+            target.chmod(0o600)
+    return manifest

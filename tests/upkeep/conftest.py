@@ -1,0 +1,70 @@
+"""Homes with something of everything in them, made by the verbs that people use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mcp_memory.memory import Memory, open_memory
+from mcp_memory.testing import FixedClock
+from mcp_memory.types import NewTurn
+
+START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+LOG = "\n".join(f"2026-03-01 step {n}: compiled part_{n}.c in {n * 7} ms" for n in range(120))
+
+
+async def live(memory: Memory, clock: FixedClock) -> None:
+    """A day of somebody's life: said, told and told anew, offloaded, folded, forgotten and brought back."""
+    await memory.record_turns(
+        [
+            NewTurn(role="user", content="I moved to Lisbon, the build is still in Porto.", client_id="m1"),
+            NewTurn(role="assistant", content="Noted: Lisbon.", said_at=START - timedelta(days=2)),
+        ],
+        session="trip",
+    )
+    clock.advance(minutes=3)
+    lisbon = await memory.remember(
+        "The user lives in Lisbon", entity="user", relation="lives in", value="Lisbon", session="trip"
+    )
+    tea = await memory.remember("Ana drinks green tea", entity="Ana", relation="drinks", value="tea", session="trip")
+    kept = await memory.offload_tool_result(
+        "shell", LOG, arguments={"command": "make"}, tool_call_id="c1", session="trip", task="Fix the build"
+    )
+    clock.advance(minutes=3)
+    await memory.offload_tool_result("read_file", "port = 7\n" * 90, session="trip", step="Read the settings")
+    await memory.offload_tool_result("shell", LOG + "\nall done", session="trip", task="Write the report")
+    await memory.record_turns([NewTurn(role="user", content=f"The log {kept.ref} says it.")], session="work")
+    await memory.remember(
+        "The user lives in Porto", entity="user", relation="lives in", value="Porto", supersedes=[lisbon.atom.id]
+    )
+    await memory.fold_canvas(task="Fix the build", action="complete", session="trip")
+    gone = await memory.forget([tea.atom.id], reason="a guest's")
+    await memory.remember("The night boat sails at 02:30", kind="episodic", session="work", cites=[kept.ref])
+    assert gone.tombstone
+    await memory.forget([(await memory.session_turns("trip"))[1].id])
+    await memory.forget(undo=gone.tombstone)
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    return FixedClock(START)
+
+
+@pytest.fixture
+def lived(clock: FixedClock) -> Callable[[Path], Path]:
+    """Return a function that lives a day in two spaces of a home."""
+
+    def fill(home: Path) -> Path:
+        async def run() -> None:
+            for space in ("default", "work"):
+                async with open_memory(home=home, space=space, now=clock, embedder="none") as memory:
+                    await live(memory, clock)
+
+        anyio.run(run)
+        return home
+
+    return fill
