@@ -112,16 +112,47 @@ class Settings(BaseModel):
             ge=0,
         ),
     ] = 1_500
+    keep_secrets: Annotated[
+        bool,
+        Field(
+            description="Whether the files of tool results hold keys, passwords and card numbers as they came; "
+            "everything else that is stored or shown has them masked, always"
+        ),
+    ] = False
     tokenizer: Annotated[
         Literal["o200k_base", "cl100k_base"], Field(description="Vocabulary that tokens are counted with")
     ] = "o200k_base"
     token: Annotated[
         str | None,
-        Field(description="Bearer token that HTTP and SSE clients must send; needed off loopback", repr=False),
+        Field(
+            description="Bearer token of the owner, for HTTP and SSE; `mcp-memory token create` makes those of others",
+            repr=False,
+        ),
+    ] = None
+    allowed_hosts: Annotated[
+        str | None, Field(description="Names, with commas between, that clients may reach HTTP and SSE by besides")
+    ] = None
+    rate_limit: Annotated[
+        int, Field(description="Requests a minute that a token, or another machine, may make; 0 for no limit", ge=0)
+    ] = 600
+    oauth_issuer: Annotated[
+        str | None, Field(description="Authorization server whose access tokens HTTP and SSE take")
+    ] = None
+    oauth_audience: Annotated[str | None, Field(description="Address of this server that those tokens must be for")] = (
+        None
+    )
+    oauth_space_claim: Annotated[
+        str | None, Field(description="Claim of them that names the space; without it each user has one of their own")
     ] = None
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Field(description="What the log on stderr shows")
     ] = "warning"
+    log_format: Annotated[
+        Literal["text", "json"], Field(description="Whether its lines are for people or JSON objects for programs")
+    ] = "text"
+    log_contents: Annotated[
+        bool, Field(description="Whether it may quote what is said, stored and asked; else that is left out")
+    ] = False
 
 
 def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:

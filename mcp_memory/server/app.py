@@ -33,6 +33,8 @@ from pydantic import AnyUrl
 from mcp_memory import __version__
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput, McpMemoryError, NotFound
+from mcp_memory.logs import Word
+from mcp_memory.server.access.rights import current, needed, needed_by, of_request, shown, using
 from mcp_memory.server.audience import for_reader
 from mcp_memory.server.completions import Reference, complete
 from mcp_memory.server.instructions import INSTRUCTIONS
@@ -41,6 +43,7 @@ from mcp_memory.server.prompts import PROMPTS, get_prompt
 from mcp_memory.server.resources import FIXED, TEMPLATES, list_resources, read_resource
 from mcp_memory.server.subscriptions import Updates
 from mcp_memory.server.tools import TOOLS
+from mcp_memory.store.access import Right
 from mcp_memory.text import one_line
 
 if TYPE_CHECKING:
@@ -56,10 +59,10 @@ _LISTENERS = {"subscriptions/listen", "resources/subscribe"}
 
 
 class MemoryServer(MCPServer[None]):
-    """An MCPServer over one shared Memory."""
+    """An MCPServer over one shared Memory, of which each request sees the space that its grant names."""
 
     def __init__(self, settings: Settings) -> None:
-        self.updates = Updates()
+        self.updates = Updates(settings.space)
         self.memory = SharedMemory(settings, alongside=self.updates.watch)
         super().__init__(
             "mcp-memory",
@@ -86,10 +89,17 @@ class MemoryServer(MCPServer[None]):
         return self.memory.held()
 
     async def _prepare(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        """Open the store while the client still asks for lists, and before it is promised updates."""
+        """Let all that is done for the request know what it may do, and open the store before it is promised updates.
+
+        It is opened too while the client still asks for lists.
+        """
+        with using(of_request(ctx.request)):
+            return await self._prepared(ctx, call_next)
+
+    async def _prepared(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         if ctx.method in _LISTENERS:
             try:
-                await self.updates.begin_to_listen(await self.memory.get())
+                await self.updates.begin_to_listen(await self._memory())
             except McpMemoryError as error:
                 logger.warning("updates begin when the store can be opened: %s", error)
         elif ctx.method not in _OPENERS:
@@ -98,21 +108,30 @@ class MemoryServer(MCPServer[None]):
             self.memory.meet(one_line(introduced.client_info.name, 60))
         return for_reader(ctx, await call_next(ctx))
 
+    async def _memory(self) -> Memory:
+        """Return the memory, opened where need be, of the space of the request at work."""
+        memory, space = await self.memory.get(), current().space
+        return memory if space is None else memory.in_space(space)
+
     # --- tools --------------------------------------------------------------------------------------
 
     async def list_tools(self) -> list[wire.Tool]:
         own = await anyio.to_thread.run_sync(lambda: [tool.definition for tool in TOOLS])
-        return [*own, *await super().list_tools()]
+        return shown([*own, *await super().list_tools()], current())
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
     ) -> wire.CallToolResult | wire.InputRequiredResult:
         tool = _TOOLS.get(name)
         if tool is None:
-            known = [known.name for known in await self.list_tools()]
-            if name in known:
+            known = await self.list_tools()
+            added = next((one for one in await super().list_tools() if one.name == name), None)
+            if added is not None:
+                _check(name, needed_by(added))
                 return await super().call_tool(name, arguments, context)
-            raise ToolError(f"There is no tool {one_line(name, 60)!r}. Tools: {', '.join(known)}.")
+            names = ", ".join(one.name for one in known)
+            raise ToolError(f"There is no tool {one_line(name, 60)!r}. Tools: {names}.")
+        _check(name, needed(read_only=tool.read_only, destructive=tool.destructive))
         try:
             return await tool.call(partial(self._memory_of, context), arguments)
         except McpMemoryError as error:
@@ -129,16 +148,17 @@ class MemoryServer(MCPServer[None]):
         Without that, clients that name no session would draw on one canvas. Those of 2026-07-28 are told apart by the
         session that answers name, and that they pass.
         """
-        memory = await self.memory.get()
+        memory = await self._memory()
         request = None if context is None else context.request_context.request
         client = request and (request.headers.get("mcp-session-id") or request.query_params.get("session_id"))
+        client = client or current().who
         return memory.under(f"{memory.session}-{sha256(client.encode()).hexdigest()[:4]}") if client else memory
 
     # --- resources ----------------------------------------------------------------------------------
 
     async def list_resources(self) -> list[wire.Resource]:
         try:
-            own = await list_resources(await self.memory.get())
+            own = await list_resources(await self._memory())
         except McpMemoryError:
             own = [*FIXED]  # a home that cannot be opened still has its addresses; reading one says what is wrong
         return [*own, *await super().list_resources()]
@@ -152,7 +172,7 @@ class MemoryServer(MCPServer[None]):
         if not str(uri).startswith("memory://"):
             return await super().read_resource(uri, context)
         try:
-            return [await read_resource(await self.memory.get(), str(uri))]
+            return [await read_resource(await self._memory(), str(uri))]
         except (NotFound, InvalidInput) as error:
             raise ResourceNotFoundError(str(error)) from error
         except McpMemoryError as error:
@@ -177,23 +197,33 @@ class MemoryServer(MCPServer[None]):
                 wire.INVALID_PARAMS, f"There is no prompt {one_line(name, 60)!r}. Prompts: {', '.join(known)}."
             )
         try:
-            return await get_prompt(await self.memory.get(), prompt, arguments or {})
+            return await get_prompt(await self._memory(), prompt, arguments or {})
         except McpMemoryError as error:
             raise MCPError(wire.INVALID_PARAMS, str(error)) from error
         except Exception as error:
-            logger.exception("prompt %s failed", name)
+            logger.exception("prompt %s failed", Word(name))
             raise MCPError(wire.INTERNAL_ERROR, f"Internal error in the prompt {name}.") from error
 
     async def _complete(
         self, reference: Reference, argument: wire.CompletionArgument, _context: wire.CompletionContext | None
     ) -> wire.Completion:
         try:
-            return await complete(await self.memory.get(), reference, argument.name, argument.value)
+            return await complete(await self._memory(), reference, argument.name, argument.value)
         except McpMemoryError:
             return wire.Completion(values=[])  # nobody wants an error while typing
 
 
 _TOOLS = {tool.name: tool for tool in TOOLS}
+
+
+def _check(tool: str, right: Right) -> None:
+    """Raise ToolError where the request at work may not call a tool that needs this right."""
+    grant = current()
+    if not grant.allows(right):
+        raise ToolError(
+            f"{tool} needs the right {right}, and this client has {grant.right}. The owner of the memory can give it "
+            f"a token with more: mcp-memory token create --rights {right}."
+        )
 
 
 @asynccontextmanager

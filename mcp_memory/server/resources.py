@@ -16,6 +16,7 @@ from pydantic_core import to_json, to_jsonable_python
 
 from mcp_memory.errors import InvalidInput, NotFound
 from mcp_memory.render import minute
+from mcp_memory.server.access.rights import current, part_of_status
 from mcp_memory.server.subscriptions import LISTED_CANVASES
 from mcp_memory.text import one_line
 from mcp_memory.types import CanvasRow, Ref, Scene, Turn
@@ -128,7 +129,8 @@ async def read_resource(memory: Memory, uri: str) -> ReadResourceContents:
         case "persona", "":
             return ReadResourceContents((await memory.read_persona()).text or _NO_PERSONA, MARKDOWN)
         case "status", "":
-            return ReadResourceContents(to_json(await memory.status(), indent=2).decode(), JSON)
+            shown = part_of_status(await memory.status(), current())
+            return ReadResourceContents(to_json(shown, indent=2).decode(), JSON)
         case "canvas", "active":
             return ReadResourceContents(await _active_canvas(memory), MERMAID)
         case "canvas", number if _NUMBER.fullmatch(number):

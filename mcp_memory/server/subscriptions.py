@@ -2,6 +2,7 @@
 
 One mechanism: while the Memory is open and somebody listens, a watcher asks the store what changed, every
 half second and right after a write of our own; so a change made by another process arrives the same way.
+Each space has a feed of its own, and who listens hears that of its space alone, not even that others write.
 Clients of 2026-07-28 listen through `subscriptions/listen`, which the SDK serves from the bus that `Updates`
 is. For the handshake era MCPServer serves no subscriptions: there the connections themselves are kept and
 told. That takes private names of the SDK (`_lowlevel_server`, `ServerSession._connection`); tests pin them.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -29,6 +31,7 @@ from mcp.server.models import InitializationOptions
 from mcp.server.subscriptions import ResourcesListChanged, ResourceUpdated, ServerEvent
 
 from mcp_memory.errors import McpMemoryError
+from mcp_memory.server.access.rights import current
 
 if TYPE_CHECKING:
     from mcp_memory.memory import Memory
@@ -39,6 +42,7 @@ logger = logging.getLogger(__name__)
 
 LISTED_CANVASES = 20
 _POLL_SECONDS = 0.5
+_MOST_FEEDS = 1_000  # before those that nobody listens to are dropped
 _SEND_SECONDS = 2.0  # a client that does not read must not hold up the others
 
 _Context = ServerRequestContext[Any, Any]
@@ -61,38 +65,33 @@ def uris_of(topic: str) -> list[str]:
             return []
 
 
-class Updates:
-    """The bus (an SDK `SubscriptionBus`), the watcher that feeds it, and the clients of the handshake era."""
+@dataclass
+class _Feed:
+    """Who listens to a space, and up to where they were told."""
 
-    def __init__(self) -> None:
-        self._listeners: dict[object, Callable[[ServerEvent], None]] = {}
-        self._connections: WeakKeyDictionary[Connection, set[str]] = WeakKeyDictionary()
-        self._after = 0
-        self._listed: list[int] = []
-        self._bell = anyio.Event()
+    listeners: dict[object, Callable[[ServerEvent], None]] = field(
+        default_factory=dict[object, Callable[[ServerEvent], None]]
+    )
+    connections: WeakKeyDictionary[Connection, set[str]] = field(
+        default_factory=WeakKeyDictionary[Connection, "set[str]"]
+    )
+    after: int | None = None
+    """The last change that they know of; None until the first look, for what changed earlier is not for them."""
+    listed: list[int] = field(default_factory=list[int])
 
     @property
-    def _heard(self) -> bool:
-        return bool(self._listeners or self._connections)
+    def is_heard(self) -> bool:
+        return bool(self.listeners or self.connections)
 
-    # --- the bus ------------------------------------------------------------------------------------
-
-    def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
-        """Call `listener` with each event until the function that is returned is called."""
-        token = object()
-        self._listeners[token] = listener
-
-        def leave() -> None:
-            self._listeners.pop(token, None)
-
-        return leave
+    async def catch_up(self, memory: Memory) -> None:
+        self.after = await memory.last_change()
+        self.listed = await _listed(memory)
 
     async def publish(self, event: ServerEvent) -> None:
-        """Hand the event to every listener, and to the connections of the handshake era that want it."""
-        for listener in list(self._listeners.values()):
+        for listener in list(self.listeners.values()):
             listener(event)
         async with anyio.create_task_group() as sending:
-            for connection, uris in list(self._connections.items()):
+            for connection, uris in list(self.connections.items()):
                 match event:
                     case ResourceUpdated(uri=uri) if uri in uris:
                         sending.start_soon(_send, partial(connection.send_resource_updated, uri))
@@ -101,49 +100,87 @@ class Updates:
                     case _:
                         pass
 
+    async def publish_changes(self, memory: Memory, after: int, now: int) -> None:
+        changes = await memory.changes(after)
+        self.after = now
+        if not changes:
+            return  # another space's
+        uris = [uri for change in changes for uri in uris_of(change.topic)]
+        for uri in dict.fromkeys([*uris, "memory://status"]):
+            await self.publish(ResourceUpdated(uri=uri))
+        if any(change.topic.startswith("canvas:") for change in changes):
+            listed = await _listed(memory)
+            if listed != self.listed:
+                self.listed = listed
+                await self.publish(ResourcesListChanged())
+
+
+class Updates:
+    """The bus (an SDK `SubscriptionBus`), the watcher that feeds it, and the clients of the handshake era."""
+
+    def __init__(self, space: str) -> None:
+        """`space` is whose feed those listen to that come through no door, which would say theirs."""
+        self._space = space
+        self._feeds: dict[str, _Feed] = {}
+        self._bell = anyio.Event()
+
+    # --- the bus ------------------------------------------------------------------------------------
+
+    def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
+        """Call `listener` with each event of its space until the function that is returned is called."""
+        feed, token = self._feed(), object()
+        feed.listeners[token] = listener
+
+        def leave() -> None:
+            feed.listeners.pop(token, None)
+
+        return leave
+
+    async def publish(self, event: ServerEvent) -> None:
+        """Hand the event to everybody who listens to the space of the request at work, or to the first one."""
+        await self._feed().publish(event)
+
+    def _feed(self) -> _Feed:
+        return self._feeds.setdefault(current().space or self._space, _Feed())
+
     # --- the watcher --------------------------------------------------------------------------------
 
     async def watch(self, memory: Memory, *, task_status: TaskStatus[None]) -> None:
         """Publish what changes, from now on and until cancelled."""
-        await self._catch_up(memory)
+        for space, feed in [*self._feeds.items()]:
+            await feed.catch_up(memory.in_space(space))
         task_status.started()
         while True:
             with anyio.move_on_after(_POLL_SECONDS):
                 await self._bell.wait()
             self._bell = anyio.Event()
-            if self._heard:
-                try:
-                    await self._publish_changes(memory)
-                except McpMemoryError as error:  # a full disk, a lock: the next look may do better
-                    logger.warning("cannot tell what changed: %s", error)
+            try:
+                await self._look(memory)
+            except McpMemoryError as error:  # a full disk, a lock: the next look may do better
+                logger.warning("cannot tell what changed: %s", error)
+
+    async def _look(self, memory: Memory) -> None:
+        heard = {space: feed for space, feed in self._feeds.items() if feed.is_heard}
+        if len(self._feeds) > _MOST_FEEDS:
+            self._feeds = heard
+        if not heard:
+            return
+        now = await memory.last_change()
+        for space, feed in heard.items():
+            if feed.after is None:
+                await feed.catch_up(memory.in_space(space))
+            elif feed.after != now:
+                await feed.publish_changes(memory.in_space(space), feed.after, now)
 
     def written(self) -> None:
         """Say that this process has written, so that the watcher looks now."""
         self._bell.set()
 
     async def begin_to_listen(self, memory: Memory) -> None:
-        """To be called before a client is promised updates: what changed earlier is not for it."""
-        if not self._heard:
-            await self._catch_up(memory)
-
-    async def _catch_up(self, memory: Memory) -> None:
-        self._after = await memory.last_change()
-        self._listed = await _listed(memory)
-
-    async def _publish_changes(self, memory: Memory) -> None:
-        now = await memory.last_change()
-        if now == self._after:
-            return
-        changes = await memory.changes(self._after)
-        self._after = now
-        uris = [uri for change in changes for uri in uris_of(change.topic)]
-        for uri in dict.fromkeys([*uris, "memory://status"]):
-            await self.publish(ResourceUpdated(uri=uri))
-        if any(change.topic.startswith("canvas:") for change in changes):
-            listed = await _listed(memory)
-            if listed != self._listed:
-                self._listed = listed
-                await self.publish(ResourcesListChanged())
+        """To be called before a client is promised updates of this space: what changed earlier is not for it."""
+        feed = self._feed()
+        if not feed.is_heard or feed.after is None:
+            await feed.catch_up(memory)
 
     # --- the handshake era --------------------------------------------------------------------------
 
@@ -167,10 +204,11 @@ class Updates:
 
     def _uris(self, context: _Context) -> set[str]:
         connection = context.session._connection  # pyright: ignore[reportPrivateUsage]
-        if connection not in self._connections:
-            self._connections[connection] = set()
-            connection.exit_stack.callback(self._connections.pop, connection, None)
-        return self._connections[connection]
+        connections = self._feed().connections
+        if connection not in connections:
+            connections[connection] = set()
+            connection.exit_stack.callback(connections.pop, connection, None)
+        return connections[connection]
 
     async def _on_initialized(self, context: _Context, _params: wire.NotificationParams) -> None:
         self._uris(context)

@@ -1,40 +1,41 @@
 """How clients reach the server: stdio, streamable HTTP at `/mcp`, HTTP with SSE at `/sse`.
 
 On stdio standard output carries the protocol and nothing else. HTTP and SSE listen on this machine only, and
-turn away pages that reach it by DNS rebinding; anywhere else they ask every request for the bearer token, and
-without one the server does not start. Each ends cleanly on SIGTERM, on SIGINT and when its client is gone.
+turn away pages that reach it by DNS rebinding; anywhere else they ask every request for a bearer token, and where
+there is none to ask for the server does not start (`access/` is the door before both). Each ends cleanly on SIGTERM,
+on SIGINT and when its client is gone.
 """
 
 from __future__ import annotations
 
-import hmac
 import json
-import logging
 import os
 import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import contextmanager
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 import anyio
 import mcp.types as wire
 from anyio.streams.memory import MemoryObjectSendStream
 from mcp.server.stdio import stdio_server
-from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
-from starlette.responses import PlainTextResponse
 
 from mcp_memory.config import Settings
 from mcp_memory.errors import Refused
+from mcp_memory.logs import set_up
+from mcp_memory.server.access import hosts
+from mcp_memory.server.access.credentials import Credentials
+from mcp_memory.server.access.gate import Gate
+from mcp_memory.server.access.patience import patient
 from mcp_memory.server.app import MemoryServer, build_server
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp
 
 __all__ = ["TRANSPORTS", "http_app", "serve"]
 
@@ -46,7 +47,7 @@ _GRACE_SECONDS = 2
 def serve(settings: Settings, transport: str = "stdio", host: str = "127.0.0.1", port: int = 8765) -> None:
     """Serve until the client is gone (stdio) or a signal ends it. Port 0 takes any free one; stderr names it.
 
-    Raises Refused for a host other than loopback without `settings.token`, and for a port that is taken.
+    Raises Refused where other machines can reach it and no token would open it, and for a port that is taken.
     """
     _log_to_stderr(settings)
     server = build_server(settings)
@@ -54,26 +55,41 @@ def serve(settings: Settings, transport: str = "stdio", host: str = "127.0.0.1",
     if transport == "stdio":
         anyio.run(_serve_stdio, server)
     else:
+        if hosts.is_reachable(host, settings.allowed_hosts) and not anyio.run(_has_tokens, settings):
+            raise Refused(
+                f"{host} can be reached from other machines, so clients must prove who they are: make a token for each "
+                "with `mcp-memory token create`, or set MCP_MEMORY_TOKEN to a long random secret, or MCP_MEMORY_OAUTH_"
+                "ISSUER to an authorization server; or listen on 127.0.0.1."
+            )
         app = http_app(server, settings, transport=transport, host=host)
         anyio.run(_serve_http, server, app, transport, host, port)
 
 
 def http_app(server: MemoryServer, settings: Settings, *, transport: str, host: str) -> ASGIApp:
-    """Return the ASGI application of `transport` (http or sse), guarded as its host demands.
+    """Return the ASGI application of `transport` (http or sse) behind its door.
 
-    Raises Refused for a host other than loopback without a token.
+    Raises InvalidInput for a setting that cannot be.
     """
-    if not settings.token and not _is_loopback(host):
-        raise Refused(
-            f"{host} can be reached from other machines, so clients must prove who they are: set MCP_MEMORY_TOKEN "
-            "to a long random secret (clients send it as a bearer token), or listen on 127.0.0.1."
-        )
-    security = _security(host)
+    security = hosts.security(host, settings.allowed_hosts)
     if transport == "sse":
         app = server.sse_app(host=host, max_request_body_size=MAX_BODY, transport_security=security)
     else:
         app = server.streamable_http_app(host=host, max_request_body_size=MAX_BODY, transport_security=security)
-    return _RequireToken(app, settings.token) if settings.token else app
+    reachable = hosts.is_reachable(host, settings.allowed_hosts)
+    credentials = Credentials(settings, server.memory.get, reachable=reachable)
+    return Gate(app, credentials, security=security, a_minute=settings.rate_limit)
+
+
+async def _has_tokens(settings: Settings) -> bool:
+    """Tell whether there is a token that a client can show. A home that is not there is not made."""
+    if settings.token or settings.oauth_issuer:
+        return True
+    from mcp_memory.memory import open_memory
+
+    if not await anyio.Path(settings.home / "memory.db").exists():
+        return False
+    async with open_memory(settings, embedder="none", llm="none", rerank=False) as memory:
+        return bool(await memory.tokens())
 
 
 # --- stdio ------------------------------------------------------------------------------------------
@@ -158,7 +174,15 @@ async def _serve_http(server: MemoryServer, app: ASGIApp, transport: str, host: 
 
     listener = _listen(host, port)
     http = Http(
-        uvicorn.Config(app, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=_GRACE_SECONDS)
+        uvicorn.Config(
+            app,
+            http=patient(),
+            log_config=None,
+            access_log=False,
+            ws="none",
+            server_header=False,
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+        )
     )
     async with server.running(), anyio.create_task_group() as tasks:
         tasks.start_soon(_stop_on_signal, http.handle_exit)
@@ -183,53 +207,6 @@ def _listen(host: str, port: int) -> socket.socket:
         raise Refused(f"Cannot listen on {host} port {port}: {error}. Choose another --host or --port.") from None
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _security(host: str) -> TransportSecuritySettings:
-    """Return which Host and Origin headers are taken.
-
-    Bound to every address, the names a client may use cannot be known; there the token alone decides, which a
-    page that rebinds DNS does not have.
-    """
-    if host in ("0.0.0.0", "::"):
-        return TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    bound = f"[{host}]" if ":" in host else host
-    names = {"127.0.0.1", "localhost", "[::1]", bound} if _is_loopback(host) else {bound}
-    hosts = sorted(names | {f"{name}:*" for name in names})
-    return TransportSecuritySettings(
-        allowed_hosts=hosts, allowed_origins=[f"{scheme}://{name}" for scheme in ("http", "https") for name in hosts]
-    )
-
-
-class _RequireToken:
-    """Lets a request through if it carries the bearer token, whatever its route."""
-
-    def __init__(self, app: ASGIApp, token: str) -> None:
-        self._app = app
-        self._expected = token.encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or self._is_authorized(scope):
-            await self._app(scope, receive, send)
-            return
-        response = PlainTextResponse(
-            "This memory needs its token: send the header `Authorization: Bearer <token>`.\n",
-            status_code=401,
-            headers={"WWW-Authenticate": 'Bearer realm="mcp-memory"'},
-        )
-        await response(scope, receive, send)
-
-    def _is_authorized(self, scope: Scope) -> bool:
-        given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-        scheme, _, token = given.partition(b" ")
-        return scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self._expected)
-
-
 # --- both -------------------------------------------------------------------------------------------
 
 
@@ -248,6 +225,4 @@ async def _no_signals() -> AsyncIterator[int]:
 
 
 def _log_to_stderr(settings: Settings) -> None:
-    logging.basicConfig(
-        level=settings.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    set_up(level=settings.log_level, form=settings.log_format, contents=settings.log_contents)

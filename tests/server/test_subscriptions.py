@@ -111,8 +111,8 @@ async def test_a_new_canvas_changes_the_list_and_a_further_step_only_the_canvas(
 
 async def test_who_unsubscribes_is_told_no_more(server: MemoryServer) -> None:
     async with listening(server, "legacy", ["memory://status"]) as updates:
-        (connection,) = server.updates._connections
-        assert server.updates._connections[connection] == {"memory://status"}
+        (feed,) = server.updates._feeds.values()
+        assert [*feed.connections.values()] == [{"memory://status"}]
     seen: list[Any] = []
 
     async def on_message(message: Any) -> None:
@@ -142,8 +142,9 @@ async def test_handshake_clients_are_told_that_they_can_subscribe(server: Memory
 async def test_a_connection_that_ended_is_forgotten(server: MemoryServer) -> None:
     async with Client(server, mode="legacy") as client:
         await client.list_tools()
-        assert len(server.updates._connections) == 1
-    assert len(server.updates._connections) == 0
+        (feed,) = server.updates._feeds.values()
+        assert len(feed.connections) == 1
+    assert not feed.is_heard
 
 
 def test_topics_map_to_the_addresses_that_are_published() -> None:

@@ -1,0 +1,284 @@
+"""The door before everything that is served over HTTP and SSE, whatever its route.
+
+In this order: a request that is too large in its head, of a name or page that is not ours, too frequent from its
+address, without a good token where one is needed, for a space that is not its own, or too frequent for its token is
+answered here. What comes through has its `Grant` in its scope, and the SDK's session of it can be used by the same
+client in the same space alone. A stream ends soon after the token that it was opened with.
+
+A wrong token costs its address some patience: after twenty in a minute it is not asked any more, but for tokens that
+were right from there before. What the door says is the same for a space that is not there and one that is another's.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from hashlib import sha256
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+import anyio
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from starlette.datastructures import Headers, QueryParams
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Router
+
+from mcp_memory.errors import McpMemoryError
+from mcp_memory.server.access import oauth
+from mcp_memory.server.access.credentials import Client, Credentials, TooFew
+from mcp_memory.server.access.limits import AtOnce, Rate
+from mcp_memory.server.access.rights import GRANT, Grant
+from mcp_memory.text import one_line
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["SPACE_HEADER", "Gate"]
+
+logger = logging.getLogger(__name__)
+
+SPACE_HEADER = "mcp-memory-space"
+_PREFIX = "/space/"  # what an SSE client posts to says which space its stream is of
+_MOST_HEAD = 32 * 2**10
+_WRONG_A_MINUTE = 20
+_AT_ONCE = 256
+_BODY_SECONDS = 60.0
+_LOOK_SECONDS = 1.0
+_LEAVE_SECONDS = 5.0
+_MOST_KNOWN = 10_000
+
+
+@dataclass
+class _Turned(Exception):
+    """A request that is not let in, and what it is told."""
+
+    status: int
+    text: str
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+
+
+class Gate:
+    """The door before `app`, which is the SDK's."""
+
+    def __init__(
+        self, app: ASGIApp, credentials: Credentials, *, security: TransportSecuritySettings, a_minute: int
+    ) -> None:
+        """`a_minute`: requests of a client and of an address; 0 for as many as they like."""
+        self._app = app
+        self._credentials = credentials
+        self._security = TransportSecurityMiddleware(security)
+        self._clients = Rate(a_minute) if a_minute else None
+        self._addresses = Rate(a_minute) if a_minute else None
+        self._wrong = Rate(_WRONG_A_MINUTE)
+        self._right = OrderedDict[bytes, None]()
+        self._at_once = AtOnce(_AT_ONCE)
+        issuer = credentials.issuer
+        routes = oauth.metadata_routes(issuer) if issuer else []
+        self._open = Router(routes)
+        self._open_paths = {route.path for route in routes}
+        self._challenge = 'Bearer realm="mcp-memory"'
+        if issuer:
+            self._challenge += f', resource_metadata="{oauth.metadata_url(issuer)}"'
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            refused = await self._looked_at(scope)
+            if refused is not None:
+                await refused(scope, receive, send)
+            elif scope["path"] in self._open_paths:
+                await self._open(scope, receive, send)
+            else:
+                await self._let_in(scope, receive, send)
+        except _Turned as turned:
+            response = PlainTextResponse(f"{turned.text}\n", turned.status, turned.headers)
+            await response(scope, receive, send)
+
+    # --- who comes in -------------------------------------------------------------------------------
+
+    async def _looked_at(self, scope: Scope) -> Response | None:
+        """Return how to answer a request that nobody's token would open the door for. Raises _Turned too."""
+        if sum(len(name) + len(value) for name, value in scope["headers"]) + len(scope["query_string"]) > _MOST_HEAD:
+            raise _Turned(431, "The headers of this request are too large.")
+        refused = await self._security.validate_request(Request(scope))
+        if refused is None and self._addresses and not _is_here(_address(scope)):
+            _waited(self._addresses.take(_address(scope), anyio.current_time()))
+        return refused
+
+    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            client = await self._client(scope)
+        except McpMemoryError as error:
+            logger.warning("nobody can be let in: %s", error)
+            raise _Turned(503, "This memory cannot be opened now. Its log says why.") from None
+        scope, space = _chosen(scope, client)
+        if self._clients and client.who:
+            _waited(self._clients.take(client.who, anyio.current_time()))
+        scope[GRANT] = Grant(who=client.who, space=space, right=client.right, is_owner=client.is_owner)
+        # The SDK answers on a session, and takes messages for one, only for the user and subject that opened it.
+        scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=client.who, scopes=[], subject=space))
+        with self._at_once.one(client.who) as may_come:
+            if client.who and not may_come:
+                raise _Turned(429, f"This token has {_AT_ONCE} requests open already.", {"Retry-After": "5"})
+            await _Visit(self._credentials, client).answer(self._app, scope, receive, send)
+
+    async def _client(self, scope: Scope) -> Client:
+        shown, address, now = _bearer(scope), _address(scope), anyio.current_time()
+        owner = await self._credentials.owner()
+        if owner is not None:
+            return owner
+        if shown is None:
+            raise self._unknown("")
+        mark = sha256(f"{address}\0{shown}".encode()).digest()
+        if mark not in self._right:
+            _waited(self._wrong.wait(address, now))
+        try:
+            client = await self._credentials.of(shown)
+        except oauth.Unreachable as error:
+            logger.warning("a token cannot be checked: %s", error)
+            raise _Turned(503, "Tokens cannot be checked now. Try again.", {"Retry-After": "10"}) from None
+        except TooFew:
+            wanted = f'{self._challenge}, error="insufficient_scope", scope="{oauth.SCOPES["read"]}"'
+            raise _Turned(403, "This token opens no space here.", {"WWW-Authenticate": wanted}) from None
+        if client is None:
+            self._right.pop(mark, None)
+            self._wrong.take(address, now)
+            raise self._unknown(', error="invalid_token"')
+        self._right[mark] = None
+        if len(self._right) > _MOST_KNOWN:
+            self._right.popitem(last=False)
+        return client
+
+    def _unknown(self, why: str) -> _Turned:
+        challenge = self._challenge + (why if self._credentials.issuer else "")
+        return _Turned(
+            401,
+            "This memory needs its token: send the header `Authorization: Bearer <token>`.",
+            {"WWW-Authenticate": challenge},
+        )
+
+
+def _waited(seconds: int) -> None:
+    if seconds:
+        raise _Turned(429, f"Too many requests. Try again in {seconds} s.", {"Retry-After": str(seconds)})
+
+
+def _bearer(scope: Scope) -> str | None:
+    given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+    scheme, _, token = given.partition(b" ")
+    return token.strip().decode("latin-1") if scheme.lower() == b"bearer" else None
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def _is_here(address: str) -> bool:
+    """Tell whether it is this machine, whose programs share one address, as do all that a proxy on it lets in."""
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return True  # a Unix socket
+
+
+def _chosen(scope: Scope, client: Client) -> tuple[Scope, str]:
+    """Return the space of a request, and its scope as the SDK shall see it. Raises _Turned for another's space."""
+    asked = Headers(scope=scope).get(SPACE_HEADER) or QueryParams(scope["query_string"]).get("space")
+    path = str(scope["path"])
+    if path.startswith(_PREFIX):
+        asked, _, rest = path.removeprefix(_PREFIX).partition("/")
+        scope = {**scope, "path": f"/{rest}", "raw_path": f"/{rest}".encode()}
+    elif asked and scope["method"] == "GET":
+        scope = {**scope, "root_path": f"{_PREFIX}{asked}"}  # from here the SDK makes the address to post to
+    else:
+        scope = {**scope}
+    space = asked or client.spaces[0]
+    if space not in client.spaces:
+        raise _Turned(
+            403, f"{one_line(space, 60)!r} is no space of this token. Its spaces: {', '.join(client.spaces)}."
+        )
+    return scope, space
+
+
+# --- while it is here -------------------------------------------------------------------------------
+
+
+class _Visit:
+    """One request while it is answered: its body comes in time, and its stream does not outlive its token."""
+
+    def __init__(self, credentials: Credentials, client: Client) -> None:
+        self._credentials, self._client = credentials, client
+        self._over = anyio.Event()
+        self._late = self._began = self._ended = self._has_body = False
+
+    async def answer(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        deadline = anyio.current_time() + _BODY_SECONDS
+        failure: Exception | None = None
+
+        async def heard() -> Message:
+            if self._has_body:
+                return await self._until_over(receive)
+            message: Message = {"type": "http.disconnect"}
+            with anyio.move_on_at(deadline) as time:
+                message = await receive()
+            self._late |= time.cancelled_caught
+            self._has_body = self._late or not message.get("more_body", False)
+            return message
+
+        async def told(message: Message) -> None:
+            if not self._late:
+                self._began = True
+                self._ended |= message["type"] == "http.response.body" and not message.get("more_body", False)
+                await send(message)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._watch, tasks.cancel_scope)
+            try:
+                await app(scope, heard, told)
+            except Exception as error:  # noqa: BLE001 - raised again outside of the group, as itself
+                failure = error
+            tasks.cancel_scope.cancel()
+        if failure is not None and not self._late:
+            raise failure
+        await self._close(scope, receive, send)
+
+    async def _until_over(self, receive: Receive) -> Message:
+        message: Message = {"type": "http.disconnect"}
+        async with anyio.create_task_group() as first:
+
+            async def listen() -> None:
+                nonlocal message
+                message = await receive()
+                first.cancel_scope.cancel()
+
+            first.start_soon(listen)
+            await self._over.wait()
+            first.cancel_scope.cancel()
+        return message
+
+    async def _watch(self, answering: anyio.CancelScope) -> None:
+        while True:
+            await anyio.sleep(_LOOK_SECONDS)
+            try:
+                if not await self._credentials.is_good(self._client):
+                    break
+            except McpMemoryError:
+                continue  # whatever is asked for fails of itself
+        self._over.set()
+        await anyio.sleep(_LEAVE_SECONDS)
+        answering.cancel()
+
+    async def _close(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._late and not self._began:
+            await PlainTextResponse("The request did not come in time.\n", 408)(scope, receive, send)
+        elif self._over.is_set() and not self._began:
+            await PlainTextResponse("The token of this request has ended.\n", 401)(scope, receive, send)
+        elif self._began and not self._ended and (self._over.is_set() or self._late):
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
