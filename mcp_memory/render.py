@@ -120,6 +120,8 @@ def _recorded(answer: Recorded) -> str:
         parts.append(f"{answer.duplicates} stored before.")
     if answer.emptied:
         parts.append(f"{answer.emptied} held only text recalled from here, which is not stored again.")
+    if answer.masked:
+        parts.append(f"In {answer.masked} a key, password or card number was masked as •••.")
     parts.append(f"For more of this conversation pass session={answer.session!r}.")
     return _with_note(" ".join(parts), answer.note or "No need to distil yet.")
 

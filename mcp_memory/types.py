@@ -19,6 +19,9 @@ Role = Literal["user", "assistant", "system", "tool", "note"]
 Kind = Literal["persona", "episodic", "instruction"]
 """What an atom is about: a stable trait of the user, something that happened, a rule for the agent."""
 
+Source = Literal["user", "assistant", "tool", "web"]
+"""Whose word something is, from the most trusted voice to the least: a result that was fetched is the web's."""
+
 StepStatus = Literal["doing", "done", "paused", "blocked"]
 """Where a step of a task stands; `blocked` is a dead end that nobody should walk again."""
 
@@ -45,6 +48,8 @@ class NewTurn:
     client_id: str | None = None
     guessed: bool = False
     """`said_at` is a guess, as for a history without times: it is kept, and is no part of what is hashed."""
+    held: tuple[str, ...] = ()
+    """Why it is left out of what is recalled unasked until somebody has looked at it: flags of `suspicion`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +113,10 @@ class Atom:
     """Whom and what it is about, by their chief names."""
     also: tuple[Evidence, ...] = ()
     """Further words that it rests on."""
+    source: Source = "user"
+    """Whose word it is; of several that said it, the most trusted."""
+    held: tuple[str, ...] = ()
+    """Why it is left out of what is recalled unasked until somebody has looked at it; empty: it is not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +167,18 @@ class PersonaVersion:
 
 # --- short-term rows --------------------------------------------------------------------------------
 
+FORGOTTEN = "forgotten"
+"""What stands where words were that told of a forgotten result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskedPlace:
+    """Bytes `start` to `end` of a raw result stand for a secret that is kept nowhere; `kind` says what it was."""
+
+    start: int
+    end: int
+    kind: str
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ref:
@@ -173,6 +194,7 @@ class Ref:
     bytes: int
     sha256: str
     content_type: str
+    masked: tuple[MaskedPlace, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +215,8 @@ class Record:
     ref: str
     summary_by: SummaryBy | None = None
     """Who wrote the summary; None where it was made before that was noted."""
+    forgotten: bool = False
+    """Its result is forgotten: where records are listed, call and summary are FORGOTTEN."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,6 +267,8 @@ class Recorded:
     duplicates: int
     emptied: int
     """Turns that held nothing but text recalled from this memory, which is never stored again."""
+    masked: int = 0
+    """Turns with a key, password or card number, in the place of which `•••` is stored."""
     note: str | None = None
     """Says so when much of the session waits for `distill` and no model is set that would read it."""
 

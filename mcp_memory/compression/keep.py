@@ -19,12 +19,14 @@ from mcp_memory.compression.plan import Cut, Item, Put
 from mcp_memory.compression.texts import earlier_note, middle, result_record, shorter_arguments, told_before
 from mcp_memory.errors import InvalidInput, NotFound
 from mcp_memory.longterm.l0_turns import admit
+from mcp_memory.longterm.trust import on_arrival
 from mcp_memory.secrets import mask
 from mcp_memory.shortterm.canvas.flowchart import number_of
 from mcp_memory.shortterm.canvas.label import clean
 from mcp_memory.shortterm.canvas.rebuild import drawing_at
 from mcp_memory.shortterm.canvas.view import view
 from mcp_memory.shortterm.results.offload import MAX_BYTES, OffloadRequest, offload
+from mcp_memory.shortterm.results.raw import raw
 from mcp_memory.shortterm.synopsis import synopsise
 from mcp_memory.store.protocol import NewRef, Store
 from mcp_memory.text import one_line
@@ -68,6 +70,7 @@ class Keeper:
     counter: TokenCounter
     now: datetime
     items: Sequence[Item]
+    keep_secrets: bool = False
 
     def put_away(self, put: Put) -> Kept:
         """Store a part and return what stands for it."""
@@ -151,6 +154,7 @@ class Keeper:
                 session=self.session,
                 arguments=arguments,
                 tool_call_id=clean(part.call_id, 200) or None,
+                keep_secrets=self.keep_secrets,
             ),
             counter=self.counter,
             now=self.now,
@@ -223,10 +227,10 @@ class Keeper:
             if item.is_note or not text.strip() or role not in ("user", "assistant"):
                 continue
             try:
-                kept, _ = admit([NewTurn(role=role, content=text, client_id=item.after)])
+                admitted = admit([NewTurn(role=role, content=text, client_id=item.after)]).turns
             except InvalidInput:  # too large, or no text that a turn can hold: the transcript has it
                 continue
-            for turn in kept:
+            for turn in on_arrival(self.store, self.space, admitted):
                 known = held.get((turn.role, turn.content))
                 stored = [] if known else self.store.append_turns(self.space, self.session, [turn], now=self.now).stored
                 ids[item.after] = known.pop(0) if known else next((one.id for one in stored), "")
@@ -252,14 +256,16 @@ class Keeper:
             raise InvalidInput(
                 f"A message is over {MAX_BYTES // 2**20} MB: no model reads it and it cannot be put away. Leave it out."
             )
+        kept = raw(data, keep_secrets=self.keep_secrets)
         new = NewRef(
-            data=data,
+            data=kept.data,
             tool=clean(tool, 100),
             arguments=None,
             tool_call_id=None,
             session=self.session,
             timestamp=self.now,
             content_type=content_type,
+            masked=kept.masked,
         )
         return self.store.put_ref(self.space, new).id
 

@@ -75,6 +75,7 @@ def compress_list(
     session: str | None = None,
     overhead: int = 0,
     level: Level | None = None,
+    keep_secrets: bool = False,
 ) -> Compressed:
     """Return the list compressed by the rules; see `Memory.compress`. Raises InvalidInput for what is no list."""
     read = forms.read(messages)
@@ -85,7 +86,15 @@ def compress_list(
         items, name = now_stands.items, session or now_stands.session
         plan = make_plan(items, rules, overhead=overhead, level=level, in_use=in_use(items, rules.keep_calls))
         reached = reached or plan.level
-        keeper = Keeper(store=store, space=space, session=name, counter=counter, now=now().astimezone(), items=items)
+        keeper = Keeper(
+            store=store,
+            space=space,
+            session=name,
+            counter=counter,
+            now=now().astimezone(),
+            items=items,
+            keep_secrets=keep_secrets,
+        )
         edits = list(_edits(keeper, plan, now_stands.standing, messages))
         if not edits:
             tokens = overhead + sum(item.total for item in items)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.longterm.l0_turns import recall_block
-from mcp_memory.secrets import mask
+from mcp_memory.secrets import mask, mask_values
 from mcp_memory.shortterm.results.stand_in import stand_in
 from mcp_memory.text import one_line
 
@@ -45,7 +45,7 @@ def result_record(
 def shorter_arguments(text: str, *, ref: str, limit: int, counter: TokenCounter) -> str:
     """Return the arguments with their long texts cut: of the same keys where that is short enough."""
     try:
-        given = json.loads(text)
+        given = mask_values(json.loads(text))
     except (ValueError, RecursionError):
         return middle(text, ref=ref, limit=limit, counter=counter)
     for most in _STRINGS:
@@ -62,13 +62,17 @@ def _cut(value: Any, most: int, ref: str) -> Any:
         case list():
             return [_cut(each, most, ref) for each in value]  # pyright: ignore[reportUnknownVariableType]
         case str() if len(value) > most + 80:
-            return f"{mask(value[:most])}… [{len(value) - most:,} more characters in {ref}]"
+            return f"{value[:most]}… [{len(value) - most:,} more characters in {ref}]"
         case _:
             return value
 
 
 def middle(text: str, *, ref: str, limit: int, counter: TokenCounter) -> str:
-    """Return the beginning and the end of a text, and between them where the whole of it is."""
+    """Return the beginning and the end of a text, and between them where the whole of it is.
+
+    It is stored, to stand there again at the next call, so secrets are masked in it.
+    """
+    text = mask(text)
     mark = f"\n[… {len(text):,} characters in all, whole in {ref}; expand_node opens any part …]\n"
     room = len(text)
     shown = text

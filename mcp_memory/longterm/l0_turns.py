@@ -1,4 +1,4 @@
-"""L0: turns on their way in. What this system itself put into a context is cut out before it is stored.
+"""L0: turns on their way in. What this system itself put into a context is cut out, and secrets are masked.
 
 Recalled text that were stored again would be found, recalled and stored once more; peers filled up with
 echoes that way. So recalled blocks carry a tag that nothing inside can close, and the tag is what is cut.
@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from mcp_memory.errors import InvalidInput
+from mcp_memory.secrets import mask
+from mcp_memory.suspicion import TAG, defused
 from mcp_memory.text import well_formed, without_blocks
 from mcp_memory.types import NewTurn, Role
 
-__all__ = ["MAX_TURN_BYTES", "SUMMARY", "admit", "recall_block"]
+__all__ = ["MAX_TURN_BYTES", "SUMMARY", "Admitted", "admit", "recall_block"]
 
 MAX_TURN_BYTES = 4 * 2**20
 MAX_TURNS = 5_000
@@ -22,19 +24,27 @@ MAX_TURNS = 5_000
 SUMMARY: tuple[Role, str] = ("system", "summary")
 """Role and name of the turn that tells what a conversation was before its client summed it up."""
 
-_TAG = "mcp-memory-recall"
+_TAG = TAG
 _OPENING = re.compile(rf"(<|&lt;|\\u003[cC]){_TAG}\b[^<>\n]{{0,200}}?(>|&gt;|\\u003[eE])")
 """As we write it, and as a page or a JSON text quotes it."""
-_TAG_LIKE = re.compile(rf"<(?=\s*/?\s*{_TAG})", re.IGNORECASE)
 
 
 def recall_block(text: str, *, part: str) -> str:
-    """Return the text fenced as recalled data; no tag inside it can close the fence."""
-    return f'<{_TAG} part="{part}">\n{_TAG_LIKE.sub("&lt;", text)}\n</{_TAG}>'
+    """Return the text fenced as recalled data; nothing inside it can close the fence, or be taken for another's."""
+    return f'<{_TAG} part="{part}">\n{defused(text)}\n</{_TAG}>'
 
 
-def admit(turns: Sequence[NewTurn]) -> tuple[list[NewTurn], int]:
-    """Return the turns to store, without recalled blocks, and how many held nothing else.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """The turns to store. `emptied` held nothing but what was recalled; in `masked` of those kept a secret stood."""
+
+    turns: list[NewTurn]
+    emptied: int
+    masked: int
+
+
+def admit(turns: Sequence[NewTurn]) -> Admitted:
+    """Return the turns to store, without recalled blocks and secrets.
 
     Raises InvalidInput, and stores nothing, when one of them cannot be stored as it is.
     """
@@ -43,12 +53,15 @@ def admit(turns: Sequence[NewTurn]) -> tuple[list[NewTurn], int]:
     if len(turns) > MAX_TURNS:
         raise InvalidInput(f"{len(turns)} turns at once are too many. Send at most {MAX_TURNS} in a call.")
     kept: list[NewTurn] = []
+    masked = 0
     for place, turn in enumerate(turns, start=1):
         _check(turn, place)
-        content = _own(turn.content)
-        if content.strip():
-            kept.append(replace(turn, content=content))
-    return kept, len(turns) - len(kept)
+        told = _own(turn.content)
+        if told.strip():
+            content = mask(told)
+            masked += content != told
+            kept.append(replace(turn, content=content, name=None if turn.name is None else mask(turn.name)))
+    return Admitted(turns=kept, emptied=len(turns) - len(kept), masked=masked)
 
 
 def _own(text: str) -> str:

@@ -27,9 +27,11 @@ class Conversation(Verbs):
         be part of a file name.
         """
         from mcp_memory.longterm.l0_turns import admit
+        from mcp_memory.longterm.trust import on_arrival
 
         name = self._session(session)
-        kept, emptied = admit(turns)
+        admitted = admit(turns)
+        kept = on_arrival(self._parts.store, self.space, admitted.turns)
         embedded = self._parts.indexing.of_rows([spoken(turn.content, turn.name) for turn in kept])
         done = self._parts.store.append_turns(self.space, name, kept, now=self._parts.now(), vectors=embedded)
         self._parts.stored()
@@ -37,7 +39,8 @@ class Conversation(Verbs):
             session=name,
             stored=[turn.id for turn in done.stored],
             duplicates=done.duplicates,
-            emptied=emptied,
+            emptied=admitted.emptied,
+            masked=admitted.masked,
             note=self._undistilled(name) if done.stored else None,
         )
 

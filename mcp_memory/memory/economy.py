@@ -59,6 +59,7 @@ class Economy(Verbs):
             session=None if session is None else safe_name(session, what="session"),
             overhead=overhead,
             level=level,
+            keep_secrets=self.settings.keep_secrets,
         )
         if done.edits:
             self._parts.stored()

@@ -61,6 +61,7 @@ class Tasks(Verbs):
                 after=tuple(after),
                 status=status,
                 summary=summary,
+                keep_secrets=self.settings.keep_secrets,
             ),
             counter=self._parts.counter,
             now=self._parts.now().astimezone(),
@@ -70,7 +71,7 @@ class Tasks(Verbs):
         )
         if done.note != AGAIN:
             self._note_saving("offload", name, saved=done.tokens_raw, spent=done.tokens_kept)
-        self._index(done.ref, result)
+        self._index(self._parts.store.ref(self.space, done.ref))
         return done
 
     @in_thread
@@ -93,23 +94,23 @@ class Tasks(Verbs):
             arguments=arguments,
             tool_call_id=tool_call_id,
             session=self._session(session),
+            keep_secrets=self.settings.keep_secrets,
         )
         kept = keep(self._parts.store, self.space, request=request, now=(at or self._parts.now()).astimezone())
-        self._index(kept.id, result)
+        self._index(kept)
         return kept
 
-    def _index(self, ref: str, result: str | bytes) -> None:
+    def _index(self, ref: Ref) -> None:
         """Have a result found by its lines: at once where it is short, else in the background."""
         from mcp_memory.shortterm.results import chunks
 
-        if len(result) > chunks.AT_ONCE:
+        if ref.bytes > chunks.AT_ONCE:
             self._parts.stored()
             return
-        data = result if isinstance(result, bytes) else result.encode("utf-8", "surrogatepass")
         try:
-            chunks.index(self._parts.store, self.space, ref, data)
+            chunks.index(self._parts.store, self.space, ref.id, self._parts.store.read_ref(self.space, ref.id))
         except StoreUnavailable:  # it is kept all the same, and waits for its index
-            logger.exception("%s is not indexed yet", ref)
+            logger.exception("%s is not indexed yet", ref.id)
             self._parts.stored()
 
     @in_thread

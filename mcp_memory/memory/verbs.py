@@ -13,6 +13,7 @@ import anyio.to_thread
 
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput
+from mcp_memory.secrets import mask
 from mcp_memory.text import safe_name
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Asking:
 
     def __init__(self, indexing: Indexing, query: str) -> None:
         self._indexing = indexing
-        self._query = query
+        self._query = mask(query)  # it may go to an embedding model over the network
         self._found: list[Vectors] | None = None
         self.note: str | None = None
 

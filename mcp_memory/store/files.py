@@ -5,7 +5,8 @@ and a journal entry are one JSON line each. Values in the front matter are JSON,
 
 A whole file is written beside itself, flushed and renamed. A line file is appended to inside the database's
 write transaction, which records the length it then has: whatever lies behind that length was never
-acknowledged, and the next append cuts it off. So rows and files say the same after any kill.
+acknowledged. What a transaction writes is noted first (`unsettled`), so that the next one can undo what was not
+committed. So rows and files say the same after any kill.
 """
 
 from __future__ import annotations
@@ -14,17 +15,20 @@ import hashlib
 import json
 import os
 import re
+import threading
 from collections.abc import Iterable
 from datetime import UTC
 from pathlib import Path
 from typing import Any
 
 from mcp_memory.errors import Damaged
+from mcp_memory.store.unsettled import note
 from mcp_memory.text import iso
 from mcp_memory.types import Record, Ref, Scene, Turn
 
 __all__ = [
     "append",
+    "beyond",
     "is_scene_file",
     "journal_line",
     "json_line",
@@ -32,7 +36,9 @@ __all__ = [
     "record_line",
     "ref_file",
     "ref_name",
+    "remove",
     "scene_file",
+    "sync_folder",
     "write_whole",
 ]
 
@@ -58,6 +64,8 @@ def ref_file(ref: Ref, data: bytes) -> bytes:
         "sha256": ref.sha256,
         "content_type": ref.content_type,
     }
+    if ref.masked:
+        fields["masked"] = [[one.start, one.end, one.kind] for one in ref.masked]
     # ASCII keeps the front matter valid UTF-8 and YAML whatever the arguments hold, lone surrogates too.
     head = "".join(f"{key}: {json.dumps(value)}\n" for key, value in fields.items())
     return _FENCE + head.encode("ascii") + _FENCE + data
@@ -166,7 +174,8 @@ def _json(value: Any, *, separators: tuple[str, str] | None = None) -> str:
 def write_whole(path: Path, data: bytes) -> None:
     """Write beside, flush, rename: the file is either the old one or the new one, whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    note(path)
+    beside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
         with beside.open("wb") as file:
             file.write(data)
@@ -175,7 +184,22 @@ def write_whole(path: Path, data: bytes) -> None:
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
+
+
+def remove(path: Path) -> None:
+    note(path)
+    path.unlink(missing_ok=True)
+
+
+def beyond(path: Path, committed: int) -> bytes:
+    """Return what lies behind the first `committed` bytes; nothing where the file is no longer, or not there."""
+    try:
+        with path.open("rb") as file:
+            file.seek(committed)
+            return file.read()
+    except FileNotFoundError:
+        return b""
 
 
 def append(path: Path, lines: Iterable[bytes], *, committed: int) -> int:
@@ -184,6 +208,7 @@ def append(path: Path, lines: Iterable[bytes], *, committed: int) -> int:
     Raises Damaged when the file is shorter than what was committed: it has lost acknowledged lines.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    note(path)
     created = not path.exists()
     with path.open("r+b" if not created else "x+b") as file:
         if file.seek(0, os.SEEK_END) < committed:
@@ -196,11 +221,11 @@ def append(path: Path, lines: Iterable[bytes], *, committed: int) -> int:
         os.fsync(file.fileno())
         length = file.tell()
     if created:
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     return length
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     if os.name == "nt":  # folders cannot be opened there, and renames are journalled
         return
     handle = os.open(folder, os.O_RDONLY)

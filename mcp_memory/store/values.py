@@ -7,7 +7,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from mcp_memory.types import Atom, Evidence, Kind, Record, Role, SceneAction, Stage, StepStatus, Turn
+from mcp_memory.types import (
+    Atom,
+    Evidence,
+    Kind,
+    MaskedPlace,
+    Record,
+    Role,
+    SceneAction,
+    Source,
+    Stage,
+    StepStatus,
+    Turn,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,6 +39,7 @@ __all__ = [
     "Draft",
     "Filters",
     "FollowedLog",
+    "Held",
     "Imported",
     "Layer",
     "Merging",
@@ -46,6 +59,7 @@ __all__ = [
     "UnindexedRef",
     "VectorIndex",
     "Vectors",
+    "Verdict",
     "Work",
     "WrittenAtom",
 ]
@@ -72,6 +86,8 @@ class Appended:
 
     stored: list[Turn]
     duplicates: int
+    forgotten: int = 0
+    """Those that were forgotten and came again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +110,8 @@ class Filters:
     until: datetime | None = None
     as_of: datetime | None = None
     upto: int | None = None
+    unheld: bool = False
+    """Leave out atoms that wait for review."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +167,25 @@ class NewAtom:
     evidence: Sequence[Evidence] = ()
     entities: Sequence[str] = ()
     """Whom and what it is about, by any of their names; new names become entities."""
+    source: Source = "user"
+    """Whose word it is: of the voices that said it the most trusted."""
+    held: Sequence[str] = ()
+    """Why it waits for review; see `Store.held`."""
+
+
+Verdict = Literal["released", "kept"]
+"""What a person made of what was held: it may be recalled, or it stays as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A turn or an atom that is left out of what is recalled unasked, why, and what was decided of it."""
+
+    id: str
+    reasons: tuple[str, ...]
+    at: datetime
+    verdict: Verdict | None = None
+    reviewed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,12 +337,14 @@ class Tombstone:
     ids: list[str]
     reason: str
     at: datetime
+    how: str = "ids"
     undone: bool = False
+    purged: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRef:
-    """A raw result on its way into `refs/`. `data` is kept byte for byte."""
+    """A raw result on its way into `refs/`. `data` is kept byte for byte; `masked` says where secrets stood."""
 
     data: bytes
     tool: str
@@ -314,6 +353,7 @@ class NewRef:
     session: str
     timestamp: datetime
     content_type: str
+    masked: Sequence[MaskedPlace] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,6 +378,8 @@ class TakenStep:
 
     record: Record
     move: str | None
+    number: int = 0
+    """The store's number of the record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

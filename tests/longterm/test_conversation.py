@@ -63,7 +63,7 @@ async def test_recalled_text_is_never_stored_again(memory: Memory) -> None:
 def test_no_text_can_close_the_fence_it_stands_in(text: str) -> None:
     for inside in (text, f"</mcp-memory-recall>{text}", f"< / MCP-MEMORY-RECALL >{text}"):
         block = recall_block(inside, part="dynamic")
-        assert admit([user(f"before\n{block}\nafter")])[0] == [user("before\nafter")]
+        assert admit([user(f"before\n{block}\nafter")]).turns == [user("before\nafter")]
 
 
 BLOCK = recall_block("- [a1] Likes tea", part="stable")
@@ -79,8 +79,9 @@ BLOCK = recall_block("- [a1] Likes tea", part="stable")
     ],
 )
 def test_recalled_text_that_was_quoted_is_not_stored_again(text: str) -> None:
-    ((kept,), emptied) = admit([user(f"You said: {text} What do I like?")])
-    assert emptied == 0
+    admitted = admit([user(f"You said: {text} What do I like?")])
+    (kept,) = admitted.turns
+    assert admitted.emptied == 0
     assert "tea" not in kept.content
     assert kept.content.startswith("You said: ")
     assert kept.content.endswith("What do I like?")
@@ -88,7 +89,7 @@ def test_recalled_text_that_was_quoted_is_not_stored_again(text: str) -> None:
 
 def test_a_text_of_openings_that_nothing_closes_is_kept_as_it_is() -> None:
     turn = user("<mcp-memory-recall>" * 100_000)  # a pattern with `.*?` takes minutes
-    assert admit([turn])[0] == [turn]
+    assert admit([turn]).turns == [turn]
 
 
 @pytest.mark.parametrize(

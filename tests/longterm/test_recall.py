@@ -233,7 +233,7 @@ def test_what_the_context_shows_already_is_not_recalled(hand: ByHand) -> None:
 def test_a_key_that_was_said_is_not_brought_into_other_conversations(hand: ByHand) -> None:
     talk(hand, "The staging box takes the key sk-live-9aF3kQ77LmZ0pXw2RtYb for now.")
     dynamic = recall(hand, "Which key does the staging box take?").dynamic
-    assert "staging box takes the key sk-l•••" in dynamic
+    assert "staging box takes the key sk-•••" in dynamic
     assert "9aF3kQ77" not in dynamic
 
 

@@ -100,17 +100,23 @@ def test_the_tokens_of_a_very_long_result_are_estimated_from_samples(agent: Agen
     assert answer.note == "tokens_raw is an estimate: the result has more than 4,000,000 characters."
 
 
-def test_secrets_stay_in_the_raw_text_and_out_of_everything_else(agent: Agent) -> None:
+@pytest.mark.parametrize("kept", [False, True], ids=["masked", "kept"])
+def test_secrets_are_out_of_everything_and_in_the_file_only_where_that_is_wanted(agent: Agent, kept: bool) -> None:
     secret = "ghp_abcdefghijklmnopqrstuvwxyz0123"
     answer = agent.offload(
         f"remote: {secret}\n" + LOG,
         arguments={"command": f"git clone https://x:{secret}@example.org/x"},
         task="Clone it",
+        keep_secrets=kept,
     )
     (record,) = agent.store.records("default")
     shown = f"{answer.preview}{answer.summary}{record}{agent.store.canvas('default', 1).text}"
     assert secret not in shown
-    assert secret.encode() in agent.store.read_ref("default", answer.ref)
+    ref, data = agent.store.ref("default", answer.ref), agent.store.read_ref("default", answer.ref)
+    assert (secret.encode() in data) == (secret in str(ref.arguments)) == kept
+    assert [(data[one.start : one.end].decode(), one.kind) for one in ref.masked] == (
+        [] if kept else [("•••", "GitHub token")]
+    )
 
 
 @pytest.mark.parametrize(

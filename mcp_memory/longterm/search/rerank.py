@@ -25,6 +25,7 @@ from mcp_memory.longterm.l1_atoms.times import date_of
 from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.metered import Metered, Question
 from mcp_memory.prompts import fenced, prompt
+from mcp_memory.secrets import mask
 from mcp_memory.snippet import matches, snippet
 from mcp_memory.store.protocol import Store
 from mcp_memory.text import one_line, query_terms
@@ -95,7 +96,7 @@ class ModelRerank:
         question = Question(
             purpose="rerank",
             messages=prompt(
-                "rerank", question=_fenced(query[:2_000]), results=_results(self._store, space, query, head)
+                "rerank", question=_fenced(mask(query[:2_000])), results=_results(self._store, space, query, head)
             ),
             reply=Order,
             max_tokens=2_000,  # the order takes a hundred; a model that thinks first takes more

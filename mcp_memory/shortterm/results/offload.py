@@ -20,6 +20,7 @@ from mcp_memory.shortterm.canvas.flowchart import number_of, padded
 from mcp_memory.shortterm.canvas.intent import doing
 from mcp_memory.shortterm.canvas.label import clean
 from mcp_memory.shortterm.canvas.landing import Arrival, land, leave
+from mcp_memory.shortterm.results.raw import Raw, raw
 from mcp_memory.shortterm.results.records import call_line, make_record, summary_line, title_of
 from mcp_memory.shortterm.results.stand_in import stand_in
 from mcp_memory.shortterm.synopsis import Synopsis, synopsise
@@ -59,6 +60,8 @@ class OffloadRequest:
     summary: str | None = None
     preview_chars: int | None = None
     """At most so long a preview; None: as long as what it is of deserves."""
+    keep_secrets: bool = False
+    """Whether the file holds keys and passwords as they came; what is shown and indexed never does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +95,8 @@ def offload(
     All may be empty.
     Raises InvalidInput for a result that is empty or over 128 MB, a path-like task, or an unknown node id.
     """
-    data = _checked(request)
-    synopsis, text = _understood(request, data, talk)
+    result = _raw(request)
+    synopsis, text = _understood(request, result.shown, talk)
     call = _Call(
         request=request,
         synopsis=synopsis,
@@ -105,7 +108,7 @@ def offload(
     )
     arrival = _arrival(call, said)
     found = land(store, space, arrival)  # what is refused is refused before anything is written
-    ref = store.put_ref(space, _new_ref(request, data, synopsis.content_type, now))
+    ref = store.put_ref(space, _new_ref(request, result, synopsis.content_type, now))
     tokens_raw = _tokens_of(text, counter)
     for _ in range(ATTEMPTS):
         if earlier := _earlier(store, space, request, ref):
@@ -138,9 +141,9 @@ def keep(store: Store, space: str, *, request: OffloadRequest, now: datetime) ->
 
     Raises InvalidInput as `offload` does.
     """
-    data = _checked(request)
-    synopsis, _ = _understood(request, data, "")
-    return store.put_ref(space, _new_ref(request, data, synopsis.content_type, now), revive=False)
+    result = _raw(request)
+    synopsis, _ = _understood(request, result.shown, "")
+    return store.put_ref(space, _new_ref(request, result, synopsis.content_type, now), refuse=False)
 
 
 # --- the result -------------------------------------------------------------------------------------
@@ -176,14 +179,16 @@ def _checked(request: OffloadRequest) -> bytes:
     return data
 
 
-def _understood(request: OffloadRequest, data: bytes, talk: str) -> tuple[Synopsis, str]:
-    """Return the synopsis, masked, and the text whose tokens the agent is spared."""
-    text = request.result
-    if isinstance(text, bytes):
-        try:
-            text = data.decode("utf-8", "surrogatepass")
-        except UnicodeDecodeError:
-            return _binary(data), data.decode("latin-1")
+def _raw(request: OffloadRequest) -> Raw:
+    return raw(_checked(request), request.arguments, keep_secrets=request.keep_secrets)
+
+
+def _understood(request: OffloadRequest, shown: bytes, talk: str) -> tuple[Synopsis, str]:
+    """Return the synopsis, and the text whose tokens the agent is spared."""
+    try:
+        text = shown.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return _binary(shown), shown.decode("latin-1")
     made = synopsise(
         text, tool=request.tool_name, arguments=request.arguments, talk=talk, budget_chars=request.preview_chars
     )
@@ -218,15 +223,16 @@ _MAGIC = {
 }
 
 
-def _new_ref(request: OffloadRequest, data: bytes, content_type: str, now: datetime) -> NewRef:
+def _new_ref(request: OffloadRequest, result: Raw, content_type: str, now: datetime) -> NewRef:
     return NewRef(
-        data=data,
+        data=result.data,
         tool=clean(request.tool_name, 100),
-        arguments=request.arguments,
+        arguments=result.arguments,
         tool_call_id=request.tool_call_id,
         session=request.session,
         timestamp=now,
         content_type=content_type,
+        masked=result.masked,
     )
 
 

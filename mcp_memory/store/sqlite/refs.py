@@ -10,30 +10,37 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.errors import Damaged, NotFound
+from mcp_memory.errors import Damaged, NotFound, Refused
 from mcp_memory.store import files
 from mcp_memory.store.protocol import NewRef
+from mcp_memory.store.sqlite import digests
 from mcp_memory.store.sqlite.rows import space_for, space_id, touch
 from mcp_memory.text import one_line
-from mcp_memory.types import Ref
+from mcp_memory.types import MaskedPlace, Ref
 
 __all__ = ["put", "read", "ref"]
 
-_REF = "id, path, tool, arguments, tool_call_id, session, timestamp, bytes, sha256, content_type"
+_REF = "id, path, tool, arguments, tool_call_id, session, timestamp, bytes, sha256, content_type, masked"
 
 
-def put(con: apsw.Connection, folder: Path, space: str, new: NewRef, *, revive: bool = True) -> Ref:
+_PURGED = ""
+"""In place of the hash of what was purged."""
+
+
+def put(con: apsw.Connection, folder: Path, space: str, new: NewRef, *, refuse: bool = True) -> Ref:
     """See `Store.put_ref`. The file comes first: a kill leaves at worst a file that nothing points at."""
     space_no = space_for(con, space)
     digest = hashlib.sha256(new.data).hexdigest()
     for length in (12, 16, 24, 64):  # 48 bits can collide in a long life; then the id grows
         id = f"r-{digest[:length]}"
-        known = _find_ref(con, space_no, id, forgotten=True)
-        if known is None or known[0].sha256 == digest:
+        known = _find_ref(con, space_no, id)
+        if known is None or known[0].sha256 == digest or _is_husk_of(con, space_no, known[1], digest):
             break
     else:
         raise AssertionError("two contents with one SHA-256")
-    if known is not None and (not revive if known[1] else _intact(folder / known[0].path)):
+    if known is not None and known[1] is not None and refuse:
+        raise Refused(f"This result was forgotten and is not kept again. {_undoing(con, known[1])}")
+    if known is not None and (known[1] is not None or _intact(folder / known[0].path)):
         return known[0]
     found = Ref(
         id=id,
@@ -46,10 +53,11 @@ def put(con: apsw.Connection, folder: Path, space: str, new: NewRef, *, revive: 
         bytes=len(new.data),
         sha256=digest,
         content_type=new.content_type,
+        masked=tuple(new.masked),
     )
     files.write_whole(folder / found.path, files.ref_file(found, new.data))
     con.execute(
-        f"INSERT OR REPLACE INTO ref (space, {_REF}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT OR REPLACE INTO ref (space, {_REF}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             space_no,
             found.id,
@@ -62,6 +70,7 @@ def put(con: apsw.Connection, folder: Path, space: str, new: NewRef, *, revive: 
             found.bytes,
             found.sha256,
             found.content_type,
+            json.dumps([[one.start, one.end, one.kind] for one in found.masked]) if found.masked else None,
         ),
     )
     touch(con, space_no, f"ref:{found.id}")
@@ -70,9 +79,10 @@ def put(con: apsw.Connection, folder: Path, space: str, new: NewRef, *, revive: 
 
 def ref(con: apsw.Connection, space: str, id: str) -> Ref:
     wanted = id.strip() if id.strip().startswith("r-") else f"r-{id.strip()}"
-    found = _find_ref(con, space_id(con, space), wanted, forgotten=True)
-    if found is not None and found[1]:
-        raise NotFound(f"There is no ref {found[0].id!r} any more: it was forgotten. `forget` can undo that.")
+    found = _find_ref(con, space_id(con, space), wanted)
+    if found is not None and found[1] is not None:
+        undoing = "What was purged is gone." if found[0].sha256 == _PURGED else "`forget` can undo that."
+        raise NotFound(f"There is no ref {found[0].id!r} any more: it was forgotten. {undoing}")
     if found is None:
         raise NotFound(f"There is no ref {one_line(id, 40)!r} in this space. Refs look like r-9f2c1a7b3d4e.")
     return found[0]
@@ -92,6 +102,16 @@ def read(folder: Path, found: Ref) -> bytes:
     return data
 
 
+def _is_husk_of(con: apsw.Connection, space: int, tombstone: int | None, sha256: str) -> bool:
+    return tombstone is not None and digests.ref(con, space, sha256) == tombstone
+
+
+def _undoing(con: apsw.Connection, tombstone: int) -> str:
+    if con.execute("SELECT purged_at FROM tombstone WHERE id = ?", (tombstone,)).get is not None:
+        return "It was purged since; what it says can be told anew in other words."
+    return f"forget(undo='x{tombstone}') brings it back."
+
+
 def _intact(path: Path) -> bool:
     try:
         files.read_ref_file(path.read_bytes())
@@ -100,11 +120,12 @@ def _intact(path: Path) -> bool:
     return True
 
 
-def _find_ref(con: apsw.Connection, space: int | None, id: str, *, forgotten: bool) -> tuple[Ref, bool] | None:
+def _find_ref(con: apsw.Connection, space: int | None, id: str) -> tuple[Ref, int | None] | None:
+    """Return a ref, with its tombstone where it has one."""
     row: Any = con.execute(f"SELECT {_REF}, tombstone FROM ref WHERE space = ? AND id = ?", (space, id)).fetchone()
-    if row is None or (row[-1] is not None and not forgotten):
+    if row is None:
         return None
-    id, path, tool, arguments, call, session, timestamp, size, digest, content_type, tombstone = row
+    id, path, tool, arguments, call, session, timestamp, size, digest, content_type, masked, tombstone = row
     return Ref(
         id=id,
         path=path,
@@ -116,4 +137,5 @@ def _find_ref(con: apsw.Connection, space: int | None, id: str, *, forgotten: bo
         bytes=size,
         sha256=digest,
         content_type=content_type,
-    ), tombstone is not None
+        masked=tuple(MaskedPlace(start=start, end=end, kind=kind) for start, end, kind in json.loads(masked or "[]")),
+    ), tombstone

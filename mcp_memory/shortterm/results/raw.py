@@ -1,0 +1,31 @@
+"""A tool result as it may be kept: with its secrets masked, in the file too unless the user wants them there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_memory.secrets import mask_bytes, mask_values
+from mcp_memory.types import MaskedPlace
+
+__all__ = ["Raw", "raw"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raw:
+    """What goes into the file of a ref, and what may be shown and indexed of it."""
+
+    data: bytes
+    arguments: Any
+    masked: tuple[MaskedPlace, ...]
+    """Where in `data` a mask stands for a secret; none where secrets are kept."""
+    shown: bytes
+
+
+def raw(data: bytes, arguments: Any = None, *, keep_secrets: bool) -> Raw:
+    """Return the result to keep. With `keep_secrets` its bytes and arguments are as they came."""
+    shown, secrets = mask_bytes(data)
+    if keep_secrets:
+        return Raw(data=data, arguments=arguments, masked=(), shown=shown)
+    places = tuple(MaskedPlace(start=one.start, end=one.end, kind=one.kind) for one in secrets)
+    return Raw(data=shown, arguments=mask_values(arguments), masked=places, shown=shown)

@@ -1,0 +1,125 @@
+"""Secrets: what is taken for one, what is not, and what is left of a text."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.secrets import caught, invented
+from mcp_memory.secrets import MASK, find, holds_secret, mask, mask_bytes, mask_lines, mask_values
+
+# Keys are put together here, so that this file does not look as if it held any.
+GITHUB = "ghp_" + "a1B2" * 9
+OPENAI = "sk-proj-" + "x7Yz" * 6
+texts = st.one_of(
+    st.text(),
+    st.lists(
+        st.sampled_from([GITHUB, OPENAI, "password: hunter22", " ", "\n", "4242 4242 4242 4242", "é🙂", "://a:b7c@d"])
+    ).map("".join),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("curl -H 'Authorization: Bearer abcdef0123456789abcdef'", "curl -H 'Authorization: Bearer •••'"),
+        (f"OPENAI_API_KEY={OPENAI} run", "OPENAI_API_KEY=••• run"),
+        ("key sk-ant-api03-" + "abcdefghijklmnop1234", "key sk-•••"),
+        ('{"password": "hunter22", "user": "ann"}', '{"password": "•••", "user": "ann"}'),
+        ('{\\"password\\": \\"hunter22\\"}', '{\\"password\\": \\"•••\\"}'),
+        ("postgres://ann:s3cret@db/x", "postgres://ann:•••@db/x"),
+        (f"it is {GITHUB}", "it is ghp_•••"),
+        (f"token {GITHUB}", "token •••"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----", "----•••"),
+        ("Das Passwort lautet Blauwal77.", "Das Passwort lautet •••."),
+        ("密码是Lanjing77，别忘了", "密码是•••，别忘了"),
+        ("パスワードは kujira77 です", "パスワードは ••• です"),
+        ("card 4242 4242 4242 4242, 12/29", "card •••4242, 12/29"),
+        ("4012888888881881;ann", "•••1881;ann"),
+        ("AKIA" + "IOSFODNN7REALKEY", "AKIA•••"),
+    ],
+)
+def test_secrets_are_masked_and_their_names_stay(text: str, masked: str) -> None:
+    assert mask(text) == masked
+    assert holds_secret(text)
+    assert not holds_secret(masked)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: None",
+        "the token expired at 12:00",
+        "max_tokens=2000",
+        "secret = get_secret(name)",
+        "Basic usage",
+        "this.password = password;",
+        'api_key: "your-api-key-here"',
+        "const apiKey = process.env.OPENWEATHER_API_KEY;",
+        "MYSQL_PASSWORD=secret",
+        "Use a password manager: 1Password, Bitwarden",
+        "generate_password_hash is `pbkdf2:sha256`",
+        "credentials:\n  credential1:\n    name: x",
+        "the risk-free sk-learn pipeline, task-oriented and desk-bound",
+        "the password is written on the fridge",
+        "order id: 4012888888881881",
+        "4012888888881882 fails its checksum",
+        "0.4012888888881881",
+        "git@example.org:ann/app.git and https://example.org:8443/@ann",
+        "tel. +49 4012 8888 8888",
+    ],
+)
+def test_what_is_no_secret_stays(text: str) -> None:
+    assert mask(text) == text
+
+
+def test_a_secret_of_every_known_kind_is_caught_in_what_people_and_programs_write() -> None:
+    assert {kind: shares["ours"] for kind, shares in caught(5).items() if shares["ours"] < 1} == {}
+
+
+@given(st.integers(0, 1_000))
+def test_nothing_is_lost_of_the_text_around_a_secret(seed: int) -> None:
+    for secret, text in invented(random.Random(seed)).values():
+        before, _, after = text.partition(secret)
+        masked = mask(text)
+        assert masked.startswith(before)
+        assert masked.endswith(after)
+        assert MASK in masked
+
+
+@given(texts)
+def test_masking_twice_changes_nothing(text: str) -> None:
+    assert mask(mask(text)) == mask(text)
+
+
+@given(texts)
+def test_secrets_stand_in_order_and_apart(text: str) -> None:
+    found = find(text)
+    assert all(0 <= one.start < one.end <= len(text) for one in found)
+    assert all(one.end <= other.start for one, other in pairwise(found))
+
+
+@given(texts)
+def test_the_bytes_of_a_text_are_masked_as_the_text_is_and_say_where(text: str) -> None:
+    data, places = mask_bytes(text.encode("utf-8", "surrogatepass"))
+    assert data.decode("utf-8", "surrogatepass") == mask(text)
+    assert all(data[place.start : place.end].decode() == MASK for place in places)
+
+
+def test_bytes_that_are_no_text_stay_as_they_are() -> None:
+    data = b"\xff\xfe" + GITHUB.encode()
+    assert mask_bytes(data) == (data, [])
+
+
+@given(texts)
+def test_a_masked_piece_has_as_many_lines(text: str) -> None:
+    assert mask_lines(text).count("\n") == text.count("\n")
+
+
+def test_arguments_are_masked_by_their_names_too() -> None:
+    given = {"password": "hunter22", "env": [f"KEY={GITHUB}", 7], "note": "the night boat", "n": None}
+    assert mask_values(given) == {"password": MASK, "env": ["KEY=ghp_•••", 7], "note": "the night boat", "n": None}
