@@ -2,6 +2,7 @@
 
     install, uninstall in the clients    `installing`
     serve, demo        what runs         `running`
+    token              who may ask       `tokens`
     wrap               before others     `wrapping`
     hook               beside a client   `hooking`
     import             what was kept     `importing`
@@ -40,6 +41,7 @@ MODULES = {
     "install": "mcp_memory.cli.installing",
     "uninstall": "mcp_memory.cli.installing",
     "serve": "mcp_memory.cli.running",
+    "token": "mcp_memory.cli.tokens",
     "wrap": "mcp_memory.cli.wrapping",
     "hook": "mcp_memory.cli.hooking",
     "demo": "mcp_memory.cli.running",

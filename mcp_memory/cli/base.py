@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mcp_memory.config import Settings
     from mcp_memory.memory import Memory
 
-__all__ = ["Program", "as_json", "ask", "place", "settings", "told"]
+__all__ = ["Program", "as_json", "ask", "home", "place", "settings", "told"]
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -69,6 +69,8 @@ _HOME = click.option(
     expose_value=False,
     help="Folder of the memory.  [default: $MCP_MEMORY_HOME or ~/.mcp-memory]",
 )
+home = _HOME
+"""The option alone, for commands that are about the home as a whole."""
 _SPACE = click.option(
     "--space",
     callback=_keep,

@@ -25,9 +25,9 @@ def serve(transport: str, host: str | None, port: int | None) -> None:
     """Run the MCP server.
 
     With stdio, which is what desktop apps and coding agents start, it speaks on standard input and output
-    and ends with its client. With http (at /mcp) or sse (at /sse) it listens until Ctrl-C. Beyond this
-    machine (a --host other than loopback) it asks clients for the bearer token in MCP_MEMORY_TOKEN, and
-    does not start without one.
+    and ends with its client. With http (at /mcp) or sse (at /sse) it listens until Ctrl-C, and serves all
+    spaces that tokens open (`mcp-memory token`). Beyond this machine (a --host other than loopback) every
+    client must show a token, and it does not start before there is one.
 
     \b
     mcp-memory serve
