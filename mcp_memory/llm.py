@@ -10,6 +10,7 @@ not at all where no model is configured. This module is the only one that import
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -163,8 +164,14 @@ def import_litellm() -> Any:
     os.environ["LITELLM_MODE"] = "PRODUCTION"  # anything else reads `.env` of the folder the client started us in
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else it asks the network for prices at each import
     os.environ["LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS"] = "True"  # and for a list of headers at the first call
+    own = [logging.getLogger(name) for name in ("LiteLLM", "LiteLLM Proxy", "LiteLLM Router")]
+    for logger in own:
+        logger.setLevel(logging.WARNING)  # what it cannot find is no news
     library: Any = import_module("litellm")  # its types are partial; to us it is one function and its errors
     library.suppress_debug_info = True  # it prints to stdout, which belongs to the protocol
+    for logger in own:
+        logger.handlers.clear()  # they write to stderr what they are given, prompts too
+        logger.setLevel(logging.NOTSET)
     library.DEFAULT_MAX_RETRIES = 0  # asking for `max_retries=0` in a call falls back to this
     return library
 

@@ -21,6 +21,7 @@ from mcp_memory.hooks.notes import Note
 from mcp_memory.hooks.rendezvous import Place
 from mcp_memory.importing.agents import agent_named, session_name
 from mcp_memory.importing.follow import follow
+from mcp_memory.logs import Word
 
 if TYPE_CHECKING:
     from mcp_memory.memory import Memory
@@ -90,12 +91,12 @@ class Following:
             await self._read(await self._memory(), due.note)
             await self._is_done(due.note)
         except McpMemoryError as error:
-            logger.warning("a log of %s was not taken in: %s", due.note.client, error)
+            logger.warning("a log of %s was not taken in: %s", Word(due.note.client), error)
             if not self._finishing and due.attempt < _ATTEMPTS:  # else its note stays
                 later = asyncio.get_running_loop().time() + _AGAIN_S
                 self._due.append(_Due(later, due.note, due.attempt + 1))
         except Exception:
-            logger.exception("a log of %s was not taken in, by a fault of this program", due.note.client)
+            logger.exception("a log of %s was not taken in, by a fault of this program", Word(due.note.client))
             await self._is_done(due.note)
 
     async def _noted(self, note: Note) -> None:
@@ -103,7 +104,7 @@ class Following:
             async with self._noting:
                 await anyio.to_thread.run_sync(note.leave, self._place)
         except OSError as error:
-            logger.warning("what is to be read was not noted: %s", error.strerror)
+            logger.warning("what is to be read was not noted: %s", error)
 
     async def _is_done(self, note: Note) -> None:
         async with self._noting:
@@ -121,7 +122,7 @@ class Following:
             logger.debug("%s", unfit)
             return
         if read.bad:
-            logger.warning("%d lines of a log of %s could not be read", read.bad, client)
+            logger.warning("%d lines of a log of %s could not be read", read.bad, Word(client))
         if note.flushed:
             await memory.flush(session_name(client, note.conversation))
 

@@ -45,6 +45,7 @@ from mcp_memory.hooks.rendezvous import (
     residents_of,
     same,
 )
+from mcp_memory.logs import Word, set_up
 
 __all__ = ["main", "serve"]
 
@@ -75,9 +76,7 @@ def main(arguments: list[str]) -> int:
     if lock is None:
         return 0
     handler = logging.handlers.RotatingFileHandler(place.log, maxBytes=_LOG_BYTES, backupCount=1, encoding="utf-8")
-    logging.basicConfig(
-        handlers=[handler], level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    set_up(handler=handler)
     with lock:
         try:
             asyncio.run(serve(place))
@@ -231,9 +230,9 @@ class _Resident:
             case None:
                 return task.result()
             case McpMemoryError() as error:
-                logger.warning("%s: %s", event.name, error)
+                logger.warning("%s: %s", Word(event.name), error)
             case error:
-                logger.error("%s failed, by a fault of this program", event.name, exc_info=error)
+                logger.error("%s failed, by a fault of this program", Word(event.name), exc_info=error)
         return Answer()
 
 
@@ -246,7 +245,7 @@ def _event_of(question: bytes) -> Event | None:
             value = json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
         return read(asked["client"], asked["event"], value)
     except (ValueError, RecursionError) as error:
-        logger.warning("%s: the input of the hook is no JSON: %s", asked["event"], type(error).__name__)
+        logger.warning("%s: the input of the hook is no JSON: %s", Word(asked["event"]), error)
         return None
 
 

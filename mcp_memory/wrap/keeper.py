@@ -24,6 +24,7 @@ from anyio.abc import TaskStatus
 
 from mcp_memory.errors import McpMemoryError, StoreUnavailable
 from mcp_memory.estimate import estimate_tokens
+from mcp_memory.logs import Word
 from mcp_memory.text import safe_name
 from mcp_memory.wrap.tool import checked
 
@@ -157,7 +158,7 @@ class Keeper:
         except McpMemoryError as error:
             return str(error), True
         except Exception:  # likewise
-            logger.exception("%s failed", name)
+            logger.exception("%s failed", Word(name))
             return f"Internal error in {name}. Its traceback is in the log of `mcp-memory wrap`.", True
 
     def _session(self, client: str) -> str:
@@ -176,7 +177,7 @@ class Keeper:
         """Leave the memory alone for a while."""
         self._silent_until = anyio.current_time() + RETRY_SECONDS
         fault = cause if not isinstance(cause, McpMemoryError) else None
-        self._tell("large results pass as they are: %s", why, exc_info=fault)
+        self._tell("large results pass as they are: %s", Word(why), exc_info=fault)
 
     def _tell(self, what: str, *about: object, exc_info: BaseException | None = None) -> None:
         """Say each thing once."""

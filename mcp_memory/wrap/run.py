@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import sys
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from mcp_memory.logs import set_up
 from mcp_memory.wrap.client import Client
 from mcp_memory.wrap.edit import Editor
 from mcp_memory.wrap.keeper import Keeper
@@ -46,7 +46,7 @@ def wrap(options: Options, settings: Callable[[], Settings]) -> int:
     `settings` are read at the first large result: where they are wrong, it passes as it is. Raises NotFound,
     Refused and InvalidInput where the options are wrong or the server cannot be started.
     """
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="mcp-memory wrap: %(message)s")
+    set_up(prefix="mcp-memory wrap: ")
     return anyio.run(_wrap, options, settings)
 
 
