@@ -42,6 +42,7 @@ __all__ = [
     "log",
     "next_number",
     "save",
+    "settle_file",
 ]
 
 FILE = "canvases.jsonl"
@@ -99,11 +100,26 @@ def save(
     )
     files.write_whole(folder / canvas_path(row.number, row.label), row.text.encode())
     if held is not None and held[1] != row.label:
-        (folder / canvas_path(row.number, str(held[1]))).unlink(missing_ok=True)
+        files.remove(folder / canvas_path(row.number, str(held[1])))
     if make_active:
         _set_active(con, space_no, session, row.number, row.updated)
     log(con, folder, space_no, edits=[*undo, *new], canvas=row.number, session=session if make_active else None)
     touch(con, space_no, f"canvas:{row.number:03}")
+
+
+def settle_file(con: apsw.Connection, folder: Path, space: str, name: str) -> None:
+    """Write the file of a canvas as its row has it, and no other; `name` is one that it may have."""
+    number = name.partition("-")[0]
+    row = con.execute(
+        "SELECT label, text FROM canvas WHERE space = ? AND number = ?",
+        (space_id(con, space), int(number) if number.isdecimal() else 0),
+    ).fetchone()
+    due = None if row is None else folder / canvas_path(int(number), str(row[0]))
+    for path in (folder / "mmds").glob(f"{number}-*.mmd"):
+        if path != due:
+            path.unlink(missing_ok=True)
+    if row is not None and due is not None:
+        files.write_whole(due, str(row[1]).encode())
 
 
 def activate(

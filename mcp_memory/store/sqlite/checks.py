@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,22 @@ from mcp_memory.errors import Damaged
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import Change, Counts, Layer
-from mcp_memory.store.sqlite import scenes, vectors
+from mcp_memory.store.sqlite import linefiles, scenes, vectors
 from mcp_memory.store.sqlite.canvases import canvas_path
 from mcp_memory.store.sqlite.entities import KNOWN
 from mcp_memory.store.sqlite.rows import from_ms, space_id
 from mcp_memory.types import NewTurn
 
-__all__ = ["changes", "counts", "last_change", "newest", "problems", "spaces"]
+__all__ = [
+    "changes",
+    "counts",
+    "last_change",
+    "newest",
+    "page_problems",
+    "problems",
+    "ref_problems",
+    "spaces",
+]
 
 _AT_WORK_S = 600.0
 
@@ -72,8 +81,8 @@ def changes(con: apsw.Connection, after: int, *, space: str | None) -> list[Chan
     return [Change(space=str(name), topic=str(topic)) for name, topic in rows]
 
 
-def problems(con: apsw.Connection, home: Path) -> list[str]:
-    """See `Store.problems`. Reads everything: it takes as long as the store is large."""
+def problems(con: apsw.Connection) -> list[str]:
+    """Return what is wrong with the rows. Reads everything: it takes as long as the store is large."""
     for layer in ("turn", "atom", "chunk"):
         # Whoever opens an FTS5 table sees what others wrote to it; its integrity check alone keeps to what this
         # connection remembers, and calls blocks that were merged away since corrupt.
@@ -85,10 +94,24 @@ def problems(con: apsw.Connection, home: Path) -> list[str]:
     found += _turn_problems(con)
     found += _quote_problems(con)
     found += vectors.problems(con)
-    spaces: Any = con.execute("SELECT id, name FROM space").fetchall()
-    for number, name in spaces:
-        found += [f"{name}: {problem}" for problem in _file_problems(con, home / "spaces" / name, number)]
     return found
+
+
+def page_problems(con: apsw.Connection, home: Path) -> list[str]:
+    """Return what is wrong with the files that change: lines, canvases and scenes. Others may not write meanwhile."""
+    return _of_spaces(con, home, _page_problems)
+
+
+def ref_problems(con: apsw.Connection, home: Path) -> list[str]:
+    """Return what is wrong with the files of results, which never change. Hashes them all."""
+    return _of_spaces(con, home, _ref_problems)
+
+
+def _of_spaces(
+    con: apsw.Connection, home: Path, problems: Callable[[apsw.Connection, Path, int], Iterator[str]]
+) -> list[str]:
+    spaces: Any = con.execute("SELECT id, name FROM space").fetchall()
+    return [f"{name}: {found}" for number, name in spaces for found in problems(con, home / "spaces" / name, number)]
 
 
 def _turn_problems(con: apsw.Connection) -> Iterator[str]:
@@ -119,14 +142,7 @@ def _quote_problems(con: apsw.Connection) -> Iterator[str]:
         yield f"Atom a{atom} rests on no words at all."
 
 
-def _file_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
-    lines: Any = con.execute("SELECT path, bytes FROM file WHERE space = ?", (space,)).fetchall()
-    for path, length in lines:
-        target = folder / path
-        if not target.exists():
-            yield f"{path} is missing; the next line written to it brings all of it back."
-        elif target.stat().st_size < length:
-            yield f"{path} is torn: {target.stat().st_size} of {length} bytes; the next line written mends it."
+def _ref_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
     refs: Any = con.execute("SELECT id, path, sha256 FROM ref WHERE space = ? AND tombstone IS NULL", (space,))
     for id, path, digest in refs:
         try:
@@ -138,6 +154,10 @@ def _file_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[s
         else:
             if fields["sha256"] != digest:
                 yield f"The file of {id} holds other bytes than were stored: {path}. Restore it from a backup."
+
+
+def _page_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
+    yield from linefiles.problems(con, folder, space)
     canvases: Any = con.execute("SELECT number, label, text FROM canvas WHERE space = ?", (space,))
     for number, label, text in canvases:
         path = canvas_path(number, label)

@@ -1,18 +1,18 @@
 """One SQLite file: a writer, a pool of readers that cannot write, and errors that say what to do.
 
 A plain function that takes a connection crosses into `write` or `read`; a connection or cursor never leaves.
-Writes are `BEGIN IMMEDIATE` transactions, one at a time per process, queued by SQLite between processes.
-Reads see one snapshot and never wait for a writer. Any thread may call; none keeps a connection.
+Writes are `BEGIN IMMEDIATE` transactions, one at a time per process, queued by SQLite between processes. Each begins by
+settling what an earlier one left in files without committing it. Reads see one snapshot and never wait for a writer.
+Any thread may call; none keeps a connection. A home that cannot be written to is read as it is.
 """
 
 from __future__ import annotations
 
 import errno
-import os
 import queue
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,7 +20,10 @@ import apsw
 import sqlite_vec  # pyright: ignore[reportMissingTypeStubs]
 
 from mcp_memory.errors import StoreUnavailable
-from mcp_memory.store.sqlite.migrations import migrate
+from mcp_memory.store import unsettled
+from mcp_memory.store.sqlite import home as homes
+from mcp_memory.store.sqlite.migrations import migrate, must_be_current
+from mcp_memory.store.sqlite.settling import settle
 
 __all__ = ["Database"]
 
@@ -37,33 +40,35 @@ class Database:
     def __init__(self, home: Path) -> None:
         """Open or create `memory.db` in `home`. Raises StoreUnavailable."""
         self.home = home
-        self.path = home / "memory.db"
+        self.path = home / homes.DATABASE
+        self.read_only = homes.why_read_only(home)
+        """Why nothing can be written here; None where it can."""
         self._write_lock = threading.Lock()
         self._readers: queue.LifoQueue[apsw.Connection | None] = queue.LifoQueue()
         for _ in range(_READERS):
             self._readers.put(None)  # opened when first needed
         self._closed = False
         with self._explained():
-            _make_home(home, self.path)
-            self._writer = self._open(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
-            try:
-                _set_wal(self._writer)
-                # A commit is on the disk when the call returns, so a power cut loses nothing acknowledged.
-                self._writer.execute("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")
-                migrate(self._writer)
-            except BaseException:
-                self._writer.close()
-                raise
+            self._writer = None if self.read_only else self._open_writer()
+        if self.read_only:
+            self.read(must_be_current)
+        elif unsettled.left(home):
+            self.write(lambda con: None)
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` in one transaction: all of it is committed when this returns, or none of it."""
         with self._explained(), self._write_lock:
             self._must_be_open()
             con = self._writer
+            if con is None:
+                raise StoreUnavailable(self._only_readable())
             con.execute("BEGIN IMMEDIATE")
             try:
-                result = work(con)
-                con.execute("COMMIT")
+                if marks := unsettled.left(self.home):
+                    settle(con, self.home, marks)
+                with unsettled.noting(self.home):
+                    result = work(con)
+                    con.execute("COMMIT")
             except BaseException:
                 if con.in_transaction:
                     con.execute("ROLLBACK")
@@ -77,13 +82,16 @@ class Database:
             con = self._readers.get()
             try:
                 if con is None:
-                    con = self._open(apsw.SQLITE_OPEN_READONLY)
+                    con = self._open_reader()
                 con.execute("BEGIN")
                 try:
                     return work(con)
                 finally:
                     if con.in_transaction:
                         con.execute("ROLLBACK")
+                    if self.read_only:  # a connection that takes no locks knows nothing of what others write since
+                        con.close()
+                        con = None
             finally:
                 self._readers.put(con)
 
@@ -99,24 +107,30 @@ class Database:
                     con.close()
             for _ in range(_READERS):
                 self._readers.put(None)
-            self._writer.close()
+            if self._writer is not None:
+                self._writer.close()
 
     def _must_be_open(self) -> None:
         if self._closed:
             raise StoreUnavailable("The store is closed. Open it again with open_memory().")
 
-    def _open(self, flags: int) -> apsw.Connection:
-        con = apsw.Connection(str(self.path), flags=flags)
+    def _open_writer(self) -> apsw.Connection:
+        homes.make(self.home)
+        con = _equipped(apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE))
         try:
-            con.set_busy_timeout(_BUSY_MS)
-            con.enable_load_extension(True)
-            con.load_extension(sqlite_vec.loadable_path())
-            con.enable_load_extension(False)
-            con.execute("PRAGMA cache_size = -2000; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = ON")
+            _set_wal(con)
+            # A commit is on the disk when the call returns, so a power cut loses nothing acknowledged.
+            con.execute("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")
+            migrate(con)
         except BaseException:
             con.close()
             raise
         return con
+
+    def _open_reader(self) -> apsw.Connection:
+        if self.read_only:
+            return _equipped(homes.open_to_read(self.path))
+        return _equipped(apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READONLY))
 
     @contextmanager
     def _explained(self) -> Generator[None]:
@@ -143,7 +157,7 @@ class Database:
         ) as error:
             raise StoreUnavailable(self._not_writable(str(error))) from None
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise StoreUnavailable(_no_room(self.home, error.strerror or str(error))) from None
             raise StoreUnavailable(self._not_writable(error.strerror or str(error))) from None
 
@@ -153,19 +167,28 @@ class Database:
             f"or choose another with MCP_MEMORY_HOME."
         )
 
+    def _only_readable(self) -> str:
+        return (
+            f"This memory can only be read: {self.read_only}. Nothing was written. Give yourself the right to write "
+            "there, or copy the home to a folder of yours and name that with MCP_MEMORY_HOME."
+        )
+
 
 def _no_room(path: Path, why: str) -> str:
     return f"No room to write {path} ({why}). Nothing was written; free some disk space and try again."
 
 
-def _make_home(home: Path, database: Path) -> None:
-    # What people said over years is theirs alone to read, also where somebody made the home for all to look into.
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not os.access(home, os.W_OK | os.X_OK):
-        raise PermissionError(13, "permission denied")
-    (home / "spaces").mkdir(mode=0o700, exist_ok=True)
-    with suppress(FileExistsError):  # SQLite gives the files beside it the same mode
-        os.close(os.open(database, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+def _equipped(con: apsw.Connection) -> apsw.Connection:
+    try:
+        con.set_busy_timeout(_BUSY_MS)
+        con.enable_load_extension(True)
+        con.load_extension(sqlite_vec.loadable_path())
+        con.enable_load_extension(False)
+        con.execute("PRAGMA cache_size = -2000; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = ON")
+    except BaseException:
+        con.close()
+        raise
+    return con
 
 
 def _set_wal(con: apsw.Connection) -> None:

@@ -1,20 +1,22 @@
-"""Line files kept in step with their rows: the journal of turns and the records of a session.
+"""Line files kept in step with their rows: the journal of turns, the records of a session, canvases, tombstones.
 
-The table `file` holds how long each was at the last commit. A file that has lost lines is set aside and
-written anew from the rows, which have them all.
+The table `file` holds how long each was at the last commit. A file that has lost lines is set aside and written anew
+from the rows, which have them all. Lines that lie behind that length were never committed, or the database has lost
+them, as a copy without its WAL has: they are evidence, and are set aside before anything is written in their place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import apsw
 
 from mcp_memory.errors import Damaged
 from mcp_memory.store import files
 
-__all__ = ["append_lines"]
+__all__ = ["append_lines", "problems", "settle_file"]
 
 
 def append_lines(
@@ -31,21 +33,55 @@ def append_lines(
 
     With `whole` the first write has them all: rows may be older than the file is.
     """
-    committed = con.execute("SELECT bytes FROM file WHERE space = ? AND path = ?", (space, path)).get
+    committed = _committed(con, space, path)
     target = folder / path
     if whole and committed is None:
         lines = rewrite()
+    if beyond := files.beyond(target, committed or 0):
+        files.write_whole(_aside(target, "beyond"), beyond)
     try:
         length = files.append(target, lines, committed=committed or 0)
     except Damaged:
         if target.exists():
-            target.replace(_aside(target))
-        length = files.append(target, rewrite(), committed=0)
+            target.replace(_aside(target, "damaged"))
+        everything = b"".join(rewrite())
+        files.write_whole(target, everything)
+        length = len(everything)
     con.execute("INSERT OR REPLACE INTO file (space, path, bytes) VALUES (?, ?, ?)", (space, path, length))
 
 
-def _aside(path: Path) -> Path:
+def settle_file(con: apsw.Connection, folder: Path, space: int | None, path: str) -> None:
+    """Take away what a transaction that never committed appended."""
+    target, committed = folder / path, _committed(con, space, path)
+    if committed is None:
+        target.unlink(missing_ok=True)
+    elif files.beyond(target, committed):
+        files.append(target, (), committed=committed)
+
+
+def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
+    """Yield what is wrong with the line files of a space."""
+    rows: Any = con.execute("SELECT path, bytes FROM file WHERE space = ?", (space,)).fetchall()
+    for path, length in rows:
+        target = folder / path
+        if not target.exists():
+            yield f"{path} is missing; the next line written to it brings all of it back."
+        elif (size := target.stat().st_size) < length:
+            yield f"{path} is torn: {size} of {length} bytes; the next line written mends it."
+        elif size > length:
+            count = files.beyond(target, length).count(b"\n")
+            yield (
+                f"{path} has {count} lines that the database lacks, as where it was copied or restored without its "
+                "-wal file. They are set aside beside it before the next line is written."
+            )
+
+
+def _committed(con: apsw.Connection, space: int | None, path: str) -> int | None:
+    return con.execute("SELECT bytes FROM file WHERE space = ? AND path = ?", (space, path)).get
+
+
+def _aside(path: Path, why: str) -> Path:
     number = 1
-    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+    while (aside := path.with_name(f"{path.name}.{why}-{number}")).exists():
         number += 1
     return aside

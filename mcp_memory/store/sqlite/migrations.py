@@ -14,7 +14,7 @@ import apsw
 
 from mcp_memory.errors import StoreUnavailable
 
-__all__ = ["OUTLINE_ASKS", "OUTLINE_SIZE", "SCHEMA", "migrate"]
+__all__ = ["OUTLINE_ASKS", "OUTLINE_SIZE", "SCHEMA", "migrate", "must_be_current"]
 
 
 def _first(con: apsw.Connection) -> None:
@@ -455,6 +455,17 @@ def migrate(con: apsw.Connection) -> None:
             raise
         if step is None:
             return
+
+
+def must_be_current(con: apsw.Connection) -> None:
+    """Raise StoreUnavailable where a database that cannot be written to is of another schema than this program's."""
+    done = _applied(con)
+    _refuse_newer(con, done)
+    if done != {name for name, _ in SCHEMA}:
+        raise StoreUnavailable(
+            f"{con.filename} is of an older mcp-memory, and cannot be brought up to date where it can only be read. "
+            "Copy the home to a folder that you can write to, and name that with MCP_MEMORY_HOME."
+        )
 
 
 def _applied(con: apsw.Connection) -> set[str]:

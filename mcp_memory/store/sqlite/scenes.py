@@ -24,7 +24,7 @@ from mcp_memory.store.sqlite.rows import from_ms, marks, number_of, numbers_of, 
 from mcp_memory.text import one_line, safe_name
 from mcp_memory.types import Scene
 
-__all__ = ["commit", "listed", "problems", "versions", "write_files"]
+__all__ = ["commit", "files_of", "listed", "problems", "versions", "write_files"]
 
 _COLUMNS = "slug, title, summary, body, heat, atoms, entities, version, action, reason, created, at"
 _NEWEST = (
@@ -61,9 +61,9 @@ def commit(
 
 def write_files(con: apsw.Connection, folder: Path, space: str) -> None:
     """Bring the files of all scenes into line with the rows: written, without what was forgotten, or gone."""
-    for path, due in _files(con, folder, space_for(con, space)):
+    for path, due in files_of(con, folder, space_for(con, space)):
         if due is None:
-            path.unlink(missing_ok=True)
+            files.remove(path)
         elif _content(path) != due:
             files.write_whole(path, due)
 
@@ -121,7 +121,7 @@ def versions(con: apsw.Connection, space: str, slug: str) -> list[Scene]:
 
 def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
     """Yield what is wrong with the files of a space's scenes."""
-    for path, due in _files(con, folder, space):
+    for path, due in files_of(con, folder, space):
         name, content = f"scenes/{path.name}", _content(path)
         if due is None and content is not None:
             yield f"{name} is left of a scene that was deleted; the next writing of scenes removes it."
@@ -129,13 +129,13 @@ def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
             yield f"{name} is missing; the next writing of scenes brings it back."
         elif content != due:
             yield f"{name} is not the scene that was stored; the next writing of scenes writes it anew."
-    known = {path for path, _ in _files(con, folder, space)}
+    known = {path for path, _ in files_of(con, folder, space)}
     for path in sorted((folder / "scenes").glob("*.md")):
         if path not in known and files.is_scene_file(_content(path) or b""):
             yield f"scenes/{path.name} is of no scene, as a write that was cut short leaves it; it can be deleted."
 
 
-def _files(con: apsw.Connection, folder: Path, space: int) -> Iterator[tuple[Path, bytes | None]]:
+def files_of(con: apsw.Connection, folder: Path, space: int) -> Iterator[tuple[Path, bytes | None]]:
     """Yield the file of every scene that ever was, with what it should hold: None, to be gone."""
     standing = {scene.slug: left_of(scene, _forgotten(con, space, scene)) for scene in _standing(con, space)}
     slugs: Any = con.execute("SELECT DISTINCT slug FROM scene WHERE space = ? ORDER BY slug", (space,)).fetchall()

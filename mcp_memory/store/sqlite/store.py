@@ -639,4 +639,12 @@ class SQLiteStore:
 
     def problems(self) -> list[str]:
         home = self._db.home
-        return self._db.read(lambda con: checks.problems(con, home))
+        found = self._db.read(checks.problems)
+        # Pages are compared while nobody writes: each would differ from its row for a moment.
+        pages = self._db.read if self._db.read_only else self._db.write
+        found += pages(lambda con: checks.page_problems(con, home))
+        refs = self._db.read(lambda con: checks.ref_problems(con, home))
+        if refs:  # what was forgotten while they were read is gone by right
+            again = self._db.read(lambda con: checks.ref_problems(con, home))
+            refs = [problem for problem in refs if problem in again]
+        return [*found, *refs]

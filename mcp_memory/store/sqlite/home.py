@@ -1,0 +1,96 @@
+"""The folder of a home: made, kept private, and told apart from one that can only be read; how such a one is opened."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import apsw
+
+__all__ = ["DATABASE", "keep_private", "make", "open_to_read", "why_read_only"]
+
+DATABASE = "memory.db"
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def why_read_only(home: Path) -> str | None:
+    """Return why a home that holds a database cannot be written to; None where it can, or holds none."""
+    database = home / DATABASE
+    with suppress(OSError):
+        if database.is_file():
+            if not os.access(home, os.W_OK | os.X_OK):
+                return f"the folder {home} cannot be written to"
+            if not os.access(database, os.W_OK):
+                return f"{database} cannot be written to"
+    return None
+
+
+def make(home: Path) -> None:
+    """Make what of the home is missing, for its user alone: what people said over years is theirs to read.
+
+    Raises OSError where nothing can be written.
+    """
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not os.access(home, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, "permission denied")
+    (home / "spaces").mkdir(mode=0o700, exist_ok=True)
+    with suppress(FileExistsError):  # SQLite gives the files beside it the same mode
+        os.close(os.open(home / DATABASE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    keep_private(home)
+
+
+def keep_private(home: Path) -> None:
+    """Take from group and others what they may do with a home of ours, as homes of earlier versions let them.
+
+    A folder that is set up to be shared (set-group-id, sticky), or that is somebody's whole home, keeps its own mode.
+    """
+    if os.name == "nt":  # modes say nothing there
+        return
+    with suppress(OSError):
+        if home.stat().st_mode & stat.S_ISGID:
+            return
+        for path in (home / "spaces", *home.glob(f"{DATABASE}*"), *_folder_of_its_own(home)):
+            with suppress(OSError):
+                held = path.stat()
+                if held.st_uid == os.getuid() and held.st_mode & _OTHERS:
+                    path.chmod(stat.S_IMODE(held.st_mode) & ~_OTHERS)
+
+
+def _folder_of_its_own(home: Path) -> Iterator[Path]:
+    shared = home.stat().st_mode & stat.S_ISVTX
+    whole = home.resolve() in (Path.home().resolve(), Path(home.anchor))
+    if not (shared or whole or home.is_mount()):
+        yield home
+
+
+def open_to_read(database: Path) -> apsw.Connection:
+    """Open a database in a folder that cannot be written to. Raises apsw.Error.
+
+    SQLite reads a WAL beside its index, which it would have to make. Where nobody who may write has made it:
+    without a WAL the file is all there is and cannot change under us; with one, left by a process that was killed,
+    the index is kept in memory, which SQLite does for whoever has the file to himself.
+    """
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    address = database.absolute().as_uri()
+    try:
+        return _tried(apsw.Connection(f"{address}?mode=ro", flags=flags))
+    except (apsw.CantOpenError, apsw.ReadOnlyError):
+        wal = database.with_name(f"{database.name}-wal")
+        if not wal.exists() or wal.stat().st_size == 0:
+            return _tried(apsw.Connection(f"{address}?immutable=1", flags=flags))
+        con = apsw.Connection(f"{address}?mode=ro&vfs={'win32' if os.name == 'nt' else 'unix'}-none", flags=flags)
+        con.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
+        return _tried(con)
+
+
+def _tried(con: apsw.Connection) -> apsw.Connection:
+    try:
+        con.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+    except BaseException:
+        con.close()
+        raise
+    return con

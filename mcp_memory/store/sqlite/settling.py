@@ -1,0 +1,55 @@
+"""Files brought back into line with the rows, where a transaction that wrote them never committed.
+
+Runs at the start of a transaction, while nobody else writes: what the rows say then is what was acknowledged. Line
+files are cut to their committed length, whole files are written from their rows or deleted where they have none. A file
+that cannot be settled now keeps its mark, and is tried again by the next transaction.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+import apsw
+
+from mcp_memory.store import unsettled
+from mcp_memory.store.sqlite import canvases, linefiles, scenes
+from mcp_memory.store.sqlite.rows import space_id
+
+__all__ = ["settle"]
+
+logger = logging.getLogger(__name__)
+
+
+def settle(con: apsw.Connection, home: Path, marks: Sequence[Path]) -> None:
+    """Settle the files that these marks name, and take the marks away."""
+    for mark in marks:
+        try:
+            for path in unsettled.paths_of(mark):
+                _settle(con, home, path)
+            mark.unlink(missing_ok=True)
+        except OSError as error:
+            logger.warning("a write that was cut short cannot be tidied up yet: %s", error.strerror or error)
+
+
+def _settle(con: apsw.Connection, home: Path, path: PurePosixPath) -> None:
+    target = home / path
+    for beside in target.parent.glob(f".{target.name.replace('[', '[[]')}.*.tmp"):
+        beside.unlink(missing_ok=True)
+    match path.parts:
+        case ("spaces", space, "mmds", name):
+            canvases.settle_file(con, home / "spaces" / space, space, name)
+        case ("spaces", space, "scenes", _):
+            if space_id(con, space) is not None:
+                scenes.write_files(con, home / "spaces" / space, space)
+        case ("spaces", space, "refs", name):
+            known = con.execute(
+                "SELECT 1 FROM ref WHERE space = ? AND path = ?", (space_id(con, space), f"refs/{name}")
+            ).get
+            if known is None:
+                target.unlink(missing_ok=True)
+        case ("spaces", space, *rest) if target.suffix == ".jsonl":
+            linefiles.settle_file(con, home / "spaces" / space, space_id(con, space), "/".join(rest))
+        case _:
+            pass  # it is the transaction's that names it, whatever it is: no row says what it should hold
