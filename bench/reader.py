@@ -89,4 +89,5 @@ def summaries(question: str) -> Any:
 
 def canvas(question: str) -> Any:
     steps = re.findall(r"^(\d+-[NF]\d+) \[done\]", question, re.MULTILINE)
-    return {"groups": [{"title": "The way so far", "nodes": steps[:-3], "summary": ""}]}
+    done = steps[:-3]
+    return {"groups": [{"title": "The way so far", "nodes": done, "summary": ""}] if len(done) > 1 else []}

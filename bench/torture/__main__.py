@@ -28,10 +28,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import anyio
 from tqdm import tqdm
 
 from bench.torture.births import AT_ONCE, birth
-from bench.torture.by_api import Clock
+from bench.torture.by_api import Clock, work
+from bench.torture.ledger import Ledger
 from bench.torture.proof import prove
 from bench.torture.seats import Plan, kill_all
 
@@ -89,12 +91,11 @@ def _shown(bar: Any, killed: int) -> None:
 
 
 def _load() -> None:
-    """Load once what every process needs, so that a start takes as long as opening the home does."""
-    from mcp_memory.embed.static import StaticEmbedder
-    from mcp_memory.longterm.search import find  # noqa: F401  # pyright: ignore[reportUnusedImport]
-    from mcp_memory.server import tools  # noqa: F401  # pyright: ignore[reportUnusedImport]
-
-    StaticEmbedder().embed(["warm"])
+    """Do something of everything: what is loaded by then no process loads, and starting one is opening the home."""
+    with TemporaryDirectory(prefix="torture-") as made:
+        book = Ledger(Path(made, "ledger"))
+        anyio.run(work, Path(made, "home"), book, "warm", "seat", Clock(time.time()), 12)
+        book.close()
 
 
 def _table(found: dict[str, Any]) -> list[str]:

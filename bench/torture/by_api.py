@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from mcp_memory.errors import McpMemoryError
 from mcp_memory.memory import Memory, open_memory
 from mcp_memory.types import NewTurn
 
-__all__ = ["Clock", "live", "settings_of"]
+__all__ = ["Clock", "live", "settings_of", "work"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +45,23 @@ def settings_of(home: Path) -> Settings:
 
 def live(home: Path, ledger: Path, *, seed: str, seat: str, now: Callable[[], datetime]) -> None:
     """Open the home and work until killed."""
+    anyio.run(work, home, Ledger(ledger), seed, seat, now)
 
-    async def run() -> None:
-        async with open_memory(settings_of(home), now=now, llm=Reader()) as memory:
-            book = Ledger(ledger)
 
-            async def call(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-                try:
-                    return to_jsonable_python(await _asked(memory, tool, arguments))
-                except McpMemoryError as error:
-                    raise Declined(f"{tool}: {error}") from error
+async def work(
+    home: Path, book: Ledger, seed: str, seat: str, now: Callable[[], datetime], deeds: int | None = None
+) -> None:
+    """Open the home and do what is due: so many deeds, or deeds for ever."""
+    async with open_memory(settings_of(home), now=now, llm=Reader()) as memory:
 
-            while True:
-                await do_next(call, book, seed, seat)
+        async def call(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+            try:
+                return to_jsonable_python(await _asked(memory, tool, arguments))
+            except McpMemoryError as error:
+                raise Declined(f"{tool}: {error}") from error
 
-    anyio.run(run)
+        for _ in count() if deeds is None else range(deeds):
+            await do_next(call, book, seed, seat)
 
 
 async def _asked(memory: Memory, tool: str, arguments: dict[str, Any]) -> Any:

@@ -24,13 +24,13 @@ class Declined(Exception):
     """A tool said no."""
 
 
-_KINDS = {"capture": 35, "remember": 15, "offload": 30, "fold": 8, "distill": 8, "search": 4}
+_KINDS = {"capture": 35, "remember": 15, "offload": 30, "fold": 8, "distill": 5, "search": 4}
 _TASK = 25  # deeds until the next task
 _SHARED = 0.2  # of the deeds are in a session, or a task, of all seats
 _THINGS = "cello harbour bakery glacier orchard ferry lantern meadow compass willow anchor kettle".split()  # noqa: SIM905
 _LIKE = ["red", "old", "far", "new"]
 _DONE = ["saw", "sold", "found", "painted", "moved", "mended"]
-_QUESTIONS = 3  # that one deed answers
+_QUESTIONS = 2  # that one deed answers
 _ANSWERS = {
     "extract": reader.extract, "merge": reader.merge, "scenes": reader.scenes, "persona": reader.persona,
     "canvas": reader.canvas, "summaries": reader.summaries,

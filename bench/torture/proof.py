@@ -79,7 +79,10 @@ async def _read_to_the_end(plan: Plan) -> list[str]:
     settings = settings_of(plan.home).model_copy(update={"distil": False})
     async with open_memory(settings, now=lambda: later, llm=Reader()) as memory:
         problems += [f"doctor, before anything else was written: {line}" for line in await memory.problems()]
-        await memory.consolidate()
+        try:
+            await memory.consolidate()
+        except McpMemoryError as error:
+            problems.append(f"a model cannot read to the end: {error}")
         with anyio.move_on_after(120) as waiting:
             while not await _indexed(memory):  # noqa: ASYNC110  another thread makes it so
                 await anyio.sleep(0.05)

@@ -1,6 +1,6 @@
 """The killer: each seat starts a process, kills it at a random moment and starts the next, until enough have died.
 
-One in four dies while it starts and opens the home; the others live until their first deed and then, by lot, for some
+One in four dies while it starts and opens the home; the others live until their first answer and then, by lot, for some
 milliseconds, up to half a second, or longer.
 """
 
@@ -136,15 +136,19 @@ def _serving(plan: Plan, seat: str, killed: Any, over: Any) -> None:
 
 
 def _life(rng: random.Random) -> float:
-    return rng.choice([rng.uniform(0, 0.05), rng.uniform(0, 0.5), min(rng.expovariate(0.7), 5.0)])
+    return rng.choice([rng.uniform(0, 0.05), rng.uniform(0, 0.5), min(rng.expovariate(0.5), 6.0)])
 
 
 def _until_it_works(ledger: Path, over: Any) -> None:
-    """Wait until something is entered, at most for some seconds: what hangs is killed too."""
-    before = ledger.stat().st_size if ledger.exists() else 0
+    """Wait until something is acknowledged, at most for some seconds: what hangs is killed too."""
+    before = _answers(ledger)
     for _ in range(500):
-        if (ledger.exists() and ledger.stat().st_size > before) or over.wait(0.01):
+        if _answers(ledger) > before or over.wait(0.02):
             return
+
+
+def _answers(ledger: Path) -> int:
+    return ledger.read_bytes().count(b'"done"') if ledger.exists() else 0
 
 
 def _complaints(log: Path) -> list[str]:

@@ -44,8 +44,11 @@ def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
         return None
     basis = Basis(drafts=[draft.id for draft in drafts], near=near(desk, drafts))
     shown = _shown(desk, basis)
-    clear = [id for id in basis.drafts if _is_clear(shown, id)]
-    chosen = clear or basis.drafts[: max(1, _TOGETHER >> smaller)]
+    there = [id for id in basis.drafts if id in shown.drafts]  # others may merge meanwhile
+    if not there:
+        return None
+    clear = [id for id in there if _is_clear(shown, id)]
+    chosen = clear or there[: max(1, _TOGETHER >> smaller)]
     compared = {id: [other for other in basis.near[id] if other[0] == "a" or other in chosen] for id in chosen}
     return Basis(drafts=chosen, near={id: others for id, others in compared.items() if others})
 
