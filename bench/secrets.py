@@ -183,14 +183,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         texts = list(_texts(path))
         ours, speed = alarms(texts, lambda text: bool(find(text)))
         forms, _ = alarms(texts, lambda text: _alarms_by(text, FORMS))
-        named, _ = alarms(texts, lambda text: _alarms_by(text, ["KeywordDetector"]))
-        shares = (f"{many / len(texts):.3%}" for many in (ours, forms, max(forms, named)))
+        named, _ = alarms(texts, lambda text: _alarms_by(text, [*FORMS, "KeywordDetector"]))
+        shares = (f"{many / len(texts):.3%}" for many in (ours, forms, named))
         print(f"{path.name:24}{len(texts):8,}{next(shares):>9}{next(shares):>9}{next(shares):>18}{speed:11.1f}")
-        shown = [(text, one) for text in texts for one in find(text)][: asked.show]
-        print(
-            *(f"    {one.kind}: {one_line(it[max(0, one.start - 60) : one.end + 20], 120)}" for it, one in shown),
-            sep="\n",
-        )
+        for said, one in ((text, one) for text in texts for one in find(text)) if asked.show else ():
+            print(f"    {one.kind}: {one_line(said[max(0, one.start - 60) : one.end + 20], 120)}")
 
 
 if __name__ == "__main__":
