@@ -121,11 +121,12 @@ def _serving(plan: Plan, seat: str, killed: Any, over: Any) -> None:
         killer.start()
         try:
             server.greet()
+            ledger = Ledger(plan.ledger(seat))
             if not early:
+                anyio.run(do_next, server.call, ledger, plan.seed, seat)
                 killer.cancel()
                 killer = threading.Timer(_life(rng), server.process.kill)
                 killer.start()
-            ledger = Ledger(plan.ledger(seat))
             while not over.is_set():
                 anyio.run(do_next, server.call, ledger, plan.seed, seat)
         except Gone:

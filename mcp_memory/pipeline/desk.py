@@ -219,7 +219,10 @@ class Pipeline:
             if held is None and text == l3_page.EMPTY:
                 return
             store.put_persona(space, text, now=self._now())
-        store.write_persona_file(space, l3_page.whole(store, space))
+        written, page = None, l3_page.whole(store, space)
+        while written != page:  # another may have changed it and written it since it was read
+            store.write_persona_file(space, page)
+            written, page = page, l3_page.whole(store, space)
 
     # --- the model's rounds -------------------------------------------------------------------------
 

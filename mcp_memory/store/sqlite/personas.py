@@ -14,7 +14,7 @@ from mcp_memory.store.sqlite import works
 from mcp_memory.store.sqlite.rows import from_ms, number_of, space_for, space_id, to_ms, touch
 from mcp_memory.types import PersonaVersion
 
-__all__ = ["commit", "current", "put", "versions", "write_file"]
+__all__ = ["commit", "current", "is_written", "put", "versions", "write_file"]
 
 
 def current(con: apsw.Connection, space: str) -> PersonaVersion | None:
@@ -64,12 +64,14 @@ def _insert(con: apsw.Connection, space: int, text: str, *, now: datetime, reaso
     return version
 
 
+def is_written(folder: Path, page: str) -> bool:
+    """Tell whether the file has the page already."""
+    try:
+        return (folder / "persona.md").read_bytes() == page.encode("utf-8", "backslashreplace")
+    except OSError:  # not there, or not readable: writing it anew says why
+        return False
+
+
 def write_file(folder: Path, page: str) -> None:
     """See `Store.write_persona_file`."""
-    target, data = folder / "persona.md", page.encode("utf-8", "backslashreplace")
-    try:
-        if target.read_bytes() == data:
-            return
-    except OSError:  # not there, or not readable: writing it anew says why
-        pass
-    files.write_whole(target, data)
+    files.write_whole(folder / "persona.md", page.encode("utf-8", "backslashreplace"))

@@ -398,7 +398,9 @@ class SQLiteStore:
         return self._db.write(lambda con: personas.put(con, space, text, now=now, reason=reason))
 
     def write_persona_file(self, space: str, page: str) -> None:
-        personas.write_file(self.folder(space), page)
+        folder = self.folder(space)
+        if not personas.is_written(folder, page):
+            self._db.write(lambda con: personas.write_file(folder, page))
 
     # short-term
 
