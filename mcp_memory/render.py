@@ -120,6 +120,8 @@ def _recorded(answer: Recorded) -> str:
         parts.append(f"{answer.duplicates} stored before.")
     if answer.emptied:
         parts.append(f"{answer.emptied} held only text recalled from here, which is not stored again.")
+    if answer.forgotten:
+        parts.append(f"{answer.forgotten} forgotten before, and not stored again.")
     if answer.masked:
         parts.append(f"In {answer.masked} a key, password or card number was masked as •••.")
     parts.append(f"For more of this conversation pass session={answer.session!r}.")
@@ -228,17 +230,19 @@ def _forgotten(answer: Forgotten) -> str:
             "Nothing holds all of these words. Give one or two that must be in it, or find the ids with "
             "conversation_search and memory_search."
         )
-    ids = ", ".join(answer.ids)
+    more = f" and {answer.total - len(answer.ids)} more" if answer.total > len(answer.ids) else ""
+    ids = ", ".join(answer.ids) + more
     if answer.dry_run:
+        again = "with dry_run=false" if more else "with these ids"
         head = (
-            f"Would forget {ids}. Nothing was changed; call again with these ids to do it. What was said around them "
+            f"Would forget {ids}. Nothing was changed; call again {again} to do it. What was said around them "
             "is not listed; conversation_search with neighbours shows it."
         )
     elif answer.undone:
         head = f"Brought back {ids}."
     else:
         head = f"Forgot {ids}. To bring them back: forget(undo={answer.tombstone!r})."
-    return "\n".join([head, *map(quote, answer.previews)])
+    return "\n".join([head, *answer.along, *map(quote, answer.previews)])
 
 
 # --- pieces -----------------------------------------------------------------------------------------

@@ -267,6 +267,8 @@ class Recorded:
     duplicates: int
     emptied: int
     """Turns that held nothing but text recalled from this memory, which is never stored again."""
+    forgotten: int = 0
+    """Turns that were forgotten, and came again: they stay so."""
     masked: int = 0
     """Turns with a key, password or card number, in the place of which `•••` is stored."""
     note: str | None = None
@@ -575,6 +577,10 @@ class Forgotten:
     undone: bool
     """True when they were brought back."""
     previews: list[str]
+    total: int = 0
+    """How many they are; `ids` and `previews` have the first 200."""
+    along: list[str] = field(default_factory=list[str])
+    """What else goes with them, and what stays and still says the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

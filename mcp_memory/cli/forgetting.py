@@ -15,39 +15,76 @@ if TYPE_CHECKING:
 
 __all__ = ["forget"]
 
+_TYPED = 12
+_LISTED = 40
+
 
 @click.command()
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option(
-    "--query", metavar="WORDS", help="Instead of ids: show what holds all of these words; nothing is changed."
-)
+@click.option("--query", metavar="WORDS", help="What holds all of these words.")
+@click.option("--session", metavar="NAME", help="What was said, told and run in this session.")
+@click.option("--since", metavar="WHEN", help='What was said or run since then: 2026-05-07, or "last week".')
+@click.option("--until", metavar="WHEN", help="Or until then.")
+@click.option("--yes", is_flag=True, help="Do it at once; else all but bare ids is only shown.")
 @click.option("--undo", metavar="TOMBSTONE", help="Bring back what was forgotten under this id.")
 @click.option("--reason", default="", help="A note that is kept with it.")
 @as_json
 @place
-def forget(ids: tuple[str, ...], query: str | None, undo: str | None, reason: str, as_json: bool) -> None:
-    """Take turns, statements or tool results out of every search and listing, by their IDs.
+def forget(
+    ids: tuple[str, ...],
+    query: str | None,
+    session: str | None,
+    since: str | None,
+    until: str | None,
+    yes: bool,
+    undo: str | None,
+    reason: str,
+    as_json: bool,
+) -> None:
+    """Take turns, statements or tool results out of every search and listing: by their IDs, or by what all of words,
+    session and time name.
 
-    It can be undone: the bytes stay in the files of the space until they are deleted there.
+    It can be undone until `mcp-memory purge` erases it. It is not learned again, from imports neither.
 
     \b
     mcp-memory forget --query "night boat"
     mcp-memory forget a57 t812 r-9f2c1a7b3d4e --reason "moved away"
+    mcp-memory forget --session 2026-11-20-3f2a --until yesterday --yes
     mcp-memory forget --undo x1
     """
-    if not (ids or query or undo):
-        raise click.UsageError("Say what: ids, which `mcp-memory search` shows, or --query WORDS, or --undo TOMBSTONE.")
-    done = ask(lambda memory: memory.forget(ids, query=query, reason=reason, undo=undo))
-    if not done.ids:
-        raise NotFound("Nothing holds all of these words. Give fewer, or find the ids with `mcp-memory search`.")
-    click.echo(
-        json_text(done) if as_json else "\n".join([_head(done), *(f"  {one_line(it, 96)}" for it in done.previews)])
+    if not (ids or query or session or since or until or undo):
+        raise click.UsageError(
+            "Say what: ids, which `mcp-memory search` shows, or --query, --session, --since, --until, or --undo."
+        )
+    done = ask(
+        lambda memory: memory.forget(
+            ids,
+            query=query,
+            session=session,
+            since=since,
+            until=until,
+            undo=undo,
+            reason=reason,
+            dry_run=False if yes else None,
+        )
     )
+    if not done.ids:
+        what = "holds all of these words" if query else "is there"
+        raise NotFound(f"Nothing {what}. Find ids with `mcp-memory search`, and sessions with `mcp-memory show`.")
+    click.echo(json_text(done) if as_json else "\n".join(_lines(done)))
+
+
+def _lines(done: Forgotten) -> list[str]:
+    shown = [f"  {one_line(it, 96)}" for it in done.previews[:_LISTED]]
+    more = done.total - len(shown)
+    return [_head(done), *shown, *([f"  … and {more:,} more"] if more > 0 else []), *done.along]
 
 
 def _head(done: Forgotten) -> str:
+    named = ", ".join(done.ids) if done.total <= _TYPED else f"{done.total:,} of them"
     if done.undone:
-        return f"Brought back {', '.join(done.ids)}."
+        return f"Brought back {named}."
     if done.tombstone is None:
-        return f"Nothing was changed. To forget these: mcp-memory forget {' '.join(done.ids)}"
-    return f"Forgot {', '.join(done.ids)}. To bring them back: mcp-memory forget --undo {done.tombstone}"
+        how = f"mcp-memory forget {' '.join(done.ids)}" if done.total <= _TYPED else "say it again with --yes"
+        return f"Nothing was changed. To forget these: {how}"
+    return f"Forgot {named}. To bring them back: mcp-memory forget --undo {done.tombstone}"

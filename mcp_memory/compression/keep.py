@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mcp_memory.compression.messages import Message, Part
 from mcp_memory.compression.plan import Cut, Item, Put
 from mcp_memory.compression.texts import earlier_note, middle, result_record, shorter_arguments, told_before
-from mcp_memory.errors import InvalidInput, NotFound
+from mcp_memory.errors import InvalidInput, NotFound, Refused
 from mcp_memory.longterm.l0_turns import admit
 from mcp_memory.longterm.trust import on_arrival
 from mcp_memory.secrets import mask
@@ -30,7 +30,7 @@ from mcp_memory.shortterm.results.raw import raw
 from mcp_memory.shortterm.synopsis import synopsise
 from mcp_memory.store.protocol import NewRef, Store
 from mcp_memory.text import one_line
-from mcp_memory.types import NewTurn
+from mcp_memory.types import FORGOTTEN, NewTurn
 
 if TYPE_CHECKING:
     from mcp_memory.tokens import TokenCounter
@@ -73,7 +73,7 @@ class Keeper:
     keep_secrets: bool = False
 
     def put_away(self, put: Put) -> Kept:
-        """Store a part and return what stands for it."""
+        """Store a part and return what stands for it. Raises Refused where it was forgotten."""
         part = self.items[put.item].message.parts[put.part]
         match put.how:
             case "result":
@@ -89,10 +89,10 @@ class Keeper:
         return Kept(shown, (ref,))
 
     def note(self, cut: Cut) -> Kept:
-        """Store whole messages, and return the note that stands for them."""
+        """Store whole messages, and return the note that stands for them. Raises Refused as `put_away` does."""
         going = self.items[cut.start : cut.end]
         pointers = {
-            (at, place): self._node_of(Put(at, place, "result", SMALL))
+            (at, place): self._pointer_of(Put(at, place, "result", SMALL))
             for at in range(cut.start, cut.end)
             for place, part in enumerate(self.items[at].message.parts)
             if part.kind == "result" and self.items[at].tokens[place] > SMALL
@@ -100,7 +100,7 @@ class Keeper:
         script = "\n".join(self._transcript(cut, pointers))
         ref = self._ref(script.encode("utf-8", "surrogatepass"), "conversation", "text/plain")
         turns = self._turns(going)
-        numbers = sorted({number_of(node) for node, _ in pointers.values()})
+        numbers = sorted({number_of(node) for node, _ in pointers.values() if node != FORGOTTEN})
         shown = earlier_note(
             calls=sum(item.calls for item in going),
             ref=ref,
@@ -132,6 +132,12 @@ class Keeper:
             node=node, ref=ref, summary=summary, preview=preview, limit=put.limit, counter=self.counter
         )
         return Kept(shown, (ref,))
+
+    def _pointer_of(self, put: Put) -> tuple[str, str]:
+        try:
+            return self._node_of(put)
+        except Refused:  # its words are not to be kept in another place either
+            return FORGOTTEN, ""
 
     def _node_of(self, put: Put) -> tuple[str, str]:
         """The node and ref of a result, which is offloaded unless it was."""
@@ -214,7 +220,10 @@ class Keeper:
         if data is None and len(part.text) <= 4_000:
             return part.text
         kind, content = data or ("application/json", part.text.encode("utf-8", "surrogatepass"))
-        return self._ref(content, "attachment", kind)
+        try:
+            return self._ref(content, "attachment", kind)
+        except Refused:
+            return FORGOTTEN
 
     def _turns(self, going: Sequence[Item]) -> dict[str, str]:
         """Record what was said, unless the session holds it already; return the ids of turns by place."""

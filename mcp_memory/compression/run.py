@@ -12,7 +12,7 @@ the list that was not stored; messages that are not edited come back as the very
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import blake2b
@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_memory.compression import forms
 from mcp_memory.compression.in_use import in_use
-from mcp_memory.compression.keep import Keeper
+from mcp_memory.compression.keep import Keeper, Kept
 from mcp_memory.compression.messages import START, Message, Part, digest
-from mcp_memory.compression.plan import Item, Level, Plan, make_plan, sent_before
+from mcp_memory.compression.plan import Item, Level, Plan, Put, make_plan, sent_before
 from mcp_memory.compression.replay import Spot, Standing, replayed, walk
 from mcp_memory.compression.rules import Rules
-from mcp_memory.errors import StoreUnavailable
+from mcp_memory.errors import Refused, StoreUnavailable
 from mcp_memory.store.economy import MessageEdit, Saving
 from mcp_memory.store.protocol import Conflict, Store
 
@@ -203,7 +203,9 @@ def _edits(keeper: Keeper, plan: Plan, standing: Sequence[Standing], given: Sequ
     """Store what goes, and yield what stands for it."""
     for at, puts in groupby(plan.puts, key=lambda put: put.item):
         item, held = keeper.items[at], standing[at].edit
-        kept = {put.part: keeper.put_away(put) for put in puts}
+        kept = dict(_put_away(keeper, puts))
+        if not kept:
+            continue
         texts = {**(held.texts if held else {}), **{part: one.text for part, one in kept.items()}}
         shown = forms.write(given[item.places[0]], texts)
         yield MessageEdit(
@@ -218,7 +220,10 @@ def _edits(keeper: Keeper, plan: Plan, standing: Sequence[Standing], given: Sequ
         )
     for cut in plan.cuts:
         going = [item for item in keeper.items[cut.start : cut.end] if item.message.role != "system"]
-        kept_note = keeper.note(cut)
+        try:
+            kept_note = keeper.note(cut)
+        except Refused:
+            continue
         yield MessageEdit(
             session=keeper.session,
             before=going[0].before,
@@ -228,6 +233,15 @@ def _edits(keeper: Keeper, plan: Plan, standing: Sequence[Standing], given: Sequ
             refs=kept_note.refs,
             calls=sum(item.calls for item in going),
         )
+
+
+def _put_away(keeper: Keeper, puts: Iterable[Put]) -> Iterator[tuple[int, Kept]]:
+    """Put parts away; what was forgotten stays in the list, which is its owner's, and is not kept again."""
+    for put in puts:
+        try:
+            yield put.part, keeper.put_away(put)
+        except Refused:
+            continue
 
 
 def _stored(

@@ -1,79 +1,83 @@
-"""Forgetting as it is asked for: by id at once, by a query first shown, and undone by its tombstone."""
+"""Forgetting as it is asked for: what words, sessions and times name, and what else goes or stays with it.
+
+Nobody should lose more than they named: words name what holds all of them. Nobody should lose less than they think
+either: what goes along is told, and so is what still says the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from mcp_memory.errors import InvalidInput, NotFound
-from mcp_memory.longterm.search.question import read
-from mcp_memory.longterm.search.results import results
-from mcp_memory.longterm.search.search import Search
-from mcp_memory.store.protocol import Filters, Store, Vectors
+from mcp_memory.store.forgetting import How, Reach, Which
+from mcp_memory.store.protocol import Store
 from mcp_memory.text import base_terms, one_line
-from mcp_memory.types import Forgotten
 
-__all__ = ["forget"]
+__all__ = ["MAX_IDS", "along", "chosen", "how", "previews"]
 
 MAX_IDS = 200
-_BY_QUERY = 20
+_SHOWN = 12
 
 
-def forget(
+def chosen(
     store: Store,
-    search: Search,
     space: str,
     *,
     ids: Sequence[str],
     query: str | None,
-    reason: str,
-    dry_run: bool | None,
-    undo: str | None,
-    embedded: Callable[[], Sequence[Vectors]],
-    now: datetime,
-) -> Forgotten:
-    """Do what exactly one of `ids`, `query` and `undo` asks for. InvalidInput when it is none or several."""
-    if sum((bool(ids), bool(query and query.strip()), bool(undo))) != 1:
-        raise InvalidInput(
-            "Say what to forget by ids or by a query, or give the tombstone to undo: exactly one of them."
-        )
-    if undo:
-        back = store.undo_forget(space, undo, now=now)
-        return Forgotten(
-            ids=back.ids,
-            tombstone=None,
-            dry_run=False,
-            previews=_previews(store, space, back.ids),
-            undone=True,
-        )
+    session: str | None,
+    since: datetime | None,
+    until: datetime | None,
+) -> list[str]:
+    """Return the ids of what is meant: where several ways say it, what all of them name.
+
+    Raises InvalidInput where none of them does, and for more than MAX_IDS ids.
+    """
     if len(ids) > MAX_IDS:
         raise InvalidInput(f"{len(ids)} ids at once are too many. Forget at most {MAX_IDS} in a call.")
-    wanted = list(ids) or _meant(store, search, space, query or "", embedded, now)
-    previews = _previews(store, space, wanted)
-    if (not ids if dry_run is None else dry_run) or not wanted:
-        return Forgotten(ids=wanted, tombstone=None, dry_run=True, previews=previews, undone=False)
-    tombstone = store.forget(space, wanted, reason=reason, now=now)
-    return Forgotten(ids=tombstone.ids, tombstone=tombstone.id, dry_run=False, previews=previews, undone=False)
+    asked = (query or "").strip()
+    if not (ids or asked or session or since or until):
+        raise InvalidInput(
+            "Say what to forget: ids, a query, a session, a time (since, until), or the tombstone to undo."
+        )
+    if not (asked or session or since or until):
+        return list(ids)
+    words = base_terms(asked)
+    if asked and not words:
+        return []
+    found = store.matching(space, Which(terms=words, session=session, since=since, until=until))
+    return [id for id in found if id in set(ids)] if ids else found
 
 
-def _meant(
-    store: Store, search: Search, space: str, query: str, embedded: Callable[[], Sequence[Vectors]], now: datetime
-) -> list[str]:
-    """Return what holds every word of the query: nobody should lose more than they named.
-
-    A tool result is forgotten whole, so all of them have to stand near each other in it.
-    """
-    words = set(base_terms(query))
-    atoms = search(space, "atom", query, embedded=embedded, filters=Filters(), limit=_BY_QUERY)
-    turns = search(space, "turn", query, embedded=embedded, filters=Filters(), limit=_BY_QUERY)
-    texts = {atom.id: atom.text for atom in store.atoms(space, [hit.id for hit in atoms])}
-    texts |= {turn.id: turn.content for turn in store.turns(space, [hit.id for hit in turns])}
-    lines = results(store, space, read(query, now, relatives=False), filters=Filters(), limit=_BY_QUERY)
-    texts |= {hit.ref: f"{texts.get(hit.ref, '')}\n{hit.text}" for hit in lines}
-    return [id for id, text in texts.items() if words and words <= set(base_terms(text))]
+def how(*, query: str | None, session: str | None, timed: bool) -> How:
+    """Return what the tombstone keeps of how it was said: never the words."""
+    return "query" if query else "session" if session else "time" if timed else "ids"
 
 
-def _previews(store: Store, space: str, ids: Sequence[str]) -> list[str]:
+def along(store: Store, reach: Reach, *, query: str | None) -> list[str]:
+    """Return what else goes with it and what still tells of it, a sentence each."""
+    told = [
+        f"Nothing else is left of what {_named(reach.along)} rest{'s' if len(reach.along) == 1 else ''} on: "
+        "that goes too."
+        if reach.along
+        else "",
+        f"{_count(reach.facts, 'fact')} with it." if reach.facts else "",
+        f"{_count(reach.records, 'line')} of tasks, with the words on their nodes." if reach.records else "",
+        f"Lines of the scenes {', '.join(reach.scenes)}." if reach.scenes else "",
+        f"{_named(reach.said_in)} {'stays' if len(reach.said_in) == 1 else 'stay'}, and may say the same: the "
+        "statements were drawn from there. Name that too, if it is to go."
+        if reach.said_in
+        else "",
+    ]
+    waiting = store.refs_waiting() if query else 0
+    if waiting:
+        told.append(f"{_count(waiting, 'result')} not indexed yet: whether the words stand there is not known.")
+    return [sentence for sentence in told if sentence]
+
+
+def previews(store: Store, space: str, ids: Sequence[str]) -> list[str]:
+    """Return what the ids stand for, a line each."""
     atoms = store.atoms(space, [id for id in ids if id.startswith("a")])
     turns = store.turns(space, [id for id in ids if id.startswith("t")])
     lines = {atom.id: atom.text for atom in atoms} | {turn.id: turn.content for turn in turns}
@@ -89,3 +93,12 @@ def _call(store: Store, space: str, ref: str) -> str | None:
         return None
     records = store.records(space, ref=ref)
     return records[-1].tool_call if records else tool
+
+
+def _named(ids: Sequence[str]) -> str:
+    rest = len(ids) - _SHOWN
+    return ", ".join(ids[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

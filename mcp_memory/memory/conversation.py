@@ -40,6 +40,7 @@ class Conversation(Verbs):
             stored=[turn.id for turn in done.stored],
             duplicates=done.duplicates,
             emptied=admitted.emptied,
+            forgotten=done.forgotten,
             masked=admitted.masked,
             note=self._undistilled(name) if done.stored else None,
         )

@@ -1,4 +1,4 @@
-"""L1: what is known. Atoms and facts are told, searched and forgotten; recall brings what matters of everything."""
+"""L1: what is known. Atoms and facts are told and searched; recall brings what matters of everything."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from mcp_memory.errors import NotFound
 from mcp_memory.memory.verbs import MAX_LIMIT, Verbs, in_range, in_thread, notes
 from mcp_memory.text import one_line
-from mcp_memory.types import Atom, Bundle, CitedResult, Forgotten, Kind, MemoryResults, Remembered, Why
+from mcp_memory.types import Atom, Bundle, CitedResult, Kind, MemoryResults, Remembered, Why
 
 __all__ = ["Knowledge"]
 
@@ -137,40 +137,6 @@ class Knowledge(Verbs):
         return recall.beyond(
             parts.pipeline.desk(), query, session=session, counter=parts.counter, budget=budget_tokens, known=known
         )
-
-    @in_thread
-    def forget(
-        self,
-        ids: Sequence[str] = (),
-        *,
-        query: str | None = None,
-        reason: str = "",
-        dry_run: bool | None = None,
-        undo: str | None = None,
-    ) -> Forgotten:
-        """Take turns, atoms and refs out of every search; with `undo`, bring back what a tombstone took.
-
-        By ids it acts at once. By a query it shows what it would forget, unless `dry_run` is False.
-        """
-        from mcp_memory.longterm import forgetting
-
-        parts = self._parts
-        done = forgetting.forget(
-            parts.store,
-            parts.search,
-            self.space,
-            ids=ids,
-            query=query,
-            reason=one_line(reason, 200),
-            dry_run=dry_run,
-            undo=undo,
-            embedded=parts.asking(query or "").vectors,
-            now=parts.now(),
-        )
-        if not done.dry_run:
-            parts.pipeline.write_persona()
-            parts.stored()
-        return done
 
     @in_thread
     def why(self, id: str) -> Why:

@@ -272,17 +272,29 @@ async def read_persona(
 
 async def forget(
     memory: Memory,
-    ids: Annotated[Ids, Field(description="Turns (t8), atoms (a5), refs (r-…)")] = [],  # noqa: B006
-    query: Annotated[str | None, Field(description="Instead of ids: what to look for")] = None,
+    ids: Annotated[Ids, Field(description="t8, a5, r-…")] = [],  # noqa: B006
+    query: str | None = None,
+    session: Session = None,
+    since: str | None = None,
+    until: Until = None,
     reason: str = "",
-    dry_run: Annotated[bool | None, Field(description="Show only; default with query")] = None,
-    undo: Annotated[str | None, Field(description="Tombstone to take back")] = None,
+    dry_run: bool | None = None,
+    undo: Annotated[str | None, Field(description="Tombstone")] = None,
 ) -> Forgotten:
     """Take turns, statements or results out of memory when the user asks for it. It can be undone.
 
-    A query shows what holds all of its words; call again with the ids. For more, find ids by searching.
+    All but ids only shows what would go, until dry_run=false. A query means what holds all its words.
     """
-    return await memory.forget(ids, query=query, reason=reason, dry_run=dry_run, undo=undo)
+    return await memory.forget(
+        ids,
+        query=query,
+        session=session,
+        since=since,
+        until=until,
+        reason=reason,
+        dry_run=dry_run,
+        undo=undo,
+    )
 
 
 async def distill(

@@ -19,13 +19,15 @@ One suite, `tests/store/test_contract.py`, runs against every implementation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
 from mcp_memory.store.access import Token
+from mcp_memory.store import carried
 from mcp_memory.store.economy import MessageEdit, Saved, Saving
+from mcp_memory.store.forgetting import How, Reach, Redrawn, Which
 from mcp_memory.store.outline import Outline
 from mcp_memory.store.values import (
     Amended,
@@ -41,6 +43,7 @@ from mcp_memory.store.values import (
     Draft,
     Filters,
     FollowedLog,
+    Held,
     Imported,
     Layer,
     Merging,
@@ -60,6 +63,7 @@ from mcp_memory.store.values import (
     UnindexedRef,
     VectorIndex,
     Vectors,
+    Verdict,
     Work,
     WrittenAtom,
 )
@@ -95,6 +99,7 @@ __all__ = [
     "Draft",
     "Filters",
     "FollowedLog",
+    "Held",
     "Imported",
     "Layer",
     "Merging",
@@ -115,6 +120,7 @@ __all__ = [
     "UnindexedRef",
     "VectorIndex",
     "Vectors",
+    "Verdict",
     "Work",
     "WrittenAtom",
 ]
@@ -143,6 +149,8 @@ class Store(Protocol):
         Stored once: a turn whose `client_id` and hash the session holds already; and, for turns without one,
         the longest run at the start of `new` that repeats the end of the session (a client that sends its
         history again). `said_at` is part of the hash where the client gave it as known.
+        What was forgotten is not stored again: a turn with the same words that was said before that, by its time, or
+        that its session held and comes without a time.
         """
         ...
 
@@ -174,7 +182,8 @@ class Store(Protocol):
         Replaced atoms get `valid_to` and `superseded_by` and stay. The same text held true already
         (compared without case and white space) is a duplicate unless the atom brings something new; told again to
         supersede others, it takes the place of its first telling too.
-        Raises NotFound when `supersedes` names an atom that is not there, InvalidInput when it is closed.
+        Raises NotFound when `supersedes` names an atom that is not there, InvalidInput when it is closed, Refused when
+        it was forgotten, and `now` is no later than that: what is told anew is taken.
         """
         ...
 
@@ -369,6 +378,47 @@ class Store(Protocol):
         """Note that all turns of a file are stored."""
         ...
 
+    # from home to home ---------------------------------------------------------------------------
+
+    def home_id(self) -> str:
+        """What this memory is called in what is exported from it."""
+        ...
+
+    def carry_out(self, spaces: Sequence[str], take: Callable[[str, carried.Row], None]) -> None:
+        """Hand over, with its space, every row of spaces that was not forgotten, all as of one moment.
+
+        Each kind together, in the order in which `take_in` wants them; the same store gives the same rows.
+        """
+        ...
+
+    def take_in(
+        self,
+        space: str,
+        rows: Sequence[carried.Row],
+        *,
+        of: carried.From,
+        names: Mapping[str, str],
+        now: datetime,
+    ) -> carried.Arrival:
+        """Store rows that `carry_out` gave elsewhere, each once however often it comes, and say how they are called.
+
+        `names` are those of rows that came before, which these name. Atoms stand behind the turn that they first rest
+        on, records come with their canvas, versions of a page together. What was forgotten here is not taken.
+        InvalidInput where an atom quotes what its turn does not say.
+        """
+        ...
+
+    def known_as(self, space: str, origins: Sequence[str]) -> dict[str, str]:
+        """How rows are called here that came from elsewhere (or are of this space), by those origins that are known.
+
+        Nothing stands for a row that was forgotten before it came.
+        """
+        ...
+
+    def note_origins(self, space: str, names: Mapping[str, str]) -> None:
+        """Remember how rows of elsewhere are called here."""
+        ...
+
     # logs of clients -----------------------------------------------------------------------------
 
     def followed_logs(self, space: str, *, path: str | None = None) -> list[FollowedLog]:
@@ -484,10 +534,10 @@ class Store(Protocol):
 
     # short-term ----------------------------------------------------------------------------------
 
-    def put_ref(self, space: str, ref: NewRef, *, revive: bool = True) -> Ref:
+    def put_ref(self, space: str, ref: NewRef, *, refuse: bool = True) -> Ref:
         """Write the raw bytes to `refs/` and return how they are addressed; the same bytes are kept once.
 
-        Those of a forgotten ref bring it back, unless `revive` is false: then it stays forgotten.
+        A forgotten ref comes back by the undoing alone: its bytes are Refused or, unless `refuse`, left forgotten.
         """
         ...
 
@@ -671,19 +721,69 @@ class Store(Protocol):
 
     # forgetting ----------------------------------------------------------------------------------
 
-    def forget(self, space: str, ids: Sequence[str], *, reason: str, now: datetime) -> Tombstone:
-        """Take turns, atoms and refs out of every search, listing and read; the evidence stays on disk.
+    def matching(self, space: str, which: Which) -> list[str]:
+        """Ids of all turns, atoms and refs for which all of `which` holds.
 
-        An atom goes with its facts and its note, and with the last turn that it rests on. NotFound names the ids that
-        are not there, and nothing is done.
+        Terms stand in the words of a turn or atom, in a run of lines of a ref. Where a session or a time is asked for,
+        atoms are those that were told in it: what was drawn goes with the turns that it rests on.
         """
         ...
 
-    def undo_forget(self, space: str, tombstone: str, *, now: datetime) -> Tombstone:
-        """Bring back what it took. NotFound for another's or an undone one.
+    def reach(self, space: str, ids: Sequence[str]) -> Reach:
+        """All that would go if these were forgotten. Raises as `forget` does; nothing is changed."""
+        ...
+
+    def forget(
+        self,
+        space: str,
+        ids: Sequence[str],
+        *,
+        reason: str,
+        now: datetime,
+        how: How = "ids",
+        redrawn: Sequence[Redrawn] = (),
+    ) -> Tombstone:
+        """Take turns, atoms and refs out of every search, listing and read; the evidence stays on disk.
+
+        What goes is what `reach` says: an atom with its facts and its note, and with the last turn that it rests on. It
+        is not learned again. `redrawn` are canvases without what told of the refs; Conflict, and nothing is done, where
+        one has moved on. NotFound names the ids that are not there, and nothing is done.
+        """
+        ...
+
+    def undo_forget(self, space: str, tombstone: str, *, now: datetime, redrawn: Sequence[Redrawn] = ()) -> Tombstone:
+        """Bring back what it took, and nothing else. NotFound for another's, an undone or a purged one.
 
         InvalidInput where a single-valued fact has another value now, or all that an atom rests on was forgotten since.
         """
+        ...
+
+    def tombstones(self, space: str) -> list[Tombstone]:
+        """All that was ever forgotten, undone ones too, oldest first."""
+        ...
+
+    # review --------------------------------------------------------------------------------------
+
+    def hold(self, space: str, reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
+        """Hold turns and atoms (`t8`, `a5`) for reasons; what was held before stays as it is.
+
+        What comes with `NewTurn.held` or `NewAtom.held` is held from the moment it is stored.
+        """
+        ...
+
+    def held(self, space: str, ids: Iterable[str] | None = None, *, limit: int = 100) -> list[Held]:
+        """What waits for review, the newest first; with ids those of them that were ever held, whatever was decided.
+
+        Forgotten ones are left out.
+        """
+        ...
+
+    def held_count(self, space: str) -> int:
+        """How many wait for review."""
+        ...
+
+    def review(self, space: str, ids: Sequence[str], verdict: Verdict, *, now: datetime) -> list[Held]:
+        """Decide of what is held; a decision may be changed. NotFound names what was never held, and nothing is done."""
         ...
 
     # spend ---------------------------------------------------------------------------------------
@@ -770,4 +870,18 @@ class Store(Protocol):
 
     def problems(self) -> list[str]:
         """Everything that `doctor` should tell: damaged rows, files that are missing, torn or strange."""
+        ...
+
+    # upkeep --------------------------------------------------------------------------------------
+
+    def snapshot(self, to: Path) -> None:
+        """Copy the database to a new file, as it is at one moment; others read and write meanwhile."""
+        ...
+
+    def mend(self, set_aside: Callable[[Path], object], *, everything: bool = False) -> list[str]:
+        """Make indexes and files that `problems` tells of anew from the rows, and say what was mended.
+
+        Files that something else takes the place of are handed to `set_aside`, which moves them. With `everything` all
+        line files are brought to what the rows say.
+        """
         ...

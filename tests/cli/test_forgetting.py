@@ -47,7 +47,7 @@ def test_words_only_show_what_holds_all_of_them(run: Run, home: Path) -> None:
     ("arguments", "code", "said"),
     [
         ([], 2, "Say what: ids"),
-        (["a1", "--undo", "x1"], 2, "exactly one of them"),
+        (["a1", "--undo", "x1"], 2, "not both"),
         (["--query", "submarine"], 1, "Nothing holds all of these words."),
         (["a99"], 1, "a99"),
         (["--undo", "x99"], 1, "x99"),

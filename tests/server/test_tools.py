@@ -174,7 +174,8 @@ async def test_an_answer_holds_ids_to_go_on_with(client: Client) -> None:
     recorded = answer_of(await client.call_tool("record_turns", CALLS[0][1]))
     again = answer_of(await client.call_tool("record_turns", CALLS[0][1]))
     found = answer_of(await client.call_tool("conversation_search", {"query": "night boat", "limit": 1}))
-    assert again == {"session": "trip", "stored": [], "duplicates": 2, "emptied": 0, "note": None}
+    counted = {"duplicates": 2, "emptied": 0, "forgotten": 0, "masked": 0}
+    assert again == {"session": "trip", "stored": [], **counted, "note": None}
     assert recorded["session"] == "trip"
     assert found["passages"][0]["session"] == "trip"
 

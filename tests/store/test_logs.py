@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mcp_memory.errors import NotFound
+from mcp_memory.errors import NotFound, Refused
 from mcp_memory.store.protocol import CanvasEdit, FollowedLog, NewRef, Store
 from mcp_memory.types import CanvasRow, NewTurn, Record
 
@@ -91,10 +91,13 @@ def test_a_tool_call_is_known_by_its_id_whether_its_result_is_on_a_canvas_or_not
     assert store.kept_calls("me", "other", ["call-1"]) == store.kept_calls("other", "s", ["call-1"]) == set()
 
 
-def test_the_bytes_of_a_forgotten_ref_bring_it_back_only_where_that_is_wanted(store: Store) -> None:
+def test_the_bytes_of_a_forgotten_ref_do_not_bring_it_back(store: Store) -> None:
     held = store.put_ref("me", new_ref(b"once"))
     store.forget("me", [held.id], reason="", now=NOON)
-    assert store.put_ref("me", new_ref(b"once"), revive=False) == held
+    assert store.put_ref("me", new_ref(b"once"), refuse=False) == held
     with pytest.raises(NotFound, match="forgotten"):
         store.ref("me", held.id)
-    assert store.put_ref("me", new_ref(b"once")) == store.ref("me", held.id)
+    with pytest.raises(Refused, match="undo='x1'"):
+        store.put_ref("me", new_ref(b"once"))
+    store.undo_forget("me", "x1", now=NOON)
+    assert store.put_ref("me", new_ref(b"once")) == store.ref("me", held.id) == held

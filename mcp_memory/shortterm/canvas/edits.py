@@ -6,7 +6,7 @@ groups are not there, because an earlier one was undone, does what is left of it
 
 `begun` gives a new canvas its goal. `drawn` is a canvas as it stood, from before its steps were kept.
 `folded` is the whole canvas or makes a group, `unfolded` opens it, or groups. `completed` is the task, or nodes.
-`paused` is the task, until its next step. `patched` is a `Patch`.
+`paused` is the task, until its next step. `patched` is a `Patch`. `forgotten` takes words off: `canvas.forgotten`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mcp_memory.types import Group
 
 __all__ = ["begun", "completed", "do", "edit", "folded", "patched", "paused", "stepped", "unfolded"]
 
-Kind = Literal["begun", "drawn", "folded", "unfolded", "completed", "paused", "patched"]
+Kind = Literal["begun", "drawn", "folded", "unfolded", "completed", "paused", "patched", "forgotten"]
 
 
 def edit(kind: Kind, now: datetime, **body: object) -> CanvasEdit:

@@ -14,6 +14,7 @@ from mcp_memory.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.shortterm.canvas.drawing import Drawing, drawing_of, row_of
 from mcp_memory.shortterm.canvas.edits import do, stepped
 from mcp_memory.shortterm.canvas.flowchart import TITLE_LIMIT, Canvas, padded
+from mcp_memory.shortterm.canvas.forgotten import without_words
 from mcp_memory.shortterm.canvas.label import clean
 from mcp_memory.shortterm.canvas.place import Move, latest, loads
 from mcp_memory.store.protocol import CanvasEdit, Conflict, Store, TakenStep
@@ -28,10 +29,14 @@ def replay(history: Iterable[TakenStep | CanvasEdit], *, number: int, label: str
     """Return the drawing that a history comes to, without what was undone; None where it is empty."""
     drawing: Drawing | None = None
     told: dict[str, str] = {}
+    steps = list[TakenStep]()
     for each in history:
         if isinstance(each, TakenStep):
             drawing = _taken(drawing, each, number=number, label=label)
             told[each.record.node_id] = each.record.summary
+            steps.append(each)
+        elif each.kind == "forgotten":
+            drawing = without_words(drawing, steps) if drawing and each.undone is None else drawing
         elif each.undone is None:
             try:
                 drawing = do(drawing, each, number=number) or drawing

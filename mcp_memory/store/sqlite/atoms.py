@@ -11,14 +11,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import apsw
 
-from mcp_memory.errors import InvalidInput, NotFound
+from mcp_memory.errors import InvalidInput, NotFound, Refused
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import Filters, NewAtom, Vectors, WrittenAtom
-from mcp_memory.store.sqlite import citing, entities, grounds, succession, terms, turns, vectors
+from mcp_memory.store.sqlite import citing, digests, entities, grounds, held, succession, terms, turns, vectors
 from mcp_memory.store.sqlite.filters import where
 from mcp_memory.store.sqlite.rows import (
     from_ms,
@@ -31,15 +31,15 @@ from mcp_memory.store.sqlite.rows import (
     to_ms,
     touch,
 )
-from mcp_memory.text import fold
-from mcp_memory.types import Atom, Evidence, Fact, NewTurn
+from mcp_memory.text import fold, one_line
+from mcp_memory.types import Atom, Evidence, Fact, NewTurn, Source
 
-__all__ = ["add", "by_ids", "evidence", "facts", "listed", "put", "replaced", "since"]
+__all__ = ["add", "by_ids", "evidence", "facts", "folded_text", "listed", "put", "replaced", "since"]
 
 _FACT = "f.entity, f.relation, f.value, f.valid_from, f.valid_to"
 _COLUMNS = (
     "r.id, r.kind, r.text, r.priority, r.confidence, r.valid_from, r.valid_to, r.learned_at, r.superseded_by,"
-    f" r.closed_because, {grounds.OF_ATOM}, {entities.OF_ATOM}, {_FACT}"
+    f" r.closed_because, {grounds.OF_ATOM}, {entities.OF_ATOM}, r.source, {held.OF_ATOM}, {_FACT}"
 )
 _FROM = "FROM atom r LEFT JOIN fact f ON f.atom = r.id"
 
@@ -73,7 +73,9 @@ def put(
         atom = replace(atom, entity=entities.chief(con, space_no, atom.entity))
         atom = replace(atom, single_valued=atom.single_valued or succession.follows_single(con, atom))
     words = grounds.checked(con, space_no, atom.evidence)
-    folded = _folded(atom.text)
+    folded = folded_text(atom.text)
+    if not words and (gone := digests.statement(con, space_no, folded, said=to_ms(now))):
+        raise Refused(f"{one_line(atom.text, 60)!r} was forgotten since it was told, under x{gone}; it stays so.")
     if words or atom.valid_to is not None:
         said = grounds.last_said(con, words) if words else to_ms(now)
         place = succession.of_drawn(con, space_no, atom, folded, said=said, now=now)
@@ -82,6 +84,7 @@ def put(
     same = _held_already(con, space, space_no, atom, folded)
     if same is not None and not set(place.ends) - {number_of(same.id, "a")}:
         grounds.confirm(con, space_no, number_of(same.id, "a"), words, confidence=atom.confidence)
+        _vouch(con, same, atom.source)
         citing.note_given(con, space_no, same.id, atom.cites)
         return WrittenAtom(atom=by_ids(con, space, [same.id])[0], replaced=[], duplicate=True)
     if same is not None and not words:  # told again to end others: it ends its own first telling too
@@ -90,6 +93,7 @@ def put(
     words = words or [_note(con, folder, space_no, atom, place, now=now)]
     number = _insert(con, space_no, atom, folded, words[0], place, now=now, work=work)
     grounds.add(con, number, words)
+    held.note(con, space_no, {f"a{number}": atom.held}, now=now)
     succession.end(con, place.ends, by=number, at=atom.valid_from, because=atom.because)
     about = list(atom.entities)
     if atom.entity and atom.relation and atom.value:
@@ -139,6 +143,13 @@ def _held_already(con: apsw.Connection, space: str, space_no: int, atom: NewAtom
     return None
 
 
+def _vouch(con: apsw.Connection, same: Atom, source: Source) -> None:
+    """Let an atom be the word of whoever says the same, where that is a more trusted voice."""
+    voices = get_args(Source)
+    if voices.index(source) < voices.index(same.source):
+        con.execute("UPDATE atom SET source = ? WHERE id = ?", (source, number_of(same.id, "a")))
+
+
 def _what(fact: Fact | NewAtom) -> tuple[str, str | None, str]:
     return entities.key(fact.entity or ""), fact.relation, fold(fact.value or "")
 
@@ -168,6 +179,8 @@ def _note(
         **({"because": atom.because} if atom.because else {}),
         **({"until": place.until, "by": place.by and f"a{place.by}"} if place.until is not None else {}),
         **({"cites": list(atom.cites)} if atom.cites else {}),
+        **({"source": atom.source} if atom.source != "user" else {}),
+        **({"held": list(atom.held)} if atom.held else {}),
     }
     session = session_for(con, space, atom.session)
     note = NewTurn(role="note", content=atom.text)
@@ -190,7 +203,8 @@ def _insert(
 ) -> int:
     return con.execute(
         "INSERT INTO atom (space, kind, text, folded, priority, confidence, evidence, span_start, span_end,"
-        " valid_from, valid_to, superseded_by, learned_at, work) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " valid_from, valid_to, superseded_by, learned_at, work, source)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " RETURNING id",
         (
             space,
@@ -205,6 +219,7 @@ def _insert(
             place.by,
             to_ms(now),
             work,
+            atom.source,
         ),
     ).get
 
@@ -227,7 +242,8 @@ def _insert_fact(con: apsw.Connection, space: int, number: int, atom: NewAtom, p
     )
 
 
-def _folded(text: str) -> str:
+def folded_text(text: str) -> str:
+    """Return a statement as it is compared with others."""
     return " ".join(fold(text).split()).rstrip(".!。！")
 
 
@@ -308,7 +324,7 @@ def replaced(con: apsw.Connection, space: str, by: Sequence[str]) -> list[Atom]:
 
 
 def _atom(row: Sequence[Any]) -> Atom:
-    number, kind, text, priority, confidence, since, until, learned, by, because, words, names, *fact = row
+    number, kind, text, priority, confidence, since, until, learned, by, because, words, names, source, why, *fact = row
     first, *also = grounds.read(words)
     return Atom(
         id=f"a{number}",
@@ -326,6 +342,8 @@ def _atom(row: Sequence[Any]) -> Atom:
         fact=None if fact[0] is None else _fact(number, *fact),
         entities=tuple(json.loads(names)),
         also=tuple(also),
+        source=source,
+        held=() if why is None else tuple(json.loads(why)),
     )
 
 

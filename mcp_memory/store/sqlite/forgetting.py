@@ -1,112 +1,192 @@
 """Forgetting in SQLite: a tombstone takes rows out of every search and listing; undoing it puts them back.
 
-What was drawn from forgotten turns alone goes with them, and what was told goes with its note.
-The rows and files stay: evidence is not rewritten. Index entries go, and come back with the undoing (vectors, and
-the lines of results, when the background next catches up).
+What goes along is `reach`'s to say; `digests` know it again. The rows and files stay: evidence is not rewritten before
+it is purged. Index entries go, and come back with the undoing (vectors, and the lines of results, when the background
+next catches up). Every forgetting, undoing and purging is a line of `tombstones.jsonl` too, without any words of it:
+of lines with the same `tombstone` the last counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import apsw
 
 from mcp_memory.errors import InvalidInput, NotFound
-from mcp_memory.store.protocol import Layer, Tombstone
-from mcp_memory.store.sqlite import chunks, terms, vectors
+from mcp_memory.store import files
+from mcp_memory.store.forgetting import How, Reach, Redrawn, Which
+from mcp_memory.store.protocol import Conflict, Layer, Tombstone
+from mcp_memory.store.sqlite import canvases, chunks, digests, reach, terms, vectors
+from mcp_memory.store.sqlite.linefiles import append_lines
 from mcp_memory.store.sqlite.rows import from_ms, number_of, space_for, space_id, to_ms, touch
-from mcp_memory.text import one_line
+from mcp_memory.text import iso, one_line
 
-__all__ = ["forget", "undo"]
+__all__ = ["FILE", "by_id", "forget", "held_by", "lines", "listed", "log", "undo"]
 
-# The notes of an atom that no other one rests on.
-_FORGET_NOTES = (
-    "UPDATE turn SET tombstone = ? WHERE role = 'note' AND tombstone IS NULL"
-    " AND id IN (SELECT turn FROM evidence WHERE atom = ?) AND NOT EXISTS ("
-    "  SELECT 1 FROM evidence e JOIN atom a ON a.id = e.atom WHERE e.turn = turn.id AND a.tombstone IS NULL)"
-)
+FILE = "tombstones.jsonl"
+
+_COLUMNS = "x.id, x.reason, x.at, x.undone_at, x.purged_at, x.took"
 
 
-def forget(con: apsw.Connection, space: str, ids: Sequence[str], *, reason: str, now: datetime) -> Tombstone:
+def forget(
+    con: apsw.Connection,
+    folder: Path,
+    space: str,
+    ids: Sequence[str],
+    *,
+    reason: str,
+    how: How,
+    redrawn: Sequence[Redrawn],
+    now: datetime,
+) -> Tombstone:
     """See `Store.forget`."""
-    wanted = list(dict.fromkeys(id.strip() for id in ids))
-    if not wanted:
-        raise InvalidInput("There is nothing to forget: name ids such as t12, a5 or r-9f2c1a7b3d4e.")
     space_no = space_for(con, space)
-    missing = [id for id in wanted if not _there(con, space_no, id)]
-    if missing:
-        shown = ", ".join(one_line(id, 40) for id in missing[:10])
-        raise NotFound(f"Not in this space, or forgotten already: {shown}. Nothing was forgotten; call again without.")
+    gone = reach.of(con, space_no, ids)
+    took = {"ids": [*gone.ids, *gone.notes], "how": how}
     number: int = con.execute(
-        "INSERT INTO tombstone (space, reason, at) VALUES (?, ?, ?) RETURNING id",
-        (space_no, reason, to_ms(now)),
+        "INSERT INTO tombstone (space, reason, at, took) VALUES (?, ?, ?, ?) RETURNING id",
+        (space_no, reason, to_ms(now), json.dumps(took)),
     ).get
-    for id in wanted:
-        _mark(con, space_no, id, number)
-    for id in _groundless(con, number):
-        _mark(con, space_no, id, number)
-    return _tombstone(con, space_no, number)
+    _mark(con, space_no, gone, number)
+    digests.add(con, space_no, number)
+    _redraw(con, folder, space, redrawn, now=now)
+    touch(con, space_no, *_topics(con, space_no, number))
+    log(con, folder, space_no, [number])
+    return by_id(con, space_no, number)
 
 
-def undo(con: apsw.Connection, space: str, tombstone: str, *, now: datetime) -> Tombstone:
+def undo(
+    con: apsw.Connection, folder: Path, space: str, tombstone: str, *, redrawn: Sequence[Redrawn], now: datetime
+) -> Tombstone:
     """See `Store.undo_forget`."""
     number, space_no = number_of(tombstone, "x"), space_id(con, space)
-    row = con.execute("SELECT undone_at FROM tombstone WHERE id = ? AND space = ?", (number, space_no)).fetchone()
+    row = con.execute(
+        "SELECT undone_at, purged_at FROM tombstone WHERE id = ? AND space = ?", (number, space_no)
+    ).fetchone()
     if space_no is None or row is None or row[0] is not None:
         raise NotFound(f"There is nothing to bring back under {one_line(tombstone, 20)}, or it is back already.")
-    undone = _tombstone(con, space_no, number)
+    if row[1] is not None or _is_husk(con, space_no, number):
+        raise NotFound(f"What was forgotten under x{number} was purged: nothing of it is left to bring back.")
     _refuse_second_truth(con, space_no, number)
     _refuse_groundless(con, number)
+    undone = by_id(con, space_no, number)
+    topics = _topics(con, space_no, number)
     _reindex(con, "turn", number)
     _reindex(con, "atom", number)
     for table in ("turn", "atom", "fact", "ref"):
         con.execute(f"UPDATE {table} SET tombstone = NULL WHERE tombstone = ?", (number,))
+    con.execute("DELETE FROM forgotten WHERE tombstone = ?", (number,))
     con.execute("UPDATE tombstone SET undone_at = ? WHERE id = ?", (to_ms(now), number))
-    touch(con, space_no, *_topics(con, undone.ids))
-    return Tombstone(id=undone.id, ids=undone.ids, reason=undone.reason, at=undone.at, undone=True)
-
-
-def _there(con: apsw.Connection, space: int, id: str) -> bool:
-    if id.startswith("r-"):
-        sql, key = "SELECT 1 FROM ref WHERE space = ? AND id = ? AND tombstone IS NULL", id
-    elif id[:1] in ("t", "a") and id[1:].isdecimal():
-        table = "turn" if id[0] == "t" else "atom"
-        sql, key = f"SELECT 1 FROM {table} WHERE space = ? AND id = ? AND tombstone IS NULL", int(id[1:19])
-    else:
-        raise InvalidInput(f"{one_line(id, 40)!r} is not an id. Ids look like t12, a5 or r-9f2c1a7b3d4e.")
-    return con.execute(sql, (space, key)).get is not None
-
-
-def _mark(con: apsw.Connection, space: int, id: str, tombstone: int) -> None:
-    if id.startswith("r-"):
-        con.execute("UPDATE ref SET tombstone = ? WHERE space = ? AND id = ?", (tombstone, space, id))
-        chunks.forget(con, space, id)
-        touch(con, space, f"ref:{id}")
-        return
-    layer: Layer = "turn" if id[0] == "t" else "atom"
-    number = number_of(id, id[0])
-    if layer == "atom":
-        con.execute("UPDATE fact SET tombstone = ? WHERE atom = ? AND tombstone IS NULL", (tombstone, number))
-    con.execute(f"UPDATE {layer} SET tombstone = ? WHERE id = ? AND tombstone IS NULL", (tombstone, number))
-    if layer == "atom":
-        con.execute(_FORGET_NOTES, (tombstone, number))
-    terms.delete(con, layer, number)
-    vectors.delete(con, layer, [number])
-    touch(con, space, *_topics(con, [id]))
-
-
-def _groundless(con: apsw.Connection, tombstone: int) -> list[str]:
-    """Return the atoms that rest on nothing any more, now that some turns are forgotten."""
-    rows: Any = con.execute(
-        "SELECT DISTINCT e.atom FROM turn t JOIN evidence e ON e.turn = t.id JOIN atom a ON a.id = e.atom"
-        " WHERE t.tombstone = ? AND a.tombstone IS NULL AND NOT EXISTS ("
-        "  SELECT 1 FROM evidence o JOIN turn held ON held.id = o.turn WHERE o.atom = a.id AND held.tombstone IS NULL)"
-        " ORDER BY e.atom",
-        (tombstone,),
+    _redraw(con, folder, space, redrawn, now=now)
+    touch(con, space_no, *topics)
+    log(con, folder, space_no, [number])
+    return Tombstone(
+        id=undone.id, ids=undone.ids, reason=undone.reason, at=undone.at, how=undone.how, undone=True, purged=False
     )
-    return [f"a{number}" for (number,) in rows]
+
+
+# --- what to forget ---------------------------------------------------------------------------------
+
+
+def held_by(con: apsw.Connection, space: str, which: Which) -> list[str]:
+    """See `Store.matching`."""
+    number = space_id(con, space)
+    return [
+        *_rows(con, number, "turn", "t", which),
+        *_rows(con, number, "atom", "a", which),
+        *_results(con, number, which),
+    ]
+
+
+def _rows(con: apsw.Connection, space: int | None, layer: Layer, prefix: str, which: Which) -> Iterator[str]:
+    """Yield turns; or atoms, which are of the session and the time in which they were told."""
+    conditions, values = ["r.space = ?", "r.tombstone IS NULL"], list[int | str | None]([space])
+    told, joined = "r", ""
+    if layer == "turn":
+        conditions.append("r.role <> 'note'")
+    elif which.session or which.since or which.until:
+        told, joined = "n", "JOIN turn n ON n.id = r.evidence AND n.role = 'note'"
+    if which.session is not None:
+        conditions.append(f"{told}.session = (SELECT id FROM session WHERE space = ? AND name = ?)")
+        values += [space, which.session]
+    for moment, condition in ((which.since, ">="), (which.until, "<")):
+        if moment is not None:
+            conditions.append(f"{told}.said_at {condition} ?")
+            values.append(to_ms(moment))
+    if which.terms:
+        conditions.append(f"r.id IN (SELECT rowid FROM {layer}_terms WHERE {layer}_terms MATCH ?)")
+        values.append(_all_of(space, which.terms))
+    sql = f"SELECT r.id FROM {layer} r {joined} WHERE {' AND '.join(conditions)} ORDER BY r.id"
+    for (number,) in con.execute(sql, values):
+        yield f"{prefix}{number}"
+
+
+def _results(con: apsw.Connection, space: int | None, which: Which) -> Iterator[str]:
+    """Yield refs: a result goes whole, so all the words have to stand near each other in it."""
+    conditions, values = ["f.space = ?", "f.tombstone IS NULL"], list[int | str | None]([space])
+    if which.session is not None:
+        conditions.append(
+            "(f.session = ? OR f.id IN (SELECT o.ref FROM record o JOIN session s ON s.id = o.session"
+            " WHERE o.space = f.space AND s.name = ?))"
+        )
+        values += [which.session, which.session]
+    for moment, condition in ((which.since, ">="), (which.until, "<")):
+        if moment is not None:
+            conditions.append(f"CAST(round(unixepoch(f.timestamp, 'subsec') * 1000) AS INTEGER) {condition} ?")
+            values.append(to_ms(moment))
+    if which.terms:
+        conditions.append(
+            "f.id IN (SELECT c.ref FROM chunk c WHERE c.space = f.space"
+            " AND c.id IN (SELECT rowid FROM chunk_terms WHERE chunk_terms MATCH ?))"
+        )
+        values.append(_all_of(space, which.terms))
+    sql = f"SELECT f.id FROM ref f WHERE {' AND '.join(conditions)} ORDER BY f.timestamp, f.id"
+    for (id,) in con.execute(sql, values):
+        yield str(id)
+
+
+def _all_of(space: int | None, wanted: Iterable[str]) -> str:
+    quoted = ['"' + term.replace('"', '""') + '"' for term in dict.fromkeys(wanted) if "\0" not in term]
+    return " AND ".join([f"space : s{space}", *(f"terms : {term}" for term in quoted)])
+
+
+# --- marking ----------------------------------------------------------------------------------------
+
+
+def _mark(con: apsw.Connection, space: int, gone: Reach, tombstone: int) -> None:
+    layers: tuple[tuple[Layer, Sequence[str]], ...] = (("turn", [*gone.turns, *gone.notes]), ("atom", gone.atoms))
+    for layer, ids in layers:
+        numbers = [int(id[1:]) for id in ids]
+        con.executemany(f"UPDATE {layer} SET tombstone = ? WHERE id = ?", [(tombstone, number) for number in numbers])
+        for number in numbers:
+            terms.delete(con, layer, number)
+        vectors.delete(con, layer, numbers)
+    con.execute("UPDATE fact SET tombstone = ?1 WHERE tombstone IS NULL AND atom IN"
+                " (SELECT id FROM atom WHERE tombstone = ?1)", (tombstone,))  # fmt: skip
+    for ref in gone.refs:
+        con.execute("UPDATE ref SET tombstone = ? WHERE space = ? AND id = ?", (tombstone, space, ref))
+        chunks.forget(con, space, ref)
+
+
+def _redraw(con: apsw.Connection, folder: Path, space: str, redrawn: Sequence[Redrawn], *, now: datetime) -> None:
+    if any(canvases.canvas(con, space, one.row.number).version != one.row.version for one in redrawn):
+        raise Conflict  # before any file is written
+    for one in redrawn:
+        canvases.save(
+            con,
+            folder,
+            space,
+            one.row,
+            expected=one.row.version,
+            make_active=False,
+            edits=one.edits,
+            undo=one.undo,
+            now=now,
+        )
 
 
 def _reindex(con: apsw.Connection, layer: Layer, tombstone: int) -> None:
@@ -115,6 +195,16 @@ def _reindex(con: apsw.Connection, layer: Layer, tombstone: int) -> None:
     for number, space, text, name, role in rows:
         if role != "note":
             terms.put(con, layer, space, [(number, terms.of_turn(text, name))])
+
+
+def _is_husk(con: apsw.Connection, space: int, tombstone: int) -> bool:
+    return any(
+        con.execute(
+            f"SELECT 1 FROM {table} WHERE space = ? AND tombstone = ? AND purged_at IS NOT NULL LIMIT 1",
+            (space, tombstone),
+        ).get
+        for table in ("turn", "atom", "ref")
+    )
 
 
 def _refuse_second_truth(con: apsw.Connection, space: int, tombstone: int) -> None:
@@ -145,11 +235,15 @@ def _refuse_groundless(con: apsw.Connection, tombstone: int) -> None:
         )
 
 
-def _tombstone(con: apsw.Connection, space: int, number: int) -> Tombstone:
+# --- tombstones -------------------------------------------------------------------------------------
+
+
+def by_id(con: apsw.Connection, space: int, number: int) -> Tombstone:
+    """Return a tombstone, with the ids of what is forgotten under it; notes go with their atoms and are not named."""
     row: Any = con.execute(
-        "SELECT reason, at, undone_at FROM tombstone WHERE id = ? AND space = ?", (number, space)
+        f"SELECT {_COLUMNS} FROM tombstone x WHERE x.id = ? AND x.space = ?", (number, space)
     ).fetchone()
-    reason, at, undone = row
+    _, reason, at, undone, purged, took = row
     ids = [
         str(id)
         for (id,) in con.execute(
@@ -159,20 +253,84 @@ def _tombstone(con: apsw.Connection, space: int, number: int) -> Tombstone:
             (number, space),
         )
     ]
-    return Tombstone(id=f"x{number}", ids=ids, reason=reason, at=from_ms(at), undone=undone is not None)
+    return Tombstone(
+        id=f"x{number}",
+        ids=ids,
+        reason=reason,
+        at=from_ms(at),
+        how=_took(took)["how"],
+        undone=undone is not None,
+        purged=purged is not None,
+    )
 
 
-def _topics(con: apsw.Connection, ids: Sequence[str]) -> list[str]:
-    topics: list[str] = []
-    for id in ids:
-        if id.startswith("r-"):
-            topics.append(f"ref:{id}")
-        elif id[0] == "a":
-            topics.append(f"atom:{id}")
-        else:
-            session = con.execute(
-                "SELECT s.name FROM turn t JOIN session s ON s.id = t.session WHERE t.id = ?",
-                (number_of(id, "t"),),
-            ).get
-            topics.append(f"session:{session}")
-    return topics
+def listed(con: apsw.Connection, space: str) -> list[Tombstone]:
+    """See `Store.tombstones`."""
+    number = space_id(con, space)
+    rows: Any = con.execute("SELECT id FROM tombstone WHERE space = ? ORDER BY id", (number,)).fetchall()
+    return [] if number is None else [by_id(con, number, tombstone) for (tombstone,) in rows]
+
+
+def log(con: apsw.Connection, folder: Path, space: int, tombstones: Sequence[int]) -> None:
+    """Append how these tombstones are now to the file of the space."""
+    append_lines(
+        con,
+        folder,
+        space,
+        FILE,
+        [_line(con, space, number) for number in tombstones],
+        rewrite=lambda: lines(con, space),
+        whole=True,
+    )
+
+
+def lines(con: apsw.Connection, space: int) -> Iterator[bytes]:
+    """Yield the lines of `tombstones.jsonl`, each tombstone's once."""
+    rows: Any = con.execute("SELECT id FROM tombstone WHERE space = ? ORDER BY id", (space,)).fetchall()
+    for (number,) in rows:
+        yield _line(con, space, number)
+
+
+def _line(con: apsw.Connection, space: int, number: int) -> bytes:
+    row: Any = con.execute(
+        f"SELECT {_COLUMNS} FROM tombstone x WHERE x.id = ? AND x.space = ?", (number, space)
+    ).fetchone()
+    _, reason, at, undone, purged, took = row
+    digest: Any = con.execute("SELECT digest FROM forgotten WHERE tombstone = ? ORDER BY digest", (number,))
+    ids: list[str] = _took(took)["ids"] or _ids_now(con, space, number)
+    return files.json_line(
+        {
+            "tombstone": f"x{number}",
+            "at": iso(from_ms(at).astimezone(UTC)),
+            "reason": reason,
+            "how": _took(took)["how"],
+            "ids": ids,
+            "undone_at": None if undone is None else iso(from_ms(undone).astimezone(UTC)),
+            "purged_at": None if purged is None else iso(from_ms(purged).astimezone(UTC)),
+            "digests": [bytes(one).hex() for (one,) in digest],
+        }
+    )
+
+
+def _took(took: str | None) -> dict[str, Any]:
+    """Return what a row tells of its forgetting; rows from before that was kept tell nothing."""
+    return {"ids": [], "how": "ids", **(json.loads(took) if took else {})}
+
+
+def _ids_now(con: apsw.Connection, space: int, number: int) -> list[str]:
+    rows = con.execute(
+        "SELECT 't' || id FROM turn WHERE tombstone = ?1 UNION ALL SELECT 'a' || id FROM atom WHERE tombstone = ?1"
+        " UNION ALL SELECT id FROM ref WHERE space = ?2 AND tombstone = ?1",
+        (number, space),
+    )
+    return [str(id) for (id,) in rows]
+
+
+def _topics(con: apsw.Connection, space: int, tombstone: int) -> list[str]:
+    rows = con.execute(
+        "SELECT DISTINCT 'session:' || s.name FROM turn t JOIN session s ON s.id = t.session WHERE t.tombstone = ?1"
+        " UNION ALL SELECT 'atom:a' || id FROM atom WHERE tombstone = ?1"
+        " UNION ALL SELECT 'ref:' || id FROM ref WHERE space = ?2 AND tombstone = ?1",
+        (tombstone, space),
+    )
+    return [str(topic) for (topic,) in rows]

@@ -17,7 +17,7 @@ import apsw
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.store.protocol import Draft, Merging, NewAtom, Outcome, Vectors, WrittenAtom
-from mcp_memory.store.sqlite import atoms, entities, grounds, succession, vectors, works
+from mcp_memory.store.sqlite import atoms, digests, entities, grounds, succession, vectors, works
 from mcp_memory.store.sqlite.rows import from_ms, marks, number_of, numbers_of, space_for, space_id, to_ms
 from mcp_memory.text import one_line, well_formed
 from mcp_memory.types import Evidence
@@ -48,12 +48,14 @@ def commit_extraction(
     works.finish(con, space_no, work, outcome=outcome, now=now)
     works.extracted(con, space_no, work, upto=upto, scene=scene)
     entities.learn(con, space_no, aliases)
+    wanted = list[NewAtom]()
     for draft in drafts:
         _check(draft)
-        grounds.checked(con, space_no, draft.evidence)
+        if not _was_forgotten(con, space_no, draft, grounds.checked(con, space_no, draft.evidence)):
+            wanted.append(draft)
     con.executemany(
         "INSERT INTO draft (space, work, atom) VALUES (?, ?, ?)",
-        [(space_no, number_of(work, "w"), _to_json(draft)) for draft in drafts],
+        [(space_no, number_of(work, "w"), _to_json(draft)) for draft in wanted],
     )
 
 
@@ -83,7 +85,10 @@ def commit_merge(
         draft = _standing(con, space_no, one.draft)
         if draft is None or not _all_there(con, one):
             continue  # forgotten in the meantime; the rest of it is asked about again
-        if one.atom is None:
+        drawn = one.atom or draft
+        if _was_forgotten(con, space_no, drawn, grounds.checked(con, space_no, drawn.evidence)):
+            pass
+        elif one.atom is None:
             if not _confirm(con, space_no, draft, one.onto):
                 continue
         else:
@@ -100,6 +105,14 @@ def commit_merge(
 def _standing(con: apsw.Connection, space: int, draft: str) -> NewAtom | None:
     row: Any = con.execute(f"{_STANDING} AND d.id = ?", (space, number_of(draft, "d"))).fetchone()
     return None if row is None else _from_json(row[1])
+
+
+def _was_forgotten(con: apsw.Connection, space: int, atom: NewAtom, words: Sequence[grounds.Words]) -> bool:
+    """Tell whether a statement, or all the words that it rests on, were forgotten since they were said."""
+    said = grounds.last_said(con, words) if words else 0
+    return digests.covered(con, words) or (
+        digests.statement(con, space, atoms.folded_text(atom.text), said=said) is not None
+    )
 
 
 def _all_there(con: apsw.Connection, merging: Merging) -> bool:
@@ -141,7 +154,7 @@ def _from_json(text: str) -> NewAtom:
     fields: dict[str, Any] = json.loads(text)
     words: list[dict[str, Any]] = fields["evidence"]
     fields["evidence"] = tuple(Evidence(turn=w["turn"], span=(*w["span"],), quote=w["quote"]) for w in words)
-    fields |= {name: tuple(fields.get(name, ())) for name in ("supersedes", "entities", "cites")}
+    fields |= {name: tuple(fields.get(name, ())) for name in ("supersedes", "entities", "cites", "held")}
     fields["valid_from"] = from_ms(fields["valid_from"])
     if fields["valid_to"] is not None:
         fields["valid_to"] = from_ms(fields["valid_to"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from mcp_memory.store.protocol import CanvasEdit, TakenStep
 from mcp_memory.store.sqlite import canvases
 from mcp_memory.store.sqlite.linefiles import append_lines
 from mcp_memory.store.sqlite.rows import marks, session_for, session_id, space_for, space_id
-from mcp_memory.types import CanvasRow, Record
+from mcp_memory.types import FORGOTTEN, CanvasRow, Record
 
 __all__ = ["COLUMNS", "append", "commit_step", "history", "last_move", "lines", "of_row", "records"]
 
@@ -22,6 +23,7 @@ COLUMNS = (
     "r.timestamp, r.node, r.tool_call, r.summary, r.result_ref, r.tool_call_id, s.name, r.score, r.tokens_raw,"
     " r.tokens_kept, r.ref, r.summary_by"
 )
+_GONE = "EXISTS (SELECT 1 FROM ref g WHERE g.space = r.space AND g.id = r.ref AND g.tombstone IS NOT NULL)"
 
 
 def commit_step(
@@ -121,21 +123,28 @@ def records(
         conditions.append("r.session = ?")
         values.append(session_id(con, space_no, session))
     rows = con.execute(
-        f"SELECT {COLUMNS} FROM record r JOIN session s ON s.id = r.session WHERE {' AND '.join(conditions)}"
+        f"SELECT {_GONE}, {COLUMNS} FROM record r JOIN session s ON s.id = r.session WHERE {' AND '.join(conditions)}"
         " ORDER BY r.id LIMIT ? OFFSET ?",
         (*values, limit, start),
     )
-    return [of_row(row) for row in rows]
+    return [_without_words(of_row(row)) if gone else of_row(row) for gone, *row in rows]
+
+
+def _without_words(record: Record) -> Record:
+    return replace(record, tool_call=FORGOTTEN, summary=FORGOTTEN, forgotten=True)
 
 
 def history(con: apsw.Connection, space: str, number: int) -> list[TakenStep | CanvasEdit]:
     """See `Store.canvas_history`."""
     taken: Any = con.execute(
-        f"SELECT r.id, r.step, {COLUMNS} FROM record r JOIN session s ON s.id = r.session"
+        f"SELECT r.id, r.step, {_GONE}, {COLUMNS} FROM record r JOIN session s ON s.id = r.session"
         " WHERE r.space = ? AND r.canvas = ? ORDER BY r.id",
         (space_id(con, space), number),
     )
-    steps = [((id, 0, 0), TakenStep(record=of_row(row), move=move)) for id, move, *row in taken]
+    steps = [
+        ((id, 0, 0), TakenStep(record=replace(of_row(row), forgotten=bool(gone)), move=move, number=id))
+        for id, move, gone, *row in taken
+    ]
     done = [((after, 1, edit.number), edit) for after, edit in canvases.edits(con, space, number)]
     return [each for _, each in sorted([*steps, *done], key=lambda pair: pair[0])]
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 import apsw
 
 from mcp_memory.store.access import Token
+from mcp_memory.store import carried
 from mcp_memory.store.economy import MessageEdit, Saved, Saving
+from mcp_memory.store.forgetting import How, Reach, Redrawn, Which
 from mcp_memory.store.outline import Outline
 from mcp_memory.store.protocol import (
     Amended,
@@ -24,6 +26,7 @@ from mcp_memory.store.protocol import (
     Draft,
     Filters,
     FollowedLog,
+    Held,
     Imported,
     Layer,
     Merging,
@@ -43,30 +46,37 @@ from mcp_memory.store.protocol import (
     UnindexedRef,
     VectorIndex,
     Vectors,
+    Verdict,
     Work,
     WrittenAtom,
 )
 from mcp_memory.store.sqlite import (
+    arrivals,
     atoms,
     canvases,
+    carrying,
     checks,
     chunks,
     citing,
     economy,
     entities,
     forgetting,
+    held,
     imports,
     leases,
     logs,
+    mending,
     merging,
     outlines,
     overviews,
     personas,
     postings,
+    reach,
     records,
     refs,
     renewal,
     scenes,
+    snapshots,
     spends,
     summaries,
     tokens,
@@ -76,6 +86,7 @@ from mcp_memory.store.sqlite import (
 )
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.migrations import SCHEMA
+from mcp_memory.store.sqlite.rows import space_id
 from mcp_memory.types import (
     Atom,
     CanvasRow,
@@ -313,6 +324,32 @@ class SQLiteStore:
     def note_import(self, space: str, file: Imported) -> None:
         self._db.write(lambda con: imports.note(con, space, file))
 
+    # from home to home
+
+    def home_id(self) -> str:
+        return self._db.read(carrying.home_id)
+
+    def carry_out(self, spaces: Sequence[str], take: Callable[[str, carried.Row], None]) -> None:
+        self._db.read(lambda con: [carrying.carry_out(con, space, take) for space in spaces])
+
+    def take_in(
+        self,
+        space: str,
+        rows: Sequence[carried.Row],
+        *,
+        of: carried.From,
+        names: Mapping[str, str],
+        now: datetime,
+    ) -> carried.Arrival:
+        folder = self.folder(space)
+        return self._db.write(lambda con: arrivals.take_in(con, folder, space, rows, of=of, names=names, now=now))
+
+    def known_as(self, space: str, origins: Sequence[str]) -> dict[str, str]:
+        return self._db.read(lambda con: arrivals.known_as(con, space, origins))
+
+    def note_origins(self, space: str, names: Mapping[str, str]) -> None:
+        self._db.write(lambda con: arrivals.note_origins(con, space, names))
+
     # logs of clients
 
     def followed_logs(self, space: str, *, path: str | None = None) -> list[FollowedLog]:
@@ -404,9 +441,9 @@ class SQLiteStore:
 
     # short-term
 
-    def put_ref(self, space: str, ref: NewRef, *, revive: bool = True) -> Ref:
+    def put_ref(self, space: str, ref: NewRef, *, refuse: bool = True) -> Ref:
         folder = self.folder(space)
-        return self._db.write(lambda con: refs.put(con, folder, space, ref, revive=revive))
+        return self._db.write(lambda con: refs.put(con, folder, space, ref, refuse=refuse))
 
     def ref(self, space: str, id: str) -> Ref:
         return self._db.read(lambda con: refs.ref(con, space, id))
@@ -564,11 +601,36 @@ class SQLiteStore:
 
     # forgetting
 
-    def forget(self, space: str, ids: Sequence[str], *, reason: str, now: datetime) -> Tombstone:
-        return self._forgetting(space, lambda con: forgetting.forget(con, space, ids, reason=reason, now=now))
+    def matching(self, space: str, which: Which) -> list[str]:
+        return self._db.read(lambda con: forgetting.held_by(con, space, which))
 
-    def undo_forget(self, space: str, tombstone: str, *, now: datetime) -> Tombstone:
-        return self._forgetting(space, lambda con: forgetting.undo(con, space, tombstone, now=now))
+    def reach(self, space: str, ids: Sequence[str]) -> Reach:
+        return self._db.read(lambda con: reach.of(con, space_id(con, space), ids))
+
+    def forget(
+        self,
+        space: str,
+        ids: Sequence[str],
+        *,
+        reason: str,
+        now: datetime,
+        how: How = "ids",
+        redrawn: Sequence[Redrawn] = (),
+    ) -> Tombstone:
+        folder = self.folder(space)
+        return self._forgetting(
+            space,
+            lambda con: forgetting.forget(con, folder, space, ids, reason=reason, how=how, redrawn=redrawn, now=now),
+        )
+
+    def undo_forget(self, space: str, tombstone: str, *, now: datetime, redrawn: Sequence[Redrawn] = ()) -> Tombstone:
+        folder = self.folder(space)
+        return self._forgetting(
+            space, lambda con: forgetting.undo(con, folder, space, tombstone, redrawn=redrawn, now=now)
+        )
+
+    def tombstones(self, space: str) -> list[Tombstone]:
+        return self._db.read(lambda con: forgetting.listed(con, space))
 
     def _forgetting(self, space: str, change: Callable[[apsw.Connection], Tombstone]) -> Tombstone:
         """Write, and bring the files that told of it into line."""
@@ -580,6 +642,21 @@ class SQLiteStore:
             return tombstone
 
         return self._db.write(write)
+
+    # review
+
+    def hold(self, space: str, reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
+        self._db.write(lambda con: held.put(con, space, reasons, now=now))
+
+    def held(self, space: str, ids: Iterable[str] | None = None, *, limit: int = 100) -> list[Held]:
+        wanted = None if ids is None else list(ids)
+        return self._db.read(lambda con: held.listed(con, space, wanted, limit=limit))
+
+    def held_count(self, space: str) -> int:
+        return self._db.read(lambda con: held.count(con, space))
+
+    def review(self, space: str, ids: Sequence[str], verdict: Verdict, *, now: datetime) -> list[Held]:
+        return self._db.write(lambda con: held.review(con, space, ids, verdict, now=now))
 
     # spend
 
@@ -650,3 +727,12 @@ class SQLiteStore:
             again = self._db.read(lambda con: checks.ref_problems(con, home))
             refs = [problem for problem in refs if problem in again]
         return [*found, *refs]
+
+    # upkeep
+
+    def snapshot(self, to: Path) -> None:
+        self._db.read(lambda con: snapshots.take(con, to))
+
+    def mend(self, set_aside: Callable[[Path], object], *, everything: bool = False) -> list[str]:
+        home = self._db.home
+        return self._db.write(lambda con: mending.mend(con, home, set_aside, everything=everything))

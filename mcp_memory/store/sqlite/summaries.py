@@ -18,7 +18,9 @@ from mcp_memory.types import CanvasRow
 __all__ = ["by_program", "commit", "recorded", "thin"]
 
 _COLUMNS = (
-    "r.id, (SELECT n.tool_call FROM record n WHERE n.session = r.session AND n.id > r.id ORDER BY n.id LIMIT 1),"
+    "r.id, (SELECT n.tool_call FROM record n WHERE n.session = r.session AND n.id > r.id AND NOT EXISTS ("
+    "  SELECT 1 FROM ref g WHERE g.space = n.space AND g.id = n.ref AND g.tombstone IS NOT NULL)"
+    " ORDER BY n.id LIMIT 1),"
     " NOT EXISTS (SELECT 1 FROM record n WHERE n.space = r.space AND n.canvas = r.canvas AND n.node = r.node"
     f" AND n.id > r.id), {records.COLUMNS}"
 )

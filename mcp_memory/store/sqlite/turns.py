@@ -13,7 +13,7 @@ import apsw
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import Appended, Vectors
-from mcp_memory.store.sqlite import citing, terms, vectors
+from mcp_memory.store.sqlite import citing, digests, held, terms, vectors
 from mcp_memory.store.sqlite.linefiles import append_lines
 from mcp_memory.store.sqlite.rows import (
     from_ms,
@@ -60,7 +60,9 @@ def append(
     space_no = space_for(con, space)
     session_no = session_for(con, space_no, session)
     hashes = [evidence_hash(turn) for turn in turns]
-    fresh = _not_yet_stored(con, session_no, turns, hashes)
+    lacking = _not_yet_stored(con, session_no, turns, hashes)
+    unwanted = digests.turns(con, space_no, session_no, [turns[i] for i in lacking])
+    fresh = [i for place, i in enumerate(lacking) if place not in unwanted]
     new = [turns[i] for i in fresh]
     stored = insert(con, space_no, session_no, session, new, now=now, hashes=[hashes[i] for i in fresh])
     if stored:
@@ -68,7 +70,7 @@ def append(
             vectors.put(con, "turn", [number_of(turn.id, "t") for turn in stored], embedded, rows=fresh)
         journal(con, folder, space_no, stored, [turns[i].client_id for i in fresh], now=now)
         touch(con, space_no, f"session:{session}")
-    return Appended(stored=stored, duplicates=len(turns) - len(stored))
+    return Appended(stored=stored, duplicates=len(turns) - len(lacking), forgotten=len(unwanted))
 
 
 def insert(
@@ -133,6 +135,7 @@ def insert(
             if turn.role != "note"  # a note is found through its atom
         ],
     )
+    held.note(con, space, {turn.id: one.held for turn, one in zip(stored, new, strict=True)}, now=now)
     for turn in stored:
         if turn.role != "note":  # its atom says the same
             citing.note(con, space, turn.id, turn.content)
@@ -141,15 +144,23 @@ def insert(
 
 def _not_yet_stored(con: apsw.Connection, session: int, turns: Sequence[NewTurn], hashes: Sequence[bytes]) -> list[int]:
     """Return the places in `turns` of those that the session lacks."""
-    known = [
-        (client_id, bytes(digest))
-        for client_id, digest in con.execute(
-            "SELECT client_id, sha256 FROM turn WHERE session = ? AND role <> 'note' ORDER BY position DESC LIMIT ?",
-            (session, len(turns) + _LOOK_BACK),
-        )
-    ][::-1]
+    rows: list[Any] = con.execute(
+        "SELECT client_id, sha256, purged_at FROM turn WHERE session = ? AND role <> 'note' ORDER BY position DESC"
+        " LIMIT ?",
+        (session, len(turns) + _LOOK_BACK),
+    ).fetchall()
+    known = [(client_id, bytes(digest)) for client_id, digest, _ in reversed(rows)]
     given = [(turn.client_id, digest) for turn, digest in zip(turns, hashes, strict=True)]
-    repeated = _repeated(known, given)
+    if any(purged for *_, purged in rows):  # of those there is but what their hash was made to
+        key = digests.key_of(con)
+        plain = {place for place, (*_, purged) in enumerate(reversed(rows)) if purged is None}
+        known = [
+            (id, digests.husk_hash(key, digest) if place in plain else digest)
+            for place, (id, digest) in enumerate(known)
+        ]
+        repeated = _repeated(known, [(id, digests.husk_hash(key, digest)) for id, digest in given])
+    else:
+        repeated = _repeated(known, given)
     seen: set[tuple[str | None, bytes]] = set()
     fresh: list[int] = []
     for place, key in enumerate(given):
@@ -180,10 +191,8 @@ def _repeated(known: Sequence[object], given: Sequence[object]) -> int:
 
 
 def _has(con: apsw.Connection, session: int, key: tuple[str | None, bytes]) -> bool:
-    return (
-        con.execute("SELECT 1 FROM turn WHERE session = ? AND client_id = ? AND sha256 = ?", (session, *key)).get
-        is not None
-    )
+    sql = "SELECT 1 FROM turn WHERE session = ? AND client_id = ? AND (sha256 = ? OR purged_at IS NOT NULL)"
+    return con.execute(sql, (session, *key)).get is not None
 
 
 def journal(

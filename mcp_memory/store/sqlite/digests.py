@@ -1,0 +1,126 @@
+"""By what the forgotten is known again when it comes once more: keyed digests, rows of `forgotten`.
+
+They outlive the words themselves, which a purge erases. The key is the home's own, so that nobody who has them alone
+can find out by trial what it was. Words are compared without case, width and white space. A turn of a few words is
+known by its time too: everybody says "yes, please", and one of them that was forgotten says nothing of the others.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from mcp_memory.store.sqlite.rows import marks, to_ms
+from mcp_memory.text import fold
+from mcp_memory.types import NewTurn
+
+__all__ = ["Key", "add", "covered", "husk_hash", "key_of", "ref", "statement", "turns"]
+
+Key = bytes
+
+_DISTINCT = 24
+"""Characters from which on a turn's words tell it from others."""
+_FOUND = (
+    "SELECT x.id, x.at FROM forgotten f JOIN tombstone x ON x.id = f.tombstone"
+    " WHERE f.space = ? AND f.digest = ? AND x.undone_at IS NULL ORDER BY x.at DESC LIMIT 1"
+)
+
+
+def key_of(con: apsw.Connection) -> Key:
+    return bytes(con.execute("SELECT key FROM home").get)
+
+
+def add(con: apsw.Connection, space: int, tombstone: int) -> None:
+    """Keep the digests of all that a tombstone took."""
+    key = key_of(con)
+    found = list[bytes]()
+    turns: Any = con.execute("SELECT role, content, said_at, dated FROM turn WHERE tombstone = ?", (tombstone,))
+    for role, content, said_at, dated in turns:
+        found += _of_turn(key, role, content, said_at if dated else None)
+    atoms: Any = con.execute("SELECT folded FROM atom WHERE tombstone = ?", (tombstone,))
+    found += [_digest(key, "atom", folded) for (folded,) in atoms]
+    refs: Any = con.execute("SELECT sha256 FROM ref WHERE space = ? AND tombstone = ?", (space, tombstone))
+    found += [_digest(key, "ref", sha256) for (sha256,) in refs]
+    con.executemany(
+        "INSERT INTO forgotten (space, digest, tombstone) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        [(space, digest, tombstone) for digest in found],
+    )
+
+
+def turns(con: apsw.Connection, space: int, session: int, given: Sequence[NewTurn]) -> set[int]:
+    """Return the places of turns that were forgotten, and come again.
+
+    Those that were said before they were forgotten, by the time given with them; those without a time, in a session
+    that held them. What is said anew is no longer what was forgotten.
+    """
+    if not _any(con, space):
+        return set()
+    key = key_of(con)
+    return {place for place, turn in enumerate(given) if _is_again(con, key, space, session, turn)}
+
+
+def statement(con: apsw.Connection, space: int, folded: str, *, said: int) -> int | None:
+    """Return the tombstone of a statement that was said no later than it was forgotten; None where there is none."""
+    if not _any(con, space):
+        return None
+    row: Any = con.execute(_FOUND, (space, _digest(key_of(con), "atom", folded))).fetchone()
+    return row[0] if row is not None and said <= row[1] else None
+
+
+def ref(con: apsw.Connection, space: int, sha256: str) -> int | None:
+    """Return the tombstone of a result with these bytes; None where there is none."""
+    if not _any(con, space):
+        return None
+    row: Any = con.execute(_FOUND, (space, _digest(key_of(con), "ref", sha256))).fetchone()
+    return None if row is None else row[0]
+
+
+def covered(con: apsw.Connection, words: Sequence[tuple[int, int, int, str]]) -> bool:
+    """Tell whether all these words of turns lie within words of statements that were forgotten."""
+    numbers = sorted({turn for turn, *_ in words})
+    rows: Any = con.execute(
+        "SELECT e.turn, e.span_start, e.span_end FROM evidence e JOIN atom a ON a.id = e.atom"
+        f" WHERE a.tombstone IS NOT NULL AND e.turn IN ({marks(numbers)})",
+        numbers,
+    ).fetchall()
+    return bool(rows) and all(
+        any(turn == held and first <= start and end <= last for held, first, last in rows)
+        for turn, start, end, _ in words
+    )
+
+
+def husk_hash(key: Key, sha256: bytes) -> bytes:
+    """Return what stands for the hash of a purged turn: it tells the turn again, and nobody can try words on it."""
+    return _digest(key, "husk", sha256.hex())
+
+
+def _any(con: apsw.Connection, space: int) -> bool:
+    return con.execute("SELECT 1 FROM forgotten WHERE space = ? LIMIT 1", (space,)).get is not None
+
+
+def _is_again(con: apsw.Connection, key: Key, space: int, session: int, turn: NewTurn) -> bool:
+    said = None if turn.said_at is None else to_ms(turn.said_at)
+    for digest in _of_turn(key, turn.role, turn.content, None if turn.guessed else said):
+        row: Any = con.execute(_FOUND, (space, digest)).fetchone()
+        if row is None:
+            continue
+        if said is not None and said <= row[1]:
+            return True
+        held_here = "SELECT 1 FROM turn WHERE tombstone = ? AND session = ? LIMIT 1"
+        if said is None and con.execute(held_here, (row[0], session)).get is not None:
+            return True
+    return False
+
+
+def _of_turn(key: Key, role: str, content: str, said_at: int | None) -> list[bytes]:
+    words = " ".join(fold(content).split())
+    found = [_digest(key, "turn", role, words)] if len(words) >= _DISTINCT else []
+    return found if said_at is None else [*found, _digest(key, "turn at", role, words, str(said_at))]
+
+
+def _digest(key: Key, *parts: str) -> bytes:
+    data = b"".join(b"%d:" % len(part) + part for part in (text.encode("utf-8", "surrogatepass") for text in parts))
+    return hmac.digest(key, data, "sha256")
