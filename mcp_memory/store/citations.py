@@ -8,13 +8,16 @@ Pure text: nothing here knows which atoms there are.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-__all__ = ["cited", "covered", "links", "plain", "tails", "uncovered", "unlinked", "unwrapped", "without"]
+__all__ = ["cited", "covered", "links", "plain", "renamed", "tails", "uncovered", "unlinked", "unwrapped", "without"]
 
 # Models write `[a12]`, `(a12; a57)` and `（a12、a57）` where they were asked for `(a12, a57)`.
 _PART = r"(?:a[0-9]{1,18}|\[\[[^\[\]\n]+\]\])"
-_LISTED = rf"(?:[(（]|(?<!\[)\[(?!\[))[ ]*{_PART}(?:[\s,;&，；、]+{_PART})*[ ]*(?:[)）]|(?<!\])\](?![\](]))"
+_BETWEEN = (
+    r"(?:[,;&，；、]|[^\S\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])+"  # never on two lines, as `splitlines` has them
+)
+_LISTED = rf"(?:[(（]|(?<!\[)\[(?!\[))[ ]*{_PART}(?:{_BETWEEN}{_PART})*[ ]*(?:[)）]|(?<!\])\](?![\](]))"
 _GROUP = re.compile(rf"{_LISTED}(?:[ ]?{_LISTED})*")
 _SPACED_GROUP = re.compile(rf"[ \t]*(?:{_GROUP.pattern})")
 _ID = re.compile(r"(?<!\w)(?<!\[\[)a[0-9]{1,18}(?!\w)")
@@ -24,6 +27,7 @@ _MARK = re.compile(r"\s*(?:(?:[-*+•>]|\d{1,9}[.)])\s+)*")
 _HEADING = re.compile(r"\s{0,3}(?:(#{1,6})\s|\*\*[^*\n]{1,80}\*\*:?\s*$)")
 _SENTENCE_END = re.compile(r"[.!?…。！？]")
 _WORD = re.compile(r"\w")
+_LOOKED_BACK = 4_000  # characters; longer than any list of ids, and a page of short lines takes linear time
 _BELOW_ALL = 7  # the level of a line in bold that stands as a heading
 
 
@@ -76,6 +80,11 @@ def without(text: str, ids: Collection[str]) -> str:
     return _tidy([line for line in lines if line is not None]) + ("\n" if text.endswith("\n") else "")
 
 
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    """Return the text with the atoms that it names as its evidence under other ids."""
+    return _GROUP.sub(lambda group: _ID.sub(lambda id: names.get(id[0], id[0]), group[0]), text)
+
+
 def plain(text: str) -> str:
     """Return the text as it reads without its citations; links keep what they show."""
     return _LINK.sub(_as_shown, _SPACED_GROUP.sub(lambda group: "" if _ids(group) else group[0], text))
@@ -106,8 +115,9 @@ def _goes_on(before: str, line: str) -> bool:
     started = _WORD.search(before) and not _HEADING.match(before) and not re.match(r"\s*\|", line)
     if not started or not _WORD.search(line) or _HEADING.match(line) or _mark(line).strip():
         return False
-    groups = list(_groups(before))
-    return not groups or _stop(before, groups[-1].end()) < len(before)
+    end = before[-_LOOKED_BACK:]
+    groups = list(_groups(end))
+    return not groups or _stop(end, groups[-1].end()) < len(end)
 
 
 def _mark(line: str) -> str:

@@ -16,7 +16,7 @@ import apsw
 from mcp_memory.store.sqlite.rows import space_id
 from mcp_memory.types import Entity
 
-__all__ = ["KNOWN", "OF_ATOM", "chief", "key", "learn", "listed", "mention"]
+__all__ = ["KNOWN", "OF_ATOM", "chief", "key", "learn", "listed", "meet", "mention"]
 
 _USER = "user"
 
@@ -46,6 +46,12 @@ def chief(con: apsw.Connection, space: int, name: str) -> str:
         (space, key(name)),
     ).get
     return known or _clean(name)
+
+
+def meet(con: apsw.Connection, space: int, name: str) -> None:
+    """Make an entity of a name that is new."""
+    if key(name):
+        _for(con, space, name)
 
 
 def mention(con: apsw.Connection, space: int, atom: int, names: Iterable[str]) -> None:

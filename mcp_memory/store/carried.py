@@ -1,0 +1,310 @@
+"""Rows on their way from one home to another: what a space holds, as values that name each other as they did at home.
+
+Nothing here is of one engine, and nothing that was forgotten is among it but a `Tombstone`, which has no words. What
+can be made anew where it arrives (index terms, vectors, files, the lines of results) is left out, and so is what is
+of a machine (logs that were followed, the bill, who may ask).
+
+A row is known again by its origin: which home and space it is of, how it is called there and when it was learned
+there, `<home>:<space>:t12@1763812345678`. So two copies of one home that went on apart do not mistake each other's
+rows. A row that came from elsewhere brings the origins that it is known by (`origins`); its own is added where it is
+read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from mcp_memory.types import Kind, Role, SceneAction, Source, Stage, StepStatus, SummaryBy
+
+__all__ = [
+    "NOTHING",
+    "UNDONE",
+    "Arrival",
+    "Atom",
+    "Canvas",
+    "Citation",
+    "Edit",
+    "Entity",
+    "Fact",
+    "From",
+    "Held",
+    "Persona",
+    "Progress",
+    "Record",
+    "Ref",
+    "Row",
+    "Scene",
+    "Session",
+    "Tombstone",
+    "Turn",
+    "Words",
+    "gone_by",
+    "origin",
+]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class From:
+    """Whose rows they are."""
+
+    home: str
+    space: str
+
+
+def origin(of: From, id: str, at: datetime | None = None) -> str:
+    """Return what a row is known by everywhere; `at` is when it was learned, for ids that only count."""
+    moment = "" if at is None else f"@{(at - _EPOCH) // timedelta(milliseconds=1)}"
+    return f"{of.home}:{of.space}:{id}{moment}"
+
+
+NOTHING, UNDONE = "-", "undone"
+"""In place of the tombstone of here, where a forgetting found nothing here to forget, or was undone there."""
+
+
+def gone_by(tombstone: str) -> str:
+    """Return what stands for a row that was forgotten elsewhere before it came, by the origin of its tombstone."""
+    return f"gone {tombstone}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ref:
+    """The front matter of a tool result; `file` has its bytes, which are `data` where they are at hand."""
+
+    id: str
+    file: str
+    tool: str
+    arguments: Any
+    tool_call_id: str | None
+    session: str
+    timestamp: datetime
+    size: int
+    sha256: str
+    content_type: str
+    masked: tuple[tuple[int, int, str], ...] = ()
+    """Where secrets stood in its text: from which byte to which, and of what kind."""
+    origins: tuple[str, ...] = ()
+    data: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """`dated`: the client gave `said_at`, and it is part of the hash. `told` is what came with a note."""
+
+    id: str
+    session: str
+    role: Role
+    name: str | None
+    content: str
+    said_at: datetime
+    dated: bool
+    learned_at: datetime
+    client_id: str | None
+    sha256: str
+    told: dict[str, Any] | None = None
+    origins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    name: str
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """`turn.content[start:end] == quote`."""
+
+    turn: str
+    start: int
+    end: int
+    quote: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    entity: str
+    relation: str
+    value: str
+    single_valued: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Atom:
+    """`evidence` begins with the words that it first rested on."""
+
+    id: str
+    kind: Kind
+    text: str
+    priority: int
+    confidence: float
+    source: Source
+    valid_from: datetime
+    valid_to: datetime | None
+    learned_at: datetime
+    superseded_by: str | None
+    supersedes: tuple[str, ...]
+    closed_because: str | None
+    by_model: bool
+    fact: Fact | None
+    entities: tuple[str, ...]
+    evidence: tuple[Words, ...]
+    origins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A turn or an atom that automatic recall leaves out, with the reasons, and what a person said to that."""
+
+    id: str
+    reasons: str
+    at: datetime
+    verdict: str | None
+    reviewed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """`step` is what it did to its canvas, as JSON."""
+
+    id: str
+    canvas: int
+    node_id: str
+    session: str
+    timestamp: datetime
+    tool_call: str
+    summary: str
+    result_ref: str
+    tool_call_id: str | None
+    score: int
+    tokens_raw: int
+    tokens_kept: int
+    ref: str
+    summary_by: SummaryBy | None
+    step: str | None
+    origins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """What was done to a canvas beside its steps, `after` one of them."""
+
+    id: str
+    after: str | None
+    kind: str
+    body: str
+    at: datetime
+    undone_at: datetime | None
+    by_model: bool
+    origins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Canvas:
+    """`begun`: when the first of its records or edits was made."""
+
+    number: int
+    label: str
+    session: str
+    begun: datetime
+    text: str
+    status: StepStatus
+    folded: bool
+    groups: dict[str, Any]
+    updated: datetime
+    edits: tuple[Edit, ...]
+    origins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """A version of a page, without what was forgotten."""
+
+    slug: str
+    version: int
+    action: SceneAction
+    title: str
+    summary: str
+    body: str
+    heat: int
+    atoms: tuple[str, ...]
+    entities: tuple[str, ...]
+    reason: str
+    created: datetime
+    at: datetime
+    by_model: bool
+    origins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Persona:
+    """A version of the page, without what was forgotten."""
+
+    version: int
+    text: str
+    at: datetime
+    reason: str
+    by_model: bool
+    origins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Citation:
+    """A turn or an atom that names a result, and which of its lines; None for all of it."""
+
+    source: str
+    ref: str
+    lines: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """`read`: the last turn whose statements are among the atoms. `canvas` is its active one."""
+
+    name: str
+    read: str | None
+    batches: int
+    scene: str | None
+    canvas: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a stage has come: the last atom that it told."""
+
+    stage: Stage
+    upto: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tombstone:
+    """What was forgotten together, by origin. Where it was undone, what it took is there again."""
+
+    id: str
+    at: datetime
+    reason: str
+    gone: tuple[str, ...]
+    undone_at: datetime | None
+    purged_at: datetime | None
+    origins: tuple[str, ...] = ()
+
+
+Row = Ref | Turn | Entity | Atom | Held | Record | Canvas | Scene | Persona | Citation | Session | Progress | Tombstone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """What became of rows that came in.
+
+    `names`: what each is called here, `a5` → `a19`; nothing where it is not here, as it was forgotten. `left` says
+    of what was not taken why.
+    """
+
+    names: dict[str, str]
+    stored: int = 0
+    known: int = 0
+    changed: int = 0
+    left: tuple[str, ...] = ()

@@ -1,0 +1,55 @@
+"""Turns stored as they come in, at the end of their session, with their index terms and journal lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mcp_memory.store import carried
+from mcp_memory.store.evidence import evidence_hash
+from mcp_memory.store.sqlite import digests, turns
+from mcp_memory.store.sqlite.arrivals.desk import GONE, Desk
+from mcp_memory.store.sqlite.rows import session_for, touch
+from mcp_memory.types import NewTurn
+
+__all__ = ["say"]
+
+
+def say(desk: Desk, rows: Sequence[carried.Turn], *, told: dict[str, Any] | None = None) -> None:
+    """Store turns of one session at its end, but for those that were forgotten here."""
+    con, name = desk.con, rows[0].session
+    session = session_for(con, desk.number, name)
+    new = [
+        NewTurn(
+            role=row.role,
+            content=row.content,
+            name=row.name,
+            said_at=row.said_at,
+            client_id=row.client_id,
+            guessed=not row.dated,
+        )
+        for row in rows
+    ]
+    again = digests.turns(con, desk.number, session, new)
+    desk.names |= {rows[place].id: GONE for place in again}
+    taken = [(row, turn) for place, (row, turn) in enumerate(zip(rows, new, strict=True)) if place not in again]
+    if not taken:
+        return
+    stored = turns.insert(
+        con,
+        desk.number,
+        session,
+        name,
+        [turn for _, turn in taken],
+        now=desk.now,
+        hashes=[evidence_hash(turn) for _, turn in taken],
+        told=told,
+    )
+    client_ids = [turn.client_id for _, turn in taken]
+    turns.journal(con, desk.folder, desk.number, stored, client_ids, now=desk.now, told=told)
+    for (row, _), turn in zip(taken, stored, strict=True):
+        # What a text names is another thing here; what it cites comes in beside it.
+        con.execute("DELETE FROM citation WHERE space = ? AND source = ?", (desk.number, turn.id))
+        desk.note(row.id, row.learned_at, row.origins, turn.id)
+    desk.stored += len(stored)
+    touch(con, desk.number, f"session:{name}")
