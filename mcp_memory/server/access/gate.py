@@ -277,7 +277,8 @@ class _Visit:
 
     async def _close(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._late and not self._began:
-            await PlainTextResponse("The request did not come in time.\n", 408)(scope, receive, send)
+            late = PlainTextResponse("The request did not come in time.\n", 408, {"Connection": "close"})
+            await late(scope, receive, send)
         elif self._over.is_set() and not self._began:
             await PlainTextResponse("The token of this request has ended.\n", 401)(scope, receive, send)
         elif self._began and not self._ended and (self._over.is_set() or self._late):

@@ -1,0 +1,47 @@
+"""A real server on loopback, in this process: HTTP or SSE, behind its door."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, nullcontext
+
+import anyio
+import httpx2
+import uvicorn
+
+from mcp_memory.config import Settings
+from mcp_memory.server.access.patience import HEAD_SECONDS, patient
+from mcp_memory.server.app import MemoryServer, build_server
+from mcp_memory.server.transports import http_app
+from tests.server.answers import WAIT
+
+__all__ = ["bearer", "served"]
+
+
+@asynccontextmanager
+async def served(
+    settings: Settings, transport: str = "http", *, host: str = "127.0.0.1", head_seconds: float = HEAD_SECONDS
+) -> AsyncGenerator[tuple[str, MemoryServer]]:
+    """Yield the address without a path, and the server. `host` is what it believes to be bound to."""
+    server = build_server(settings)
+    app = http_app(server, settings, transport=transport, host=host)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        http = uvicorn.Server(
+            uvicorn.Config(app, http=patient(head_seconds), log_config=None, ws="none", timeout_graceful_shutdown=1)
+        )
+        http.capture_signals = nullcontext  # type: ignore[method-assign]
+        async with server.running(), anyio.create_task_group() as tasks:
+            tasks.start_soon(http.serve, [listener])
+            with anyio.fail_after(WAIT):
+                while not http.started:  # noqa: ASYNC110 - uvicorn has no event for it
+                    await anyio.sleep(0.005)
+            try:
+                yield f"http://127.0.0.1:{listener.getsockname()[1]}", server
+            finally:
+                http.should_exit = True
+
+
+def bearer(token: str | None, **headers: str) -> httpx2.AsyncClient:
+    given = {} if token is None else {"Authorization": f"Bearer {token}"}
+    return httpx2.AsyncClient(headers={**given, **headers}, timeout=WAIT)
