@@ -26,7 +26,7 @@ LAYERS: list[set[str]] = [
     {"store", "embed", "prompts"},
     {"metered"},  # what goes to a model is counted in the store
     {"stage"},
-    {"longterm", "shortterm", "indexing"},
+    {"longterm", "shortterm", "indexing", "portable"},
     {"pipeline", "compression"},
     {"memory"},
     {"importing", "upkeep"},

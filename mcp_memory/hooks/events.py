@@ -20,6 +20,7 @@ from mcp_memory.importing.formats.claude_code import summary_of
 from mcp_memory.importing.formats.logs import summary_id
 from mcp_memory.longterm.l0_turns import SUMMARY, recall_block
 from mcp_memory.shortterm.synopsis import synopsise
+from mcp_memory.suspicion import sifted
 from mcp_memory.tokens import token_counter
 from mcp_memory.types import NewTurn
 
@@ -50,7 +51,7 @@ async def opening(memory: Memory, session: str, *, source: str, recorded: bool, 
     parts += [stable] if stable else []
     if source == "compact" and await memory.active_canvas(session):
         view = await memory.fold_canvas(session=session, budget_tokens=CANVAS_TOKENS)
-        canvas = recall_block(f"The task at hand; expand_node opens its nodes.\n{view.text}", part="canvas")
+        canvas = recall_block(f"The task at hand; expand_node opens its nodes.\n{sifted(view.text)}", part="canvas")
         parts += [canvas] if sum(map(len, [*parts, canvas])) <= MAX_CHARS else []
     told = "\n".join(known)
     return "\n\n".join(part for part in parts if part not in told)

@@ -1,7 +1,8 @@
 """The turns that one question is about: which they are, and how a model reads them.
 
 A batch is the next turns of a session that say something, with some before them for context. Noise, notes and what
-tools and systems said are passed over and do not use it up. From the same positions the same batch is read again.
+tools and systems said, and what is held for review, are passed over and do not use it up. From the same positions the
+same batch is read again.
 
 Turns go to the model as data behind tags that nothing in them can close; very long ones without their middle.
 """
@@ -13,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mcp_memory.longterm.l1_atoms.noise import label, own_words
+from mcp_memory.longterm.trust import held_ids
 from mcp_memory.prompts import fenced
 from mcp_memory.store.protocol import Store
 from mcp_memory.text import one_line
@@ -43,28 +45,39 @@ class Batch:
 def next_batch(store: Store, space: str, session: str, start: int, *, most: int, background: int) -> Batch:
     """Return the batch that begins at a position: up to `most` turns that say something."""
     stop = start + _MOST_READ
-    stream = _turns(store, space, session, start, stop)
-    return _batch(store, space, session, start, stream, most=most, background=background)
+    aside: set[str] = set()
+    stream = _turns(store, space, session, start, stop, aside)
+    return _batch(store, space, session, start, stream, aside, most=most, background=background)
 
 
 def batch_of(store: Store, space: str, session: str, start: int, stop: int, *, background: int) -> Batch:
     """Return the batch between two positions."""
-    stream = _turns(store, space, session, start, stop)
-    return _batch(store, space, session, start, stream, most=None, background=background)
+    aside: set[str] = set()
+    stream = _turns(store, space, session, start, stop, aside)
+    return _batch(store, space, session, start, stream, aside, most=None, background=background)
 
 
 def _batch(
-    store: Store, space: str, session: str, start: int, stream: Iterator[Turn], *, most: int | None, background: int
+    store: Store,
+    space: str,
+    session: str,
+    start: int,
+    stream: Iterator[Turn],
+    aside: set[str],
+    *,
+    most: int | None,
+    background: int,
 ) -> Batch:
     back = max(0, start - _LOOK_BACK)
-    before = [turn for turn in _turns(store, space, session, back, start) if _is_talk(turn)]
+    before = [turn for turn in _turns(store, space, session, back, start, aside) if _is_talk(turn)]
+    before = [turn for turn in before if turn.id not in aside]
     said = list(before)
     new: list[Turn] = []
     read = skipped = characters = 0
     stop = start
     for turn in stream:
         if _is_talk(turn):
-            noise = label(turn, said[-1] if said else None) is not None
+            noise = turn.id in aside or label(turn, said[-1] if said else None) is not None
             size = len(_shortened(turn))
             full = most is not None and new and (len(new) == most or characters + size > MAX_CHARS)
             if full and not noise:
@@ -85,9 +98,11 @@ def _is_talk(turn: Turn) -> bool:
     return turn.role in ("user", "assistant")
 
 
-def _turns(store: Store, space: str, session: str, start: int, stop: int) -> Iterator[Turn]:
+def _turns(store: Store, space: str, session: str, start: int, stop: int, aside: set[str]) -> Iterator[Turn]:
+    """Yield the turns between two positions; `aside` gets those that are held for review."""
     while start < stop:
         page = store.session_turns(space, session, start=start, limit=min(_PAGE, stop - start))
+        aside |= held_ids(store, space, [turn.id for turn in page])
         yield from (turn for turn in page if turn.position < stop)
         if not page:
             return

@@ -15,7 +15,9 @@ from typing import Any
 
 from mcp_memory.longterm.l1_atoms.decisions import Action
 from mcp_memory.longterm.l1_atoms.rules import Held, fact_of
+from mcp_memory.longterm.trust import best
 from mcp_memory.store.protocol import NewAtom
+from mcp_memory.suspicion import flags
 from mcp_memory.text import fold, index_terms, one_line, query_terms
 from mcp_memory.types import Atom, Evidence, Kind
 
@@ -52,10 +54,13 @@ def made(draft: NewAtom, fate: Fate, said_at: Mapping[str, datetime]) -> NewAtom
     told = [*parts, *(held.atom for held in kept)]
     joined = fate.action == "merge"
     kind = _kind(draft, fate, old)
+    source = best(part.source for part in told)
     return replace(
         draft,
         text=text,
         kind=kind,
+        source=source,
+        held=tuple(dict.fromkeys((*(why for part in told for why in part.held), *flags(text, source)))),
         priority=_priority(fate, [*parts, *old]),
         confidence=min(part.confidence for part in told) if joined or kept else max(part.confidence for part in parts),
         valid_from=_since(draft, fate, text, said_at),
@@ -106,6 +111,8 @@ def _kind(draft: NewAtom, fate: Fate, old: Sequence[Atom]) -> Kind:
         return "instruction"
     kinds: set[Kind] = {draft.kind, *(one.kind for one in old)}
     allowed: set[Kind] = kinds if "instruction" in kinds else {"persona", "episodic"}
+    if fate.kind == "persona" and "persona" not in kinds and all(one.source != "user" for one in (draft, *old)):
+        return draft.kind  # a trait needs a person's word
     return fate.kind if fate.kind in allowed else draft.kind
 
 

@@ -20,7 +20,9 @@ from mcp_memory.longterm.l1_atoms.quotes import locate
 from mcp_memory.longterm.l1_atoms.reply import Quoted, Statement
 from mcp_memory.longterm.l1_atoms.times import dated, holds
 from mcp_memory.longterm.l1_atoms.told import SINGLE_VALUED, relation_name
+from mcp_memory.longterm.trust import best, of_turn
 from mcp_memory.store.protocol import NewAtom
+from mcp_memory.suspicion import drops, flags
 from mcp_memory.text import one_line
 from mcp_memory.types import Evidence, Kind, Turn
 
@@ -82,6 +84,8 @@ def grounded(statement: Statement, batch: Batch, names: Names, session: str) -> 
         relation=fact[1] if fact else None,
         value=fact[2] if fact else None,
         single_valued=bool(fact) and fact[1] in _ONE_AT_A_TIME and statement.certainty == "stated",
+        source=(source := best(of_turn(one) for one, _ in words)),
+        held=flags(text, source),
         evidence=tuple(Evidence(turn=one.id, span=span, quote=one.content[slice(*span)]) for one, span in words),
         entities=tuple(dict.fromkeys(chief for chief in chiefs if chief))[:_MAX_ENTITIES],
     )
@@ -156,23 +160,6 @@ def _stands(quote: str, turn: Turn) -> tuple[int, int] | None:
 
 # --- what is not kept whatever it rests on ----------------------------------------------------------
 
-# Orders to a model, as they are written into pages, mails and prompts for a model to find.
-_ORDER = re.compile(
-    r"\b(?:ignore|disregard|forget|override|bypass)\s+(?:\w+\s+){0,2}"
-    r"(?:all|any|every|previous|prior|above|earlier|preceding|system|existing)\s+(?:\w+\s+){0,3}"
-    r"(?:rules?|instructions?|prompts?|guidelines|directions)\b"
-    r"|\b(?:ignoriere|vergiss|missachte)n?\s+(?:\w+\s+){0,3}(?:regeln|anweisungen|vorgaben|instruktionen)\b"
-    r"|\b(?:ignore[zr]?|oublie[zr]?)\s+(?:toutes\s+)?(?:les|tes|vos|ces)\s+(?:\w+\s+)?(?:règles|instructions|consignes)\b"
-    r"|\b(?:ignora|ignore|olvida)\w*\s+(?:todas\s+)?(?:las|tus|sus|estas)\s+(?:\w+\s+)?(?:reglas|instrucciones)\b"
-    r"|\b(?:ignora|dimentica)\w*\s+(?:tutte\s+)?(?:le|queste)\s+(?:\w+\s+)?(?:regole|istruzioni)\b"
-    r"|\b(?:ignore|ignora|esqueça)\s+(?:todas\s+)?(?:as|suas|estas)\s+(?:\w+\s+)?(?:regras|instruções)\b"
-    r"|\b(?:игнорируй|забудь|отмени)(?:те)?\s+(?:\w+\s+){0,3}(?:правила|инструкции|указания)\b"
-    r"|(?:忽略|无视|無視|忘记|忘掉)(?:你|掉|所有|一切|全部|之前|以上|上述|先前|前面|系统|的|了){1,6}(?:规则|規則|指令|指示|提示|要求)"
-    r"|(?:すべて|全て|これまで|以前|上記|今まで)の?(?:すべての|全ての)?(?:ルール|規則|指示|命令)を?(?:無視|忘れ)"
-    r"|(?:모든|이전|위의|지금까지의)\s*(?:모든\s*)?(?:규칙|지시|명령|지침)(?:사항)?[을를]?\s*(?:무시|잊)",
-    re.IGNORECASE,
-)
-
 
 def _unfit(statement: Statement, text: str, words: Sequence[Words]) -> str | None:
     """Return why a statement that rests on words is not kept, None if it is."""
@@ -182,14 +169,14 @@ def _unfit(statement: Statement, text: str, words: Sequence[Words]) -> str | Non
         return "what is true of a person has to stand in that person's words, not in the assistant's"
     if 0 <= statement.priority < LEAST[statement.kind]:
         return f"its priority is under {LEAST[statement.kind]}, the least for {statement.kind}"
-    reports = statement.kind == "episodic" and _ORDER.search(text)
-    ordered = [turn.id for turn, span in words if _ORDER.search(text) or _in_an_order(turn.content, span)]
+    reports = statement.kind == "episodic" and drops().search(text)
+    ordered = [turn.id for turn, span in words if drops().search(text) or _in_an_order(turn.content, span)]
     return f"it repeats an order to a model that stands in {ordered[0]}" if ordered and not reports else None
 
 
 def _in_an_order(content: str, span: tuple[int, int]) -> bool:
     """Tell whether a place lies in an order, which goes on to the end of its paragraph."""
-    for order in _ORDER.finditer(content):
+    for order in drops().finditer(content):
         end = content.find("\n\n", order.end())
         if order.start() < span[1] and (end < 0 or span[0] < end):
             return True

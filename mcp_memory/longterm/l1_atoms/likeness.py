@@ -135,10 +135,13 @@ def _sight(desk: Desk, atom: NewAtom) -> _Sight:
         if vectors
         else {}
     )
-    hits = desk.search(space, "atom", atom.text, embedded=lambda: vectors, filters=Filters(), limit=_LOOKED_AT)
+    held = Filters(unheld=True)
+    hits = desk.search(space, "atom", atom.text, embedded=lambda: vectors, filters=held, limit=_LOOKED_AT)
     ids = [hit.id for hit in hits]
     if atom.entity and atom.relation:
-        same = store.facts(space, filters=Filters(entity=atom.entity), relation=atom.relation, limit=_LOOKED_AT)
+        same = store.facts(
+            space, filters=Filters(entity=atom.entity, unheld=True), relation=atom.relation, limit=_LOOKED_AT
+        )
         ids += [fact.atom for fact in same]
     return _Sight(
         found=store.atoms(space, dict.fromkeys(ids)),

@@ -131,7 +131,7 @@ _ONE_WAY = frozenset(("child", "parent"))
 def _relation(store: Store, space: str, user: str | None, name: str) -> str | None:
     """Return what somebody is to the user."""
     users, other = {USER, fold(user or USER)}, fold(name)
-    for fact in store.facts(space, filters=Filters(entity=name)):
+    for fact in store.facts(space, filters=Filters(entity=name, unheld=True)):
         entity, value = fold(fact.entity), fold(fact.value)
         if entity in users and value == other and fact.relation in _MUTUAL | _ONE_WAY:
             return fact.relation

@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mcp_memory.longterm.trust import SAID_BY, told_less
 from mcp_memory.store.protocol import NewAtom
 from mcp_memory.text import fold, index_terms, iso, one_line, query_terms, well_formed
 from mcp_memory.types import Atom, Evidence
@@ -37,6 +38,10 @@ class Held:
 def protected(held: Held, draft: NewAtom, reason: str) -> str | None:
     """Return why a draft may not close a held statement."""
     id = held.atom.id
+    if draft.held:
+        return "the new statement is held for review, and closes nothing until then"
+    if told_less(draft.source, held.atom.source):
+        return f"{id} is the word of {SAID_BY[held.atom.source]}, which {SAID_BY[draft.source]} does not replace"
     if held.atom.priority < 0 and draft.kind != "instruction":
         return f"{id} is a standing instruction, which only an instruction replaces"
     if held.told and draft.confidence < _STATED:

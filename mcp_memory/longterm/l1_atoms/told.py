@@ -143,7 +143,8 @@ def similar(
 ) -> list[Atom]:
     """Return current atoms that may repeat or contradict the one just written."""
     apart = {written.atom.id, *(atom.id for atom in written.replaced)}
-    hits = search(space, "atom", written.atom.text, embedded=embedded, filters=Filters(), limit=_SIMILAR + len(apart))
+    current = Filters(unheld=True)
+    hits = search(space, "atom", written.atom.text, embedded=embedded, filters=current, limit=_SIMILAR + len(apart))
     near = {hit.id: (hit.cosine or 0.0) >= _SAME_COSINE for hit in hits}
     found = store.atoms(space, [hit.id for hit in hits if hit.id not in apart])
     return [atom for atom in found if near[atom.id] or _alike(written.atom, atom)][:_SIMILAR]

@@ -79,7 +79,7 @@ def _alike(desk: Desk, tellers: Mapping[str, Sequence[str]], atom: Atom) -> Coun
         "atom",
         atom.text,
         embedded=lambda: desk.of_query(atom.text),
-        filters=Filters(),
+        filters=Filters(unheld=True),
         limit=_ALIKE,
     )
     points: Counter[str] = Counter()

@@ -87,7 +87,7 @@ def without_forgotten(store: Store, space: str, scene: Scene) -> Scene:
 
 def _gone(store: Store, space: str, scene: Scene) -> set[str]:
     named = {*scene.atoms, *cited(scene.body)}
-    return named - {atom.id for atom in store.atoms(space, named)}
+    return named - {atom.id for atom in store.atoms(space, named) if not atom.held}
 
 
 def ended_since(store: Store, space: str, scene: Scene) -> list[tuple[Atom, Atom | None]]:

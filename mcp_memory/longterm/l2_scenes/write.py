@@ -86,11 +86,12 @@ def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
     due = [scene.slug for scene in stale(store, space) if scene.slug in scenes]
     if not new and not due:
         return None
+    sound = [atom for atom in new if not atom.held]
     return Basis(
         after=after,
         upto=int(new[-1].id[1:]) if new else after,
-        atoms=[atom.id for atom in new],
-        shown=to_show(desk, scenes, due, new, smaller=smaller),
+        atoms=[atom.id for atom in sound],
+        shown=to_show(desk, scenes, due, sound, smaller=smaller),
     )
 
 

@@ -100,7 +100,7 @@ def navigation(scenes: Sequence[Scene]) -> str:
 
 def identity(store: Store, space: str) -> list[str]:
     """Return what tells who the user is, most telling first: the facts about the user, as `name: Maya`."""
-    about = store.facts(space, filters=Filters(entity="user"), limit=_READ)
+    about = store.facts(space, filters=Filters(entity="user", unheld=True), limit=_READ)
     facts = [fact for fact in about if fold(fact.entity) == "user"]  # not of others whom the user is named beside
     rank = {name: place for place, name in enumerate(("name", "preferred_name", "full_name", "pronouns", "works_as"))}
     facts.sort(key=lambda fact: rank.get(fact.relation, len(rank)))
@@ -198,7 +198,7 @@ def _is_shaken(store: Store, space: str, scenes: Mapping[str, Scene], name: str,
 
 
 def _forgotten(store: Store, space: str, ids: Sequence[str]) -> set[str]:
-    return set(ids) - {atom.id for atom in store.atoms(space, ids)}
+    return set(ids) - {atom.id for atom in store.atoms(space, ids) if not atom.held}
 
 
 def sound_scenes(store: Store, space: str) -> list[Scene]:
@@ -223,7 +223,7 @@ def _told_since(store: Store, space: str) -> list[Atom]:
     """Return what was told in so many words since a model last read, and holds; rules first, then the newest."""
     new = store.atoms_since(space, last_read(store, space), limit=_SINCE_READ)
     notes = {turn.id for turn in store.turns(space, [atom.evidence for atom in new]) if turn.role == "note"}
-    told = [atom for atom in new if atom.valid_to is None and atom.evidence in notes]
+    told = [atom for atom in new if atom.valid_to is None and atom.evidence in notes and not atom.held]
     return sorted(told, key=lambda atom: (atom.kind != "instruction", -int(atom.id[1:])))
 
 
@@ -269,7 +269,7 @@ def page(store: Store, space: str) -> str:
 
 
 def _current(store: Store, space: str, kind: Kind) -> list[Atom]:
-    listed = store.list_atoms(space, filters=Filters(kind=kind), limit=_READ)
+    listed = store.list_atoms(space, filters=Filters(kind=kind, unheld=True), limit=_READ)
     atoms = [atom for atom in listed if atom.confidence >= STATED]
     return sorted(atoms, key=lambda atom: atom.valid_from, reverse=True) if kind == "episodic" else atoms
 

@@ -149,7 +149,7 @@ def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
         new = store.atoms_since(space, last_read(store, space), limit=many)
         if len(new) == many:
             upto = int(new[-1].id[1:])  # the rest counts as new next time
-        atoms = [atom for atom in new if atom.valid_to is None]
+        atoms = [atom for atom in new if atom.valid_to is None and not atom.held]
     else:
         scenes = sound_scenes(store, space)
         shown = _within(scenes[: max(1, len(scenes) >> smaller)])
@@ -177,7 +177,7 @@ def _leading(store: Store, space: str, smaller: int) -> list[Atom]:
     return [
         atom
         for kind, many in _LEADING
-        for atom in store.list_atoms(space, filters=Filters(kind=kind), limit=max(1, many >> smaller))
+        for atom in store.list_atoms(space, filters=Filters(kind=kind, unheld=True), limit=max(1, many >> smaller))
     ]
 
 

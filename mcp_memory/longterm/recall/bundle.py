@@ -23,6 +23,7 @@ from mcp_memory.longterm.recall.needed import Line, is_told, needed, surest, tol
 from mcp_memory.longterm.search.scenes import current
 from mcp_memory.store.citations import without
 from mcp_memory.store.protocol import Filters
+from mcp_memory.suspicion import flags
 from mcp_memory.tokens import TokenCounter
 from mcp_memory.types import Atom, Bundle, Turn
 
@@ -101,7 +102,7 @@ def _stable(desk: Desk, counter: TokenCounter, budget: int) -> tuple[str, list[s
     always = _head("Always:\n", [f"- {told(atom)}" for atom in rules], "\n", counter, ALWAYS_TOKENS)
     shown = {atom.id for atom in rules if is_told(atom, f"{always}\n")}
     lines = [*who.splitlines(), *always.splitlines(), *_persona(desk, shown)]
-    scenes = current(store, space)
+    scenes = [one for one in current(store, space) if not flags(f"{one.title}\n{one.summary}", "assistant")]
 
     def block(many: int, of_scenes: int) -> str:
         navigation = l3_page.navigation(scenes[:of_scenes]).splitlines()
@@ -119,8 +120,8 @@ def _stable(desk: Desk, counter: TokenCounter, budget: int) -> tuple[str, list[s
 
 def _always(desk: Desk) -> list[Atom]:
     """Return standing instructions, and what about the user must not be missed."""
-    listed = desk.store.list_atoms(desk.space, filters=Filters(kind="instruction"), limit=50)
-    traits = desk.store.list_atoms(desk.space, filters=Filters(kind="persona"), limit=50)
+    listed = desk.store.list_atoms(desk.space, filters=Filters(kind="instruction", unheld=True), limit=50)
+    traits = desk.store.list_atoms(desk.space, filters=Filters(kind="persona", unheld=True), limit=50)
     return [*(atom for atom in listed if atom.priority < 0), *(atom for atom in traits if atom.priority >= _CRITICAL)]
 
 
@@ -129,7 +130,10 @@ def _persona(desk: Desk, shown: set[str]) -> list[str]:
     page = l3_page.body(desk.store, desk.space)
     if page == l3_page.EMPTY:
         return []
-    return [line for line in without(page, shown).splitlines() if line and not line.startswith("# ")]
+    lines = [line for line in without(page, shown).splitlines() if line and not line.startswith("# ")]
+    held = desk.store.persona(desk.space)
+    by_model = held is not None and held.by_model
+    return [line for line in lines if not flags(line, "assistant" if by_model else "user")]
 
 
 def _head(label: str, items: Sequence[str], joint: str, counter: TokenCounter, budget: int) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, zip_longest
-from typing import Literal
+from typing import Literal, get_args
 
 from mcp_memory.function_words import function_words_of
 from mcp_memory.longterm.desk import Desk
@@ -33,13 +33,15 @@ from mcp_memory.longterm.recall.resuming import asks_to_go_on
 from mcp_memory.longterm.search.question import read
 from mcp_memory.longterm.search.results import results
 from mcp_memory.longterm.search.scenes import current, text_of
+from mcp_memory.longterm.trust import SAID_BY, held_ids, of_tool, of_turn
 from mcp_memory.secrets import mask
 from mcp_memory.snippet import matches, snippet
 from mcp_memory.store.citations import cited, plain
 from mcp_memory.store.naming import address
 from mcp_memory.store.protocol import Filters
+from mcp_memory.suspicion import flags
 from mcp_memory.text import fold, index_terms, one_line, query_terms
-from mcp_memory.types import Atom, Turn
+from mcp_memory.types import Atom, Role, Source, Turn
 
 __all__ = ["Line", "is_told", "needed", "surest", "told", "unasked"]
 
@@ -52,6 +54,9 @@ _CONTEXT_CHARS = 300
 _ENTITIES = 1_000
 _SESSIONS, _ENDING, _ENDING_CHARS = 20, 6, 600  # the latest sessions; turns of one
 
+_TRUST: dict[Source, float] = {"user": 1.0, "assistant": 0.95, "tool": 0.85, "web": 0.7}
+"""What an atom's rank is worth by whose word it is: of two that answer alike, the user's comes first."""
+
 Group = Literal["scene", "fact", "atom", "turn", "output", "end"]
 
 
@@ -62,6 +67,8 @@ class Line:
     group: Group
     id: str
     text: str
+    source: Source = "assistant"
+    """Whose words it tells; of a model's pages, the model's."""
 
 
 def told(atom: Atom) -> str:
@@ -76,8 +83,14 @@ def is_told(atom: Atom, text: str) -> bool:
 
 def surest(desk: Desk, *, known: str) -> list[Line]:
     """Return the atoms by confidence alone, but those that `known` tells already."""
-    atoms = desk.store.list_atoms(desk.space, filters=Filters(), limit=_SUREST)
-    return [_atom(atom) for atom in sorted(atoms, key=lambda one: -one.confidence) if not is_told(atom, known)]
+    atoms = desk.store.list_atoms(desk.space, filters=Filters(unheld=True), limit=_SUREST)
+    ordered = sorted(atoms, key=lambda one: -one.confidence * _TRUST[one.source])
+    return _sound(_atom(atom) for atom in ordered if not is_told(atom, known))
+
+
+def _sound(lines: Iterable[Line]) -> list[Line]:
+    """Return the lines that do not read like an attack: what came before there were flags, what a model wrote since."""
+    return [line for line in lines if not flags(line.text, line.source)]
 
 
 def needed(desk: Desk, question: str, context: Sequence[Turn], *, known: str) -> list[Line]:
@@ -88,7 +101,7 @@ def needed(desk: Desk, question: str, context: Sequence[Turn], *, known: str) ->
     found = _found(desk, "" if is_noise else question, talk, there, least=NEAR)
     words = set(query_terms("\n".join([question, *talk])))
     outputs = [] if is_noise else _outputs(desk, question, words)
-    return _with_end(desk, question, there, [*_lines(desk, question, found, words, known=known), *outputs])
+    return _sound(_with_end(desk, question, there, [*_lines(desk, question, found, words, known=known), *outputs]))
 
 
 def unasked(desk: Desk, prompt: str, *, known: str, there: Collection[str]) -> list[Line]:
@@ -103,7 +116,7 @@ def unasked(desk: Desk, prompt: str, *, known: str, there: Collection[str]) -> l
     else:
         found = _found(desk, prompt, [], set(there), least=ABOUT)
         lines = _lines(desk, prompt, found, words, known=known, there=there)
-    return lines if there else _with_end(desk, prompt, there, lines)  # else it goes on where it is
+    return _sound(lines if there else _with_end(desk, prompt, there, lines))  # else it goes on where it is
 
 
 def _with_end(desk: Desk, question: str, there: Collection[str], lines: Sequence[Line]) -> list[Line]:
@@ -127,10 +140,11 @@ def _lines(
 ) -> list[Line]:
     """Return what was found in the order in which it is to find room."""
     held = [atom for atom in desk.store.atoms(desk.space, found.atoms) if atom.valid_to is None]
-    holding = [atom for atom in held if atom.evidence not in there]
+    holding = [atom for atom in held if atom.evidence not in there and not atom.held]
     ranked = sorted(holding, key=lambda atom: -_rank(desk, atom, found.atoms[atom.id]))
     ranked = [atom for atom in ranked if not is_told(atom, known)]
     verbatim = _turns(desk, _each_once(desk, list(found.turns))[:_TURNS], holding, words=words)
+    verbatim.sort(key=lambda line: line.source in ("tool", "web"))  # stable: people first, each in the search's order
     bearing_out = {atom.evidence for atom in ranked}
     fresh = [line for line in verbatim if line.id not in bearing_out]
     by_turns = chain.from_iterable(zip_longest(map(_atom, ranked), fresh))
@@ -157,12 +171,14 @@ def _found(desk: Desk, question: str, talk: Sequence[str], there: set[str], *, l
     Beside what is about it there may be what weighs at `least` so much.
     """
     found = _Found()
+    aside = {one.id for one in desk.store.held(desk.space, limit=_MOST_THERE) if one.id.startswith("t")}
+    many = _TURNS + min(len(there) + len(aside), _MOST_THERE)
     for wanted in (asked(desk, [question]), asked(desk, talk)):
         if wanted is None:
             continue
-        said = [
-            row for row in weighed(wanted, "turn", limit=_TURNS + min(len(there), _MOST_THERE)) if row.id not in there
-        ]
+        said = [row for row in weighed(wanted, "turn", limit=many) if row.id not in there]
+        aside = held_ids(desk.store, desk.space, [row.id for row in said])
+        said = [row for row in said if row.id not in aside]
         held = _borne_out(desk, weighed(wanted, "atom", limit=_ATOMS), said)
         said = [row for row in said if not row.is_echo]
         pages = _scenes(wanted, held)
@@ -202,11 +218,14 @@ def _borne_out(desk: Desk, held: Sequence[Weighed], said: Sequence[Weighed]) -> 
 
 def _rank(desk: Desk, atom: Atom, row: Weighed) -> float:
     similarity = min(1.0, max(row.weight, row.cosine))
-    return desk.settings.recall_similarity * similarity + desk.settings.recall_confidence * atom.confidence
+    rank = desk.settings.recall_similarity * similarity + desk.settings.recall_confidence * atom.confidence
+    return rank * _TRUST[atom.source]
 
 
 def _atom(atom: Atom) -> Line:
-    return Line(group="atom", id=atom.id, text=f"- [{atom.id} · {date_of(atom.valid_from, atom.text)}] {told(atom)}")
+    whose = "" if atom.source == "user" else f" · said by {SAID_BY[atom.source]}"
+    head = f"- [{atom.id} · {date_of(atom.valid_from, atom.text)}{whose}]"
+    return Line(group="atom", id=atom.id, text=f"{head} {told(atom)}", source=atom.source)
 
 
 def _facts(desk: Desk, question: str, shown: set[str]) -> list[Line]:
@@ -220,7 +239,7 @@ def _facts(desk: Desk, question: str, shown: set[str]) -> list[Line]:
     facts = {
         fact.atom: fact
         for name in named[:_FACTS]
-        for fact in desk.store.facts(desk.space, filters=Filters(entity=name), limit=_FACTS)
+        for fact in desk.store.facts(desk.space, filters=Filters(entity=name, unheld=True), limit=_FACTS)
         if fact.atom not in shown
     }
     return [
@@ -269,6 +288,8 @@ def _end_of_last(desk: Desk, there: Collection[str]) -> list[Line]:
     sessions = sorted(desk.store.sessions(desk.space, limit=_SESSIONS), key=lambda one: one.last, reverse=True)
     for one in sessions:
         said = desk.store.last_turns(desk.space, one.session, limit=_ENDING, roles=("user", "assistant"))
+        aside = held_ids(desk.store, desk.space, [turn.id for turn in said])
+        said = [turn for turn in said if turn.id not in aside]
         if said and not any(turn.id in there for turn in said):
             head = f"- The last conversation, session {one.session}, ended so on {one.last:%Y-%m-%d}, latest first:"
             latest_first = [turn.id for turn in reversed(said)]
@@ -293,11 +314,21 @@ def _turns(
         Line(
             group="turn",
             id=turn.id,
-            text=f"- [{turn.id} · {turn.said_at:%Y-%m-%d} · {one_line(turn.name or turn.role, 40)}"
+            text=f"- [{turn.id} · {turn.said_at:%Y-%m-%d} · {_speaker(turn)}"
             f"{replaced.get(turn.id, '')}] {_around(turn.content, words, width)}",
+            source=of_turn(turn),
         )
         for turn in desk.store.turns(desk.space, ids)
     ]
+
+
+def _speaker(turn: Turn) -> str:
+    """Return who said a turn: a person by name, and of a tool that it was one, whatever it is called."""
+    source = of_turn(turn)
+    if source in ("tool", "web"):
+        return f"output of {SAID_BY[source]}" + (f", {one_line(turn.name, 40)}" if turn.name else "")
+    posing = turn.name is not None and fold(turn.name.strip()) in get_args(Role)
+    return turn.role if posing else one_line(turn.name or turn.role, 40)
 
 
 def _replaced(desk: Desk, holding: Sequence[Atom]) -> Mapping[str, str]:
@@ -321,12 +352,17 @@ def _outputs(desk: Desk, question: str, words: set[str]) -> list[Line]:
         Line(
             group="output",
             id=at,
-            text=f"- [{at} · {hit.at:%Y-%m-%d} · output of {one_line(hit.call, 60)}] "
-            + _around(hit.text, words, _TURN_CHARS),
+            text=f"- [{at} · {hit.at:%Y-%m-%d} · {_printed(hit.call)}] " + _around(hit.text, words, _TURN_CHARS),
+            source=of_tool(hit.call.partition(" ")[0]),
         )
         for at, hit in hits.items()
-        if weights[at] >= ABOUT
+        if weights[at] >= ABOUT and not flags(f"{hit.call}\n{hit.text}", "tool")
     ]
+
+
+def _printed(call: str) -> str:
+    whose = "output of" if of_tool(call.partition(" ")[0]) == "tool" else "from the web,"
+    return f"{whose} {one_line(call, 60)}"
 
 
 def _around(text: str, words: set[str], width: int) -> str:

@@ -140,7 +140,7 @@ def _searched(wanted: Asked, layer: Layer, limit: int) -> Sequence[Ranked]:
         layer,
         wanted.text,
         embedded=lambda: wanted.vectors,
-        filters=Filters(),
+        filters=Filters(unheld=layer == "atom"),
         limit=limit,
         at=desk.now,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mcp_memory.store.protocol import Filters, Layer
+from mcp_memory.store.sqlite import held
 from mcp_memory.store.sqlite.entities import key
 from mcp_memory.store.sqlite.rows import to_ms
 
@@ -64,6 +65,8 @@ def where(layer: Layer, space: int, filters: Filters) -> tuple[str, list[int | s
             add(_MENTIONS, space, key(filters.entity))
         if filters.scene is not None:
             add(_TOLD_IN, space, filters.scene)
+        if filters.unheld:
+            add(held.PASSES)
         if filters.as_of is None:
             add("r.valid_to IS NULL")
         else:

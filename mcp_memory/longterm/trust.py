@@ -1,0 +1,192 @@
+"""Whose word something is, and what that allows: the user's, the assistant's, a tool's, a page's of the web.
+
+A rule for the agent and a trait of the user need a person's word; whatever rests on a voice less trusted is a thing
+that was said, an episode. What reads like an attack (`suspicion`) is held: it is stored and found, and not recalled
+unasked until somebody has looked at it. So is a statement that an agent brings as the user's, where its words stand in
+what a tool put out and in nothing that the user said: pages tell agents what to remember.
+
+Whether words stand somewhere is told by the share of a statement's terms that stand close together there. A tool's
+output that nobody recorded or offloaded is not known here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TypeVar, get_args
+
+from mcp_memory.store.protocol import Filters, Layer, NewAtom, Store
+from mcp_memory.suspicion import Flag, flags, worded
+from mcp_memory.text import base_terms, query_terms
+from mcp_memory.types import Kind, NewTurn, Role, Source, Turn
+
+__all__ = ["SAID_BY", "best", "doubts", "entitled", "held_ids", "of_tool", "of_turn", "on_arrival", "told_less"]
+
+SAID_BY: dict[Source, str] = {
+    "user": "the user",
+    "assistant": "the assistant",
+    "tool": "a tool",
+    "web": "a web page",
+}
+
+_WEB = re.compile(
+    r"(?i)(?:^|[^a-z])(?:web|fetch|browser?|brows(?:e|ing)|url|https?|curl|wget|crawl(?:er)?|scrape[r]?|navigate|page|playwright"
+    r"|puppeteer|selenium|firecrawl|tavily|exa|serp(?:api)?|bing|duckduckgo|google|brave|perplexity|search_web|internet|online)"
+    r"(?:$|[^a-z])"
+)
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SAME = 0.75  # of a statement's terms: it says what stands there
+_OWN = 0.5  # of them in the user's words: it may be the user's, told in others
+_FEWEST = 3  # terms; fewer stand together by chance
+_READ = 8  # rows
+_CHARS = 60_000  # of a row
+_ROOM = 3  # times the length of a statement: so far apart its terms may stand
+
+T = TypeVar("T")
+
+
+# --- whose word -------------------------------------------------------------------------------------
+
+
+def of_tool(name: str | None) -> Source:
+    """Return the voice of a tool's output by the tool's name."""
+    return "web" if name and _WEB.search(_CAMEL.sub("_", name)) else "tool"
+
+
+def of_turn(turn: Turn | NewTurn) -> Source:
+    """Return whose word a turn is. A note is the user's here; its atom knows better."""
+    return of_role(turn.role, turn.name)
+
+
+def of_role(role: Role, name: str | None) -> Source:
+    if role == "tool":
+        return of_tool(name)
+    return "user" if role in ("user", "note") else "assistant"
+
+
+def best(sources: Iterable[Source]) -> Source:
+    """Return the most trusted of some voices; the user's where there is none."""
+    return min(sources, key=get_args(Source).index, default="user")
+
+
+def told_less(one: Source, other: Source) -> bool:
+    """Tell whether one voice is trusted less than another."""
+    voices = get_args(Source)
+    return voices.index(one) > voices.index(other)
+
+
+def entitled(atom: NewAtom) -> NewAtom:
+    """Return an atom of a kind that its source may give: rules and traits are the user's to tell."""
+    if atom.source == "user" or atom.kind == "episodic":
+        return atom
+    kind: Kind = "episodic"
+    return replace(atom, kind=kind, priority=70 if atom.priority < 0 else atom.priority)
+
+
+# --- what is held -----------------------------------------------------------------------------------
+
+
+def on_arrival(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTurn]:
+    """Return turns that come in, each with why it is to be held.
+
+    The user may talk of attacks; what a tool put out is no less one for the user having pasted it.
+    """
+    outputs = [turn.content for turn in turns if turn.role == "tool"]
+    return [_flagged(store, space, turn, outputs) for turn in turns]
+
+
+def _flagged(store: Store, space: str, turn: NewTurn, outputs: Sequence[str]) -> NewTurn:
+    found: list[Flag] = [*flags(turn.content, of_turn(turn)), *flags(turn.name or "", "tool")]
+    if turn.role == "user" and (suspect := _suspect(turn.content)):
+        pasted = any(
+            _share(line, outputs) >= _SAME or _stands(store, space, line, _OUTPUTS) >= _SAME for line in suspect
+        )
+        found += sorted(worded(turn.content)) if pasted else []
+    return replace(turn, held=tuple(dict.fromkeys((*turn.held, *found)))) if found else turn
+
+
+def _suspect(text: str) -> list[str]:
+    """Return the lines of a text that are suspected of anything by their words."""
+    if not worded(text):
+        return []
+    return [line for line in text.splitlines() if worded(line)][:5] or [text[:2_000]]
+
+
+def doubts(store: Store, space: str, text: str, source: Source) -> tuple[str, ...]:
+    """Return why a statement that an agent brings is to be held."""
+    hidden = flags(text, "user")
+    if source != "user":
+        return flags(text, source)
+    if _stands(store, space, text, _USERS) >= _SAME:
+        return hidden
+    suspect = [flag for flag in flags(text, "assistant") if flag not in hidden]
+    echo = _stands(store, space, text, _OUTPUTS) >= _SAME and _stands(store, space, text, _USERS) < _OWN
+    return (*hidden, *suspect, *(["unsaid"] if echo else []))
+
+
+def held_ids(store: Store, space: str, ids: Iterable[str]) -> set[str]:
+    """Return those of the ids that are not to be recalled unasked."""
+    return {one.id for one in store.held(space, ids) if one.verdict != "released"}
+
+
+# --- where words stand ------------------------------------------------------------------------------
+
+_USERS: Sequence[tuple[Layer, Role | None]] = (("turn", "user"),)
+_OUTPUTS: Sequence[tuple[Layer, Role | None]] = (("chunk", None), ("turn", "tool"))
+
+
+def _stands(store: Store, space: str, text: str, places: Sequence[tuple[Layer, Role | None]]) -> float:
+    """Return the share of a text's terms that stand together in one row of these places."""
+    words = list(_telling(text))
+    if len(words) < _FEWEST:
+        return 0.0
+    return max(_share(text, _rows(store, space, layer, role, words)) for layer, role in places)
+
+
+def _rows(store: Store, space: str, layer: Layer, role: Role | None, words: Sequence[str]) -> list[str]:
+    """Return the texts of the rows that have the most of the words."""
+    if not store.newest(layer):
+        return []
+    passes = Filters(role=role)
+    found: dict[int, float] = {}
+    for one in store.postings(space, layer, words, filters=passes):
+        for row in one.rows.tolist():
+            found[row] = found.get(row, 0.0) + 1 / (1 + one.documents)
+    first = sorted(found, key=lambda row: (-found[row], -row))
+    if layer == "chunk":
+        return [data.decode("utf-8", "replace")[:_CHARS] for _, data in store.chunks(space, _ids("c", first[:_READ]))]
+    turns = _some(store.turns(space, _ids("t", first[: 20 * _READ])), lambda turn: role in (None, turn.role))
+    return [turn.content[:_CHARS] for turn in turns]
+
+
+def _ids(letter: str, rows: Iterable[int]) -> list[str]:
+    return [f"{letter}{row}" for row in rows]
+
+
+def _some(rows: Iterable[T], wanted: Callable[[T], bool]) -> list[T]:
+    return [row for row in rows if wanted(row)][:_READ]
+
+
+def _share(text: str, places: Iterable[str]) -> float:
+    """Return the largest share of a text's terms that stand close together in one of the places."""
+    terms = _telling(text)
+    return max((_together(terms, place) for place in places), default=0.0) if len(terms) >= _FEWEST else 0.0
+
+
+def _telling(text: str) -> set[str]:
+    """Return the terms that say what a statement is about; of whom, if it is of the user, goes without saying."""
+    return set(query_terms(text)) & set(base_terms(text)) - {"user"}
+
+
+def _together(terms: set[str], place: str) -> float:
+    """Return the share of the terms within some sentences of a text, of about as many words as the terms need."""
+    said = base_terms(place)
+    room = _ROOM * len(terms) + 4
+    where: dict[str, int] = {}
+    most = 0
+    for at, term in enumerate(said):
+        if term in terms:
+            where[term] = at
+            most = max(most, sum(1 for last in where.values() if last > at - room))
+    return most / len(terms)

@@ -1,0 +1,77 @@
+"""What in a text reads like an attack on the model that will read it. Pure, and in no need of a model.
+
+    hidden   characters that a person does not see
+    orders   orders to a model, in ten languages
+    poses    text that poses as a speaker, a call or an answer; that has something carried out
+    fences   what would end the block that recalled text stands in
+
+`flags` says what a text has of these, as far as it matters by whose voice it comes. People talk and ask about all of
+it, and may tell their own assistant anything: of their words only what is hidden, or would break out, counts. Whoever
+reads a flag decides what it means; nothing is refused or changed here.
+
+It does not know intent. What says nothing unusual and is merely false passes; `longterm.trust` looks at whose it is.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from mcp_memory.suspicion.fences import TAG, breaks_out, defused
+from mcp_memory.suspicion.hidden import hides, plain, revealed
+from mcp_memory.suspicion.orders import drops, orders
+from mcp_memory.suspicion.poses import poses
+from mcp_memory.types import Source
+
+__all__ = ["MEANINGS", "TAG", "Flag", "defused", "drops", "flags", "revealed", "sifted", "worded"]
+
+Flag = Literal["hidden", "fence", "disguised", "drop", "heed", "keep", "role", "call", "leak"]
+
+MEANINGS: dict[str, str] = {
+    "hidden": "hidden characters",
+    "fence": "something like the end of a recalled block",
+    "disguised": "words in disguise",
+    "drop": "an order to drop other instructions",
+    "heed": "orders addressed to a model",
+    "keep": "an order to remember something",
+    "role": "text that poses as another speaker",
+    "call": "text that poses as a tool's call or answer",
+    "leak": "an order to send something away",
+    "unsaid": "the user's word for it is missing: its words are a tool's",
+}
+"""Each flag in words for people; `unsaid` is given by `longterm.trust`."""
+
+_LOOKED_AT = 400_000  # characters at either end of a longer text
+
+
+def flags(text: str, source: Source) -> tuple[Flag, ...]:
+    """Return what a text of this voice is suspected of, in the order of `MEANINGS`; nothing for most."""
+    if len(text) > 2 * _LOOKED_AT:
+        text = f"{text[:_LOOKED_AT]}\n{text[-_LOOKED_AT:]}"
+    found: set[Flag] = set()
+    if hides(text):
+        found.add("hidden")
+    if breaks_out(text):
+        found.add("fence")
+    if source != "user":
+        found |= worded(text)
+    return tuple(flag for flag in _ORDER if flag in found)
+
+
+def worded(text: str) -> set[Flag]:
+    """Return what a text is suspected of by its words, whoever says them."""
+    shown = plain(text)
+    found: set[Flag] = {*orders(shown), *poses(shown)}
+    if found and shown != text and not orders(text) | poses(text):
+        found.add("disguised")
+    return found
+
+
+def sifted(text: str) -> str:
+    """Return the text of a canvas with a comment in the place of each line that reads like an attack."""
+    shown = (
+        "%% a line that reads like an order is left out" if flags(line, "tool") else line for line in text.split("\n")
+    )
+    return "\n".join(shown)
+
+
+_ORDER: tuple[Flag, ...] = ("hidden", "fence", "disguised", "drop", "heed", "keep", "role", "call", "leak")

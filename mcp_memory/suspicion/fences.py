@@ -1,0 +1,67 @@
+"""The tag behind which recalled text stands, and why nothing inside can close it: its name does not occur there.
+
+Whatever reads like the name, in other letters, widths or quotations, loses its dashes. Marks by which a model tells
+speakers and tools apart lose their bracket, so that they are words about marks.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from mcp_memory.suspicion.hidden import plain, revealed
+
+__all__ = ["TAG", "breaks_out", "defused"]
+
+TAG = "mcp-memory-recall"
+
+_DASH = r"(?:[-_\u2010-\u2015\u2212\ufe58\ufe63\uff0d\s]|&#0*45;|&#x0*2d;|&(?:hyphen|dash|shy);|\\u002d|\\x2d|%2d|\\-)"
+_NAME = re.compile(rf"mcp{_DASH}{{0,4}}memory{_DASH}{{0,4}}recall", re.IGNORECASE)
+_WORDS = "mcp memory recall"
+_CLOSING = re.compile(
+    rf"(?:<|&lt;|&#0*60;|&#x0*3c;|\\u003c|\\x3c|%3c|[＜﹤‹〈⟨])\s*[/\\／⁄∕]\s*{_NAME.pattern}", re.IGNORECASE
+)
+_MARK = re.compile(
+    r"<(?=\s*\|)|<(?=\s*/?\s*(?:antml:|system\b|user\b|assistant\b|human\b|developer\b|tool|function|invoke\b|parameter\b|"
+    r"im_|start_of|end_of|instructions?\b|context\b|memor|recall|data\b|untrusted|<\s*/?SYS))|<(?=｜)|\[(?=/?INST\])",
+    re.IGNORECASE,
+)
+
+
+def breaks_out(text: str) -> bool:
+    """Tell whether a text has something that reads like the end of recalled text."""
+    if "recall" not in text and text.isascii() and "RECALL" not in text.upper():
+        return False
+    return _CLOSING.search(plain(text)) is not None
+
+
+def defused(text: str) -> str:
+    """Return a text that cannot end the block it stands in, nor pose as another speaker in it; else as it reads."""
+    return _MARK.sub(lambda mark: "‹" if mark[0] == "<" else "(", _nameless(revealed(text)))
+
+
+def _nameless(text: str) -> str:
+    text = _NAME.sub(_WORDS, text)
+    if text.isascii() or _NAME.search(plain(text)) is None:
+        return text
+    folded, places = _by_place(text)
+    kept, reached = list[str](), 0
+    for name in _NAME.finditer(folded):
+        start, end = places[name.start()], places[name.end() - 1] + 1
+        kept += [text[reached:start], _WORDS]
+        reached = end
+    return "".join([*kept, text[reached:]])
+
+
+def _by_place(text: str) -> tuple[str, list[int]]:
+    """Return a text character for character as it looks, and where in it each comes from."""
+    folded, places = list[str](), list[int]()
+    for at, character in enumerate(text):
+        shown = character if character.isascii() else _latin_like(unicodedata.normalize("NFKC", character))
+        folded += shown
+        places += [at] * len(shown)
+    return "".join(folded), places
+
+
+def _latin_like(character: str) -> str:
+    return plain(f"a{character}")[1:]  # in a word with a Latin letter look-alikes are read as such
