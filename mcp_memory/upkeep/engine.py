@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from mcp_memory.store.sqlite import open_store, snapshots
+from mcp_memory.store.sqlite import comparing, open_store, rebuilding, snapshots
 
-__all__ = ["open_store", "snapshots"]
+__all__ = ["comparing", "open_store", "rebuilding", "snapshots"]

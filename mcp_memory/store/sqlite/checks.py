@@ -167,11 +167,11 @@ def _page_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[s
             yield f"{path} is torn or was edited; `mcp-memory show canvas {number} --rebuild` writes it anew."
     yield from scenes.problems(con, folder, space)
     if folder.exists():
-        for stray in _left_behind(folder):
+        for stray in left_behind(folder):
             yield f"{stray.relative_to(folder)} is left from a write that was cut short; it can be deleted."
 
 
-def _left_behind(folder: Path) -> Iterator[Path]:
+def left_behind(folder: Path) -> Iterator[Path]:
     """Files that a write was cut short of renaming; a young one may be at work."""
     for stray in sorted(folder.rglob(".*.tmp")):
         try:

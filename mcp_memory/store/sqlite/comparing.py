@@ -1,0 +1,185 @@
+"""Whether two databases say the same, table by table, of what the files of a home can tell.
+
+The one that was made of the files is `main`, the other is attached as `old`. Rows are compared whole; where moments
+are kept to the microsecond in rows and to the millisecond in files, the millisecond counts. The word index is compared
+by its terms, each with how often it stands where, and by the lengths of all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import apsw
+
+from mcp_memory.store.protocol import Layer
+from mcp_memory.store.sqlite.rows import to_ms
+
+__all__ = ["Compared", "compare", "compare_words"]
+
+_EXAMPLES = 5
+_TOLD = "evidence IN (SELECT id FROM {db}.turn WHERE role = 'note') AND work IS NULL AND purged_at IS NULL"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """`same` rows are equal in every column. `examples` names some that are not, by their keys."""
+
+    what: str
+    same: int
+    differing: int = 0
+    only_in_files: int = 0
+    only_in_database: int = 0
+    examples: tuple[str, ...] = ()
+    unreadable: str | None = None
+    """What the database said where it could not be read."""
+
+    @property
+    def is_equal(self) -> bool:
+        return not (self.differing or self.only_in_files or self.only_in_database or self.unreadable)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
+    what: str
+    table: str
+    key: str
+    columns: str
+    where: str = "1"
+
+
+_TABLES = (
+    _Table(
+        what="turns",
+        table="turn",
+        key="'t' || id",
+        columns="space, session, position, role, name, content, client_id, said_at, purged_at IS NOT NULL OR dated,"
+        " learned_at, sha256, told, tombstone, purged_at",
+    ),
+    _Table(
+        what="statements that were told",
+        table="atom",
+        key="'a' || id",
+        columns="space, kind, text, priority, confidence, evidence, span_start, span_end, valid_from, valid_to,"
+        " learned_at, superseded_by, closed_because, source, tombstone, purged_at",
+        where=_TOLD,
+    ),
+    _Table(
+        what="their facts",
+        table="fact",
+        key="'a' || atom",
+        columns="space, entity, entity_key, relation, value, single_valued, valid_from, valid_to, tombstone",
+        where=f"atom IN (SELECT id FROM {{db}}.atom WHERE {_TOLD})",
+    ),
+    _Table(
+        what="results",
+        table="ref",
+        key="id || ' of ' || space",
+        columns="path, tool, arguments, tool_call_id, session, ms(timestamp), bytes, sha256, content_type, masked,"
+        " tombstone",
+        where="purged_at IS NULL",
+    ),
+    _Table(
+        what="records",
+        table="record",
+        key="'record ' || id",
+        columns="space, session, canvas, node, tool_call, summary, result_ref, tool_call_id, ms(timestamp), score,"
+        " tokens_raw, tokens_kept, ref, summary_by, step",
+    ),
+    _Table(
+        what="canvases",
+        table="canvas",
+        key="'canvas ' || number || ' of ' || space",
+        columns="label, session, text, status, folded, groups, updated, version",
+    ),
+    _Table(
+        what="canvas edits",
+        table="canvas_edit",
+        key="'edit ' || id",
+        columns="space, canvas, after_record, kind, body, at, work, undone_at",
+    ),
+    _Table(
+        what="sessions",
+        table="session",
+        key="name || ' of ' || space",
+        columns="id, active_canvas, activated_at",
+        where="activated_at IS NOT NULL OR id IN (SELECT session FROM {db}.turn)",
+    ),
+    _Table(
+        what="tombstones",
+        table="tombstone",
+        key="'x' || id",
+        columns="space, reason, at, undone_at, purged_at",
+    ),
+)
+
+
+def compare(con: apsw.Connection) -> list[Compared]:
+    """Compare all tables that can be."""
+    con.create_scalar_function("ms", _ms, 1, deterministic=True)
+    return [_compared(con, table) for table in _TABLES]
+
+
+def _ms(*text: Any) -> int:
+    return to_ms(datetime.fromisoformat(text[0]))
+
+
+def _compared(con: apsw.Connection, table: _Table) -> Compared:
+    select = "SELECT {key} AS k, {columns} FROM {db}.{table} WHERE {where}"
+    ours, theirs = (
+        select.format(key=table.key, columns=table.columns, db=db, table=table.table, where=table.where.format(db=db))
+        for db in ("main", "old")
+    )
+    try:
+        total: int = con.execute(f"SELECT count(*) FROM ({ours})").get
+        new = {str(row[0]) for row in con.execute(f"{ours} EXCEPT {theirs}")}
+        lost = {str(row[0]) for row in con.execute(f"{theirs} EXCEPT {ours}")}
+    except apsw.Error as error:
+        return Compared(what=table.what, same=0, unreadable=str(error))
+    both = new & lost
+    shown = [*sorted(both)[:_EXAMPLES], *sorted(new ^ lost)[:_EXAMPLES]]
+    return Compared(
+        what=table.what,
+        same=total - len(new),
+        differing=len(both),
+        only_in_files=len(new - both),
+        only_in_database=len(lost - both),
+        examples=tuple(shown),
+    )
+
+
+def compare_words(con: apsw.Connection, layers: Sequence[Layer] = ("turn", "atom")) -> list[Compared]:
+    """Compare what a search for words reads: the same terms, as often and in as many rows, and all rows as long."""
+    return [_words(con, layer) for layer in layers]
+
+
+def _words(con: apsw.Connection, layer: Layer) -> Compared:
+    what = f"index terms of {'turns' if layer == 'turn' else 'statements'}"
+    for db in ("main", "old"):
+        con.execute(f"CREATE VIRTUAL TABLE temp.{db}_words USING fts5vocab({db}, {layer}_terms, 'col')")
+    try:
+        sizes = "SELECT id, sz FROM {}.{}_terms_docsize"
+        select = "SELECT term, col, doc, cnt FROM temp.{}_words"
+        ours, theirs = select.format("main"), select.format("old")
+        total: int = con.execute(f"SELECT count(*) FROM ({ours})").get
+        new: Any = {str(row[0]) for row in con.execute(f"{ours} EXCEPT {theirs}")}
+        lost: Any = {str(row[0]) for row in con.execute(f"{theirs} EXCEPT {ours}")}
+        rows = f"{sizes.format('main', layer)} EXCEPT {sizes.format('old', layer)}"
+        back = f"{sizes.format('old', layer)} EXCEPT {sizes.format('main', layer)}"
+        lengths = {row[0] for sql in (rows, back) for row in con.execute(sql)}
+    except apsw.Error as error:
+        return Compared(what=what, same=0, unreadable=str(error))
+    finally:
+        for db in ("main", "old"):
+            con.execute(f"DROP TABLE temp.{db}_words")
+    both = new & lost
+    return Compared(
+        what=what,
+        same=total - len(new),
+        differing=len(both) + len(lengths),
+        only_in_files=len(new - both),
+        only_in_database=len(lost - both),
+        examples=tuple(f"{layer[0]}{number}" for number in sorted(lengths)[:_EXAMPLES]),
+    )

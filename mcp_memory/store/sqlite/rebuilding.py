@@ -1,0 +1,311 @@
+"""A database made anew of the files of a home, beside the one before it, and what that one alone can give.
+
+In three steps, for canvases are drawn in between by those who know how: `begin` fills the new database from the files
+(`refilling`); `finish` puts in the drawings, compares with the old one (`comparing`) and then carries over what no file
+tells: what a model made, the bill and the ledger, vectors, tokens. What the files could not tell of what they should
+is carried over too, and counted as only in the database. The word index is made anew.
+
+The old database is a copy that nobody else has open. Where a page of it is torn, what can be read around it is taken.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from mcp_memory.store.protocol import Layer
+from mcp_memory.store.sqlite import canvases, entities, terms, vectors
+from mcp_memory.store.sqlite.comparing import Compared, compare, compare_words
+from mcp_memory.store.sqlite.refilling import Refilled, refill
+from mcp_memory.store.sqlite.rows import to_ms
+from mcp_memory.store.sqlite.snapshots import opened
+from mcp_memory.types import CanvasRow
+
+__all__ = ["Built", "Drawn", "begin", "drawable", "finish"]
+
+Drawn = dict[tuple[str, int], CanvasRow]
+"""Canvases as their history has them, by space and number."""
+
+_BATCH = 2_000
+_FROM_FILES = ("turn", "atom", "ref", "canvas", "record", "canvas_edit", "tombstone", "evidence", "fact")
+_MADE_ANEW = {"sqlite_sequence", "migration", "file", "term_range", "chunk", "vector_index", "space", "session"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """What a rebuilding came to. `carried`: rows from the old database by table, beside what the files told."""
+
+    compared: list[Compared] = field(default_factory=list[Compared])
+    carried: dict[str, int] = field(default_factory=dict[str, int])
+    unreadable: list[str] = field(default_factory=list[str])
+    """Tables of the old database that could not be read to their end."""
+    dangling: int = 0
+    """Rows that point at nothing, for what they pointed at could not be read; they are left out."""
+
+
+def begin(new: Path, old: Path | None, home: Path) -> Refilled:
+    """Fill the new, empty database from the files of the home."""
+    with opened(new, write=True) as con:
+        known = _attach(con, old)
+        con.execute("BEGIN IMMEDIATE")
+        if known is not None:  # the same numbers, so that rows can be compared and carried over as they are
+            _copy(con, "space")
+            _copy(con, "session", but="active_canvas, activated_at")
+        refilled = refill(con, home, known=known)
+        con.execute("COMMIT")
+        return refilled
+
+
+def drawable(new: Path, old: Path | None) -> list[tuple[str, int]]:
+    """Return the canvases all of whose records and edits came from files."""
+    with opened(new, write=True) as con:
+        known = _attach(con, old)
+        sql = "SELECT s.name, c.number FROM main.canvas c JOIN main.space s ON s.id = c.space WHERE c.text = ''"
+        if known is not None:
+            count = "(SELECT count(*) FROM {}.{} x WHERE x.space = c.space AND x.canvas = c.number)"
+            pairs = [(count.format("old", table), count.format("main", table)) for table in ("record", "canvas_edit")]
+            sql += "".join(f" AND {theirs} <= {ours}" for theirs, ours in pairs)
+        return [(str(space), int(number)) for space, number in con.execute(sql)]
+
+
+def finish(new: Path, old: Path | None, refilled: Refilled, drawn: Drawn) -> Built:
+    """Complete the new database, and say how it compares with the old one."""
+    with opened(new, write=True) as con:
+        has_old = _attach(con, old) is not None
+        con.execute("PRAGMA foreign_keys = OFF")
+        con.execute("BEGIN IMMEDIATE")
+        _draw(con, drawn)
+        if has_old:
+            _adopt(con, refilled)
+        _facts(con, refilled, has_old=has_old)
+        compared = compare(con) if has_old else []
+        taken = _Taken(con)
+        if has_old:
+            taken.all()
+        _mentions(con, refilled)
+        _index(con)
+        _lengths(con, refilled)
+        dangling = _without_dangling(con)
+        con.execute("COMMIT")
+        if has_old:
+            compared += compare_words(con)
+            _vectors(con, taken)
+        return Built(compared=compared, carried=dict(taken.carried), unreadable=taken.unreadable, dangling=dangling)
+
+
+def _attach(con: apsw.Connection, old: Path | None) -> dict[tuple[int, str], int] | None:
+    """Attach the old database, and return how long it says that line files are; None where there is none."""
+    if old is None:
+        return None
+    con.execute("ATTACH ? AS old", (f"{old.resolve().as_uri()}?mode=ro",))
+    try:
+        rows: Any = con.execute("SELECT space, path, bytes FROM old.file").fetchall()
+    except apsw.Error:
+        rows = []
+    return {(space, path): length for space, path, length in rows}
+
+
+# --- what only both together tell -------------------------------------------------------------------
+
+
+def _draw(con: apsw.Connection, drawn: Drawn) -> None:
+    for (space, number), row in drawn.items():
+        groups = json.dumps({id: asdict(group) for id, group in row.groups.items()}, ensure_ascii=False)
+        con.execute(
+            "UPDATE canvas SET text = ?, status = ?, folded = ?, groups = ?, updated = ?"
+            " WHERE number = ? AND space = (SELECT id FROM space WHERE name = ?)",
+            (row.text, row.status, row.folded, groups, to_ms(row.updated), number, space),
+        )
+    con.execute("DELETE FROM canvas WHERE text = ''")
+
+
+def _adopt(con: apsw.Connection, refilled: Refilled) -> None:
+    """Take from the old database what became of rows that the files tell, where no file says that."""
+    passed = refilled.passed
+    spaces: list[int] = [space for (space,) in con.execute("SELECT id FROM main.space")]
+    for space in spaces:
+        if (space, canvases.FILE) not in refilled.lengths:
+            con.execute(
+                "UPDATE main.session AS n SET active_canvas = o.active_canvas, activated_at = o.activated_at"
+                " FROM old.session o WHERE o.id = n.id AND n.space = ?",
+                (space,),
+            )
+    later = "SELECT id FROM old.tombstone WHERE id NOT IN (SELECT id FROM main.tombstone)"
+    for table, key in (("turn", "n.id = o.id"), ("atom", "n.id = o.id"), ("ref", "n.id = o.id AND n.space = o.space")):
+        con.execute(
+            f"UPDATE main.{table} AS n SET tombstone = o.tombstone FROM old.{table} o"
+            f" WHERE {key} AND o.tombstone IN ({later})"
+        )
+    passed["forgotten before that was kept in a file"] += con.execute(f"SELECT count(*) FROM ({later})").get
+    closed = con.execute(
+        "UPDATE main.atom AS n SET valid_to = o.valid_to, superseded_by = o.superseded_by,"
+        " closed_because = o.closed_because FROM old.atom o WHERE n.id = o.id AND o.valid_to IS NOT NULL"
+        " AND (o.superseded_by IS NULL OR o.superseded_by NOT IN (SELECT id FROM main.atom))"
+        " AND (n.valid_to, n.superseded_by) IS NOT (o.valid_to, o.superseded_by) RETURNING id"
+    ).fetchall()
+    passed["told, and ended by what a model drew or an import said"] += len(closed)
+    surer = con.execute(
+        "UPDATE main.atom AS n SET confidence = o.confidence FROM old.atom o WHERE n.id = o.id"
+        " AND o.confidence > n.confidence AND EXISTS (SELECT 1 FROM old.evidence e WHERE e.atom = o.id"
+        "  AND e.turn <> o.evidence) RETURNING id"
+    ).fetchall()
+    passed["told, and said again since"] += len(surer)
+
+
+def _facts(con: apsw.Connection, refilled: Refilled, *, has_old: bool) -> None:
+    number = "NULL"
+    if has_old:  # those that it lacks come after all that it has
+        newest = ", ".join(f"coalesce((SELECT max(id) FROM {db}.fact), 0)" for db in ("old", "main"))
+        number = f"coalesce((SELECT id FROM old.fact WHERE atom = ?2), max({newest}) + 1)"
+    con.executemany(
+        "INSERT INTO main.fact (id, space, atom, entity, entity_key, relation, value, single_valued, valid_from,"
+        f" valid_to, tombstone) SELECT {number}, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, a.valid_to, a.tombstone"
+        " FROM main.atom a WHERE a.id = ?2",
+        refilled.facts,  # pyright: ignore[reportArgumentType]
+    )
+
+
+# --- carried over -----------------------------------------------------------------------------------
+
+
+class _Taken:
+    """Rows of the old database that the new one lacks."""
+
+    def __init__(self, con: apsw.Connection) -> None:
+        self._con = con
+        self.carried = Counter[str]()
+        self.unreadable: list[str] = []
+
+    def all(self) -> None:
+        con = self._con
+        con.execute("DELETE FROM main.home")
+        tables = [
+            str(name)
+            for (name,) in con.execute(
+                "SELECT name FROM main.sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+                " AND name NOT GLOB '*_terms_*' ORDER BY name"
+            )
+            if name not in _MADE_ANEW
+        ]
+        for table in [*_FROM_FILES, *(table for table in tables if table not in _FROM_FILES)]:
+            self.table(table)
+        con.execute(
+            "INSERT INTO main.sqlite_sequence (name, seq) SELECT name, 0 FROM old.sqlite_sequence"
+            " WHERE name NOT IN (SELECT name FROM main.sqlite_sequence)"
+        )
+        con.execute(
+            "UPDATE main.sqlite_sequence AS n SET seq = max(n.seq, o.seq) FROM old.sqlite_sequence o"
+            " WHERE o.name = n.name AND o.name <> 'chunk'"
+        )
+
+    def table(self, table: str) -> None:
+        before = self._con.total_changes()
+        try:
+            _copy(self._con, table)
+        except apsw.Error as error:
+            self.unreadable.append(f"{table} ({error})")
+            self._around(table)
+        if count := self._con.total_changes() - before:
+            self.carried[table] += count
+
+    def _around(self, table: str) -> None:
+        """Take what stands before and after a torn page."""
+        names = _columns(self._con, table)
+        insert = f"INSERT OR IGNORE INTO main.{table} ({names}) VALUES ({', '.join('?' * len(names.split(', ')))})"
+        for order in ("", "ORDER BY rowid DESC"):
+            try:
+                for row in self._con.execute(f"SELECT {names} FROM old.{table} NOT INDEXED {order}"):
+                    self._con.execute(insert, row)
+            except apsw.Error:
+                continue
+
+
+def _copy(con: apsw.Connection, table: str, *, but: str = "") -> None:
+    names = ", ".join(name for name in _columns(con, table).split(", ") if name not in but.split(", "))
+    con.execute(f"INSERT OR IGNORE INTO main.{table} ({names}) SELECT {names} FROM old.{table}")
+
+
+def _columns(con: apsw.Connection, table: str) -> str:
+    theirs = {str(name) for (name,) in con.execute("SELECT name FROM pragma_table_info(?, 'old')", (table,))}
+    ours = [str(name) for (name,) in con.execute("SELECT name FROM pragma_table_info(?, 'main')", (table,))]
+    skipped = {"indexed"} if table == "ref" else set[str]()
+    return ", ".join(name for name in ours if name in (theirs or set(ours)) and name not in skipped)
+
+
+def _mentions(con: apsw.Connection, refilled: Refilled) -> None:
+    for atom, (space, names) in refilled.about.items():
+        if con.execute("SELECT 1 FROM mention WHERE atom = ?", (atom,)).get is None:
+            entities.mention(con, space, atom, names)
+
+
+# --- made anew --------------------------------------------------------------------------------------
+
+
+def _index(con: apsw.Connection) -> None:
+    _cut(con, "turn", "SELECT id, space, content, name FROM main.turn WHERE tombstone IS NULL AND role <> 'note'")
+    _cut(con, "atom", "SELECT id, space, text, NULL FROM main.atom WHERE tombstone IS NULL")
+
+
+def _cut(con: apsw.Connection, layer: Layer, sql: str) -> None:
+    after = 0
+    while True:
+        rows: list[Any] = con.execute(f"{sql} AND id > ? ORDER BY id LIMIT ?", (after, _BATCH)).fetchall()
+        if not rows:
+            return
+        after = rows[-1][0]
+        for space, some in groupby(rows, key=lambda row: row[1]):
+            terms.put(con, layer, space, [(number, terms.of_turn(text, name)) for number, _, text, name in some])
+
+
+def _vectors(con: apsw.Connection, taken: _Taken) -> None:
+    """Take the vectors over: making them again can cost hours or money. What cannot be read is embedded anew."""
+    try:
+        found: Any = con.execute("SELECT id, identity, dimensions FROM old.vector_index ORDER BY id").fetchall()
+        for index, identity, dimensions in found:
+            con.execute("BEGIN IMMEDIATE")
+            vectors.ensure(con, identity, dimensions)
+            number = con.execute("SELECT id FROM main.vector_index WHERE identity = ?", (identity,)).get
+            for layer in ("turn", "atom"):
+                con.execute(
+                    f"INSERT INTO main.{layer}_vec_{number} (rowid, space, embedding)"
+                    f" SELECT v.rowid, v.space, vec_int8(v.embedding) FROM old.{layer}_vec_{index} v"
+                    f" WHERE v.rowid IN (SELECT id FROM main.{layer} WHERE tombstone IS NULL)"
+                )
+                taken.carried["vectors"] += con.execute(f"SELECT count(*) FROM main.{layer}_vec_{number}_rowids").get
+            con.execute("COMMIT")
+    except apsw.Error as error:
+        if con.in_transaction:
+            con.execute("ROLLBACK")
+        taken.unreadable.append(f"vectors ({error})")
+
+
+def _lengths(con: apsw.Connection, refilled: Refilled) -> None:
+    con.executemany(
+        "INSERT INTO main.file (space, path, bytes) VALUES (?, ?, ?)",
+        [(space, path, length) for (space, path), length in refilled.lengths.items()],
+    )
+
+
+def _without_dangling(con: apsw.Connection) -> int:
+    """Leave out what points at rows that could not be read, and what points at that. Returns how many rows."""
+    before = con.total_changes()
+    while rows := con.execute("PRAGMA main.foreign_key_check").fetchall():
+        rows: list[Any]
+        done = con.total_changes()
+        for table, rowid, parent, key in rows:
+            names: Any = con.execute(
+                "SELECT \"from\" FROM pragma_foreign_key_list(?, 'main') WHERE id = ? LIMIT 1", (table, key)
+            ).get
+            if rowid is not None:
+                con.execute(f"DELETE FROM main.{table} WHERE rowid = ?", (rowid,))
+            else:  # a table without row numbers
+                con.execute(f"DELETE FROM main.{table} WHERE {names} NOT IN (SELECT id FROM main.{parent})")
+        if con.total_changes() == done:
+            break
+    return con.total_changes() - before

@@ -1,0 +1,345 @@
+"""Rows made of the files of a home alone: what needs no model comes back as it was.
+
+Turns from the journal, each proven by its hash; what was told, with what it ended, from the notes among them; refs from
+their own files; records, canvas edits and tombstones from their line files. Lines that a database lacks count too: it
+may have been copied without its latest part. Lines from before they said their number are passed over where a database
+knows it, and numbered in order where there is none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from mcp_memory.errors import Damaged
+from mcp_memory.store import files
+from mcp_memory.store.evidence import evidence_hash
+from mcp_memory.store.sqlite import atoms, canvases, entities, forgetting
+from mcp_memory.store.sqlite.rows import session_for, space_for, to_ms
+from mcp_memory.types import NewTurn
+
+__all__ = ["Refilled", "refill"]
+
+_SHOWN = 20
+_BATCH = 2_000
+
+
+@dataclass
+class Refilled:
+    """`passed`: kinds of lines that could not be used, and how many. `notes`: what is wrong with files, a line each.
+
+    `lengths`: how much of each line file counts, by (number of the space, path). `about`: by atom, whom it mentions.
+    """
+
+    passed: Counter[str] = field(default_factory=Counter[str])
+    notes: list[str] = field(default_factory=list[str])
+    lengths: dict[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int])
+    about: dict[int, tuple[int, list[str]]] = field(default_factory=dict[int, tuple[int, list[str]]])
+    facts: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
+
+    def note(self, text: str) -> None:
+        self.passed["damaged"] += 1
+        if len(self.notes) < _SHOWN:
+            self.notes.append(text)
+
+
+def refill(con: apsw.Connection, home: Path, *, known: dict[tuple[int, str], int] | None) -> Refilled:
+    """Fill an empty database; `known` is how long line files were by the database before, if there is one."""
+    done = Refilled()
+    for folder in sorted((home / "spaces").iterdir() if (home / "spaces").is_dir() else ()):
+        if folder.is_dir():
+            space = space_for(con, folder.name)
+            source = _Source(folder, space, done, known)
+            _turns(con, source)
+            _refs(con, source)
+            _canvases(con, source)
+            _records(con, source)
+            if source.is_alone:
+                _pictures(con, source)
+    _told(con, done, is_alone=known is None)
+    for folder in sorted((home / "spaces").glob("*/")):
+        _tombstones(con, _Source(folder, space_for(con, folder.name), done, known))
+    return done
+
+
+class _Source:
+    """The files of a space, read line by line."""
+
+    def __init__(self, folder: Path, space: int, done: Refilled, known: dict[tuple[int, str], int] | None) -> None:
+        self.folder, self.space, self.done, self.is_alone = folder, space, done, known is None
+        self._known = known or {}
+
+    def lines(self, path: Path) -> Iterator[dict[str, Any]]:
+        """Yield the objects of a line file; a last line that was cut short never counted."""
+        name = path.relative_to(self.folder).as_posix()
+        least, length = self._known.get((self.space, name), 0), 0
+        if not path.exists():
+            return
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if not line.endswith(b"\n"):
+                    break
+                length += len(line)
+                try:
+                    fields: Any = json.loads(line)
+                    if not isinstance(fields, dict):
+                        raise ValueError
+                except ValueError:
+                    self.done.note(f"{self.folder.name}: line {number} of {name} cannot be read.")
+                else:
+                    yield fields
+        self.done.lengths[self.space, name] = length
+        if length < least:
+            self.done.note(f"{self.folder.name}: {name} is torn: {length} of {least} bytes.")
+
+
+def _ms(text: str | None) -> int | None:
+    return None if text is None else to_ms(datetime.fromisoformat(text))
+
+
+# --- the journal ------------------------------------------------------------------------------------
+
+
+def _turns(con: apsw.Connection, source: _Source) -> None:
+    rows: list[tuple[Any, ...]] = []
+    for path in sorted((source.folder / "conversations").glob("*.jsonl")):
+        for fields in source.lines(path):
+            try:
+                rows.append(_turn(con, source.space, fields))
+            except (KeyError, TypeError, ValueError, AttributeError):
+                source.done.note(
+                    f"{source.folder.name}: {fields.get('turn')} in the journal is not what its hash says."
+                )
+            if len(rows) >= _BATCH:
+                _insert_turns(con, rows)
+                rows.clear()
+    _insert_turns(con, rows)
+
+
+def _turn(con: apsw.Connection, space: int, fields: dict[str, Any]) -> tuple[Any, ...]:
+    said, digest = datetime.fromisoformat(fields["said_at"]), bytes.fromhex(fields["sha256"])
+    role, name, content, told = fields["role"], fields["name"], fields["content"], fields.get("told")
+    hashes = [evidence_hash(NewTurn(role=role, name=name, content=content, said_at=at)) for at in (None, said)]
+    if content and digest not in hashes:  # of what was purged, only the hash is left
+        raise ValueError
+    return (
+        int(fields["turn"][1:]),
+        space,
+        session_for(con, space, fields["session"]),
+        fields["position"],
+        role,
+        name,
+        content,
+        fields["client_id"],
+        to_ms(said),
+        digest == hashes[1],
+        _ms(fields["learned_at"]),
+        digest,
+        None if told is None else json.dumps(told),
+    )
+
+
+def _insert_turns(con: apsw.Connection, rows: list[tuple[Any, ...]]) -> None:
+    con.executemany(
+        "INSERT INTO turn (id, space, session, position, role, name, content, client_id, said_at, dated, learned_at,"
+        " sha256, told) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        rows,
+    )
+
+
+# --- what was told ----------------------------------------------------------------------------------
+
+
+def _told(con: apsw.Connection, done: Refilled, *, is_alone: bool) -> None:
+    """Make the atoms of notes, in the order of their numbers: each ends what its line says that it ended."""
+    notes: Any = con.execute(
+        "SELECT id, space, content, learned_at, told FROM turn WHERE role = 'note' AND told IS NOT NULL ORDER BY id"
+    ).fetchall()
+    found: list[tuple[int, Any, dict[str, Any]]] = []
+    last = 0
+    for row in notes:
+        told: dict[str, Any] = json.loads(row[4])
+        if "atom" not in told and not is_alone:
+            done.passed["told before its line said what it ended"] += 1
+            continue
+        last = int(told["atom"][1:]) if "atom" in told else last + 1
+        found.append((last, row, told))
+    for number, (turn, space, text, learned, _), told in sorted(found, key=lambda one: one[0]):
+        by = told.get("by")
+        con.execute(
+            "INSERT INTO atom (id, space, kind, text, folded, priority, confidence, evidence, span_start, span_end,"
+            " valid_from, valid_to, superseded_by, learned_at, source)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            (
+                number,
+                space,
+                told["kind"],
+                text,
+                atoms.folded_text(text),
+                told["priority"],
+                told["confidence"],
+                turn,
+                len(text),
+                told["valid_from"],
+                told.get("until"),
+                None if by is None else int(by[1:]),
+                learned,
+                told.get("source", "user"),
+            ),
+        )
+        con.execute(
+            "INSERT INTO evidence (atom, turn, span_start, span_end, quote) VALUES (?, ?, 0, ?, ?)"
+            " ON CONFLICT DO NOTHING",
+            (number, turn, len(text), text),
+        )
+        _end(con, number, told)
+        about = list(told["entities"])
+        if told["entity"] and told["relation"] and told["value"]:
+            about.append(told["entity"])
+            key = entities.key(told["entity"])
+            fact = (told["entity"], key, told["relation"], told["value"], told["single_valued"], told["valid_from"])
+            done.facts.append((space, number, *fact))
+        done.about[number] = (space, about)
+
+
+def _end(con: apsw.Connection, number: int, told: dict[str, Any]) -> None:
+    con.executemany(
+        "UPDATE atom SET valid_to = max(?, valid_from), superseded_by = ?, closed_because = ? WHERE id = ?",
+        [
+            (told["valid_from"], number, told.get("because") or None, int(older[1:]))
+            for older in told.get("ends", told["supersedes"])
+        ],
+    )
+
+
+# --- results and tasks ------------------------------------------------------------------------------
+
+
+def _refs(con: apsw.Connection, source: _Source) -> None:
+    for path in sorted((source.folder / "refs").glob("*.md")):
+        try:
+            fields, _ = files.read_ref_file(path.read_bytes())
+            masked = fields.get("masked")
+            row = (
+                source.space,
+                fields["ref"],
+                f"refs/{path.name}",
+                fields["tool"],
+                json.dumps(fields["arguments"]),
+                fields["tool_call_id"],
+                fields["session"],
+                fields["timestamp"],
+                fields["bytes"],
+                fields["sha256"],
+                fields["content_type"],
+                json.dumps(masked) if masked else None,
+            )
+        except (Damaged, KeyError) as error:
+            source.done.note(f"{source.folder.name}: refs/{path.name} is damaged: {error}.")
+            continue
+        con.execute(
+            "INSERT INTO ref (space, id, path, tool, arguments, tool_call_id, session, timestamp, bytes, sha256,"
+            " content_type, masked) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            row,
+        )
+
+
+def _canvases(con: apsw.Connection, source: _Source) -> None:
+    """Insert canvases as yet undrawn, what was done to them, and which is active."""
+    for line in source.lines(source.folder / canvases.FILE):
+        if "edit" in line:
+            work = line["work"]
+            con.execute(
+                "INSERT OR REPLACE INTO canvas_edit (id, space, canvas, after_record, kind, body, at, work, undone_at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    *(
+                        line["edit"],
+                        source.space,
+                        line["canvas"],
+                        line["after"],
+                        line["kind"],
+                        line["body"],
+                        line["at"],
+                    ),
+                    None if work is None else int(work[1:]),
+                    line["undone_at"],
+                ),
+            )
+        elif "canvas" in line:
+            session = session_for(con, source.space, line["of"])
+            con.execute(
+                "INSERT OR REPLACE INTO canvas (space, number, label, session, text, status, folded, groups, updated,"
+                " version) VALUES (?, ?, ?, ?, '', 'doing', 0, '{}', ?, ?)",
+                (source.space, line["canvas"], line["label"], session, line["updated"], line["version"]),
+            )
+        elif "session" in line:
+            session = session_for(con, source.space, line["session"])
+            con.execute(
+                "UPDATE session SET active_canvas = ?, activated_at = ? WHERE id = ?",
+                (line["active"], line["activated"], session),
+            )
+
+
+def _records(con: apsw.Connection, source: _Source) -> None:
+    for path in sorted(source.folder.glob("offload-*.jsonl")):
+        for line in source.lines(path):
+            if "record" not in line and not source.is_alone:
+                source.done.passed["recorded before its line said what it did"] += 1
+                continue
+            con.execute(
+                "INSERT OR REPLACE INTO record (id, space, session, canvas, node, tool_call, summary, result_ref,"
+                " tool_call_id, timestamp, score, tokens_raw, tokens_kept, ref, summary_by, step)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    line.get("record"),
+                    source.space,
+                    session_for(con, source.space, line["session"]),
+                    int(line["node_id"].partition("-")[0]),
+                    *(line["node_id"], line["tool_call"], line["summary"], line["result_ref"], line["tool_call_id"]),
+                    *(line["timestamp"], line["score"], line["tokens_raw"], line["tokens_kept"], line["ref"]),
+                    line.get("summary_by"),
+                    line.get("step"),
+                ),
+            )
+
+
+def _pictures(con: apsw.Connection, source: _Source) -> None:
+    """Take canvases from before their edits were kept as their files show them."""
+    for path in sorted((source.folder / "mmds").glob("*.mmd")):
+        number, _, label = path.stem.partition("-")
+        if number.isdecimal():
+            con.execute(
+                "INSERT INTO canvas (space, number, label, session, text, status, folded, groups, updated, version)"
+                " SELECT ?1, ?2, ?3, session, ?4, 'doing', 0, '{}', 0, 1 FROM record WHERE space = ?1 AND canvas = ?2"
+                " ORDER BY id DESC LIMIT 1 ON CONFLICT DO NOTHING",
+                (source.space, int(number), label, path.read_bytes().decode(errors="replace")),
+            )
+
+
+# --- what was forgotten -----------------------------------------------------------------------------
+
+
+def _tombstones(con: apsw.Connection, source: _Source) -> None:
+    last = {line["tombstone"]: line for line in source.lines(source.folder / forgetting.FILE)}
+    for line in last.values():
+        number, purged = int(line["tombstone"][1:]), _ms(line["purged_at"])
+        took = json.dumps({"ids": line["ids"], "how": line["how"]})
+        con.execute(
+            "INSERT INTO tombstone (id, space, reason, at, undone_at, purged_at, took) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (number, source.space, line["reason"], _ms(line["at"]), _ms(line["undone_at"]), purged, took),
+        )
+        if line["undone_at"] is None:
+            for id in line["ids"]:
+                table, key = {"t": ("turn", id[1:]), "a": ("atom", id[1:])}.get(id[0], ("ref", id))
+                con.execute(
+                    f"UPDATE {table} SET tombstone = ?, purged_at = ? WHERE space = ? AND id = ?",
+                    (number, purged, source.space, key),
+                )

@@ -1,0 +1,175 @@
+"""`rebuild`: the database made anew of the files beside it, with a proof that it says the same.
+
+What needs no model comes from the files: turns, what was told, results, records, canvases, tombstones, and the word
+index. It is compared, row by row, with the database as it is. What a model made, and what only the database keeps
+(the bill, vectors, tokens), is carried over from it, or, where it is damaged, from the newest good backup. Then the
+new one takes its place and the old one is kept. Nothing is swapped in where rows differ and the old database is
+whole, unless that is accepted: then the files' word counts.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from mcp_memory.errors import McpMemoryError, NotFound, StoreUnavailable
+from mcp_memory.presence import alone
+from mcp_memory.shortterm.canvas import rebuild as drawing
+from mcp_memory.shortterm.canvas.drawing import row_of
+from mcp_memory.store import files
+from mcp_memory.upkeep import archive
+from mcp_memory.upkeep.archive import DATABASE
+from mcp_memory.upkeep.aside import Aside
+from mcp_memory.upkeep.backup import folder_of, listed, verify
+from mcp_memory.upkeep.engine import comparing, open_store, rebuilding, snapshots
+
+__all__ = ["Rebuilt", "rebuild"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuilt:
+    """`damage`: what is wrong with the database that was there; empty where it is whole.
+
+    `source`: where what no file tells was taken from: `database`, the path of a backup, or None. `passed`: rows that no
+    file tells in full, by the reason. `lost`: what neither files nor `source` have, in words. `aside`: where the old
+    database is kept, once the new one took its place.
+    """
+
+    compared: list[comparing.Compared]
+    passed: dict[str, int]
+    notes: list[str]
+    carried: dict[str, int]
+    damage: list[str]
+    source: str | None
+    lost: list[str] = field(default_factory=list[str])
+    aside: Path | None = None
+    is_swapped: bool = False
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether all that both tell is the same, and neither lacks anything."""
+        return all(one.is_equal for one in self.compared)
+
+    @property
+    def differing(self) -> int:
+        return sum(one.differing for one in self.compared)
+
+
+def rebuild(home: Path, *, check: bool = False, accept: bool = False, now: datetime) -> Rebuilt:
+    """Make the database of a home anew and, unless it is only a `check`, put it in the place of the old one.
+
+    Raises StoreUnavailable where others hold the home, NotFound where there is nothing to make it of.
+    """
+    if not (home / "spaces").is_dir():
+        raise NotFound(f"{home} has no files to make a database of. Restore a backup: `mcp-memory backup --list`.")
+    with alone(home, "rebuild"):
+        home = home.resolve()
+        staging = Path(tempfile.mkdtemp(prefix=".rebuild-", suffix=".tmp", dir=home))
+        try:
+            done, new = _built(home, staging)
+            is_sure = bool(done.damage) or not done.differing or accept
+            if check or not is_sure:
+                return done
+            return _swapped(home, new, done, now=now)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+
+def _built(home: Path, staging: Path) -> tuple[Rebuilt, Path]:
+    damage, old, source = _before(home, staging / "old")
+    new = staging / "new" / DATABASE
+    open_store(new.parent).close()
+    refilled = rebuilding.begin(new, old, home)
+    drawn = _drawn(new, old)
+    built = rebuilding.finish(new, old, refilled, drawn)
+    done = Rebuilt(
+        compared=built.compared,
+        passed={why: count for why, count in refilled.passed.items() if count},
+        notes=refilled.notes,
+        carried=built.carried,
+        damage=damage,
+        source=source,
+        lost=list(_lost(built, source)),
+    )
+    return done, new
+
+
+def _before(home: Path, folder: Path) -> tuple[list[str], Path | None, str | None]:
+    """Return what is wrong with the database there is, a copy of it or of what stands in for it, and which it is."""
+    copy = folder / DATABASE
+    folder.mkdir()
+    if not (home / DATABASE).exists():
+        damage = [f"there is no {DATABASE}"]
+    else:
+        try:
+            with closing(open_store(home)) as store:
+                store.snapshot(copy)
+            damage = snapshots.check(copy)
+        except StoreUnavailable as error:
+            damage = [str(error)]
+    if not damage:
+        return damage, copy, "database"
+    for one in listed(folder_of(home)):
+        try:
+            verify(one.path)
+            with archive.opened(one.path) as (manifest, packed), copy.open("wb") as file:
+                archive.unpack(packed, DATABASE, manifest.members[DATABASE], file)
+        except McpMemoryError:
+            continue
+        open_store(folder).close()  # brings it to this schema
+        return damage, copy, str(one.path)
+    return damage, copy if copy.exists() else None, "database" if copy.exists() else None
+
+
+def _drawn(new: Path, old: Path | None) -> rebuilding.Drawn:
+    """Draw every canvas from its records and edits alone."""
+    wanted = rebuilding.drawable(new, old)
+    found: rebuilding.Drawn = {}
+    with closing(open_store(new.parent)) as store:
+        for space, number in wanted:
+            try:
+                row = store.canvas(space, number)
+                found[space, number] = row_of(drawing.rebuild(store, space, number), row)
+            except McpMemoryError:
+                continue  # it has nothing to be drawn from: the old one is carried over
+    return found
+
+
+def _lost(built: rebuilding.Built, source: str | None) -> Iterator[str]:
+    if source is None:
+        yield "What a model made (statements drawn from turns, scenes, the persona): it is distilled again."
+        yield "The bill, the ledger of savings, tokens, retention and reviews: they were in the database alone."
+    for table in built.unreadable:
+        yield f"Part of {table}."
+    if built.dangling:
+        yield f"{built.dangling} rows that rested on these."
+
+
+def _swapped(home: Path, new: Path, done: Rebuilt, *, now: datetime) -> Rebuilt:
+    aside = Aside(home, "rebuild", now)
+    aside.copy(home / DATABASE)
+    # What waits in the old one's log must never be taken for the new one's.
+    aside.take(home / f"{DATABASE}-wal")
+    aside.take(home / f"{DATABASE}-shm")
+    new.chmod(0o600)
+    new.replace(home / DATABASE)
+    files.sync_folder(home)
+    is_whole = done.is_equal and not done.notes and not done.passed
+    with closing(open_store(home)) as store:
+        store.mend(aside.take, everything=not is_whole)
+    return Rebuilt(
+        compared=done.compared,
+        passed=done.passed,
+        notes=done.notes,
+        carried=done.carried,
+        damage=done.damage,
+        source=done.source,
+        lost=done.lost,
+        aside=aside.folder if aside.took else None,
+        is_swapped=True,
+    )
