@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory import __version__
-from mcp_memory.errors import Refused
-from mcp_memory.memory.verbs import Verbs, in_thread
+from mcp_memory.errors import InvalidInput, Refused
+from mcp_memory.memory.verbs import MAX_LIMIT, Verbs, in_range, in_thread, notes
 
 if TYPE_CHECKING:
+    from mcp_memory.longterm.recall.explain import Recalled
+    from mcp_memory.longterm.search.explain import Explained
     from mcp_memory.store.economy import Saved
     from mcp_memory.store.protocol import Change
+    from mcp_memory.types import Kind
 
 __all__ = ["Seeing"]
 
@@ -60,6 +63,46 @@ class Seeing(Verbs):
         for identity in old:
             store.drop_vector_index(identity)
         return old
+
+    @in_thread
+    def explain(
+        self,
+        query: str,
+        *,
+        kind: Kind | None = None,
+        entity: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        limit: int = 10,
+        budget_tokens: int = 1200,
+    ) -> tuple[Explained, Recalled]:
+        """Return how a memory search finds what it shows, and what recall would bring. InvalidInput without a query."""
+        from mcp_memory.longterm.recall.explain import recalled
+        from mcp_memory.longterm.search.explain import explain
+        from mcp_memory.store.protocol import Filters
+
+        if not query.strip():
+            raise InvalidInput("The query is empty. Say what was, or would be, searched for.")
+        in_range(limit, "limit", 1, MAX_LIMIT)
+        in_range(budget_tokens, "budget_tokens", 100, 100_000)
+        parts, now = self._parts, self._parts.now()
+        asking = parts.asking(query)
+        filters = Filters(
+            kind=kind,
+            entity=entity,
+            since=parts.moment(since, "since", now=now),
+            until=parts.moment(until, "until", now=now, end=True),
+        )
+        found = explain(
+            parts.store, parts.search, self.space, query, embedded=asking.vectors, filters=filters, limit=limit, at=now
+        )
+        note = (
+            "A model puts the first results of real searches into order; it was not asked."
+            if parts.settings.rerank
+            else None
+        )
+        would = recalled(parts.pipeline.desk(), query, counter=parts.counter, budget=budget_tokens)
+        return replace(found, note=notes(asking.note, note)), would
 
     @in_thread
     def status(self) -> dict[str, Any]:

@@ -68,6 +68,16 @@ def test_why_tells_which_output_a_memory_rests_on(tmp_path: Path, run: Run) -> N
     assert [(one["id"], one["at"]) for one in up["cited_by"]] == [("a1", f"{ref}:61")]
 
 
+def test_why_of_a_query_tells_how_it_is_found(run: Run) -> None:
+    shown = run("why", "night", "boat").stdout
+    assert "Shown, best first" in shown
+    assert "(no. 1)" in shown
+    assert "Recall would bring" in shown
+    told = json.loads(run("why", "night boat", "--json").stdout)
+    assert told["search"]["shown"][0]["parts"][0]["points"] > 0
+    assert run("why", " ").exit_code == 1
+
+
 def test_chinese_is_found_by_a_word_inside_a_sentence(answer: Answer) -> None:
     assert answer("search", "牙医")["turns"][0]["turn"]["content"] == "李伟的妈妈下周五要去看牙医。"
 

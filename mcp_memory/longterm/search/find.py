@@ -22,7 +22,7 @@ from mcp_memory.store.protocol import Filters, Layer, Store, Vectors
 from mcp_memory.text import fold, index_terms, query_terms
 from mcp_memory.types import AtomHit, Fact, MemoryResults, ResultHit, Turn, TurnHit, TurnResults
 
-__all__ = ["memories", "turns"]
+__all__ = ["known", "memories", "mixed", "of_turns", "said", "turns"]
 
 _FACTS = 20
 _AT_A_TIME = 5
@@ -106,9 +106,9 @@ def memories(
         def ask(layer: Layer, filters: Filters, limit: int) -> list[Ranked]:
             return search(space, layer, query, embedded=embedded, filters=filters, limit=limit, at=at)
 
-        atoms = _known(ask, _then(filters, page, "atom"), wanted)
-        said = _said(ask, _then(filters, page, "turn"), wanted)
-        ranked = rerank(space, query, _mixed(store, space, atoms, said), len(page.shown))
+        atoms = known(ask, _then(filters, page, "atom"), wanted)
+        verbatim = said(ask, _then(filters, page, "turn"), wanted)
+        ranked = rerank(space, query, mixed(store, space, atoms, verbatim), len(page.shown))
         fresh, note = _fresh(ranked.hits, page), ranked.note
     return MemoryResults(
         atoms=_atom_hits(store, space, [hit for hit in fresh[:limit] if hit.id[0] == "a"]),
@@ -147,35 +147,41 @@ def _listed(store: Store, space: str, filters: Filters, page: Page, limit: int) 
     return [Ranked(id=atom.id, score=0.0, found_by={"listed": 1.0}, cosine=None) for atom in listed]
 
 
-def _known(ask: Ask, filters: Filters, limit: int) -> list[Ranked]:
+def known(ask: Ask, filters: Filters, limit: int) -> list[Ranked]:
     """Return atoms that share a word or are near; what is neither takes no one's place."""
     hits = ask("atom", filters, MAX_SHOWN)
     return [hit for hit in hits if "words" in hit.found_by or (hit.cosine or 0.0) >= find_scenes.MIN_COSINE][:limit]
 
 
-def _said(ask: Ask, filters: Filters, limit: int) -> list[Ranked]:
+def said(ask: Ask, filters: Filters, limit: int) -> list[Ranked]:
     """Return verbatim turns; filters that only atoms know leave them out."""
-    if limit <= 0 or filters.kind or filters.entity or filters.scene:
-        return []
+    passing = of_turns(filters)
+    return ask("turn", passing, limit) if passing and limit > 0 else []
+
+
+def of_turns(filters: Filters) -> Filters | None:
+    """Return the filters of a memory search as they are for turns; None where they leave out all."""
+    if filters.kind or filters.entity or filters.scene:
+        return None
     until = filters.until if filters.as_of is None else min(filters.as_of, filters.until or filters.as_of)
-    return ask("turn", Filters(since=filters.since, until=until, upto=filters.upto), limit)
+    return Filters(since=filters.since, until=until, upto=filters.upto)
 
 
-def _mixed(store: Store, space: str, atoms: Sequence[Ranked], said: Sequence[Ranked]) -> list[Ranked]:
+def mixed(store: Store, space: str, atoms: Sequence[Ranked], verbatim: Sequence[Ranked]) -> list[Ranked]:
     """Return atoms and turns, some of each in turn, without turns that an atom before them rests on.
 
     Neither ranks the other: on real conversations atoms in front of all turns hide a tenth of the evidence, and
     together they bring a little more of it than turns alone (`bench.pyramid`).
     """
     rests = {atom.id: {atom.evidence, *(one.turn for one in atom.also)} for atom in store.atoms(space, _ids(atoms))}
-    mixed: list[Ranked] = []
+    order: list[Ranked] = []
     told: set[str] = set()
-    left = iter(said)
+    left = iter(verbatim)
     for start in range(0, len(atoms), _AT_A_TIME):
         some = atoms[start : start + _AT_A_TIME]
         told.update(turn for atom in some for turn in rests.get(atom.id, ()))
-        mixed += [*some, *islice((hit for hit in left if hit.id not in told), _AT_A_TIME)]
-    return [*mixed, *(hit for hit in left if hit.id not in told)]
+        order += [*some, *islice((hit for hit in left if hit.id not in told), _AT_A_TIME)]
+    return [*order, *(hit for hit in left if hit.id not in told)]
 
 
 def _results(store: Store, space: str, query: str, filters: Filters, page: Page, limit: int) -> list[ResultHit]:

@@ -43,7 +43,7 @@ class Search:
     def __init__(self, store: Store, now: Callable[[], datetime], *, weights: Weights = WEIGHTS) -> None:
         self._store = store
         self._now = now
-        self._weights = weights
+        self.weights = weights
         self._beside = ThreadPoolExecutor(max_workers=2, thread_name_prefix="search-words")
 
     def close(self) -> None:
@@ -66,7 +66,7 @@ class Search:
         """
         question = read(query, at or self._now())
         found, cosines = self.found(space, layer, question, embedded=embedded, filters=filters)
-        return _ranked(layer, found, cosines, self._weights, limit)
+        return _ranked(layer, found, cosines, self.weights, limit)
 
     def by(
         self,
@@ -81,7 +81,7 @@ class Search:
         some = Weights(
             *(
                 w if name.removesuffix("_short") in signals else 0.0
-                for name, w in zip(SIGNALS, self._weights, strict=True)
+                for name, w in zip(SIGNALS, self.weights, strict=True)
             )
         )
         found, _ = self.found(space, "turn", read(query, self._now()), embedded=embedded, filters=Filters())

@@ -1,0 +1,304 @@
+"""A memory search, taken apart: what each leg found, what each signal gave, what just missed, and what was left out.
+
+It ranks with the very functions that search, so it says what is and not what was meant to be; a model that puts
+results into order is not asked. What was forgotten is not there, as in a search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from mcp_memory.longterm.search.find import known, mixed, of_turns, said
+from mcp_memory.longterm.search.question import Question, read
+from mcp_memory.longterm.search.ranking import SIGNALS
+from mcp_memory.longterm.search.rerank import FIRST
+from mcp_memory.longterm.search.results import ABOUT as SHARE
+from mcp_memory.longterm.search.results import allowed, results
+from mcp_memory.longterm.search.scenes import MIN_COSINE, matching
+from mcp_memory.longterm.search.search import Ranked, Search
+from mcp_memory.secrets import mask
+from mcp_memory.snippet import matches, snippet
+from mcp_memory.store.naming import address
+from mcp_memory.store.protocol import Filters, Layer, Store, Vectors
+from mcp_memory.text import one_line
+from mcp_memory.types import Signals
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Explained", "Leg", "Part", "Row", "explain"]
+
+_MISSED = 5
+_TEXT = 160
+_RESULTS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What one signal gave a row: its value (0 to 1), what that counts in the score, and its place among all rows."""
+
+    signal: str
+    value: float
+    points: float
+    place: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A turn or an atom as the search saw it. `score` is the sum of the points."""
+
+    id: str
+    score: float
+    parts: tuple[Part, ...]
+    holds: tuple[str, ...]
+    """Terms of the question that stand in it."""
+    cosine: float | None
+    """How near it is by meaning, where it is among the nearest."""
+    text: str
+    behind: float | None = None
+    """How much its score is below that of the last one of its kind that is shown."""
+    left_out: str | None = None
+    """Why it is not shown, though its score would do."""
+    held: tuple[str, ...] = ()
+    """Why it waits for review; automatic recall leaves it out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leg:
+    """What was found of one kind of rows, before any order."""
+
+    layer: Layer
+    by_words: int
+    by_meaning: int
+    candidates: int
+    """All that were weighed, what was said around those that match included."""
+    words: Mapping[str, int]
+    """In how many rows each term of the question stands; one that is missing stands in none, or in far too many."""
+    nearest: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """One search. `shown` is its first page, in order."""
+
+    query: str
+    words: tuple[str, ...]
+    related: tuple[str, ...]
+    asks_for: str | None
+    """Whose words it asks for, where it says so."""
+    times: tuple[str, ...]
+    legs: tuple[Leg, ...]
+    shown: tuple[Row, ...]
+    missed: tuple[Row, ...]
+    """The next in the order."""
+    left_out: tuple[Row, ...]
+    """What ranks as high as what is shown, and why it is not: what filters took out too."""
+    scenes: tuple[tuple[str, Signals], ...]
+    results: tuple[tuple[str, Signals, bool], ...]
+    """Lines of tool results, what found them, and whether they hold enough of the question to be shown."""
+    note: str | None = None
+
+
+def explain(
+    store: Store,
+    search: Search,
+    space: str,
+    query: str,
+    *,
+    embedded: Callable[[], Sequence[Vectors]],
+    filters: Filters,
+    limit: int,
+    at: datetime,
+) -> Explained:
+    """Take apart the first page of a memory search for a query that is not empty."""
+    question = read(query, at)
+    wanted = max(FIRST, limit + _MISSED + 1)
+
+    def order(filters: Filters) -> tuple[list[Ranked], list[Ranked]]:
+        ask = partial(_ask, search, space, query, embedded, at)
+        atoms = known(ask, filters, wanted)
+        return mixed(store, space, atoms, said(ask, filters, wanted)), atoms
+
+    ordered, atoms = order(filters)
+    shown, missed = ordered[:limit], ordered[limit : limit + _MISSED]
+    turn_filters = of_turns(filters)
+    kinds: list[tuple[Layer, Filters]] = [("atom", filters)]
+    if turn_filters is not None:
+        kinds.append(("turn", turn_filters))
+    legs = [_Seen(store, search, space, layer, question, embedded, passing) for layer, passing in kinds]
+    least = _least(shown)
+
+    def told(ids: Iterable[Ranked | str], why: Mapping[str, str] | None = None) -> tuple[Row, ...]:
+        names = [one if isinstance(one, str) else one.id for one in ids]
+        made = [row for id in names if (row := _row(legs, id, question, least, why or {}))]
+        return _with_texts(store, space, made, question)
+
+    everything = order(Filters())[0][:limit] if filters != Filters() else []
+    why = {
+        **_passed_over(store, space, legs, ordered, least),
+        **{hit.id: "the filters leave it out" for hit in everything if not any(s.has(hit.id) for s in legs)},
+    }
+    hidden = [hit for hit in everything if hit.id in why]
+    return Explained(
+        query=one_line(query, 300),
+        words=tuple(question.words),
+        related=tuple(dict.fromkeys(term for group in question.related for term in group)),
+        asks_for=question.role,
+        times=tuple(f"{span.start:%Y-%m-%d %H:%M} to {span.end:%Y-%m-%d %H:%M}" for span in question.times),
+        legs=tuple(seen.leg for seen in legs),
+        shown=told(shown),
+        missed=told(missed),
+        left_out=(
+            *told([id for id in why if id not in {hit.id for hit in hidden}], why),
+            *_with_texts(store, space, [_bare(hit, why) for hit in hidden], question),
+        ),
+        scenes=tuple(
+            (hit.scene.slug, hit.found_by) for hit in matching(store, space, query, filters=filters, atoms=atoms, at=at)
+        ),
+        results=_results(store, space, read(query, at, relatives=False), filters),
+    )
+
+
+def _ask(
+    search: Search, space: str, query: str, embedded: Callable[[], Sequence[Vectors]], at: datetime, layer: Layer,
+    filters: Filters, limit: int,
+) -> list[Ranked]:  # fmt: skip
+    return search(space, layer, query, embedded=embedded, filters=filters, limit=limit, at=at)
+
+
+# --- what a search saw ------------------------------------------------------------------------------
+
+
+class _Seen:
+    """The candidates of a layer: their signals, places and points."""
+
+    def __init__(
+        self, store: Store, search: Search, space: str, layer: Layer, question: Question,
+        embedded: Callable[[], Sequence[Vectors]], filters: Filters,
+    ) -> None:  # fmt: skip
+        import numpy as np
+
+        found, self.cosines = search.found(space, layer, question, embedded=embedded, filters=filters)
+        weights = np.array(search.weights)
+        self._letter = layer[0]
+        self.signals = found.signals
+        self.points = found.signals * weights / weights.sum()
+        self.scores: NDArray[np.float64] = np.round(found.signals @ weights / weights.sum(), 9)
+        self.at: dict[int, int] = {row: place for place, row in enumerate(found.rows.tolist())}
+        postings = store.postings(space, layer, question.words, filters=filters)
+        self.holding = {one.term: set(one.rows.tolist()) for one in postings}
+        self.leg = Leg(
+            layer=layer,
+            by_words=len(set[int]().union(*self.holding.values())),
+            by_meaning=len(self.cosines),
+            candidates=len(self.at),
+            words={one.term: one.documents for one in postings},
+            nearest=round(max(self.cosines.values()), 3) if self.cosines else None,
+        )
+
+    def has(self, id: str) -> bool:
+        return id[0] == self._letter and int(id[1:]) in self.at
+
+    def parts(self, row: int) -> tuple[Part, ...]:
+        """Return what each signal gave a row, the most first."""
+        at = self.at[row]
+        made = [
+            Part(
+                signal=name,
+                value=round(float(self.signals[at, column]), 3),
+                points=round(float(self.points[at, column]), 4),
+                place=int((self.signals[:, column] > self.signals[at, column]).sum()) + 1,
+            )
+            for column, name in enumerate(SIGNALS)
+            if self.signals[at, column] > 0
+        ]
+        return tuple(sorted(made, key=lambda part: -part.points))
+
+    def best(self, least: float) -> list[str]:
+        """Return the rows that score at least so much, the best and newest first."""
+        rows = [(-float(self.scores[at]), -row) for row, at in self.at.items() if self.scores[at] >= least]
+        return [f"{self._letter}{-row}" for _, row in sorted(rows)]
+
+
+def _row(
+    seen: Sequence[_Seen], id: str, question: Question, least: Mapping[str, float], why: Mapping[str, str]
+) -> Row | None:
+    number = int(id[1:])
+    among = next((one for one in seen if one.has(id)), None)
+    if among is None:
+        return None
+    score = float(among.scores[among.at[number]])
+    return Row(
+        id=id,
+        score=round(score, 5),
+        parts=among.parts(number),
+        holds=tuple(word for word in question.words if number in among.holding.get(word, ())),
+        cosine=round(cosine, 3) if (cosine := among.cosines.get(number)) is not None else None,
+        text="",
+        behind=round(least[id[0]] - score, 5) if least.get(id[0], 0.0) > score else None,
+        left_out=why.get(id),
+    )
+
+
+def _bare(hit: Ranked, why: Mapping[str, str]) -> Row:
+    return Row(
+        id=hit.id, score=round(hit.score, 5), parts=(), holds=(), cosine=hit.cosine, text="", left_out=why[hit.id]
+    )
+
+
+def _least(shown: Sequence[Ranked]) -> dict[str, float]:
+    """Return the score of the last one shown, of turns and of atoms: those of one say nothing of the other."""
+    return {kind: min(hit.score for hit in shown if hit.id[0] == kind) for kind in {hit.id[0] for hit in shown}}
+
+
+def _passed_over(
+    store: Store, space: str, seen: Sequence[_Seen], ordered: Sequence[Ranked], least: Mapping[str, float]
+) -> dict[str, str]:
+    """Return what scores as high as what is shown, and is not in the order, with the reason; the best of each kind."""
+    inside = {hit.id for hit in ordered}
+    atoms = store.atoms(space, [id for id in inside if id[0] == "a"])
+    resting = {turn: atom.id for atom in atoms for turn in (atom.evidence, *(one.turn for one in atom.also))}
+    reasons: dict[str, str] = {}
+    for one in seen:
+        kind = one.leg.layer[0]
+        if kind not in least:
+            continue
+        for id in [id for id in one.best(least[kind]) if id not in inside][:_MISSED]:
+            if id in resting:
+                reasons[id] = f"{resting[id]}, which stands before it, rests on it"
+            elif kind == "a":
+                reasons[id] = f"it holds no word of the question, and a cosine of {MIN_COSINE} would be near"
+    return reasons
+
+
+def _with_texts(store: Store, space: str, rows: Sequence[Row], question: Question) -> tuple[Row, ...]:
+    ids = [row.id for row in rows]
+    texts = {turn.id: turn.content for turn in store.turns(space, [id for id in ids if id[0] == "t"])}
+    texts |= {atom.id: atom.text for atom in store.atoms(space, [id for id in ids if id[0] == "a"])}
+    held = {one.id: one.reasons for one in store.held(space, ids) if one.verdict != "released"} if ids else {}
+    words = set(question.words)
+
+    def excerpt(text: str) -> str:
+        around = snippet(text, _TEXT, matches(text, words))[0] if len(text) > _TEXT else text
+        return mask(one_line(around, _TEXT + 2))
+
+    return tuple(
+        replace(row, text=excerpt(texts[row.id]), held=tuple(held.get(row.id, ()))) for row in rows if row.id in texts
+    )
+
+
+def _results(store: Store, space: str, question: Question, filters: Filters) -> tuple[tuple[str, Signals, bool], ...]:
+    passing = allowed(filters)
+    if passing is None or not store.newest("chunk"):
+        return ()
+    about = {
+        address(hit.ref, hit.lines)
+        for hit in results(store, space, question, filters=passing, limit=_RESULTS, least=SHARE)
+    }
+    hits = results(store, space, question, filters=passing, limit=_RESULTS, least=0.0)
+    return tuple(((at := address(hit.ref, hit.lines)), hit.found_by, at in about) for hit in hits)
