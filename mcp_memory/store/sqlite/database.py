@@ -75,6 +75,14 @@ class Database:
                 raise
             return result
 
+    def outside(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work` on the connection that writes, in no transaction: for what SQLite only does so, as VACUUM."""
+        with self._explained(), self._write_lock:
+            self._must_be_open()
+            if self._writer is None:
+                raise StoreUnavailable(self._only_readable())
+            return work(self._writer)
+
     def read(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` on a connection that cannot write; all its queries see one moment."""
         with self._explained():

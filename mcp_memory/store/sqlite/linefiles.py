@@ -16,7 +16,7 @@ import apsw
 from mcp_memory.errors import Damaged
 from mcp_memory.store import files
 
-__all__ = ["append_lines", "problems", "settle_file"]
+__all__ = ["append_lines", "problems", "rewrite_lines", "settle_file"]
 
 
 def append_lines(
@@ -48,6 +48,13 @@ def append_lines(
         files.write_whole(target, everything)
         length = len(everything)
     con.execute("INSERT OR REPLACE INTO file (space, path, bytes) VALUES (?, ?, ?)", (space, path, length))
+
+
+def rewrite_lines(con: apsw.Connection, folder: Path, space: int, path: str, lines: Iterable[bytes]) -> None:
+    """Write `folder/path` anew in this transaction, with these lines alone: for what is erased from the rows."""
+    everything = b"".join(lines)
+    files.write_whole(folder / path, everything)
+    con.execute("INSERT OR REPLACE INTO file (space, path, bytes) VALUES (?, ?, ?)", (space, path, len(everything)))
 
 
 def settle_file(con: apsw.Connection, folder: Path, space: int | None, path: str) -> None:
