@@ -20,7 +20,8 @@ from mcp_memory.clients.json_text import BOM, same
 __all__ = ["BadToml", "read", "rewrite", "table"]
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-_HEADER = re.compile(r"[ \t]*\[\[?(?P<name>[^\r\n]*?)\]\]?[ \t]*(?:#[^\r\n]*)?(?:\r?\n|\Z)")
+_PART = r"""(?:"(?:\\.|[^"\\\r\n])*"|'[^'\r\n]*'|[^"'\[\]#\r\n])*"""
+_HEADER = re.compile(rf"[ \t]*\[\[?(?P<name>{_PART})\]\]?[ \t]*(?:#[^\r\n]*)?(?:\r?\n|\Z)")
 _TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?"""(?:"{1,2}(?!"))?'
     r"|'''.*?'''(?:'{1,2}(?!'))?"

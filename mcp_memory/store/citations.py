@@ -27,7 +27,7 @@ _MARK = re.compile(r"\s*(?:(?:[-*+•>]|\d{1,9}[.)])\s+)*")
 _HEADING = re.compile(r"\s{0,3}(?:(#{1,6})\s|\*\*[^*\n]{1,80}\*\*:?\s*$)")
 _SENTENCE_END = re.compile(r"[.!?…。！？]")
 _WORD = re.compile(r"\w")
-_LOOKED_BACK = 4_000  # characters; longer than any list of ids, and a page of short lines takes linear time
+_LOOKED_BACK = 1_000  # characters; longer than any list of ids, and a page of short lines takes linear time
 _BELOW_ALL = 7  # the level of a line in bold that stands as a heading
 
 

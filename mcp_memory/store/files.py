@@ -95,7 +95,7 @@ def read_ref_file(content: bytes) -> tuple[dict[str, Any], bytes]:
         for line in content[len(_FENCE) : end + 1].decode("ascii").splitlines():
             key, _, value = line.partition(": ")
             fields[key] = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise Damaged("its front matter cannot be read") from None
     data = content[end + 1 + len(_FENCE) :]
     if hashlib.sha256(data).hexdigest() != fields.get("sha256"):

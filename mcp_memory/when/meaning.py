@@ -181,16 +181,19 @@ class _Yearly(NamedTuple):
         around = [found for y in range(-8, 9) if (found := _if_any(in_year, self.now.year + y))]
         if not around:
             raise ValueError("no year has it")
-        match self.shift:
-            case None:
-                return [found for found in around if found.start <= self.now][-1]
-            case 0:
-                running = [found for found in around if found.start <= self.now < found.end]
-                return running[0] if running else in_year(self.now.year)
-            case shift if shift > 0:
-                return [found for found in around if found.start > self.now][shift - 1]
-            case shift:
-                return [found for found in around if found.end <= self.now][shift]
+        try:
+            match self.shift:
+                case None:
+                    return [found for found in around if found.start <= self.now][-1]
+                case 0:
+                    running = [found for found in around if found.start <= self.now < found.end]
+                    return running[0] if running else in_year(self.now.year)
+                case shift if shift > 0:
+                    return [found for found in around if found.start > self.now][shift - 1]
+                case shift:
+                    return [found for found in around if found.end <= self.now][shift]
+        except IndexError:  # before the year 1, or after 9999
+            raise ValueError("no year has it") from None
 
 
 def _if_any(in_year: Callable[[int], Interval], year: int) -> Interval | None:

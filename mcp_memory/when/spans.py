@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -128,10 +129,13 @@ def _within_a_word(text: str, at: tuple[int, int]) -> bool:
 
 def _longest(found: Iterable[_Found]) -> list[_Found]:
     """Return those that do not overlap, the longer first; of equals the first."""
-    chosen: list[_Found] = []
+    chosen: list[_Found] = []  # by place: neighbours tell whether there is room, however many there are
     for one in sorted(found, key=lambda one: (one.at[0] - one.at[1], one.at)):
-        if all(one.at[1] <= other.at[0] or other.at[1] <= one.at[0] for other in chosen):
-            chosen.append(one)
+        after = bisect_left(chosen, one.at, key=lambda other: other.at)
+        if (not after or chosen[after - 1].at[1] <= one.at[0]) and (
+            after == len(chosen) or one.at[1] <= chosen[after].at[0]
+        ):
+            chosen.insert(after, one)
     return chosen
 
 

@@ -41,7 +41,10 @@ _CONTEXT = ("# AGENTS.md instructions", "<INSTRUCTIONS>")
 def is_line(value: Any) -> bool:
     """Tell whether an object is a line of such a log."""
     line = object_of(value)
-    return line is not None and line.get("type") in _TYPES and isinstance(line.get("payload"), dict)
+    if line is None or not isinstance(line.get("payload"), dict):
+        return False
+    type = line.get("type")
+    return isinstance(type, str) and type in _TYPES
 
 
 def told(value: Any, where: str, so_far: SoFar, passed: Passed) -> Iterator[Told | Result | Wrong]:

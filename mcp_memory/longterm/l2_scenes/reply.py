@@ -101,11 +101,15 @@ class Reply(BaseModel):
         if not isinstance(value, dict | list):
             return value
         given: dict[str, Any] = _as_reply(value)
-        edits: list[Any] = given.get("edits") or []
-        dropped: list[Any] = list(given.get("dropped") or [])
-        for edit in edits:
-            dropped += cast("dict[str, Any]", edit).get("dropped") or [] if isinstance(edit, dict) else []
+        edits: Any = given.get("edits") or []
+        within = [cast("dict[str, Any]", edit).get("dropped") for edit in _listed(edits) if isinstance(edit, dict)]
+        dropped = [one for part in (given.get("dropped"), *within) for one in _listed(part)]
         return {**given, "edits": edits, "dropped": dropped}
+
+
+def _listed(value: Any) -> list[Any]:
+    """What stands where a list is asked for, which may be one thing or none."""
+    return cast("list[Any]", value) if isinstance(value, list) else [value] if value else []
 
 
 def _as_reply(value: Any) -> Any:

@@ -1,0 +1,266 @@
+"""The readers of what other programs wrote: exports, logs, settings, messages on the wire. Each a target."""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from hypothesis import strategies as st
+
+from bench.fuzz.material import json_bytes, lines
+from bench.fuzz.target import Target, is_short, object_in, text_of
+from mcp_memory.clients import json_change, json_text, toml_text
+from mcp_memory.errors import InvalidInput
+from mcp_memory.hooks import dialects, outputs
+from mcp_memory.importing.agents import AGENTS
+from mcp_memory.importing.formats import chatgpt, claude_ai, claude_code, codex, gemini, generic
+from mcp_memory.importing.formats.logs import SoFar
+from mcp_memory.importing.formats.told import Passed
+from mcp_memory.importing.logfile import Piece, agent_of, pieces
+from mcp_memory.importing.storing import source_of
+from mcp_memory.importing.survey import Asked, survey, turns
+from mcp_memory.store.protocol import FollowedLog
+from mcp_memory.wrap import lines as wire
+from mcp_memory.wrap import listing, results
+
+__all__ = ["TARGETS"]
+
+
+@cache
+def _file() -> Path:
+    """One file for all inputs of this process: in memory, where the system has a place for that."""
+    shared = Path("/dev/shm")
+    return Path(tempfile.mkdtemp(prefix="fuzz-", dir=shared if shared.is_dir() else None), "input")
+
+
+def _silent(_: int) -> None: ...
+
+
+# --- exports ----------------------------------------------------------------------------------------
+
+
+def _import(data: bytes) -> None:
+    """Both passes read the same, whatever the file."""
+    path = _file().with_name("input.jsonl")
+    path.write_bytes(data)
+    source = source_of(path)
+    for asked in (Asked(), Asked(format="seed", skip_bad=True)):
+        try:
+            found = survey(source, asked, at=_silent)
+            first = list(turns(source, asked, found.layout, passed=Passed(), at=_silent))
+            second = list(turns(source, asked, found.layout, passed=Passed(), at=_silent))
+        except InvalidInput as error:
+            is_short(error, 1_000)
+            continue
+        assert repr(first) == repr(second)
+
+
+def _packed(value: bytes, name: str = "conversations.json") -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(zipfile.ZipInfo(name, (2026, 1, 1, 0, 0, 0)), value)
+    return made.getvalue()
+
+
+def _format(data: bytes) -> None:
+    try:
+        value: Any = json.loads(text_of(data))
+    except (ValueError, RecursionError):
+        return
+    given = value, "line 1", 1, Passed()
+    for is_one, told in ((chatgpt.is_conversation, chatgpt.told), (claude_ai.is_conversation, claude_ai.told)):
+        if is_one(value):
+            list(told(*given))
+    list(generic.told(*given))
+    list(generic.told(*given, seeds_only=True))
+    for module in (claude_code, codex, gemini):
+        if isinstance(value, dict):
+            module.is_line(value)
+            so_far = SoFar()
+            list(module.told(value, "line 1", so_far, Passed()))
+            assert SoFar.loaded(so_far.dumped()).conversation == so_far.conversation
+
+
+_KEYS = (
+    *("role", "content", "name", "session", "said_at", "timestamp", "id", "sessions", "conversations", "sessionKey"),
+    *("mapping", "message", "author", "parts", "parent", "children", "current_node", "create_time", "content_type"),
+    *("chat_messages", "sender", "text", "attachments", "uuid", "type", "payload", "sessionId", "uuid", "parentUuid"),
+    *("toolUseResult", "tool_use_id", "messages", "toolCalls", "result", "functionResponse", "output", "arguments"),
+)
+
+# --- logs of agents ---------------------------------------------------------------------------------
+
+
+def _log(data: bytes) -> None:
+    """What is read in two pieces, wherever it was cut off, is what is read at once."""
+    path = _file().with_name("log.jsonl")
+    path.write_bytes(data)
+    whose = agent_of(path)
+    for agent in AGENTS if whose is None else (whose,):
+        whole = list(pieces(path, agent, None))
+        path.write_bytes(data[: len(data) // 2])
+        before = list(pieces(path, agent, None))
+        known = _followed(before[-1]) if before else None
+        path.write_bytes(data)
+        after = list(pieces(path, agent, known))
+        if known is not None and known.offset and not any(piece.bad for piece in (*whole, *before, *after)):
+            assert _said(whole) == _said(before) + _said(after), "it matters when a log is read"
+
+
+def _followed(piece: Piece) -> FollowedLog:
+    return FollowedLog(
+        client="claude-code",
+        path="log.jsonl",
+        session="s",
+        offset=piece.offset,
+        head=piece.head,
+        tail=piece.tail,
+        state=piece.so_far.dumped(),
+        at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+
+
+def _said(read: Sequence[Piece]) -> list[str]:
+    return [told.content for piece in read for told in piece.turns]
+
+
+# --- settings of clients ----------------------------------------------------------------------------
+
+
+def _json_settings(data: bytes) -> None:
+    """The text, then after a NUL the value of a member to put in."""
+    head, _, more = data.partition(b"\0")
+    text = text_of(head)
+    dialects_of: Sequence[json_text.Dialect] = get_args(json_text.Dialect)
+    for dialect in dialects_of:
+        try:
+            value = json_text.parsed(text, dialect).value
+        except json_text.BadJson:
+            continue
+        assert json_change.rewrite(text, value, dialect) == text, "nothing changes where nothing changes"
+        if isinstance(value, dict):
+            held = cast("dict[str, Any]", value)
+            new: dict[str, Any] = {**held, "mcpServers": {"memory": {"command": text_of(more)[:80], "args": ["x", 1]}}}
+            changed = json_change.rewrite(text, new, dialect)
+            assert json_text.same(json_text.parsed(changed, dialect).value, new)
+            assert json_text.same(json_text.parsed(json_change.rewrite(changed, value, dialect), dialect).value, held)
+    try:
+        json_text.read(text)
+    except json_text.BadJson:
+        pass
+
+
+def _toml_settings(data: bytes) -> None:
+    head, _, more = data.partition(b"\0")
+    text = text_of(head)
+    try:
+        value = toml_text.read(text)
+    except toml_text.BadToml:
+        return
+    entry = {"command": text_of(more)[:80], "args": ["x", 1], "env": {"A b": "c"}}
+    held = value.get("mcp_servers", {})
+    if not isinstance(held, dict):
+        return
+    new: dict[str, Any] = {**value, "mcp_servers": {**held, "memory": entry}}
+    _becomes(text, value)
+    changed = _becomes(text, new)
+    if changed is not None:
+        _becomes(changed, value)
+
+
+def _becomes(text: str, value: dict[str, Any]) -> str | None:
+    try:
+        changed = toml_text.rewrite(text, value)
+    except toml_text.BadToml:
+        return None
+    full = {key: held for key, held in value.items() if held != {}}
+    read = {key: held for key, held in toml_text.read(changed).items() if held != {}}
+    assert json_text.same(read, full), "it reads as what was asked for"
+    return changed
+
+
+# --- messages ---------------------------------------------------------------------------------------
+
+
+def _wire(data: bytes) -> None:
+    whole = [*wire.Splitter(64).feed(data)]
+    apart = wire.Splitter(64)
+    one = [line for at in range(0, len(data), 7) for line in apart.feed(data[at : at + 7])]
+    assert _bytes_of(whole) == _bytes_of(one)
+    wire.id_in(data)
+    try:
+        message = wire.parse(data)
+    except (wire.NotAMessage, wire.Unread):
+        return
+    if not isinstance(message, dict):
+        return
+    result: Any = message.get("result", message)
+    if isinstance(result, dict):
+        _result(cast("dict[str, Any]", result))
+    try:
+        wire.to_line(message)
+    except (ValueError, RecursionError):
+        return
+
+
+def _bytes_of(parts: Sequence[bytes | wire.Piece]) -> bytes:
+    return b"".join(part.data if isinstance(part, wire.Piece) else part + b"\n" for part in parts)
+
+
+def _result(result: dict[str, Any]) -> None:
+    if results.is_plain(result):
+        found = results.texts_in(result, with_structured=True)
+        results.replaced(result, dict.fromkeys(found, "note"))
+        results.full_text(result)
+    if isinstance(result.get("tools"), list):
+        try:
+            for tool in listing.tools_of(result):
+                listing.shows_itself(tool)
+            listing.with_tools(result, [{"name": "ours"}])
+        except RecursionError:
+            return
+
+
+def _hook(data: bytes) -> None:
+    given: Any = object_in(data)
+    for client in AGENTS:
+        for name in ("SessionStart", "UserPromptSubmit", "PostToolUse", "PostCompact", "Stop", "BeforeAgent"):
+            event = dialects.read(client, name, given)
+            if event is None or event.call is None:
+                continue
+            call = event.call
+            parts = outputs.parts_of(client, call.tool, call.response)
+            outputs.whole_file(call.tool, call.response)
+            if parts:
+                outputs.replaced(call.response, {part.way: "note" for part in parts})
+
+
+_WIRE_KEYS = ("jsonrpc", "id", "method", "params", "result", "content", "type", "text", "structuredContent", "tools")
+_HOOK_KEYS = (
+    "session_id",
+    "transcript_path",
+    "tool_name",
+    "tool_use_id",
+    "tool_input",
+    "tool_response",
+    "prompt",
+    "source",
+)
+
+
+TARGETS = (
+    Target(name="import", run=_import, made=(lines(json_bytes(_KEYS)), st.builds(_packed, json_bytes(_KEYS)))),
+    Target(name="format", run=_format, made=(json_bytes(_KEYS),)),
+    Target(name="log", run=_log, made=(lines(json_bytes(_KEYS)),)),
+    Target(name="json-settings", run=_json_settings, made=(json_bytes(("mcpServers", "memory", "args")),)),
+    Target(name="toml-settings", run=_toml_settings),
+    Target(name="wire", run=_wire, made=(json_bytes(_WIRE_KEYS),)),
+    Target(name="hook", run=_hook, made=(json_bytes(_HOOK_KEYS),)),
+)

@@ -1,0 +1,226 @@
+"""The readers of our own formats, of what people write, and of what models answer: each a target."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta, timezone
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from bench.fuzz.material import as_bytes, json_bytes, lines, texts
+from bench.fuzz.target import Target, is_short, mended, object_in, text_of
+from mcp_memory.errors import Damaged, InvalidInput
+from mcp_memory.longterm.l1_atoms.decisions import Reply as Decisions
+from mcp_memory.longterm.l1_atoms.reply import Extracted
+from mcp_memory.longterm.l1_atoms.times import dated, holds
+from mcp_memory.longterm.l2_scenes.reply import Reply as Scenes
+from mcp_memory.longterm.l3_persona.write import Reply as Page
+from mcp_memory.longterm.search.rerank import Order
+from mcp_memory.replies import parse as parse_reply
+from mcp_memory.replies import without_fence
+from mcp_memory.shortterm.canvas.drawing import Drawing
+from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, goal_of, parse, render
+from mcp_memory.shortterm.canvas.label import clean, decode, encode
+from mcp_memory.shortterm.canvas.patch import Patch, apply_patch, patch_of, patch_text
+from mcp_memory.shortterm.results.expand import content_of, expand_text, view_of_cursor
+from mcp_memory.shortterm.stages.canvas import Reply as CanvasReply
+from mcp_memory.shortterm.stages.pieces import checked
+from mcp_memory.shortterm.stages.summaries import Reply as Summaries
+from mcp_memory.shortterm.synopsis import synopsise
+from mcp_memory.store import citations, files
+from mcp_memory.tokens import token_counter
+from mcp_memory.types import Group
+from mcp_memory.when import parse_time, spans_in
+
+__all__ = ["TARGETS"]
+
+_NOW = datetime(2026, 3, 29, 2, 30, tzinfo=timezone(timedelta(hours=2)))
+_SEPARATOR = b"\n\0\n"
+
+
+# --- the canvas -------------------------------------------------------------------------------------
+
+
+def _canvas(data: bytes) -> None:
+    text = text_of(data)
+    goal_of(text)
+    try:
+        found = parse(text)
+    except InvalidInput:
+        return
+    assert parse(render(found)) == found, "reading undoes writing"
+    render(found).encode()
+
+
+def _label(data: bytes) -> None:
+    text = clean(text_of(data), 200)
+    assert len(text) <= 200
+    assert clean(text, 200) == text
+    assert decode(encode(text)) == text
+    decode(text_of(data))
+
+
+@cache
+def _drawing() -> Drawing:
+    nodes = tuple(Node(f"001-N{n}", f"step {n}", "done", "it went well", _NOW) for n in range(1, 9))
+    edges = tuple(Edge(one.id, other.id) for one, other in pairwise(nodes))
+    canvas = Canvas(1, "Find the leak", "doing", _NOW, _NOW, nodes, edges)
+    return Drawing(canvas=canvas, groups={"001-F1": Group(("001-N1", "001-N2"), "begin", "")})
+
+
+def _patch(data: bytes) -> None:
+    try:
+        patch = patch_of(text_of(data))
+    except ValueError:
+        return
+    assert patch_of(patch_text(patch)) == patch
+    try:
+        changed = apply_patch(_drawing(), patch)
+    except InvalidInput:
+        return
+    assert parse(render(changed.canvas)) == changed.canvas
+    assert [node.id for node in changed.canvas.nodes] == [node.id for node in _drawing().canvas.nodes]
+
+
+_PATCH_KEYS = [field.name for field in fields(Patch)] + ["001-N1", "001-N8", "001-F1", "nodes", "title", "summary"]
+
+# --- files ------------------------------------------------------------------------------------------
+
+
+def _ref_file(data: bytes) -> None:
+    try:
+        found, held = files.read_ref_file(data)
+    except Damaged:
+        return
+    assert hashlib.sha256(held).hexdigest() == found["sha256"]
+
+
+def _front_matter(value: bytes, data: bytes) -> bytes:
+    return b"---\nref: " + value + b"\n---\n" + data
+
+
+# --- times ------------------------------------------------------------------------------------------
+
+
+def _times(data: bytes) -> None:
+    text = text_of(data)
+    for now in (_NOW, datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)):
+        for end in (False, True):
+            try:
+                assert parse_time(text, what="since", now=now, end=end).tzinfo is not None
+            except InvalidInput as error:
+                is_short(error, 500)
+        last = 0
+        for span in spans_in(text, now):
+            assert last <= span.at[0] < span.at[1] <= len(text)
+            assert span.start < span.end
+            last = span.at[1]
+    dated(text[:2_000], _NOW)
+    holds(text[:200], text[200:400], _NOW, lasting=False)
+
+
+# --- replies of models ------------------------------------------------------------------------------
+
+_SHAPES: Sequence[type[BaseModel]] = (Extracted, Decisions, Scenes, Page, Summaries, CanvasReply, Order)
+_REPLY_KEYS = sorted(
+    {name for shape in _SHAPES for name in shape.model_fields}
+    | {"name", "atoms", "turn", "quote", "more", "text", "kind", "priority", "entities", "fact", "draft", "action"}
+    | {"targets", "slug", "from", "title", "body", "atom", "reason", "id", "score", "nodes", "to", "label"}
+)
+
+
+def _reply(data: bytes) -> None:
+    text = text_of(data)
+    without_fence(text)
+    for shape in _SHAPES:
+        try:
+            found = parse_reply(text, shape)
+        except InvalidInput as error:
+            is_short(error, 5_000)
+            continue
+        if isinstance(found, CanvasReply):
+            checked(found, _drawing(), shown=text, named=["001-N3"], has_goal=True)
+
+
+def _citations(data: bytes) -> None:
+    text = text_of(data)
+    ids = citations.cited(text)
+    assert not set(ids[:1]) & set(citations.cited(citations.without(text, ids[:1])))
+    assert not citations.cited(citations.without(text, ids))
+    assert citations.covered(citations.covered(text)) == citations.covered(text)
+    for read in (citations.links, citations.uncovered, citations.tails, citations.plain, citations.unwrapped):
+        read(text)
+    citations.unlinked(text, citations.links(text)[:1])
+
+
+# --- results ----------------------------------------------------------------------------------------
+
+_ASKED = ("view", "lines", "grep", "json_path", "max_tokens", "cursor", "raw")
+
+
+def _expand(data: bytes) -> None:
+    """The question is an object on the first lines, or those lines themselves; the rest is the result."""
+    head, _, raw = data.partition(_SEPARATOR)
+    given: dict[str, Any] = object_in(head)
+    text = text_of(raw) or mended(given.get("raw", given.get("4", "")))
+    counter = token_counter("cl100k_base")
+    first, second = mended(given.get("grep", given.get("0", ""))), mended(given.get("lines", given.get("1", "")))
+    budget = given.get("max_tokens")
+    most = budget if isinstance(budget, int) and 0 < budget < 2_000 else 300
+    asked: list[dict[str, Any]] = [{"view": "page"}, {"view": "grep", "grep": first}]
+    asked += [{"view": "lines", "lines": second}, {"view": "json", "json_path": mended(given.get("json_path", first))}]
+    for question in asked:
+        try:
+            found = expand_text(text, ref="r-1", counter=counter, max_tokens=most, **question)
+            if found.cursor is not None:
+                assert view_of_cursor(found.cursor) == question["view"]
+                expand_text(text, ref="r-1", counter=counter, max_tokens=most, cursor=found.cursor, **question)
+        except InvalidInput as error:
+            is_short(error, 1_500)
+            continue
+        assert counter.count(found.text) <= most, "no answer is over its budget"
+        content_of(found)
+    try:
+        view_of_cursor(mended(given.get("cursor", "")))
+    except InvalidInput:
+        pass
+
+
+_QUESTIONS = st.one_of(json_bytes(_ASKED), st.builds(as_bytes, texts), lines(st.builds(as_bytes, texts)))
+_RAW = st.one_of(json_bytes(("items", "name", "id")), lines(json_bytes(("id", "ts"))), st.builds(as_bytes, texts))
+
+
+def _question(head: bytes, raw: bytes) -> bytes:
+    return head + _SEPARATOR + raw
+
+
+def _synopsis(data: bytes) -> None:
+    text = text_of(data)
+    for tool, budget in (("bash", None), ("Read", 400)):
+        found = synopsise(text, tool=tool, arguments={"path": text[:60]}, talk=text[-60:], budget_chars=budget)
+        assert len(found.summary) <= 200
+        assert "\n" not in found.summary
+        assert budget is None or len(found.preview) <= budget
+        assert 0 <= found.score <= 10
+
+
+TARGETS = (
+    Target(name="canvas", run=_canvas),
+    Target(name="label", run=_label),
+    Target(name="patch", run=_patch, made=(json_bytes(_PATCH_KEYS),)),
+    Target(
+        name="ref-file", run=_ref_file, made=(st.builds(_front_matter, json_bytes(("ref", "sha256")), st.binary()),)
+    ),
+    Target(name="times", run=_times),
+    Target(name="reply", run=_reply, made=(json_bytes(_REPLY_KEYS, leaves=20),)),
+    Target(name="citations", run=_citations),
+    Target(name="expand", run=_expand, made=(st.builds(_question, _QUESTIONS, _RAW),), seconds=14.0),
+    Target(name="synopsis", run=_synopsis, made=(json_bytes(),)),
+)
+"""`expand` has more time: `grep` gives up after five seconds, and says so."""
