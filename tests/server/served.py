@@ -21,12 +21,20 @@ __all__ = ["bearer", "served"]
 
 @asynccontextmanager
 async def served(
-    settings: Settings, transport: str = "http", *, host: str = "127.0.0.1", head_seconds: float = HEAD_SECONDS
+    settings: Settings,
+    transport: str = "http",
+    *,
+    host: str = "127.0.0.1",
+    head_seconds: float = HEAD_SECONDS,
+    listener: socket.socket | None = None,
 ) -> AsyncGenerator[tuple[str, MemoryServer]]:
-    """Yield the address without a path, and the server. `host` is what it believes to be bound to."""
+    """Yield the address without a path, and the server. `host` is what it believes to be bound to.
+
+    `listener` is for those who have to know the address before.
+    """
     server = build_server(settings)
     app = http_app(server, settings, transport=transport, host=host)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with listener or socket.create_server(("127.0.0.1", 0)) as listener:
         http = uvicorn.Server(
             uvicorn.Config(app, http=patient(head_seconds), log_config=None, ws="none", timeout_graceful_shutdown=1)
         )

@@ -156,7 +156,9 @@ class Gate:
         return client
 
     def _unknown(self, why: str) -> _Turned:
-        challenge = self._challenge + (why if self._credentials.issuer else "")
+        # A client asks for what stands here: to forget is for those who asked for it by themselves.
+        wanted = f'{why}, scope="{oauth.SCOPES["read"]} {oauth.SCOPES["write"]}"'
+        challenge = self._challenge + (wanted if self._credentials.issuer else "")
         return _Turned(
             401,
             "This memory needs its token: send the header `Authorization: Bearer <token>`.",
