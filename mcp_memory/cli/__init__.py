@@ -7,6 +7,8 @@
     hook               beside a client   `hooking`
     import             what was kept     `importing`
                        elsewhere
+    export             all of it as one  `exporting`, `parcels`
+                       file
     search             what is stored    `searching`
     why                what it rests on  `tracing`
     show                                 `showing`, `drawing`
@@ -15,8 +17,9 @@
     pause, resume,
     verify, scene,
     persona
-    status, doctor,    how it is         `checking`, `examining`
-    tidy
+    status, doctor     how it is         `checking`, `examining`
+    backup, restore,   kept for years    `upkeep`
+    rebuild, compact
     compress           messages that fit `compressing`
     bench              how well it finds `measuring`
 
@@ -46,6 +49,7 @@ MODULES = {
     "hook": "mcp_memory.cli.hooking",
     "demo": "mcp_memory.cli.running",
     "import": "mcp_memory.cli.importing:import_",
+    "export": "mcp_memory.cli.exporting",
     "search": "mcp_memory.cli.searching",
     "why": "mcp_memory.cli.tracing",
     "show": "mcp_memory.cli.showing",
@@ -59,7 +63,10 @@ MODULES = {
     "verify": "mcp_memory.cli.distilling",
     "status": "mcp_memory.cli.checking",
     "doctor": "mcp_memory.cli.checking",
-    "tidy": "mcp_memory.cli.checking",
+    "backup": "mcp_memory.cli.upkeep",
+    "restore": "mcp_memory.cli.upkeep",
+    "rebuild": "mcp_memory.cli.upkeep",
+    "compact": "mcp_memory.cli.upkeep",
     "compress": "mcp_memory.cli.compressing",
     "bench": "mcp_memory.cli.measuring",
 }

@@ -13,7 +13,7 @@ from mcp_memory.terminal import columns, json_text, plural, size, visible, wrapp
 if TYPE_CHECKING:
     from mcp_memory.cli.examining import Check
 
-__all__ = ["doctor", "status", "tidy"]
+__all__ = ["doctor", "status"]
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -159,25 +159,6 @@ def _savings(savings: dict[str, Any]) -> str:
 
 
 _SPENT = {"expand": "expansions", "canvas": "canvases"}
-
-
-@click.command()
-@as_json
-@place
-def tidy(as_json: bool) -> None:
-    """Delete the vectors of embedding models that are set no more.
-
-    They are kept so that going back to an earlier model costs nothing; deleted, they would be made again. Only
-    when the model that is set has embedded everything. The space is used again, the file does not shrink.
-
-    \b
-    mcp-memory tidy
-    """
-    old = ask(lambda memory: memory.drop_old_vectors())
-    if as_json:
-        click.echo(json_text({"deleted": old}))
-    else:
-        click.echo("\n".join(f"deleted the vectors of {visible(one)}" for one in old) or "There was nothing to delete.")
 
 
 @click.command()

@@ -860,6 +860,10 @@ class Store(Protocol):
         """What the space holds."""
         ...
 
+    def grown(self, space: str, *, since: datetime) -> Grown:
+        """How much came to the space at or after a moment."""
+        ...
+
     def last_change(self) -> int:
         """A number that grows with every commit of any process; cheap enough to poll."""
         ...
@@ -884,4 +888,15 @@ class Store(Protocol):
         Files that something else takes the place of are handed to `set_aside`, which moves them. With `everything` all
         line files are brought to what the rows say.
         """
+        ...
+
+    def compact(self, *, vacuum: bool) -> None:
+        """Bring the word index into one piece and empty the log of writes; with `vacuum`, give free pages back too.
+
+        Others read and write meanwhile, in shares; during a vacuum writers wait, some 10 s for each GB.
+        """
+        ...
+
+    def free_bytes(self) -> tuple[int, int]:
+        """How much of the database nothing uses, and how large it is."""
         ...

@@ -55,11 +55,6 @@ def test_status_in_json_has_these_keys(answer: Answer) -> None:
     assert (told["counts"]["atoms"], told["counts"]["canvases"]) == (3, 1)
 
 
-def test_tidy_deletes_vectors_that_are_needed_no_more(run: Run, answer: Answer) -> None:
-    assert run("tidy").stdout == "There was nothing to delete.\n"
-    assert answer("tidy") == {"deleted": []}
-
-
 # --- doctor -----------------------------------------------------------------------------------------
 
 

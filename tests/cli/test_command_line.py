@@ -69,7 +69,10 @@ def test_the_commands_are_these() -> None:
         "verify",
         "status",
         "doctor",
-        "tidy",
+        "backup",
+        "restore",
+        "rebuild",
+        "compact",
         "compress",
         "bench",
     ]

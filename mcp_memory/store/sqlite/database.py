@@ -103,6 +103,14 @@ class Database:
             finally:
                 self._readers.put(con)
 
+    def maintain(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work` on the connection that writes, outside of a transaction: what SQLite does to a file as a whole."""
+        with self._explained(), self._write_lock:
+            self._must_be_open()
+            if self._writer is None:
+                raise StoreUnavailable(self._only_readable())
+            return work(self._writer)
+
     def close(self) -> None:
         """Close every connection; readers at work are waited for."""
         with self._write_lock:

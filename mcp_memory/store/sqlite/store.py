@@ -58,6 +58,7 @@ from mcp_memory.store.sqlite import (
     checks,
     chunks,
     citing,
+    compacting,
     economy,
     entities,
     forgetting,
@@ -710,6 +711,9 @@ class SQLiteStore:
     def counts(self, space: str) -> Counts:
         return self._db.read(lambda con: checks.counts(con, space))
 
+    def grown(self, space: str, *, since: datetime) -> Grown:
+        return self._db.read(lambda con: checks.grown(con, space, since=since))
+
     def last_change(self) -> int:
         return self._db.read(checks.last_change)
 
@@ -736,3 +740,14 @@ class SQLiteStore:
     def mend(self, set_aside: Callable[[Path], object], *, everything: bool = False) -> list[str]:
         home = self._db.home
         return self._db.write(lambda con: mending.mend(con, home, set_aside, everything=everything))
+
+    def compact(self, *, vacuum: bool) -> None:
+        more = self._db.write(lambda con: compacting.optimise(con, begin=True))
+        while more:
+            more = self._db.write(lambda con: compacting.optimise(con, begin=False))
+        if vacuum:
+            self._db.maintain(compacting.vacuum)
+        self._db.maintain(compacting.checkpoint)
+
+    def free_bytes(self) -> tuple[int, int]:
+        return self._db.read(compacting.free)

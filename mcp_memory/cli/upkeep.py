@@ -1,0 +1,254 @@
+"""`backup`, `restore`, `rebuild` and `compact`: what keeps a memory for years."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mcp_memory.cli.base import as_json, ask, place, settings
+from mcp_memory.errors import NotFound, Refused
+from mcp_memory.terminal import columns, json_text, minute, plural, size, visible
+
+if TYPE_CHECKING:
+    from mcp_memory.upkeep.backup import Backup
+    from mcp_memory.upkeep.rebuild import Rebuilt
+
+__all__ = ["backup", "compact", "rebuild", "restore"]
+
+
+@click.command()
+@click.option("--to", type=click.Path(path_type=Path), help="Folder to put it in.  [default: backups/ in the home]")
+@click.option("--keep", default=7, show_default=True, help="How many of this memory stay there; older ones go.")
+@click.option("--list", "listing", is_flag=True, help="Show the backups that are there; none is made.")
+@click.option("--verify", type=click.Path(path_type=Path), metavar="FILE", help="Prove that one is whole, and no more.")
+@as_json
+@place
+def backup(to: Path | None, keep: int, listing: bool, verify: Path | None, as_json: bool) -> None:
+    """Put all of the memory into one file, while others go on using it.
+
+    It holds the database, what was said, every result, canvas and scene as they are at one moment, and is read back
+    and proven before it counts. Settings and logs are not in it. Exit code 1 where something is missing.
+
+    \b
+    mcp-memory backup
+    mcp-memory backup --to /media/disk/memory --keep 30
+    mcp-memory backup --list
+    mcp-memory backup --verify backups/mcp-memory-1a2b3c4d-20260301T090000000Z.zip
+    """
+    from mcp_memory.upkeep import backup as upkeep
+
+    home = settings().home
+    if verify is not None:
+        manifest = upkeep.verify(verify)
+        click.echo(
+            json_text(manifest) if as_json else f"{verify} is whole: {_holds(manifest.counts, manifest.spaces)}."
+        )
+        return
+    if listing:
+        _list(upkeep.listed(to or upkeep.folder_of(home)), as_json=as_json)
+        return
+    made = _made(home, to, keep)
+    assert made.manifest is not None
+    lacking = made.manifest.lacking
+    if as_json:
+        click.echo(json_text(_as_json(made)))
+    else:
+        click.echo(
+            f"{visible(str(made.path))} ({size(made.bytes)})\n"
+            f"proven: {plural(len(made.manifest.members), 'file')} match their hashes, the database is whole; "
+            f"{_holds(made.manifest.counts, made.manifest.spaces)}"
+        )
+        for path in made.removed:
+            click.echo(f"removed the older {visible(path.name)}")
+        for one in lacking:
+            click.echo(f"not in it, for the memory has lost it: {visible(one)}")
+    sys.exit(1 if lacking else 0)
+
+
+def _made(home: Path, to: Path | None, keep: int) -> Backup:
+    from mcp_memory import presence
+    from mcp_memory.upkeep import backup as upkeep
+    from mcp_memory.upkeep.engine import open_store
+
+    _must_be_there(home)
+    noted = presence.note(home, what="backup")
+    try:
+        with closing(open_store(home)) as store:
+            return upkeep.back_up(store, home, to=to, keep=keep, now=datetime.now().astimezone())
+    finally:
+        if noted:
+            noted.close()
+
+
+def _must_be_there(home: Path) -> None:
+    if not (home / "memory.db").exists():
+        raise NotFound(f"There is no memory in {home}. Name another home with --home.")
+
+
+def _list(found: list[Backup], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json_text([_as_json(one) for one in found]))
+        return
+    if not found:
+        click.echo("There are no backups. `mcp-memory backup` makes one.")
+    for one in found:
+        if one.manifest is None:
+            click.echo(f"{visible(one.path.name)}  {size(one.bytes):>9}  {visible(one.problem or '')}")
+        else:
+            click.echo(
+                f"{visible(one.path.name)}  {size(one.bytes):>9}  {minute(one.manifest.made.astimezone())}  "
+                f"{_holds(one.manifest.counts, one.manifest.spaces)}"
+            )
+
+
+def _as_json(one: Backup) -> dict[str, Any]:
+    manifest = None if one.manifest is None else {**asdict(one.manifest), "members": len(one.manifest.members)}
+    return {
+        "path": str(one.path),
+        "bytes": one.bytes,
+        "manifest": manifest,
+        "problem": one.problem,
+        "removed": [str(path) for path in one.removed],
+    }
+
+
+def _holds(counts: dict[str, int], spaces: tuple[str, ...]) -> str:
+    names = {"turn": "turn", "atom": "statement", "ref": "result"}
+    told = [plural(counts[table], name) for table, name in names.items() if table in counts]
+    return f"{', '.join(told)} in {plural(len(spaces), 'space')}"
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+@as_json
+@place
+def restore(file: Path, as_json: bool) -> None:
+    """Make the memory what it was when a backup FILE was made.
+
+    The backup is proven first. What is there now is kept, in a folder that the answer names. Nobody else may hold
+    the home meanwhile. With --home it goes into another one, which is made where there is none.
+
+    \b
+    mcp-memory restore ~/.mcp-memory/backups/mcp-memory-1a2b3c4d-20260301T090000000Z.zip
+    mcp-memory --home /tmp/look restore mcp-memory-1a2b3c4d-20260301T090000000Z.zip
+    """
+    from mcp_memory.upkeep.restore import restore as upkeep
+
+    done = upkeep(file, settings().home, now=datetime.now().astimezone())
+    if as_json:
+        click.echo(json_text({"home": str(done.home), "at": done.manifest.at, "aside": done.aside and str(done.aside)}))
+        return
+    click.echo(
+        f"{visible(str(done.home))} is as it was on {minute(done.manifest.made.astimezone())}: "
+        f"{_holds(done.manifest.counts, done.manifest.spaces)}"
+    )
+    if done.aside:
+        click.echo(f"what was there is kept in {visible(str(done.aside))}")
+
+
+@click.command()
+@click.option("--check", is_flag=True, help="Only compare; the database stays as it is.")
+@click.option("--accept", is_flag=True, help="Swap it in also where rows differ: the files' word counts.")
+@as_json
+@place
+def rebuild(check: bool, accept: bool, as_json: bool) -> None:
+    """Make the database anew of the files beside it, prove that it says the same, and put it in its place.
+
+    The files tell what was said, told, put away, drawn and forgotten. What a model made of it is taken over from the
+    database, or from the newest backup where that is damaged. The old database is kept. Exit code 1 where what both
+    tell differs.
+
+    \b
+    mcp-memory rebuild --check
+    mcp-memory rebuild
+    """
+    from mcp_memory.upkeep.rebuild import rebuild as upkeep
+
+    done = upkeep(settings().home, check=check, accept=accept, now=datetime.now().astimezone())
+    if as_json:
+        answer = {**asdict(done), "aside": done.aside and str(done.aside), "equal": done.is_equal}
+        click.echo(json_text(answer))
+    else:
+        click.echo(visible("\n".join(_rebuilt(done, check=check))))
+    sys.exit(1 if done.differing and not done.is_swapped else 0)
+
+
+def _rebuilt(done: Rebuilt, *, check: bool) -> list[str]:
+    lines = [f"the database is damaged: {one}" for one in done.damage[:5]]
+    rows = [(one.what, _told(one)) for one in done.compared]
+    lines += columns(rows).splitlines()
+    lines += [f"not told by files: {count:,} {why}" for why, count in done.passed.items()]
+    lines += done.notes
+    if done.carried:
+        told = ", ".join(f"{count:,} {table}" for table, count in sorted(done.carried.items()))
+        lines.append(f"taken over from {done.source}: {told}")
+    lines += [f"lost: {one}" for one in done.lost]
+    if done.compared and done.is_equal:
+        lines.append("equal: all that the files tell is what the database says")
+    if done.is_swapped:
+        lines.append("the new database is in its place" + (f"; the old one is in {done.aside}" if done.aside else ""))
+    elif not check:
+        lines.append("Nothing was changed, for rows differ. Look at them, then run it with --accept, or leave it.")
+    return lines
+
+
+def _told(one: Any) -> str:
+    if one.unreadable:
+        return f"not compared: {one.unreadable}"
+    parts = [f"{one.same:,} equal"]
+    for count, why in (
+        (one.differing, "differ"),
+        (one.only_in_files, "only in the files"),
+        (one.only_in_database, "only in the database"),
+    ):
+        if count:
+            parts.append(f"{count:,} {why}")
+    named = f" ({', '.join(one.examples)})" if one.examples else ""
+    return ", ".join(parts) + named
+
+
+@click.command()
+@as_json
+@place
+def compact(as_json: bool) -> None:
+    """Give back the space that the database does not use.
+
+    Vectors of embedding models that are set no more are deleted, once the one that is set has embedded everything;
+    the word index is brought into one piece, free pages go, the log of writes is emptied. Others may go on.
+
+    \b
+    mcp-memory compact
+    """
+    from mcp_memory import presence
+    from mcp_memory.upkeep.compact import compact as upkeep
+    from mcp_memory.upkeep.engine import open_store
+
+    home = settings().home
+    _must_be_there(home)
+    try:
+        dropped, kept = ask(lambda memory: memory.drop_old_vectors()), None
+    except Refused as error:
+        dropped, kept = [], str(error)
+    noted = presence.note(home, what="compact")
+    try:
+        with closing(open_store(home)) as store:
+            done = upkeep(store, home)
+    finally:
+        if noted:
+            noted.close()
+    if as_json:
+        click.echo(json_text({**asdict(done), "deleted": dropped, "kept": kept}))
+        return
+    for one in dropped:
+        click.echo(f"deleted the vectors of {visible(one)}")
+    freed = f"{size(done.before - done.after)} given back" if done.after < done.before else "nothing to give back"
+    click.echo(f"{size(done.before)} became {size(done.after)}: {freed}")
+    for note in (done.postponed, kept):
+        if note:
+            click.echo(visible(note))
