@@ -128,7 +128,7 @@ class Indexing:
         return IndexState(
             model=model,
             embedded=embedded,
-            total=self._store.embeddable(),
+            total=index.total if index else self._store.embeddable(),
             error=self._error,
             terms_waiting=self._store.stale_terms(),
             refs_waiting=self._store.refs_waiting(),

@@ -483,6 +483,17 @@ class Counts:
     raw_bytes: int
     tokens_raw: int
     tokens_kept: int
+    masked: int
+    """Kept results in whose text secrets were masked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grown:
+    """How many rows of a space came since a moment, forgotten ones too."""
+
+    turns: int
+    atoms: int
+    results: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

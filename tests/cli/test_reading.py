@@ -75,7 +75,7 @@ def test_why_of_a_query_tells_how_it_is_found(run: Run) -> None:
     assert "Recall would bring" in shown
     told = json.loads(run("why", "night boat", "--json").stdout)
     assert told["search"]["shown"][0]["parts"][0]["points"] > 0
-    assert run("why", " ").exit_code == 1
+    assert run("why", " ").exit_code == 2
 
 
 def test_chinese_is_found_by_a_word_inside_a_sentence(answer: Answer) -> None:

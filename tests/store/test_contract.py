@@ -681,3 +681,14 @@ def test_a_sound_store_is_sound_however_often_it_is_asked_between_writes(store: 
     for number in range(20):
         append(store, user(f"word {number}"))
         assert store.problems() == []
+
+
+def test_growth_counts_what_came_since_a_moment_and_nothing_of_other_spaces(store: Store) -> None:
+    first = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+    later = first + timedelta(minutes=1)
+    store.append_turns("me", "s", [NewTurn(role="user", content="One.")], now=first)
+    store.append_turns("other", "s", [NewTurn(role="user", content="Not mine.")], now=first)
+    store.append_turns("me", "s", [NewTurn(role="user", content=text) for text in ("Two.", "Three.")], now=later)
+    moments = (first, later, later + timedelta(seconds=1))
+    assert [store.grown("me", since=since).turns for since in moments] == [3, 2, 0]
+    assert (store.counts("me").turns, store.counts("me").sessions) == (3, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,17 @@ import apsw
 from mcp_memory.errors import Damaged
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
-from mcp_memory.store.protocol import Change, Counts, Layer
+from mcp_memory.store.protocol import Change, Counts, Grown, Layer
 from mcp_memory.store.sqlite import linefiles, scenes, vectors
 from mcp_memory.store.sqlite.canvases import canvas_path
 from mcp_memory.store.sqlite.entities import KNOWN
-from mcp_memory.store.sqlite.rows import from_ms, space_id
+from mcp_memory.store.sqlite.rows import from_ms, space_id, to_ms
 from mcp_memory.types import NewTurn
 
 __all__ = [
     "changes",
     "counts",
+    "grown",
     "last_change",
     "newest",
     "page_problems",
@@ -43,9 +45,16 @@ def counts(con: apsw.Connection, space: str) -> Counts:
     def count(sql: str) -> int:
         return con.execute(f"SELECT {sql}", (number,)).get or 0
 
+    # By an index that has all that is asked: a million turns take 0.15 s, and from the table half a second.
+    sessions, turns = con.execute(
+        "SELECT count(DISTINCT t.session), count(*) FROM session s NOT INDEXED CROSS JOIN turn t INDEXED BY"
+        " turn_outline ON t.session = s.id WHERE s.space = ? AND t.role <> 'note'"
+        " AND t.id NOT IN (SELECT id FROM turn INDEXED BY turn_forgotten WHERE tombstone IS NOT NULL)",
+        (number,),
+    ).fetchall()[0]
     return Counts(
-        sessions=count("count(DISTINCT session) FROM turn WHERE space = ? AND tombstone IS NULL AND role <> 'note'"),
-        turns=count("count(*) FROM turn WHERE space = ? AND tombstone IS NULL AND role <> 'note'"),
+        sessions=int(sessions),
+        turns=int(turns),
         atoms=count("count(*) FROM atom WHERE space = ? AND tombstone IS NULL"),
         current=count("count(*) FROM atom WHERE space = ? AND valid_to IS NULL AND tombstone IS NULL"),
         facts=count("count(*) FROM fact WHERE space = ? AND tombstone IS NULL"),
@@ -61,6 +70,21 @@ def counts(con: apsw.Connection, space: str) -> Counts:
         raw_bytes=count("sum(bytes) FROM ref WHERE space = ? AND tombstone IS NULL"),
         tokens_raw=count("sum(tokens_raw) FROM record WHERE space = ?"),
         tokens_kept=count("sum(tokens_kept) FROM record WHERE space = ?"),
+        masked=count("count(*) FROM ref WHERE space = ? AND tombstone IS NULL AND masked IS NOT NULL"),
+    )
+
+
+def grown(con: apsw.Connection, space: str, *, since: datetime) -> Grown:
+    """See `Store.grown`."""
+    number, at = space_id(con, space), to_ms(since)
+
+    def count(sql: str) -> int:
+        return con.execute(f"SELECT count(*) FROM {sql}", (number, at)).get or 0
+
+    return Grown(
+        turns=count("turn WHERE space = ? AND learned_at >= ?"),
+        atoms=count("atom WHERE space = ? AND learned_at >= ?"),
+        results=count("record WHERE space = ? AND unixepoch(timestamp, 'subsec') * 1000 >= ?"),
     )
 
 
@@ -115,7 +139,7 @@ def _of_spaces(
 
 
 def _turn_problems(con: apsw.Connection) -> Iterator[str]:
-    rows: Any = con.execute("SELECT id, role, name, content, said_at, dated, sha256 FROM turn")
+    rows: Any = con.execute("SELECT id, role, name, content, said_at, dated, sha256 FROM turn WHERE purged_at IS NULL")
     for number, role, name, content, said_at, dated, digest in rows:
         turn = NewTurn(role=role, name=name, content=content, said_at=from_ms(said_at) if dated else None)
         if evidence_hash(turn) != bytes(digest):
@@ -132,7 +156,8 @@ def _turn_problems(con: apsw.Connection) -> Iterator[str]:
 def _quote_problems(con: apsw.Connection) -> Iterator[str]:
     rows: Any = con.execute(
         "SELECT e.atom, e.turn, e.span_start, e.span_end, e.quote, t.content"
-        " FROM evidence e JOIN turn t ON t.id = e.turn"
+        " FROM evidence e JOIN turn t ON t.id = e.turn JOIN atom a ON a.id = e.atom"
+        " WHERE t.purged_at IS NULL AND a.purged_at IS NULL"
     )
     for atom, turn, start, end, quote, content in rows:
         if content[start:end] != quote:

@@ -26,6 +26,7 @@ from mcp_memory.store.protocol import (
     Draft,
     Filters,
     FollowedLog,
+    Grown,
     Held,
     Imported,
     Layer,

