@@ -27,8 +27,9 @@ from typing import Protocol
 from mcp_memory.store.access import Token
 from mcp_memory.store import carried
 from mcp_memory.store.economy import MessageEdit, Saved, Saving
-from mcp_memory.store.forgetting import How, Reach, Redrawn, Which
+from mcp_memory.store.forgetting import How, Purge, Purged, Reach, Redrawn, Which
 from mcp_memory.store.outline import Outline
+from mcp_memory.store.traces import Traces
 from mcp_memory.store.values import (
     Amended,
     Appended,
@@ -764,9 +765,32 @@ class Store(Protocol):
         """All that was ever forgotten, undone ones too, oldest first."""
         ...
 
+    def purge(self, space: str, what: Purge, *, now: datetime) -> Purged:
+        """Erase what was forgotten from rows and files, for good; `shred` has to follow. It stays known to be forgotten.
+
+        Turns, atoms and refs keep their ids and places and no words; what told of them loses the words that did.
+        Conflict, and nothing is done, where a canvas has moved on. NotFound for what is no tombstone that can be purged.
+        """
+        ...
+
+    def shred(self) -> bool:
+        """Leave nothing of what was erased in free space, indexes and logs of the engine.
+
+        False while others read an older state: then it is to be called again. Writers wait meanwhile.
+        """
+        ...
+
+    def unshredded(self) -> bool:
+        """Whether something was purged and not shredded since, as when the purge was killed."""
+        ...
+
+    def excuse(self, traces: Traces) -> list[str]:
+        """Take from traces all that what is kept says too, in rows and refs, and return what says it."""
+        ...
+
     # review --------------------------------------------------------------------------------------
 
-    def hold(self, space: str, reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
+    def put_aside(self, space: str, reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
         """Hold turns and atoms (`t8`, `a5`) for reasons; what was held before stays as it is.
 
         What comes with `NewTurn.held` or `NewAtom.held` is held from the moment it is stored.

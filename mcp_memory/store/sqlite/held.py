@@ -42,7 +42,7 @@ def note(con: apsw.Connection, space: int, reasons: Mapping[str, Sequence[str]],
 
 
 def put(con: apsw.Connection, space: str, reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
-    """See `Store.hold`."""
+    """See `Store.put_aside`."""
     number = space_for(con, space)
     note(con, number, reasons, now=now)
     touch(con, number, *_topics(reasons))

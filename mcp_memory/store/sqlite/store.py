@@ -11,7 +11,7 @@ import apsw
 from mcp_memory.store.access import Token
 from mcp_memory.store import carried
 from mcp_memory.store.economy import MessageEdit, Saved, Saving
-from mcp_memory.store.forgetting import How, Reach, Redrawn, Which
+from mcp_memory.store.forgetting import How, Purge, Purged, Reach, Redrawn, Which
 from mcp_memory.store.outline import Outline
 from mcp_memory.store.protocol import (
     Amended,
@@ -73,6 +73,7 @@ from mcp_memory.store.sqlite import (
     overviews,
     personas,
     postings,
+    purging,
     reach,
     records,
     refs,
@@ -89,6 +90,7 @@ from mcp_memory.store.sqlite import (
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.rows import space_id
+from mcp_memory.store.traces import Traces
 from mcp_memory.types import (
     Atom,
     CanvasRow,
@@ -634,6 +636,20 @@ class SQLiteStore:
     def tombstones(self, space: str) -> list[Tombstone]:
         return self._db.read(lambda con: forgetting.listed(con, space))
 
+    def purge(self, space: str, what: Purge, *, now: datetime) -> Purged:
+        folder = self.folder(space)
+        return self._db.write(lambda con: purging.purge(con, folder, space, what, now=now))
+
+    def shred(self) -> bool:
+        return self._db.outside(purging.shred)
+
+    def unshredded(self) -> bool:
+        return self._db.read(purging.is_unfinished)
+
+    def excuse(self, traces: Traces) -> list[str]:
+        home = self._db.home
+        return self._db.read(lambda con: purging.excuse(con, home, traces))
+
     def _forgetting(self, space: str, change: Callable[[apsw.Connection], Tombstone]) -> Tombstone:
         """Write, and bring the files that told of it into line."""
         folder = self.folder(space)
@@ -647,7 +663,7 @@ class SQLiteStore:
 
     # review
 
-    def hold(self, space: str, reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
+    def put_aside(self, space: str, reasons: Mapping[str, Sequence[str]], *, now: datetime) -> None:
         self._db.write(lambda con: held.put(con, space, reasons, now=now))
 
     def held(self, space: str, ids: Iterable[str] | None = None, *, limit: int = 100) -> list[Held]:
