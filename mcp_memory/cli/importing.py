@@ -14,6 +14,8 @@ import click
 
 from mcp_memory.cli.base import as_json, ask, place, settings
 from mcp_memory.cli.brought import lines, together
+from mcp_memory.cli.parcels import lines as lines_of_parcel
+from mcp_memory.cli.parcels import parcels_in, take_parcel
 from mcp_memory.cli.sources import AGENTS, logs_of, packed_logs, sources
 from mcp_memory.errors import InvalidInput, McpMemoryError
 from mcp_memory.terminal import json_text, one_line, plural, visible, wrapped
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from mcp_memory.importing.follow import Followed
     from mcp_memory.importing.reader import Source
     from mcp_memory.importing.storing import Progress
+    from mcp_memory.portable import Brought as Taken
 
 __all__ = ["import_"]
 
@@ -60,9 +63,10 @@ def import_(
 ) -> None:
     """Store conversations that were kept elsewhere.
 
-    A PATH is told by what is in it: an export of ChatGPT or Claude.ai (the zip as it came), a log of Claude Code,
-    Codex or Gemini CLI, a folder with such logs or with an unpacked export, or JSON. claude-code, codex and gemini
-    stand for the folder in which that program keeps its logs. JSON is an object a line (or an array of them): a turn,
+    A PATH is told by what is in it: a memory that `export` wrote, whose spaces go to those of their names (or its only
+    one to --space); an export of ChatGPT or Claude.ai (the zip as it came), a log of Claude Code, Codex or Gemini CLI,
+    a folder with such logs or with an unpacked export, or JSON. claude-code, codex and gemini stand for the folder in
+    which that program keeps its logs. JSON is an object a line (or an array of them): a turn,
     {"role", "content"} and where known "session", "name", "said_at" and "id"; or a conversation, {"session", "turns":
     [...]} or {"messages": [...]}. Seeds of TencentDB Agent Memory are read too. Files may be gzipped; - is standard
     input.
@@ -88,7 +92,13 @@ def import_(
     report = _Report(as_json=as_json)
     if packed := packed_logs(files):
         click.echo(wrapped(_PACKED.format(plural(len(packed), "log"), packed[0]), ""), err=True)
-    with sources(files, layout) as found:
+    parcels = parcels_in(files) if form == "auto" else []
+    for parcel in parcels:
+        try:
+            report.take(str(parcel), take_parcel(parcel, dry_run=dry_run), dry_run=dry_run)
+        except InvalidInput as error:
+            report.add(error)
+    with sources([file for file in files if file not in parcels], layout) as found:
         if watch:
             _watch(found, files, layout, asked, report)
         elif dry_run:
@@ -116,6 +126,12 @@ class _Report:
         self._as_json = as_json
         self._answers: list[Brought] = []
         self._errors: list[str] = []
+        self._taken: dict[str, Sequence[Taken]] = {}
+
+    def take(self, file: str, done: Sequence[Taken], *, dry_run: bool) -> None:
+        """Say what became of an exported memory."""
+        self._taken[file] = done
+        self._say(lines_of_parcel(file, done, dry_run=dry_run))
 
     def add(self, one: Brought | McpMemoryError) -> None:
         if isinstance(one, McpMemoryError):
@@ -133,7 +149,8 @@ class _Report:
 
     def end(self) -> None:
         if self._as_json:
-            click.echo(json_text({"files": self._answers, "errors": self._errors}))
+            taken = {"exports": self._taken} if self._taken else {}
+            click.echo(json_text({"files": self._answers, "errors": self._errors, **taken}))
         if same := sum(map(_is_old_log, self._answers)):
             self._say([f"{plural(same, 'log')} with nothing new"])
         if any(one.stored for one in self._answers):

@@ -22,8 +22,11 @@ class Moving(Forgetting):
     def export(self, target: Path, *, spaces: Sequence[str] | None = ()) -> Exported:
         """Write this space (or these; None means all) to a file that is not there yet. Nothing forgotten is in it."""
         from mcp_memory.portable import export
+        from mcp_memory.shortterm.canvas.forgotten import scrubbed
 
-        return export(self._parts.store, target, None if spaces is None else spaces or [self.space])
+        store = self._parts.store
+        chosen = None if spaces is None else spaces or [self.space]
+        return export(store, target, chosen, scrub=lambda space, refs: scrubbed(store, space, refs))
 
     @in_thread
     def take_in(self, parcel: Parcel, space: str) -> Brought:

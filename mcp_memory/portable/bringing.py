@@ -7,7 +7,7 @@ is called again, and comes to the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -34,13 +34,13 @@ class Brought:
 
     space: str
     into: str
-    stored: int
-    known: int
-    changed: int
-    kept_out: int
-    forgotten: list[str]
-    undone: list[str]
-    notes: list[str]
+    stored: int = 0
+    known: int = 0
+    changed: int = 0
+    kept_out: int = 0
+    forgotten: list[str] = field(default_factory=list[str])
+    undone: list[str] = field(default_factory=list[str])
+    notes: list[str] = field(default_factory=list[str])
 
 
 class _Taking:

@@ -15,8 +15,8 @@ import tempfile
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -25,7 +25,9 @@ from mcp_memory.portable import pages
 from mcp_memory.portable.form import FORMAT, MANIFEST, README, README_NAME, VERSION, data_name, kind_of
 from mcp_memory.portable.lines import line_of
 from mcp_memory.store import carried
+from mcp_memory.store.forgetting import Scrubbed
 from mcp_memory.store.protocol import Store
+from mcp_memory.types import FORGOTTEN
 
 __all__ = ["Exported", "export"]
 
@@ -44,7 +46,11 @@ class Exported:
     lacking: list[str]
 
 
-def export(store: Store, target: Path, spaces: Sequence[str] | None = None) -> Exported:
+Scrub = Callable[[str, Collection[str]], Sequence[Scrubbed]]
+"""Given a space and results that were forgotten there: the canvases that told of them, with a history that does not."""
+
+
+def export(store: Store, target: Path, spaces: Sequence[str] | None = None, *, scrub: Scrub) -> Exported:
     """Write spaces (all, where none is named) to a file that is not there yet. Blocks.
 
     NotFound for a space that holds nothing, InvalidInput for a file that is there, StoreUnavailable where it cannot
@@ -59,7 +65,7 @@ def export(store: Store, target: Path, spaces: Sequence[str] | None = None) -> E
     beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with tempfile.TemporaryDirectory(prefix="mcp-memory-export-") as folder:
-            tree = _Tree(Path(folder), store)
+            tree = _Tree(Path(folder), store, {space: _bare(store, space, scrub) for space in chosen})
             store.carry_out(chosen, tree.take)
             tree.end()
             counts = {space: dict(sorted(tree.rows[space].items())) for space in chosen}
@@ -76,13 +82,41 @@ def export(store: Store, target: Path, spaces: Sequence[str] | None = None) -> E
     return Exported(path=str(target), bytes=size, sha256=digest, rows=counts, lacking=tree.lacking)
 
 
+class _Bare:
+    """Steps of tasks without a word of results that were forgotten."""
+
+    def __init__(self, refs: Collection[str], canvases: Sequence[Scrubbed]) -> None:
+        self._refs = refs
+        self._canvases = {one.row.number: one for one in canvases}
+
+    def of(self, row: carried.Row) -> carried.Row:
+        match row:
+            case carried.Record() if row.ref in self._refs:
+                known = self._canvases.get(row.canvas)
+                step = None if known is None else known.moves.get(int(row.id[1:]))
+                return replace(row, tool_call=FORGOTTEN, summary=FORGOTTEN, result_ref="", summary_by=None, step=step)
+            case carried.Canvas() if row.number in self._canvases:
+                bare = self._canvases[row.number]
+                bodies = {f"e{number}": body for number, body in bare.edits.items()}
+                edits = tuple(replace(one, body=bodies.get(one.id, one.body)) for one in row.edits)
+                groups = {id: asdict(group) for id, group in bare.row.groups.items()}
+                return replace(row, edits=edits, text=bare.row.text, groups=groups)
+            case _:
+                return row
+
+
+def _bare(store: Store, space: str, scrub: Scrub) -> _Bare:
+    refs = {id for one in store.tombstones(space) if not one.undone for id in one.ids if id.startswith("r-")}
+    return _Bare(refs, scrub(space, refs) if refs else ())
+
+
 class _Tree:
     """The members as files of a folder, grown row by row."""
 
-    def __init__(self, folder: Path, store: Store) -> None:
+    def __init__(self, folder: Path, store: Store, bare: Mapping[str, _Bare]) -> None:
         self.rows: dict[str, Counter[str]] = {}
         self.lacking: list[str] = []
-        self._folder, self._store = folder, store
+        self._folder, self._store, self._bare = folder, store, bare
         self._names: dict[str, str] = {}
         self._open: tuple[Path, IO[bytes]] | None = None
         self._page: tuple[Path, IO[bytes]] | None = None
@@ -90,6 +124,7 @@ class _Tree:
         self._add(README_NAME, README.encode())
 
     def take(self, space: str, row: carried.Row) -> None:
+        row = self._bare[space].of(row)
         counts = self.rows.setdefault(space, Counter())
         kind = kind_of(row)
         match row:

@@ -19,7 +19,19 @@ from mcp_memory.store.values import Merging, SceneEdit
 from mcp_memory.testing import FixedClock
 from mcp_memory.types import Evidence, NewTurn
 
-__all__ = ["CLOCK", "export", "extract", "fill", "leave", "lived_in", "loosely", "memory", "rows", "store_of", "take_in"]
+__all__ = [
+    "CLOCK",
+    "export",
+    "extract",
+    "fill",
+    "leave",
+    "lived_in",
+    "loosely",
+    "memory",
+    "rows",
+    "store_of",
+    "take_in",
+]
 
 CLOCK = datetime(2026, 5, 7, 10, 0, tzinfo=UTC)
 BIG = "\n".join(f"line {number}: port {number * 7} is open" for number in range(400))
@@ -93,9 +105,7 @@ def extract(held: Memory) -> None:
         now=CLOCK,
     )
     draft = store.drafts(space)[0].id
-    merged = store.commit_merge(
-        space, take("merge"), merged=[Merging(draft=draft, atom=atom)], outcome={}, now=CLOCK
-    )
+    merged = store.commit_merge(space, take("merge"), merged=[Merging(draft=draft, atom=atom)], outcome={}, now=CLOCK)
     id = merged[0].atom.id
     edit = SceneEdit(
         action="create",
@@ -139,7 +149,9 @@ def rows(file: Path, space: str = "default") -> dict[str, list[Any]]:
     """What the data of an export says, by kind."""
     with zipfile.ZipFile(file) as packed:
         return {
-            name.rpartition("/")[2].removesuffix(".jsonl"): [json.loads(line) for line in packed.read(name).splitlines()]
+            name.rpartition("/")[2].removesuffix(".jsonl"): [
+                json.loads(line) for line in packed.read(name).splitlines()
+            ]
             for name in packed.namelist()
             if name.startswith(f"spaces/{space}/data/")
         }

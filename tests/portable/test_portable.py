@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+import shutil
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from anyio import to_thread
 
-from mcp_memory.errors import InvalidInput, NotFound
-from mcp_memory.portable import is_parcel, opened
-from tests.portable.homes import export, extract, fill, leave, lived_in, loosely, memory, rows, store_of, take_in
+from mcp_memory.memory import Memory
+from mcp_memory.portable import bringing
+from mcp_memory.shortterm.canvas import rebuild
+from mcp_memory.types import NewTurn
+from tests.portable.homes import export, lived_in, loosely, memory, rows, store_of, take_in
 
 pytestmark = pytest.mark.anyio
+
+
+async def is_well(held: Memory) -> bool:
+    problems = await to_thread.run_sync(store_of(held).problems)
+    canvases = await to_thread.run_sync(lambda: list(rebuild.problems(store_of(held), held.space)))
+    assert [*problems, *canvases, *(await held.verify()).problems] == []
+    return True
+
+
+async def say(held: Memory, *texts: str, session: str = "talk") -> None:
+    await held.record_turns([NewTurn(role="user", content=text) for text in texts], session=session)
+
+
+def texts(file: Path, space: str = "default") -> list[str]:
+    return [row["content"] for row in rows(file, space)["turns"]]
+
+
+# --- out --------------------------------------------------------------------------------------------
 
 
 async def test_the_same_store_gives_the_same_bytes(home: Path, tmp_path: Path) -> None:
@@ -26,15 +46,241 @@ async def test_the_same_store_gives_the_same_bytes(home: Path, tmp_path: Path) -
     assert once.read_bytes() == again.read_bytes() == later.read_bytes()
 
 
+async def test_a_person_can_read_it(home: Path, tmp_path: Path) -> None:
+    async with lived_in(home) as held:
+        file = await export(held, tmp_path / "a.zip")
+    with zipfile.ZipFile(file) as packed:
+        pages = {name: packed.read(name).decode() for name in packed.namelist() if not name.startswith("data/")}
+    assert "What was forgotten is not in here" in pages["README.md"]
+    assert "Maya lives in Lisbon now, since May." in pages["spaces/default/sessions/talk.md"]
+    assert "The boat leaves at nine." in pages["spaces/default/sessions/Talk-2.md"]  # on any system another file
+    assert pages["spaces/default/persona.md"].startswith("Maya's friend")
+    assert "# Moving" in pages["spaces/default/scenes/moving.md"]
+    assert "flowchart TD" in pages["spaces/default/canvases/001-open-ports.mmd"]
+
+
+async def test_nothing_that_was_forgotten_is_in_it(home: Path, tmp_path: Path) -> None:
+    async with lived_in(home) as held:
+        out = await held.offload_tool_result(
+            "read", "the safe code is zebra\n" * 90, task="Open ports", summary="zebra crossing"
+        )
+        await say(held, "my dentist is Dr Zahn")
+        found = (await held.conversation_search("dentist")).hits[0].turn.id
+        boat = (await held.conversation_search("boat")).hits[0].turn.id
+        atom = next(one.id for one in await held.atoms() if one.text.startswith("Maya lives"))
+        await held.forget([found, boat, atom, out.ref], reason="private")
+        file = await export(held, tmp_path / "a.zip")
+    with zipfile.ZipFile(file) as packed:
+        everything = b"\n".join(packed.read(name) for name in packed.namelist())
+    for gone in (b"dentist", b"boat leaves", b"zebra", b"Maya lives in Lisbon ("):
+        assert gone not in everything
+    (tombstone,) = rows(file)["tombstones"]
+    assert tombstone["reason"] == "private"
+    assert len(tombstone["gone"]) == 4
+    async with memory(tmp_path / "other") as held:
+        await take_in(held, file)
+        assert await is_well(held)
+        assert loosely(rows(await export(held, tmp_path / "b.zip"))) == loosely(rows(file))
+
+
+# --- in ---------------------------------------------------------------------------------------------
+
+
 async def test_what_comes_out_again_is_what_went_in(home: Path, tmp_path: Path) -> None:
     async with lived_in(home) as held:
         first = await export(held, tmp_path / "a.zip")
     async with memory(tmp_path / "other") as held:
         await take_in(held, first)
-        assert await to_thread.run_sync(store_of(held).problems) == []
-        assert (await held.verify()).problems == []
+        assert await is_well(held)
+        assert [one.label for one in await held.canvases()] == ["open-ports"]
         second = await export(held, tmp_path / "b.zip")
     async with memory(tmp_path / "third", "mine") as held:
         await take_in(held, second)
         third = await export(held, tmp_path / "c.zip")
     assert loosely(rows(first)) == loosely(rows(second)) == loosely(rows(third, "mine"))
+
+
+async def test_taking_it_in_again_changes_nothing(home: Path, tmp_path: Path) -> None:
+    async with lived_in(home) as held:
+        file = await export(held, tmp_path / "a.zip")
+        own = await take_in(held, file)
+        assert (own.stored, own.changed) == (0, 0)
+        assert (await export(held, tmp_path / "b.zip")).read_bytes() == file.read_bytes()
+    async with memory(tmp_path / "other") as held:
+        await take_in(held, file)
+        once = await export(held, tmp_path / "c.zip")
+        again = await take_in(held, file)
+        assert (again.stored, again.changed, again.notes) == (0, 0, [])
+        assert (await export(held, tmp_path / "d.zip")).read_bytes() == once.read_bytes()
+
+
+async def test_a_space_may_be_copied_beside_itself(home: Path, tmp_path: Path) -> None:
+    async with lived_in(home) as held:
+        file = await export(held, tmp_path / "a.zip")
+    async with memory(home, "copy") as held:
+        await take_in(held, file)
+        assert await is_well(held)
+        assert loosely(rows(await export(held, tmp_path / "b.zip"), "copy")) == loosely(rows(file))
+
+
+async def test_a_later_export_brings_what_is_new_and_what_ended(home: Path, tmp_path: Path) -> None:
+    async with lived_in(home) as held:
+        first = await export(held, tmp_path / "a.zip")
+        await say(held, "We moved on to Porto.")
+        await held.remember("I work at Initech", entity="user", relation="works_at", value="Initech")
+        await held.offload_tool_result("scan", "x = 1\n" * 500, task="Open ports", step="scan the rest")
+        second = await export(held, tmp_path / "b.zip")
+    async with memory(tmp_path / "other") as held:
+        await take_in(held, first)
+        assert [fact.value for fact in (await held.memory_search("work")).facts] == ["Umbrella"]
+        done = await take_in(held, second)
+        assert done.notes == []
+        assert [fact.value for fact in (await held.memory_search("work")).facts] == ["Initech"]
+        assert await is_well(held)
+        assert loosely(rows(await export(held, tmp_path / "c.zip"))) == loosely(rows(second))
+        await take_in(held, first)  # an older one takes nothing back
+        assert loosely(rows(await export(held, tmp_path / "d.zip"))) == loosely(rows(second))
+
+
+async def test_a_memory_that_holds_something_keeps_it(home: Path, tmp_path: Path) -> None:
+    async with lived_in(home) as held:
+        file = await export(held, tmp_path / "a.zip")
+    async with memory(tmp_path / "other") as held:
+        await say(held, "Here before.", session="mine")
+        out = await held.offload_tool_result("scan", "mine\n" * 400, task="Another task", step="look")
+        await held.remember("I work at Hooli", entity="user", relation="works_at", value="Hooli")
+        await held.remember("Answer in French", kind="instruction")
+        before = await held.atoms()
+        done = await take_in(held, file)
+        assert "look" in (await held.expand_node(out.node)).text
+        assert sorted(one.label for one in await held.canvases()) == ["another-task", "open-ports"]
+        texts_held = [one.text for one in await held.atoms()]
+        assert texts_held.count("Answer in French") == 1
+        assert {one.text for one in before} - {"I work at Umbrella", "I work at Hooli"} <= set(texts_held)
+        assert len([one for one in texts_held if one.startswith("I work")]) == 1  # one employer at a time
+        again = await take_in(held, file)
+        assert (again.stored, again.changed, done.notes) == (0, 0, [])
+        assert await is_well(held)
+        second = await export(held, tmp_path / "b.zip")
+    canvases = {row["label"]: row for row in rows(second)["canvases"]}
+    assert canvases["open-ports"]["number"] == 2
+    assert "002-N1[" in canvases["open-ports"]["text"]
+    assert "001-" not in canvases["open-ports"]["text"]
+
+
+async def test_an_import_that_was_killed_goes_on(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with lived_in(home) as held:
+        await say(held, *(f"word {number}" for number in range(40)))
+        file = await export(held, tmp_path / "a.zip")
+    monkeypatch.setattr(bringing, "BATCH", 3)
+    for survived in range(1, 30, 4):
+        other = tmp_path / f"other-{survived}"
+        async with memory(other) as held:
+            store = store_of(held)
+            whole, left = store.take_in, iter(range(survived))
+
+            def take(*given: Any, whole: Any = whole, left: Any = left, **more: Any) -> Any:
+                if next(left, None) is None:
+                    raise KeyboardInterrupt
+                return whole(*given, **more)
+
+            monkeypatch.setattr(store, "take_in", take)
+            try:
+                await take_in(held, file)
+            except KeyboardInterrupt:
+                pass
+        async with memory(other) as held:
+            await take_in(held, file)
+            assert await is_well(held)
+            assert loosely(rows(await export(held, tmp_path / f"{survived}.zip"))) == loosely(rows(file))
+
+
+# --- what was forgotten -----------------------------------------------------------------------------
+
+
+async def test_what_was_forgotten_there_is_forgotten_here_and_comes_back_when_it_does(
+    home: Path, tmp_path: Path
+) -> None:
+    async with lived_in(home) as held:
+        first = await export(held, tmp_path / "a.zip")
+        boat = (await held.conversation_search("boat")).hits[0].turn.id
+        gone = await held.forget([boat], reason="a secret trip")
+        second = await export(held, tmp_path / "b.zip")
+        assert gone.tombstone
+        await held.forget(undo=gone.tombstone)
+        third = await export(held, tmp_path / "c.zip")
+    async with memory(tmp_path / "other") as held:
+        await take_in(held, first)
+        done = await take_in(held, second)
+        assert len(done.forgotten) == 1
+        assert (await held.conversation_search("boat")).hits == []
+        again = await take_in(held, first)
+        assert (again.stored, again.forgotten) == (0, [])
+        assert (await held.conversation_search("boat")).hits == []
+        back = await take_in(held, third)
+        assert back.undone == done.forgotten
+        assert len((await held.conversation_search("boat")).hits) == 1
+    async with memory(tmp_path / "late") as held:
+        await take_in(held, second)  # it never had it, and an older export does not bring it
+        await take_in(held, first)
+        assert (await held.conversation_search("boat")).hits == []
+        await take_in(held, third)
+        assert len((await held.conversation_search("boat")).hits) == 1
+
+
+async def test_what_was_forgotten_here_stays_so_until_it_is_undone(home: Path, tmp_path: Path) -> None:
+    async with lived_in(home) as held:
+        file = await export(held, tmp_path / "a.zip")
+    async with memory(tmp_path / "other") as held:
+        await take_in(held, file)
+        atom = next(one.id for one in await held.atoms() if one.text.startswith("Maya lives"))
+        turn = (await held.conversation_search("boat")).hits[0].turn.id
+        gone = await held.forget([atom, turn])
+        done = await take_in(held, file)
+        assert done.stored == 0
+        assert (await held.conversation_search("boat")).hits == []
+        assert gone.tombstone
+        await held.forget(undo=gone.tombstone)
+        assert await is_well(held)
+        assert loosely(rows(await export(held, tmp_path / "b.zip"))) == loosely(rows(file))
+
+
+# --- round ways -------------------------------------------------------------------------------------
+
+
+async def test_rows_that_come_home_by_another_way_are_known(home: Path, tmp_path: Path) -> None:
+    async with lived_in(home) as held:
+        out = await export(held, tmp_path / "a.zip")
+    async with memory(tmp_path / "laptop") as held:
+        await take_in(held, out)
+        await say(held, "Said on the laptop.")
+        await held.offload_tool_result("scan", "y\n" * 500, task="Open ports", step="on the laptop")
+        back = await export(held, tmp_path / "b.zip")
+    async with memory(home) as held:
+        done = await take_in(held, back)
+        assert done.notes == []
+        assert await is_well(held)
+        both = await export(held, tmp_path / "c.zip")
+        assert sorted(texts(both)) == sorted([*texts(out), "Said on the laptop."])
+        assert loosely(rows(both))["canvases"][0]["text"] == loosely(rows(back))["canvases"][0]["text"]
+    async with memory(tmp_path / "phone") as held:  # by both ways, each row once
+        await take_in(held, back)
+        await take_in(held, both)
+        await take_in(held, out)
+        assert sorted(texts(await export(held, tmp_path / "d.zip"))) == sorted(texts(both))
+
+
+async def test_copies_of_a_home_that_went_on_apart_do_not_mistake_each_other(home: Path, tmp_path: Path) -> None:
+    async with memory(home) as held:
+        await say(held, "Before.")
+    shutil.copytree(home, tmp_path / "copy")
+    async with memory(home) as held:
+        await say(held, "In the old home.")
+    async with memory(tmp_path / "copy") as held:
+        held._parts.now.advance(seconds=5)  # pyright: ignore
+        await say(held, "In the new home.")
+        file = await export(held, tmp_path / "a.zip")
+    async with memory(home) as held:
+        done = await take_in(held, file)
+        assert (done.stored, done.known) == (1, 1)
+        assert texts(await export(held, tmp_path / "b.zip")) == ["Before.", "In the old home.", "In the new home."]

@@ -75,9 +75,9 @@ class Desk:
         return next((found[key] for key in keys if key in found), None)
 
     def note(self, id: str, at: datetime | None, origins: Sequence[str], here: str) -> None:
-        """Remember where a row came from, and how it is called here."""
+        """Remember where a row came from, and how it is called here; what is not here may be another time."""
         self.names[id] = here
-        if not self.is_own:
+        if here != GONE and not self.is_own:
             keys = (carried.origin(self.of, id, at), *origins)
             note_origins(self.con, self.space, dict.fromkeys(keys, here))
 

@@ -21,6 +21,7 @@ def canvas(desk: Desk, row: carried.Canvas, taken: Sequence[carried.Record]) -> 
     """Take in a canvas; of one that is here, what was done to it since. One that went on here too stays as it is."""
     if desk.is_own:
         desk.names[f"c{row.number}"] = f"c{row.number}"
+        desk.known += 1 + len(taken)
         return
     known = desk.find(f"c{row.number}", row.begun, row.origins)
     if known is None:
@@ -33,7 +34,7 @@ def canvas(desk: Desk, row: carried.Canvas, taken: Sequence[carried.Record]) -> 
         edits = [one for one in row.edits if desk.find(one.id, one.at, one.origins) is None]
         desk.note(f"c{row.number}", row.begun, row.origins, known)
         if not (new or edits) and row.updated <= held.updated:
-            desk.known += 1
+            desk.known += 1 + len(taken)
             return
         if _went_on(desk, number, row, taken):
             desk.left.append(

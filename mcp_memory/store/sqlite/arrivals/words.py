@@ -23,6 +23,7 @@ __all__ = ["ref", "spoken"]
 def ref(desk: Desk, row: carried.Ref) -> None:
     """Take in a result whose bytes are at hand; the same bytes are kept once."""
     known = desk.find(row.id, None, row.origins)
+    desk.known += known is not None
     if known is None and row.data is not None:
         new = NewRef(
             data=row.data,
