@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcp_memory.cli.base import as_json, ask, place, told
+from mcp_memory.cli.base import as_json, ask, place, settings, told
 from mcp_memory.terminal import columns, json_text, plural, size, visible, wrapped
 
 if TYPE_CHECKING:
@@ -162,9 +163,10 @@ _SPENT = {"expand": "expansions", "canvas": "canvases"}
 
 
 @click.command()
+@click.option("--repair", is_flag=True, help="First mend what can be mended; what is replaced is kept.")
 @as_json
 @place
-def doctor(as_json: bool) -> None:
+def doctor(repair: bool, as_json: bool) -> None:
     """Examine the installation and the memory.
 
     Each check says what it found and what to do where that is not well. Every file is read and compared
@@ -172,10 +174,15 @@ def doctor(as_json: bool) -> None:
 
     \b
     mcp-memory doctor
+    mcp-memory doctor --repair
     mcp-memory --home /backup/mcp-memory doctor --json
     """
     from mcp_memory.cli.examining import examine
 
+    mended = _mended() if repair else []
+    if not as_json:
+        for line in mended:
+            click.echo(f"{click.style('mended', fg='green')} {visible(line)}")
     checks: list[Check] = []
     for check in examine(**told()):
         checks.append(check)
@@ -183,8 +190,16 @@ def doctor(as_json: bool) -> None:
             _print(check)
     well = not any(check.state == "fail" for check in checks)
     if as_json:
-        click.echo(json_text({"ok": well, "checks": checks}))
+        click.echo(json_text({"ok": well, "checks": checks, **({"mended": mended} if repair else {})}))
     sys.exit(0 if well else 1)
+
+
+def _mended() -> list[str]:
+    from mcp_memory.upkeep.repair import repair
+
+    done = repair(settings().home, now=datetime.now().astimezone())
+    kept = [f"What was replaced is kept in {done.aside}."] if done.aside else []
+    return [*done.mended, *kept] or ["Nothing: there was nothing that can be."]
 
 
 def _print(check: Check) -> None:

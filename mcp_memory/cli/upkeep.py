@@ -119,8 +119,7 @@ def _as_json(one: Backup) -> dict[str, Any]:
 
 
 def _holds(counts: dict[str, int], spaces: tuple[str, ...]) -> str:
-    names = {"turn": "turn", "atom": "statement", "ref": "result"}
-    told = [plural(counts[table], name) for table, name in names.items() if table in counts]
+    told = [plural(counts[f"{name}s"], name) for name in ("turn", "statement", "result") if f"{name}s" in counts]
     return f"{', '.join(told)} in {plural(len(spaces), 'space')}"
 
 

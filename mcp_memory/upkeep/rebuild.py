@@ -13,7 +13,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from mcp_memory.upkeep.aside import Aside
 from mcp_memory.upkeep.backup import folder_of, listed, verify
 from mcp_memory.upkeep.engine import comparing, open_store, rebuilding, snapshots
 
-__all__ = ["Rebuilt", "rebuild"]
+__all__ = ["Rebuilt", "rebuild", "remake"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,19 +65,23 @@ def rebuild(home: Path, *, check: bool = False, accept: bool = False, now: datet
 
     Raises StoreUnavailable where others hold the home, NotFound where there is nothing to make it of.
     """
+    with alone(home, "rebuild"):
+        return remake(home.resolve(), check=check, accept=accept, now=now)
+
+
+def remake(home: Path, *, check: bool = False, accept: bool = False, now: datetime) -> Rebuilt:
+    """The same for who has the home alone."""
     if not (home / "spaces").is_dir():
         raise NotFound(f"{home} has no files to make a database of. Restore a backup: `mcp-memory backup --list`.")
-    with alone(home, "rebuild"):
-        home = home.resolve()
-        staging = Path(tempfile.mkdtemp(prefix=".rebuild-", suffix=".tmp", dir=home))
-        try:
-            done, new = _built(home, staging)
-            is_sure = bool(done.damage) or not done.differing or accept
-            if check or not is_sure:
-                return done
-            return _swapped(home, new, done, now=now)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
+    staging = Path(tempfile.mkdtemp(prefix=".rebuild-", suffix=".tmp", dir=home))
+    try:
+        done, new = _built(home, staging)
+        is_sure = bool(done.damage) or not done.differing or accept
+        if check or not is_sure:
+            return done
+        return _swapped(home, new, done, now=now)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
 
 
 def _built(home: Path, staging: Path) -> tuple[Rebuilt, Path]:
@@ -162,14 +166,4 @@ def _swapped(home: Path, new: Path, done: Rebuilt, *, now: datetime) -> Rebuilt:
     is_whole = done.is_equal and not done.notes and not done.passed
     with closing(open_store(home)) as store:
         store.mend(aside.take, everything=not is_whole)
-    return Rebuilt(
-        compared=done.compared,
-        passed=done.passed,
-        notes=done.notes,
-        carried=done.carried,
-        damage=done.damage,
-        source=done.source,
-        lost=done.lost,
-        aside=aside.folder if aside.took else None,
-        is_swapped=True,
-    )
+    return replace(done, aside=aside.folder if aside.took else None, is_swapped=True)

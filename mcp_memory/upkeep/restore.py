@@ -50,7 +50,8 @@ def restore(path: Path, home: Path, *, now: datetime) -> Restored:
             aside = Aside(home, "restore", now)
             for name in (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", "spaces"):
                 aside.take(home / name)
-            (staging / "spaces").mkdir(mode=0o700, exist_ok=True)
+            (staging / "spaces").mkdir(exist_ok=True)
+            (staging / "spaces").chmod(0o700)
             (staging / "spaces").replace(home / "spaces")
             files.sync_folder(home)
             (staging / DATABASE).replace(home / DATABASE)

@@ -22,12 +22,24 @@ from mcp_memory.store.sqlite.migrations import SCHEMA
 
 __all__ = ["Described", "Named", "check", "described", "line_files", "lines_of", "named", "opened", "take"]
 
-_COUNTED = ("turn", "atom", "fact", "scene", "persona", "ref", "record", "canvas", "canvas_edit", "tombstone", "spend")
+_COUNTED = {
+    "turns": "turn WHERE role <> 'note'",
+    "notes": "turn WHERE role = 'note'",
+    "statements": "atom",
+    "facts": "fact",
+    "scene_versions": "scene",
+    "results": "ref",
+    "records": "record",
+    "canvases": "canvas",
+    "canvas_edits": "canvas_edit",
+    "tombstones": "tombstone",
+    "calls": "spend",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """What a database is: whose (`home`, hexadecimal), at which schema, and how many rows its tables have."""
+    """What a database is: whose (`home`, hexadecimal), at which schema, and how many rows it has of what."""
 
     home: str
     schema: str
@@ -89,7 +101,7 @@ def described(path: Path) -> Described:
 
 def describe(con: apsw.Connection) -> Described:
     applied = [str(name) for (name,) in con.execute("SELECT name FROM migration ORDER BY name")]
-    counts = {table: con.execute(f"SELECT count(*) FROM {table}").get for table in _COUNTED}
+    counts = {what: con.execute(f"SELECT count(*) FROM {table}").get for what, table in _COUNTED.items()}
     return Described(
         home=con.execute("SELECT uuid FROM home").get,
         schema=applied[-1],

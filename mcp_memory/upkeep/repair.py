@@ -1,0 +1,150 @@
+"""`doctor --repair`: what can be mended is, and the rest is named. Nothing is deleted: what is replaced is set aside.
+
+A database that is gone or torn, or lacks lines that its files have, is made anew of the files. Indexes and files made
+of rows are made of them again; results that are missing or damaged come back from backups, where one has them; a
+canvas that is not what its records come to is drawn anew. Run again, it finds nothing more to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from mcp_memory.errors import Damaged, McpMemoryError, NotFound, StoreUnavailable
+from mcp_memory.presence import alone
+from mcp_memory.shortterm.canvas import rebuild as drawing
+from mcp_memory.shortterm.canvas.drawing import drawing_of
+from mcp_memory.store import files
+from mcp_memory.store.protocol import Store
+from mcp_memory.upkeep import archive
+from mcp_memory.upkeep.archive import DATABASE
+from mcp_memory.upkeep.aside import Aside
+from mcp_memory.upkeep.backup import folder_of, listed
+from mcp_memory.upkeep.engine import open_store, snapshots
+from mcp_memory.upkeep.rebuild import Rebuilt, remake
+
+__all__ = ["Repaired", "repair"]
+
+_ALL = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repaired:
+    """Sentences: what was mended, and what is still wrong. `aside`: where what was replaced is kept."""
+
+    mended: list[str]
+    left: list[str]
+    aside: Path | None
+    rebuilt: Rebuilt | None = None
+
+
+def repair(home: Path, *, now: datetime) -> Repaired:
+    """Mend a home. Raises StoreUnavailable while others hold it, NotFound where there is none."""
+    if not (home / DATABASE).exists() and not (home / "spaces").is_dir():
+        raise NotFound(f"There is no memory in {home}. Name another home with --home.")
+    with alone(home, "doctor --repair"):
+        home = home.resolve()
+        rebuilt = _whole_database(home, now=now)
+        aside = Aside(home, "repair", now)
+        with closing(open_store(home)) as store:
+            mended = [] if rebuilt is None else [_told(rebuilt)]
+            mended += store.mend(aside.take)
+            mended += _results(home, aside)
+            mended += _canvases(store, aside, home, now=now)
+            left = [*store.problems()]
+            left += [f"{space}: {each}" for space in store.spaces() for each in drawing.problems(store, space)]
+    return Repaired(mended=mended, left=left, aside=aside.folder if aside.took else None, rebuilt=rebuilt)
+
+
+# --- the database -----------------------------------------------------------------------------------
+
+
+def _whole_database(home: Path, *, now: datetime) -> Rebuilt | None:
+    """Make the database anew where it is damaged or behind its files."""
+    try:
+        open_store(home).close()
+        damaged = bool(snapshots.check(home / DATABASE)) or _is_behind(home)
+    except StoreUnavailable:
+        damaged = True
+    return remake(home, accept=True, now=now) if damaged else None
+
+
+def _is_behind(home: Path) -> bool:
+    """Whether files have lines that the database lacks, as where it was copied without its log of writes."""
+    with snapshots.opened(home / DATABASE) as con:
+        named = [one for one in snapshots.named(con) if one.length is not None]
+    sizes = ((home / "spaces" / one.space / one.path, one.length or 0) for one in named)
+    return any(path.exists() and path.stat().st_size > length for path, length in sizes)
+
+
+def _told(rebuilt: Rebuilt) -> str:
+    why = rebuilt.damage[0] if rebuilt.damage else "its files had lines that it lacked"
+    kept = f"; the old one is in {rebuilt.aside}" if rebuilt.aside else ""
+    source = "" if rebuilt.source in (None, "database") else f", what models made is from {rebuilt.source}"
+    lost = f" Lost: {' '.join(rebuilt.lost)}" if rebuilt.lost else ""
+    return f"The database is made anew of its files ({why}){source}{kept}.{lost}"
+
+
+# --- results ----------------------------------------------------------------------------------------
+
+
+def _results(home: Path, aside: Aside) -> Iterator[str]:
+    """Bring results back whose files are missing or damaged, from the newest backup that has them."""
+    with snapshots.opened(home / DATABASE) as con:
+        named = [one for one in snapshots.named(con) if one.sha256 is not None]
+    wanted = {f"spaces/{one.space}/{one.path}": one.sha256 for one in named}
+    bad = {name: digest for name, digest in wanted.items() if not _is_result(home / name, digest)}
+    if not bad:
+        return
+    with ExitStack() as stack:
+        for one in listed(folder_of(home)):
+            try:
+                _, packed = stack.enter_context(archive.opened(one.path))
+            except McpMemoryError:
+                continue
+            for name in sorted(bad.keys() & set(packed.namelist())):
+                content = packed.read(name)
+                if _digest(content) == bad[name]:
+                    aside.take(home / name)
+                    files.write_whole(home / name, content)
+                    del bad[name]
+                    yield f"{name.removeprefix('spaces/')} is back, from {one.path.name}."
+
+
+def _is_result(path: Path, digest: str | None) -> bool:
+    try:
+        return _digest(path.read_bytes()) == digest
+    except FileNotFoundError:
+        return False
+
+
+def _digest(content: bytes) -> str | None:
+    """Return the hash that a result's file is proven to have."""
+    try:
+        return files.read_ref_file(content)[0]["sha256"]
+    except Damaged:
+        return None
+
+
+# --- canvases ---------------------------------------------------------------------------------------
+
+
+def _canvases(store: Store, aside: Aside, home: Path, *, now: datetime) -> Iterator[str]:
+    """Draw canvases anew whose rows are not what their records and edits come to."""
+    for space in store.spaces():
+        for row in store.canvases(space, limit=_ALL):
+            try:
+                due = drawing.rebuild(store, space, row.number)
+            except NotFound:
+                continue
+            try:
+                if drawing_of(row) == due:
+                    continue
+            except Damaged:
+                pass
+            aside.copy(home / "spaces" / space / "mmds" / f"{row.number:03}-{row.label}.mmd")
+            drawing.mend(store, space, row.number, now=now)
+            yield f"{space}: canvas {row.number:03}-{row.label} is drawn anew from its records."

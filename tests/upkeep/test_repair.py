@@ -1,0 +1,203 @@
+"""What doctor finds is mended where it can be, the rest is named, and nothing that was there is lost."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import apsw
+import pytest
+
+from mcp_memory.errors import NotFound
+from mcp_memory.store.sqlite import open_store
+from mcp_memory.upkeep.backup import back_up
+from mcp_memory.upkeep.repair import Repaired, repair
+
+Lived = Callable[[Path], Path]
+NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
+
+
+def problems(home: Path) -> list[str]:
+    store = open_store(home)
+    try:
+        return store.problems()
+    finally:
+        store.close()
+
+
+def backed_up(home: Path) -> None:
+    store = open_store(home)
+    try:
+        back_up(store, home, now=NOW)
+    finally:
+        store.close()
+
+
+def repaired(home: Path) -> Repaired:
+    """Repair, and again: the second time there is nothing to do."""
+    done = repair(home, now=NOW)
+    again = repair(home, now=NOW)
+    assert (again.mended, again.left, again.aside) == ([], done.left, None)
+    return done
+
+
+def every_file(home: Path) -> set[str]:
+    """The contents of all files of the spaces and of what was set aside, by their hashes."""
+    folders = [home / "spaces", *(home / "backups").glob("aside-*")]
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    return {hashlib.sha256(path.read_bytes()).hexdigest() for path in files if not path.name.startswith("memory.db")}
+
+
+def test_a_sound_home_is_left_as_it_is(home: Path, lived: Lived) -> None:
+    lived(home)
+    before = every_file(home)
+    done = repaired(home)
+    assert (done.mended, done.left, done.aside, done.rebuilt) == ([], [], None, None)
+    assert every_file(home) == before
+
+
+def test_what_rows_can_make_again_is_made_again_and_what_was_there_is_kept(home: Path, lived: Lived) -> None:
+    folder = lived(home) / "spaces/default"
+    (folder / "conversations/2026-03-01.jsonl").unlink()
+    torn = folder / "offload-trip.jsonl"
+    torn.write_bytes(torn.read_bytes()[:40])
+    first, second = sorted((folder / "mmds").iterdir())
+    first.unlink()
+    second.write_bytes(b"flowchart TD\n  edited by hand\n")
+    (folder / "scenes").mkdir()
+    (folder / "scenes/left.md").write_bytes(b'---\ncreated: "x"\natoms: []\n---\n')
+    before = every_file(home)
+    assert len(problems(home)) == 5
+    done = repaired(home)
+    assert len(done.mended) == 5
+    assert done.left == problems(home) == []
+    assert done.aside is not None
+    assert before <= every_file(home)
+
+
+def test_rows_that_the_word_index_lacks_or_has_too_many_of(home: Path, lived: Lived) -> None:
+    lived(home)
+    con = apsw.Connection(str(home / "memory.db"))
+    con.execute("DELETE FROM turn_terms WHERE rowid = 1; DELETE FROM atom_terms WHERE rowid = 1")
+    con.execute("DELETE FROM chunk_terms")
+    con.close()
+    assert len(problems(home)) == 3
+    done = repaired(home)
+    assert len(done.mended) == 3
+    assert problems(home) == []
+
+
+def test_results_come_back_from_the_newest_backup_that_has_them(home: Path, lived: Lived) -> None:
+    lived(home)
+    backed_up(home)
+    first, second, *_ = sorted((home / "spaces/default/refs").iterdir())
+    held = first.read_bytes(), second.read_bytes()
+    first.unlink()
+    second.write_bytes(held[1][:-3])
+    done = repaired(home)
+    assert (first.read_bytes(), second.read_bytes()) == held
+    assert [line.split(" is back")[0] for line in done.mended] == [
+        f"default/refs/{first.name}",
+        f"default/refs/{second.name}",
+    ]
+    assert done.aside is not None
+    assert (done.aside / "spaces/default/refs" / second.name).read_bytes() == held[1][:-3]
+
+
+def test_a_result_that_no_backup_has_is_named(home: Path, lived: Lived) -> None:
+    gone = sorted((lived(home) / "spaces/default/refs").iterdir())[0]
+    gone.unlink()
+    assert [gone.name in line for line in repaired(home).left] == [True]
+
+
+def test_a_canvas_that_was_changed_outside_is_drawn_anew(home: Path, lived: Lived) -> None:
+    lived(home)
+    con = apsw.Connection(str(home / "memory.db"))
+    con.execute("UPDATE canvas SET text = 'nonsense' WHERE space = 1 AND number = 1")
+    con.close()
+    done = repaired(home)
+    assert "default: canvas 001-fix-the-build is drawn anew from its records." in done.mended
+    assert done.left == []
+
+
+@pytest.mark.parametrize("backup", [True, False], ids=["with a backup", "without"])
+@pytest.mark.parametrize("damage", ["gone", "no database", "a torn page", "cut off"])
+def test_a_damaged_database_is_made_anew_of_its_files(home: Path, lived: Lived, damage: str, backup: bool) -> None:
+    lived(home)
+    if backup:
+        backed_up(home)
+    path = home / "memory.db"
+    said = rows(path)
+    match damage:
+        case "gone":
+            path.unlink()
+        case "no database":
+            path.write_bytes(b"nothing of the kind" * 1_000)
+        case "a torn page":
+            page = page_of(path, "turn")
+            with path.open("r+b") as file:
+                file.seek(page * 4096 - 4096)
+                file.write(b"\xff" * 4096)
+        case _:
+            path.write_bytes(path.read_bytes()[: 40 * 4096])
+    done = repaired(home)
+    assert done.rebuilt is not None
+    assert done.rebuilt.damage
+    assert (done.rebuilt.source or "").endswith(".zip") == backup
+    assert rows(path) == said
+    assert done.left == []
+
+
+def rows(path: Path) -> list[list[object]]:
+    con = sqlite3.connect(path)
+    try:
+        return [
+            con.execute(sql).fetchall()
+            for sql in (
+                "SELECT id, position, role, content, said_at, sha256, tombstone IS NULL FROM turn ORDER BY id",
+                "SELECT id, text, valid_to, superseded_by, tombstone IS NULL FROM atom ORDER BY id",
+                "SELECT atom, entity, relation, value, valid_to FROM fact ORDER BY atom",
+                "SELECT id, path, sha256 FROM ref ORDER BY space, id",
+                "SELECT id, node, summary, step FROM record ORDER BY id",
+                "SELECT number, label, text, status, folded, groups, updated FROM canvas ORDER BY space, number",
+                "SELECT id, reason, at, undone_at FROM tombstone ORDER BY id",
+            )
+        ]
+    finally:
+        con.close()
+
+
+def page_of(path: Path, table: str) -> int:
+    con = sqlite3.connect(path)
+    try:
+        return con.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()[0]
+    finally:
+        con.close()
+
+
+def test_a_home_copied_without_its_log_of_writes_gets_back_what_the_files_have(home: Path, lived: Lived) -> None:
+    lived(home)
+    early = (home / "memory.db").read_bytes()
+    store = open_store(home)
+    from mcp_memory.types import NewTurn
+
+    store.append_turns("default", "late", [NewTurn(role="user", content="Said later.")], now=NOW)
+    store.append_turns(
+        "default", "trip", [NewTurn(role="user", content="And this.")], now=datetime(2026, 3, 1, tzinfo=UTC)
+    )
+    store.close()
+    late = rows(home / "memory.db")
+    (home / "memory.db").write_bytes(early)
+    done = repaired(home)
+    assert done.rebuilt is not None
+    assert rows(home / "memory.db") == late
+    assert done.left == []
+
+
+def test_where_there_is_nothing_nothing_is_made(home: Path) -> None:
+    with pytest.raises(NotFound, match="There is no memory"):
+        repair(home, now=NOW)
+    assert not home.exists()
