@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
+
+from pydantic import BaseModel
 
 from mcp_memory.llm import Prompt, Said
 from mcp_memory.longterm.l1_atoms.extract import EXTRACT
@@ -22,6 +25,7 @@ __all__ = ["Reader"]
 
 _TURN = re.compile(r'<turn id="(t\d+)"[^>]*>\n?(.*?)\n?</turn>', re.DOTALL)
 _TOLD = re.compile(r"I \w+[^.!?\n]*[.!?]")
+_PAGE = re.compile(r'<page slug="([^"]+)" title="([^"]*)"[^>]*>\n(.*?)\n</page>', re.DOTALL)
 _STATEMENT = re.compile(r"^\(?(a\d+)\)?[^:\n]*: (.+)$", re.MULTILINE)
 
 
@@ -36,7 +40,7 @@ class Reader:
     def ask(self, prompt: Prompt, *, timeout: float) -> Said:
         self.asked.append(prompt)
         text = prompt.messages[-1].text
-        answers = {
+        answers: dict[type[BaseModel], Callable[[str], Any]] = {
             EXTRACT.reply: extract, MERGE.reply: merge, SCENES.reply: scenes, PERSONA.reply: persona,
             CANVAS.reply: canvas, SUMMARIES.reply: summaries,
         }  # fmt: skip
@@ -45,15 +49,15 @@ class Reader:
 
 
 def extract(question: str) -> Any:
-    new = question[question.rindex("<turns>") :]
+    new: list[tuple[str, str]] = _TURN.findall(question[question.rindex("<turns>") :])
+    told: list[tuple[str, str]] = [(id, said) for id, content in new for said in _TOLD.findall(content)]
     return {
         "scenes": [
             {
                 "name": "somebody tells of themselves",
                 "atoms": [
-                    {"turn": id, "quote": told, "text": told, "kind": "persona", "priority": 75, "entities": []}
-                    for id, content in _TURN.findall(new)
-                    for told in _TOLD.findall(content)
+                    {"turn": id, "quote": said, "text": said, "kind": "persona", "priority": 75, "entities": list[str]()}
+                    for id, said in told
                 ],
             }
         ]
@@ -62,17 +66,44 @@ def extract(question: str) -> Any:
 
 def merge(question: str) -> Any:
     drafts = re.findall(r"^(d\d+) \[", question, re.MULTILINE)
-    return {"decisions": [{"draft": draft, "action": "add", "targets": []} for draft in drafts]}
+    return {"decisions": [{"draft": draft, "action": "add", "targets": list[str]()} for draft in drafts]}
 
 
 def scenes(question: str) -> Any:
-    told = _STATEMENT.findall(question[question.index("<statements>") :])
-    body = "\n".join(f"- {text} ({id})" for id, text in told)
-    edit = {
-        "action": "create", "slug": f"from-{told[0][0]}", "title": f"From {told[0][0]}", "summary": "What was told.",
-        "body": body, "reason": "new",
+    held: list[tuple[str, str]] = _STATEMENT.findall(_within("statements", question))
+    told = [(id, text) for id, text in held if " [until " not in text]
+    ended = set(re.findall(r"^\((a\d+)\)", _within("ended", question), re.MULTILINE))
+    edits: list[dict[str, str]] = [
+        edit for page in _PAGE.findall(_within("pages", question)) if (edit := _without(ended, *page))
+    ]
+    if told and ("may get a new page" in question or "It is getting full" in question):
+        edits.append(_page("create", f"from-{told[0][0]}", f"From {told[0][0]}", [f"- {t} ({id})" for id, t in told]))
+        told = []
+    return {
+        "edits": edits,
+        "dropped": [{"atom": id, "reason": "there is no room"} for id, _ in told],
+        "persona_update": "",
+    }
+
+
+def _within(tag: str, question: str) -> str:
+    return question[question.rindex(f"<{tag}>\n") : question.rindex(f"</{tag}>")]
+
+
+def _without(ended: set[str], slug: str, title: str, body: str) -> dict[str, str] | None:
+    """Return the edit of a page that tells what has ended, None where it tells nothing of that."""
+    lines = [line for line in body.splitlines() if line.startswith("- ")]
+    kept = [line for line in lines if not ended & set(re.findall(r"\((a\d+)\)", line))]
+    if len(kept) == len(lines):
+        return None
+    return _page("update", slug, title, kept) if kept else {"action": "delete", "slug": slug, "reason": "it ended"}
+
+
+def _page(action: str, slug: str, title: str, lines: list[str]) -> dict[str, str]:
+    body = "\n".join(lines)
+    return {
+        "action": action, "slug": slug, "title": title, "summary": "What was told.", "body": body, "reason": "new",
     }  # fmt: skip
-    return {"edits": [edit], "dropped": [], "persona_update": ""}
 
 
 def persona(question: str) -> Any:
