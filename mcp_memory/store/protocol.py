@@ -766,10 +766,10 @@ class Store(Protocol):
         ...
 
     def purge(self, space: str, what: Purge, *, now: datetime) -> Purged:
-        """Erase what was forgotten from rows and files, for good; `shred` has to follow. It stays known to be forgotten.
+        """Erase what was forgotten from rows and files, for good; `shred` has to follow. It is still known again.
 
         Turns, atoms and refs keep their ids and places and no words; what told of them loses the words that did.
-        Conflict, and nothing is done, where a canvas has moved on. NotFound for what is no tombstone that can be purged.
+        Conflict, and nothing is done, where a canvas has moved on. NotFound for a tombstone that cannot be purged.
         """
         ...
 

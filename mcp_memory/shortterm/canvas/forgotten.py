@@ -166,12 +166,12 @@ def scrubbed(store: Store, space: str, refs: Collection[str]) -> list[Scrubbed]:
 def _scrubbed(row: CanvasRow, history: Sequence[TakenStep | CanvasEdit], refs: set[str]) -> Scrubbed:
     steps = [each for each in history if isinstance(each, TakenStep)]
     nodes = {step.record.node_id for step in steps if step.record.ref in refs}
-    all_gone = all(step.record.ref in refs or step.record.forgotten for step in steps)
+    all_gone = all(step.record.ref in refs or _is_husk(step) for step in steps)
     moves = {step.number: _bare_move(step.move) for step in steps if step.record.ref in refs and step.move}
     edits = {
         each.number: body
         for each in history
-        if isinstance(each, CanvasEdit) and (body := _bare_body(each, nodes, all_gone)) != each.body
+        if isinstance(each, CanvasEdit) and (body := _bare_body(each, nodes, refs, all_gone)) != each.body
     }
     fresh = [
         replace(each, body=edits.get(each.number, each.body))
@@ -201,14 +201,18 @@ def _bare_move(move: str | None) -> str:
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
-def _bare_body(done: CanvasEdit, nodes: Collection[str], all_gone: bool) -> str:
+def _is_husk(step: TakenStep) -> bool:
+    return step.record.forgotten and step.record.tool_call == step.record.summary == FORGOTTEN
+
+
+def _bare_body(done: CanvasEdit, nodes: Collection[str], refs: Collection[str], all_gone: bool) -> str:
     body = _body(done)
     match done.kind:
         case "begun" if all_gone:
             body["goal"] = FORGOTTEN
         case "drawn":
             body["text"] = _bare_text(str(body.get("text", "")), nodes, all_gone)
-        case "forgotten":
+        case "forgotten" if not set(refs).isdisjoint(body.get("refs", ())):
             body.pop("label", None)
         case "patched":
             _bare_patch(body, nodes, all_gone)
