@@ -178,7 +178,7 @@ class Metered:
         self._refuse_over("hour", self._settings.llm_hourly_tokens, hour, hour + timedelta(hours=1), estimate)
 
     def _refuse_over(self, span: str, cap: int, since: datetime, until: datetime, estimate: int) -> None:
-        used = sum(one.prompt_tokens + one.completion_tokens for one in self._store.spent(since=since))
+        used = sum(one.prompt_tokens + one.completion_tokens for one in self._store.spent(since=since, until=until))
         if used + estimate > cap:
             setting = "MCP_MEMORY_LLM_DAILY_TOKENS" if span == "day" else "MCP_MEMORY_LLM_HOURLY_TOKENS"
             raise Refused(

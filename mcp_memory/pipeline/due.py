@@ -93,11 +93,12 @@ def gathered(store: Store, space: str, now: datetime) -> bool:
     if len(store.drafts(space, limit=DRAFTS)) >= DRAFTS:
         return True
     last = next((done.last for done in store.done(space) if done.stage == "extract"), None)
-    return last is None or now - last >= LATEST
+    return last is None or abs(now - last) >= LATEST
 
 
 def _silent_for(backlog: Backlog, now: datetime) -> float:
-    return (now - backlog.last).total_seconds()
+    """Return for how many seconds, either way: a clock that was set back does not make a session wait for it."""
+    return abs(now - backlog.last).total_seconds()
 
 
 def _enough(log: Mapping[Stage, Done], settings: Settings) -> int:
@@ -139,11 +140,11 @@ def _scenes(
 
     if state is not None and state.wanted:
         return True
-    if not eager and state is not None and (now - state.at).total_seconds() < settings.scenes_interval:
+    if not eager and state is not None and abs(now - state.at).total_seconds() < settings.scenes_interval:
         return False
     if not new:
         return is_stale(store, space)
-    return eager or len(new) >= NEW_ATOMS or now - new[0].learned_at >= LATEST
+    return eager or len(new) >= NEW_ATOMS or abs(now - new[0].learned_at) >= LATEST
 
 
 # --- tasks ------------------------------------------------------------------------------------------
@@ -161,7 +162,7 @@ def _of_tasks(
         return
     if settings.llm_summaries != "none":
         thin = summaries.thin(store, space, now)
-        rested = bool(thin) and now - thin[-1].record.timestamp >= REST
+        rested = bool(thin) and abs(now - thin[-1].record.timestamp) >= REST
         if len(thin) >= (SOME if eager or rested else summaries.AT_ONCE):
             yield Due(stage="summaries")
     if settings.llm_canvas != "none" and canvas.grown(store, space, now, eager=eager):

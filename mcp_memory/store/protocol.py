@@ -818,8 +818,8 @@ class Store(Protocol):
         """Record a call to a language model, made from any space: there is one bill."""
         ...
 
-    def spent(self, *, since: datetime) -> list[Spent]:
-        """What calls at or after a moment came to, by purpose, then model."""
+    def spent(self, *, since: datetime, until: datetime | None = None) -> list[Spent]:
+        """What calls at or after a moment, and before another, came to, by purpose, then model."""
         ...
 
     # the economy of contexts ---------------------------------------------------------------------

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import apsw
 
 from mcp_memory.store.sqlite.rows import from_ms, to_ms
 
-__all__ = ["hold", "let_go", "pause", "paused", "resume"]
+__all__ = ["LONGEST", "hold", "let_go", "pause", "paused", "resume"]
+
+
+LONGEST = timedelta(hours=7)
+"""Nothing is held for longer: what ends later was taken before the clock was set back, and holds no more."""
 
 
 def hold(con: apsw.Connection, name: str, holder: str, *, until: datetime, now: datetime) -> bool:
     """See `Store.hold`."""
     got = con.execute(
         "INSERT INTO lease (name, holder, until) VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE"
-        " SET holder = ?2, until = ?3 WHERE holder = ?2 OR until <= ?4 RETURNING 1",
-        (name, holder, to_ms(until), to_ms(now)),
+        " SET holder = ?2, until = ?3 WHERE holder = ?2 OR until <= ?4 OR until > ?5 RETURNING 1",
+        (name, holder, to_ms(until), to_ms(now), to_ms(now + LONGEST)),
     ).get
     return got is not None
 

@@ -30,12 +30,12 @@ def add(con: apsw.Connection, spend: Spend) -> None:
     )
 
 
-def sums(con: apsw.Connection, *, since: datetime) -> list[Spent]:
+def sums(con: apsw.Connection, *, since: datetime, until: datetime | None) -> list[Spent]:
     """See `Store.spent`."""
     rows: Any = con.execute(
         "SELECT purpose, model, count(*), count(error), sum(prompt_tokens), sum(completion_tokens), sum(cost)"
-        " FROM spend WHERE at >= ? GROUP BY purpose, model ORDER BY purpose, model",
-        (to_ms(since),),
+        " FROM spend WHERE at >= ?1 AND (?2 IS NULL OR at < ?2) GROUP BY purpose, model ORDER BY purpose, model",
+        (to_ms(since), None if until is None else to_ms(until)),
     )
     return [
         Spent(

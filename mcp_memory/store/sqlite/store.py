@@ -681,8 +681,8 @@ class SQLiteStore:
     def add_spend(self, spend: Spend) -> None:
         self._db.write(lambda con: spends.add(con, spend))
 
-    def spent(self, *, since: datetime) -> list[Spent]:
-        return self._db.read(lambda con: spends.sums(con, since=since))
+    def spent(self, *, since: datetime, until: datetime | None = None) -> list[Spent]:
+        return self._db.read(lambda con: spends.sums(con, since=since, until=until))
 
     # the economy of contexts
 

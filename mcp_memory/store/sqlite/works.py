@@ -16,6 +16,7 @@ import apsw
 
 from mcp_memory.errors import NotFound
 from mcp_memory.store.protocol import Backlog, Conflict, Done, Outcome, StageState, Work
+from mcp_memory.store.sqlite.leases import LONGEST
 from mcp_memory.store.sqlite.rows import (
     from_ms,
     marks,
@@ -118,7 +119,7 @@ def take(
     space_no = space_for(con, space)
     session_no = _session(con, space_no, session)
     left = _left(con, space_no, stage, session_no)
-    if left is not None and left.until > now:
+    if left is not None and now < left.until <= now + LONGEST:
         if left.state == "open" and left.holder == holder and left.basis == basis:
             return _prolonged(con, space_no, left, until)
         anothers = left.state == "open" and left.holder != holder
