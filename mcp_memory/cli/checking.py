@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from mcp_memory.cli.base import as_json, ask, place, settings, told
-from mcp_memory.terminal import columns, json_text, plural, size, visible, wrapped
+from mcp_memory.terminal import columns, json_text, visible, wrapped
 
 if TYPE_CHECKING:
     from mcp_memory.cli.examining import Check
@@ -29,137 +30,31 @@ def status(as_json: bool) -> None:
     mcp-memory status
     mcp-memory --space work status --json
     """
+    from mcp_memory.cli.glance import lines
+
     answer = ask(lambda memory: memory.status())
-    click.echo(json_text(answer) if as_json else visible(columns(_lines(answer))))
+    answer |= _beside(Path(answer["home"]))
+    click.echo(json_text(answer) if as_json else visible(columns(lines(answer))))
 
 
-def _lines(answer: dict[str, Any]) -> list[tuple[str, str]]:
-    counts, embedding, tokenizer = answer["counts"], answer["embedding"], answer["tokenizer"]
-    others = [name for name in answer["spaces"] if name != answer["space"]]
-    return [
-        ("home", answer["home"]),
-        ("space", answer["space"] + (f" (also here: {', '.join(others)})" if others else "")),
-        ("version", f"{answer['version']}, schema {answer['schema']}"),
-        ("conversation", f"{plural(counts['turns'], 'turn')} in {plural(counts['sessions'], 'session')}"),
-        (
-            "memories",
-            f"{plural(counts['current'], 'statement')} held true, {counts['atoms'] - counts['current']:,} past, "
-            f"{plural(counts['facts'], 'fact')}, {plural(counts['scenes'], 'scene')}",
-        ),
-        *_pyramid(answer["pyramid"]),
-        ("forgotten", plural(counts["forgotten"], "time")),
-        (
-            "tasks",
-            f"{plural(counts['records'], 'tool result')} on {plural(counts['canvases'], 'canvas')}, "
-            f"{size(answer['offload']['raw_bytes'])} raw",
-        ),
-        ("on disk", f"{size(answer['disk']['database'])} database, {size(answer['disk']['files'])} files"),
-        ("embedding", _embedding(embedding)),
-        ("model", _model(answer["model"])),
-        ("tokens", f"{tokenizer['name']}, {'exact' if tokenizer['exact'] else 'estimated, never too low'}"),
-        ("offloading", _saving(answer["offload"])),
-        ("savings", _savings(answer["savings"])),
-    ]
+def _beside(home: Path) -> dict[str, Any]:
+    """Return what the memory itself does not know: its hooks and its backups."""
+    from mcp_memory.hooks.health import health
+    from mcp_memory.upkeep.backup import folder_of, listed
 
-
-def _pyramid(pyramid: dict[str, Any]) -> list[tuple[str, str]]:
-    from mcp_memory.pipeline.due import SOME
-
-    waiting, done = pyramid["waiting"], pyramid["done"]
-    read = done.get("extract", {})
-    kept = ", ".join(
-        [
-            f"{read.get('turns', 0):,} turns read",
-            f"{read.get('skipped', 0):,} skipped as chatter",
-            f"{read.get('atoms', 0):,} statements drawn",
-            f"{read.get('refused', 0):,} refused for want of evidence",
-        ]
-    )
-    waits = ", ".join(
-        part
-        for part in (
-            f"{plural(waiting['turns'], 'turn')} in {plural(waiting['sessions'], 'session')}"
-            if waiting["turns"]
-            else "",
-            f"{plural(waiting['drafts'], 'statement')} to merge" if waiting["drafts"] else "",
-            f"{plural(waiting['atoms_in_no_scene_yet'], 'statement')} for scenes"
-            if waiting["atoms_in_no_scene_yet"]
-            else "",
-            f"{plural(waiting['poor_summaries'], 'result')} for a better summary"
-            if waiting["poor_summaries"] >= SOME
-            else "",
-            f"{plural(waiting['grown_canvases'], 'long canvas')} to put in order" if waiting["grown_canvases"] else "",
-        )
-        if part
-    )
-    reader = pyramid["answered_by"] or "nobody by itself; the connected agent can, with distill"
-    if pyramid["paused"]:
-        reader = f"nobody: {pyramid['paused']['reason']}, since {pyramid['paused']['since'][:16].replace('T', ' ')}"
-    lines = [("reader", reader), ("waits", waits or "nothing")]
-    if read:
-        lines.insert(1, ("read", kept))
-    results, groups = done.get("summaries", {}).get("summarised", 0), done.get("canvas", {}).get("groups", 0)
-    if results or groups:
-        told = (
-            f"{plural(results, 'result')} summed up" if results else "",
-            f"{plural(groups, 'group')} of steps made" if groups else "",
-        )
-        lines.insert(-1, ("bettered", ", ".join(part for part in told if part)))
-    lines += [
-        ("failed", f"{work['id']} {work['stage']} {work['session'] or ''}, {work['attempts']} times: {work['error']}")
-        for work in pyramid["works"]
-        if work["state"] == "parked"
-    ]
-    return lines
-
-
-def _embedding(embedding: dict[str, Any]) -> str:
-    if embedding["model"] is None:
-        return "none: search goes by words alone"
-    line = f"{embedding['model']}, {embedding['embedded']:,} of {embedding['total']:,} rows"
-    return f"{line}, last error: {embedding['error']}" if embedding["error"] else line
-
-
-def _model(model: dict[str, Any]) -> str:
-    failed = sum(call["failed"] for call in model["today"])
-    calls = sum(call["calls"] for call in model["ever"])
-    tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in model["ever"])
-    cost = sum(call["cost"] or 0.0 for call in model["ever"])
-    parts = [
-        model["name"] or "none is set",
-        "puts search results into order" if model["rerank"] else "",
-        f"{model['tokens_today']:,} of {model['daily_tokens']:,} tokens today, "
-        f"{model['tokens_this_hour']:,} of {model['hourly_tokens']:,} this hour"
-        if model["name"]
-        else "",
-        f"{plural(failed, 'call')} failed today" if failed else "",
-        f"{plural(calls, 'call')} and {tokens:,} tokens in all" if calls else "",
-        f"${cost:.2f}" if cost else "",
-    ]
-    return ", ".join(part for part in parts if part)
-
-
-def _saving(offload: dict[str, int]) -> str:
-    raw, kept = offload["tokens_raw"], offload["tokens_kept"]
-    if not raw:
-        return "nothing yet"
-    return f"{raw:,} tokens became {kept:,}: {(raw - kept) / raw:.1%} saved"
-
-
-def _savings(savings: dict[str, Any]) -> str:
-    if not savings["kinds"]:
-        return "nothing yet"
-    spent = [f"{tokens:,} on {_SPENT[kind]}" for kind, tokens in savings["spent"].items()]
-    parts = [
-        f"{savings['saved_once']:,} tokens once, at least {savings['saved_later']:,} more in later calls",
-        f"spent {' and '.join(spent)}" if spent else "",
-        f"{savings['cache_broken']:,} read anew where a cache broke" if savings["cache_broken"] else "",
-        f"net {savings['net_tokens']:,} tokens, worth {savings['net_cost']:,} at full price",
-    ]
-    return "; ".join(part for part in parts if part)
-
-
-_SPENT = {"expand": "expansions", "canvas": "canvases"}
+    hooks = health(home, now=datetime.now())
+    return {
+        "hooks": {"used": hooks.used, "residents": hooks.residents, "failures": hooks.failures},
+        "backups": [
+            {
+                "path": str(one.path),
+                "bytes": one.bytes,
+                "at": one.manifest.at if one.manifest else None,
+                "problem": one.problem,
+            }
+            for one in listed(folder_of(home))
+        ],
+    }
 
 
 @click.command()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
-from pathlib import Path
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory import __version__
@@ -106,11 +105,13 @@ class Seeing(Verbs):
 
     @in_thread
     def status(self) -> dict[str, Any]:
-        """Return what is held, where, how far it is indexed and what offloading saved, as plain JSON values."""
-        parts, store = self._parts, self._parts.store
+        """Return what is held, where, how it grows, what waits, failed, cost and saved, as plain JSON values."""
+        from mcp_memory.memory import state
+
+        parts, store, now = self._parts, self._parts.store, self._parts.now()
         counts = asdict(store.counts(self.space))
-        index = parts.indexing.state()
         saved = {name: counts.pop(name) for name in ("raw_bytes", "tokens_raw", "tokens_kept")}
+        sizes = state.disk(self.settings.home)
         return {
             "version": __version__,
             "home": str(self.settings.home),
@@ -118,16 +119,24 @@ class Seeing(Verbs):
             "spaces": store.spaces(),
             "schema": store.schema(),
             "counts": counts,
-            "disk": {
-                "database": sum(_size(path) for path in self.settings.home.glob("memory.db*")),
-                "files": sum(_size(path) for path in store.folder(self.space).rglob("*")),
+            "grown": {
+                name: asdict(store.grown(self.space, since=now - timedelta(days=days)))
+                for name, days in (("day", 1), ("week", 7), ("month", 30))
             },
-            "embedding": asdict(index),
+            "disk": {
+                "database": sizes.get("database", 0),
+                "files": sum(sizes.values()) - sizes.get("database", 0),
+                "kinds": sizes,
+            },
+            "embedding": asdict(parts.indexing.state()),
             "model": self._model_status(),
             "pyramid": self._pyramid_status(),
             "tokenizer": {"name": parts.counter.name, "exact": parts.counter.exact},
             "offload": {**saved, "tokens_saved": saved["tokens_raw"] - saved["tokens_kept"]},
             "savings": self._savings_status(),
+            "held": store.held_count(self.space),
+            "tokens": state.keys(store.tokens(), now=now),
+            "connected": state.connected(self.settings.home),
         }
 
     def _savings_status(self) -> dict[str, Any]:
@@ -215,10 +224,3 @@ def _worth(one: Saved) -> float:
     net, later = one.saved - one.spent, one.saved_later - one.spent_later
     first = CACHED_PRICE if one.kind == "compress" else 1.0
     return net * first + later * CACHED_PRICE - one.cache_broken * (1 - CACHED_PRICE)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size if path.is_file() else 0
-    except OSError:  # gone since it was listed
-        return 0
