@@ -136,9 +136,10 @@ def _join(
     search = Search(store, now)
     pipeline = Pipeline(store, search, indexing, settings, now=now)
     worker = Worker(pipeline, model) if model and settings.distil else None
-    indexing.start()
-    if worker:
-        worker.start()
+    if store.read_only is None:  # else there is nothing that the background could do
+        indexing.start()
+        if worker:
+            worker.start()
     return Parts(
         settings=settings,
         store=store,

@@ -870,6 +870,11 @@ class Store(Protocol):
 
     # seeing --------------------------------------------------------------------------------------
 
+    @property
+    def read_only(self) -> str | None:
+        """Why nothing can be written here, for a reader; None where it can. Every verb that writes raises then."""
+        ...
+
     def schema(self) -> str:
         """The name of the schema the store is at."""
         ...

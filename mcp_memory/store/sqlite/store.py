@@ -719,6 +719,10 @@ class SQLiteStore:
 
     # seeing
 
+    @property
+    def read_only(self) -> str | None:
+        return self._db.read_only
+
     def schema(self) -> str:
         return SCHEMA[-1][0]
 
