@@ -98,7 +98,7 @@ class Formatter(logging.Formatter):
             return told
         if self._contents:
             return {**told, "error": type(error).__name__, "trace": self.formatException(record.exc_info).splitlines()}
-        return {**told, "error": _named(error), "trace": [*_frames(error.__traceback__)]}
+        return {**told, "error": _named(error), "trace": [line.strip() for line in _told(error)[1:]]}
 
 
 # --- what is no content -----------------------------------------------------------------------------
@@ -150,7 +150,24 @@ def _named(error: BaseException) -> str:
 
 
 def _told(error: BaseException) -> list[str]:
-    return [f"  {_named(error)}", *(f"    at {place}" for place in _frames(error.__traceback__))]
+    """Return an error, where it passed, and the same of what it came of, which is where a bug is."""
+    lines: list[str] = []
+    for one in _chain(error):
+        lines.append(f"  because of {_named(one)}" if lines else f"  {_named(one)}")
+        lines += [f"    at {place}" for place in _frames(one.__traceback__)]
+    return lines
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    chain: list[BaseException] = []
+    before: BaseException | None = error
+    while before is not None and before not in chain:
+        chain.append(before)
+        inner: list[BaseException] = list(getattr(before, "exceptions", ()))  # of a group, the first
+        before = (
+            before.__cause__ or (None if before.__suppress_context__ else before.__context__) or next(iter(inner), None)
+        )
+    return chain
 
 
 def _frames(trace: TracebackType | None) -> Iterator[str]:

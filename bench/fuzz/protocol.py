@@ -1,0 +1,357 @@
+"""The command `tools`: hostile calls over the real protocol, to real processes, until time is over.
+
+One home, two servers on it: over stdio and over HTTP. The SDK's clients of both generations speak to each, and beside
+them raw lines and raw requests are sent that no SDK writes. A few calls are made at a time. Afterwards the servers
+must end cleanly, and `doctor` and `verify` must have nothing to say of the home.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import warnings
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic, sleep
+from typing import Any
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+import httpx2
+import mcp.types as wire
+from anyio.abc import Process
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from mcp import Client, MCPDeprecationWarning, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from tqdm import tqdm
+
+from bench.fuzz import oracle
+from bench.fuzz.calls import Act, Seen, acts, filled
+from mcp_memory.text import well_formed
+
+__all__ = ["Trouble", "hunted", "main"]
+
+_ANSWER_SECONDS = 60.0
+_ROUND = 100
+_START_SECONDS = 60.0
+_SHOWN = 3_000
+_TOLD_APART = 80
+"""Characters by which two troubles are one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """What went wrong, and the acts that were on their way then, as JSON."""
+
+    what: str
+    acts: str = ""
+    log: str = ""
+
+
+@dataclass
+class _Hunt:
+    """Clients of servers on one home, and what was found."""
+
+    clients: Sequence[Client]
+    raw: Callable[[str], Any]
+    post: Callable[[str], Any]
+    schemas: dict[str, Any]
+    logs: Sequence[Path]
+    seen: Seen = field(default_factory=Seen)
+    calls: int = 0
+    found: dict[str, Trouble] = field(default_factory=dict[str, Trouble])
+    read: dict[Path, int] = field(default_factory=dict[Path, int])
+
+    async def together(self, some: Sequence[Act]) -> None:
+        """Do some acts at once, then look into the logs."""
+        told = [(act, filled(act.arguments, self.seen)) for act in some]
+        words = json.dumps([[act.what, act.name, arguments] for act, arguments in told], default=str)[:_SHOWN]
+        async with anyio.create_task_group() as tasks:
+            for act, arguments in told:
+                tasks.start_soon(self._once, act, arguments, words)
+        for log in self.logs:
+            size = log.stat().st_size
+            if size > self.read.get(log, 0):
+                text = log.read_bytes()[self.read.get(log, 0) : size].decode("utf-8", "replace")
+                for trouble in oracle.log_troubles(text):
+                    self._note(trouble, words, text[-_SHOWN:])
+                self.read[log] = size
+
+    def _note(self, what: str, words: str, log: str = "") -> None:
+        self.found.setdefault(what[:_TOLD_APART], Trouble(what=what, acts=words, log=log))
+
+    async def _once(self, act: Act, arguments: Any, words: str) -> None:
+        self.calls += 1
+        who = f"{act.what} {act.name}".strip()
+        try:
+            with anyio.fail_after(_ANSWER_SECONDS):
+                await self._do(act, arguments, words)
+        except TimeoutError:
+            self._note(f"{who}: no answer within {_ANSWER_SECONDS:.0f} s", words)
+        except MCPError as error:
+            for trouble in oracle.of_error(who, error):
+                self._note(trouble, words)
+        except Exception as error:  # noqa: BLE001 whatever the client met is what is looked for
+            self._note(f"{who}: the client met {type(error).__name__}: {str(error)[:300]}", words)
+
+    async def _do(self, act: Act, arguments: Any, words: str) -> None:
+        client = self.clients[act.connection % len(self.clients)]
+        arguments = _sendable(arguments)
+        match act.what:
+            case "tool":
+                answer = await client.call_tool(act.name, arguments)
+                for trouble in oracle.of_answer(act.name, answer, self.schemas.get(act.name)):
+                    self._note(trouble, words)
+                if isinstance(answer.structured_content, dict):
+                    self.seen.note(answer.structured_content)
+            case "resource":
+                await client.read_resource("".join(map(str, arguments)))
+            case "prompt":
+                await client.get_prompt(act.name, {key: str(value) for key, value in arguments.items()})
+            case "complete":
+                name, value = arguments
+                place = (
+                    wire.ResourceTemplateReference(uri=act.name)
+                    if act.name.startswith("memory://")
+                    else wire.PromptReference(name=act.name)
+                )
+                await client.complete(place, {"name": name, "value": str(value)})
+            case "list":
+                await _lists(client)[act.name]()
+            case "watch":
+                await _watch(client, "".join(map(str, arguments)))
+            case "line":
+                for trouble in [await self.raw(arguments), await self.post(arguments)]:
+                    if trouble:
+                        self._note(trouble, words)
+
+
+def _lists(client: Client) -> dict[str, Callable[[], Any]]:
+    return {
+        "tools": client.list_tools,
+        "resources": client.list_resources,
+        "prompts": client.list_prompts,
+        "templates": client.list_resource_templates,
+    }
+
+
+async def _watch(client: Client, uri: str) -> None:
+    if client.mode == "legacy":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MCPDeprecationWarning)
+            await client.session.subscribe_resource(uri)
+            await client.session.unsubscribe_resource(uri)
+    else:
+        async with client.listen(resource_subscriptions=[uri]):
+            pass
+
+
+def _sendable(value: Any) -> Any:
+    """Return the value without lone surrogates, which the SDK's clients cannot write; raw lines have them."""
+    if isinstance(value, str):
+        return value if well_formed(value) else value.encode("utf-8", "replace").decode()
+    if isinstance(value, list):
+        return [_sendable(one) for one in value]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, dict):
+        return {_sendable(key): _sendable(one) for key, one in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    return value
+
+
+# --- servers ----------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def _served(home: Path, folder: Path) -> AsyncGenerator[_Hunt]:
+    """Start both servers, and connect two clients to each."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("MCP_MEMORY_")}
+    env |= {"MCP_MEMORY_HOME": str(home), "MCP_MEMORY_RATE_LIMIT": "0", "MCP_MEMORY_LOG_CONTENTS": "true"}
+    serve = ["-m", "mcp_memory", "serve"]
+    logs = [folder / name for name in ("stdio.log", "other-stdio.log", "raw.log", "http.log")]
+    async with AsyncExitStack() as stack:
+        with_logs = [stack.enter_context(log.open("w", encoding="utf-8")) for log in logs]
+        parameters = StdioServerParameters(command=sys.executable, args=serve, env=env)
+        raw = await stack.enter_async_context(_Lines.opened([sys.executable, *serve], env, with_logs[2]))
+        url = await stack.enter_async_context(_http([sys.executable, *serve], env, with_logs[3], logs[3]))
+        poster = await stack.enter_async_context(httpx2.AsyncClient(timeout=_ANSWER_SECONDS))
+        clients = [
+            await stack.enter_async_context(Client(stdio_client(parameters, errlog=with_logs[0]))),
+            await stack.enter_async_context(Client(stdio_client(parameters, errlog=with_logs[1]), mode="legacy")),
+            await stack.enter_async_context(Client(streamable_http_client(url))),
+            await stack.enter_async_context(Client(streamable_http_client(url), mode="legacy")),
+        ]
+        tools = (await clients[0].list_tools()).tools
+        hunt = _Hunt(
+            clients=clients,
+            raw=raw.answered,
+            post=partial(_posted, poster, url),
+            schemas={tool.name: tool.output_schema for tool in tools},
+            logs=logs,
+        )
+        yield hunt
+        for trouble in await raw.end():
+            hunt.found.setdefault(trouble, Trouble(what=trouble))
+
+
+@asynccontextmanager
+async def _http(command: Sequence[str], env: dict[str, str], log: Any, path: Path) -> AsyncGenerator[str]:
+    process = await anyio.open_process(
+        [*command, "--transport", "http", "--port", "0"], env=env, stderr=log, stdout=log
+    )
+    try:
+        with anyio.fail_after(_START_SECONDS):
+            said = await anyio.to_thread.run_sync(_said_by, path, abandon_on_cancel=True)
+        yield said.partition(" listens on ")[2].split()[0]
+        process.terminate()
+        with anyio.move_on_after(15) as late:
+            await process.wait()
+        if late.cancelled_caught or process.returncode:
+            raise RuntimeError(f"the HTTP server ended with {process.returncode}")
+    finally:
+        with anyio.CancelScope(shield=True):
+            if process.returncode is None:
+                process.kill()
+            await process.aclose()
+
+
+def _said_by(log: Path) -> str:
+    """Return what a server says when it listens."""
+    while " listens on " not in (said := log.read_text(encoding="utf-8")):
+        sleep(0.05)
+    return said
+
+
+async def _posted(client: httpx2.AsyncClient, url: str, line: str) -> str | None:
+    """Send a line as a request; return what is wrong with the answer."""
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    async with client.stream("POST", url, content=line.encode("utf-8", "replace"), headers=headers) as answer:
+        if answer.status_code >= 500:
+            return f"a raw request is answered with {answer.status_code}: {(await answer.aread())[:200]!r}"
+    return None
+
+
+class _Lines:
+    """A server that is sent raw lines. After each it is asked for a sign of life, and answers in whole messages."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._numbers = count(1)
+        self._rest = b""
+        self._turn = anyio.Lock()
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(cls, command: Sequence[str], env: dict[str, str], log: Any) -> AsyncGenerator[_Lines]:
+        process = await anyio.open_process(list(command), env=env, stderr=log)
+        made = cls(process)
+        hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "fuzz", "version": "1"}}
+        try:
+            await made._send(json.dumps({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": hello}))
+            await made._until("hello")
+            yield made
+        finally:
+            with anyio.CancelScope(shield=True):
+                if process.returncode is None:
+                    process.kill()
+                await process.aclose()
+
+    async def answered(self, line: str) -> str | None:
+        async with self._turn:
+            id = f"alive-{next(self._numbers)}"
+            await self._send(line.replace("\n", " "))
+            await self._send(json.dumps({"jsonrpc": "2.0", "id": id, "method": "ping"}))
+            return await self._until(id)
+
+    async def end(self) -> list[str]:
+        """Close its input, and return what is wrong with its end."""
+        assert self._process.stdin is not None
+        await self._process.stdin.aclose()
+        with anyio.move_on_after(15):
+            code = await self._process.wait()
+            return [] if code == 0 else [f"the server of raw lines ended with {code}"]
+        return ["the server of raw lines does not end when its client is gone"]
+
+    async def _send(self, line: str) -> None:
+        assert self._process.stdin is not None
+        await self._process.stdin.send(line.encode("utf-8", "surrogatepass") + b"\n")
+
+    async def _until(self, id: str) -> str | None:
+        assert self._process.stdout is not None
+        while True:
+            while b"\n" not in self._rest:
+                self._rest += await self._process.stdout.receive()
+            line, _, self._rest = self._rest.partition(b"\n")
+            message: Any = json.loads(line)
+            if message.get("id") == id:
+                return None
+            if message.get("error", {}).get("code") == wire.INTERNAL_ERROR or "Internal error" in str(message):
+                return f"a raw line: internal error: {str(message)[:300]}"
+
+
+# --- the hunt ---------------------------------------------------------------------------------------
+
+
+async def hunted(home: Path, *, seconds: float, start: int, rounds: int = sys.maxsize) -> tuple[int, list[Trouble]]:
+    """Ask until time is over, or that many rounds; return how many calls were made and what was found."""
+    with TemporaryDirectory(prefix="fuzz-") as folder:
+        async with _served(home, Path(folder)) as hunt:
+            tools = {tool.name: tool.input_schema for tool in (await hunt.clients[0].list_tools()).tools}
+            prompts = [prompt.name for prompt in (await hunt.clients[0].list_prompts()).prompts]
+            drawn = st.lists(acts(tools, prompts, len(hunt.clients)), min_size=1, max_size=3)
+            end = monotonic() + seconds
+            with tqdm(desc="tools", unit="call", leave=False) as bar:
+                for number in range(start, start + rounds):
+                    await anyio.to_thread.run_sync(partial(_round, hunt, drawn, number, end))
+                    bar.update(hunt.calls - bar.n)
+                    if monotonic() > end:
+                        break
+    troubles = [Trouble(what=what) for what in await oracle.home_troubles(home)]
+    return hunt.calls, [*hunt.found.values(), *troubles]
+
+
+def _round(hunt: _Hunt, drawn: st.SearchStrategy[list[Act]], number: int, end: float) -> None:
+    """Runs in a thread, for hypothesis calls plain functions; what they do is done in the loop."""
+
+    @seed(number)
+    @settings(
+        max_examples=_ROUND,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+    )
+    @given(drawn)
+    def some(of: list[Act]) -> None:
+        if monotonic() < end:
+            anyio.from_thread.run(hunt.together, of)
+
+    run: Any = some
+    run()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; return its exit code."""
+    parser = argparse.ArgumentParser(prog="bench.fuzz tools", description="Ask real servers what may break them.")
+    parser.add_argument("--minutes", type=float, default=5, help="[default: %(default)s]")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--home", type=Path, metavar="DIR", help="keep the home there")
+    options = parser.parse_args(arguments)
+    with TemporaryDirectory(prefix="fuzz-home-") as folder:
+        home = options.home or Path(folder) / "home"
+        calls, found = anyio.run(partial(hunted, home, seconds=options.minutes * 60, start=options.seed))
+    print(
+        f"{calls:,} calls over stdio and HTTP, both generations, raw lines and requests: {len(found) or 'no'} findings"
+    )
+    for trouble in found:
+        print("\n".join(part for part in (f"\n{trouble.what}", trouble.acts, trouble.log) if part))
+    return int(bool(found))
