@@ -198,8 +198,6 @@ def _rebuilt(done: Rebuilt, *, check: bool) -> list[str]:
 
 
 def _told(one: Any) -> str:
-    if one.unreadable:
-        return f"not compared: {one.unreadable}"
     parts = [f"{one.same:,} equal"]
     for count, why in (
         (one.differing, "differ"),

@@ -40,7 +40,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """`counts` are rows by what they are. `lacking`: what the home itself had lost when this was made, a sentence each."""
+    """`counts` are rows by what they are. `lacking` says what the home had lost when this was made, a sentence each."""
 
     format: int
     home: str

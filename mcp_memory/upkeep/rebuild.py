@@ -26,7 +26,7 @@ from mcp_memory.upkeep import archive
 from mcp_memory.upkeep.archive import DATABASE
 from mcp_memory.upkeep.aside import Aside
 from mcp_memory.upkeep.backup import folder_of, listed, verify
-from mcp_memory.upkeep.engine import comparing, open_store, rebuilding, snapshots
+from mcp_memory.upkeep.engine import comparing, open_store, rebuilding, salvaging, snapshots
 
 __all__ = ["Rebuilt", "rebuild", "remake"]
 
@@ -85,49 +85,73 @@ def remake(home: Path, *, check: bool = False, accept: bool = False, now: dateti
 
 
 def _built(home: Path, staging: Path) -> tuple[Rebuilt, Path]:
-    damage, old, source = _before(home, staging / "old")
+    before = _before(home, staging)
     new = staging / "new" / DATABASE
     open_store(new.parent).close()
-    refilled = rebuilding.begin(new, old, home)
-    drawn = _drawn(new, old)
-    built = rebuilding.finish(new, old, refilled, drawn)
+    refilled = rebuilding.begin(new, before.path, home)
+    built = rebuilding.finish(new, before.path, refilled, _drawn(new, before.path))
     done = Rebuilt(
         compared=built.compared,
         passed={why: count for why, count in refilled.passed.items() if count},
         notes=refilled.notes,
         carried=built.carried,
-        damage=damage,
-        source=source,
-        lost=list(_lost(built, source)),
+        damage=before.damage,
+        source=before.source,
+        lost=list(_lost(built, before)),
     )
     return done, new
 
 
-def _before(home: Path, folder: Path) -> tuple[list[str], Path | None, str | None]:
-    """Return what is wrong with the database there is, a copy of it or of what stands in for it, and which it is."""
-    copy = folder / DATABASE
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Before:
+    """A whole copy of the database that there is, or what stands in for it; and what is wrong with that one."""
+
+    path: Path | None
+    source: str | None
+    damage: list[str] = field(default_factory=list[str])
+    unreadable: list[str] = field(default_factory=list[str])
+
+
+def _before(home: Path, staging: Path) -> _Before:
+    folder = staging / "old"
     folder.mkdir()
-    if not (home / DATABASE).exists():
-        damage = [f"there is no {DATABASE}"]
-    else:
-        try:
-            with closing(open_store(home)) as store:
-                store.snapshot(copy)
-            damage = snapshots.check(copy)
-        except StoreUnavailable as error:
-            damage = [str(error)]
+    copy = folder / DATABASE
+    damage = _copied(home, copy)
     if not damage:
-        return damage, copy, "database"
+        return _Before(path=copy, source="database")
+    stands_in = staging / "stands-in"
+    stands_in.mkdir()
     for one in listed(folder_of(home)):
         try:
             verify(one.path)
-            with archive.opened(one.path) as (manifest, packed), copy.open("wb") as file:
+            with archive.opened(one.path) as (manifest, packed), (stands_in / DATABASE).open("wb") as file:
                 archive.unpack(packed, DATABASE, manifest.members[DATABASE], file)
         except McpMemoryError:
             continue
-        open_store(folder).close()  # brings it to this schema
-        return damage, copy, str(one.path)
-    return damage, copy if copy.exists() else None, "database" if copy.exists() else None
+        open_store(stands_in).close()  # brings it to this schema
+        return _Before(path=stands_in / DATABASE, source=str(one.path), damage=damage)
+    if not copy.exists():
+        return _Before(path=None, source=None, damage=damage)
+    open_store(stands_in).close()
+    unreadable = salvaging.salvage(copy, stands_in / DATABASE)
+    if not snapshots.described(stands_in / DATABASE).counts["turns"]:
+        return _Before(path=None, source=None, damage=damage)
+    return _Before(path=stands_in / DATABASE, source="database", damage=damage, unreadable=unreadable)
+
+
+def _copied(home: Path, copy: Path) -> list[str]:
+    """Copy the database of a home, brought to this schema where it can be, and return what is wrong with it."""
+    if not (home / DATABASE).exists():
+        return [f"there is no {DATABASE}"]
+    try:
+        with closing(open_store(home)) as store:
+            store.snapshot(copy)
+    except StoreUnavailable as error:
+        for ending in ("", "-wal"):
+            if (part := home / f"{DATABASE}{ending}").exists():
+                shutil.copyfile(part, f"{copy}{ending}")
+        return [str(error)]
+    return snapshots.check(copy)
 
 
 def _drawn(new: Path, old: Path | None) -> rebuilding.Drawn:
@@ -144,12 +168,12 @@ def _drawn(new: Path, old: Path | None) -> rebuilding.Drawn:
     return found
 
 
-def _lost(built: rebuilding.Built, source: str | None) -> Iterator[str]:
-    if source is None:
+def _lost(built: rebuilding.Built, before: _Before) -> Iterator[str]:
+    if before.source is None:
         yield "What a model made (statements drawn from turns, scenes, the persona): it is distilled again."
         yield "The bill, the ledger of savings, tokens, retention and reviews: they were in the database alone."
-    for table in built.unreadable:
-        yield f"Part of {table}."
+    for table in before.unreadable:
+        yield f"Of {table}, what no file tells."
     if built.dangling:
         yield f"{built.dangling} rows that rested on these."
 

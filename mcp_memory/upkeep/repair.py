@@ -64,20 +64,22 @@ def repair(home: Path, *, now: datetime) -> Repaired:
 
 def _whole_database(home: Path, *, now: datetime) -> Rebuilt | None:
     """Make the database anew where it is damaged or behind its files."""
-    try:
-        open_store(home).close()
-        damaged = bool(snapshots.check(home / DATABASE)) or _is_behind(home)
-    except StoreUnavailable:
-        damaged = True
+    damaged = not (home / DATABASE).exists()
+    if not damaged:
+        try:
+            open_store(home).close()
+            damaged = bool(snapshots.check(home / DATABASE)) or _is_behind(home)
+        except StoreUnavailable:
+            damaged = True
     return remake(home, accept=True, now=now) if damaged else None
 
 
 def _is_behind(home: Path) -> bool:
-    """Whether files have lines that the database lacks, as where it was copied without its log of writes."""
+    """Whether files have lines that the database lacks: it was copied without its log of writes, or is another."""
     with snapshots.opened(home / DATABASE) as con:
-        named = [one for one in snapshots.named(con) if one.length is not None]
-    sizes = ((home / "spaces" / one.space / one.path, one.length or 0) for one in named)
-    return any(path.exists() and path.stat().st_size > length for path, length in sizes)
+        lengths = {home / "spaces" / one.space / one.path: one.length for one in snapshots.named(con)}
+    found = [path for what in snapshots.LINE_FILES for path in (home / "spaces").glob(f"*/{what}")]
+    return any(path.stat().st_size > (lengths.get(path) or 0) for path in found)
 
 
 def _told(rebuilt: Rebuilt) -> str:

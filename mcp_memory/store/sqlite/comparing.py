@@ -33,12 +33,10 @@ class Compared:
     only_in_files: int = 0
     only_in_database: int = 0
     examples: tuple[str, ...] = ()
-    unreadable: str | None = None
-    """What the database said where it could not be read."""
 
     @property
     def is_equal(self) -> bool:
-        return not (self.differing or self.only_in_files or self.only_in_database or self.unreadable)
+        return not (self.differing or self.only_in_files or self.only_in_database)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,12 +130,9 @@ def _compared(con: apsw.Connection, table: _Table) -> Compared:
         select.format(key=table.key, columns=table.columns, db=db, table=table.table, where=table.where.format(db=db))
         for db in ("main", "old")
     )
-    try:
-        total: int = con.execute(f"SELECT count(*) FROM ({ours})").get
-        new = {str(row[0]) for row in con.execute(f"{ours} EXCEPT {theirs}")}
-        lost = {str(row[0]) for row in con.execute(f"{theirs} EXCEPT {ours}")}
-    except apsw.Error as error:
-        return Compared(what=table.what, same=0, unreadable=str(error))
+    total: int = con.execute(f"SELECT count(*) FROM ({ours})").get
+    new = {str(row[0]) for row in con.execute(f"{ours} EXCEPT {theirs}")}
+    lost = {str(row[0]) for row in con.execute(f"{theirs} EXCEPT {ours}")}
     both = new & lost
     shown = [*sorted(both)[:_EXAMPLES], *sorted(new ^ lost)[:_EXAMPLES]]
     return Compared(
@@ -169,8 +164,6 @@ def _words(con: apsw.Connection, layer: Layer) -> Compared:
         rows = f"{sizes.format('main', layer)} EXCEPT {sizes.format('old', layer)}"
         back = f"{sizes.format('old', layer)} EXCEPT {sizes.format('main', layer)}"
         lengths = {row[0] for sql in (rows, back) for row in con.execute(sql)}
-    except apsw.Error as error:
-        return Compared(what=what, same=0, unreadable=str(error))
     finally:
         for db in ("main", "old"):
             con.execute(f"DROP TABLE temp.{db}_words")

@@ -5,7 +5,7 @@ In three steps, for canvases are drawn in between by those who know how: `begin`
 tells: what a model made, the bill and the ledger, vectors, tokens. What the files could not tell of what they should
 is carried over too, and counted as only in the database. The word index is made anew.
 
-The old database is a copy that nobody else has open. Where a page of it is torn, what can be read around it is taken.
+The old database is a whole one that nobody else has open: a copy, or what could be read of one that is torn.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from mcp_memory.store.sqlite import canvases, entities, terms, vectors
 from mcp_memory.store.sqlite.comparing import Compared, compare, compare_words
 from mcp_memory.store.sqlite.refilling import Refilled, refill
 from mcp_memory.store.sqlite.rows import to_ms
+from mcp_memory.store.sqlite.salvaging import tables
 from mcp_memory.store.sqlite.snapshots import opened
 from mcp_memory.types import CanvasRow
 
@@ -34,7 +35,7 @@ Drawn = dict[tuple[str, int], CanvasRow]
 
 _BATCH = 2_000
 _FROM_FILES = ("turn", "atom", "ref", "canvas", "record", "canvas_edit", "tombstone", "evidence", "fact")
-_MADE_ANEW = {"sqlite_sequence", "migration", "file", "term_range", "chunk", "vector_index", "space", "session"}
+_ALREADY = ("space", "session", "file")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +44,6 @@ class Built:
 
     compared: list[Compared] = field(default_factory=list[Compared])
     carried: dict[str, int] = field(default_factory=dict[str, int])
-    unreadable: list[str] = field(default_factory=list[str])
-    """Tables of the old database that could not be read to their end."""
     dangling: int = 0
     """Rows that point at nothing, for what they pointed at could not be read; they are left out."""
 
@@ -53,7 +52,7 @@ def begin(new: Path, old: Path | None, home: Path) -> Refilled:
     """Fill the new, empty database from the files of the home."""
     with opened(new, write=True) as con:
         known = _attach(con, old)
-        con.execute("BEGIN IMMEDIATE")
+        con.execute("BEGIN")
         if known is not None:  # the same numbers, so that rows can be compared and carried over as they are
             _copy(con, "space")
             _copy(con, "session", but="active_canvas, activated_at")
@@ -79,7 +78,7 @@ def finish(new: Path, old: Path | None, refilled: Refilled, drawn: Drawn) -> Bui
     with opened(new, write=True) as con:
         has_old = _attach(con, old) is not None
         con.execute("PRAGMA foreign_keys = OFF")
-        con.execute("BEGIN IMMEDIATE")
+        con.execute("BEGIN")
         _draw(con, drawn)
         if has_old:
             _adopt(con, refilled)
@@ -96,7 +95,7 @@ def finish(new: Path, old: Path | None, refilled: Refilled, drawn: Drawn) -> Bui
         if has_old:
             compared += compare_words(con)
             _vectors(con, taken)
-        return Built(compared=compared, carried=dict(taken.carried), unreadable=taken.unreadable, dangling=dangling)
+        return Built(compared=compared, carried=dict(taken.carried), dangling=dangling)
 
 
 def _attach(con: apsw.Connection, old: Path | None) -> dict[tuple[int, str], int] | None:
@@ -104,10 +103,7 @@ def _attach(con: apsw.Connection, old: Path | None) -> dict[tuple[int, str], int
     if old is None:
         return None
     con.execute("ATTACH ? AS old", (f"{old.resolve().as_uri()}?mode=ro",))
-    try:
-        rows: Any = con.execute("SELECT space, path, bytes FROM old.file").fetchall()
-    except apsw.Error:
-        rows = []
+    rows: Any = con.execute("SELECT space, path, bytes FROM old.file").fetchall()
     return {(space, path): length for space, path, length in rows}
 
 
@@ -180,20 +176,12 @@ class _Taken:
     def __init__(self, con: apsw.Connection) -> None:
         self._con = con
         self.carried = Counter[str]()
-        self.unreadable: list[str] = []
 
     def all(self) -> None:
         con = self._con
-        con.execute("DELETE FROM main.home")
-        tables = [
-            str(name)
-            for (name,) in con.execute(
-                "SELECT name FROM main.sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
-                " AND name NOT GLOB '*_terms_*' ORDER BY name"
-            )
-            if name not in _MADE_ANEW
-        ]
-        for table in [*_FROM_FILES, *(table for table in tables if table not in _FROM_FILES)]:
+        con.execute("DELETE FROM main.home WHERE EXISTS (SELECT 1 FROM old.home)")
+        rest = [table for table in tables(con) if table not in _FROM_FILES and table not in _ALREADY]
+        for table in [*_FROM_FILES, *rest]:
             self.table(table)
         con.execute(
             "INSERT INTO main.sqlite_sequence (name, seq) SELECT name, 0 FROM old.sqlite_sequence"
@@ -206,24 +194,9 @@ class _Taken:
 
     def table(self, table: str) -> None:
         before = self._con.total_changes()
-        try:
-            _copy(self._con, table)
-        except apsw.Error as error:
-            self.unreadable.append(f"{table} ({error})")
-            self._around(table)
+        _copy(self._con, table)
         if count := self._con.total_changes() - before:
             self.carried[table] += count
-
-    def _around(self, table: str) -> None:
-        """Take what stands before and after a torn page."""
-        names = _columns(self._con, table)
-        insert = f"INSERT OR IGNORE INTO main.{table} ({names}) VALUES ({', '.join('?' * len(names.split(', ')))})"
-        for order in ("", "ORDER BY rowid DESC"):
-            try:
-                for row in self._con.execute(f"SELECT {names} FROM old.{table} NOT INDEXED {order}"):
-                    self._con.execute(insert, row)
-            except apsw.Error:
-                continue
 
 
 def _copy(con: apsw.Connection, table: str, *, but: str = "") -> None:
@@ -232,10 +205,8 @@ def _copy(con: apsw.Connection, table: str, *, but: str = "") -> None:
 
 
 def _columns(con: apsw.Connection, table: str) -> str:
-    theirs = {str(name) for (name,) in con.execute("SELECT name FROM pragma_table_info(?, 'old')", (table,))}
-    ours = [str(name) for (name,) in con.execute("SELECT name FROM pragma_table_info(?, 'main')", (table,))]
-    skipped = {"indexed"} if table == "ref" else set[str]()
-    return ", ".join(name for name in ours if name in (theirs or set(ours)) and name not in skipped)
+    names = [str(name) for (name,) in con.execute("SELECT name FROM pragma_table_info(?, 'main')", (table,))]
+    return ", ".join(name for name in names if (table, name) != ("ref", "indexed"))
 
 
 def _mentions(con: apsw.Connection, refilled: Refilled) -> None:
@@ -264,25 +235,20 @@ def _cut(con: apsw.Connection, layer: Layer, sql: str) -> None:
 
 
 def _vectors(con: apsw.Connection, taken: _Taken) -> None:
-    """Take the vectors over: making them again can cost hours or money. What cannot be read is embedded anew."""
-    try:
-        found: Any = con.execute("SELECT id, identity, dimensions FROM old.vector_index ORDER BY id").fetchall()
-        for index, identity, dimensions in found:
-            con.execute("BEGIN IMMEDIATE")
-            vectors.ensure(con, identity, dimensions)
-            number = con.execute("SELECT id FROM main.vector_index WHERE identity = ?", (identity,)).get
-            for layer in ("turn", "atom"):
-                con.execute(
-                    f"INSERT INTO main.{layer}_vec_{number} (rowid, space, embedding)"
-                    f" SELECT v.rowid, v.space, vec_int8(v.embedding) FROM old.{layer}_vec_{index} v"
-                    f" WHERE v.rowid IN (SELECT id FROM main.{layer} WHERE tombstone IS NULL)"
-                )
-                taken.carried["vectors"] += con.execute(f"SELECT count(*) FROM main.{layer}_vec_{number}_rowids").get
-            con.execute("COMMIT")
-    except apsw.Error as error:
-        if con.in_transaction:
-            con.execute("ROLLBACK")
-        taken.unreadable.append(f"vectors ({error})")
+    """Take the vectors over: making them again can cost hours or money."""
+    found: Any = con.execute("SELECT id, identity, dimensions FROM old.vector_index ORDER BY id").fetchall()
+    for index, identity, dimensions in found:
+        con.execute("BEGIN")
+        vectors.ensure(con, identity, dimensions)
+        number = con.execute("SELECT id FROM main.vector_index WHERE identity = ?", (identity,)).get
+        for layer in ("turn", "atom"):
+            con.execute(
+                f"INSERT INTO main.{layer}_vec_{number} (rowid, space, embedding)"
+                f" SELECT v.rowid, v.space, vec_int8(v.embedding) FROM old.{layer}_vec_{index} v"
+                f" WHERE v.rowid IN (SELECT id FROM main.{layer} WHERE tombstone IS NULL)"
+            )
+            taken.carried["vectors"] += con.execute(f"SELECT count(*) FROM main.{layer}_vec_{number}_rowids").get
+        con.execute("COMMIT")
 
 
 def _lengths(con: apsw.Connection, refilled: Refilled) -> None:

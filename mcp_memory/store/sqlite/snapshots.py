@@ -20,7 +20,21 @@ from mcp_memory.errors import Damaged
 from mcp_memory.store.sqlite import canvases, forgetting, records, scenes, turns
 from mcp_memory.store.sqlite.migrations import SCHEMA
 
-__all__ = ["Described", "Named", "check", "described", "line_files", "lines_of", "named", "opened", "take"]
+__all__ = [
+    "LINE_FILES",
+    "Described",
+    "Named",
+    "check",
+    "described",
+    "line_files",
+    "lines_of",
+    "named",
+    "opened",
+    "take",
+]
+
+LINE_FILES = ("conversations/*.jsonl", "offload-*.jsonl", canvases.FILE, forgetting.FILE)
+"""The line files of a space, as patterns within its folder."""
 
 _COUNTED = {
     "turns": "turn WHERE role <> 'note'",
