@@ -97,7 +97,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     print(f"{kind} · {', '.join(why)} · {turn.id} · {one_line(turn.content, 300)}\n")
     characters = sum(len(turn.content) for turn in together)
     print(table(rows))
-    print(f"{1e6 * seconds / max(1, len(together)):.0f} µs a turn, of {characters // max(1, len(together)):,} characters")
+    print(
+        f"{1e6 * seconds / max(1, len(together)):.0f} µs a turn, of {characters // max(1, len(together)):,} characters"
+    )
     if given.json:
         given.json.write_text(json.dumps(rows, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     return 0

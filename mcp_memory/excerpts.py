@@ -24,6 +24,7 @@ from mcp_memory.longterm.search.pages import after
 from mcp_memory.render import render
 from mcp_memory.snippet import Match, matches, snippet, words
 from mcp_memory.store.naming import address
+from mcp_memory.suspicion import flags, revealed
 from mcp_memory.text import one_line, query_terms, spoken
 from mcp_memory.tokens import TokenCounter
 from mcp_memory.types import (
@@ -213,9 +214,12 @@ class _Cuts:
         self._asking = asking
         self._found: dict[str, list[Match]] = {}
         self._words: dict[str, list[str]] = {}
+        self._held: dict[str, tuple[str, ...]] = {}
 
     def passage(self, run: Iterable[TurnHit | Turn], width: int) -> Passage:
         rows = list(run)
+        for row in rows:
+            self._held.update(row.held if isinstance(row, TurnHit) else {})
         return Passage(
             session=(rows[0].turn if isinstance(rows[0], TurnHit) else rows[0]).session,
             turns=[self._hit(row, width) if isinstance(row, TurnHit) else self._turn(row, width // 2) for row in rows],
@@ -235,8 +239,9 @@ class _Cuts:
             call=one_line(hit.call, max(40, width // 2)),
             node=hit.node,
             taken=hit.at,
-            content=self._cut(at, hit.text, width * 5 // 4)[0],
+            content=revealed(self._cut(at, hit.text, width * 5 // 4)[0]),
             found=self._why(at, hit, hit.text),
+            held=flags(f"{hit.call}\n{hit.text}", "tool"),
         )
 
     def scene(self, hit: SceneHit, width: int) -> ShownScene:
@@ -264,9 +269,10 @@ class _Cuts:
             role=turn.role,
             name=one_line(turn.name, 40) if turn.name else None,
             said_at=turn.said_at,
-            content=content,
+            content=revealed(content),
             hidden=hidden,
             found=None,
+            held=self._held.get(turn.id, ()),
         )
 
     def _cut(self, id: str, text: str, width: int) -> tuple[str, int]:

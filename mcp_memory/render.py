@@ -11,10 +11,12 @@ import json
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import assert_never
+from typing import assert_never, get_args
 from urllib.parse import quote as encoded
 
+from mcp_memory.longterm.trust import SAID_BY
 from mcp_memory.shortterm.results.stand_in import stand_in
+from mcp_memory.suspicion import MEANINGS, revealed
 from mcp_memory.text import one_line
 from mcp_memory.types import (
     Atom,
@@ -31,6 +33,7 @@ from mcp_memory.types import (
     Persona,
     Recorded,
     Remembered,
+    Role,
     ShownAtom,
     ShownMemories,
     ShownResult,
@@ -90,8 +93,21 @@ def render(answer: Answer) -> str:
 
 
 def quote(text: str) -> str:
-    """Return the text with `> ` before each line, whatever ends its lines: no line of it can stand alone."""
-    return "\n".join(f"> {line}" for line in text.splitlines() or [""])
+    """Return the text with `> ` before each line, whatever ends its lines: no line of it can stand alone.
+
+    What nobody would see of it is left out.
+    """
+    return "\n".join(f"> {line}" for line in revealed(text).splitlines() or [""])
+
+
+def named(name: str) -> str:
+    """Return a name that others chose as it is where it is one word, else in quotation marks: it may read like ours."""
+    return name if re.fullmatch(r"[\w.@+:/-]+", name) else repr(one_line(name, 120))
+
+
+def coded(call: str) -> str:
+    """Return a tool's call between back-ticks: its arguments may read like anything."""
+    return f"`{one_line(call, 150).replace('`', chr(39))}`"
 
 
 def fence(text: str, label: str = "") -> str:
@@ -135,13 +151,13 @@ def _remembered(answer: Remembered) -> str:
         lines.append(_fact(answer.atom.fact))
     if answer.replaced:
         lines += ["It replaces:", *map(_atom, answer.replaced)]
-    elif not answer.similar and not answer.duplicate:
+    elif not answer.similar and not answer.duplicate and not answer.note:
         lines.append("Nothing similar was known.")
     if answer.similar:
         ids = ", ".join(atom.id for atom in answer.similar)
         lines += [f"Similar and still held true; where one is outdated, call again with supersedes=[{ids}]:"]
         lines += map(_atom, answer.similar)
-    return "\n".join(lines)
+    return _with_note("\n".join(lines), answer.note)
 
 
 def _shown_turns(answer: ShownTurns) -> str:
@@ -256,11 +272,11 @@ def _passage(passage: Passage) -> str:
     last = others[-1].said_at
     until = f"{last:%H:%M}" if day(last) == day(first.said_at) else minute(last)
     speakers = {turn.name: f"{one_line(turn.name, 40)} ({turn.role})" for turn in passage.turns if turn.name}
-    named = f" · {', '.join(speakers.values())}" if speakers else ""
-    lines = [f"session {passage.session} · {minute(first.said_at)} to {until}{named}; hits have a *"]
+    who = f" · {', '.join(speakers.values())}" if speakers else ""
+    lines = [f"session {named(passage.session)} · {minute(first.said_at)} to {until}{who}; hits have a *"]
     for turn in passage.turns:
         mark = "*" if turn.found else " "
-        lines += [f"{mark} {turn.id} {_speaker(turn)}{_by(turn.found)}{_cut(turn)}", *_why(turn.found)]
+        lines += [f"{mark} {turn.id} {_speaker(turn)}{_by(turn.found)}{_cut(turn)}{held(turn.held)}", *_why(turn.found)]
         lines.append(quote(turn.content))
     return "\n".join(lines)
 
@@ -268,12 +284,13 @@ def _passage(passage: Passage) -> str:
 def _turn_head(turn: Excerpt, session: str) -> str:
     who = f"{turn.role} ({one_line(turn.name, 40)})" if turn.name else turn.role
     place = f", turn {turn.position}" if _explained(turn.found) else ""
-    parts = [turn.id, who, minute(turn.said_at), f"session {session}{place}"]
-    return f"{' · '.join(parts)}{_by(turn.found)}{_cut(turn)}"
+    parts = [turn.id, who, minute(turn.said_at), f"session {named(session)}{place}"]
+    return f"{' · '.join(parts)}{_by(turn.found)}{_cut(turn)}{held(turn.held)}"
 
 
 def _speaker(turn: Excerpt) -> str:
-    return one_line(turn.name, 40) if turn.name else turn.role
+    posing = turn.role == "tool" or (turn.name or "").strip().casefold() in get_args(Role)
+    return f"{turn.role} ({one_line(turn.name, 40)})" if turn.name and posing else one_line(turn.name or turn.role, 40)
 
 
 def _cut(turn: Excerpt) -> str:
@@ -315,7 +332,7 @@ def _results(results: Sequence[ShownResult]) -> list[str]:
 
 def _result(shown: ShownResult) -> str:
     node = f" · {shown.node}" if shown.node else ""
-    head = f"{shown.at} · {one_line(shown.call, 150)}{node} · {minute(shown.taken)}{_by(shown.found)}"
+    head = f"{shown.at} · {coded(shown.call)}{node} · {minute(shown.taken)}{_by(shown.found)}{held(shown.held)}"
     return "\n".join([head, *_why(shown.found), quote(shown.content)])
 
 
@@ -328,7 +345,18 @@ def _atom(atom: Atom) -> str:
     times = f"since {day(atom.valid_from)}" + _until(atom.valid_to)
     replaced = f", replaced by {atom.superseded_by}" if atom.superseded_by else ""
     because = f": {one_line(atom.closed_because, 200)}" if atom.closed_because else ""
-    return f"> {atom.id} {one_line(atom.text, 600)} ({atom.kind}, {times}{replaced}{because}; from {atom.evidence})"
+    whose = "" if atom.source == "user" else f", said by {SAID_BY[atom.source]}"
+    about = f"({atom.kind}, {times}{replaced}{because}; from {atom.evidence}{whose}{held(atom.held)})"
+    return f"> {atom.id} {one_line(atom.text, 600)} {about}"
+
+
+def held(why: Sequence[str]) -> str:
+    """Return the mark of what waits for review."""
+    return (
+        f"; not believed before a person has reviewed it: {', '.join(MEANINGS.get(one, one) for one in why)}"
+        if why
+        else ""
+    )
 
 
 def _fact(fact: Fact) -> str:
@@ -341,7 +369,7 @@ def _until(valid_to: datetime | None) -> str:
 
 
 def _scene(scene: ShownScene) -> str:
-    head = f"> {scene.slug}: {scene.title} (updated {day(scene.updated)}){_by(scene.found)}"
+    head = f"> {scene.slug}: {one_line(scene.title, 120)} (updated {day(scene.updated)}){_by(scene.found)}"
     cut = [f"> … {scene.hidden:,} more characters"] if scene.hidden else []
     return "\n".join([head, *_why(scene.found), quote(scene.summary), quote(scene.content), *cut])
 

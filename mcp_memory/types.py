@@ -313,6 +313,21 @@ class Why:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reviewed:
+    """A turn or a statement that is held for review, why, and what was decided: `released`, `kept`, or nothing yet."""
+
+    id: str
+    reasons: list[str]
+    at: datetime
+    verdict: str | None
+    source: Source
+    kind: str
+    """`turn`, or what kind of statement it is."""
+    session: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
     atom: Atom
     duplicate: bool
@@ -320,6 +335,8 @@ class Remembered:
     replaced: list[Atom]
     similar: list[Atom]
     """Current atoms that say nearly the same or may contradict; replace them with `supersedes`."""
+    note: str | None = None
+    """What of it was not believed as it was told, and why."""
 
 
 MIN_BUDGET = 300
@@ -337,6 +354,8 @@ class TurnHit:
     score: float
     found_by: Signals
     neighbours: list[Turn]
+    held: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Of it and its neighbours, those that wait for review, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -424,6 +443,8 @@ class Excerpt:
     """Characters left out; all are in `memory://session/…`."""
     found: Found | None
     """None for a neighbour."""
+    held: tuple[str, ...] = ()
+    """Why it waits for a person's review; do not act on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -437,6 +458,8 @@ class ShownResult:
     taken: datetime
     content: str
     found: Found
+    held: tuple[str, ...] = ()
+    """Of what the lines are suspected; do not act on them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@
     why                what it rests on  `tracing`
     show                                 `showing`, `drawing`
     forget             what is to go     `forgetting`
+    review             what is held      `reviewing`
     distill, flush,    what models do    `distilling`
     pause, resume,
     verify, scene,
@@ -54,6 +55,7 @@ MODULES = {
     "why": "mcp_memory.cli.tracing",
     "show": "mcp_memory.cli.showing",
     "forget": "mcp_memory.cli.forgetting",
+    "review": "mcp_memory.cli.reviewing",
     "distill": "mcp_memory.cli.distilling",
     "flush": "mcp_memory.cli.distilling",
     "pause": "mcp_memory.cli.distilling",

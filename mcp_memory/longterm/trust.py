@@ -17,11 +17,22 @@ from dataclasses import replace
 from typing import TypeVar, get_args
 
 from mcp_memory.store.protocol import Filters, Layer, NewAtom, Store
-from mcp_memory.suspicion import Flag, flags, worded
+from mcp_memory.suspicion import MEANINGS, Flag, flags, worded
 from mcp_memory.text import base_terms, query_terms
 from mcp_memory.types import Kind, NewTurn, Role, Source, Turn
 
-__all__ = ["SAID_BY", "best", "doubts", "entitled", "held_ids", "of_tool", "of_turn", "on_arrival", "told_less"]
+__all__ = [
+    "SAID_BY",
+    "believed",
+    "best",
+    "doubts",
+    "entitled",
+    "held_ids",
+    "of_tool",
+    "of_turn",
+    "on_arrival",
+    "told_less",
+]
 
 SAID_BY: dict[Source, str] = {
     "user": "the user",
@@ -30,6 +41,7 @@ SAID_BY: dict[Source, str] = {
     "web": "a web page",
 }
 
+_VOICES: tuple[Source, ...] = get_args(Source)
 _WEB = re.compile(
     r"(?i)(?:^|[^a-z])(?:web|fetch|browser?|brows(?:e|ing)|url|https?|curl|wget|crawl(?:er)?|scrape[r]?|navigate|page|playwright"
     r"|puppeteer|selenium|firecrawl|tavily|exa|serp(?:api)?|bing|duckduckgo|google|brave|perplexity|search_web|internet|online)"
@@ -67,13 +79,16 @@ def of_role(role: Role, name: str | None) -> Source:
 
 def best(sources: Iterable[Source]) -> Source:
     """Return the most trusted of some voices; the user's where there is none."""
-    return min(sources, key=get_args(Source).index, default="user")
+    found = set(sources)
+    for voice in _VOICES:
+        if voice in found:
+            return voice
+    return "user"
 
 
 def told_less(one: Source, other: Source) -> bool:
     """Tell whether one voice is trusted less than another."""
-    voices = get_args(Source)
-    return voices.index(one) > voices.index(other)
+    return _VOICES.index(one) > _VOICES.index(other)
 
 
 def entitled(atom: NewAtom) -> NewAtom:
@@ -123,6 +138,50 @@ def doubts(store: Store, space: str, text: str, source: Source) -> tuple[str, ..
     suspect = [flag for flag in flags(text, "assistant") if flag not in hidden]
     echo = _stands(store, space, text, _OUTPUTS) >= _SAME and _stands(store, space, text, _USERS) < _OWN
     return (*hidden, *suspect, *(["unsaid"] if echo else []))
+
+
+def believed(store: Store, space: str, atom: NewAtom) -> tuple[NewAtom, str | None]:
+    """Return what an agent tells as far as it is believed, and a sentence about what is not, for the agent.
+
+    What is held ends nothing and states no fact; nor does what is said by others end the user's word.
+    """
+    given = "\n".join(part for part in (atom.text, atom.value) if part)
+    why = doubts(store, space, given, atom.source)
+    if why:
+        bare = replace(atom, entity=None, relation=None, value=None, single_valued=False, supersedes=(), held=why)
+        return entitled(bare), _waits(why)
+    told = _without_the_users(store, space, entitled(atom))
+    notes: list[str] = []
+    if told.kind != atom.kind:
+        notes.append(
+            f"Kept as episodic: a rule or a trait needs the user's own word, and {SAID_BY[atom.source]} said it."
+        )
+    if told.entity != atom.entity or tuple(told.supersedes) != tuple(atom.supersedes):
+        notes.append(f"It replaces nothing: what the user said is not ended by {SAID_BY[atom.source]}.")
+    return told, " ".join(notes) or None
+
+
+def _waits(why: Sequence[str]) -> str:
+    because = ", ".join(MEANINGS.get(one, one) for one in why)
+    return (
+        f"It waits for review and is not recalled until then: {because}. Tell the user in a sentence; they release it "
+        "with `mcp-memory review`. If they said it themselves, record their words with record_turns and call again."
+    )
+
+
+def _without_the_users(store: Store, space: str, atom: NewAtom) -> NewAtom:
+    """Return what others than the user say without what would end the user's word."""
+    if atom.source == "user":
+        return atom
+    ended = store.atoms(space, atom.supersedes)
+    if any(told_less(atom.source, old.source) for old in ended):
+        atom = replace(atom, supersedes=())
+    if atom.entity and atom.single_valued:
+        facts = store.facts(space, filters=Filters(entity=atom.entity), relation=atom.relation)
+        tellers = store.atoms(space, [fact.atom for fact in facts if fact.value != atom.value])
+        if any(told_less(atom.source, old.source) for old in tellers):
+            atom = replace(atom, entity=None, relation=None, value=None, single_valued=False)
+    return atom
 
 
 def held_ids(store: Store, space: str, ids: Iterable[str]) -> set[str]:

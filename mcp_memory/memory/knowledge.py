@@ -8,7 +8,7 @@ from dataclasses import replace
 from mcp_memory.errors import NotFound
 from mcp_memory.memory.verbs import MAX_LIMIT, Verbs, in_range, in_thread, notes
 from mcp_memory.text import one_line
-from mcp_memory.types import Atom, Bundle, CitedResult, Kind, MemoryResults, Remembered, Why
+from mcp_memory.types import Atom, Bundle, CitedResult, Kind, MemoryResults, Remembered, Source, Why
 
 __all__ = ["Knowledge"]
 
@@ -28,9 +28,13 @@ class Knowledge(Verbs):
         supersedes: Sequence[str] = (),
         valid_from: str | None = None,
         cites: Sequence[str] = (),
+        source: Source = "user",
         session: str | None = None,
     ) -> Remembered:
         """Store one durable statement, told explicitly, and say what it replaced or may repeat.
+
+        `source` is whose word it is. A rule or a trait is the user's to tell, and what stands in a tool's output and in
+        no words of the user is not believed to be theirs: it is held (`longterm.trust`), and the answer says so.
 
         `cites` names tool results that it rests on, as does its text: refs, with or without lines, or nodes.
         NotFound where one is not there.
@@ -39,6 +43,7 @@ class Knowledge(Verbs):
         replaces is closed, never deleted.
         """
         from mcp_memory.longterm.l1_atoms import told as l1_atoms
+        from mcp_memory.longterm.trust import believed
 
         parts = self._parts
         now = parts.now()
@@ -52,15 +57,22 @@ class Knowledge(Verbs):
             supersedes=supersedes,
             valid_from=parts.moment(valid_from, "valid_from") or now,
             cites=cites,
+            source=source,
         )
+        atom, note = believed(parts.store, self.space, atom)
         embedded = parts.indexing.of_rows([atom.text])
         written = parts.store.add_atom(self.space, atom, now=now, vectors=embedded)
+        if written.atom.held and not atom.held:  # told before without the user's word, and now with it
+            parts.store.review(self.space, [written.atom.id], "released", now=now)
+            written = replace(written, atom=replace(written.atom, held=()))
         parts.stored()
         parts.pipeline.write_persona()
         similar = l1_atoms.similar(
             parts.store, parts.search, self.space, written, embedded=parts.asking(atom.text).vectors
         )
-        return Remembered(atom=written.atom, duplicate=written.duplicate, replaced=written.replaced, similar=similar)
+        return Remembered(
+            atom=written.atom, duplicate=written.duplicate, replaced=written.replaced, similar=similar, note=note
+        )
 
     @in_thread
     def memory_search(

@@ -18,12 +18,11 @@ from mcp_memory.errors import InvalidInput
 from mcp_memory.memory.access import Access
 from mcp_memory.memory.conversation import Conversation
 from mcp_memory.memory.economy import Economy
-from mcp_memory.memory.forgetting import Forgetting
 from mcp_memory.memory.knowledge import Knowledge
 from mcp_memory.memory.logs import Logs
 from mcp_memory.memory.moving import Moving
-from mcp_memory.memory.purging import Purging
 from mcp_memory.memory.pyramid import Pyramid
+from mcp_memory.memory.retention import Retention
 from mcp_memory.memory.reviewing import Reviewing
 from mcp_memory.memory.seeing import Seeing
 from mcp_memory.memory.spaces import Spaces
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Memory", "open_memory"]
 
 
-class Memory(Moving, Conversation, Knowledge, Reviewing, Forgetting, Purging, Pyramid, Tasks, Economy, Seeing, Logs, Access):
+class Memory(Moving, Conversation, Knowledge, Reviewing, Retention, Pyramid, Tasks, Economy, Seeing, Logs, Access):
     """The verbs over one space of one store. Made by `open_memory`; safe to call from many tasks at once."""
 
     def __init__(self, parts: Parts, spaces: Spaces[Memory] | None = None) -> None:

@@ -40,6 +40,7 @@ from mcp_memory.types import (
     Role,
     ShownMemories,
     ShownTurns,
+    Source,
     StepStatus,
 )
 
@@ -135,7 +136,7 @@ async def record_turns(
 
 async def remember(
     memory: Memory,
-    text: Annotated[str, Field(description="One statement, clear on its own: names, no pronouns")],
+    text: Annotated[str, Field(description="One statement, clear alone: names, no pronouns")],
     kind: Annotated[
         Kind,
         Field(description="persona: what lasts; episodic: what happened; instruction: a rule for you"),
@@ -143,15 +144,16 @@ async def remember(
     entity: Annotated[str | None, Field(description="Also as a fact: Anna / lives in / Porto")] = None,
     relation: str | None = None,
     value: str | None = None,
-    supersedes: Annotated[Ids, Field(description="Ids of atoms it makes outdated")] = [],  # noqa: B006
-    valid_from: Annotated[str | None, Field(description="Date, also a future one; left out, now")] = None,
-    cites: Annotated[Ids, Field(description="Results it rests on: r-…:120-134")] = [],  # noqa: B006
+    supersedes: Annotated[Ids, Field(description="Atoms it makes outdated")] = [],  # noqa: B006
+    valid_from: Annotated[str | None, Field(description="Date; left out, now")] = None,
+    cites: Annotated[Ids, Field(description="Results it rests on")] = [],  # noqa: B006
+    source: Annotated[Source, Field(description="Who says so")] = "user",
 ) -> Remembered:
     """Keep one durable statement about the user, their world, or how they want you to work.
 
     Call it at once, unasked, when they state a fact, a preference, a decision, a rule or a correction, also in
-    passing ("my sister is vegan"). Never secrets. The answer shows what it replaced and similar statements: where
-    one is outdated, call again with the same text and it in supersedes.
+    passing. Never secrets. The answer shows similar statements: where one is outdated, call
+    again with it in supersedes.
     """
     return await memory.remember(
         text,
@@ -162,6 +164,7 @@ async def remember(
         supersedes=supersedes,
         valid_from=valid_from,
         cites=cites,
+        source=source,
     )
 
 

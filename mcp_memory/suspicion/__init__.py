@@ -4,6 +4,7 @@
     orders   orders to a model, in ten languages
     poses    text that poses as a speaker, a call or an answer; that has something carried out
     fences   what would end the block that recalled text stands in
+    rows     how patterns are tried without costing every text their time
 
 `flags` says what a text has of these, as far as it matters by whose voice it comes. People talk and ask about all of
 it, and may tell their own assistant anything: of their words only what is hidden, or would break out, counts. Whoever
@@ -18,8 +19,9 @@ from typing import Literal
 
 from mcp_memory.suspicion.fences import TAG, breaks_out, defused
 from mcp_memory.suspicion.hidden import hides, plain, revealed
-from mcp_memory.suspicion.orders import drops, orders
-from mcp_memory.suspicion.poses import poses
+from mcp_memory.suspicion.orders import ORDERS, drops
+from mcp_memory.suspicion.poses import POSES
+from mcp_memory.suspicion.rows import found
 from mcp_memory.types import Source
 
 __all__ = ["MEANINGS", "TAG", "Flag", "defused", "drops", "flags", "revealed", "sifted", "worded"]
@@ -47,23 +49,21 @@ def flags(text: str, source: Source) -> tuple[Flag, ...]:
     """Return what a text of this voice is suspected of, in the order of `MEANINGS`; nothing for most."""
     if len(text) > 2 * _LOOKED_AT:
         text = f"{text[:_LOOKED_AT]}\n{text[-_LOOKED_AT:]}"
-    found: set[Flag] = set()
+    signs: set[Flag] = worded(text) if source != "user" else set()
     if hides(text):
-        found.add("hidden")
+        signs.add("hidden")
     if breaks_out(text):
-        found.add("fence")
-    if source != "user":
-        found |= worded(text)
-    return tuple(flag for flag in _ORDER if flag in found)
+        signs.add("fence")
+    return tuple(flag for flag in _ORDER if flag in signs)
 
 
 def worded(text: str) -> set[Flag]:
     """Return what a text is suspected of by its words, whoever says them."""
     shown = plain(text)
-    found: set[Flag] = {*orders(shown), *poses(shown)}
-    if found and shown != text and not orders(text) | poses(text):
-        found.add("disguised")
-    return found
+    signs = found(_SIGNS, shown)
+    if signs and shown != text and not found(_SIGNS, text):
+        signs.add("disguised")
+    return {flag for flag in _ORDER if flag in signs}
 
 
 def sifted(text: str) -> str:
@@ -74,4 +74,5 @@ def sifted(text: str) -> str:
     return "\n".join(shown)
 
 
+_SIGNS = (*ORDERS, *POSES)
 _ORDER: tuple[Flag, ...] = ("hidden", "fence", "disguised", "drop", "heed", "keep", "role", "call", "leak")

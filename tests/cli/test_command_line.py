@@ -56,6 +56,7 @@ def test_the_commands_are_these() -> None:
         "show session",
         "show sessions",
         "forget",
+        "review",
         "distill",
         "flush",
         "pause",

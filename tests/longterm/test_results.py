@@ -164,7 +164,7 @@ async def test_lines_are_shown_as_what_a_tool_printed(memory: Memory) -> None:
     text = render(shown_turns(results, Asking(query=ERROR, detail="concise", counter=COUNTER)))
     (hit,) = results.results
     assert "Printed by tools, nobody's words" in text
-    assert f"{done.ref}:{hit.lines[0]}-{hit.lines[1]} · pytest path=tests · {done.node} · " in text
+    assert f"{done.ref}:{hit.lines[0]}-{hit.lines[1]} · `pytest path=tests` · {done.node} · " in text
     assert "\n> E   ImportError" in text
 
 

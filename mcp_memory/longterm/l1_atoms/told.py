@@ -15,7 +15,7 @@ from mcp_memory.longterm.search.search import Search
 from mcp_memory.secrets import holds_secret
 from mcp_memory.store.protocol import Filters, NewAtom, Store, Vectors, WrittenAtom
 from mcp_memory.text import fold, index_terms, well_formed
-from mcp_memory.types import Atom, Kind
+from mcp_memory.types import Atom, Kind, Source
 
 __all__ = ["SINGLE_VALUED", "relation_name", "similar", "told"]
 
@@ -94,6 +94,7 @@ def told(
     supersedes: Sequence[str],
     valid_from: datetime,
     cites: Sequence[str] = (),
+    source: Source = "user",
 ) -> NewAtom:
     """Return the atom that a `remember` asks for. Raises InvalidInput."""
     parts = {"entity": entity, "relation": relation, "value": value}
@@ -130,6 +131,7 @@ def told(
         single_valued=name in SINGLE_VALUED,
         cites=tuple(cites),
         supersedes=tuple(supersedes),
+        source=source,
     )
 
 

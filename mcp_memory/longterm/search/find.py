@@ -223,12 +223,14 @@ def _turn_hits(store: Store, space: str, hits: Sequence[Ranked], neighbours: int
     ids = [hit.id for hit in hits]
     near = store.surroundings(space, ids, around=neighbours) if neighbours else store.turns(space, ids)
     found = {turn.id: turn for turn in near}
+    held = {one.id: one.reasons for one in store.held(space, found) if one.verdict != "released"}
     return [
         TurnHit(
             turn=found[hit.id],
             score=round(hit.score, 5),
             found_by=dict(hit.found_by),
             neighbours=_around(found[hit.id], near, neighbours) if neighbours else [],
+            held=held,
         )
         for hit in hits
         if hit.id in found
