@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["doctor", "status"]
 
+_ALIKE = 8  # checks of one name that are shown, so that the page stays one
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
@@ -81,8 +83,12 @@ def doctor(repair: bool, as_json: bool) -> None:
     checks: list[Check] = []
     for check in examine(**told()):
         checks.append(check)
-        if not as_json:
+        alike = sum(1 for one in checks if one.name == check.name)
+        if not as_json and alike <= _ALIKE:
             _print(check)
+    for name, more in Counter(check.name for check in checks).items():
+        if more > _ALIKE and not as_json:
+            click.echo(f"{name}: {more - _ALIKE:,} more like these; --json has them all")
     well = not any(check.state == "fail" for check in checks)
     if as_json:
         click.echo(json_text({"ok": well, "checks": checks, **({"mended": mended} if repair else {})}))

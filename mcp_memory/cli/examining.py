@@ -14,12 +14,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from mcp_memory.cli.standing import Check, standing
 from mcp_memory.errors import InvalidInput, McpMemoryError
 from mcp_memory.text import one_line
 
@@ -29,16 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["Check", "examine"]
 
 LITTLE_DISK, TOO_LITTLE_DISK = 1_000_000_000, 50_000_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One thing looked at. Where `state` is not `ok`, `next_step` says what to do, unless `found` does."""
-
-    name: str
-    state: Literal["ok", "warn", "fail"]
-    found: str
-    next_step: str | None = None
 
 
 def examine(**overrides: Any) -> Iterator[Check]:
@@ -169,7 +159,7 @@ def _store(settings: Settings) -> Iterator[Check]:
         return
 
     async def look() -> tuple[dict[str, Any], list[str]]:
-        async with open_memory(settings, distil=False) as memory:
+        async with open_memory(settings, distil=False, what="doctor") as memory:
             return await memory.status(), await memory.problems()
 
     try:
@@ -188,6 +178,7 @@ def _store(settings: Settings) -> Iterator[Check]:
         yield Check(name="files", state="ok", found="every row and file is there and matches its hash")
     for problem in problems:
         yield Check(name="files", state="fail", found=problem)
+    yield from standing(status, settings.home)
 
 
 def _index(embedding: dict[str, Any]) -> Check:

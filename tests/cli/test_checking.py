@@ -7,11 +7,19 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import Result
+
+from mcp_memory.cli import standing
+from tests.test_presence import HOLDS, another
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+MODEL = {"name": "m", "tokens_today": 10, "daily_tokens": 100, "today": [{"failed": 1}]}
+PARKED = {"state": "parked", "stage": "extract", "error": "no answer"}
 
 Run = Callable[..., Result]
 Answer = Callable[..., Any]
@@ -55,6 +63,57 @@ def test_status_in_json_has_these_keys(answer: Answer) -> None:
     assert (told["counts"]["atoms"], told["counts"]["canvases"]) == (3, 1)
 
 
+def test_status_is_one_page_and_says_how_it_grew_who_is_there_and_what_is_backed_up(run: Run, small_home: Path) -> None:
+    with another(HOLDS, small_home) as process:
+        lines = dict(line.split(maxsplit=1) for line in run("status").stdout.splitlines())
+        assert f"serve stdio for an editor since {datetime.now():%Y-%m-%d}" in lines["connected"]
+        assert f"(process {process.pid})" in lines["connected"]
+    lines = dict(line.split(maxsplit=1) for line in run("status").stdout.splitlines())
+    assert (lines["connected"], lines["review"]) == ("nobody", "nothing is held")
+    assert lines["grew"].startswith("by ")
+    assert " database, " in lines["on"]
+    assert lines["backups"] == "none; mcp-memory backup makes one"
+    assert len(lines) <= 24
+
+
+def test_status_in_json_has_disk_by_kind_and_growth_by_span(answer: Answer) -> None:
+    told = answer("status")
+    assert set(told["grown"]) == {"day", "week", "month"}
+    assert told["disk"]["kinds"]["database"] == told["disk"]["database"]
+    assert sum(told["disk"]["kinds"].values()) == told["disk"]["database"] + told["disk"]["files"]
+    assert {"results", "journal", "records", "canvases"} <= set(told["disk"]["kinds"])
+    assert (told["backups"], told["tokens"]) == ([], {"valid": 0, "expired": 0, "revoked": 0})
+
+
+def test_a_backup_is_seen_by_status_and_doctor(run: Run, copy: Path) -> None:
+    assert run("backup", home=copy).exit_code == 0
+    assert json.loads(run("status", "--json", home=copy).stdout)["backups"][0]["problem"] is None
+    assert checks(run, copy)[1]["backups"][0]["state"] == "ok"
+    [made] = (copy / "backups").glob("*.zip")
+    made.write_bytes(made.read_bytes()[:100])
+    assert checks(run, copy)[1]["backups"][0]["state"] == "warn"
+
+
+@pytest.mark.parametrize(
+    ("check", "state", "words"),
+    [
+        (standing.model({"name": None}, {"paused": None}), "ok", "none is set"),
+        (standing.model(MODEL, {"paused": None}), "ok", "m, 10 of 100 tokens today, 1 call failed"),
+        (standing.model({**MODEL, "tokens_today": 95}, {"paused": None}), "warn", "95 of 100"),
+        (standing.model(MODEL, {"paused": {"since": "2026-11-22T10:00", "reason": "a trip"}}), "warn", "a trip"),
+        (standing.work({"works": [], "waiting": {"turns": 3, "drafts": 0}}), "ok", "3 turns to read"),
+        (standing.work({"works": [PARKED], "waiting": {"turns": 3, "drafts": 0}}), "warn", "extract with: no answer"),
+        (standing.review(2), "warn", "2 rows"),
+        (standing.processes([{"pid": 5, "what": "serve http", "version": "0.0.9"}]), "warn", "1 process of another"),
+        (standing.backups([], turns=10, now=NOW), "ok", "none"),
+        (standing.backups([], turns=5_000, now=NOW), "warn", "none"),
+    ],
+)
+def test_what_needs_a_look_is_a_warning_with_a_next_step(check: standing.Check, state: str, words: str) -> None:
+    assert (check.state, words in check.found) == (state, True)
+    assert (check.next_step is None) == (state == "ok")
+
+
 # --- doctor -----------------------------------------------------------------------------------------
 
 
@@ -68,7 +127,8 @@ def test_the_checks_are_these(run: Run, small_home: Path) -> None:
     code, found = checks(run, small_home)
     assert (code, list(found)) == (
         0,
-        ["python", "engine", "settings", "home", "disk", "hooks", "database", "index", "files", "embedder", "tokenizer"],
+        ["python", "engine", "settings", "home", "disk", "hooks", "database", "index", "files", "work", "model", "review",
+         "connected", "backups", "embedder", "tokenizer"],
     )  # fmt: skip
 
 
