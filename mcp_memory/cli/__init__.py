@@ -12,7 +12,8 @@
     search             what is stored    `searching`
     why                what it rests on  `tracing`
     show                                 `showing`, `drawing`
-    forget             what is to go     `forgetting`
+    forget, purge,     what is to go     `forgetting`, `purging`
+    retention
     review             what is held      `reviewing`
     distill, flush,    what models do    `distilling`
     pause, resume,
@@ -55,6 +56,8 @@ MODULES = {
     "why": "mcp_memory.cli.tracing",
     "show": "mcp_memory.cli.showing",
     "forget": "mcp_memory.cli.forgetting",
+    "purge": "mcp_memory.cli.purging",
+    "retention": "mcp_memory.cli.purging",
     "review": "mcp_memory.cli.reviewing",
     "distill": "mcp_memory.cli.distilling",
     "flush": "mcp_memory.cli.distilling",

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from mcp_memory.config import Settings
     from mcp_memory.memory import Memory
 
-__all__ = ["Program", "as_json", "ask", "home", "place", "settings", "told"]
+__all__ = ["Program", "as_json", "ask", "home", "place", "settings", "span", "told"]
+
+_DAYS = {"h": 1 / 24, "d": 1, "w": 7, "y": 365}
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -83,6 +87,14 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Answer in JSON, 
 def place(command: Command) -> Command:
     """Add `--home` and `--space`; they may stand before the command's name or after it."""
     return _HOME(_SPACE(command))
+
+
+def span(text: str, option: str) -> timedelta:
+    """Return how long `12h`, `90d`, `4w` or `1y` is."""
+    match = re.fullmatch(r"(\d{1,5})\s*([hdwy])", text.strip().lower(), flags=re.ASCII)
+    if match is None:
+        raise InvalidInput(f"{option} takes a number with h, d, w or y, such as 90d, not {text!r}.")
+    return timedelta(days=int(match[1]) * _DAYS[match[2]])
 
 
 def told() -> Told:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from mcp_memory.cli.base import as_json, home, settings
-from mcp_memory.errors import InvalidInput
+from mcp_memory.cli.base import as_json, home, settings, span
 from mcp_memory.terminal import columns, day, json_text, minute, visible
 
 if TYPE_CHECKING:
@@ -22,7 +20,6 @@ __all__ = ["token"]
 T = TypeVar("T")
 
 RIGHTS = ("read", "write", "admin")
-_DAYS = {"h": 1 / 24, "d": 1, "w": 7, "y": 365}
 
 
 @click.group()
@@ -61,8 +58,8 @@ def create(name: str, spaces: tuple[str, ...], rights: Any, expires: str | None,
     mcp-memory token create --name laptop --space work --space home
     mcp-memory token create --name dashboard --rights read --expires 90d
     """
-    span = None if expires is None else _span(expires)
-    made, text = _ask(lambda memory: memory.create_token(name, spaces=spaces, right=rights, expires=span))
+    lasts = None if expires is None else span(expires, "--expires")
+    made, text = _ask(lambda memory: memory.create_token(name, spaces=spaces, right=rights, expires=lasts))
     if as_json:
         click.echo(json_text({**_fields(made), "token": text}))
         return
@@ -114,13 +111,6 @@ def _ask(question: Callable[[Memory], Awaitable[T]]) -> T:
             return await question(memory)
 
     return anyio.run(visit)
-
-
-def _span(text: str) -> timedelta:
-    match = re.fullmatch(r"(\d{1,5})\s*([hdwy])", text.strip().lower(), flags=re.ASCII)
-    if match is None:
-        raise InvalidInput(f"--expires takes a number with h, d, w or y, such as 90d, not {text!r}.")
-    return timedelta(days=int(match[1]) * _DAYS[match[2]])
 
 
 def _fields(one: Token) -> dict[str, Any]:

@@ -107,6 +107,7 @@ def _join(
     from mcp_memory.presence import note
     from mcp_memory.shortterm.results.chunks import index_next
     from mcp_memory.store.sqlite import open_store
+    from mcp_memory.telemetry import traced
     from mcp_memory.tokens import token_counter
 
     if isinstance(embedder, str):
@@ -118,14 +119,14 @@ def _join(
         settings = load_settings(**{**base, **overrides})
     safe_name(settings.space, what="space")
     now = now or (lambda: datetime.now(UTC))
-    embedder = embedder or make_embedder(settings)
-    others = {} if llm else make_others(settings)
-    llm = llm or make_llm(settings)
+    embedder = traced(embedder or make_embedder(settings), "embed")
+    others = {} if llm else {purpose: traced(one, "model") for purpose, one in make_others(settings).items()}
+    llm = traced(llm or make_llm(settings), "model")
     if settings.rerank and llm is None:
         raise InvalidInput("Setting 'rerank' is on and no model is set. Set MCP_MEMORY_LLM, or switch rerank off.")
     held = note(settings.home, what=what, space=settings.space)  # before a schema is brought up to date
     try:
-        store = open_store(settings.home)
+        store = traced(open_store(settings.home), "store")
     except BaseException:
         if held:
             held.close()

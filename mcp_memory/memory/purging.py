@@ -58,13 +58,16 @@ class Purging(Verbs):
         ]
 
     @in_thread
-    def purge(self, tombstones: Sequence[str], *, delete_copies: bool = False) -> Erased:
+    def purge(self, tombstones: Sequence[str] = (), *, delete_copies: bool = False) -> Erased:
         """Erase what was forgotten under these tombstones, and search every file of the home for what is left of it.
 
         It works beside others that hold the home: rows and files change in one transaction, as ever, and what they
         write waits while the database is made anew. What they hold in memory is theirs until they end. Without
         tombstones it finishes what was killed. NotFound for one that cannot be purged: then nothing is done.
         """
+        return self._erase(tombstones, delete_copies=delete_copies)
+
+    def _erase(self, tombstones: Sequence[str], *, delete_copies: bool) -> Erased:
         from mcp_memory import presence
         from mcp_memory.store.proof import prove
         from mcp_memory.store.traces import Traces

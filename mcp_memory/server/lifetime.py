@@ -20,6 +20,7 @@ import anyio.to_thread
 from anyio.abc import TaskStatus
 
 from mcp_memory.config import Settings
+from mcp_memory.errors import McpMemoryError
 
 if TYPE_CHECKING:
     from mcp_memory.memory import Memory
@@ -29,6 +30,7 @@ __all__ = ["SharedMemory"]
 logger = logging.getLogger(__name__)
 
 _CLOSING_SECONDS = 20.0
+_HOUSE_SECONDS = 3_600.0
 _MOST_CLIENTS = 100  # whose names are kept: anybody may name himself anything
 
 
@@ -93,6 +95,7 @@ class SharedMemory:
                 anyio.create_task_group() as beside,
             ):
                 await beside.start(self._alongside, memory)
+                beside.start_soon(_keep_house, memory)
                 opened.set_result(memory)
                 for client in [*self._clients]:
                     await anyio.to_thread.run_sync(memory.met, client)
@@ -115,6 +118,17 @@ class SharedMemory:
         if not keeper.done():
             logger.warning("the store did not close within %s s and is left as it is", _CLOSING_SECONDS)
             keeper.cancel()
+
+
+async def _keep_house(memory: Memory) -> None:
+    """Follow what its spaces keep for a while only: each once a day, whichever process comes to it first."""
+    while True:
+        try:
+            for space in await memory.spaces_with_policies():
+                await memory.in_space(space).follow_retention()
+        except McpMemoryError as error:
+            logger.warning("what is kept for a while only could not be followed: %s", error)
+        await anyio.sleep(_HOUSE_SECONDS)
 
 
 def _seen(opened: asyncio.Future[Memory]) -> None:

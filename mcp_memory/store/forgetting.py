@@ -10,10 +10,13 @@ from typing import Literal
 from mcp_memory.store.values import CanvasEdit
 from mcp_memory.types import CanvasRow
 
-__all__ = ["How", "Kept", "Policy", "Purge", "Purged", "Reach", "Redrawn", "Scrubbed", "Which"]
+__all__ = ["How", "Keeping", "Kept", "Policy", "Purge", "Purged", "Reach", "Redrawn", "Scrubbed", "Which"]
 
 How = Literal["ids", "query", "session", "time", "retention", "import"]
 """How it was said what is to be forgotten."""
+
+Keeping = Literal["turns", "results", "purge"]
+"""What a policy is about: turns, tool results, or what a policy forgot and is to be purged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +96,9 @@ class Purged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How many days a space keeps `turns` or `results`, and what was forgotten before it is purged (`purge`)."""
+    """How many days a space keeps something; `ran_at` is when it was last followed."""
 
-    what: Literal["turns", "results", "purge"]
+    what: Keeping
     days: int
     at: datetime
     ran_at: datetime | None = None

@@ -27,7 +27,7 @@ from typing import Protocol
 from mcp_memory.store.access import Token
 from mcp_memory.store import carried
 from mcp_memory.store.economy import MessageEdit, Saved, Saving
-from mcp_memory.store.forgetting import How, Purge, Purged, Reach, Redrawn, Which
+from mcp_memory.store.forgetting import How, Keeping, Kept, Policy, Purge, Purged, Reach, Redrawn, Which
 from mcp_memory.store.outline import Outline
 from mcp_memory.store.traces import Traces
 from mcp_memory.store.values import (
@@ -418,6 +418,10 @@ class Store(Protocol):
         """
         ...
 
+    def were_forgotten(self, space: str, statements: Sequence[str]) -> set[int]:
+        """The places of statements that were forgotten here, whatever their words were learned from."""
+        ...
+
     def note_origins(self, space: str, names: Mapping[str, str]) -> None:
         """Remember how rows of elsewhere are called here."""
         ...
@@ -782,6 +786,29 @@ class Store(Protocol):
 
     def unshredded(self) -> bool:
         """Whether something was purged and not shredded since, as when the purge was killed."""
+        ...
+
+    def policies(self, space: str) -> list[Policy]:
+        """How long the space keeps what; empty where nothing was set."""
+        ...
+
+    def put_policy(self, space: str, what: Keeping, days: int | None, *, now: datetime) -> None:
+        """Set or, with None, take away a policy."""
+        ...
+
+    def due_policies(self, space: str, *, now: datetime, eager: bool = False) -> list[Policy]:
+        """Policies that nobody followed today (all, where `eager`); whoever is given them is the one who follows."""
+        ...
+
+    def overdue(self, space: str, what: Keeping, *, before: datetime, limit: int) -> Kept:
+        """What came in before that moment: turns, results, or tombstones of policies.
+
+        Turns and results that a statement rests on are counted only: they stay.
+        """
+        ...
+
+    def note_kept(self, space: str, what: Keeping, took: int) -> None:
+        """Count what a policy took."""
         ...
 
     def excuse(self, traces: Traces) -> list[str]:

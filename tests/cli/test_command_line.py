@@ -56,6 +56,8 @@ def test_the_commands_are_these() -> None:
         "show session",
         "show sessions",
         "forget",
+        "purge",
+        "retention",
         "review",
         "distill",
         "flush",

@@ -11,7 +11,7 @@ import apsw
 from mcp_memory.store.access import Token
 from mcp_memory.store import carried
 from mcp_memory.store.economy import MessageEdit, Saved, Saving
-from mcp_memory.store.forgetting import How, Purge, Purged, Reach, Redrawn, Which
+from mcp_memory.store.forgetting import How, Keeping, Kept, Policy, Purge, Purged, Reach, Redrawn, Which
 from mcp_memory.store.outline import Outline
 from mcp_memory.store.protocol import (
     Amended,
@@ -78,6 +78,7 @@ from mcp_memory.store.sqlite import (
     records,
     refs,
     renewal,
+    retention,
     scenes,
     snapshots,
     spends,
@@ -350,6 +351,9 @@ class SQLiteStore:
 
     def known_as(self, space: str, origins: Sequence[str]) -> dict[str, str]:
         return self._db.read(lambda con: arrivals.known_as(con, space, origins))
+
+    def were_forgotten(self, space: str, statements: Sequence[str]) -> set[int]:
+        return self._db.read(lambda con: arrivals.were_forgotten(con, space, statements))
 
     def note_origins(self, space: str, names: Mapping[str, str]) -> None:
         self._db.write(lambda con: arrivals.note_origins(con, space, names))
@@ -645,6 +649,21 @@ class SQLiteStore:
 
     def unshredded(self) -> bool:
         return self._db.read(purging.is_unfinished)
+
+    def policies(self, space: str) -> list[Policy]:
+        return self._db.read(lambda con: retention.listed(con, space))
+
+    def put_policy(self, space: str, what: Keeping, days: int | None, *, now: datetime) -> None:
+        self._db.write(lambda con: retention.put(con, space, what, days, now=now))
+
+    def due_policies(self, space: str, *, now: datetime, eager: bool = False) -> list[Policy]:
+        return self._db.write(lambda con: retention.due(con, space, now=now, eager=eager))
+
+    def overdue(self, space: str, what: Keeping, *, before: datetime, limit: int) -> Kept:
+        return self._db.read(lambda con: retention.overdue(con, space, what, before=before, limit=limit))
+
+    def note_kept(self, space: str, what: Keeping, took: int) -> None:
+        self._db.write(lambda con: retention.note(con, space, what, took))
 
     def excuse(self, traces: Traces) -> list[str]:
         home = self._db.home
