@@ -104,6 +104,10 @@ def _ms(text: str | None) -> int | None:
     return None if text is None else to_ms(datetime.fromisoformat(text))
 
 
+def _as_stored(text: str) -> str:
+    return datetime.fromisoformat(text).isoformat()
+
+
 # --- the journal ------------------------------------------------------------------------------------
 
 
@@ -235,7 +239,7 @@ def _refs(con: apsw.Connection, source: _Source) -> None:
                 json.dumps(fields["arguments"]),
                 fields["tool_call_id"],
                 fields["session"],
-                fields["timestamp"],
+                _as_stored(fields["timestamp"]),
                 fields["bytes"],
                 fields["sha256"],
                 fields["content_type"],
@@ -304,7 +308,13 @@ def _records(con: apsw.Connection, source: _Source) -> None:
                     session_for(con, source.space, line["session"]),
                     int(line["node_id"].partition("-")[0]),
                     *(line["node_id"], line["tool_call"], line["summary"], line["result_ref"], line["tool_call_id"]),
-                    *(line["timestamp"], line["score"], line["tokens_raw"], line["tokens_kept"], line["ref"]),
+                    *(
+                        _as_stored(line["timestamp"]),
+                        line["score"],
+                        line["tokens_raw"],
+                        line["tokens_kept"],
+                        line["ref"],
+                    ),
                     line.get("summary_by"),
                     line.get("step"),
                 ),
