@@ -21,7 +21,7 @@ LAYERS: list[set[str]] = [
     {"errors", "function_words"},
     {"words"},
     {"types", "text", "estimate", "replies", "secrets"},
-    {"config", "tokens", "when", "snippet", "suspicion", "presence", "logs"},
+    {"config", "tokens", "when", "snippet", "suspicion", "presence", "logs", "telemetry"},
     {"llm"},  # under embed: litellm is imported in one place, whatever it is asked for
     {"store", "embed", "prompts"},
     {"metered"},  # what goes to a model is counted in the store
@@ -62,6 +62,7 @@ VENDORS = {
     "Stemmer": "words/",
     "regex": "shortterm/",
     "jsonpath": "shortterm/",
+    "opentelemetry": "telemetry.py",
     "pydantic": "",
     "pydantic_core": "",
     "anyio": "",

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.to_thread
 import mcp.types as wire
 from anyio.streams.memory import MemoryObjectSendStream
 from mcp.server.stdio import stdio_server
@@ -25,6 +26,7 @@ from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
+from mcp_memory import telemetry
 from mcp_memory.config import Settings
 from mcp_memory.errors import Refused
 from mcp_memory.logs import set_up
@@ -33,6 +35,9 @@ from mcp_memory.server.access.credentials import Credentials
 from mcp_memory.server.access.gate import Gate
 from mcp_memory.server.access.patience import patient
 from mcp_memory.server.app import MemoryServer, build_server
+from mcp_memory.server.prompts import PROMPTS
+from mcp_memory.server.tools import TOOLS
+from mcp_memory.text import well_formed
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -50,6 +55,7 @@ def serve(settings: Settings, transport: str = "stdio", host: str = "127.0.0.1",
     Raises Refused where other machines can reach it and no token would open it, and for a port that is taken.
     """
     _log_to_stderr(settings)
+    telemetry.set_up({*(tool.name for tool in TOOLS), *(prompt.name for prompt in PROMPTS)})
     server = build_server(settings)
     server.memory.what = f"serve {transport}"
     if transport == "stdio":
@@ -110,6 +116,7 @@ async def _leave_on_signal(server: MemoryServer) -> None:
     with _signals() as received:
         async for _ in received:
             await server.memory.close()
+            await anyio.to_thread.run_sync(telemetry.finish)
             # A thread is blocked reading standard input, and nothing can wake it: without this the process
             # would wait for its client to close the pipe. All that has to be closed is closed.
             sys.stderr.flush()
@@ -137,14 +144,26 @@ def second_look(error: Exception) -> SessionMessage:
         value = _refused_json(error)
     except (ValueError, RecursionError):
         return _failure(None, wire.PARSE_ERROR, "The line is not valid JSON.")
+    id_ = _id_of(value)
     try:
-        return SessionMessage(wire.jsonrpc_message_adapter.validate_python(value, by_name=False))
+        if id_ is not None or not (isinstance(value, dict) and "id" in value):
+            return SessionMessage(wire.jsonrpc_message_adapter.validate_python(value, by_name=False))
     except ValidationError:
-        match value:
-            case {"id": str() | int() as id_}:
-                return _failure(id_, wire.INVALID_REQUEST, "The line is no JSON-RPC message.")
-            case _:
-                return _failure(None, wire.INVALID_REQUEST, "The line is no JSON-RPC message.")
+        pass
+    return _failure(id_, wire.INVALID_REQUEST, "The line is no JSON-RPC message.")
+
+
+def _id_of(message: object) -> str | int | None:
+    """Return the id of a message, where it is one that an answer can carry."""
+    match message:
+        case {"id": bool()}:
+            return None
+        case {"id": int(id_)} if abs(id_) < 2**63:
+            return id_
+        case {"id": str(id_)} if well_formed(id_):
+            return id_
+        case _:
+            return None
 
 
 def _refused_json(error: Exception) -> object:

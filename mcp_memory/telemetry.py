@@ -1,0 +1,199 @@
+"""OpenTelemetry spans, where a collector is configured: requests, store verbs, embeddings, calls to models.
+
+Requests are the spans of the SDK's middleware; below them stand those of the seams that `traced` wraps. It is on where
+`OTEL_EXPORTER_OTLP_ENDPOINT` (or `…_TRACES_ENDPOINT`) is set and the extra `otel` is installed; the other `OTEL_*`
+variables work as everywhere. Off, nothing is imported and nothing is wrapped.
+
+A span leaves this process without contents, whoever made it: of its attributes those that are known to be names and
+numbers of ours, of its errors the type. Names that clients invent are left out.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import wraps
+from typing import Any, TypeVar
+
+from mcp_memory import __version__
+
+__all__ = ["finish", "is_on", "set_up", "traced", "wanted"]
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_SCOPE = "mcp-memory"
+_SDK = "mcp-python-sdk"
+_FINISHING_MS = 2_000
+_METHOD = re.compile(
+    r"(?:initialize|ping|server/discover"
+    r"|(?:tools|resources|prompts|completion|logging|subscriptions|notifications)/[a-zA-Z_/]{1,40})"
+)
+_NAMES = {"gen_ai.tool.name", "gen_ai.prompt.name"}
+_KEPT = {
+    "error.type", "gen_ai.operation.name", "gen_ai.request.model", "gen_ai.usage.input_tokens",
+    "gen_ai.usage.output_tokens", "mcp.protocol.version", "mcp_memory.texts", "rpc.response.status_code",
+}  # fmt: skip
+_VERBS = {"embed": ("embed", "embed_query"), "model": ("ask",)}
+
+_tracer: Any = None
+_provider: Any = None
+
+
+def wanted(environ: Mapping[str, str] | None = None) -> bool:
+    """Tell whether the environment asks for spans."""
+    environ = os.environ if environ is None else environ
+    off = environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or environ.get("OTEL_TRACES_EXPORTER") == "none"
+    return not off and any(environ.get(name) for name in _ENDPOINTS)
+
+
+def is_on() -> bool:
+    return _tracer is not None
+
+
+def set_up(known: Collection[str]) -> None:
+    """Send spans from now on, where the environment asks for it. `known` are the names of tools and prompts.
+
+    A collector that cannot be reached costs its spans and nothing else.
+    """
+    global _tracer, _provider
+    if not wanted() or is_on():
+        return
+    try:
+        from opentelemetry import trace
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError:
+        logger.warning("OTEL_EXPORTER_OTLP_ENDPOINT is set, and no spans are sent: install mcp-memory[otel]")
+        return
+    resource = Resource.create(
+        {"service.name": os.environ.get("OTEL_SERVICE_NAME", _SCOPE), "service.version": __version__}
+    )
+    _provider = TracerProvider(resource=resource)
+    _provider.add_span_processor(BatchSpanProcessor(without_contents(OTLPSpanExporter(), known)))
+    trace.set_tracer_provider(_provider)
+    _tracer = _provider.get_tracer(_SCOPE, __version__)
+
+
+def finish() -> None:
+    """Send what is left; waits two seconds at most. To be called before a process ends without its exit handlers."""
+    if _provider is not None:
+        _provider.force_flush(_FINISHING_MS)
+
+
+# --- what is measured -------------------------------------------------------------------------------
+
+
+def traced(thing: T, kind: str) -> T:
+    """Return the same with spans around its verbs; itself where telemetry is off. `kind`: store, embed or model."""
+    if not is_on() or thing is None:
+        return thing
+    seen: Any = _Traced(thing, kind, _VERBS.get(kind))
+    return seen
+
+
+class _Traced:
+    """Passes everything on to what it stands for, verbs within spans.
+
+    Verbs of a store only make spans below others: background threads look at it all the time.
+    """
+
+    def __init__(self, thing: Any, kind: str, verbs: Sequence[str] | None) -> None:
+        self._thing, self._kind, self._verbs = thing, kind, verbs
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._thing, name)
+        if name.startswith("_") or not callable(value) or (self._verbs is not None and name not in self._verbs):
+            return value
+        within = _within(value, f"{self._kind} {name}", self._kind, self._thing)
+        self.__dict__[name] = within
+        return within
+
+
+def _within(verb: Callable[..., Any], name: str, kind: str, thing: Any) -> Callable[..., Any]:
+    from opentelemetry.trace import SpanKind, StatusCode, get_current_span
+
+    model = getattr(thing, "name", None) if kind == "model" else getattr(thing, "identity", None)
+    is_far = SpanKind.CLIENT if kind == "model" else SpanKind.INTERNAL
+
+    @wraps(verb)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if kind == "store" and not get_current_span().is_recording():
+            return verb(*args, **kwargs)
+        about: dict[str, Any] = {"gen_ai.request.model": model} if kind in _VERBS else {}
+        if kind == "embed" and args:
+            about["mcp_memory.texts"] = 1 if isinstance(args[0], str) else len(args[0])
+        with _tracer.start_as_current_span(
+            name, kind=is_far, attributes=about, record_exception=False, set_status_on_exception=False
+        ) as span:
+            try:
+                result = verb(*args, **kwargs)
+            except Exception as error:
+                span.set_attribute("error.type", type(error).__name__)
+                span.set_status(StatusCode.ERROR)
+                raise
+            if kind == "model":
+                span.set_attribute("gen_ai.usage.input_tokens", result.prompt_tokens)
+                span.set_attribute("gen_ai.usage.output_tokens", result.completion_tokens)
+            return result
+
+    return run
+
+
+# --- without contents -------------------------------------------------------------------------------
+
+
+def without_contents(exporter: Any, known: Collection[str]) -> Any:
+    """Return an exporter that passes spans on to another one, with nothing in them but what is no content."""
+    from opentelemetry.sdk.trace.export import SpanExporter
+
+    class Clean(SpanExporter):
+        def export(self, spans: Sequence[Any]) -> Any:
+            return exporter.export([_clean(span, known) for span in spans])
+
+        def shutdown(self) -> None:
+            exporter.shutdown()
+
+        def force_flush(self, timeout_millis: int = 30_000) -> bool:
+            return bool(exporter.force_flush(timeout_millis))
+
+    return Clean()
+
+
+def _clean(span: Any, known: Collection[str]) -> Any:
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.trace import Status
+
+    given: Mapping[str, Any] = span.attributes or {}
+    about = {key: value for key, value in given.items() if key in _KEPT}
+    about |= {key: given[key] for key in _NAMES if given.get(key) in known}
+    method = str(given.get("mcp.method.name", ""))
+    if _METHOD.fullmatch(method):
+        about["mcp.method.name"] = method
+    return ReadableSpan(
+        name=_name(span, about),
+        context=span.context,
+        parent=span.parent,
+        resource=span.resource,
+        attributes=about,
+        kind=span.kind,
+        status=Status(span.status.status_code),
+        start_time=span.start_time,
+        end_time=span.end_time,
+        instrumentation_scope=span.instrumentation_scope,
+    )
+
+
+def _name(span: Any, about: Mapping[str, Any]) -> str:
+    """Return the name of a span of ours as it is; of others, what is known of it."""
+    scope = span.instrumentation_scope.name
+    if scope == _SCOPE:
+        return str(span.name)
+    parts = [about.get("mcp.method.name", "a request" if scope == _SDK else scope)]
+    return " ".join([*parts, *(str(about[key]) for key in sorted(_NAMES) if key in about)])
