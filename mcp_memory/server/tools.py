@@ -93,7 +93,13 @@ class TurnIn(BaseModel):
     id: str | None = None
 
     def new_turn(self) -> NewTurn:
-        said_at = self.said_at if self.said_at is None or self.said_at.tzinfo else self.said_at.astimezone()
+        said_at = self.said_at
+        try:
+            said_at = said_at if said_at is None or said_at.tzinfo else said_at.astimezone()
+        except (ValueError, OverflowError, OSError):  # the year 1 has no moment before it
+            raise InvalidInput(
+                f"said_at {said_at} is out of range. Send a time such as 2026-05-07T10:00:00Z."
+            ) from None
         return NewTurn(role=self.role, content=self.content, name=self.name, said_at=said_at, client_id=self.id)
 
 

@@ -19,7 +19,7 @@ from mcp_memory.longterm.search.rerank import FIRST, Rerank, as_found
 from mcp_memory.longterm.search.results import SHOWN, allowed, results
 from mcp_memory.longterm.search.search import Ranked, Search
 from mcp_memory.store.protocol import Filters, Layer, Store, Vectors
-from mcp_memory.text import fold, index_terms, query_terms
+from mcp_memory.text import fold, index_terms, one_line, query_terms
 from mcp_memory.types import AtomHit, Fact, MemoryResults, ResultHit, Turn, TurnHit, TurnResults
 
 __all__ = ["known", "memories", "mixed", "of_turns", "said", "turns"]
@@ -54,7 +54,8 @@ def turns(
     if not query.strip():
         raise InvalidInput("The query is empty. Say what to look for, in the words you would expect to find.")
     if filters.session is not None and not store.session_turns(space, filters.session, limit=1):
-        raise NotFound(f"There is no session {filters.session!r} in this space. Leave it out to search all of them.")
+        name = one_line(filters.session, 60)
+        raise NotFound(f"There is no session {name!r} in this space. Leave it out to search all of them.")
     page = page_of(cursor, ("turns", space, query, filters), at=at, store=store)
     found = search(
         space,

@@ -108,7 +108,7 @@ def _rows(con: apsw.Connection, space: int | None, layer: Layer, prefix: str, wh
     told, joined = "r", ""
     if layer == "turn":
         conditions.append("r.role <> 'note'")
-    elif which.session or which.since or which.until:
+    elif which.session is not None or which.since or which.until:
         told, joined = "n", "JOIN turn n ON n.id = r.evidence AND n.role = 'note'"
     if which.session is not None:
         conditions.append(f"{told}.session = (SELECT id FROM session WHERE space = ? AND name = ?)")
