@@ -187,6 +187,10 @@ def _ref_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[st
         else:
             if fields["sha256"] != digest:
                 yield f"The file of {id} holds other bytes than were stored: {path}. Restore it from a backup."
+    known = {str(path) for (path,) in con.execute("SELECT path FROM ref WHERE space = ?", (space,))}
+    for path in sorted((folder / "refs").glob("*.md")):
+        if f"refs/{path.name}" not in known:
+            yield f"refs/{path.name} is a result that the database lacks; `mcp-memory rebuild` takes it in."
 
 
 def _page_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:

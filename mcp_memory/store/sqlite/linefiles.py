@@ -69,7 +69,9 @@ def settle_file(con: apsw.Connection, folder: Path, space: int | None, path: str
 def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
     """Yield what is wrong with the line files of a space."""
     rows: Any = con.execute("SELECT path, bytes FROM file WHERE space = ?", (space,)).fetchall()
-    for path, length in rows:
+    held = [path for pattern in ("*.jsonl", "conversations/*.jsonl") for path in sorted(folder.glob(pattern))]
+    unknown = {path.relative_to(folder).as_posix(): 0 for path in held}
+    for path, length in (unknown | dict(rows)).items():
         target = folder / path
         if not target.exists():
             yield f"{path} is missing; the next line written to it brings all of it back."
@@ -78,8 +80,8 @@ def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
         elif size > length:
             count = files.beyond(target, length).count(b"\n")
             yield (
-                f"{path} has {count} lines that the database lacks, as where it was copied or restored without its "
-                "-wal file. They are set aside beside it before the next line is written."
+                f"{path} has {count} lines that the database lacks, as where it was copied without its -wal file. "
+                "`mcp-memory doctor --repair` brings them back; the next line written sets them aside first."
             )
 
 

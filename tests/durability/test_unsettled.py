@@ -1,0 +1,137 @@
+"""What a transaction wrote to files and never committed: the next one undoes it, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mcp_memory.shortterm.canvas.amend import amend
+from mcp_memory.shortterm.canvas.edits import folded
+from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.store import SQLiteStore
+from tests.durability.filling import NOON, RESULT, SAID, capture, fill, keep, said
+
+
+class Killed(BaseException):
+    """The process is gone at this point; no code of ours may catch it."""
+
+
+def files_of(home: Path) -> dict[str, bytes]:
+    found = [path for path in (home / "spaces").rglob("*") if path.is_file()]
+    return {path.relative_to(home).as_posix(): path.read_bytes() for path in found}
+
+
+def fold(store: SQLiteStore) -> None:
+    amend(store, "default", store.canvases("default")[0], lambda held: [folded(NOON)])
+
+
+@pytest.fixture
+def filled(home: Path) -> Path:
+    anyio.run(fill, home)
+    return home
+
+
+@pytest.fixture
+def cut_short(filled: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home where a process died in the middle of each kind of write, after the file and before the commit."""
+    store = open_store(filled)
+    monkeypatch.setattr("mcp_memory.store.sqlite.rows.touch", killed)
+    for module in ("turns", "refs", "canvases"):
+        monkeypatch.setattr(f"mcp_memory.store.sqlite.{module}.touch", killed)
+    monkeypatch.setattr("mcp_memory.store.sqlite.database.settle", lambda con, home, marks: None)
+    for write in (lambda: capture(store, "never"), lambda: keep(store, b"never"), lambda: fold(store)):
+        with pytest.raises(Killed):
+            write()
+    store.close()
+    monkeypatch.undo()
+    return filled
+
+
+def killed(*args: object) -> None:
+    raise Killed
+
+
+def test_what_was_never_committed_is_gone_from_the_files_when_the_next_one_opens_the_home(filled: Path) -> None:
+    before = files_of(filled)
+    with pytest.MonkeyPatch.context() as patch:
+        store = open_store(filled)
+        for module in ("turns", "refs", "canvases"):
+            patch.setattr(f"mcp_memory.store.sqlite.{module}.touch", killed)
+        # Each write finds the mark of the one before, as the next process would.
+        for write in (lambda: keep(store, b"never"), lambda: fold(store), lambda: capture(store, "never")):
+            with pytest.raises(Killed):
+                write()
+        store.close()
+    assert files_of(filled) != before
+    store = open_store(filled)
+    assert files_of(filled) == before
+    assert list((filled / "unsettled").iterdir()) == []
+    assert (store.problems(), said(store)) == ([], SAID)
+    store.close()
+
+
+def test_marks_of_several_that_died_are_settled_together(cut_short: Path) -> None:
+    store = open_store(cut_short)
+    assert list((cut_short / "unsettled").iterdir()) == []
+    assert (store.problems(), said(store)) == ([], SAID)
+    assert [path.name for path in store.folder("default").glob("refs/*")] == [
+        Path(store.ref("default", store.records("default")[0].ref or "").path).name
+    ]
+    store.close()
+
+
+def test_a_write_that_fails_and_one_that_goes_well_leave_no_mark(filled: Path) -> None:
+    store = open_store(filled)
+    capture(store, "more")
+    keep(store, RESULT + b"!")
+    assert list((filled / "unsettled").iterdir()) == []
+    store.close()
+
+
+def test_lines_that_the_database_has_lost_are_set_aside_and_not_written_over(filled: Path, tmp_path: Path) -> None:
+    older = tmp_path / "older"
+    shutil.copytree(filled, older)
+    store = open_store(filled)
+    capture(store, "Only in the journal.")
+    store.close()
+    shutil.copytree(filled / "spaces", older / "spaces", dirs_exist_ok=True)
+    store = open_store(older)
+    (problem,) = store.problems()
+    assert "has 1 lines that the database lacks" in problem
+    capture(store, "After it.")
+    assert store.problems() == []
+    (aside,) = (older / "spaces" / "default" / "conversations").glob("*.beyond-1")
+    assert b"Only in the journal." in aside.read_bytes()
+    store.close()
+
+
+def test_a_home_whose_database_was_deleted_keeps_its_journal(filled: Path) -> None:
+    (filled / "memory.db").unlink()
+    store = open_store(filled)
+    journals = [path.name for path in (filled / "spaces" / "default" / "conversations").iterdir()]
+    day = journals[0].partition(".")[0]
+    from datetime import datetime
+
+    capture(store, "New.", at=datetime.fromisoformat(f"{day}T12:00:00+00:00"))
+    texts = b"".join(path.read_bytes() for path in (filled / "spaces" / "default" / "conversations").iterdir())
+    assert all(text.encode() in texts for text in [*SAID, "New."])
+    store.close()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes")
+def test_a_home_of_before_is_made_private_when_it_is_opened(filled: Path) -> None:
+    for path in (filled, filled / "spaces", filled / "memory.db"):
+        path.chmod(0o777 if path.is_dir() else 0o666)
+    open_store(filled).close()
+    assert {path.stat().st_mode & 0o077 for path in (filled, filled / "spaces", filled / "memory.db")} == {0}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes")
+def test_a_home_that_is_set_up_to_be_shared_stays_so(filled: Path) -> None:
+    filled.chmod(0o2770)
+    open_store(filled).close()
+    assert filled.stat().st_mode & 0o7777 == 0o2770
