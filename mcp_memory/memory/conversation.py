@@ -127,7 +127,7 @@ class Conversation(Verbs):
         """Return turns of a session in order. NotFound for an unknown one."""
         turns = self._parts.store.session_turns(self.space, session, start=start, limit=limit)
         if not turns and not self._parts.store.session_turns(self.space, session, limit=1):
-            known = ", ".join(info.session for info in self._parts.store.sessions(self.space, limit=5))
+            known = ", ".join(repr(info.session) for info in self._parts.store.sessions(self.space, limit=5))
             raise NotFound(
                 f"There is no session {one_line(session, 60)!r} in this space. "
                 + (f"The latest are {known}." if known else "None has been recorded yet.")

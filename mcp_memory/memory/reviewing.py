@@ -28,7 +28,7 @@ class Reviewing(Verbs):
 
     @in_thread
     def review(self, ids: Sequence[str], verdict: Verdict) -> list[Reviewed]:
-        """Let what is held be recalled (`released`), or leave it so for good (`kept`). NotFound for what is not held."""
+        """Let what is held be recalled (`released`), or leave it so for good (`kept`). NotFound for what is not."""
         if not ids:
             raise InvalidInput("Nothing is named: give ids such as a5 or t8. `mcp-memory review` lists what waits.")
         done = self._parts.store.review(self.space, ids, verdict, now=self._parts.now())

@@ -11,6 +11,7 @@ from functools import cache
 from importlib import resources
 
 from mcp_memory.llm import Message
+from mcp_memory.suspicion import revealed
 
 __all__ = ["fenced", "prompt"]
 
@@ -25,13 +26,18 @@ def prompt(name: str, **holes: str) -> tuple[Message, Message]:
 
 
 def fenced(text: str, *tags: str) -> str:
-    """Return data that goes between tags of a question, with `‹` for the `<` of what reads like one of these tags."""
-    return _tag_like(tags).sub("‹", text)
+    """Return data that goes between tags of a question, with `‹` for the `<` of what reads like one of these tags.
+
+    Whatever stands for the `<`, and whatever nobody sees between it and the name, is looked through.
+    """
+    return _tag_like(tags).sub("‹", revealed(text))
 
 
 @cache
 def _tag_like(tags: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(tags)})\b)", re.IGNORECASE)
+    unseen = r"[\s\u200b-\u200f\u2060\ufeff\u00ad]*"
+    opening = r"(?:[<＜﹤]|&lt;|&#0*60;|&#x0*3c;|\\u003c)"
+    return re.compile(rf"{opening}(?={unseen}[/／]?{unseen}(?:{'|'.join(tags)})\b)", re.IGNORECASE)
 
 
 def _filled(text: str, holes: dict[str, str]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import mcp.types as wire
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.render import DATA_NOTE, minute, quote, render
+from mcp_memory.render import DATA_NOTE, minute, named, quote, render
 from mcp_memory.text import one_line
 from mcp_memory.types import Record, Turn
 
@@ -70,7 +70,7 @@ async def wrap_up(memory: Memory, session: str = "") -> str:
     parts = ["Before we stop, bring the memory up to date."]
     if turns:
         said = "\n".join(map(_turn, turns))
-        parts.append(f"The last turns stored, of session {turns[0].session}. {DATA_NOTE}\n{said}")
+        parts.append(f"The last turns stored, of session {named(turns[0].session)}. {DATA_NOTE}\n{said}")
     else:
         parts.append("No turn of this conversation is stored yet.")
     if canvas is not None:

@@ -15,9 +15,11 @@ from mcp.server.lowlevel.helper_types import ReadResourceContents
 from pydantic_core import to_json, to_jsonable_python
 
 from mcp_memory.errors import InvalidInput, NotFound
-from mcp_memory.render import minute
+from mcp_memory.render import DATA_NOTE, minute
+from mcp_memory.render import quote as quote_lines
 from mcp_memory.server.access.rights import current, part_of_status
 from mcp_memory.server.subscriptions import LISTED_CANVASES
+from mcp_memory.suspicion import defused
 from mcp_memory.text import one_line
 from mcp_memory.types import CanvasRow, Ref, Scene, Turn
 
@@ -127,7 +129,7 @@ async def read_resource(memory: Memory, uri: str) -> ReadResourceContents:
     kind, _, name = address.partition("/")
     match kind, unquote(name):
         case "persona", "":
-            return ReadResourceContents((await memory.read_persona()).text or _NO_PERSONA, MARKDOWN)
+            return ReadResourceContents(defused((await memory.read_persona()).text) or _NO_PERSONA, MARKDOWN)
         case "status", "":
             shown = part_of_status(await memory.status(), current())
             return ReadResourceContents(to_json(shown, indent=2).decode(), JSON)
@@ -136,7 +138,7 @@ async def read_resource(memory: Memory, uri: str) -> ReadResourceContents:
         case "canvas", number if _NUMBER.fullmatch(number):
             return ReadResourceContents((await memory.canvas(int(number))).text, MERMAID)
         case "scene", slug if slug:
-            return ReadResourceContents(await memory.scene_page(slug), MARKDOWN)
+            return ReadResourceContents(defused(await memory.scene_page(slug)), MARKDOWN)
         case "session", session if session:
             return ReadResourceContents(await _session_page(memory, session, query), MARKDOWN)
         case "atom", atom if atom:
@@ -174,7 +176,7 @@ async def _session_page(memory: Memory, session: str, query: str) -> str:
     turns = await memory.session_turns(session, start=int(start), limit=_PAGE + 1)
     if not turns:
         raise NotFound(f"Session {one_line(session, 80)!r} has no turn at position {start} or later.")
-    page = "\n\n".join([f"# Session {session}", *map(_turn, turns[:_PAGE])])
+    page = "\n\n".join([f"# Session {session}", DATA_NOTE, *map(_turn, turns[:_PAGE])])
     if len(turns) > _PAGE:
         page += f"\n\nMore: memory://session/{quote(session, safe='')}?start={turns[_PAGE].position}"
     return page + "\n"
@@ -182,7 +184,7 @@ async def _session_page(memory: Memory, session: str, query: str) -> str:
 
 def _turn(turn: Turn) -> str:
     name = f" ({one_line(turn.name, 40)})" if turn.name else ""
-    return f"## {turn.id} · {turn.role}{name} · {minute(turn.said_at)}\n\n{turn.content}"
+    return f"## {turn.id} · {turn.role}{name} · {minute(turn.said_at)}\n\n{quote_lines(turn.content)}"
 
 
 def _raw(ref: Ref, data: bytes) -> ReadResourceContents:

@@ -183,7 +183,8 @@ ORDERS = rows(
         "keep",
         "memory memories & save store add write commit record put keep persist",
         r"\b(?:save|store|add|write|commit|record|put|keep|persist)\s+(?:\w+\s+){0,4}?(?:in|to|into)\s+"
-        r"(?:your|the\s+(?:assistant|agent|ai|model)'s)\s+(?:(?:long[- ]term|permanent|persistent)\s+)?memor(?:y|ies)\b",
+        r"(?:your|the\s+(?:assistant|agent|ai|model)'s)\s+(?:(?:long[- ]term|permanent|persistent)\s+)?"
+        r"memor(?:y|ies)\b",
     ),
     (
         "keep",

@@ -20,6 +20,7 @@ from mcp_memory.longterm.l2_scenes.text import heading_of, undressed, unnamed
 from mcp_memory.store.citations import cited, covered, links, plain, tails, uncovered, unlinked, unwrapped, without
 from mcp_memory.store.forgotten import gist
 from mcp_memory.store.protocol import Outcome, SceneEdit
+from mcp_memory.suspicion import flags
 from mcp_memory.text import fold, one_line, well_formed
 from mcp_memory.types import Atom, Scene, SceneAction
 
@@ -70,6 +71,7 @@ def checked(reply: Reply, given: Round) -> Checked:
     draft.complaints += [*_losses(draft, explained), *_untold(draft, explained), *_too_many(draft)]
     if draft.complaints:
         raise InvalidInput(" ".join(dict.fromkeys(draft.complaints)))
+    _leave_out_orders(draft)
     for slug, page in draft.pages.items():
         draft.pages[slug] = _with_links_that_lead_somewhere(draft, page)
     seen_again = [_as_it_was(given.scenes[slug]) for slug in given.stale if slug not in draft.touched]
@@ -91,6 +93,22 @@ def checked(reply: Reply, given: Round) -> Checked:
         refused=draft.refused,
         outcome={what: count for what, count in outcome.items() if count},
     )
+
+
+def _leave_out_orders(draft: _Draft) -> None:
+    """Take out what reads like an order to a model: no page repeats what was planted, whoever wrote it down."""
+    for slug, page in list(draft.pages.items()):
+        ordered = [line for line in page.body.splitlines() if flags(line, "assistant")]
+        body = "\n".join(line for line in page.body.splitlines() if line not in ordered)
+        if not cited(body) or flags(f"{page.title}\n{page.summary}", "assistant"):
+            if ordered or flags(f"{page.title}\n{page.summary}", "assistant"):
+                del draft.pages[slug]
+                draft.refused.append(f"The page {slug} was left out, for it reads like an order to a model.")
+        elif ordered:
+            draft.pages[slug] = replace(page, body=body, atoms=cited(body))
+            draft.refused += [
+                f"Left out of {slug}, for it reads like an order: {one_line(line, 80)!r}." for line in ordered
+            ]
 
 
 def _page_kept(page: SceneEdit) -> str:

@@ -13,10 +13,11 @@ from mcp_memory.longterm.l2_scenes.page import called
 from mcp_memory.longterm.l3_persona.page import MAX_CHARS, OURS, lines_of, sections, without_sections
 from mcp_memory.replies import without_fence
 from mcp_memory.store.citations import cited, links, uncovered, unwrapped
+from mcp_memory.suspicion import flags
 from mcp_memory.text import one_line, well_formed
 from mcp_memory.types import Scene
 
-__all__ = ["check_evidence", "check_form", "cleaned", "unfounded"]
+__all__ = ["check_evidence", "check_form", "cleaned", "unfounded", "without_orders"]
 
 
 def cleaned(text: str) -> tuple[str, list[str]]:
@@ -27,6 +28,13 @@ def cleaned(text: str) -> tuple[str, list[str]]:
         del lines[0]
     page = "# Persona\n\n" + "\n".join(lines).strip() + "\n"
     return page, [name for name in OURS if name in sections(given)]
+
+
+def without_orders(text: str) -> tuple[str, list[str]]:
+    """Return the page without lines that read like an order to a model, and these: no page repeats what was planted."""
+    ordered = [line for line in text.splitlines() if flags(line, "assistant")]
+    kept = [line for line in text.splitlines() if line not in ordered]
+    return ("\n".join(kept) + "\n" if ordered else text), ordered
 
 
 def unfounded(text: str) -> list[str]:

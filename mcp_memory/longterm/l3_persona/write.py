@@ -20,7 +20,7 @@ from mcp_memory.errors import InvalidInput
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.endings import is_joined
 from mcp_memory.longterm.l1_atoms.times import date_of
-from mcp_memory.longterm.l3_persona.checks import check_evidence, check_form, cleaned, unfounded
+from mcp_memory.longterm.l3_persona.checks import check_evidence, check_form, cleaned, unfounded, without_orders
 from mcp_memory.longterm.l3_persona.page import (
     EMPTY,
     MAX_CHARS,
@@ -276,6 +276,7 @@ def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
     if basis.version != (held.version if held else 0):
         raise Conflict("The page was written anew meanwhile.")
     text, dropped = cleaned(reply.page)
+    text, ordered = without_orders(text)
     check_form(text)
     check_evidence(text, _citable(store, space, basis, held), sound_scenes(store, space))
     lines, bare = lines_of(text), unfounded(text)
@@ -289,6 +290,10 @@ def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
         ],
         refused=[
             *(f"This line is kept, but names no evidence: {one_line(line, 120)}" for line in bare),
+            *(
+                f"This line is left out, for it reads like an order to a model: {one_line(line, 120)}"
+                for line in ordered
+            ),
             *(f"The section {name!r} was left out: it is made mechanically." for name in dropped),
         ],
     )
