@@ -26,11 +26,14 @@ def lines(one: Brought) -> Iterator[str]:
     else:
         span = f", {day(one.first)} to {day(one.last)}" if one.first and one.last else ""
         where = f"session {one.session}" if one.session else plural(one.sessions, "session")
-        yield f"{name}: {plural(one.turns, 'turn')} in {where}{span}"
-    if one.state == "stored":
+        turns = f": {plural(one.turns, 'turn')} in {where}{span}" if one.turns or not one.statements else ""
+        yield f"{name}{turns}"
+    if one.state == "stored" and (one.turns or not one.statements):
         before = f", {one.duplicates:,} were there before" if one.duplicates else ""
         emptied = f", {one.emptied:,} held only what this memory had recalled" if one.emptied else ""
         yield f"  {one.stored:,} stored{before}{emptied}"
+    if one.statements:
+        yield _told(one)
     if one.kept or one.small:
         kept = "would be kept" if one.state == "seen" else "kept"
         yield f"  {plural(one.kept, 'tool result')} {kept}, {one.small:,} too small for that"
@@ -48,6 +51,17 @@ def lines(one: Brought) -> Iterator[str]:
         yield "  Mend them, or pass over them with --skip-bad."
 
 
+def _told(one: Brought) -> str:
+    if one.state != "stored":
+        return f"  {plural(one.statements, 'statement')} of another memory"
+    rest = one.statements - one.told - one.repeated
+    parts = [f"{plural(one.told, 'statement')} told"]
+    parts += [f"{one.repeated:,} were here before"] if one.repeated else []
+    parts += [f"{rest:,} were forgotten here"] if rest else []
+    parts += [f"{one.held:,} wait for review (`mcp-memory review`)"] if one.held else []
+    return f"  {', '.join(parts)}"
+
+
 def together(files: Sequence[Brought], cost: Cost | None) -> Brought | None:
     """Return what came of all files as if they were one; None where fewer than two hold something new."""
     from mcp_memory.importing import Brought
@@ -63,6 +77,10 @@ def together(files: Sequence[Brought], cost: Cost | None) -> Brought | None:
         first=min((one.first for one in new if one.first), default=None),
         last=max((one.last for one in new if one.last), default=None),
         stored=sum(one.stored for one in new),
+        statements=sum(one.statements for one in new),
+        told=sum(one.told for one in new),
+        held=sum(one.held for one in new),
+        repeated=sum(one.repeated for one in new),
         duplicates=sum(one.duplicates for one in new),
         emptied=sum(one.emptied for one in new),
         kept=sum(one.kept for one in new),

@@ -16,7 +16,7 @@ from mcp_memory.cli.base import as_json, ask, place, settings
 from mcp_memory.cli.brought import lines, together
 from mcp_memory.cli.parcels import lines as lines_of_parcel
 from mcp_memory.cli.parcels import parcels_in, take_parcel
-from mcp_memory.cli.sources import AGENTS, logs_of, packed_logs, sources
+from mcp_memory.cli.sources import AGENTS, NOTES, logs_of, packed_logs, sources
 from mcp_memory.errors import InvalidInput, McpMemoryError
 from mcp_memory.terminal import json_text, one_line, plural, visible, wrapped
 
@@ -40,7 +40,7 @@ __all__ = ["import_"]
 @click.option(
     "--format",
     "layout",
-    type=click.Choice(["auto", "jsonl", "seed", "chatgpt", "claude-ai", *AGENTS]),
+    type=click.Choice(["auto", "jsonl", "seed", "chatgpt", "claude-ai", "memory-server", "mem0", *NOTES, *AGENTS]),
     default="auto",
     show_default=True,
     help="What the files are, where it cannot be told.",

@@ -20,10 +20,13 @@ if TYPE_CHECKING:
 
     Found = Source | Log | InvalidInput
 
-__all__ = ["AGENTS", "logs_of", "packed_logs", "sources"]
+__all__ = ["AGENTS", "NOTES", "logs_of", "packed_logs", "sources"]
 
 AGENTS = ("claude-code", "codex", "gemini")
 """As in `importing.agents`, which the command line's help does not wait for."""
+
+NOTES = ("basic-memory", "mempalace")
+"""Memories that are kept, or exported, as folders of Markdown."""
 
 
 @contextmanager
@@ -43,6 +46,8 @@ def sources(files: Sequence[Path], layout: str) -> Generator[list[Found]]:
                     found.append(source_of(kept, name=STDIN))
                 elif file.is_dir() and (parts := unpacked_in(file)):
                     found += [source_of(part) for part in parts]
+                elif _is_notes(file, layout):
+                    found.append(source_of(file))
                 elif logs := logs_of(file, layout, {}):
                     found += logs
                 else:
@@ -50,6 +55,16 @@ def sources(files: Sequence[Path], layout: str) -> Generator[list[Found]]:
             except InvalidInput as error:
                 found.append(error)
         yield found
+
+
+def _is_notes(file: Path, layout: str) -> bool:
+    """Tell whether a folder holds notes of another memory: by the asked format, or as it holds Markdown and no logs."""
+    from mcp_memory.importing.finding import logs_in
+    from mcp_memory.importing.notes import found_in
+
+    if not file.is_dir() or layout in AGENTS:
+        return False
+    return layout in NOTES or (bool(found_in(file)) and not any(logs_in(file, {})))
 
 
 def _folders(file: Path) -> list[Path]:

@@ -46,6 +46,11 @@ class Brought:
     """Of a log: the session that it is, whose tool results were `kept`, or were too `small` for that."""
     kept: int = 0
     small: int = 0
+    statements: int = 0
+    """What another memory held to be true; of these `told` are new, and `held` of the new ones wait for review."""
+    told: int = 0
+    held: int = 0
+    repeated: int = 0
     noise: int | None = None
     """On a dry run: turns that no model would be shown."""
     cost: Cost | None = None
@@ -92,6 +97,9 @@ def answer(
     duplicates: int = 0,
     emptied: int = 0,
     kept: int = 0,
+    told: int = 0,
+    held: int = 0,
+    repeated: int = 0,
     noise: int | None = None,
     cost: Cost | None = None,
 ) -> Brought:
@@ -110,6 +118,10 @@ def answer(
         notes=list(_notes(source, found)),
         kept=found.kept if state == "seen" else kept,
         small=found.small if state != "refused" else 0,
+        statements=found.statements,
+        told=told,
+        held=held,
+        repeated=repeated,
         noise=noise,
         cost=cost,
     )

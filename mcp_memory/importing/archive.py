@@ -1,9 +1,9 @@
 """Reads the conversations in the zip archive of an export, in place: a member is a stream, nothing is unpacked.
 
 Conversations are in `conversations.json`, in parts of it (`conversations-000.json`, …), or in a folder of that name,
-wherever in the archive. Nothing is ever written, so no name can lead anywhere; members whose names would leave the
-folder are passed over all the same, and named. What is encrypted, cut off, there twice, or unpacks to far more than
-text does is refused before any of it is read.
+wherever in the archive. An archive without any may hold notes: files of Markdown. Nothing is ever written, so no name
+can lead anywhere; members whose names would leave the folder are passed over all the same, and named. What is
+encrypted, cut off, there twice, or unpacks to far more than text does is refused before any of it is read.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from typing import IO
 from mcp_memory.errors import InvalidInput
 from mcp_memory.text import one_line
 
-__all__ = ["Archive", "is_archive", "opened", "unpacked_in"]
+__all__ = ["Archive", "holds_notes", "is_archive", "opened", "unpacked_in"]
 
 _MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 _CONVERSATIONS = re.compile(
     r"(?:^|/)conversations(?:[-_ ]?\d+)?\.json$|(?:^|/)conversations/[^/]+\.json$", re.IGNORECASE
 )
 _MIRROR = re.compile(r"(?:^|/)conversations/[^/]+$", re.IGNORECASE)
+_NOTES = re.compile(r"\.md$", re.IGNORECASE)
 _NOT_FILES = re.compile(r"(?:^|/)(?:__MACOSX/|\._)|/$")
 _UNPACKED = ("conversations*.json", "*/conversations*.json", "conversations/*.json", "*/conversations/*.json")
 _ARCHIVES = re.compile(r"\.(?:zip|tar|tgz|gz|7z|rar)$", re.IGNORECASE)
@@ -82,6 +83,16 @@ def is_archive(head: bytes) -> bool:
     return head.startswith(_MAGIC)
 
 
+def holds_notes(path: Path) -> bool:
+    """Tell whether an archive holds notes and no conversations; one that cannot be read holds none."""
+    try:
+        with zipfile.ZipFile(path) as packed:
+            names = [_path(one) for one in packed.infolist() if not _NOT_FILES.search(_path(one))]
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile, struct.error):
+        return False
+    return any(map(_NOTES.search, names)) and not any(map(_CONVERSATIONS.search, names))
+
+
 def unpacked_in(folder: Path) -> list[Path]:
     """Return the files with conversations of an export that was unpacked into a folder, or into one in it."""
     found = {path.relative_to(folder).as_posix(): path for where in _UNPACKED for path in folder.glob(where)}
@@ -90,10 +101,10 @@ def unpacked_in(folder: Path) -> list[Path]:
 
 
 @contextmanager
-def opened(path: Path, name: str, at: Callable[[int], None]) -> Generator[Archive]:
+def opened(path: Path, name: str, at: Callable[[int], None], *, notes: bool = False) -> Generator[Archive]:
     """Open an archive that people call `name`; `at` is told how many of its bytes are read.
 
-    InvalidInput where it cannot be read, or holds no conversations.
+    Its members are those with conversations, or its `notes`. InvalidInput where it cannot be read, or holds none.
     """
     with _refusing(name):
         file = _Counted(path, at)
@@ -101,7 +112,7 @@ def opened(path: Path, name: str, at: Callable[[int], None]) -> Generator[Archiv
         with _refusing(name):
             packed = zipfile.ZipFile(file)
         with packed:
-            yield _listed(packed, name, size=path.stat().st_size)
+            yield _listed(packed, name, size=path.stat().st_size, notes=notes)
 
 
 @contextmanager
@@ -121,10 +132,13 @@ def _refusing(name: str) -> Generator[None]:
         raise InvalidInput(f"{name} cannot be read: {error.strerror or error}.") from None
 
 
-def _listed(packed: zipfile.ZipFile, name: str, *, size: int) -> Archive:
+def _listed(packed: zipfile.ZipFile, name: str, *, size: int, notes: bool) -> Archive:
     found = [one for one in packed.infolist() if not _NOT_FILES.search(_path(one))]
     safe = [one for one in found if not _leaves(one)]
-    chosen = [safe[nth] for nth in _conversations([_path(one) for one in safe])]
+    if notes:
+        chosen = sorted((one for one in safe if _NOTES.search(_path(one))), key=_path)
+    else:
+        chosen = [safe[nth] for nth in _conversations([_path(one) for one in safe])]
     _check(chosen, found, name, size=size)
     return Archive(name=name, members=[one.filename for one in chosen], notes=list(_notes(found)), packed=packed)
 

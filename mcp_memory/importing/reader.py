@@ -1,9 +1,9 @@
 """Reads the JSON values of a file one after the other, whatever its size: lines, one document, or those of an archive.
 
 What it is is told by its first bytes: gzip or plain, a JSON value on each line or arrays and objects that span lines,
-or a zip archive with documents in it. A document's array is read value by value, and so is the list of sessions of a
-seed; no more than one value is in memory. Each value comes with the line it starts on and its path, and a line that is
-no JSON as a `Wrong`.
+a zip archive with documents in it, or a folder or archive of notes in Markdown. A document's array is read value by
+value, and so is the list of sessions of a seed; no more than one value is in memory. Each value comes with the line it
+starts on and its path, and a line that is no JSON as a `Wrong`.
 
 A file may grow while it is read: it is read up to the size that it had, so that two passes see the same.
 """
@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import IO, Any, Literal, NoReturn
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.importing import archive
+from mcp_memory.importing import archive, notes
 from mcp_memory.importing.formats.told import Wrong
 
 __all__ = ["Layout", "Source", "Value", "layout", "remarks", "values"]
 
-Layout = Literal["lines", "document", "archive"]
+Layout = Literal["lines", "document", "archive", "notes"]
 At = Callable[[int], None]
 """Told how many bytes of the file are read."""
 
@@ -35,6 +35,7 @@ _HEAD = 64 * 2**10
 _BLOCK = 2**16
 _CHUNK = 2**20
 _LONGEST = 64 * 2**20
+_NOTE = re.compile(r"\.md$", re.IGNORECASE)
 _WHITE_SPACE = re.compile(r"[ \t\r\n]+")
 _BOM = b"\xef\xbb\xbf"
 _DECODER = json.JSONDecoder(strict=False)  # exports leave tabs and line breaks in strings as they are
@@ -52,7 +53,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """A value of a file; `number` counts them from 1."""
+    """A value of a file; `number` counts them from 1. Of notes it is the text, and `where` the path."""
 
     number: int
     where: str
@@ -61,10 +62,12 @@ class Value:
 
 def layout(source: Source) -> Layout:
     """Tell how a file is laid out. InvalidInput where it is no UTF-8 text, or text of another kind."""
+    if source.path.is_dir() or _NOTE.search(source.path.name):
+        return "notes"
     with _opened(source) as stream:
         head = stream.read(_HEAD)
     if archive.is_archive(head):
-        return "archive"
+        return "notes" if archive.holds_notes(source.path) else "archive"
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in head[:64]:
         raise InvalidInput(
             f"{source.name} is not UTF-8; it looks like UTF-16. Convert it first, as with "
@@ -95,13 +98,19 @@ def values(source: Source, layout: Layout, *, at: At) -> Iterator[Value | Wrong]
                 yield from _Document(stream, source.name).values()
         case "archive":
             yield from _members(source, at)
+        case "notes":
+            for number, (name, data) in enumerate(notes.texts(source.path, source.name, at), start=1):
+                try:
+                    yield Value(number=number, where=name, value=data.removeprefix(_BOM).decode())
+                except UnicodeDecodeError:
+                    yield Wrong(where=name, what="is not UTF-8. Convert it to UTF-8.")
 
 
 def remarks(source: Source, layout: Layout) -> list[str]:
     """Return what is passed over in a file as a whole."""
-    if layout != "archive":
+    if layout != "archive" and not (layout == "notes" and source.path.suffix.casefold() == ".zip"):
         return []
-    with archive.opened(source.path, source.name, _nowhere) as found:
+    with archive.opened(source.path, source.name, _nowhere, notes=layout == "notes") as found:
         return found.notes
 
 

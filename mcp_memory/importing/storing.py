@@ -20,13 +20,15 @@ from anyio.to_thread import run_sync as to_thread
 
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput
+from mcp_memory.importing import notes
 from mcp_memory.importing.answer import Brought, answer, unchanged
 from mcp_memory.importing.cost import Price, Size, cost
-from mcp_memory.importing.formats.told import Passed, Result, Told, Wrong
+from mcp_memory.importing.formats.told import Passed, Result, Statement, Told, Wrong
 from mcp_memory.importing.placing import Places
 from mcp_memory.importing.reader import Source
 from mcp_memory.importing.results import not_kept, worth
 from mcp_memory.importing.survey import STDIN, Asked, Survey, default_session, start, survey, turns
+from mcp_memory.importing.telling import told_by
 from mcp_memory.memory import Memory
 from mcp_memory.store.protocol import Imported
 from mcp_memory.types import NewTurn
@@ -49,6 +51,10 @@ def source_of(path: Path, *, name: str | None = None) -> Source:
         found = path.stat()
     except OSError as error:
         raise InvalidInput(f"{shown} cannot be read: {error.strerror}.") from None
+    if path.is_dir() and (files := notes.found_in(path)):
+        modified = max(file.stat().st_mtime_ns for file in files) // 1_000_000
+        size = sum(file.stat().st_size for file in files)
+        return Source(path=path.absolute(), name=shown, size=size, modified=modified)
     if not path.is_file():
         raise InvalidInput(f"{shown} is not a file. Name the files to import, as with {shown.rstrip('/')}/*.jsonl.")
     return Source(path=path.absolute(), name=shown, size=found.st_size, modified=found.st_mtime_ns // 1_000_000)
@@ -67,7 +73,7 @@ async def bring(memory: Memory, source: Source, asked: Asked, *, now: datetime, 
     found = await to_thread(partial(_surveyed, source, asked, progress))
     if found.bad and not asked.skip_bad:
         return answer(source, found, state="refused")
-    stored = duplicates = emptied = kept = 0
+    stored = duplicates = emptied = kept = told = held = repeated = 0
     with closing(_batches(source, found, asked, progress)) as batches:
         while batch := await to_thread(partial(next, batches, None)):
             for session, new in batch.turns.items():
@@ -77,8 +83,22 @@ async def bring(memory: Memory, source: Source, asked: Asked, *, now: datetime, 
                 emptied += done.emptied
             for session, results in batch.results.items():
                 kept += await _keep(memory, session, results)
-    await memory.note_import(replace(noted, turns=found.turns))
-    return answer(source, found, state="stored", stored=stored, duplicates=duplicates, emptied=emptied, kept=kept)
+            if batch.statements:
+                done = await memory.tell(told_by(batch.statements, session=_teller(source, asked), now=now))
+                told, held, repeated = told + done.told, held + done.held, repeated + done.repeated
+    await memory.note_import(replace(noted, turns=found.turns + found.statements))
+    return answer(
+        source,
+        found,
+        state="stored",
+        stored=stored,
+        duplicates=duplicates,
+        emptied=emptied,
+        kept=kept,
+        told=told,
+        held=held,
+        repeated=repeated,
+    )
 
 
 async def _keep(memory: Memory, session: str, results: Sequence[Result]) -> int:
@@ -130,6 +150,8 @@ def _with(files: Sequence[Imported], digest: str) -> Imported | None:
 
 
 def _digest(source: Source) -> str:
+    if source.path.is_dir():
+        return notes.digest(source.path, source.name)
     digest, left = hashlib.sha256(), source.size
     try:
         with source.path.open("rb") as stream:
@@ -154,15 +176,19 @@ def _surveyed(source: Source, asked: Asked, progress: Progress, size: Size | Non
 
 @dataclass(kw_only=True)
 class _Batch:
-    """What is stored at once, by session."""
+    """What is stored at once, by session; statements of other memories in their order."""
 
+    statements: list[Statement] = field(default_factory=list[Statement])
     turns: dict[str, list[NewTurn]] = field(default_factory=dict[str, list[NewTurn]])
     results: dict[str, list[Result]] = field(default_factory=dict[str, list[Result]])
     count: int = 0
     chars: int = 0
 
-    def add(self, session: str, one: NewTurn | Result) -> None:
-        if isinstance(one, NewTurn):
+    def add(self, session: str, one: NewTurn | Result | Statement) -> None:
+        if isinstance(one, Statement):
+            self.statements.append(one)
+            self.chars += len(one.text)
+        elif isinstance(one, NewTurn):
             self.turns.setdefault(session, []).append(one)
             self.chars += len(one.content)
         else:
@@ -187,7 +213,14 @@ def _batches(source: Source, found: Survey, asked: Asked, progress: Progress) ->
         yield batch
 
 
-def _placed(source: Source, found: Survey, asked: Asked, progress: Progress) -> Iterator[tuple[str, NewTurn | Result]]:
+def _teller(source: Source, asked: Asked) -> str:
+    """Return the session in which statements are told."""
+    return default_session(source, asked) or "import"
+
+
+def _placed(
+    source: Source, found: Survey, asked: Asked, progress: Progress
+) -> Iterator[tuple[str, NewTurn | Result | Statement]]:
     places = Places(default=default_session(source, asked), start=start(source, found.undated))
     at = partial(progress, "storing")
     for one in turns(source, asked, found.layout, passed=Passed(), at=lambda read: at(read, source.size)):
@@ -199,6 +232,8 @@ def _placed(source: Source, found: Survey, asked: Asked, progress: Progress) -> 
             case Result():
                 if one.session is not None and worth(one) == "large":
                     yield one.session, one
+            case Statement():
+                yield _teller(source, asked), one
             case Wrong():
                 if not (one.torn or asked.skip_bad):
                     raise InvalidInput(f"{source.name} changed while it was read. Import it again.")

@@ -13,9 +13,9 @@ from typing import Literal
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.importing.cost import Size
-from mcp_memory.importing.formats import chatgpt, claude_ai, generic
+from mcp_memory.importing.formats import basic_memory, chatgpt, claude_ai, generic, mem0, memory_server, mempalace
 from mcp_memory.importing.formats.exports import OWN
-from mcp_memory.importing.formats.told import Passed, Result, Told, Wrong
+from mcp_memory.importing.formats.told import Passed, Result, Statement, Told, Wrong
 from mcp_memory.importing.placing import STEP, Places
 from mcp_memory.importing.reader import At, Layout, Source, Value, layout, remarks, values
 from mcp_memory.importing.results import worth
@@ -25,10 +25,12 @@ from mcp_memory.types import NewTurn
 __all__ = ["STDIN", "Asked", "Survey", "default_session", "start", "survey", "turns"]
 
 STDIN = "-"
+Format = Literal["auto", "jsonl", "seed", "chatgpt", "claude-ai", "memory-server", "mem0", "basic-memory", "mempalace"]
 _SHOWN = 20
 """Wrong places that are kept to be shown."""
 _ENOUGH = 10_000
 """Wrong places after which a file is not read on: none of it will be stored, and it may be no history at all."""
+Anything = Told | Result | Statement | Wrong
 _ENDINGS = re.compile(r"(\.(jsonl|ndjson|json|txt|zip))?(\.gz)?$", re.IGNORECASE)
 
 
@@ -37,7 +39,7 @@ class Asked:
     """What is asked for. `session` is where turns belong that name none; without it, the file's name."""
 
     session: str | None = None
-    format: Literal["auto", "jsonl", "seed", "chatgpt", "claude-ai"] = "auto"
+    format: Format = "auto"
     skip_bad: bool = False
     again: bool = False
     """Read files, too, that were read before."""
@@ -50,6 +52,8 @@ class Survey:
     layout: Layout
     turns: int = 0
     sessions: int = 0
+    statements: int = 0
+    """What another memory held to be true."""
     undated: int = 0
     """Turns without a time."""
     without_text: int = 0
@@ -86,6 +90,8 @@ def survey(source: Source, asked: Asked, *, at: At, size: Size | None = None) ->
                         found.small += 1
                     case "ours":
                         found.passed.left[OWN] += 1
+            case Statement():
+                found.statements += 1
             case Wrong(torn=True):
                 found.torn = one
             case Wrong():
@@ -97,17 +103,33 @@ def survey(source: Source, asked: Asked, *, at: At, size: Size | None = None) ->
     return found
 
 
-def turns(source: Source, asked: Asked, layout: Layout, *, passed: Passed, at: At) -> Iterator[Told | Result | Wrong]:
+def turns(source: Source, asked: Asked, layout: Layout, *, passed: Passed, at: At) -> Iterator[Anything]:
     """Yield what a file tells, in order."""
     for value in values(source, layout, at=at):
         match value:
+            case Value() if layout == "notes":
+                yield from _noted(value, asked, passed)
             case Value():
                 yield from _told(value, asked, passed)
             case Wrong():
                 yield value
 
 
-def _told(value: Value, asked: Asked, passed: Passed) -> Iterator[Told | Result | Wrong]:
+def _noted(value: Value, asked: Asked, passed: Passed) -> Iterator[Anything]:
+    """Yield what a file of Markdown tells: a room of MemPalace, or a note of basic-memory."""
+    text, name = str(value.value), value.where
+    match asked.format:
+        case "auto" | "mempalace" if mempalace.is_room(text):
+            yield from mempalace.told(text, name, passed)
+        case "auto" | "mempalace" if mempalace.is_index(text):
+            passed.left["indexes"] += 1
+        case "auto" | "basic-memory" if asked.format == "basic-memory" or basic_memory.is_note(text):
+            yield from basic_memory.told(text, name, passed)
+        case _:
+            passed.left["other files of Markdown"] += 1
+
+
+def _told(value: Value, asked: Asked, passed: Passed) -> Iterator[Anything]:
     """Yield what a value tells: as it was asked to be read, else as its shape says."""
     given = value.value, value.where, value.number, passed
     match asked.format:
@@ -117,10 +139,20 @@ def _told(value: Value, asked: Asked, passed: Passed) -> Iterator[Told | Result 
             yield from chatgpt.told(*given)
         case "claude-ai":
             yield from claude_ai.told(*given)
+        case "memory-server":
+            yield from memory_server.told(value.value, value.where, passed)
+        case "mem0":
+            yield from mem0.told(value.value, value.where, passed)
+        case "basic-memory" | "mempalace":
+            yield Wrong(where=value.where, what=f"is JSON, and what {asked.format} exports is Markdown.")
         case "auto" if chatgpt.is_conversation(value.value):
             yield from chatgpt.told(*given)
         case "auto" if claude_ai.is_conversation(value.value):
             yield from claude_ai.told(*given)
+        case "auto" if memory_server.is_graph(value.value):
+            yield from memory_server.told(value.value, value.where, passed)
+        case "auto" if mem0.is_mem0(value.value):
+            yield from mem0.told(value.value, value.where, passed)
         case "auto":
             yield from generic.told(*given)
 
@@ -128,7 +160,9 @@ def _told(value: Value, asked: Asked, passed: Passed) -> Iterator[Told | Result 
 def _layout(source: Source, asked: Asked) -> Layout:
     seen = layout(source)  # also where it is told: it refuses what is no text
     match asked.format:
-        case "auto" | "chatgpt" | "claude-ai":
+        case "jsonl" | "seed" | "chatgpt" | "claude-ai" | "memory-server" | "mem0" if seen == "notes":
+            raise InvalidInput(f"{source.name} is Markdown. Leave --format out, or say basic-memory or mempalace.")
+        case "auto" | "chatgpt" | "claude-ai" | "memory-server" | "mem0" | "basic-memory" | "mempalace":
             return seen
         case "jsonl" | "seed" if seen == "archive":
             raise InvalidInput(f"{source.name} is a zip archive. Leave --format out, or unpack it first.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,27 @@ from mcp_memory.memory.verbs import in_thread
 
 if TYPE_CHECKING:
     from mcp_memory.portable import Brought, Exported, Parcel
+    from mcp_memory.store.protocol import NewAtom
 
-__all__ = ["Moving"]
+__all__ = ["Moving", "Told", "ToldElsewhere"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldElsewhere:
+    """A statement of another memory; `id` is what that memory calls it, whatever it says."""
+
+    atom: NewAtom
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What became of statements: new ones, of which `held` wait for review; those that were here, or forgotten here."""
+
+    told: int = 0
+    held: int = 0
+    repeated: int = 0
+    kept_out: int = 0
 
 
 class Moving(Forgetting):
@@ -41,6 +61,40 @@ class Moving(Forgetting):
         parts.pipeline.write_persona()
         parts.stored()
         return done
+
+    @in_thread
+    def tell(self, statements: Sequence[ToldElsewhere]) -> Told:
+        """Store what another memory held to be true, each statement once.
+
+        One that is known by its id and says something new takes the place of what it said before. What was forgotten
+        is not told again.
+        """
+        from mcp_memory.longterm.trust import believed
+
+        parts, store, space = self._parts, self._parts.store, self.space
+        gone = store.were_forgotten(space, [one.atom.text for one in statements])
+        told = held = repeated = kept_out = 0
+        for place, one in enumerate(statements):
+            known = store.known_as(space, [one.id]).get(one.id) if one.id else None
+            before = store.atoms(space, [known]) if known else []
+            if place in gone or (known and not before):
+                kept_out += 1
+                continue
+            if before and before[0].text == one.atom.text:
+                repeated += 1
+                continue
+            replaced = [atom.id for atom in before if atom.valid_to is None]
+            atom, _ = believed(store, space, replace(one.atom, supersedes=replaced))
+            written = store.add_atom(space, atom, now=parts.now())
+            if one.id:
+                store.note_origins(space, {one.id: written.atom.id})
+            repeated += written.duplicate
+            told += not written.duplicate
+            held += bool(atom.held) and not written.duplicate
+        if told:
+            parts.stored()
+            parts.pipeline.write_persona()
+        return Told(told=told, held=held, repeated=repeated, kept_out=kept_out)
 
     def _forget_too(self, ids: Sequence[str], reason: str) -> str:
         refs = self._parts.store.reach(self.space, ids).refs

@@ -16,6 +16,7 @@ __all__ = [
     "LONGEST_ID",
     "Passed",
     "Result",
+    "Statement",
     "Told",
     "Unfit",
     "Wrong",
@@ -66,6 +67,22 @@ class Result:
     """The name of a file of the same conversation with all of it, where `text` is a part."""
     session: str | None = None
     """Where it belongs, in a file of many conversations."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """What another memory holds to be true. `fact` is (entity, relation, value); `about` are names.
+
+    `id` is what that memory calls it, for as long as it says the same thing in other words. It is a program's word,
+    whoever it heard it from.
+    """
+
+    where: str
+    text: str
+    said_at: datetime | None = None
+    id: str | None = None
+    fact: tuple[str, str, str] | None = None
+    about: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,18 +6,21 @@ a single-valued fact has an open value on both sides, the one that became true l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import apsw
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.store import carried
 from mcp_memory.store.sqlite import atoms, digests, entities, grounds, terms
 from mcp_memory.store.sqlite.arrivals.desk import GONE, Desk
 from mcp_memory.store.sqlite.arrivals.saying import say
-from mcp_memory.store.sqlite.rows import number_of, to_ms, touch
+from mcp_memory.store.sqlite.rows import number_of, space_id, to_ms, touch
 from mcp_memory.text import fold, one_line
 
-__all__ = ["take"]
+__all__ = ["take", "were_forgotten"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +62,18 @@ def take(desk: Desk, row: carried.Atom, note: carried.Turn | None) -> None:
             desk.names[row.id] = GONE
             return
     _insert(desk, row, folded, words, place)
+
+
+def were_forgotten(con: apsw.Connection, space: str, texts: Sequence[str]) -> set[int]:
+    """See `Store.were_forgotten`."""
+    number = space_id(con, space)
+    if number is None:
+        return set()
+    return {
+        place
+        for place, text in enumerate(texts)
+        if digests.statement(con, number, atoms.folded_text(text), said=0) is not None
+    }
 
 
 def _words(desk: Desk, row: carried.Atom) -> list[grounds.Words]:
