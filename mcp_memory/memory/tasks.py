@@ -172,6 +172,8 @@ class Tasks(Verbs):
 
     def _note_saving(self, kind: SavingKind, session: str, *, saved: int = 0, spent: int = 0) -> None:
         """Enter it in the ledger; what was asked for is answered all the same where that cannot be written."""
+        if self._parts.store.read_only is not None:
+            return
         saving = Saving(session=session, at=self._parts.now(), kind=kind, saved=saved, spent=spent)
         try:
             self._parts.store.add_saving(self.space, saving)

@@ -142,8 +142,13 @@ def ref_problems(con: apsw.Connection, home: Path) -> list[str]:
 def _of_spaces(
     con: apsw.Connection, home: Path, problems: Callable[[apsw.Connection, Path, int], Iterator[str]]
 ) -> list[str]:
-    spaces: Any = con.execute("SELECT id, name FROM space").fetchall()
-    return [f"{name}: {found}" for number, name in spaces for found in problems(con, home / "spaces" / name, number)]
+    spaces = {str(name): number for number, name in con.execute("SELECT id, name FROM space")}
+    lost = {path.name: 0 for path in sorted((home / "spaces").glob("*")) if path.is_dir()}  # where no row knows them
+    return [
+        f"{name}: {found}"
+        for name, number in (lost | spaces).items()
+        for found in problems(con, home / "spaces" / name, number)
+    ]
 
 
 def _turn_problems(con: apsw.Connection) -> Iterator[str]:
