@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import anyio
+import apsw
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.reader import Reader
-from mcp_memory.errors import InvalidInput, NotFound
+from mcp_memory.errors import InvalidInput, McpMemoryError, NotFound, Refused
 from mcp_memory.memory import Memory, open_memory
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock, HashEmbedder
 from mcp_memory.types import NewTurn
-from mcp_memory.upkeep.rebuild import rebuild
+from mcp_memory.upkeep.rebuild import Rebuilt, rebuild
 
 Lived = Callable[[Path], Path]
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
@@ -108,7 +112,7 @@ async def history(home: Path, steps: Sequence[Step]) -> None:
         open_memory(home=home, space="other", now=clock, embedder=embedder, distil=False) as other,
     ):
         for place, step in enumerate(steps):
-            with suppress(NotFound, InvalidInput):
+            with suppress(NotFound, InvalidInput, Refused):
                 await do(other if place % 4 == 3 else memory, step, clock)
 
 
@@ -151,3 +155,145 @@ def dump(home: Path) -> dict[str, list[object]]:
         return rows
     finally:
         con.close()
+
+
+# --- examples ---------------------------------------------------------------------------------------
+
+
+def differences(done: Rebuilt) -> dict[str, tuple[int, int, int]]:
+    return {
+        one.what: (one.differing, one.only_in_files, one.only_in_database) for one in done.compared if not one.is_equal
+    }
+
+
+def change(home: Path, sql: str) -> None:
+    con = apsw.Connection(str(home / "memory.db"))
+    con.execute(sql)
+    con.close()
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def test_the_old_database_is_kept_and_searches_answer_the_same(home: Path, lived: Lived) -> None:
+    lived(home)
+
+    async def ask() -> list[object]:
+        async with open_memory(home=home, embedder="none") as memory:
+            turns = await memory.conversation_search("the build in Porto")
+            atoms = await memory.memory_search("where the user lives")
+            return [turns.hits, atoms.atoms, atoms.facts]
+
+    answers = anyio.run(ask)
+    before = dump(home)
+    done = rebuild(home, now=NOW)
+    assert (done.is_equal, done.passed, done.notes, done.damage, done.lost) == (True, {}, [], [], [])
+    assert anyio.run(ask) == answers
+    assert done.aside == home / "backups/aside-20260302T080000Z-rebuild"
+    (home / "kept").mkdir()
+    (done.aside / "memory.db").rename(home / "kept/memory.db")
+    assert dump(home / "kept") == before
+
+
+def test_a_check_changes_nothing(home: Path, lived: Lived) -> None:
+    lived(home)
+    change(home, "UPDATE atom SET text = 'The user lives in Rome' WHERE id = 1")
+    before = (home / "memory.db").read_bytes()
+    done = rebuild(home, check=True, now=NOW)
+    assert (done.is_swapped, differences(done)) == (False, {"statements that were told": (1, 0, 0)})
+    assert (home / "memory.db").read_bytes() == before
+    assert sorted(path.name for path in home.iterdir() if path.name.startswith(".")) == []
+
+
+def test_where_rows_differ_nothing_is_swapped_in_until_the_files_word_is_accepted(home: Path, lived: Lived) -> None:
+    lived(home)
+    before = dump(home)
+    change(home, "UPDATE atom SET text = 'The user lives in Rome', priority = 3 WHERE id = 1")
+    done = rebuild(home, now=NOW)
+    assert (done.is_swapped, done.differing) == (False, 1)
+    assert done.compared[1].examples == ("a1",)
+    done = rebuild(home, accept=True, now=NOW)
+    assert done.is_swapped
+    assert dump(home) == before
+
+
+def test_rows_that_a_database_lost_come_back_and_lines_that_the_files_lost_too(home: Path, lived: Lived) -> None:
+    lived(home)
+    before = dump(home)
+    journal = home / "spaces/default/conversations/2026-03-01.jsonl"
+    whole = journal.read_bytes()
+    first, second, *rest = whole.splitlines(keepends=True)
+    journal.write_bytes(first + second.replace(b"Noted", b"Never") + b"".join(rest[1:]))
+    change(home, "DELETE FROM record WHERE id = 2; DELETE FROM session WHERE id = -1")
+    done = rebuild(home, now=NOW)
+    assert done.is_swapped
+    assert done.notes == [
+        "default: t2 in the journal is not what its hash says.",
+        f"default: conversations/2026-03-01.jsonl is torn: {len(journal_of(done).read_bytes())} of {len(whole)} bytes.",
+    ]
+    told = {"turns": (0, 0, 2), "statements that were told": (0, 0, 1), "their facts": (0, 0, 1), "records": (0, 1, 0)}
+    assert differences(done).items() >= told.items()
+    assert dump(home) == before
+    assert journal.read_bytes() == whole
+
+
+def journal_of(done: Rebuilt) -> Path:
+    assert done.aside is not None
+    return done.aside / "spaces/default/conversations/2026-03-01.jsonl"
+
+
+def test_of_a_home_from_before_the_files_said_everything_the_rest_is_named(home: Path, lived: Lived) -> None:
+    lived(home)
+    for space in ("default", "work"):
+        folder = home / "spaces" / space
+        (folder / "canvases.jsonl").unlink()
+        (folder / "tombstones.jsonl").unlink()
+        for path in folder.glob("offload-*.jsonl"):
+            older = [{key: line[key] for key in line if key not in ("record", "step")} for line in lines(path)]
+            write(home, path, older)
+        path = folder / "conversations/2026-03-01.jsonl"
+        older = lines(path)
+        for line in older:
+            if "told" in line:
+                line["told"] = {key: value for key, value in line["told"].items() if key not in ("atom", "ends")}
+                told = json.dumps(line["told"]).replace("'", "''")
+                change(home, f"UPDATE turn SET told = '{told}' WHERE id = {line['turn'][1:]}")
+        write(home, path, older)
+    change(home, "DELETE FROM file WHERE path IN ('canvases.jsonl', 'tombstones.jsonl')")
+    before = dump(home)
+    done = rebuild(home, now=NOW)
+    assert (done.is_swapped, done.differing, done.notes) == (True, 0, [])
+    assert done.passed == {
+        "told before its line said what it ended": 8,
+        "recorded before its line said what it did": 6,
+        "forgotten before that was kept in a file": 4,
+    }
+    assert dump(home) == before
+    again = rebuild(home, now=NOW)
+    assert again.passed == {"told before its line said what it ended": 8}
+    (home / "memory.db").unlink()
+    (home / "backups").rename(home.parent / "elsewhere")
+    alone = rebuild(home, now=NOW)
+    assert alone.source is None
+    wanted = ("turn", "record", "canvas", "canvas_edit", "tombstone")
+    assert {table: dump(home)[table] for table in wanted} == {table: before[table] for table in wanted}
+
+
+def write(home: Path, path: Path, older: Sequence[object]) -> None:
+    path.write_bytes(b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in older))
+    name = path.relative_to(home / "spaces").as_posix().partition("/")[2]
+    space = path.relative_to(home / "spaces").parts[0]
+    con = apsw.Connection(str(home / "memory.db"))
+    con.execute(
+        "UPDATE file SET bytes = ? WHERE path = ? AND space = (SELECT id FROM space WHERE name = ?)",
+        (path.stat().st_size, name, space),
+    )
+    con.close()
+
+
+def test_a_folder_without_files_is_told_so(home: Path) -> None:
+    with pytest.raises(NotFound, match="has no files to make a database of"):
+        rebuild(home, now=NOW)
+    with pytest.raises(McpMemoryError):
+        rebuild(home / "nowhere", now=NOW)
