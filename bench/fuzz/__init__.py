@@ -6,7 +6,8 @@
     hunting    a target run again and again until time is over; what is found once, made small
     guided     the same with atheris, which is led by the branches that an input reaches
     calls      calls of every tool, drawn from its own schema, and hostile ones
-    protocol   those calls over the real protocol: processes, both transports, both generations
+    serving    servers as processes      oracle  what their answers, logs and homes must be like
+    protocol   those calls over the real protocol: both transports, both generations
 
 A finding is any of: an error that is not one of ours, work without end, a law that does not hold, a server that
 dies, says "internal error", answers against its own schema or leaves a store that `doctor` complains about. Each is

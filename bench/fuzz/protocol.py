@@ -12,22 +12,20 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import monotonic, sleep
-from typing import Any
+from time import monotonic
+from typing import Any, cast
 
 import anyio
 import anyio.from_thread
 import anyio.to_thread
 import httpx2
 import mcp.types as wire
-from anyio.abc import Process
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from mcp import Client, MCPDeprecationWarning, StdioServerParameters
@@ -38,13 +36,13 @@ from tqdm import tqdm
 
 from bench.fuzz import oracle
 from bench.fuzz.calls import Act, Seen, acts, filled
+from bench.fuzz.serving import Lines, http_server, posted
 from mcp_memory.text import well_formed
 
 __all__ = ["Trouble", "hunted", "main"]
 
 _ANSWER_SECONDS = 60.0
 _ROUND = 100
-_START_SECONDS = 60.0
 _SHOWN = 3_000
 _TOLD_APART = 80
 """Characters by which two troubles are one."""
@@ -113,8 +111,9 @@ class _Hunt:
                 answer = await client.call_tool(act.name, arguments)
                 for trouble in oracle.of_answer(act.name, answer, self.schemas.get(act.name)):
                     self._note(trouble, words)
-                if isinstance(answer.structured_content, dict):
-                    self.seen.note(answer.structured_content)
+                told: Any = answer.structured_content
+                if isinstance(told, dict):
+                    self.seen.note(cast("dict[str, Any]", told))
             case "resource":
                 await client.read_resource("".join(map(str, arguments)))
             case "prompt":
@@ -150,8 +149,8 @@ async def _watch(client: Client, uri: str) -> None:
     if client.mode == "legacy":
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MCPDeprecationWarning)
-            await client.session.subscribe_resource(uri)
-            await client.session.unsubscribe_resource(uri)
+            await client.session.subscribe_resource(uri)  # pyright: ignore[reportDeprecated]
+            await client.session.unsubscribe_resource(uri)  # pyright: ignore[reportDeprecated]
     else:
         async with client.listen(resource_subscriptions=[uri]):
             pass
@@ -168,21 +167,21 @@ def _sendable(value: Any) -> Any:
     return value
 
 
-# --- servers ----------------------------------------------------------------------------------------
+# --- the hunt ---------------------------------------------------------------------------------------
 
 
 @asynccontextmanager
-async def _served(home: Path, folder: Path) -> AsyncGenerator[_Hunt]:
+async def _served(home: Path, folder: Path, more: Mapping[str, str]) -> AsyncGenerator[_Hunt]:
     """Start both servers, and connect two clients to each."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("MCP_MEMORY_")}
-    env |= {"MCP_MEMORY_HOME": str(home), "MCP_MEMORY_RATE_LIMIT": "0", "MCP_MEMORY_LOG_CONTENTS": "true"}
+    env |= {"MCP_MEMORY_HOME": str(home), "MCP_MEMORY_RATE_LIMIT": "0", "MCP_MEMORY_LOG_CONTENTS": "true", **more}
     serve = ["-m", "mcp_memory", "serve"]
     logs = [folder / name for name in ("stdio.log", "other-stdio.log", "raw.log", "http.log")]
     async with AsyncExitStack() as stack:
         with_logs = [stack.enter_context(log.open("w", encoding="utf-8")) for log in logs]
         parameters = StdioServerParameters(command=sys.executable, args=serve, env=env)
-        raw = await stack.enter_async_context(_Lines.opened([sys.executable, *serve], env, with_logs[2]))
-        url = await stack.enter_async_context(_http([sys.executable, *serve], env, with_logs[3], logs[3]))
+        raw = await stack.enter_async_context(Lines.opened([sys.executable, *serve], env, with_logs[2]))
+        url = await stack.enter_async_context(http_server([sys.executable, *serve], env, with_logs[3], logs[3]))
         poster = await stack.enter_async_context(httpx2.AsyncClient(timeout=_ANSWER_SECONDS))
         clients = [
             await stack.enter_async_context(Client(stdio_client(parameters, errlog=with_logs[0]))),
@@ -194,7 +193,7 @@ async def _served(home: Path, folder: Path) -> AsyncGenerator[_Hunt]:
         hunt = _Hunt(
             clients=clients,
             raw=raw.answered,
-            post=partial(_posted, poster, url),
+            post=partial(posted, poster, url),
             schemas={tool.name: tool.output_schema for tool in tools},
             logs=logs,
         )
@@ -203,115 +202,28 @@ async def _served(home: Path, folder: Path) -> AsyncGenerator[_Hunt]:
             hunt.found.setdefault(trouble, Trouble(what=trouble))
 
 
-@asynccontextmanager
-async def _http(command: Sequence[str], env: dict[str, str], log: Any, path: Path) -> AsyncGenerator[str]:
-    process = await anyio.open_process(
-        [*command, "--transport", "http", "--port", "0"], env=env, stderr=log, stdout=log
-    )
-    try:
-        with anyio.fail_after(_START_SECONDS):
-            said = await anyio.to_thread.run_sync(_said_by, path, abandon_on_cancel=True)
-        yield said.partition(" listens on ")[2].split()[0]
-        process.terminate()
-        with anyio.move_on_after(15) as late:
-            await process.wait()
-        if late.cancelled_caught or process.returncode:
-            raise RuntimeError(f"the HTTP server ended with {process.returncode}")
-    finally:
-        with anyio.CancelScope(shield=True):
-            if process.returncode is None:
-                process.kill()
-            await process.aclose()
+async def hunted(
+    home: Path,
+    *,
+    seconds: float,
+    start: int,
+    rounds: int = sys.maxsize,
+    most: int = _ROUND,
+    env: Mapping[str, str] | None = None,
+) -> tuple[int, list[Trouble]]:
+    """Ask until time is over, or that many rounds of at most `most` draws; return the number of calls, and what was found.
 
-
-def _said_by(log: Path) -> str:
-    """Return what a server says when it listens."""
-    while " listens on " not in (said := log.read_text(encoding="utf-8")):
-        sleep(0.05)
-    return said
-
-
-async def _posted(client: httpx2.AsyncClient, url: str, line: str) -> str | None:
-    """Send a line as a request; return what is wrong with the answer."""
-    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-    async with client.stream("POST", url, content=line.encode("utf-8", "replace"), headers=headers) as answer:
-        if answer.status_code >= 500:
-            return f"a raw request is answered with {answer.status_code}: {(await answer.aread())[:200]!r}"
-    return None
-
-
-class _Lines:
-    """A server that is sent raw lines. After each it is asked for a sign of life, and answers in whole messages."""
-
-    def __init__(self, process: Process) -> None:
-        self._process = process
-        self._numbers = count(1)
-        self._rest = b""
-        self._turn = anyio.Lock()
-
-    @classmethod
-    @asynccontextmanager
-    async def opened(cls, command: Sequence[str], env: dict[str, str], log: Any) -> AsyncGenerator[_Lines]:
-        process = await anyio.open_process(list(command), env=env, stderr=log)
-        made = cls(process)
-        hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "fuzz", "version": "1"}}
-        try:
-            await made._send(json.dumps({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": hello}))
-            await made._until("hello")
-            yield made
-        finally:
-            with anyio.CancelScope(shield=True):
-                if process.returncode is None:
-                    process.kill()
-                await process.aclose()
-
-    async def answered(self, line: str) -> str | None:
-        async with self._turn:
-            id = f"alive-{next(self._numbers)}"
-            await self._send(line.replace("\n", " "))
-            await self._send(json.dumps({"jsonrpc": "2.0", "id": id, "method": "ping"}))
-            return await self._until(id)
-
-    async def end(self) -> list[str]:
-        """Close its input, and return what is wrong with its end."""
-        assert self._process.stdin is not None
-        await self._process.stdin.aclose()
-        with anyio.move_on_after(15):
-            code = await self._process.wait()
-            return [] if code == 0 else [f"the server of raw lines ended with {code}"]
-        return ["the server of raw lines does not end when its client is gone"]
-
-    async def _send(self, line: str) -> None:
-        assert self._process.stdin is not None
-        await self._process.stdin.send(line.encode("utf-8", "surrogatepass") + b"\n")
-
-    async def _until(self, id: str) -> str | None:
-        assert self._process.stdout is not None
-        while True:
-            while b"\n" not in self._rest:
-                self._rest += await self._process.stdout.receive()
-            line, _, self._rest = self._rest.partition(b"\n")
-            message: Any = json.loads(line)
-            if message.get("id") == id:
-                return None
-            if message.get("error", {}).get("code") == wire.INTERNAL_ERROR or "Internal error" in str(message):
-                return f"a raw line: internal error: {str(message)[:300]}"
-
-
-# --- the hunt ---------------------------------------------------------------------------------------
-
-
-async def hunted(home: Path, *, seconds: float, start: int, rounds: int = sys.maxsize) -> tuple[int, list[Trouble]]:
-    """Ask until time is over, or that many rounds; return how many calls were made and what was found."""
+    `env` is for the servers, beside what they need.
+    """
     with TemporaryDirectory(prefix="fuzz-") as folder:
-        async with _served(home, Path(folder)) as hunt:
+        async with _served(home, Path(folder), env or {}) as hunt:
             tools = {tool.name: tool.input_schema for tool in (await hunt.clients[0].list_tools()).tools}
             prompts = [prompt.name for prompt in (await hunt.clients[0].list_prompts()).prompts]
             drawn = st.lists(acts(tools, prompts, len(hunt.clients)), min_size=1, max_size=3)
             end = monotonic() + seconds
             with tqdm(desc="tools", unit="call", leave=False) as bar:
                 for number in range(start, start + rounds):
-                    await anyio.to_thread.run_sync(partial(_round, hunt, drawn, number, end))
+                    await anyio.to_thread.run_sync(partial(_round, hunt, drawn, number, most, end))
                     bar.update(hunt.calls - bar.n)
                     if monotonic() > end:
                         break
@@ -319,12 +231,12 @@ async def hunted(home: Path, *, seconds: float, start: int, rounds: int = sys.ma
     return hunt.calls, [*hunt.found.values(), *troubles]
 
 
-def _round(hunt: _Hunt, drawn: st.SearchStrategy[list[Act]], number: int, end: float) -> None:
+def _round(hunt: _Hunt, drawn: st.SearchStrategy[list[Act]], number: int, most: int, end: float) -> None:
     """Runs in a thread, for hypothesis calls plain functions; what they do is done in the loop."""
 
     @seed(number)
     @settings(
-        max_examples=_ROUND,
+        max_examples=most,
         database=None,
         deadline=None,
         phases=[Phase.generate],
