@@ -204,5 +204,9 @@ async def test_no_word_of_the_user_is_in_the_log_of_a_server_at_level_debug(tmp_
         text = path.read_text()
         assert MARK not in text.lower()
         assert len(text.splitlines()) > 50
+        calls = [json.loads(line) for line in text.splitlines() if '"a tool was called"' in line]
+        assert {one["tool"] for one in calls} >= {name for name, _ in CALLS}
+        assert all(one["ms"] >= 0 for one in calls)
+        assert {one.get("error") for one in calls} >= {None, "InvalidInput"}
         assert endpoint.asked  # a model and an embedder took part
         assert {json.loads(line)["logger"].partition(".")[0] for line in text.splitlines()} >= {"mcp", "asyncio"}

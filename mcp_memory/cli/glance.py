@@ -33,6 +33,7 @@ def lines(answer: dict[str, Any]) -> list[tuple[str, str]]:
         *_pyramid(answer["pyramid"]),
         ("review", f"{plural(answer['held'], 'row')} held: mcp-memory review" if answer["held"] else "nothing is held"),
         ("forgotten", plural(counts["forgotten"], "time")),
+        ("retention", _retention(answer["retention"])),
         ("on disk", _disk(answer["disk"])),
         ("embedding", _embedding(answer["embedding"])),
         ("model", _model(answer["model"])),
@@ -67,6 +68,15 @@ def _grown(grown: dict[str, dict[str, int]]) -> str:
         if rows:
             told.setdefault(rows, spans[span])
     return "; ".join(f"{rows} {span}" for rows, span in told.items()) or "nothing in 30 days"
+
+
+def _retention(policies: list[dict[str, Any]]) -> str:
+    """What is forgotten by its age; nothing where nothing is."""
+    what = {"purge": "what was forgotten is purged"}
+    return "; ".join(
+        f"{what.get(one['what'], one['what'])} after {plural(one['days'], 'day')}, {one['took']:,} so far"
+        for one in policies
+    )
 
 
 def _disk(disk: dict[str, Any]) -> str:

@@ -135,6 +135,15 @@ class Seeing(Verbs):
             "offload": {**saved, "tokens_saved": saved["tokens_raw"] - saved["tokens_kept"]},
             "savings": self._savings_status(),
             "held": store.held_count(self.space),
+            "retention": [
+                {
+                    "what": one.what,
+                    "days": one.days,
+                    "took": one.took,
+                    "ran_at": one.ran_at.isoformat() if one.ran_at else None,
+                }
+                for one in store.policies(self.space)
+            ],
             "tokens": state.keys(store.tokens(), now=now),
             "connected": state.connected(self.settings.home),
         }

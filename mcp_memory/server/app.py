@@ -8,6 +8,7 @@ What others add to the object with the SDK's own decorators is served beside wha
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -33,7 +34,7 @@ from pydantic import AnyUrl
 from mcp_memory import __version__
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput, McpMemoryError, NotFound
-from mcp_memory.logs import Word
+from mcp_memory.logs import Word, event
 from mcp_memory.server.access.rights import current, needed, needed_by, of_request, shown, using
 from mcp_memory.server.audience import for_reader
 from mcp_memory.server.completions import Reference, complete
@@ -132,13 +133,18 @@ class MemoryServer(MCPServer[None]):
             names = ", ".join(one.name for one in known)
             raise ToolError(f"There is no tool {one_line(name, 60)!r}. Tools: {names}.")
         _check(name, needed(read_only=tool.read_only, destructive=tool.destructive))
+        began, failed = time.perf_counter(), None
         try:
             return await tool.call(partial(self._memory_of, context), arguments)
         except McpMemoryError as error:
+            failed = type(error).__name__
             raise ToolError(str(error)) from error
         except Exception as error:
+            failed = type(error).__name__
             raise UnexpectedToolError(f"Internal error in {name}. Its traceback is in the server's log.") from error
         finally:
+            took = round((time.perf_counter() - began) * 1000, 1)
+            event(logger, "a tool was called", tool=tool.name, ms=took, error=failed)
             if not tool.read_only:
                 self.updates.written()
 
