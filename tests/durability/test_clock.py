@@ -1,0 +1,114 @@
+"""A clock that goes back, by minutes or years: order, ids, leases and budgets do not depend on it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.reader import Reader
+from mcp_memory.config import Settings
+from mcp_memory.embed import make_embedder
+from mcp_memory.indexing import Indexing
+from mcp_memory.longterm.search.search import Search
+from mcp_memory.metered import Metered
+from mcp_memory.pipeline import Pipeline
+from mcp_memory.store.protocol import Filters, NewAtom, Spend
+from mcp_memory.store.sqlite import open_store
+from mcp_memory.testing import FixedClock, ScriptedLLM
+from mcp_memory.types import NewTurn
+from tests.durability.filling import NOON, capture, said
+
+YEAR = timedelta(days=365)
+
+
+@settings(max_examples=20)
+@given(jumps=st.lists(st.integers(-900_000, 900_000), min_size=2, max_size=12))
+def test_turns_keep_the_order_in_which_they_came_and_every_journal_its_day(
+    jumps: list[int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    store = open_store(tmp_path_factory.mktemp("clock") / "home")
+    now, days = NOON, list[str]()
+    for number, jump in enumerate(jumps):
+        now += timedelta(seconds=jump)
+        assert capture(store, f"Word {number}.", at=now) == f"t{number + 1}"
+        days.append(now.date().isoformat())
+    assert said(store) == [f"Word {number}." for number in range(len(jumps))]
+    changes = store.last_change()
+    capture(store, "Last.", at=NOON - YEAR)
+    assert store.last_change() > changes
+    journals = {path.stem: path.read_text(encoding="utf-8") for path in store.folder("default").glob("conversations/*")}
+    for number, day in enumerate(days):
+        assert f'"Word {number}."' in journals[day]
+    assert store.problems() == []
+    store.close()
+
+
+def test_a_journal_that_is_written_anew_after_the_clock_went_back_has_its_lines_and_no_others(home: Path) -> None:
+    store = open_store(home)
+    for number in range(4):
+        capture(store, f"Word {number}.", at=NOON - timedelta(days=number % 2))
+    journal = store.folder("default") / "conversations" / f"{NOON.date()}.jsonl"
+    whole = journal.read_bytes()
+    journal.unlink()
+    capture(store, "Word 4.", at=NOON)
+    assert journal.read_bytes().startswith(whole)
+    assert journal.read_bytes().count(b"\n") == 3
+    store.close()
+
+
+def test_what_was_leased_in_a_future_that_never_came_is_free(home: Path) -> None:
+    store = open_store(home)
+    assert store.hold("worker", "killed", until=NOON + YEAR + timedelta(minutes=3), now=NOON + YEAR)
+    assert store.hold("worker", "living", until=NOON + timedelta(minutes=3), now=NOON)
+    assert not store.hold("worker", "third", until=NOON + timedelta(minutes=3), now=NOON)
+    store.close()
+
+
+def test_turns_that_a_killed_process_was_reading_a_year_ahead_are_read_now(home: Path) -> None:
+    clock = FixedClock(NOON + YEAR)
+    store = open_store(home)
+    settings = Settings(home=home, embedder="none", distil=False)
+    search = Search(store, clock)
+    pipeline = Pipeline(store, search, Indexing(store, make_embedder(settings), settings), settings, now=clock)
+    store.append_turns("default", "s", [NewTurn(role="user", content="I keep bees in Porto.")], now=clock())
+    assert pipeline.for_agent("killed") is not None
+    clock.moment = NOON
+    assert pipeline.step(Metered(Reader(), store, settings, now=clock), eager=True)
+    assert store.drafts("default") or store.list_atoms("default", filters=Filters(), limit=9)
+    search.close()
+    store.close()
+
+
+def test_tokens_that_were_spent_in_a_future_that_never_came_use_up_no_budget_of_today(home: Path) -> None:
+    store = open_store(home)
+    settings = Settings(home=home, llm_daily_tokens=1_000, llm_hourly_tokens=1_000)
+    ahead = Spend(
+        at=NOON + YEAR, purpose="extract", model="m", prompt_tokens=9_999, completion_tokens=9, cost=None, error=None
+    )
+    store.add_spend(ahead)
+    model = Metered(ScriptedLLM(), store, settings, now=FixedClock(NOON))
+    model._refuse(10)  # pyright: ignore[reportPrivateUsage]
+    store.close()
+
+
+def test_a_statement_that_replaces_one_of_the_future_holds_and_the_other_is_closed(home: Path) -> None:
+    store = open_store(home)
+
+    def lives_in(city: str, now: datetime) -> str:
+        atom = NewAtom(
+            text=f"The user lives in {city}.", kind="persona", session="s", priority=80, confidence=1.0,
+            valid_from=now, entity="user", relation="lives_in", value=city, single_valued=True,
+        )  # fmt: skip
+        return store.add_atom("default", atom, now=now).atom.id
+
+    first = lives_in("Porto", NOON + YEAR)
+    second = lives_in("Lisbon", NOON)
+    held = {atom.id: atom for atom in store.atoms("default", [first, second])}
+    assert [fact.value for fact in store.facts("default", filters=Filters(), limit=9)] == ["Lisbon"]
+    assert (held[second].valid_to, held[first].valid_to is None) == (None, False)
+    assert held[first].learned_at == datetime(2027, 11, 20, 12, 0, tzinfo=UTC)
+    store.close()
