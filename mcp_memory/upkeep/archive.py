@@ -93,6 +93,7 @@ class Writer:
 def opened(path: Path) -> Generator[tuple[Manifest, zipfile.ZipFile]]:
     """Open a backup for reading. Raises InvalidInput where the file is none, Damaged where it was one."""
     with _telling(path):
+        path.stat()
         if not zipfile.is_zipfile(path):
             raise InvalidInput(f"{path} is no backup: it is no zip archive, or cut off. Name one of `backup --list`.")
         with zipfile.ZipFile(path) as packed:

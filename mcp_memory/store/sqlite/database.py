@@ -162,7 +162,7 @@ class Database:
             raise StoreUnavailable(_no_room(self.path, str(error))) from None
         except (apsw.CorruptError, apsw.NotADBError) as error:
             raise StoreUnavailable(
-                f"{self.path} is damaged ({error}). Keep a copy of it and run `mcp-memory doctor`."
+                f"{self.path} is damaged ({error}). `mcp-memory doctor --repair` makes it anew, and keeps this one."
             ) from None
         except (
             apsw.CantOpenError,

@@ -1,0 +1,117 @@
+"""`backup`, `restore`, `rebuild`, `compact` and `doctor --repair`, as people run them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mcp_memory.cli import program
+
+
+class Home:
+    """A copy of the small memory, and the command line on it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def run(self, *arguments: str) -> Result:
+        return CliRunner().invoke(program, ["--home", str(self.path), *arguments])
+
+    def answer(self, *arguments: str) -> Any:
+        result = self.run(*arguments, "--json")
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+
+@pytest.fixture
+def mine(small_home: Path, home: Path) -> Home:
+    shutil.copytree(small_home, home)
+    return Home(home)
+
+
+def test_a_backup_is_made_listed_and_verified(mine: Home) -> None:
+    result = mine.run("backup")
+    assert result.exit_code == 0
+    path, proven = result.stdout.splitlines()
+    assert path.startswith(str(mine.path / "backups" / "mcp-memory-"))
+    assert proven.startswith("proven: ")
+    assert proven.endswith("the database is whole; 4 turns, 4 statements, 3 results in 2 spaces")
+    [line] = mine.run("backup", "--list").stdout.splitlines()
+    assert line.endswith("4 turns, 4 statements, 3 results in 2 spaces")
+    [listed] = mine.answer("backup", "--list")
+    assert mine.run("backup", "--verify", listed["path"]).stdout.startswith(f"{listed['path']} is whole: 4 turns")
+    Path(listed["path"]).write_bytes(b"PK")
+    wrong = mine.run("backup", "--verify", listed["path"])
+    assert (wrong.exit_code, "is no backup" in wrong.stderr) == (2, True)
+
+
+def test_what_a_backup_lacks_is_said_and_is_an_exit_code(mine: Home) -> None:
+    gone = next((mine.path / "spaces/default/refs").iterdir())
+    gone.unlink()
+    result = mine.run("backup")
+    assert result.exit_code == 1
+    assert f"not in it, for the memory has lost it: default: refs/{gone.name} is missing." in result.stdout
+
+
+def test_older_backups_go_and_that_is_said(mine: Home) -> None:
+    first = mine.answer("backup", "--keep", "1")
+    second = mine.answer("backup", "--keep", "1")
+    assert second["removed"] == [first["path"]]
+    assert [one["path"] for one in mine.answer("backup", "--list")] == [second["path"]]
+
+
+def test_a_backup_is_restored_in_place_and_elsewhere(mine: Home) -> None:
+    made = mine.answer("backup")["path"]
+    result = mine.run("restore", made)
+    assert result.exit_code == 0
+    told, kept = result.stdout.splitlines()
+    assert told.startswith(f"{mine.path} is as it was on ")
+    assert kept.startswith(f"what was there is kept in {mine.path / 'backups' / 'aside-'}")
+    other = Home(mine.path.parent / "other")
+    assert other.answer("restore", made)["aside"] is None
+    assert other.answer("status")["counts"] == mine.answer("status")["counts"]
+
+
+def test_without_a_memory_each_says_so(mine: Home) -> None:
+    nowhere = Home(mine.path.parent / "nowhere")
+    for command in (["backup"], ["rebuild"], ["compact"], ["doctor", "--repair"]):
+        result = nowhere.run(*command)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert str(nowhere.path) in result.stderr
+    result = nowhere.run("restore", "there-is-none.zip")
+    assert (result.exit_code, "There is no file" in result.stderr) == (2, True)
+    assert nowhere.run("backup", "--list").stdout == "There are no backups. `mcp-memory backup` makes one.\n"
+
+
+def test_a_rebuilding_shows_what_is_equal_and_puts_it_in_its_place(mine: Home) -> None:
+    checked = mine.run("rebuild", "--check")
+    assert checked.exit_code == 0
+    assert checked.stdout.splitlines()[0].split() == ["turns", "8", "equal"]
+    assert "equal: all that the files tell is what the database says" in checked.stdout
+    assert "in its place" not in checked.stdout
+    answer = mine.answer("rebuild")
+    assert (answer["equal"], answer["is_swapped"], answer["notes"]) == (True, True, [])
+    assert mine.answer("doctor")["ok"]
+
+
+def test_compacting_says_what_it_gave_back(mine: Home) -> None:
+    answer = mine.answer("compact")
+    assert answer["after"] <= answer["before"]
+    assert (answer["deleted"], answer["postponed"]) == ([], None)
+    assert " became " in mine.run("compact").stdout
+    assert mine.answer("doctor")["ok"]
+
+
+def test_doctor_mends_what_it_finds_when_asked_to(mine: Home) -> None:
+    journal = next((mine.path / "spaces/default/conversations").iterdir())
+    journal.unlink()
+    assert mine.run("doctor").exit_code == 1
+    result = mine.run("doctor", "--repair")
+    assert result.exit_code == 0
+    assert f"mended default: conversations/{journal.name} was missing: it is written anew." in result.stdout
+    assert mine.answer("doctor", "--repair")["mended"] == ["Nothing: there was nothing that can be."]
