@@ -1,0 +1,7 @@
+"""Both protocol generations, as for the server."""
+
+from __future__ import annotations
+
+from tests.server.conftest import era
+
+__all__ = ["era"]

@@ -1,0 +1,118 @@
+"""Two homes that differ in one thing: in one of them, somebody else keeps a space of his own."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import anyio.to_thread
+
+from mcp_memory.config import Settings, load_settings
+from mcp_memory.memory import Memory, open_memory
+from mcp_memory.store.values import SceneEdit
+from mcp_memory.types import NewTurn
+
+__all__ = ["MINE", "THEIRS", "Homes", "make_homes"]
+
+MINE, THEIRS = "mine", "theirs"
+NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+
+# Each stands in one kind of thing alone, so that what leaks is named. None is a word of any message of ours.
+SECRETS = ["velvetotter", "quartzheron", "umberlynx", "cobaltfinch", "russetnewt", "ambergecko"]
+SECRETS += ["tealmarten", "slateibis", "indigostoat", "copperwren", "ivoryshrew", "jadebadger"]
+OWN = ["lantern", "harbour", "ladder", "tunnel", "basket", "carpet"]
+OWN += ["mirror", "pencil", "saddle", "anchor", "kettle", "button"]
+
+
+@dataclass(frozen=True, repr=False)
+class Homes:
+    """`tokens` open MINE by right; `stranger` opens THEIRS in `shared`, and `alone` has nothing of it."""
+
+    shared: Settings
+    alone: Settings
+    tokens: dict[str, str]
+    stranger: str
+    secrets: tuple[str, ...] = tuple(SECRETS)
+    own: tuple[str, ...] = tuple(OWN)
+    own_ids: list[str] = field(default_factory=list[str])
+    foreign_ids: list[str] = field(default_factory=list[str])
+
+
+async def make_homes(folder: Path) -> Homes:
+    shared, alone = (
+        load_settings({}, home=folder / name, embedder="none", space="owners", rate_limit=0)
+        for name in ("shared", "alone")
+    )
+    async with open_memory(shared, now=_clock()) as memory:
+        tokens = {
+            right: (await memory.create_token(right, spaces=[MINE], right=right))[1]
+            for right in ("read", "write", "admin")
+        }
+        stranger = (await memory.create_token("stranger", spaces=[THEIRS], right="admin"))[1]
+        own_ids = await _fill(memory.in_space(MINE), OWN)
+    await anyio.to_thread.run_sync(shutil.copytree, shared.home, alone.home)
+    async with open_memory(shared, now=_clock()) as memory:
+        foreign_ids = await _fill(memory.in_space(THEIRS), SECRETS)
+    return Homes(shared, alone, tokens, stranger, own_ids=own_ids, foreign_ids=foreign_ids)
+
+
+def _clock() -> Callable[[], datetime]:
+    ticks = iter(range(10_000))
+    return lambda: NOON + timedelta(seconds=next(ticks))
+
+
+async def _fill(memory: Memory, words: list[str]) -> list[str]:
+    """Put one of everything into a space, and return every id, name and cursor that it has."""
+    turn, atom, entity, value, session, task, step, result, tool, slug, body, reason = words
+    said = [NewTurn(role="user", content=f"The {turn} leaves at nine, says the plan of number {n}.") for n in range(30)]
+    recorded = await memory.record_turns(said, session=f"talk {session}")
+    told = [
+        await memory.remember(f"Likes the {atom} best of all.", session=session),
+        await memory.remember(f"Maya works at {value}.", entity=f"Maya {entity}", relation="works at", value=value),
+        await memory.remember(f"Never mention the {atom} rule.", kind="instruction", session=session),
+    ]
+    gone = await memory.remember(f"Forgotten {reason}.", session=session)
+    forgotten = await memory.forget([gone.atom.id], reason=reason)
+    log = "\n".join(f"row {n} of {result}" for n in range(200))
+    kept = await memory.offload_tool_result(
+        f"run_{tool}", log, task=f"Mend the {task}", step=f"Look at {step}", session=session, summary=f"{step} is torn"
+    )
+    scene = SceneEdit(
+        action="create",
+        slug=f"scene-{slug}",
+        reason="new",
+        title=f"About {slug}",
+        summary=f"All of {slug}",
+        body=f"The {body} ({told[0].atom.id}).",
+        atoms=(told[0].atom.id,),
+    )
+    parts = memory._parts
+    written = partial(parts.store.commit_scenes, memory.space, None, edits=[scene], upto=0, outcome={}, now=parts.now())
+    await anyio.to_thread.run_sync(written)
+    asked = await memory.distill()
+    page = await memory.conversation_search(turn, limit=2)
+    found = [
+        *recorded.stored[:2],
+        *(one.atom.id for one in told),
+        gone.atom.id,
+        forgotten.tombstone,
+        kept.ref,
+        f"{kept.ref}:1-3",
+        kept.node,
+        kept.canvas,
+        kept.canvas.partition("-")[0],
+        kept.session,
+        f"talk {session}",
+        session,
+        scene.slug,
+        page.cursor,
+        asked.next and asked.next.work_id,
+        f"Mend the {task}",
+        f"Maya {entity}",
+        f"spaces/{memory.space}/refs",
+    ]
+    return [one for one in found if one]

@@ -1,0 +1,341 @@
+"""Nothing of a foreign space is reached: by any tool, resource, prompt, completion, cursor, id or subscription.
+
+The law is that of non-interference. Two servers stand side by side, with the same space of ours; beside it, one of
+them keeps a stranger's. Whatever is asked, with his ids, names, cursors and words, both give the same answer: so none
+tells what he keeps, nor that he is there. And no word that only he wrote comes back unless it was in the question.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+from mcp import Client, MCPDeprecationWarning
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.client.subscriptions import ResourceUpdated
+from mcp.shared.exceptions import MCPError
+from mcp.types import (
+    PromptReference,
+    ResourceListChangedNotification,
+    ResourceTemplateReference,
+    ResourceUpdatedNotification,
+)
+
+from mcp_memory.config import load_settings
+from mcp_memory.memory import Memory
+from mcp_memory.server.app import MemoryServer
+from mcp_memory.server.arguments import input_schema
+from mcp_memory.server.prompts import PROMPTS
+from mcp_memory.server.resources import FIXED, TEMPLATES
+from mcp_memory.server.tools import TOOLS, Tool
+from mcp_memory.types import NewTurn
+from tests.isolation.spaces import MINE, THEIRS, Homes, make_homes
+from tests.server.answers import WAIT, answer_of
+from tests.server.served import bearer, served
+
+few = settings(max_examples=max(8, settings.default.max_examples // 3))
+
+_VOLATILE = [
+    (re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z|[+-]\d\d:\d\d)?"), "<time>"),
+    (re.compile(r"\d{4}-\d\d-\d\d-[0-9a-f]{4}(?:-[0-9a-f]{4})?"), "<session>"),
+    (re.compile(r"\br-[0-9a-f]{12}\b"), "<ref>"),
+    (re.compile(r"\b([taxfdw])-?\d+\b"), r"<\1>"),
+    (re.compile(r'"(cursor|next_cursor)": "[^"]*"'), r'"\1": "<cursor>"'),
+    (re.compile(r"cursor=\S+"), "cursor=<cursor>"),
+]
+
+
+@dataclass(frozen=True, repr=False)
+class Sides:
+    """Clients of our space, by right and generation, on the server with the stranger and on the one without."""
+
+    homes: Homes
+    shared: dict[str, Client]
+    alone: dict[str, Client]
+    stranger: Client
+
+    def __repr__(self) -> str:
+        return "sides"
+
+    async def both(self, ask: Any, who: str) -> tuple[str, str]:
+        return await _told(ask, self.shared[who]), await _told(ask, self.alone[who])
+
+    async def same(self, ask: Any, asked: object, *, who: str) -> None:
+        """Have both servers answer the same, and neither tell a word of the stranger that was not asked with."""
+        shared, alone = await self.both(ask, who)
+        assert shared == alone
+        question = json.dumps(asked, ensure_ascii=False).casefold()
+        leaked = [word for word in self.homes.secrets if word in shared.casefold() and word not in question]
+        assert leaked == []
+
+
+async def _told(ask: Any, client: Client) -> str:
+    """Return all that comes back, without what is a clock's or counts up."""
+    try:
+        with anyio.fail_after(WAIT):
+            answer = (await ask(client)).model_dump(mode="json", by_alias=True)
+    except MCPError as error:
+        answer = {"code": error.error.code, "message": error.error.message, "data": error.error.data}
+    text = json.dumps(answer, ensure_ascii=False, indent=1).replace("\\n", "\n")
+    for pattern, name in _VOLATILE:
+        text = pattern.sub(name, text)
+    return text
+
+
+@pytest.fixture(scope="module")
+async def sides(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sides]:
+    homes = await make_homes(tmp_path_factory.mktemp("isolation"))
+    async with AsyncExitStack() as stack:
+
+        async def connect(url: str, token: str, era: Any = "auto") -> Client:
+            http = await stack.enter_async_context(bearer(token))
+            return await stack.enter_async_context(Client(streamable_http_client(url, http_client=http), mode=era))
+
+        async def side(settings: Any) -> tuple[str, dict[str, Client]]:
+            url = (await stack.enter_async_context(served(settings)))[0] + "/mcp"
+            clients = {right: await connect(url, token) for right, token in homes.tokens.items()}
+            return url, {**clients, "legacy": await connect(url, homes.tokens["admin"], "legacy")}
+
+        url, shared = await side(homes.shared)
+        _, alone = await side(homes.alone)
+        yield Sides(homes, shared, alone, await connect(url, homes.stranger))
+
+
+# --- what is asked with -----------------------------------------------------------------------------
+
+# Ids are known when the homes are made, after the strategies: «f3» stands for the fourth of the stranger's.
+_NAMED = re.compile("«([fos])([0-9]+)»")
+THEIR_WORDS = st.integers(0, 30).flatmap(
+    lambda n: st.sampled_from([f"«f{n}»", f"«f{n}»", f"«s{n}»"])
+) | st.sampled_from([THEIRS, f"../{THEIRS}", "a", "t"])
+NEAR = st.integers(0, 120).flatmap(
+    lambda n: st.sampled_from([f"t{n}", f"a{n}", f"x{n}", f"w{n}", f"{n:03}", f"{n:03}-N{n}", str(n)])
+)
+WORDS = THEIR_WORDS | THEIR_WORDS | st.integers(0, 30).map(lambda n: f"«o{n}»") | NEAR
+WHO = st.sampled_from(["admin", "legacy", "write", "read"])
+
+
+def named(value: Any, homes: Homes) -> Any:
+    """Return the value with ids in the place of what stands for them."""
+
+    def named_one(found: re.Match[str]) -> str:
+        of = {"f": homes.foreign_ids, "o": [*homes.own_ids, *homes.own], "s": [*homes.secrets]}[found[1]]
+        return of[int(found[2]) % len(of)]
+
+    match value:
+        case str():
+            return _NAMED.sub(named_one, value)
+        case list():
+            return [named(one, homes) for one in value]
+        case dict():
+            return {name: named(one, homes) for name, one in value.items()}
+        case _:
+            return value
+
+
+def values(schema: dict[str, Any], text: SearchStrategy[str]) -> SearchStrategy[Any]:
+    match schema:
+        case {"enum": [*choices]}:
+            return st.sampled_from(choices)
+        case {"type": "integer"}:
+            return st.integers(max(0, schema.get("minimum", 0)), min(schema.get("maximum", 400), 400))
+        case {"type": "boolean"}:
+            return st.booleans()
+        case {"type": "array", "items": {"properties": _} as of}:
+            return st.lists(objects(of, text), min_size=1, max_size=2)
+        case {"type": "array"}:
+            return st.lists(text, max_size=3)
+        case _:
+            return text
+
+
+def objects(schema: dict[str, Any], text: SearchStrategy[str]) -> SearchStrategy[dict[str, Any]]:
+    fields = {name: values(field, text) for name, field in schema.get("properties", {}).items()}
+    required = set(schema.get("required", ()))
+    return st.fixed_dictionaries(
+        {name: field for name, field in fields.items() if name in required},
+        optional={name: field for name, field in fields.items() if name not in required},
+    )
+
+
+def of_tool(tool: Tool) -> SearchStrategy[dict[str, Any]]:
+    if not tool.destructive:
+        return objects(input_schema(tool.model), WORDS)
+    # What of our own is forgotten would leave less and less to ask about.
+    return objects(input_schema(tool.model), THEIR_WORDS).map(
+        lambda given: {
+            **{name: value for name, value in given.items() if name not in ("since", "until")},
+            **({} if given.get("ids") or given.get("undo") else {"dry_run": True}),
+        }
+    )
+
+
+# --- the laws ---------------------------------------------------------------------------------------
+
+
+@few
+@given(calls=st.fixed_dictionaries({tool.name: st.tuples(WHO, of_tool(tool)) for tool in TOOLS}))
+async def test_every_tool_answers_as_if_there_were_no_other_space(
+    sides: Sides, calls: dict[str, tuple[str, dict[str, Any]]]
+) -> None:
+    for tool, (who, drawn) in calls.items():
+        given = named(drawn, sides.homes)
+        await sides.same(lambda client, t=tool, g=given: client.call_tool(t, g), {tool: given}, who=who)
+
+
+@few
+@given(
+    asked=st.lists(
+        st.tuples(st.sampled_from(TEMPLATES), WORDS, st.booleans(), st.sampled_from(["", "?start=0", "?start=20"])),
+        min_size=5,
+        max_size=5,
+    ),
+    who=st.sampled_from(["read", "legacy"]),
+)
+async def test_resources_are_read_as_if_there_were_no_other_space(sides: Sides, asked: list[Any], who: str) -> None:
+    for template, drawn, quoted, query in asked:
+        name = named(drawn, sides.homes)
+        path = quote(name, safe="") if quoted else name
+        uri = re.sub(r"\{\w+\}", lambda _, path=path: path, template.uri_template) + query
+        await sides.same(lambda client, uri=uri: client.read_resource(uri), [uri, name], who=who)
+
+
+@few
+@given(drawn=WORDS | st.sampled_from(["", "s", "M", "0"]), who=st.sampled_from(["read", "legacy"]))
+async def test_prompts_and_completions_know_of_no_other_space(sides: Sides, drawn: str, who: str) -> None:
+    typed = named(drawn, sides.homes)
+    for prompt in PROMPTS:
+        given = {prompt.argument: typed}
+        await sides.same(lambda client, p=prompt.name, g=given: client.get_prompt(p, g), typed, who=who)
+    references = [(PromptReference(name=prompt.name), prompt.argument) for prompt in PROMPTS]
+    for template in TEMPLATES:
+        reference = ResourceTemplateReference(uri=template.uri_template)
+        references.append((reference, re.findall(r"\{(\w+)\}", template.uri_template)[0]))
+    for reference, name in references:
+        typing = {"name": name, "value": typed}
+        await sides.same(lambda client, r=reference, t=typing: client.complete(r, t), typed, who=who)
+
+
+@pytest.mark.parametrize("who", ["read", "write", "legacy"])
+async def test_lists_and_pages_know_of_no_other_space(sides: Sides, who: str) -> None:
+    for ask in (
+        lambda client: client.list_tools(),
+        lambda client: client.list_resources(),
+        lambda client: client.list_resource_templates(),
+        lambda client: client.list_prompts(),
+        *(
+            (lambda client, uri=fixed.uri: client.read_resource(uri))
+            for fixed in FIXED
+            if who != "legacy" or fixed.name != "status.json"  # an admin is told sums of the home
+        ),
+    ):
+        await sides.same(ask, "", who=who)
+
+
+async def test_an_admin_is_told_sums_of_the_home_and_no_name_of_another_space(sides: Sides) -> None:
+    shared, _ = await sides.both(lambda client: client.read_resource("memory://status"), "admin")
+    assert [word for word in (THEIRS, "owners", "stranger", *sides.homes.secrets) if word in shared] == []
+    assert MINE in shared
+
+
+async def test_the_stranger_lost_nothing_by_all_that_was_asked_for(sides: Sides) -> None:
+    """It stands after the laws above, which pass his ids to every tool, those that forget and supersede too."""
+    theirs = sides.homes.foreign_ids
+    for secret in sides.homes.secrets[:2]:
+        found = answer_of(await sides.stranger.call_tool("memory_search", {"query": secret}))
+        assert secret in str(found)
+    turns = str(await sides.stranger.read_resource("memory://session/talk%20russetnewt"))
+    assert turns.count("velvetotter leaves") == 30
+    opened = await sides.stranger.call_tool("expand_node", {"ref": next(id for id in theirs if id.startswith("r-"))})
+    assert "of slateibis" in str(answer_of(opened))
+
+
+# --- who listens ------------------------------------------------------------------------------------
+
+PLACES = ("status", "persona", "canvas/active", "canvas/001", "canvas/2", "atom/a1", "atom/a2", "session/theirs")
+WATCHED = [f"memory://{place}" for place in PLACES]
+
+
+@asynccontextmanager
+async def hearing(url: str, token: str, era: str, transport: str) -> AsyncGenerator[list[str]]:
+    """Yield the list of what a client of our space is told, of all that it may watch and of what it may not."""
+    heard: list[str] = []
+
+    async def on_message(message: Any) -> None:
+        match message:
+            case ResourceUpdatedNotification():
+                heard.append(str(message.params.uri))
+            case ResourceListChangedNotification():
+                heard.append("list")
+            case _:
+                pass
+
+    async with AsyncExitStack() as stack:
+        if transport == "sse":
+            connection: Any = sse_client(f"{url}/sse", {"Authorization": f"Bearer {token}"})
+        else:
+            http = await stack.enter_async_context(bearer(token))
+            connection = streamable_http_client(f"{url}/mcp", http_client=http)
+        mode: Any = era
+        client = await stack.enter_async_context(Client(connection, mode=mode, message_handler=on_message))
+        if era == "legacy":
+            for uri in WATCHED:
+                with pytest.warns(MCPDeprecationWarning):
+                    await client.subscribe_resource(uri)
+            yield heard
+            return
+        listening = client.listen(resource_subscriptions=WATCHED, resources_list_changed=True)
+        subscription = await stack.enter_async_context(listening)
+        tasks = await stack.enter_async_context(anyio.create_task_group())
+
+        async def forward() -> None:
+            async for event in subscription:
+                heard.append(  # noqa: PERF401 - others read it meanwhile
+                    event.uri if isinstance(event, ResourceUpdated) else "list"
+                )
+
+        tasks.start_soon(forward)
+        yield heard
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("transport", ["http", "sse"])
+async def test_who_listens_hears_of_their_own_space_alone_not_even_that_others_write(
+    home: Path, era: Any, transport: str
+) -> None:
+    settings = load_settings({}, home=home, embedder="none")
+    async with served(settings, transport) as (url, server), AsyncExitStack() as stack:
+        memory = await server.memory.get()
+        token = (await memory.create_token("us", spaces=[MINE], right="admin"))[1]
+        heard = await stack.enter_async_context(hearing(url, token, era, transport))
+        theirs, ours = memory.in_space(THEIRS), memory.in_space(MINE)
+        await theirs.remember("Written by a stranger.")
+        await theirs.record_turns([NewTurn(role="user", content="Hello.")], session="theirs")
+        await theirs.offload_tool_result("run", "42 passed", task="Mend it", session="theirs")
+        await until_looked(server, memory)
+        mark = f"memory://atom/{(await ours.remember('Written by us.')).atom.id}"
+        with anyio.fail_after(WAIT):
+            while mark not in heard:  # noqa: ASYNC110
+                await anyio.sleep(0.01)
+        # What was sent before it has come before it.
+        assert set(heard) <= {mark, "memory://persona", "memory://status"}
+
+
+async def until_looked(server: MemoryServer, memory: Memory) -> None:
+    now = await memory.last_change()
+    with anyio.fail_after(WAIT):
+        while any(feed.after != now for feed in server.updates._feeds.values() if feed.is_heard):
+            server.updates.written()
+            await anyio.sleep(0.01)
