@@ -139,7 +139,9 @@ def look(
 
 
 def _untouched(files: Sequence[Imported], source: Source) -> Imported | None:
-    """Return what is known of a file that nobody has written to since."""
+    """Return what is known of a file that nobody has written to since; of a folder only its contents tell."""
+    if source.path.is_dir():
+        return None
     seen = (_address(source), source.modified)
     written = datetime.fromtimestamp(source.modified / 1000, UTC)
     return next((one for one in files if (one.path, one.modified) == seen and written + _RACE < one.at), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zipfile
 from collections.abc import AsyncGenerator
@@ -24,7 +25,6 @@ __all__ = [
     "export",
     "extract",
     "fill",
-    "leave",
     "lived_in",
     "loosely",
     "memory",
@@ -157,10 +157,23 @@ def rows(file: Path, space: str = "default") -> dict[str, list[Any]]:
         }
 
 
-def leave(file: Path, folder: Path) -> Path:
+def repacked(file: Path, target: Path, change: Any, *, manifest: bool = True) -> Path:
+    """Write an export with its members changed, and the manifest to fit."""
     with zipfile.ZipFile(file) as packed:
-        packed.extractall(folder)
-    return folder
+        members = {name: packed.read(name) for name in packed.namelist()}
+    change(members)
+    if manifest:
+        held = json.loads(members["manifest.json"])
+        held["members"] = {
+            name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+            for name, data in members.items()
+            if name != "manifest.json"
+        }
+        members["manifest.json"] = json.dumps(held).encode()
+    with zipfile.ZipFile(target, "w") as packed:
+        for name, data in members.items():
+            packed.writestr(name, data)
+    return target
 
 
 _OF_A_HOME = {"learned_at", "origins", "told"}
