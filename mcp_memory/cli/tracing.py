@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from mcp_memory.longterm.recall.explain import Recalled, Verdict
-    from mcp_memory.longterm.search.explain import Explained, Leg, Row
+    from mcp_memory.longterm.search.explain import Explained
+    from mcp_memory.longterm.search.seen import Leg, Row
     from mcp_memory.types import CitedResult, ResultHit, Signals, Why
 
 __all__ = ["why"]

@@ -62,6 +62,12 @@ async def test_each_leg_and_word_is_counted(told: Memory) -> None:
     assert next(part for part in best.parts if part.signal == "words").place == 1
 
 
+async def test_a_leg_counts_what_passes_the_filters(told: Memory) -> None:
+    search, _ = await told.explain("night boat", until="2001-01-01")
+    assert [(leg.by_words, leg.by_meaning) for leg in search.legs] == [(0, 0), (0, 0)]
+    assert search.shown == ()
+
+
 async def test_a_turn_that_an_atom_before_it_rests_on_says_so_where_it_would_be_shown(told: Memory) -> None:
     search, _ = await told.explain("The night boat sails at 02:30.", limit=10)
     ids = [row.id for row in (*search.shown, *search.missed)]

@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
 
 from mcp_memory.longterm.search.find import known, mixed, of_turns, said
 from mcp_memory.longterm.search.question import Question, read
-from mcp_memory.longterm.search.ranking import SIGNALS
 from mcp_memory.longterm.search.rerank import FIRST
 from mcp_memory.longterm.search.results import ABOUT as SHARE
 from mcp_memory.longterm.search.results import allowed, results
 from mcp_memory.longterm.search.scenes import MIN_COSINE, matching
 from mcp_memory.longterm.search.search import Ranked, Search
+from mcp_memory.longterm.search.seen import Leg, Row, Seen, row_of
 from mcp_memory.secrets import mask
 from mcp_memory.snippet import matches, snippet
 from mcp_memory.store.naming import address
@@ -27,59 +26,11 @@ from mcp_memory.store.protocol import Filters, Layer, Store, Vectors
 from mcp_memory.text import one_line
 from mcp_memory.types import Signals
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-__all__ = ["Explained", "Leg", "Part", "Row", "explain"]
+__all__ = ["Explained", "explain"]
 
 _MISSED = 5
 _TEXT = 160
 _RESULTS = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """What one signal gave a row: its value (0 to 1), what that counts in the score, and its place among all rows."""
-
-    signal: str
-    value: float
-    points: float
-    place: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """A turn or an atom as the search saw it. `score` is the sum of the points."""
-
-    id: str
-    score: float
-    parts: tuple[Part, ...]
-    holds: tuple[str, ...]
-    """Terms of the question that stand in it."""
-    cosine: float | None
-    """How near it is by meaning, where it is among the nearest."""
-    text: str
-    behind: float | None = None
-    """How much its score is below that of the last one of its kind that is shown."""
-    left_out: str | None = None
-    """Why it is not shown, though its score would do."""
-    held: tuple[str, ...] = ()
-    """Why it waits for review; automatic recall leaves it out."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leg:
-    """What was found of one kind of rows, before any order."""
-
-    layer: Layer
-    by_words: int
-    by_meaning: int
-    candidates: int
-    """All that were weighed, what was said around those that match included."""
-    words: Mapping[str, int]
-    """In how many rows each term of the question stands; one that is missing stands in none, or in far too many."""
-    nearest: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,12 +81,12 @@ def explain(
     kinds: list[tuple[Layer, Filters]] = [("atom", filters)]
     if turn_filters is not None:
         kinds.append(("turn", turn_filters))
-    legs = [_Seen(store, search, space, layer, question, embedded, passing) for layer, passing in kinds]
+    legs = [Seen(store, search, space, layer, question, embedded, passing) for layer, passing in kinds]
     least = _least(shown)
 
     def told(ids: Iterable[Ranked | str], why: Mapping[str, str] | None = None) -> tuple[Row, ...]:
         names = [one if isinstance(one, str) else one.id for one in ids]
-        made = [row for id in names if (row := _row(legs, id, question, least, why or {}))]
+        made = [row for id in names if (row := row_of(legs, id, question, least, why or {}))]
         return _with_texts(store, space, made, question)
 
     everything = order(Filters())[0][:limit] if filters != Filters() else []
@@ -171,80 +122,6 @@ def _ask(
     return search(space, layer, query, embedded=embedded, filters=filters, limit=limit, at=at)
 
 
-# --- what a search saw ------------------------------------------------------------------------------
-
-
-class _Seen:
-    """The candidates of a layer: their signals, places and points."""
-
-    def __init__(
-        self, store: Store, search: Search, space: str, layer: Layer, question: Question,
-        embedded: Callable[[], Sequence[Vectors]], filters: Filters,
-    ) -> None:  # fmt: skip
-        import numpy as np
-
-        found, self.cosines = search.found(space, layer, question, embedded=embedded, filters=filters)
-        weights = np.array(search.weights)
-        self._letter = layer[0]
-        self.signals = found.signals
-        self.points = found.signals * weights / weights.sum()
-        self.scores: NDArray[np.float64] = np.round(found.signals @ weights / weights.sum(), 9)
-        self.at: dict[int, int] = {row: place for place, row in enumerate(found.rows.tolist())}
-        postings = store.postings(space, layer, question.words, filters=filters)
-        self.holding = {one.term: set(one.rows.tolist()) for one in postings}
-        self.leg = Leg(
-            layer=layer,
-            by_words=len(set[int]().union(*self.holding.values())),
-            by_meaning=len(self.cosines),
-            candidates=len(self.at),
-            words={one.term: one.documents for one in postings},
-            nearest=round(max(self.cosines.values()), 3) if self.cosines else None,
-        )
-
-    def has(self, id: str) -> bool:
-        return id[0] == self._letter and int(id[1:]) in self.at
-
-    def parts(self, row: int) -> tuple[Part, ...]:
-        """Return what each signal gave a row, the most first."""
-        at = self.at[row]
-        made = [
-            Part(
-                signal=name,
-                value=round(float(self.signals[at, column]), 3),
-                points=round(float(self.points[at, column]), 4),
-                place=int((self.signals[:, column] > self.signals[at, column]).sum()) + 1,
-            )
-            for column, name in enumerate(SIGNALS)
-            if self.signals[at, column] > 0
-        ]
-        return tuple(sorted(made, key=lambda part: -part.points))
-
-    def best(self, least: float) -> list[str]:
-        """Return the rows that score at least so much, the best and newest first."""
-        rows = [(-float(self.scores[at]), -row) for row, at in self.at.items() if self.scores[at] >= least]
-        return [f"{self._letter}{-row}" for _, row in sorted(rows)]
-
-
-def _row(
-    seen: Sequence[_Seen], id: str, question: Question, least: Mapping[str, float], why: Mapping[str, str]
-) -> Row | None:
-    number = int(id[1:])
-    among = next((one for one in seen if one.has(id)), None)
-    if among is None:
-        return None
-    score = float(among.scores[among.at[number]])
-    return Row(
-        id=id,
-        score=round(score, 5),
-        parts=among.parts(number),
-        holds=tuple(word for word in question.words if number in among.holding.get(word, ())),
-        cosine=round(cosine, 3) if (cosine := among.cosines.get(number)) is not None else None,
-        text="",
-        behind=round(least[id[0]] - score, 5) if least.get(id[0], 0.0) > score else None,
-        left_out=why.get(id),
-    )
-
-
 def _bare(hit: Ranked, why: Mapping[str, str]) -> Row:
     return Row(
         id=hit.id, score=round(hit.score, 5), parts=(), holds=(), cosine=hit.cosine, text="", left_out=why[hit.id]
@@ -257,7 +134,7 @@ def _least(shown: Sequence[Ranked]) -> dict[str, float]:
 
 
 def _passed_over(
-    store: Store, space: str, seen: Sequence[_Seen], ordered: Sequence[Ranked], least: Mapping[str, float]
+    store: Store, space: str, seen: Sequence[Seen], ordered: Sequence[Ranked], least: Mapping[str, float]
 ) -> dict[str, str]:
     """Return what scores as high as what is shown, and is not in the order, with the reason; the best of each kind."""
     inside = {hit.id for hit in ordered}
