@@ -56,7 +56,14 @@ def extract(question: str) -> Any:
             {
                 "name": "somebody tells of themselves",
                 "atoms": [
-                    {"turn": id, "quote": said, "text": said, "kind": "persona", "priority": 75, "entities": list[str]()}
+                    {
+                        "turn": id,
+                        "quote": said,
+                        "text": said,
+                        "kind": "persona",
+                        "priority": 75,
+                        "entities": list[str](),
+                    }
                     for id, said in told
                 ],
             }
