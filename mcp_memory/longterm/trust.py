@@ -19,7 +19,7 @@ from typing import TypeVar, get_args
 from mcp_memory.store.protocol import Filters, Layer, NewAtom, Store
 from mcp_memory.suspicion import MEANINGS, Flag, flags, worded
 from mcp_memory.text import base_terms, query_terms
-from mcp_memory.types import Kind, NewTurn, Role, Source, Turn
+from mcp_memory.types import Atom, Kind, NewTurn, Role, Source, Turn
 
 __all__ = [
     "SAID_BY",
@@ -27,6 +27,7 @@ __all__ = [
     "best",
     "doubts",
     "entitled",
+    "fit_for_pages",
     "held_ids",
     "of_tool",
     "of_turn",
@@ -182,6 +183,11 @@ def _without_the_users(store: Store, space: str, atom: NewAtom) -> NewAtom:
         if any(told_less(atom.source, old.source) for old in tellers):
             atom = replace(atom, entity=None, relation=None, value=None, single_valued=False)
     return atom
+
+
+def fit_for_pages(atom: Atom) -> bool:
+    """Tell whether pages may be made of an atom: it is not held, and people or the assistant said it."""
+    return not atom.held and atom.source in ("user", "assistant")
 
 
 def held_ids(store: Store, space: str, ids: Iterable[str]) -> set[str]:

@@ -32,6 +32,7 @@ from mcp_memory.longterm.l2_scenes.page import (
     without_forgotten,
 )
 from mcp_memory.longterm.l2_scenes.reply import Reply
+from mcp_memory.longterm.trust import fit_for_pages
 from mcp_memory.metered import Question
 from mcp_memory.prompts import fenced, prompt
 from mcp_memory.stage import Applied, StageOf
@@ -86,7 +87,7 @@ def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
     due = [scene.slug for scene in stale(store, space) if scene.slug in scenes]
     if not new and not due:
         return None
-    sound = [atom for atom in new if not atom.held]
+    sound = [atom for atom in new if fit_for_pages(atom)]
     return Basis(
         after=after,
         upto=int(new[-1].id[1:]) if new else after,

@@ -17,6 +17,7 @@ from mcp_memory.errors import NotFound
 from mcp_memory.longterm.endings import ended, is_joined
 from mcp_memory.longterm.l2_scenes.page import called, standing
 from mcp_memory.longterm.l2_scenes.slugs import slug_of
+from mcp_memory.longterm.trust import fit_for_pages
 from mcp_memory.store.citations import cited, links, without
 from mcp_memory.store.protocol import Filters, Store
 from mcp_memory.text import fold, one_line
@@ -223,7 +224,7 @@ def _told_since(store: Store, space: str) -> list[Atom]:
     """Return what was told in so many words since a model last read, and holds; rules first, then the newest."""
     new = store.atoms_since(space, last_read(store, space), limit=_SINCE_READ)
     notes = {turn.id for turn in store.turns(space, [atom.evidence for atom in new]) if turn.role == "note"}
-    told = [atom for atom in new if atom.valid_to is None and atom.evidence in notes and not atom.held]
+    told = [atom for atom in new if atom.valid_to is None and atom.evidence in notes and fit_for_pages(atom)]
     return sorted(told, key=lambda atom: (atom.kind != "instruction", -int(atom.id[1:])))
 
 
@@ -270,7 +271,7 @@ def page(store: Store, space: str) -> str:
 
 def _current(store: Store, space: str, kind: Kind) -> list[Atom]:
     listed = store.list_atoms(space, filters=Filters(kind=kind, unheld=True), limit=_READ)
-    atoms = [atom for atom in listed if atom.confidence >= STATED]
+    atoms = [atom for atom in listed if atom.confidence >= STATED and fit_for_pages(atom)]
     return sorted(atoms, key=lambda atom: atom.valid_from, reverse=True) if kind == "episodic" else atoms
 
 

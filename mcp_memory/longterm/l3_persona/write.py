@@ -40,6 +40,7 @@ from mcp_memory.longterm.l3_persona.page import (
     whole,
     without_forgotten,
 )
+from mcp_memory.longterm.trust import fit_for_pages
 from mcp_memory.metered import Question
 from mcp_memory.prompts import fenced, prompt
 from mcp_memory.stage import Applied, StageOf
@@ -149,7 +150,7 @@ def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
         new = store.atoms_since(space, last_read(store, space), limit=many)
         if len(new) == many:
             upto = int(new[-1].id[1:])  # the rest counts as new next time
-        atoms = [atom for atom in new if atom.valid_to is None and not atom.held]
+        atoms = [atom for atom in new if atom.valid_to is None and fit_for_pages(atom)]
     else:
         scenes = sound_scenes(store, space)
         shown = _within(scenes[: max(1, len(scenes) >> smaller)])
@@ -178,6 +179,7 @@ def _leading(store: Store, space: str, smaller: int) -> list[Atom]:
         atom
         for kind, many in _LEADING
         for atom in store.list_atoms(space, filters=Filters(kind=kind, unheld=True), limit=max(1, many >> smaller))
+        if fit_for_pages(atom)
     ]
 
 
