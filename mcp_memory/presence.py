@@ -1,8 +1,8 @@
 """Who holds a home: every process that opens it leaves a note there, and a lock on the note for as long as it lives.
 
-A note is `<home>/run/<pid>-<n>.json`: who, since when, what for. The system frees its lock whatever ends the process,
-so a note without a lock is of one that was killed, and is cleared away by whoever reads it. What must have the home to
-itself holds `alone`: nobody else is there then, and nobody comes in before it ends.
+A note is `<home>/run/<pid>-<number>.json`: who, since when, what for. The system frees its lock whatever ends the
+process, so a note without a lock is of one that was killed, and is cleared away by whoever reads it. What must have
+the home to itself holds `alone`: nobody else is there then, and nobody comes in before it ends.
 
 On a home that cannot be written to, and where the file system has no locks, nothing is noted: then nobody is seen.
 Processes of another machine are seen where the file system shares its locks with it.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import sys
 import time
 from collections.abc import Callable, Generator
@@ -178,19 +179,13 @@ def _folder(home: Path) -> Path:
 
 
 def _noted(folder: Path, about: dict[str, str]) -> Note:
-    number = 0
     while True:
-        path = folder / f"{os.getpid()}-{number}.json"
+        # No name is ever used again: who clears a note away may have opened it before its process ended.
+        path = folder / f"{os.getpid()}-{secrets.token_hex(4)}.json"
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:  # ours, of a killed one with our number, or of another container's
-            if _present(path) is not None:
-                number += 1
-            continue
-        try:
-            if not _lock(handle, shared=False):
-                number += 1  # taken by one who clears away: it looks like a note of a killed one until it is locked
-            elif _is_at(path, handle):
+            # Until it is locked it looks like a note of a killed one, so it may be cleared away just now.
+            if _lock(handle, shared=False) and _is_at(path, handle):
                 now = datetime.now(UTC).isoformat(timespec="seconds")
                 made = Note(path, handle, {"pid": os.getpid(), **about, "since": now, "version": __version__})
                 _ours.add((os.getpid(), path))

@@ -104,6 +104,28 @@ def test_a_note_left_by_a_process_with_our_number_does_not_stand_in_the_way(tmp_
     held.close()
 
 
+COMES_AND_GOES = """
+import os, sys
+from pathlib import Path
+from mcp_memory.presence import everyone, note
+home, unseen = Path(sys.argv[1]), 0
+for number in range(60):
+    held = note(home, what=f"{os.getpid()} {number}")
+    unseen += not any(one.what == f"{os.getpid()} {number}" for one in everyone(home))
+    held.close()
+print(unseen)
+"""
+
+
+def test_many_that_come_and_go_at_once_are_each_seen_while_they_are_there(tmp_path: Path) -> None:
+    processes = [
+        subprocess.Popen([sys.executable, "-c", COMES_AND_GOES, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    assert [process.communicate(timeout=60)[0] for process in processes] == ["0\n"] * 4
+    assert everyone(tmp_path) == []
+
+
 def test_the_latest_eight_clients_are_named_each_once_and_on_one_line(tmp_path: Path) -> None:
     held = note(tmp_path, what="serve http")
     assert held
