@@ -16,7 +16,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC
 from pathlib import Path
 from typing import Any
@@ -134,8 +134,11 @@ def record_line(record: Record, *, number: int, step: str | None) -> bytes:
     )
 
 
-def journal_line(turn: Turn, *, client_id: str | None, told: dict[str, Any] | None = None) -> bytes:
-    """Return the line of `conversations/<day>.jsonl`. `told` is what came with a note, to rebuild its atom.
+def journal_line(
+    turn: Turn, *, client_id: str | None, told: dict[str, Any] | None = None, held: Sequence[str] = ()
+) -> bytes:
+    """Return the line of `conversations/<day>.jsonl`. `told` is what came with a note, to rebuild its atom; `held`
+    says why a turn is left out of automatic recall.
 
     Times are in UTC, so that the bytes do not depend on where the machine happens to be.
     """
@@ -151,7 +154,8 @@ def journal_line(turn: Turn, *, client_id: str | None, told: dict[str, Any] | No
         "client_id": client_id,
         "sha256": turn.sha256,
     }
-    return _line(fields if told is None else {**fields, "told": told})
+    beside = {"told": told, "held": list(held)}
+    return _line({**fields, **{name: value for name, value in beside.items() if value}})
 
 
 def json_line(fields: dict[str, Any]) -> bytes:
@@ -208,7 +212,7 @@ def append(path: Path, lines: Iterable[bytes], *, committed: int) -> int:
     Raises Damaged when the file is shorter than what was committed: it has lost acknowledged lines.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    note(path)
+    note(path, whole=False)
     created = not path.exists()
     with path.open("r+b" if not created else "x+b") as file:
         if file.seek(0, os.SEEK_END) < committed:

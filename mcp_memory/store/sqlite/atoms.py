@@ -185,7 +185,7 @@ def _note(
     session = session_for(con, space, atom.session)
     note = NewTurn(role="note", content=atom.text)
     stored = turns.insert(con, space, session, atom.session, [note], now=now, hashes=[evidence_hash(note)], told=told)
-    turns.journal(con, folder, space, stored, [None], now=now, told=told)
+    turns.journal(con, folder, space, stored, now=now)
     touch(con, space, f"session:{atom.session}")
     return number_of(stored[0].id, "t"), 0, len(atom.text), atom.text
 

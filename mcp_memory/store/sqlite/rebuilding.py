@@ -88,6 +88,10 @@ def finish(new: Path, old: Path | None, refilled: Refilled, drawn: Drawn) -> Bui
         if has_old:
             taken.all()
         _mentions(con, refilled)
+        con.executemany(
+            "INSERT OR IGNORE INTO main.held (space, id, reasons, at) VALUES (?, ?, ?, ?)",
+            refilled.held,  # pyright: ignore[reportArgumentType]
+        )
         _index(con)
         _lengths(con, refilled)
         dangling = _without_dangling(con)
@@ -143,7 +147,8 @@ def _adopt(con: apsw.Connection, refilled: Refilled) -> None:
         "UPDATE main.atom AS n SET valid_to = o.valid_to, superseded_by = o.superseded_by,"
         " closed_because = o.closed_because FROM old.atom o WHERE n.id = o.id AND o.valid_to IS NOT NULL"
         " AND (o.superseded_by IS NULL OR o.superseded_by NOT IN (SELECT id FROM main.atom))"
-        " AND (n.valid_to, n.superseded_by) IS NOT (o.valid_to, o.superseded_by) RETURNING id"
+        " AND (n.valid_to, n.superseded_by, n.closed_because) IS NOT (o.valid_to, o.superseded_by, o.closed_because)"
+        " RETURNING id"
     ).fetchall()
     passed["told, and ended by what a model drew or an import said"] += len(closed)
     surer = con.execute(

@@ -42,6 +42,7 @@ class Refilled:
     notes: list[str] = field(default_factory=list[str])
     lengths: dict[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int])
     about: dict[int, tuple[int, list[str]]] = field(default_factory=dict[int, tuple[int, list[str]]])
+    held: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
     facts: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
 
     def note(self, text: str) -> None:
@@ -117,6 +118,8 @@ def _turns(con: apsw.Connection, source: _Source) -> None:
         for fields in source.lines(path):
             try:
                 rows.append(_turn(con, source.space, fields))
+                if why := fields.get("held"):
+                    source.done.held.append((source.space, fields["turn"], json.dumps(why), rows[-1][-3]))
             except (KeyError, TypeError, ValueError, AttributeError):
                 source.done.note(
                     f"{source.folder.name}: {fields.get('turn')} in the journal is not what its hash says."
@@ -204,6 +207,8 @@ def _told(con: apsw.Connection, done: Refilled, *, is_alone: bool) -> None:
             (number, turn, len(text), text),
         )
         _end(con, number, told)
+        if why := told.get("held"):
+            done.held.append((space, f"a{number}", json.dumps(why), learned))
         about = list(told["entities"])
         if told["entity"] and told["relation"] and told["value"]:
             about.append(told["entity"])

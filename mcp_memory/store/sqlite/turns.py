@@ -68,7 +68,7 @@ def append(
     if stored:
         if embedded is not None:
             vectors.put(con, "turn", [number_of(turn.id, "t") for turn in stored], embedded, rows=fresh)
-        journal(con, folder, space_no, stored, [turns[i].client_id for i in fresh], now=now)
+        journal(con, folder, space_no, stored, now=now)
         touch(con, space_no, f"session:{session}")
     return Appended(stored=stored, duplicates=len(turns) - len(lacking), forgotten=len(unwanted))
 
@@ -195,27 +195,15 @@ def _has(con: apsw.Connection, session: int, key: tuple[str | None, bytes]) -> b
     return con.execute(sql, (session, *key)).get is not None
 
 
-def journal(
-    con: apsw.Connection,
-    folder: Path,
-    space: int,
-    stored: Sequence[Turn],
-    client_ids: Sequence[str | None],
-    *,
-    now: datetime,
-    told: dict[str, Any] | None = None,
-) -> None:
-    """Append turns to the journal of the day they were learned, in UTC: a day never opens twice."""
+def journal(con: apsw.Connection, folder: Path, space: int, stored: Sequence[Turn], *, now: datetime) -> None:
+    """Append turns that follow each other to the journal of the day they were learned, in UTC: it never opens twice."""
     day = now.astimezone(UTC).date()
     append_lines(
         con,
         folder,
         space,
         f"conversations/{day.isoformat()}.jsonl",
-        [
-            files.journal_line(turn, client_id=client_id, told=told)
-            for turn, client_id in zip(stored, client_ids, strict=True)
-        ],
+        _journal_lines(con, "t.id BETWEEN ? AND ?", [number_of(stored[0].id, "t"), number_of(stored[-1].id, "t")]),
         rewrite=lambda: day_lines(con, space, day),
     )
 
@@ -223,13 +211,19 @@ def journal(
 def day_lines(con: apsw.Connection, space: int, day: date) -> Iterator[bytes]:
     """Yield the lines of the journal of a day."""
     start = datetime(day.year, day.month, day.day, tzinfo=UTC)
-    for *columns, client_id, told_json in con.execute(
-        f"SELECT {_COLUMNS}, t.client_id, t.told {_FROM} WHERE t.space = ? AND t.learned_at >= ? "
-        "AND t.learned_at < ? ORDER BY t.id",
-        (space, to_ms(start), to_ms(start + timedelta(days=1))),
+    span = [to_ms(start), to_ms(start + timedelta(days=1))]
+    return _journal_lines(con, "t.space = ? AND t.learned_at >= ? AND t.learned_at < ?", [space, *span])
+
+
+def _journal_lines(con: apsw.Connection, which: str, values: Sequence[int]) -> Iterator[bytes]:
+    for *columns, client_id, told, why in con.execute(
+        f"SELECT {_COLUMNS}, t.client_id, t.told, h.reasons {_FROM} LEFT JOIN held h ON h.space = t.space"
+        f" AND h.id = 't' || t.id WHERE {which} ORDER BY t.id",
+        values,
     ):
-        told = None if told_json is None else json.loads(str(told_json))
-        yield files.journal_line(_turn(columns), client_id=client_id, told=told)
+        beside = {"told": told, "held": why}
+        kept = {name: json.loads(str(text)) for name, text in beside.items() if text is not None}
+        yield files.journal_line(_turn(columns), client_id=client_id, **kept)
 
 
 def by_ids(con: apsw.Connection, space: str, ids: Iterable[str]) -> list[Turn]:

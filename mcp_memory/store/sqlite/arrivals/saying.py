@@ -45,8 +45,7 @@ def say(desk: Desk, rows: Sequence[carried.Turn], *, told: dict[str, Any] | None
         hashes=[evidence_hash(turn) for _, turn in taken],
         told=told,
     )
-    client_ids = [turn.client_id for _, turn in taken]
-    turns.journal(con, desk.folder, desk.number, stored, client_ids, now=desk.now, told=told)
+    turns.journal(con, desk.folder, desk.number, stored, now=desk.now)
     for (row, _), turn in zip(taken, stored, strict=True):
         # What a text names is another thing here; what it cites comes in beside it.
         con.execute("DELETE FROM citation WHERE space = ? AND source = ?", (desk.number, turn.id))
