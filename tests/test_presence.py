@@ -216,12 +216,11 @@ def test_what_cannot_be_a_home_is_left_for_the_store_to_refuse(tmp_path: Path) -
     assert note(tmp_path / "file", what="library") is None
 
 
-@pytest.mark.parametrize("era", ["auto", "legacy"])
-async def test_a_server_says_how_it_serves_and_whom(tmp_path: Path, era: Any) -> None:
+async def test_a_server_says_how_it_serves_and_whom(tmp_path: Path) -> None:
     environment = {**os.environ, "MCP_MEMORY_HOME": str(tmp_path), "MCP_MEMORY_EMBEDDER": "none"}
     server = StdioServerParameters(command=sys.executable, args=["-m", "mcp_memory", "serve"], env=environment)
     with anyio.fail_after(30):
-        async with Client(server, mode=era, client_info=Implementation(name="an editor", version="1")) as client:
+        async with Client(server, mode="legacy", client_info=Implementation(name="an editor", version="1")) as client:
             await client.call_tool("recall", {"query": ""})
             there: list[Present] = []
             while not (there and there[0].clients):  # it is written down beside the answer

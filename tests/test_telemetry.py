@@ -66,9 +66,8 @@ def collector() -> Iterator[Collector]:
         serving.join()
 
 
-@pytest.mark.parametrize("era", ["auto", "legacy"])
 async def test_requests_and_what_they_do_to_the_store_reach_the_collector_without_contents(
-    tmp_path: Path, collector: Collector, era: Any
+    tmp_path: Path, collector: Collector
 ) -> None:
     environment = {
         **os.environ, "MCP_MEMORY_HOME": str(tmp_path / "home"), "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
@@ -76,7 +75,7 @@ async def test_requests_and_what_they_do_to_the_store_reach_the_collector_withou
     }  # fmt: skip
     server = StdioServerParameters(command=sys.executable, args=["-m", "mcp_memory", "serve"], env=environment)
     with anyio.fail_after(60):
-        async with Client(server, mode=era) as client:
+        async with Client(server) as client:
             await client.call_tool("remember", {"text": f"The user keeps a {MARK}."})
             await client.call_tool("memory_search", {"query": f"the {MARK}"})
             await client.call_tool("remember", {MARK: MARK})

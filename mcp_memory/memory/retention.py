@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from mcp_memory.errors import InvalidInput
+from mcp_memory.logs import Word
 from mcp_memory.memory.forgetting import Forgetting
 from mcp_memory.memory.purging import Purging
 from mcp_memory.memory.verbs import in_thread
@@ -81,7 +82,7 @@ class Retention(Forgetting, Purging):
             took, tombstones = self._follow(policy)
             store.note_kept(self.space, policy.what, took)
             if took:
-                logger.warning("retention took %d %s after %d days", took, policy.what, policy.days)
+                logger.warning("retention took %d %s after %d days", took, Word(policy.what), policy.days)
             done.append(Followed(policy=policy, took=took, tombstones=tombstones))
         return done
 

@@ -91,7 +91,7 @@ class Issuer:
         try:
             claims = await anyio.to_thread.run_sync(self._claims, token, key)
         except jwt.InvalidTokenError as error:
-            logger.info("an OAuth token was refused: %s", type(error).__name__)
+            logger.info("an OAuth token was refused: %s", error)
             return None
         return AccessToken(
             token="",
