@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from mcp_memory.errors import StoreUnavailable
+from mcp_memory.errors import NotFound, StoreUnavailable
 from mcp_memory.memory.verbs import Verbs, in_thread
 from mcp_memory.store.economy import Saving, SavingKind
 from mcp_memory.text import one_line
@@ -109,6 +109,8 @@ class Tasks(Verbs):
             return
         try:
             chunks.index(self._parts.store, self.space, ref.id, self._parts.store.read_ref(self.space, ref.id))
+        except NotFound:
+            return  # it was forgotten, and stays so
         except StoreUnavailable:  # it is kept all the same, and waits for its index
             logger.exception("%s is not indexed yet", ref.id)
             self._parts.stored()

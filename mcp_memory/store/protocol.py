@@ -777,10 +777,10 @@ class Store(Protocol):
         """
         ...
 
-    def shred(self) -> bool:
-        """Leave nothing of what was erased in free space, indexes and logs of the engine.
+    def shred(self, *, patience: float = 10.0) -> bool:
+        """Leave nothing of what was erased in free space, indexes and logs of the engine. Writers wait meanwhile.
 
-        False while others read an older state: then it is to be called again. Writers wait meanwhile.
+        False where others read an older state for so many seconds: then it is to be called again.
         """
         ...
 

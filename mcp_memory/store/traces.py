@@ -130,7 +130,8 @@ class Traces:
         while block := file.read(_READ):
             data = carried + block
             begins = size - len(carried)
-            places += [f"at byte {begins + at:,}" for at, _ in self._hits(data) if at + PIECE > len(carried)]
+            found = sorted({at for at, piece in self._hits(data) if at + len(piece) > len(carried)})
+            places += [f"at byte {begins + at:,}" for at in found]
             size += len(block)
             carried = data[-PIECE:]
         return places, size

@@ -67,7 +67,7 @@ def purge(con: apsw.Connection, folder: Path, space: str, what: Purge, *, now: d
     _erase_turns(con, turns, now)
     _erase_refs(con, folder, space_no, refs, now)
     _unname(con, space_no, [*(f"t{number}" for number in turns), *(f"a{number}" for number in atoms)])
-    _erase_from_scenes(con, space_no, {f"a{number}" for number in atoms})
+    _erase_from_scenes(con, folder, space_no, {f"a{number}" for number in atoms})
     for version, text in what.personas.items():
         con.execute(
             "UPDATE persona SET text = ?, reason = NULL WHERE space = ? AND version = ?", (text, space_no, version)
@@ -95,7 +95,7 @@ def purge(con: apsw.Connection, folder: Path, space: str, what: Purge, *, now: d
     )
 
 
-def shred(con: apsw.Connection) -> bool:
+def shred(con: apsw.Connection, *, patience: float) -> bool:
     """Leave nothing of what was erased in the database's free pages, indexes and log; in no transaction.
 
     False where others were reading all the while, so that the log could not be emptied: then it is to be done again.
@@ -107,8 +107,13 @@ def shred(con: apsw.Connection) -> bool:
         compacting.vacuum(con)
     finally:
         con.execute("PRAGMA temp_store = MEMORY")
-    if not compacting.checkpoint(con):
-        return False
+    waits: int = con.execute("PRAGMA busy_timeout").get
+    con.set_busy_timeout(round(patience * 1_000))
+    try:
+        if not compacting.checkpoint(con):
+            return False
+    finally:
+        con.set_busy_timeout(waits)
     con.execute("DELETE FROM lease WHERE name = ?", (_UNFINISHED,))
     return True
 
@@ -288,8 +293,11 @@ def _unname(con: apsw.Connection, space: int, ids: Sequence[str]) -> None:
         con.execute(f"DELETE FROM {table} WHERE space = ? AND {column} IN {_AMONG}", (space, json.dumps(ids)))
 
 
-def _erase_from_scenes(con: apsw.Connection, space: int, gone: set[str]) -> None:
-    """Take what rests on these atoms out of every version. One of which nothing is left names them: it stays gone."""
+def _erase_from_scenes(con: apsw.Connection, folder: Path, space: int, gone: set[str]) -> None:
+    """Take what rests on these atoms out of every version. One of which nothing is left names them: it stays gone.
+
+    The name of a scene may tell what it was about: where nothing is left of any version, it goes too.
+    """
     rows: Any = con.execute("SELECT slug FROM scene WHERE space = ? GROUP BY slug", (space,)).fetchall()
     name: str = con.execute("SELECT name FROM space WHERE id = ?", (space,)).get
     for (slug,) in rows:
@@ -311,6 +319,10 @@ def _erase_from_scenes(con: apsw.Connection, space: int, gone: set[str]) -> None
                     told.version,
                 ),
             )
+        if not any(told.body for told in scenes.versions(con, name, slug)):
+            files.remove(folder / "scenes" / f"{slug}.md")
+            con.execute("DELETE FROM scene WHERE space = ? AND slug = ?", (space, slug))
+            con.execute("DELETE FROM change WHERE space = ? AND topic = ?", (space, f"scene:{slug}"))
 
 
 def _forget_questions(con: apsw.Connection, space: int) -> None:

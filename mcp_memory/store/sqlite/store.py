@@ -644,8 +644,8 @@ class SQLiteStore:
         folder = self.folder(space)
         return self._db.write(lambda con: purging.purge(con, folder, space, what, now=now))
 
-    def shred(self) -> bool:
-        return self._db.outside(purging.shred)
+    def shred(self, *, patience: float = 10.0) -> bool:
+        return self._db.outside(lambda con: purging.shred(con, patience=patience))
 
     def unshredded(self) -> bool:
         return self._db.read(purging.is_unfinished)
