@@ -2,32 +2,35 @@
 
 Files are written inside the transaction of their rows, before it commits: a kill, or a failure, in between leaves a
 file that is ahead of its row, a line that no row has, or a result that nothing points at. So each transaction that
-writes files keeps a mark, `<home>/unsettled/<process>-<thread>-<lot>`, with the path of each on a line of its own, and
-takes it away when it has committed. Transactions on a home come one after the other; a mark that stands when one
-begins is of one that is over, and `sqlite.settling` brings its files back into line with the rows.
+writes files keeps a mark, `<home>/unsettled/<process>-<thread>-<lot>`, with a line for each: `=` and its path, or `+`
+where it is appended to. It takes the mark away when it has committed. Transactions on a home come one after the other;
+a mark that stands when one begins is of one that is over, and `sqlite.settling` brings its files back into line with
+the rows.
 
 A mark is not flushed to the disk: it outlives its process, not a power cut. `doctor` finds what that leaves.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path, PurePosixPath
 
 __all__ = ["left", "note", "noting", "paths_of"]
 
 _FOLDER = "unsettled"
+_WHOLE, _MORE = b"=", b"+"
 
 
 class _Running(threading.local):
-    """The home whose transaction runs in this thread."""
+    """The transaction that runs in this thread: its home, and its mark, whether it is made yet or not."""
 
     home: Path | None = None
+    mark: Path = Path()
 
 
 _running = _Running()
@@ -37,28 +40,29 @@ _running = _Running()
 def noting(home: Path) -> Generator[None]:
     """Keep a mark of what this thread writes inside; it goes when the block ends well, and stays when it does not."""
     _running.home = home
+    _running.mark = home / _FOLDER / f"{os.getpid()}-{threading.get_ident()}-{secrets.token_hex(4)}"
     try:
         yield
-        with suppress(OSError):  # it was settled by the next one already
-            _mark(home).unlink(missing_ok=True)
+        with suppress(OSError):  # what is written is committed: settling it once more does no harm
+            _running.mark.unlink(missing_ok=True)
     finally:
         _running.home = None
 
 
-def note(path: Path) -> None:
-    """Note that a file is about to be written, replaced or deleted. Outside of a transaction it does nothing."""
-    home = _running.home
+def note(path: Path, *, whole: bool = True) -> None:
+    """Note that a file is about to be replaced or deleted, or appended to; outside of a transaction, do nothing."""
+    home, mark = _running.home, _running.mark
     if home is None or not path.is_relative_to(home):
         return
-    mark = _mark(home)
-    line = path.relative_to(home).as_posix().encode("utf-8", "surrogateescape") + b"\n"
+    line = (_WHOLE if whole else _MORE) + path.relative_to(home).as_posix().encode("utf-8", "surrogateescape") + b"\n"
     try:
         handle = os.open(mark, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     except FileNotFoundError:
         mark.parent.mkdir(mode=0o700, exist_ok=True)
         handle = os.open(mark, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
-        os.write(handle, line)
+        if os.write(handle, line) < len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     finally:
         os.close(handle)
 
@@ -71,20 +75,17 @@ def left(home: Path) -> list[Path]:
         return []
 
 
-def paths_of(mark: Path) -> list[PurePosixPath]:
-    """Return what a mark names, from the home on. A last line that was cut short names nothing that was touched."""
+def paths_of(mark: Path) -> dict[PurePosixPath, bool]:
+    """Return what a mark names, from the home on, and whether it was written whole.
+
+    A last line that was cut short names nothing that was touched.
+    """
     try:
         lines = mark.read_bytes().split(b"\n")[:-1]
     except FileNotFoundError:
-        return []
-    return [PurePosixPath(line.decode("utf-8", "surrogateescape")) for line in dict.fromkeys(lines)]
-
-
-def _mark(home: Path) -> Path:
-    return home / _FOLDER / f"{os.getpid()}-{threading.get_ident()}-{_lot(os.getpid())}"
-
-
-@cache
-def _lot(pid: int) -> str:
-    """Tell processes of two containers apart, which may have one number."""
-    return secrets.token_hex(4)
+        return {}
+    found: dict[PurePosixPath, bool] = {}
+    for line in lines:
+        path = PurePosixPath(line[1:].decode("utf-8", "surrogateescape"))
+        found[path] = found.get(path, False) or line[:1] == _WHOLE
+    return found

@@ -62,18 +62,11 @@ class Database:
             con = self._writer
             if con is None:
                 raise StoreUnavailable(self._only_readable())
-            con.execute("BEGIN IMMEDIATE")
-            try:
-                if marks := unsettled.left(self.home):
-                    settle(con, self.home, marks)
-                with unsettled.noting(self.home):
-                    result = work(con)
-                    con.execute("COMMIT")
-            except BaseException:
-                if con.in_transaction:
-                    con.execute("ROLLBACK")
-                raise
-            return result
+            if unsettled.left(self.home):
+                # Listed again in the transaction: until it has begun, another may be at work on what a mark names.
+                _in_transaction(con, lambda con: settle(con, self.home, unsettled.left(self.home)))
+            with unsettled.noting(self.home):
+                return _in_transaction(con, work)
 
     def outside(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` on the connection that writes, in no transaction: for what SQLite only does so, as VACUUM."""
@@ -188,6 +181,18 @@ class Database:
             f"This memory can only be read: {self.read_only}. Nothing was written. Give yourself the right to write "
             "there, or copy the home to a folder of yours and name that with MCP_MEMORY_HOME."
         )
+
+
+def _in_transaction(con: apsw.Connection, work: Callable[[apsw.Connection], T]) -> T:
+    con.execute("BEGIN IMMEDIATE")
+    try:
+        result = work(con)
+        con.execute("COMMIT")
+    except BaseException:
+        if con.in_transaction:
+            con.execute("ROLLBACK")
+        raise
+    return result
 
 
 def _no_room(path: Path, why: str) -> str:

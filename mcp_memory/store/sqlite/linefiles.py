@@ -16,7 +16,7 @@ import apsw
 from mcp_memory.errors import Damaged
 from mcp_memory.store import files
 
-__all__ = ["append_lines", "problems", "rewrite_lines", "settle_file"]
+__all__ = ["append_lines", "committed", "problems", "rewrite_lines"]
 
 
 def append_lines(
@@ -33,14 +33,14 @@ def append_lines(
 
     With `whole` the first write has them all: rows may be older than the file is.
     """
-    committed = _committed(con, space, path)
+    held = committed(con, space, path)
     target = folder / path
-    if whole and committed is None:
+    if whole and held is None:
         lines = rewrite()
-    if beyond := files.beyond(target, committed or 0):
+    if beyond := files.beyond(target, held or 0):
         files.write_whole(_aside(target, "beyond"), beyond)
     try:
-        length = files.append(target, lines, committed=committed or 0)
+        length = files.append(target, lines, committed=held or 0)
     except Damaged:
         if target.exists():
             target.replace(_aside(target, "damaged"))
@@ -55,15 +55,6 @@ def rewrite_lines(con: apsw.Connection, folder: Path, space: int, path: str, lin
     everything = b"".join(lines)
     files.write_whole(folder / path, everything)
     con.execute("INSERT OR REPLACE INTO file (space, path, bytes) VALUES (?, ?, ?)", (space, path, len(everything)))
-
-
-def settle_file(con: apsw.Connection, folder: Path, space: int | None, path: str) -> None:
-    """Take away what a transaction that never committed appended."""
-    target, committed = folder / path, _committed(con, space, path)
-    if committed is None:
-        target.unlink(missing_ok=True)
-    elif files.beyond(target, committed):
-        files.append(target, (), committed=committed)
 
 
 def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
@@ -85,7 +76,8 @@ def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
             )
 
 
-def _committed(con: apsw.Connection, space: int | None, path: str) -> int | None:
+def committed(con: apsw.Connection, space: int | None, path: str) -> int | None:
+    """Return how long a line file was at the last commit; None for one that was never written to."""
     return con.execute("SELECT bytes FROM file WHERE space = ? AND path = ?", (space, path)).get
 
 

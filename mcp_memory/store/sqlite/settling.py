@@ -1,8 +1,8 @@
 """Files brought back into line with the rows, where a transaction that wrote them never committed.
 
-Runs at the start of a transaction, while nobody else writes: what the rows say then is what was acknowledged. Line
-files are cut to their committed length, whole files are written from their rows or deleted where they have none. A file
-that cannot be settled now keeps its mark, and is tried again by the next transaction.
+Runs while nobody else writes: what the rows say then is what was acknowledged. Line files are cut to their committed
+length; files that were replaced are written from their rows, or deleted where they have none. A file that cannot be
+settled now keeps its mark, and is tried again before the next transaction.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path, PurePosixPath
 
 import apsw
 
-from mcp_memory.store import unsettled
-from mcp_memory.store.sqlite import canvases, linefiles, scenes
+from mcp_memory.store import files, unsettled
+from mcp_memory.store.sqlite import canvases, linefiles, scenes, snapshots
 from mcp_memory.store.sqlite.rows import space_id
 
 __all__ = ["settle"]
@@ -26,14 +26,14 @@ def settle(con: apsw.Connection, home: Path, marks: Sequence[Path]) -> None:
     """Settle the files that these marks name, and take the marks away."""
     for mark in marks:
         try:
-            for path in unsettled.paths_of(mark):
-                _settle(con, home, path)
+            for path, whole in unsettled.paths_of(mark).items():
+                _settle(con, home, path, whole=whole)
             mark.unlink(missing_ok=True)
         except OSError as error:
-            logger.warning("a write that was cut short cannot be tidied up yet: %s", error.strerror or error)
+            logger.warning("a write that was cut short cannot be tidied up yet: %s", error)
 
 
-def _settle(con: apsw.Connection, home: Path, path: PurePosixPath) -> None:
+def _settle(con: apsw.Connection, home: Path, path: PurePosixPath, *, whole: bool) -> None:
     target = home / path
     for beside in target.parent.glob(f".{target.name.replace('[', '[[]')}.*.tmp"):
         beside.unlink(missing_ok=True)
@@ -50,6 +50,16 @@ def _settle(con: apsw.Connection, home: Path, path: PurePosixPath) -> None:
             if known is None:
                 target.unlink(missing_ok=True)
         case ("spaces", space, *rest) if target.suffix == ".jsonl":
-            linefiles.settle_file(con, home / "spaces" / space, space_id(con, space), "/".join(rest))
+            _settle_lines(con, home / "spaces" / space, space_id(con, space), "/".join(rest), whole=whole)
         case _:
             pass  # it is the transaction's that names it, whatever it is: no row says what it should hold
+
+
+def _settle_lines(con: apsw.Connection, folder: Path, space: int | None, path: str, *, whole: bool) -> None:
+    committed = linefiles.committed(con, space, path)
+    if space is None or committed is None:
+        (folder / path).unlink(missing_ok=True)
+    elif whole:
+        linefiles.rewrite_lines(con, folder, space, path, snapshots.lines_of(con, space, path))
+    elif files.beyond(folder / path, committed):
+        files.append(folder / path, (), committed=committed)
