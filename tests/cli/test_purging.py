@@ -1,0 +1,89 @@
+"""`purge` and `retention` as people use them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import pytest
+from click.testing import Result
+
+from mcp_memory.memory import open_memory
+from mcp_memory.types import NewTurn
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    async def fill() -> None:
+        async with open_memory(home=tmp_path / "home", embedder="none") as memory:
+            await memory.remember("Ines keeps bees near Porto.")
+            said = [NewTurn(role="user", content=f"The night boat has cabin {n}.") for n in range(14)]
+            await memory.record_turns(said, session="boats")
+
+    anyio.run(fill)
+    return tmp_path / "home"
+
+
+def test_what_sessions_and_times_name_is_shown_first_and_taken_with_yes(run: Run, home: Path) -> None:
+    seen = run("forget", "--session", "boats", home=home).stdout
+    assert seen.startswith("Nothing was changed. To forget these: say it again with --yes\n")
+    assert run("forget", "--since", "yesterday", "--query", "cabin 3", home=home).stdout.startswith(
+        "Nothing was changed."
+    )
+    gone = run("forget", "--session", "boats", "--yes", home=home).stdout
+    assert gone.startswith("Forgot 14 of them. To bring them back: mcp-memory forget --undo x1\n")
+    assert "cabin" not in run("search", "cabin", home=home).stdout
+    assert run("forget", "--session", "nowhere", home=home).exit_code == 1
+
+
+def test_a_purge_is_asked_for_twice_and_proven(run: Run, home: Path) -> None:
+    assert run("purge", home=home).stdout.startswith("There is nothing to purge")
+    run("forget", "a1", "--reason", "moved away", home=home)
+    assert run("purge", home=home).stdout.split()[0:1] == ["x1"]
+    assert run("purge", "x1", home=home).exit_code == 1  # nobody said yes
+    done = run("purge", "x1", "--yes", home=home)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("Erased 1 turn, 1 statement and 0 results (x1).\nSearched ")
+    assert "none found." in done.stdout
+    assert not [path for path in home.rglob("*") if path.is_file() and b"keeps bees" in path.read_bytes()]
+    assert run("forget", "--undo", "x1", home=home).exit_code == 1
+
+
+def test_a_purge_answers_programs_in_json(run: Run, home: Path) -> None:
+    run("forget", "a1", home=home)
+    assert [one["id"] for one in json.loads(run("purge", "--json", home=home).stdout)] == ["x1"]
+    done = json.loads(run("purge", "--all", "--yes", "--json", home=home).stdout)
+    assert (done["tombstones"], done["proof"]["found"], done["shredded"]) == (["x1"], [], True)
+
+
+def test_how_long_what_is_kept_is_set_shown_followed_and_off(run: Run, home: Path) -> None:
+    assert run("retention", home=home).stdout == "Everything is kept: nothing is set for this space.\n"
+    told = run("retention", "--turns", "1y", "--results", "90d", home=home).stdout
+    assert told == (
+        "Turns: 365 days. 0 due now. 0 taken so far, not run yet.\n"
+        "Results: 90 days. 0 due now. 0 taken so far, not run yet.\n"
+    )
+    assert run("retention", "--run", home=home).stdout.startswith("Forgot 0 ")
+    assert len(json.loads(run("retention", "--json", home=home).stdout)["policies"]) == 2
+    assert run("retention", "--off", home=home).stdout.startswith("Everything is kept")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["purge", "x9", "--yes"], 1, "nothing to purge under x9"),
+        (["purge", "x1", "--all"], 2, "not both"),
+        (["purge", "--older-than", "soon"], 2, "--older-than takes a number"),
+        (["retention", "--turns", "5h"], 2, "1d is the shortest"),
+        (["retention", "--turns", "0d"], 2, "1d is the shortest"),
+        (["retention", "--off", "--turns", "9d"], 2, "keeps everything"),
+    ],
+)
+def test_what_cannot_be_is_told(run: Run, home: Path, arguments: list[str], code: int, said: str) -> None:
+    result = run(*arguments, home=home)
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert said in result.stderr
