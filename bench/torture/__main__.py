@@ -44,11 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="bench.torture", description="Kills at random, and what is lost by them.")
     parser.add_argument("--kills", type=int, default=500, metavar="N", help="[default: %(default)s]")
     parser.add_argument("--seed", default="1", help="[default: %(default)s]")
-    parser.add_argument("--home", type=Path, metavar="DIR", help="torture this home, and keep it")
+    parser.add_argument("--home", type=Path, metavar="DIR", help="make the home there, and keep it")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     asked = parser.parse_args(arguments)
     if asked.kills < 1:
         parser.error("--kills has to be 1 or more")
+    if asked.home and (asked.home / "memory.db").exists():
+        parser.error(f"{asked.home} holds a memory already; name a folder that is not there yet")
     with TemporaryDirectory(prefix="torture-") as made:
         folder = Path(made)
         found = torture(asked.home or folder / "home", folder, kills=asked.kills, seed=asked.seed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -68,6 +67,8 @@ def failing_disk() -> Iterator[Disk]:
 @contextmanager
 def no_file_over(size: int) -> Iterator[None]:
     """Let no file of this process grow beyond so many bytes, as a quota does. Python leaves the signal alone."""
+    import resource  # not everywhere
+
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:

@@ -841,3 +841,25 @@ def _answer_all(table: Table, replies: Iterator[list[dict[str, Any]]]) -> None:
         except InvalidInput:
             continue
         assert len(table.store.drafts(SPACE, limit=1_000)) < before
+
+
+class Overtaken:
+    """A store whose drafts another process merges after they were looked at for the first time."""
+
+    def __init__(self, store: SQLiteStore, taken: int) -> None:
+        self._store, self._taken, self._asked = store, taken, 0
+
+    def __getattr__(self, verb: str) -> Any:
+        return getattr(self._store, verb)
+
+    def drafts(self, space: str, *, limit: int = 100) -> list[Any]:
+        self._asked += 1
+        return self._store.drafts(space, limit=limit)[0 if self._asked == 1 else self._taken :]
+
+
+def test_drafts_that_another_process_merges_meanwhile_are_passed_over(table: Table) -> None:
+    ids = [table.draft("The user keeps bees."), table.draft("The user plays the cello.")]
+    one = MERGE.plan(replace(table.desk, store=Overtaken(table.store, 1)), session=None, smaller=0)  # pyright: ignore
+    assert one is not None
+    assert one.drafts == ids[1:]
+    assert MERGE.plan(replace(table.desk, store=Overtaken(table.store, 2)), session=None, smaller=0) is None  # pyright: ignore
