@@ -12,9 +12,23 @@ from mcp_memory.memory.verbs import in_thread
 
 if TYPE_CHECKING:
     from mcp_memory.portable import Brought, Exported, Parcel
+    from mcp_memory.store import carried
     from mcp_memory.store.protocol import NewAtom
 
 __all__ = ["Moving", "Told", "ToldElsewhere"]
+
+
+def _doubts(row: carried.Turn | carried.Atom) -> tuple[str, ...]:
+    """Return why something that comes in is to be held: it reads like an attack on its reader."""
+    from mcp_memory.longterm.trust import of_role
+    from mcp_memory.store import carried
+    from mcp_memory.suspicion import flags
+
+    if isinstance(row, carried.Turn):
+        found = (*flags(row.content, of_role(row.role, row.name)), *flags(row.name or "", "tool"))
+    else:
+        found = flags(row.text, row.source)
+    return tuple(dict.fromkeys(found))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +71,16 @@ class Moving(Forgetting):
         from mcp_memory.portable import bring
 
         parts = self._parts
-        done = bring(parts.store, parcel, space, self.space, now=parts.now, forget=self._forget_too, undo=self._undo)
+        done = bring(
+            parts.store,
+            parcel,
+            space,
+            self.space,
+            now=parts.now,
+            doubts=_doubts,
+            forget=self._forget_too,
+            undo=self._undo,
+        )
         parts.pipeline.write_persona()
         parts.stored()
         return done

@@ -6,7 +6,8 @@ is called again, and comes to the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
@@ -17,6 +18,8 @@ from mcp_memory.store import carried
 from mcp_memory.store.protocol import Store
 
 __all__ = ["Brought", "bring"]
+
+Doubts = Callable[[carried.Turn | carried.Atom], Sequence[str]]
 
 BATCH = 500
 BATCH_CHARS = 4 * 2**20
@@ -70,12 +73,14 @@ def bring(
     into: str,
     *,
     now: Callable[[], datetime],
+    doubts: Doubts,
     forget: Callable[[Sequence[str], str], str],
     undo: Callable[[str], object],
 ) -> Brought:
     """Take a space of an export into a space of a store. Blocks.
 
-    `forget` takes ids out, for a reason, and returns the tombstone; `undo` brings back what one took.
+    `doubts` says why a turn or an atom is to be held, if it is, where the export does not say that it was; `forget`
+    takes ids out, for a reason, and returns the tombstone; `undo` brings back what one took.
     """
     taking = _Taking(store, parcel, space, into, now)
     tombstones = list(parcel.rows(space, carried.Tombstone))
@@ -84,8 +89,9 @@ def bring(
     for ref in parcel.rows(space, carried.Ref):
         taking.take([replace(ref, data=parcel.bytes_of(space, ref))])
     atoms = list(parcel.rows(space, carried.Atom))
+    reviewed = {held.id for held in parcel.rows(space, carried.Held)}
     for batch in _batches(_in_order(parcel.rows(space, carried.Turn), atoms)):
-        taking.take(batch)
+        taking.take([*batch, *_held(batch, reviewed, doubts, now())])
     for batch in _batches(atoms):  # what they rest on beside their first words, and what ended them, is here by now
         taking.take(batch, again=True)
     taking.take(list(parcel.rows(space, carried.Held)))
@@ -104,6 +110,15 @@ def bring(
         undone=undone,
         notes=taking.notes,
     )
+
+
+def _held(
+    batch: Sequence[carried.Turn | carried.Atom], reviewed: Collection[str], doubts: Doubts, now: datetime
+) -> Iterator[carried.Held]:
+    """Yield what is to be held of a batch and was not before: the export may be older than what it is held for."""
+    for row in batch:
+        if row.id not in reviewed and (why := doubts(row)):
+            yield carried.Held(id=row.id, reasons=json.dumps(list(why)), at=now, verdict=None, reviewed_at=None)
 
 
 def _in_order(turns: Iterable[carried.Turn], atoms: Sequence[carried.Atom]) -> Iterator[carried.Turn | carried.Atom]:

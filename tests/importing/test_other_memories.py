@@ -155,13 +155,10 @@ def test_a_graph_with_a_wrong_place_is_not_stored(row: dict[str, Any], says: str
 MEM0 = {"id": "892d-1", "memory": "Plays cricket", "user_id": "alex", "created_at": "2024-07-26T08:44:41-07:00"}
 
 
-@pytest.mark.parametrize(
-    "shape",
-    [lambda rows: {"results": rows}, lambda rows: {"memories": rows}, lambda rows: rows],
-    ids=["results", "memories", "list"],
-)
-def test_what_mem0_holds_is_told_with_its_time(shape: Callable[[Any], Any], home: Path, file: File) -> None:
-    done = brought(home, file(json.dumps(shape([MEM0])).encode(), "mem0.json"))
+@pytest.mark.parametrize("under", ["results", "memories", None])
+def test_what_mem0_holds_is_told_with_its_time(under: str | None, home: Path, file: File) -> None:
+    rows = [MEM0] if under is None else {under: [MEM0]}
+    done = brought(home, file(json.dumps(rows).encode(), "mem0.json"))
     assert (done.statements, done.told) == (1, 1)
     (atom,) = atoms(home)
     assert (atom.text, atom.source) == ("Plays cricket", "assistant")

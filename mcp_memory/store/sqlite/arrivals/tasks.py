@@ -104,6 +104,7 @@ def _record(desk: Desk, row: carried.Record, canvas: int, here: Any) -> int:
     path: str | None = desk.con.execute("SELECT path FROM ref WHERE space = ? AND id = ?", (desk.number, ref)).get
     known = desk.find(row.id, row.timestamp, row.origins)
     if known is not None:
+        desk.note(row.id, row.timestamp, row.origins, known)
         number = number_of(known, "k")
         desk.con.execute(
             "UPDATE record SET summary = ?, score = ?, summary_by = ? WHERE id = ?",
@@ -141,6 +142,7 @@ def _edit(desk: Desk, row: carried.Edit, canvas: int, here: Any) -> int:
     known = desk.find(row.id, row.at, row.origins)
     undone = None if row.undone_at is None else row.undone_at.isoformat()
     if known is not None:
+        desk.note(row.id, row.at, row.origins, known)
         desk.con.execute("UPDATE canvas_edit SET undone_at = ? WHERE id = ?", (undone, number_of(known, "e")))
         return number_of(known, "e")
     after = desk.name(row.after) if row.after else GONE
