@@ -63,7 +63,7 @@ def ours(home: Path) -> Server:
 
 
 def bare() -> Server:
-    script = [str(Path(__file__).with_name("bare_server.py"))]
+    script = ["-P", str(Path(__file__).with_name("bare_server.py"))]  # or files beside it would hide the library's
     return Server(command=[sys.executable, *script], script=script, env=_environment())
 
 

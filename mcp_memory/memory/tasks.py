@@ -18,7 +18,7 @@ __all__ = ["Tasks"]
 
 logger = logging.getLogger(__name__)
 
-_NODE = re.compile(r"\d{3,}(?:-N\d+)?")
+_NODE = re.compile(r"\d{3,9}(?:-N\d{1,9})?")
 
 
 class Tasks(Verbs):

@@ -26,6 +26,11 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("record_turns", {"turns": [{"role": "user", "content": "hi", "said_at": "9999-12-31T23:59:59"}]}),
     ("conversation_search", {"query": "hi", "session": "x" * 30_000}),
     ("conversation_search", {"query": "yesterday " * 4_000}),
+    ("expand_node", {"node": "9" * 5_000}),
+    ("expand_node", {"node": "001-N" + "9" * 30}),
+    ("fold_canvas", {"task": "9" * 5_000}),
+    ("forget", {"ids": ["t" + "9" * 30]}),
+    ("remember", {"text": "The account is " + "9" * 5_000, "kind": "episodic"}),
 ]
 ADDRESSES = ["memory://" + "a\n" * 20_000, "memory://session/" + "[" * 30_000, "memory://scene/%00", "memory://"]
 LINES = [

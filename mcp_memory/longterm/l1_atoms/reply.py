@@ -80,7 +80,7 @@ def _priority(value: Any) -> int | None:
     text = _text(value).lower()
     if text in _WEIGHTS:
         return _WEIGHTS[text]
-    number = re.match(r"[-−]?\d+(?:\.\d+)?", text)
+    number = re.match(r"[-−]?\d{1,9}(?:\.\d{1,9})?", text)
     if number is None or isinstance(value, bool):
         return None
     amount = float(number[0].replace("−", "-"))

@@ -91,7 +91,7 @@ def _dated(one: NewAtom | Atom) -> str:
 
 
 def _numbers(text: str) -> set[int]:
-    return {int(digits) for digits in re.findall(r"\d+", text)}
+    return {int(digits) for digits in re.findall(r"\d{1,18}", text)}
 
 
 def fact_of(atom: NewAtom | Atom) -> tuple[str, str, str] | None:

@@ -38,10 +38,10 @@ __all__ = [
 
 TITLE_LIMIT, SUMMARY_LIMIT, GOAL_LIMIT, LABEL_LIMIT = 80, 200, 200, 40
 
-_ID = r"\d{3,}-(?:N\d+|F\d+(?:-\d+)?)"
+_ID = r"\d{3,9}-(?:N\d{1,9}|F\d{1,9}(?:-\d{1,9})?)"
 _NODE = re.compile(rf'\s*({_ID})\["([^"]*)"\]\s*')
 _EDGE = re.compile(rf'\s*({_ID}) (-->|-\.->)(?:\|(?:"([^"]*)"|([^"|]*))\|)? ({_ID})\s*')
-_EMPTY = re.compile(r"\s*%% (\d{3,})\s*")  # stands in for the nodes where there are none yet
+_EMPTY = re.compile(r"\s*%% (\d{3,9})\s*")  # stands in for the nodes where there are none yet
 _PLAIN = re.compile(r"[A-Za-z0-9]+(?: [A-Za-z0-9]+)*")  # longer than one word only with single spaces
 _STATUSES: tuple[StepStatus, ...] = get_args(StepStatus)
 _HEADER = ("taskGoal", "status", "createdTime", "updatedTime")

@@ -38,7 +38,7 @@ Groups = Mapping[str, Group]
 DEAD_ENDS_TOLD = 60
 """Characters of the titles of dead ends that a composite tells, the newest first."""
 
-_STRETCH = re.compile(r"(\d{3,})-F(\d+)-(\d+)")
+_STRETCH = re.compile(r"(\d{3,9})-F(\d{1,9})-(\d{1,9})")
 
 
 def members(groups: Groups, id_: str) -> list[str]:

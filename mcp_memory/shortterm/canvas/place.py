@@ -28,7 +28,7 @@ __all__ = ["DEAD_END", "Move", "Step", "dumps", "latest", "loads", "move", "plac
 
 DEAD_END = "dead end"
 
-_NODE_ID = re.compile(r"\d{3,}-[NF]\d+(?:-\d+)?")
+_NODE_ID = re.compile(r"\d{3,9}-[NF]\d{1,9}(?:-\d{1,9})?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

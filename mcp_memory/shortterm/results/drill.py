@@ -31,8 +31,8 @@ __all__ = ["expand"]
 
 Layer = View | Literal["records"]
 
-_NODE = re.compile(r"\d{3,}-[NF]\d+(?:-\d+)?")
-_NUMBER = re.compile(r"\d{3,}")
+_NODE = re.compile(r"\d{3,9}-[NF]\d{1,9}(?:-\d{1,9})?")
+_NUMBER = re.compile(r"\d{3,9}")
 _REF = re.compile(r"(?:refs/.*-)?(?:r-)?([0-9a-f]{12,64})(?:\.md)?", re.IGNORECASE)
 _CURSOR = re.compile(r"r(\d{1,9})")
 _VIEWS: dict[str, Layer] = {

@@ -1,0 +1,244 @@
+"""Many clients at once: `python -m bench.load [--clients 50] [--minutes 10] [--rate R] [--home DIR] [--json FILE]`
+
+One `serve --transport http` with its own settings, and real clients of the SDK in a few processes (`load_clients`),
+which make `rate` calls a second together, at a steady pace, whatever the answers take. A row a minute: calls, errors,
+milliseconds from the moment a call was due, and of the server resident memory, open files, threads and the write-ahead
+log. The floor is the bare SDK server at the same rate for one minute. The exit code says whether there were errors.
+
+`python -m bench.load --turns 1000000 --home DIR` asks instead what a home of that size costs (`bench.big_home`).
+
+Clients and server share the machine, and so does whatever else runs: read the figures beside their floor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import sleep, time
+from typing import Any
+
+from bench.servers import memory_of
+from bench.stats import percentile
+
+__all__ = ["loaded", "main", "table"]
+
+_START_SECONDS = 60.0
+_CLIENTS_START_SECONDS = 20.0
+_LISTENS = (" listens on ", "Uvicorn running on ")
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    due: float
+    tool: str
+    ms: float
+    wrong: str | None
+
+
+# --- processes --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _server(command: Sequence[str], env: dict[str, str], log: Path, path: str) -> Generator[tuple[str, int]]:
+    """Start a server; yield its address and its process. It has to end by itself when it is told to."""
+    with log.open("w", encoding="utf-8") as told:
+        process = subprocess.Popen(command, env=env, stderr=told, stdout=told)
+    try:
+        end = time() + _START_SECONDS
+        while not any(mark in log.read_text(encoding="utf-8") for mark in _LISTENS):
+            if process.poll() is not None or time() > end:
+                raise RuntimeError(f"the server does not start: {log.read_text(encoding='utf-8')[-1_000:]}")
+            sleep(0.05)
+        said = log.read_text(encoding="utf-8")
+        mark = next(mark for mark in _LISTENS if mark in said)
+        address = said.partition(mark)[2].split()[0]
+        yield (address if address.endswith(path) else address + path), process.pid
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _ask(
+    url: str, *, clients: int, rate: float, seconds: float, processes: int, tool: str | None, calls: list[_Call]
+) -> None:
+    """Run the clients, and gather their calls as they are made."""
+    starts = time() + _CLIENTS_START_SECONDS
+    shares = [clients // processes + (place < clients % processes) for place in range(processes)]
+    running: list[subprocess.Popen[str]] = []
+    for place, share in enumerate(share for share in shares if share):
+        command = [sys.executable, "-m", "bench.load_clients", url, "--clients", str(share)]
+        command += ["--first", str(sum(shares[:place])), "--period", str(clients / rate), "--starts", str(starts)]
+        command += ["--seconds", str(seconds), *(("--tool", tool) if tool else ())]
+        running.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+
+    def gather(process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        calls.extend(_Call(*json.loads(line)) for line in process.stdout)
+        if process.wait():
+            calls.append(_Call(time(), "client", 0.0, f"a process of clients ended with {process.returncode}"))
+
+    threads = [threading.Thread(target=gather, args=(process,)) for process in running]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+# --- a run ------------------------------------------------------------------------------------------
+
+
+def loaded(*, home: Path, clients: int, minutes: float, rate: float, processes: int) -> dict[str, Any]:
+    """Put the load on both servers; return a row a minute for ours, and the floor."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("MCP_MEMORY_")}
+    given = {"clients": clients, "rate": rate, "processes": processes}
+    with TemporaryDirectory(prefix="load-") as folder, ExitStack() as stack:
+        bare = [sys.executable, "-P", str(Path(__file__).with_name("bare_server.py")), "0"]
+        with _server(bare, env, Path(folder, "bare.log"), "/mcp") as (url, _):
+            floor: list[_Call] = []
+            _ask(url, seconds=min(60.0, minutes * 60), tool="conversation_search", calls=floor, **given)
+        log = Path(folder, "ours.log")
+        ours = [sys.executable, "-m", "mcp_memory", "serve", "--transport", "http", "--port", "0"]
+        url, pid = stack.enter_context(_server(ours, env | {"MCP_MEMORY_HOME": str(home)}, log, "/mcp"))
+        calls: list[_Call] = []
+        samples: list[dict[str, Any]] = []
+        stop = threading.Event()
+        watching = threading.Thread(target=_watch, args=(pid, home, samples, stop))
+        watching.start()
+        try:
+            _ask(url, seconds=minutes * 60, tool=None, calls=calls, **given)
+        finally:
+            stop.set()
+            watching.join()
+        stack.close()
+        rows = [*_rows(calls, samples)]
+        return {
+            **given,
+            "minutes": rows,
+            "floor": _figures(floor),
+            "all": _figures(calls),
+            "tools": {tool: _figures([call for call in calls if call.tool == tool]) for tool in _tools(calls)},
+            "errors": Counter(call.wrong for call in [*calls, *floor] if call.wrong).most_common(10),
+            "log": [line for line in log.read_text(encoding="utf-8").splitlines() if "listens on" not in line][:20],
+        }
+
+
+def _watch(pid: int, home: Path, samples: list[dict[str, Any]], stop: threading.Event) -> None:
+    """Note every five seconds what the server holds."""
+    while not stop.wait(5):
+        memory, wal = memory_of(pid), home / "memory.db-wal"
+        proc = Path(f"/proc/{pid}")
+        samples.append(
+            {
+                "at": time(),
+                "resident_mb": memory.get("VmRSS", 0.0),
+                "files": len([*(proc / "fd").iterdir()]) if proc.exists() else 0,
+                "threads": len([*(proc / "task").iterdir()]) if proc.exists() else 0,
+                "wal_mb": round(wal.stat().st_size / 2**20, 1) if wal.exists() else 0.0,
+            }
+        )
+
+
+def _rows(calls: Sequence[_Call], samples: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield a row a minute; of what the server held, the most in it."""
+    if not calls:
+        return
+    first = min(call.due for call in calls)
+    by_minute: dict[int, list[_Call]] = {}
+    for call in calls:
+        by_minute.setdefault(int((call.due - first) // 60), []).append(call)
+    for minute, made in sorted(by_minute.items()):
+        held = [one for one in samples if minute == int((one["at"] - first) // 60)]
+        names = ("resident_mb", "files", "threads", "wal_mb")
+        yield {**_figures(made), **{name: max((one[name] for one in held), default=0) for name in names}}
+
+
+def _figures(calls: Sequence[_Call]) -> dict[str, Any]:
+    took = [call.ms for call in calls] or [0.0]
+    return {
+        "calls": len(calls),
+        "errors": sum(call.wrong is not None for call in calls),
+        **{f"p{share}_ms": round(percentile(took, share), 1) for share in (50, 95, 99)},
+    }
+
+
+def _tools(calls: Sequence[_Call]) -> list[str]:
+    return sorted({call.tool for call in calls})
+
+
+# --- for people -------------------------------------------------------------------------------------
+
+
+def table(found: dict[str, Any]) -> Iterator[str]:
+    """Yield the figures as lines of text."""
+    pace = f"{found['clients']} clients in {found['processes']} processes, {found['rate']:g} calls a second"
+    yield pace
+    took, held = f"{'p50 ms':>9}{'p95':>9}{'p99':>9}", f"{'MB':>8}{'files':>7}{'threads':>9}{'WAL MB':>8}"
+    yield f"{'minute':<22}{'calls':>7}{'errors':>8}{took}{held}"
+    for number, row in enumerate(found["minutes"], start=1):
+        held = f"{row['resident_mb']:>8.0f}{row['files']:>7}{row['threads']:>9}{row['wal_mb']:>8}"
+        yield _row(str(number), row) + held
+    yield _row("all", found["all"])
+    yield _row("bare SDK server", found["floor"])
+    for tool, row in found["tools"].items():
+        yield _row(f"  {tool}", row)
+    rows = found["minutes"][1:]
+    if len(rows) > 1:
+        moved = rows[-1]["resident_mb"] - rows[0]["resident_mb"]
+        yield f"memory from minute 2 to minute {len(rows) + 1}: {moved:+.1f} MB"
+    for wrong, times in found["errors"]:
+        yield f"{times} ×: {wrong}"
+    yield from found["log"]
+
+
+def _row(what: str, row: dict[str, Any]) -> str:
+    took = f"{row['p50_ms']:>9}{row['p95_ms']:>9}{row['p99_ms']:>9}"
+    return f"{what:<22}{row['calls']:>7,}{row['errors']:>8}{took}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    parser = argparse.ArgumentParser(prog="bench.load", description="Many clients at once over HTTP.")
+    parser.add_argument("--clients", type=int, default=50, help="[default: %(default)s]")
+    parser.add_argument("--minutes", type=float, default=10, help="[default: %(default)s]")
+    parser.add_argument("--rate", type=float, default=10, help="calls a second, of all [default: %(default)s]")
+    parser.add_argument("--processes", type=int, default=3, help="that the clients run in [default: %(default)s]")
+    parser.add_argument("--home", type=Path, metavar="DIR", help="of the server, or the big one; else thrown away")
+    parser.add_argument("--turns", type=int, metavar="N", help="measure a home of so many turns instead")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    options = parser.parse_args(arguments)
+    if options.turns:
+        from bench import big_home
+
+        found, lines, wrong = big_home.measured(options.home, options.turns)
+    else:
+        with TemporaryDirectory(prefix="load-home-") as folder:
+            found = loaded(
+                home=options.home or Path(folder, "home"),
+                clients=options.clients,
+                minutes=options.minutes,
+                rate=options.rate,
+                processes=min(options.processes, options.clients),
+            )
+        lines, wrong = table(found), found["all"]["errors"] or not found["all"]["calls"]
+    print("\n".join(lines))
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+"""Some clients of a load, in a process of their own: `python -m bench.load_clients URL --clients N --period S …`
+
+Each is a real client of the SDK, of either generation in turn, with a session of its own and a page that it watches.
+It makes a call every `period` seconds, as people do: recall, searches, turns to keep, results to put away and to open
+again. Every forty calls it leaves and comes back as another one. How long a call took is counted from the moment it
+was due, so a server that falls behind does not look quicker for it. Each call is a line on standard output.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import warnings
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import cache, partial
+from time import time
+from typing import Any
+
+import anyio
+from mcp import Client, MCPDeprecationWarning
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+
+from bench.corpus import batches, log, queries
+from mcp_memory.types import NewTurn
+
+__all__ = ["MIX"]
+
+MIX = {
+    "recall": 20,
+    "conversation_search": 25,
+    "memory_search": 10,
+    "record_turns": 20,
+    "offload_tool_result": 8,
+    "expand_node": 8,
+    "remember": 5,
+    "fold_canvas": 2,
+    "memory://canvas/active": 2,
+}
+"""How many of a hundred calls are which; the last reads a resource."""
+
+_STAYS_CALLS = 40
+_RESULT_BYTES = 20_000
+_TURNS = 2_000
+_TOO_LONG_SECONDS = 60
+
+
+@dataclass
+class _Person:
+    """What one client asks, and what it knows of the answers."""
+
+    seed: int
+    chance: random.Random = field(init=False)
+    node: str | None = None
+    said: int = 0
+
+    def __post_init__(self) -> None:
+        self.chance = random.Random(f"person {self.seed}")
+
+    def say(self) -> str:
+        """Return what nobody said before."""
+        self.said += 1
+        return f"{self.chance.choice(_turns()).content} [{self.seed}-{self.said}]"
+
+    def next(self) -> tuple[str, dict[str, Any]]:
+        """Return the next call."""
+        tool = self.chance.choices([*MIX], weights=[*MIX.values()])[0]
+        question = self.chance.choice(_questions())
+        match tool:
+            case "recall" | "conversation_search" | "memory_search":
+                return tool, {"query": question}
+            case "record_turns":
+                return tool, {"turns": [{"role": role, "content": self.say()} for role in ("user", "assistant")]}
+            case "remember":
+                return tool, {"text": self.say()[-200:], "kind": "episodic"}
+            case "offload_tool_result":
+                text = log(_RESULT_BYTES, seed=self.chance.randrange(10**9))
+                return tool, {"tool_name": "bash", "result": text, "task": f"Task {self.seed}"}
+            case "expand_node" if self.node:
+                return tool, {"node": self.node}
+            case "expand_node" | "fold_canvas" if self.node is None:
+                return "conversation_search", {"query": question}
+            case _:
+                return tool, {}
+
+
+@cache
+def _turns() -> list[NewTurn]:
+    return [turn for batch in batches(_TURNS) for turn in batch]
+
+
+@cache
+def _questions() -> list[str]:
+    return [query.text for query in queries(400, turns=_TURNS)]
+
+
+async def _live(url: str, person: _Person, *, tool: str | None, starts: float, period: float, ends: float) -> None:
+    """Make a call every period, until the end."""
+    due = starts
+    while due < ends:
+        async with _connected(url, legacy=person.seed % 2 == 1) as client:
+            for _ in range(_STAYS_CALLS):
+                await anyio.sleep(max(0.0, due - time()))
+                if time() >= ends:
+                    return
+                name, arguments = (tool, {"query": "x"}) if tool else person.next()
+                wrong = await _call(client, person, name, arguments)
+                print(json.dumps([round(due, 3), name, round(1_000 * (time() - due), 2), wrong]), flush=True)
+                due += period
+
+
+async def _call(client: Client, person: _Person, name: str, arguments: dict[str, Any]) -> str | None:
+    """Return what went wrong."""
+    try:
+        with anyio.fail_after(_TOO_LONG_SECONDS):
+            if name.startswith("memory://"):
+                await client.read_resource(name)
+                return None
+            answer = await client.call_tool(name, arguments)
+    except (MCPError, TimeoutError) as error:
+        return f"{type(error).__name__}: {error}"[:300]
+    told: Any = answer.structured_content
+    if name == "offload_tool_result" and isinstance(told, dict) and not answer.is_error:
+        person.node = str(told["node"])  # pyright: ignore[reportUnknownArgumentType]
+    return str(answer.content)[:300] if answer.is_error else None
+
+
+@asynccontextmanager
+async def _connected(url: str, *, legacy: bool) -> AsyncGenerator[Client]:
+    """Connect, and watch the active canvas where the server has one."""
+    async with Client(streamable_http_client(url), mode="legacy" if legacy else "auto") as client:
+        watches = client.server_capabilities.resources is not None and client.server_capabilities.resources.subscribe
+        if not watches:
+            yield client
+        elif legacy:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", MCPDeprecationWarning)
+                await client.session.subscribe_resource("memory://canvas/active")  # pyright: ignore[reportDeprecated]
+            yield client
+        else:
+            async with client.listen(resource_subscriptions=["memory://canvas/active"]):
+                yield client
+
+
+async def _all(options: argparse.Namespace) -> None:
+    _turns(), _questions(), log(_RESULT_BYTES)  # made before anything is due
+    async with anyio.create_task_group() as tasks:
+        for number in range(options.clients):
+            seed = options.first + number
+            starts = options.starts + options.period * number / options.clients
+            live = partial(
+                _live, tool=options.tool, starts=starts, period=options.period, ends=options.starts + options.seconds
+            )
+            tasks.start_soon(live, options.url, _Person(seed))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench.load_clients")
+    parser.add_argument("url")
+    parser.add_argument("--clients", type=int, required=True)
+    parser.add_argument("--first", type=int, default=0, help="number of the first of them")
+    parser.add_argument("--period", type=float, required=True, help="seconds between two calls of a client")
+    parser.add_argument("--starts", type=float, required=True, help="when, in seconds since 1970")
+    parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--tool", help="call this one alone")
+    anyio.run(_all, parser.parse_args())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
