@@ -65,6 +65,6 @@ def _told(action: str, found: list[Reviewed]) -> str:
 def _one(one: Reviewed) -> str:
     why = ", ".join(MEANINGS.get(reason, reason) for reason in one.reasons)
     place = f", session {one.session}" if one.session else ""
-    head = f"{click.style(one.id, bold=True)}  {one.kind} of the {one.source}{place}, {one.at:%Y-%m-%d %H:%M}: {why}"
+    head = visible(f"{one.kind} of the {one.source}{place}, {one.at:%Y-%m-%d %H:%M}: {why}")
     shown = one.text if len(one.text) <= _CHARS else one.text[:_CHARS] + " …"
-    return f"{visible(head)}\n{wrapped(shown, '    ')}"
+    return f"{click.style(one.id, bold=True)}  {head}\n{wrapped(shown, '    ')}"

@@ -28,6 +28,7 @@ __all__ = [
     "doubts",
     "entitled",
     "fit_for_pages",
+    "held_for",
     "held_ids",
     "of_tool",
     "of_turn",
@@ -149,8 +150,7 @@ def believed(store: Store, space: str, atom: NewAtom) -> tuple[NewAtom, str | No
     given = "\n".join(part for part in (atom.text, atom.value) if part)
     why = doubts(store, space, given, atom.source)
     if why:
-        bare = replace(atom, entity=None, relation=None, value=None, single_valued=False, supersedes=(), held=why)
-        return entitled(bare), _waits(why)
+        return entitled(held_for(atom, why)), _waits(why)
     told = _without_the_users(store, space, entitled(atom))
     notes: list[str] = []
     if told.kind != atom.kind:
@@ -188,6 +188,14 @@ def _without_the_users(store: Store, space: str, atom: NewAtom) -> NewAtom:
 def fit_for_pages(atom: Atom) -> bool:
     """Tell whether pages may be made of an atom: it is not held, and people or the assistant said it."""
     return not atom.held and atom.source in ("user", "assistant")
+
+
+def held_for(atom: NewAtom, why: Sequence[str]) -> NewAtom:
+    """Return an atom as it is held for reasons, if there are any: then it states no fact and ends nothing."""
+    if not why:
+        return atom
+    bare = replace(atom, entity=None, relation=None, value=None, single_valued=False, supersedes=())
+    return replace(bare, held=tuple(dict.fromkeys((*atom.held, *why))))
 
 
 def held_ids(store: Store, space: str, ids: Iterable[str]) -> set[str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from mcp_memory.longterm.l1_atoms.decisions import Action
 from mcp_memory.longterm.l1_atoms.rules import Held, fact_of
-from mcp_memory.longterm.trust import best
+from mcp_memory.longterm.trust import best, held_for
 from mcp_memory.store.protocol import NewAtom
 from mcp_memory.suspicion import flags
 from mcp_memory.text import fold, index_terms, one_line, query_terms
@@ -55,12 +55,11 @@ def made(draft: NewAtom, fate: Fate, said_at: Mapping[str, datetime]) -> NewAtom
     joined = fate.action == "merge"
     kind = _kind(draft, fate, old)
     source = best(part.source for part in told)
-    return replace(
+    atom = replace(
         draft,
         text=text,
         kind=kind,
         source=source,
-        held=tuple(dict.fromkeys((*(why for part in told for why in part.held), *flags(text, source)))),
         priority=_priority(fate, [*parts, *old]),
         confidence=min(part.confidence for part in told) if joined or kept else max(part.confidence for part in parts),
         valid_from=_since(draft, fate, text, said_at),
@@ -71,6 +70,7 @@ def made(draft: NewAtom, fate: Fate, said_at: Mapping[str, datetime]) -> NewAtom
         because=_because(draft, fate),
         **_fact(draft, text, [*fate.followers, *_goes_on(fate, text, kind)]),
     )
+    return held_for(atom, [*(why for part in told for why in part.held), *flags(text, source)])
 
 
 def _keeps(text: str, old: Atom, parts: Sequence[NewAtom]) -> bool:

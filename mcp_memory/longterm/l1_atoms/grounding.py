@@ -20,7 +20,7 @@ from mcp_memory.longterm.l1_atoms.quotes import locate
 from mcp_memory.longterm.l1_atoms.reply import Quoted, Statement
 from mcp_memory.longterm.l1_atoms.times import dated, holds
 from mcp_memory.longterm.l1_atoms.told import SINGLE_VALUED, relation_name
-from mcp_memory.longterm.trust import best, of_turn
+from mcp_memory.longterm.trust import best, held_for, of_turn
 from mcp_memory.store.protocol import NewAtom
 from mcp_memory.suspicion import drops, flags
 from mcp_memory.text import one_line
@@ -84,11 +84,11 @@ def grounded(statement: Statement, batch: Batch, names: Names, session: str) -> 
         relation=fact[1] if fact else None,
         value=fact[2] if fact else None,
         single_valued=bool(fact) and fact[1] in _ONE_AT_A_TIME and statement.certainty == "stated",
-        source=(source := best(of_turn(one) for one, _ in words)),
-        held=flags(text, source),
+        source=best(of_turn(one) for one, _ in words),
         evidence=tuple(Evidence(turn=one.id, span=span, quote=one.content[slice(*span)]) for one, span in words),
         entities=tuple(dict.fromkeys(chief for chief in chiefs if chief))[:_MAX_ENTITIES],
     )
+    atom = held_for(atom, flags(text, atom.source))
     return Kept(turn=turn, atom=atom, told=(*told, *times.told))
 
 

@@ -85,12 +85,19 @@ def surest(desk: Desk, *, known: str) -> list[Line]:
     """Return the atoms by confidence alone, but those that `known` tells already."""
     atoms = desk.store.list_atoms(desk.space, filters=Filters(unheld=True), limit=_SUREST)
     ordered = sorted(atoms, key=lambda one: -one.confidence * _TRUST[one.source])
-    return _sound(_atom(atom) for atom in ordered if not is_told(atom, known))
+    return _sound(desk, (_atom(atom) for atom in ordered if not is_told(atom, known)))
 
 
-def _sound(lines: Iterable[Line]) -> list[Line]:
-    """Return the lines that do not read like an attack: what came before there were flags, what a model wrote since."""
-    return [line for line in lines if not flags(line.text, line.source)]
+def _sound(desk: Desk, lines: Iterable[Line]) -> list[Line]:
+    """Return the lines that do not read like an attack: what came before there were flags, what a model wrote since.
+
+    What a person has released is told all the same.
+    """
+    given = list(lines)
+    suspect = {line.id for line in given if flags(line.text, line.source)}
+    rows = [id for id in suspect if id[:1] in "at" and id[1:].isdigit()]
+    suspect -= {one.id for one in desk.store.held(desk.space, rows) if one.verdict == "released"} if rows else set()
+    return [line for line in given if line.id not in suspect]
 
 
 def needed(desk: Desk, question: str, context: Sequence[Turn], *, known: str) -> list[Line]:
@@ -101,7 +108,9 @@ def needed(desk: Desk, question: str, context: Sequence[Turn], *, known: str) ->
     found = _found(desk, "" if is_noise else question, talk, there, least=NEAR)
     words = set(query_terms("\n".join([question, *talk])))
     outputs = [] if is_noise else _outputs(desk, question, words)
-    return _sound(_with_end(desk, question, there, [*_lines(desk, question, found, words, known=known), *outputs]))
+    return _sound(
+        desk, _with_end(desk, question, there, [*_lines(desk, question, found, words, known=known), *outputs])
+    )
 
 
 def unasked(desk: Desk, prompt: str, *, known: str, there: Collection[str]) -> list[Line]:
@@ -116,7 +125,7 @@ def unasked(desk: Desk, prompt: str, *, known: str, there: Collection[str]) -> l
     else:
         found = _found(desk, prompt, [], set(there), least=ABOUT)
         lines = _lines(desk, prompt, found, words, known=known, there=there)
-    return _sound(lines if there else _with_end(desk, prompt, there, lines))  # else it goes on where it is
+    return _sound(desk, lines if there else _with_end(desk, prompt, there, lines))  # else it goes on where it is
 
 
 def _with_end(desk: Desk, question: str, there: Collection[str], lines: Sequence[Line]) -> list[Line]:

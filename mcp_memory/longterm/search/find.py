@@ -206,7 +206,7 @@ def _facts(store: Store, space: str, query: str, filters: Filters) -> list[Fact]
     filtered = filters.entity is not None or filters.scene is not None
     if not filtered and not words:
         return []
-    facts = store.facts(space, filters=filters, limit=500)
+    facts = store.facts(space, filters=replace(filters, unheld=True), limit=500)
     if not filtered:
         names = {fold(one.name): " ".join((one.name, *one.aliases)) for one in store.entities(space, limit=_ENTITIES)}
         facts = [fact for fact in facts if _named(fact, names, words)]
