@@ -2,7 +2,7 @@
 
 The law is that of non-interference. Two servers stand side by side, with the same space of ours; beside it, one of
 them keeps a stranger's. Whatever is asked, with his ids, names, cursors and words, both give the same answer: so none
-tells what he keeps, nor that he is there. And no word that only he wrote comes back unless it was in the question.
+tells what he keeps, nor that he is there. And no word comes back that only he has written.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import anyio
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from mcp import Client, MCPDeprecationWarning
@@ -45,15 +45,19 @@ from tests.isolation.spaces import MINE, THEIRS, Homes, make_homes
 from tests.server.answers import WAIT, answer_of
 from tests.server.served import bearer, served
 
-few = settings(max_examples=max(8, settings.default.max_examples // 3))
+# What was asked before changes what is answered, so a failing example cannot be made smaller.
+few = settings(max_examples=max(8, settings.default.max_examples // 3), phases=[Phase.generate])
 
 _VOLATILE = [
     (re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z|[+-]\d\d:\d\d)?"), "<time>"),
     (re.compile(r"\d{4}-\d\d-\d\d-[0-9a-f]{4}(?:-[0-9a-f]{4})?"), "<session>"),
     (re.compile(r"\br-[0-9a-f]{12}\b"), "<ref>"),
-    (re.compile(r"\b([taxfdw])-?\d+\b"), r"<\1>"),
     (re.compile(r'"(cursor|next_cursor)": "[^"]*"'), r'"\1": "<cursor>"'),
     (re.compile(r"cursor=\S+"), "cursor=<cursor>"),
+    (
+        re.compile(r'"(\w*(?:saved|spent|net|tokens)\w*)\\?": -?\d+'),
+        r'"\1": <tokens>',
+    ),  # of refs, which have chance in them
 ]
 
 
@@ -65,6 +69,7 @@ class Sides:
     shared: dict[str, Client]
     alone: dict[str, Client]
     stranger: Client
+    said: set[str] = field(default_factory=set[str])
 
     def __repr__(self) -> str:
         return "sides"
@@ -73,12 +78,12 @@ class Sides:
         return await _told(ask, self.shared[who]), await _told(ask, self.alone[who])
 
     async def same(self, ask: Any, asked: object, *, who: str) -> None:
-        """Have both servers answer the same, and neither tell a word of the stranger that was not asked with."""
+        """Have both servers answer the same, and tell no word of the stranger that we have not said ourselves."""
+        said = json.dumps(asked, ensure_ascii=False).casefold()
+        self.said.update(word for word in self.homes.secrets if word in said)
         shared, alone = await self.both(ask, who)
-        assert shared == alone
-        question = json.dumps(asked, ensure_ascii=False).casefold()
-        leaked = [word for word in self.homes.secrets if word in shared.casefold() and word not in question]
-        assert leaked == []
+        assert shared.splitlines() == alone.splitlines(), asked
+        assert [word for word in self.homes.secrets if word in shared.casefold() and word not in self.said] == []
 
 
 async def _told(ask: Any, client: Client) -> str:
@@ -104,7 +109,9 @@ async def sides(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sides
             return await stack.enter_async_context(Client(streamable_http_client(url, http_client=http), mode=era))
 
         async def side(settings: Any) -> tuple[str, dict[str, Client]]:
-            url = (await stack.enter_async_context(served(settings)))[0] + "/mcp"
+            address, server = await stack.enter_async_context(served(settings))
+            url, ours = f"{address}/mcp", (await server.memory.get()).in_space(MINE)
+            ours.session = "by-hand"  # it has some chance in it too
             clients = {right: await connect(url, token) for right, token in homes.tokens.items()}
             return url, {**clients, "legacy": await connect(url, homes.tokens["admin"], "legacy")}
 
@@ -124,7 +131,6 @@ NEAR = st.integers(0, 120).flatmap(
     lambda n: st.sampled_from([f"t{n}", f"a{n}", f"x{n}", f"w{n}", f"{n:03}", f"{n:03}-N{n}", str(n)])
 )
 WORDS = THEIR_WORDS | THEIR_WORDS | st.integers(0, 30).map(lambda n: f"«o{n}»") | NEAR
-WHO = st.sampled_from(["admin", "legacy", "write", "read"])
 
 
 def named(value: Any, homes: Homes) -> Any:
@@ -170,6 +176,11 @@ def objects(schema: dict[str, Any], text: SearchStrategy[str]) -> SearchStrategy
     )
 
 
+def who_calls(tool: Tool) -> SearchStrategy[str]:
+    """Clients of the handshake era write into a session by chance, by which completion would tell the two apart."""
+    return st.sampled_from(["admin", "write", "read", *(["legacy"] if tool.read_only else [])])
+
+
 def of_tool(tool: Tool) -> SearchStrategy[dict[str, Any]]:
     if not tool.destructive:
         return objects(input_schema(tool.model), WORDS)
@@ -186,7 +197,7 @@ def of_tool(tool: Tool) -> SearchStrategy[dict[str, Any]]:
 
 
 @few
-@given(calls=st.fixed_dictionaries({tool.name: st.tuples(WHO, of_tool(tool)) for tool in TOOLS}))
+@given(calls=st.fixed_dictionaries({tool.name: st.tuples(who_calls(tool), of_tool(tool)) for tool in TOOLS}))
 async def test_every_tool_answers_as_if_there_were_no_other_space(
     sides: Sides, calls: dict[str, tuple[str, dict[str, Any]]]
 ) -> None:
