@@ -7,6 +7,7 @@ by its terms, each with how often it stands where, and by the lengths of all row
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,7 +21,10 @@ from mcp_memory.store.sqlite.rows import to_ms
 __all__ = ["Compared", "compare", "compare_words"]
 
 _EXAMPLES = 5
-_TOLD = "evidence IN (SELECT id FROM {db}.turn WHERE role = 'note') AND work IS NULL AND purged_at IS NULL"
+_TOLD = (
+    "EXISTS (SELECT 1 FROM {db}.turn note WHERE note.id = {r}.evidence AND note.role = 'note')"
+    " AND {r}.work IS NULL AND {r}.purged_at IS NULL"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +45,12 @@ class Compared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Table:
+    """`key` names a row to people, of the row `{r}`; `same` says which two rows are one; `columns` have to be equal."""
+
     what: str
     table: str
     key: str
+    same: tuple[str, ...]
     columns: str
     where: str = "1"
 
@@ -52,64 +59,71 @@ _TABLES = (
     _Table(
         what="turns",
         table="turn",
-        key="'t' || id",
-        columns="space, session, position, role, name, content, client_id, said_at, purged_at IS NOT NULL OR dated,"
-        " learned_at, sha256, told, tombstone, purged_at",
+        key="'t' || {r}.id",
+        same=("id",),
+        columns="space session position role name content client_id said_at learned_at sha256 told tombstone purged_at",
     ),
     _Table(
         what="statements that were told",
         table="atom",
-        key="'a' || id",
-        columns="space, kind, text, priority, confidence, evidence, span_start, span_end, valid_from, valid_to,"
-        " learned_at, superseded_by, closed_because, source, tombstone, purged_at",
-        where=_TOLD,
+        key="'a' || {r}.id",
+        same=("id",),
+        columns="space kind text priority confidence evidence span_start span_end valid_from valid_to learned_at"
+        " superseded_by closed_because source tombstone",
+        where=_TOLD.format(r="{r}", db="{db}"),
     ),
     _Table(
         what="their facts",
         table="fact",
-        key="'a' || atom",
-        columns="space, entity, entity_key, relation, value, single_valued, valid_from, valid_to, tombstone",
-        where=f"atom IN (SELECT id FROM {{db}}.atom WHERE {_TOLD})",
+        key="'a' || {r}.atom",
+        same=("atom",),
+        columns="space entity entity_key relation value single_valued valid_from valid_to tombstone",
+        where=f"EXISTS (SELECT 1 FROM {{db}}.atom a WHERE a.id = {{r}}.atom AND {_TOLD.format(r='a', db='{db}')})",
     ),
     _Table(
         what="results",
         table="ref",
-        key="id || ' of ' || space",
-        columns="path, tool, arguments, tool_call_id, session, ms(timestamp), bytes, sha256, content_type, masked,"
-        " tombstone",
-        where="purged_at IS NULL",
+        key="{r}.id || ' of ' || {r}.space",
+        same=("space", "id"),
+        columns="path tool arguments tool_call_id session ms(timestamp) bytes sha256 content_type masked tombstone",
+        where="{r}.purged_at IS NULL",
     ),
     _Table(
         what="records",
         table="record",
-        key="'record ' || id",
-        columns="space, session, canvas, node, tool_call, summary, result_ref, tool_call_id, ms(timestamp), score,"
-        " tokens_raw, tokens_kept, ref, summary_by, step",
+        key="'record ' || {r}.id",
+        same=("id",),
+        columns="space session canvas node tool_call summary result_ref tool_call_id ms(timestamp) score tokens_raw"
+        " tokens_kept ref summary_by step",
     ),
     _Table(
         what="canvases",
         table="canvas",
-        key="'canvas ' || number || ' of ' || space",
-        columns="label, session, text, status, folded, groups, updated, version",
+        key="'canvas ' || {r}.number || ' of ' || {r}.space",
+        same=("space", "number"),
+        columns="label session text status folded groups updated version",
     ),
     _Table(
         what="canvas edits",
         table="canvas_edit",
-        key="'edit ' || id",
-        columns="space, canvas, after_record, kind, body, at, work, undone_at",
+        key="'edit ' || {r}.id",
+        same=("id",),
+        columns="space canvas after_record kind body at work undone_at",
     ),
     _Table(
         what="sessions",
         table="session",
-        key="name || ' of ' || space",
-        columns="id, active_canvas, activated_at",
-        where="activated_at IS NOT NULL OR id IN (SELECT session FROM {db}.turn)",
+        key="{r}.name || ' of ' || {r}.space",
+        same=("id",),
+        columns="space name active_canvas activated_at",
+        where="({r}.activated_at IS NOT NULL OR EXISTS (SELECT 1 FROM {db}.turn t WHERE t.session = {r}.id))",
     ),
     _Table(
         what="tombstones",
         table="tombstone",
-        key="'x' || id",
-        columns="space, reason, at, undone_at, purged_at",
+        key="'x' || {r}.id",
+        same=("id",),
+        columns="space reason at undone_at purged_at",
     ),
 )
 
@@ -125,24 +139,42 @@ def _ms(*text: Any) -> int:
 
 
 def _compared(con: apsw.Connection, table: _Table) -> Compared:
-    select = "SELECT {key} AS k, {columns} FROM {db}.{table} WHERE {where}"
-    ours, theirs = (
-        select.format(key=table.key, columns=table.columns, db=db, table=table.table, where=table.where.format(db=db))
-        for db in ("main", "old")
+    ours, theirs = f"main.{table.table} n", f"old.{table.table} o"
+    is_ours, is_theirs = table.where.format(r="n", db="main"), table.where.format(r="o", db="old")
+    same = " AND ".join(f"o.{column} = n.{column}" for column in table.same)
+    equal = f"({_of('n', table.columns)}) IS ({_of('o', table.columns)})"
+    total: int = con.execute(f"SELECT count(*) FROM {ours} WHERE {is_ours}").get
+    differing = _keys(
+        con,
+        f"SELECT {table.key.format(r='n')} FROM {ours} JOIN {theirs} ON {same}"
+        f" WHERE {is_ours} AND {is_theirs} AND NOT {equal}",
     )
-    total: int = con.execute(f"SELECT count(*) FROM ({ours})").get
-    new = {str(row[0]) for row in con.execute(f"{ours} EXCEPT {theirs}")}
-    lost = {str(row[0]) for row in con.execute(f"{theirs} EXCEPT {ours}")}
-    both = new & lost
-    shown = [*sorted(both)[:_EXAMPLES], *sorted(new ^ lost)[:_EXAMPLES]]
+    new = _keys(
+        con,
+        f"SELECT {table.key.format(r='n')} FROM {ours} WHERE {is_ours}"
+        f" AND NOT EXISTS (SELECT 1 FROM {theirs} WHERE {same} AND {is_theirs})",
+    )
+    lost = _keys(
+        con,
+        f"SELECT {table.key.format(r='o')} FROM {theirs} WHERE {is_theirs}"
+        f" AND NOT EXISTS (SELECT 1 FROM {ours} WHERE {same} AND {is_ours})",
+    )
     return Compared(
         what=table.what,
-        same=total - len(new),
-        differing=len(both),
-        only_in_files=len(new - both),
-        only_in_database=len(lost - both),
-        examples=tuple(shown),
+        same=total - len(differing) - len(new),
+        differing=len(differing),
+        only_in_files=len(new),
+        only_in_database=len(lost),
+        examples=(*differing[:_EXAMPLES], *new[:_EXAMPLES], *lost[:_EXAMPLES]),
     )
+
+
+def _of(row: str, columns: str) -> str:
+    return ", ".join(re.sub(r"\w+(?!\()\b", lambda name: f"{row}.{name[0]}", one) for one in columns.split())
+
+
+def _keys(con: apsw.Connection, sql: str) -> list[str]:
+    return [str(key) for (key,) in con.execute(sql)]
 
 
 def compare_words(con: apsw.Connection, layers: Sequence[Layer] = ("turn", "atom")) -> list[Compared]:

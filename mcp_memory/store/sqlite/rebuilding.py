@@ -77,7 +77,7 @@ def finish(new: Path, old: Path | None, refilled: Refilled, drawn: Drawn) -> Bui
     """Complete the new database, and say how it compares with the old one."""
     with opened(new, write=True) as con:
         has_old = _attach(con, old) is not None
-        con.execute("PRAGMA foreign_keys = OFF")
+        con.execute("PRAGMA foreign_keys = OFF; PRAGMA temp_store = FILE")
         con.execute("BEGIN")
         _draw(con, drawn)
         if has_old:
