@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,13 +60,30 @@ def _pieces(form: bytes) -> Iterator[bytes]:
         yield form[-PIECE:]
 
 
+def _together(kept: Iterable[tuple[str, bytes]]) -> Iterator[tuple[list[int], list[str], bytes]]:
+    """Yield texts in all their forms as blocks: where each begins, whose it is, and the bytes. Few looks are quick."""
+    starts, held, data = list[int](), list[str](), bytearray()
+    for name, text in kept:
+        for form in forms(text):
+            starts.append(len(data))
+            held.append(name)
+            data += form + b"\0"
+        if len(data) >= _READ:
+            yield starts, held, bytes(data)
+            starts, held, data = [], [], bytearray()
+    yield starts, held, bytes(data)
+
+
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """Pieces by their first bytes: `heads` sorted, `marked` tells by a few bits of one whether it may be among them."""
+    """Pieces by their first bytes: `heads` sorted, `marked` tells by a few bits of one whether it may be among them.
+
+    `short` has those that are shorter than PIECE, by their heads.
+    """
 
     heads: NDArray[np.uint64]
     marked: NDArray[np.bool_]
-    by_head: dict[int, list[bytes]]
+    short: dict[int, list[bytes]]
 
 
 class Traces:
@@ -81,31 +99,32 @@ class Traces:
             if len(set(piece)) > 2  # a row of dashes is nobody's
         }
         self._pieces = found
-        self._excused = set[bytes]()
+        self._wanted = set(found)
         self._index = _indexed(found)
 
     def __len__(self) -> int:
         """How many pieces are looked for, those aside that what was kept has too."""
-        return len(self._pieces) - len(self._excused)
+        return len(self._wanted)
 
     def excuse(self, kept: Iterable[tuple[str, bytes]]) -> list[str]:
         """Leave out pieces that stand in what was kept, given by name; return the names of what has any."""
         names = dict[str, None]()
-        for name, text in kept:
-            for form in forms(text):
-                for _, piece in self._hits(form, excused_too=True):
-                    self._excused.add(piece)
-                    names[name] = None
+        for starts, held, data in _together(kept):
+            for at, piece in self._hits(data, excused_too=True):
+                self._wanted.discard(piece)
+                names[held[bisect_right(starts, at) - 1]] = None
         return list(names)
 
     def excuse_file(self, path: Path) -> bool:
         """Leave out pieces that stand in a file that was kept; tell whether any does."""
-        before, carried = len(self._excused), b""
+        excused, carried = False, b""
         with path.open("rb") as file:
             while block := file.read(_READ):
-                self._excused |= {piece for _, piece in self._hits(carried + block, excused_too=True)}
+                here = {piece for _, piece in self._hits(carried + block, excused_too=True)}
+                self._wanted -= here
+                excused = excused or bool(here)
                 carried = block[-PIECE:]
-        return len(self._excused) > before
+        return excused
 
     def of(self, data: bytes) -> bool:
         """Tell whether bytes have a trace."""
@@ -142,6 +161,7 @@ class Traces:
         index = self._index
         if index is None or len(data) < LEAST:
             return
+        wanted, short = self._pieces if excused_too else self._wanted, index.short
         for shift in range(LEAST):
             count = (len(data) - shift) // LEAST
             if count <= 0:
@@ -152,23 +172,27 @@ class Traces:
             places[places == len(index.heads)] = 0
             for at in likely[index.heads[places] == words[likely]].tolist():
                 start = at * LEAST + shift
-                for piece in index.by_head[int(words[at])]:
-                    if (excused_too or piece not in self._excused) and data.startswith(piece, start):
+                whole = data[start : start + PIECE]
+                if whole in wanted:
+                    yield start, whole
+                for piece in short.get(int(words[at]), ()):
+                    if piece in wanted and data.startswith(piece, start):
                         yield start, piece
 
 
 def _indexed(pieces: set[bytes]) -> _Index | None:
     import numpy as np
 
-    by_head = dict[int, list[bytes]]()
-    for piece in pieces:
-        by_head.setdefault(int.from_bytes(piece[:LEAST], "little"), []).append(piece)
-    if not by_head:
+    if not pieces:
         return None
-    heads = np.array(sorted(by_head), np.uint64)
+    short = dict[int, list[bytes]]()
+    for piece in pieces:
+        if len(piece) < PIECE:
+            short.setdefault(int.from_bytes(piece[:LEAST], "little"), []).append(piece)
+    heads = np.array(sorted({int.from_bytes(piece[:LEAST], "little") for piece in pieces}), np.uint64)
     marked = np.zeros(2**_BITS, np.bool_)
     marked[_slot(heads)] = True
-    return _Index(heads, marked, by_head)
+    return _Index(heads, marked, short)
 
 
 def _slot(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
