@@ -189,7 +189,7 @@ async def use_everything(client: Client) -> int:
 
 async def test_no_word_of_the_user_is_in_the_log_of_a_server_at_level_debug(tmp_path: Path) -> None:
     with serving(saying=f"overloaded by {MARK}") as endpoint:
-        endpoint.script += [(500, {}), completion(f"no order, but a {MARK}"), *[(401, {})] * 200]
+        endpoint.script += [(401, {}), completion(f"no order, but a {MARK}"), *[(401, {})] * 200]
         environment = {
             **os.environ, "MCP_MEMORY_HOME": str(tmp_path / "home"), "MCP_MEMORY_LOG_LEVEL": "debug",
             "MCP_MEMORY_LOG_FORMAT": "json", "MCP_MEMORY_EMBEDDER": "openai/e", "MCP_MEMORY_LLM": "openai/m",
