@@ -33,7 +33,7 @@ from bench.stats import percentile
 __all__ = ["loaded", "main", "table"]
 
 _START_SECONDS = 60.0
-_CLIENTS_START_SECONDS = 20.0
+_FLOOR_SECONDS = 60.0
 _LISTENS = (" listens on ", "Uvicorn running on ")
 
 
@@ -73,43 +73,66 @@ def _server(command: Sequence[str], env: dict[str, str], log: Path, path: str) -
 
 
 def _ask(
-    url: str, *, clients: int, rate: float, seconds: float, processes: int, tool: str | None, calls: list[_Call]
+    url: str, *, clients: int, rate: float, processes: int, seconds: float, tool: str | None, calls: list[_Call]
 ) -> None:
-    """Run the clients, and gather their calls as they are made."""
-    starts = time() + _CLIENTS_START_SECONDS
+    """Run the clients, and gather their calls as they are made. All of them are connected before the first."""
     shares = [clients // processes + (place < clients % processes) for place in range(processes)]
-    running: list[subprocess.Popen[str]] = []
-    for place, share in enumerate(share for share in shares if share):
-        command = [sys.executable, "-m", "bench.load_clients", url, "--clients", str(share)]
-        command += ["--first", str(sum(shares[:place])), "--period", str(clients / rate), "--starts", str(starts)]
-        command += ["--seconds", str(seconds), *(("--tool", tool) if tool else ())]
-        running.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+    with ExitStack() as stack:
+        running: list[subprocess.Popen[str]] = []
+        for place, share in enumerate(shares):
+            command = [sys.executable, "-m", "bench.load_clients", url, "--clients", str(share)]
+            command += ["--first", str(sum(shares[:place])), "--period", str(clients / rate)]
+            command += ["--seconds", str(seconds), *(("--tool", tool) if tool else ())]
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            running.append(stack.enter_context(process))
+        if not all(_read(process) == "ready" for process in running):
+            raise RuntimeError("the clients do not start")
+        for process in running:
+            assert process.stdin is not None
+            process.stdin.write(f"{time() + 1}\n")
+            process.stdin.flush()
+        threads = [threading.Thread(target=_gather, args=(process, calls)) for process in running]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
-    def gather(process: subprocess.Popen[str]) -> None:
-        assert process.stdout is not None
-        calls.extend(_Call(*json.loads(line)) for line in process.stdout)
-        if process.wait():
-            calls.append(_Call(time(), "client", 0.0, f"a process of clients ended with {process.returncode}"))
 
-    threads = [threading.Thread(target=gather, args=(process,)) for process in running]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+def _read(process: subprocess.Popen[str]) -> Any:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    return json.loads(line) if line else None
+
+
+def _gather(process: subprocess.Popen[str], calls: list[_Call]) -> None:
+    assert process.stdout is not None
+    calls.extend(_Call(*json.loads(line)) for line in process.stdout)
+    if process.wait():
+        calls.append(_Call(time(), "client", 0.0, f"a process of clients ended with {process.returncode}"))
 
 
 # --- a run ------------------------------------------------------------------------------------------
 
 
-def loaded(*, home: Path, clients: int, minutes: float, rate: float, processes: int) -> dict[str, Any]:
+def loaded(
+    *,
+    home: Path,
+    clients: int,
+    minutes: float,
+    rate: float,
+    processes: int,
+    floor_seconds: float = _FLOOR_SECONDS,
+) -> dict[str, Any]:
     """Put the load on both servers; return a row a minute for ours, and the floor."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("MCP_MEMORY_")}
-    given = {"clients": clients, "rate": rate, "processes": processes}
+    given: dict[str, Any] = {"clients": clients, "rate": rate, "processes": processes}
     with TemporaryDirectory(prefix="load-") as folder, ExitStack() as stack:
         bare = [sys.executable, "-P", str(Path(__file__).with_name("bare_server.py")), "0"]
-        with _server(bare, env, Path(folder, "bare.log"), "/mcp") as (url, _):
-            floor: list[_Call] = []
-            _ask(url, seconds=min(60.0, minutes * 60), tool="conversation_search", calls=floor, **given)
+        floor: list[_Call] = []
+        if floor_seconds:
+            with _server(bare, env, Path(folder, "bare.log"), "/mcp") as (url, _):
+                seconds = min(floor_seconds, minutes * 60)
+                _ask(url, seconds=seconds, tool="conversation_search", calls=floor, **given)
         log = Path(folder, "ours.log")
         ours = [sys.executable, "-m", "mcp_memory", "serve", "--transport", "http", "--port", "0"]
         url, pid = stack.enter_context(_server(ours, env | {"MCP_MEMORY_HOME": str(home)}, log, "/mcp"))

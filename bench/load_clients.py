@@ -2,7 +2,8 @@
 
 Each is a real client of the SDK, of either generation in turn, with a session of its own and a page that it watches.
 It makes a call every `period` seconds, as people do: recall, searches, turns to keep, results to put away and to open
-again. Every forty calls it leaves and comes back as another one. How long a call took is counted from the moment it
+again. Every forty calls it leaves and comes back as another. When all are connected, `"ready"` is said, and the time
+of the first call is read from standard input, in seconds since 1970. How long a call took is counted from the moment it
 was due, so a server that falls behind does not look quicker for it. Each call is a line on standard output.
 """
 
@@ -21,6 +22,7 @@ from time import time
 from typing import Any
 
 import anyio
+import anyio.to_thread
 from mcp import Client, MCPDeprecationWarning
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
@@ -98,19 +100,48 @@ def _questions() -> list[str]:
     return [query.text for query in queries(400, turns=_TURNS)]
 
 
-async def _live(url: str, person: _Person, *, tool: str | None, starts: float, period: float, ends: float) -> None:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Seconds between two calls of a client, and of all of it."""
+
+    period: float
+    seconds: float
+
+
+@dataclass
+class _Start:
+    """When the first call is due: not before every client is connected, and somebody has said so."""
+
+    waiting: int
+    said: anyio.Event = field(default_factory=anyio.Event)
+    at: float = 0.0
+
+    async def ready(self) -> float:
+        """Wait for it, with all the others; the last one to come asks on standard output."""
+        self.waiting -= 1
+        if self.waiting == 0:
+            print(json.dumps("ready"), flush=True)
+            self.at = float(await anyio.to_thread.run_sync(sys.stdin.readline))
+            self.said.set()
+        await self.said.wait()
+        return self.at
+
+
+async def _live(url: str, person: _Person, start: _Start, *, tool: str | None, after: float, asked: _Asked) -> None:
     """Make a call every period, until the end."""
-    due = starts
-    while due < ends:
+    due: float | None = None
+    while True:
         async with _connected(url, legacy=person.seed % 2 == 1) as client:
+            if due is None:
+                due = await start.ready() + after
             for _ in range(_STAYS_CALLS):
-                await anyio.sleep(max(0.0, due - time()))
-                if time() >= ends:
+                if due >= start.at + asked.seconds:
                     return
+                await anyio.sleep(max(0.0, due - time()))
                 name, arguments = (tool, {"query": "x"}) if tool else person.next()
                 wrong = await _call(client, person, name, arguments)
                 print(json.dumps([round(due, 3), name, round(1_000 * (time() - due), 2), wrong]), flush=True)
-                due += period
+                due += asked.period
 
 
 async def _call(client: Client, person: _Person, name: str, arguments: dict[str, Any]) -> str | None:
@@ -147,15 +178,14 @@ async def _connected(url: str, *, legacy: bool) -> AsyncGenerator[Client]:
 
 
 async def _all(options: argparse.Namespace) -> None:
-    _turns(), _questions(), log(_RESULT_BYTES)  # made before anything is due
+    for make in (_turns, _questions, partial(log, _RESULT_BYTES)):
+        make()  # before anything is due
+    asked, start = _Asked(options.period, options.seconds), _Start(options.clients)
     async with anyio.create_task_group() as tasks:
         for number in range(options.clients):
-            seed = options.first + number
-            starts = options.starts + options.period * number / options.clients
-            live = partial(
-                _live, tool=options.tool, starts=starts, period=options.period, ends=options.starts + options.seconds
-            )
-            tasks.start_soon(live, options.url, _Person(seed))
+            after = options.period * number / options.clients
+            live = partial(_live, tool=options.tool, after=after, asked=asked)
+            tasks.start_soon(live, options.url, _Person(options.first + number), start)
 
 
 def main() -> None:
@@ -164,7 +194,6 @@ def main() -> None:
     parser.add_argument("--clients", type=int, required=True)
     parser.add_argument("--first", type=int, default=0, help="number of the first of them")
     parser.add_argument("--period", type=float, required=True, help="seconds between two calls of a client")
-    parser.add_argument("--starts", type=float, required=True, help="when, in seconds since 1970")
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--tool", help="call this one alone")
     anyio.run(_all, parser.parse_args())
