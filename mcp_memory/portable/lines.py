@@ -7,7 +7,7 @@ Whatever a line holds comes back as the same row, or is refused in a sentence th
 from __future__ import annotations
 
 import json
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from functools import cache
 from math import isfinite
@@ -63,18 +63,26 @@ def _reader(kind: type[carried.Row]) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
+@cache
+def _told(kind: Any) -> list[tuple[str, Any]]:
+    """Return the fields of a row that a line has, each with the value at which it is left out."""
+    return [(one.name, one.default) for one in fields(kind) if one.name != "data"]
+
+
 def _plain(value: Any, *, zoned: bool = False) -> Any:
     match value:
+        case None | str() | int() | float():
+            return value
         case datetime():
             return value.isoformat() if zoned else iso(value.astimezone(UTC)).replace("+00:00", "Z")
         case tuple():
             return [_plain(one, zoned=zoned) for one in cast("tuple[Any, ...]", value)]
-        case _ if is_dataclass(value) and not isinstance(value, type):
-            here = isinstance(value, _ZONED)
+        case _ if is_dataclass(value):
+            row, here = cast("Any", value), isinstance(value, _ZONED)
             return {
-                one.name: _plain(held, zoned=here)
-                for one in fields(value)
-                if one.name != "data" and ((held := getattr(value, one.name)) != one.default or one.default is MISSING)
+                name: _plain(held, zoned=here)
+                for name, default in _told(row.__class__)
+                if (held := getattr(row, name)) != default
             }
         case _:
             return value
@@ -103,10 +111,10 @@ def _must_be_sound(value: Any, where: str) -> None:
 
 
 def _must_be_aware(row: Any) -> None:
-    for one in fields(row):
-        held = getattr(row, one.name)
+    for name, _ in _told(row.__class__):
+        held = getattr(row, name)
         if isinstance(held, datetime) and held.tzinfo is None:
-            raise InvalidInput(f"has a time without its zone in {one.name}")
+            raise InvalidInput(f"has a time without its zone in {name}")
         if isinstance(held, tuple):
             for inner in cast("tuple[Any, ...]", held):
                 if is_dataclass(inner):

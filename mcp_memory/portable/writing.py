@@ -68,7 +68,7 @@ def export(store: Store, target: Path, spaces: Sequence[str] | None = None, *, s
             tree = _Tree(Path(folder), store, {space: _bare(store, space, scrub) for space in chosen})
             store.carry_out(chosen, tree.take)
             tree.end()
-            counts = {space: dict(sorted(tree.rows[space].items())) for space in chosen}
+            counts = {space: dict(sorted(tree.rows.get(space, {}).items())) for space in chosen}
             target.parent.mkdir(parents=True, exist_ok=True)
             with os.fdopen(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600), "w+b") as file:
                 _pack(Path(folder), file, home=store.home_id(), counts=counts)
@@ -118,8 +118,9 @@ class _Tree:
         self.lacking: list[str] = []
         self._folder, self._store, self._bare = folder, store, bare
         self._names: dict[str, str] = {}
-        self._open: tuple[Path, IO[bytes]] | None = None
-        self._page: tuple[Path, IO[bytes]] | None = None
+        self._open: tuple[str, IO[bytes]] | None = None
+        self._page: tuple[str, IO[bytes]] | None = None
+        self._begun: set[str] = set()
         self._standing: dict[str, carried.Scene | carried.Persona] = {}
         self._add(README_NAME, README.encode())
 
@@ -172,10 +173,10 @@ class _Tree:
 
     def _say(self, space: str, row: carried.Turn) -> None:
         name = self._named(f"spaces/{space}/sessions/", row.session, ".md")
-        new = not (self._folder / name).exists()
+        head = "" if name in self._begun else pages.session_head(row.session)
+        self._begun.add(name)
         self._page = self._onto(self._page, name)
-        text = (pages.session_head(row.session) if new else "") + pages.spoken(row)
-        self._page[1].write(text.encode("utf-8", "backslashreplace"))
+        self._page[1].write((head + pages.spoken(row)).encode("utf-8", "backslashreplace"))
 
     def _named(self, folder: str, name: str, ending: str) -> str:
         """Return a member's name; those that differ in case alone get names that differ on every system."""
@@ -185,14 +186,14 @@ class _Tree:
             wanted = f"{folder}{name}-{number}{ending}"
         return wanted
 
-    def _onto(self, held: tuple[Path, IO[bytes]] | None, name: str) -> tuple[Path, IO[bytes]]:
-        path = self._folder / name
-        if held is not None and held[0] == path:
+    def _onto(self, held: tuple[str, IO[bytes]] | None, name: str) -> tuple[str, IO[bytes]]:
+        if held is not None and held[0] == name:
             return held
         if held is not None:
             held[1].close()
+        path = self._folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        return path, path.open("ab")
+        return name, path.open("ab")
 
     def _add(self, name: str, data: bytes) -> None:
         path = self._folder / name
