@@ -18,6 +18,7 @@ __all__ = ["Forgetting"]
 
 _ATTEMPTS = 20
 _LISTED = 200
+_CANVASES = 1_000
 
 
 class Forgetting(Verbs):
@@ -57,7 +58,7 @@ class Forgetting(Verbs):
             return Forgotten(ids=[], tombstone=None, dry_run=True, previews=[], undone=False)
         reach = store.reach(self.space, wanted)
         previews = forgetting.previews(store, self.space, reach.ids[:_LISTED])
-        along = forgetting.along(store, reach, query=query)
+        along = [*forgetting.along(store, reach, query=query), *self._told_still(query, reach.refs)]
         tombstone = None
         if not shows:
             how = forgetting.how(query=query, session=session, timed=bool(since or until))
@@ -83,6 +84,22 @@ class Forgetting(Verbs):
             return store.forget(self.space, ids, reason=reason, how=how, redrawn=redrawn, now=now)
 
         return self._settled(attempt)
+
+    def _told_still(self, query: str | None, refs: Sequence[str]) -> list[str]:
+        """Tell which tasks say the words of a query even then: their goals and the steps that stay are not searched."""
+        from mcp_memory.shortterm.canvas import forgotten
+        from mcp_memory.text import base_terms
+
+        words = set(base_terms(query or ""))
+        if not words:
+            return []
+        store, now = self._parts.store, self._parts.now().astimezone()
+        bare = {one.row.number: one.row for one in forgotten.taken_off(store, self.space, refs, now=now)}
+        rows = [bare.get(row.number, row) for row in store.canvases(self.space, limit=_CANVASES)]
+        still = [f"{row.number:03}" for row in rows if words <= set(base_terms(row.text))]
+        return (
+            [f"Tasks that stay and say it too, in their goal or in other steps: {', '.join(still)}."] if still else []
+        )
 
     def _undo(self, undo: str) -> Forgotten:
         from mcp_memory.longterm import forgetting

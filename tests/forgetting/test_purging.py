@@ -90,7 +90,7 @@ async def put(memory: Memory, place: str, text: str, at: int) -> str:
             return (await memory.offload_tool_result("shell", plain, **named)).ref
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=6)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=4)
 @given(hidden=secrets())
 def test_no_byte_of_it_is_left_in_any_file(
     tmp_path_factory: pytest.TempPathFactory, hidden: list[tuple[str, str]]

@@ -72,7 +72,7 @@ def build(store: Store, drawn: list[list[int]], told: list[bool]) -> None:
         store.commit_scenes("me", None, edits=[edit], upto=0, outcome={}, now=NOON)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=8)
 @given(history=histories())
 def test_what_goes_is_what_was_shown_and_all_of_it_comes_back(
     tmp_path_factory: pytest.TempPathFactory, history: tuple[list[list[int]], list[bool], list[str]]
@@ -186,6 +186,13 @@ async def test_the_words_of_a_forgotten_result_leave_its_task_and_come_back(memo
     assert [line for line in after.text.splitlines() if "Valve 9 leaks" in line] == valves
     assert "Wait for rain" in after.text
     assert await memory.problems() == []
+
+
+async def test_a_task_that_stays_and_says_the_words_is_named(memory: Memory) -> None:
+    await memory.offload_tool_result("shell", "Anna was here\n" * 90, session="s", task="Find Anna", step="Ask around")
+    await memory.offload_tool_result("shell", "nobody\n" * 90, session="s", task="Find Anna", step="Look outside")
+    assert [line for line in (await memory.forget(query="Anna")).along if line.endswith("001.")]
+    assert not [line for line in (await memory.forget(query="around")).along if "001" in line]
 
 
 async def test_a_task_of_which_all_is_forgotten_loses_its_goal_and_its_name(memory: Memory, home: Path) -> None:
