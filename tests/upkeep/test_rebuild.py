@@ -190,8 +190,9 @@ def test_the_old_database_is_kept_and_searches_answer_the_same(home: Path, lived
     done = rebuild(home, now=NOW)
     assert (done.is_equal, done.passed, done.notes, done.damage, done.lost) == (True, {}, [], [], [])
     assert anyio.run(ask) == answers
-    assert done.aside == home / "backups/aside-20260302T080000Z-rebuild"
-    assert dump(done.aside) == before
+    aside = home / "backups/aside-20260302T080000Z-rebuild"
+    assert done.aside == aside
+    assert dump(aside) == before
 
 
 def test_a_check_changes_nothing(home: Path, lived: Lived) -> None:
