@@ -47,8 +47,8 @@ def export(file: Path | None, spaces: tuple[str, ...], all_spaces: bool, as_json
     chosen = None if all_spaces else list(dict.fromkeys(spaces)) or [settings().space]
     name = "all" if chosen is None else chosen[0] if len(chosen) == 1 else f"{len(chosen)}-spaces"
     unnamed = Path(f"mcp-memory-{name}-{datetime.now():%Y-%m-%d}.zip")
-    target = unnamed if file is None else file / unnamed if file.is_dir() else file
-    done = ask(lambda memory: memory.export(target.absolute(), spaces=chosen))
+    target = (unnamed if file is None else file / unnamed if file.is_dir() else file).absolute()
+    done = ask(lambda memory: memory.export(target, spaces=chosen))
     click.echo(json_text(done) if as_json else "\n".join(_lines(done)))
 
 

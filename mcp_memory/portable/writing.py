@@ -68,7 +68,7 @@ def export(store: Store, target: Path, spaces: Sequence[str] | None = None, *, s
             tree = _Tree(Path(folder), store, {space: _bare(store, space, scrub) for space in chosen})
             store.carry_out(chosen, tree.take)
             tree.end()
-            counts = {space: dict(sorted(tree.rows.get(space, {}).items())) for space in chosen}
+            counts = {space: dict(sorted(tree.rows.get(space, Counter[str]()).items())) for space in chosen}
             target.parent.mkdir(parents=True, exist_ok=True)
             with os.fdopen(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600), "w+b") as file:
                 _pack(Path(folder), file, home=store.home_id(), counts=counts)
