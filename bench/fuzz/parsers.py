@@ -159,12 +159,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
     parser.add_argument("--only", metavar="NAME", action="append", help=f"of {', '.join(targets())}")
+    parser.add_argument("--engine", choices=["hypothesis", "atheris"], help="this one alone")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="write the inputs that were found there")
     options = parser.parse_args(arguments)
     names = options.only or list(targets())
     if unknown := [name for name in names if name not in targets()]:
         parser.error(f"there is no target {unknown[0]!r}; there are {', '.join(targets())}")
-    engines = ["hypothesis", "atheris"] if guided.installed() else ["hypothesis"]
+    engines = [options.engine] if options.engine else ["hypothesis", *(["atheris"] if guided.installed() else [])]
     seconds = options.minutes * 60 * options.jobs / (len(names) * len(engines))
     told = _all(
         [_Share(name=name, engine=engine, seconds=seconds, seed=options.seed) for name in names for engine in engines],

@@ -63,5 +63,5 @@ def test_a_target_that_never_ends_is_stopped() -> None:
 
 
 def test_the_command_prints_a_row_a_target_and_finds_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert parsers.main(["--minutes", "0.01", "--only", "label", "--jobs", "1"]) == 0
+    assert parsers.main(["--minutes", "0.01", "--only", "label", "--jobs", "1", "--engine", "hypothesis"]) == 0
     assert [line.split()[:1] for line in capsys.readouterr().out.splitlines()][1:2] == [["label"]]
