@@ -2,10 +2,11 @@
 
     reader     bytes → JSON values with their places, a line or a value at a time
     archive    the members of a zip export that hold conversations, as streams
-    formats    values → turns as their file tells them, or what is wrong with them
+    notes      the files of Markdown of a folder or an archive
+    formats    values → turns as their file tells them, statements of other memories, or what is wrong with them
     placing    turns → sessions, times, and ids by which they are known again
     survey     the first pass: is all of it right?
-    storing    the second: store it      answer   what became of the file
+    storing    the second: store it      telling  statements, as a program's word      answer   what became of the file
     cost       what it would cost to have it read by a model
 
 Logs of coding agents grow, and are read from where they were read to:
