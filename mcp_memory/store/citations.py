@@ -131,7 +131,7 @@ def _groups(text: str) -> Iterator[re.Match[str]]:
 
 
 def _ids(group: re.Match[str]) -> list[str]:
-    return _ID.findall(group[0])
+    return _ID.findall(_LINK.sub("", group[0]))  # a page may be called from-a1
 
 
 def _line_without(line: str, gone: set[str]) -> str | None:

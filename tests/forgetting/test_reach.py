@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from mcp_memory.errors import NotFound
 from mcp_memory.memory import Memory
+from mcp_memory.store.citations import cited
 from mcp_memory.store.forgetting import Which
 from mcp_memory.store.protocol import Filters, NewAtom, SceneEdit, Store
 from mcp_memory.store.sqlite import open_store
@@ -159,6 +160,10 @@ async def test_what_goes_along_and_what_still_says_it_is_told(memory: Memory, cl
     assert shown.ids == ["t1", drawn]
     assert any(drawn in line for line in shown.along)
     assert "1 fact with it." in shown.along
+
+
+def test_a_page_whose_name_has_an_id_in_it_is_no_evidence() -> None:
+    assert cited("- There is a page of it ([[from-a1]])\n- And a statement ([[from-a1]], a2)") == ["a2"]
 
 
 # --- tasks ------------------------------------------------------------------------------------------
