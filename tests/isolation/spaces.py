@@ -80,7 +80,7 @@ def _clock() -> Callable[[], datetime]:
 
 
 async def _fill(memory: Memory, words: list[str]) -> list[str]:
-    """Put one of everything into a space, and return every id, name and cursor that it has."""
+    """Put one of everything into a space, and return an id, name or cursor of each kind that it has."""
     turn, atom, entity, value, session, task, step, result, tool, slug, body, reason = words
     said = [NewTurn(role="user", content=f"The {turn} leaves at nine, says the plan of number {n}.") for n in range(30)]
     recorded = await memory.record_turns(said, session=f"talk {session}")
@@ -110,23 +110,17 @@ async def _fill(memory: Memory, words: list[str]) -> list[str]:
     asked = await memory.distill()
     page = await memory.conversation_search(turn, limit=2)
     found = [
-        *recorded.stored[:2],
-        *(one.atom.id for one in told),
+        recorded.stored[0],
+        told[0].atom.id,
         gone.atom.id,
         forgotten.tombstone,
         kept.ref,
-        f"{kept.ref}:1-3",
         kept.node,
         kept.canvas,
-        kept.canvas.partition("-")[0],
-        kept.session,
         f"talk {session}",
-        session,
         scene.slug,
         page.cursor,
         asked.next and asked.next.work_id,
-        f"Mend the {task}",
         f"Maya {entity}",
-        f"spaces/{memory.space}/refs",
     ]
     return [one for one in found if one]

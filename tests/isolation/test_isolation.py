@@ -46,7 +46,7 @@ from tests.server.answers import WAIT, answer_of
 from tests.server.served import bearer, served
 
 # What was asked before changes what is answered, so a failing example cannot be made smaller.
-few = settings(max_examples=max(8, settings.default.max_examples // 3), phases=[Phase.generate])
+few = settings(max_examples=max(5, settings.default.max_examples // 6), phases=[Phase.generate])
 
 _VOLATILE = [
     (re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z|[+-]\d\d:\d\d)?"), "<time>"),
@@ -204,6 +204,52 @@ async def test_every_tool_answers_as_if_there_were_no_other_space(
     for tool, (who, drawn) in calls.items():
         given = named(drawn, sides.homes)
         await sides.same(lambda client, t=tool, g=given: client.call_tool(t, g), {tool: given}, who=who)
+
+
+NAMING = [
+    "ids",
+    "undo",
+    "supersedes",
+    "cites",
+    "work_id",
+    "node",
+    "ref",
+    "task",
+    "nodes",
+    "after",
+    "session",
+    "scene",
+    "entity",
+    "cursor",
+    "section",
+    "query",
+]
+NEEDED: dict[str, dict[str, Any]] = {
+    "remember": {"text": "Told with somebody's id."},
+    "record_turns": {"turns": [{"role": "user", "content": "Said with somebody's id."}]},
+    "conversation_search": {"query": "harbour"},
+    "offload_tool_result": {"tool_name": "run", "result": "42 passed"},
+    "distill": {"reply": "{}"},
+}
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+async def test_no_argument_that_names_something_names_what_is_the_strangers(sides: Sides, tool: Tool) -> None:
+    for name, schema in input_schema(tool.model)["properties"].items():
+        for theirs in dict.fromkeys(sides.homes.foreign_ids) if name in NAMING else ():
+            given = {**NEEDED.get(tool.name, {}), name: [theirs] if schema.get("type") == "array" else theirs}
+            if tool.destructive and name not in ("ids", "undo"):
+                given["dry_run"] = True
+            await sides.same(
+                lambda client, t=tool.name, g=given: client.call_tool(t, g), {tool.name: given}, who="admin"
+            )
+
+
+async def test_no_address_is_that_of_the_strangers(sides: Sides) -> None:
+    for template in TEMPLATES:
+        for theirs in dict.fromkeys(sides.homes.foreign_ids):
+            uri = re.sub(r"\{\w+\}", lambda _, name=theirs: quote(name, safe=""), template.uri_template)
+            await sides.same(lambda client, uri=uri: client.read_resource(uri), [uri, theirs], who="read")
 
 
 @few
