@@ -7,6 +7,7 @@ not match its hash is damaged. So neither a bomb nor a path that leads elsewhere
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import re
@@ -176,3 +177,7 @@ def _telling(path: Path) -> Generator[None]:
         ) from None
     except FileNotFoundError:
         raise InvalidInput(f"There is no file {path}. `mcp-memory backup --list` shows the backups.") from None
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise Damaged(f"{path} is damaged: a file in it begins before it does. Take another one.") from None

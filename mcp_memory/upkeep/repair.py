@@ -7,6 +7,7 @@ canvas that is not what its records come to is drawn anew. Run again, it finds n
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -51,6 +52,7 @@ def repair(home: Path, *, now: datetime) -> Repaired:
         aside = Aside(home, "repair", now)
         with closing(open_store(home)) as store:
             mended = [] if rebuilt is None else [_told(rebuilt)]
+            mended += _left_over(home)
             mended += store.mend(aside.take)
             mended += _results(home, aside)
             mended += _canvases(store, aside, home, now=now)
@@ -88,6 +90,17 @@ def _told(rebuilt: Rebuilt) -> str:
     source = "" if rebuilt.source in (None, "database") else f", what models made is from {rebuilt.source}"
     lost = f" Lost: {' '.join(rebuilt.lost)}" if rebuilt.lost else ""
     return f"The database is made anew of its files ({why}){source}{kept}.{lost}"
+
+
+def _left_over(home: Path) -> Iterator[str]:
+    """Delete what a backup, restore or rebuild that was killed was working in: copies, and nobody else is here now."""
+    found = (home.glob(what) for what in (".restore-*.tmp", ".rebuild-*.tmp", "backups/.mcp-memory-*.tmp"))
+    for path in sorted(one for some in found for one in some):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+        yield f"{path.relative_to(home).as_posix()}, of a work that was cut short, is deleted: it was a copy."
 
 
 # --- results ----------------------------------------------------------------------------------------

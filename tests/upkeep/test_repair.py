@@ -197,6 +197,19 @@ def test_a_home_copied_without_its_log_of_writes_gets_back_what_the_files_have(h
     assert done.left == []
 
 
+def test_the_working_copies_of_what_was_killed_are_deleted(home: Path, lived: Lived) -> None:
+    lived(home)
+    backed_up(home)
+    kept = every_file(home)
+    for name in (".rebuild-x.tmp/new", ".restore-y.tmp/spaces", "backups/.mcp-memory-z.tmp"):
+        (home / name).mkdir(parents=True)
+        (home / name / "copy").write_bytes(b"half of it")
+    (home / "backups/.mcp-memory-w.tmp").write_bytes(b"half of it")
+    assert len(repaired(home).mended) == 4
+    assert [path.name for path in home.rglob(".*")] == []
+    assert every_file(home) == kept
+
+
 def test_where_there_is_nothing_nothing_is_made(home: Path) -> None:
     with pytest.raises(NotFound, match="There is no memory"):
         repair(home, now=NOW)
