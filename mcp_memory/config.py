@@ -183,10 +183,14 @@ def _read_toml(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
     except OSError:
         return {}  # no file, or a home that cannot be read: opening the store says the latter better
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path} is not UTF-8 (byte {error.start + 1}). Mend or remove it.") from None
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput(f"{path} is not valid TOML ({error}). Mend or remove it.") from None
+    except (ValueError, RecursionError):
+        raise InvalidInput(f"{path} holds a number or a nesting that is too large to read. Mend it.") from None
 
 
 def _explain(error: ValidationError) -> str:

@@ -3,6 +3,7 @@
     material   texts, JSON and bytes that have broken readers before, as hypothesis strategies
     readers    the readers of this package, each a target: bytes in, nothing out, what must hold inside
     imports    those that read files which other programs wrote
+    trust      those of exports, backups and notes, of secrets and attacks, of settings
     hunting    a target run again and again until time is over; what is found once, made small
     guided     the same with atheris, which is led by the branches that an input reaches
     calls      calls of every tool, drawn from its own schema, and hostile ones

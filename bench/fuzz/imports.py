@@ -30,14 +30,19 @@ from mcp_memory.store.protocol import FollowedLog
 from mcp_memory.wrap import lines as wire
 from mcp_memory.wrap import listing, results
 
-__all__ = ["TARGETS"]
+__all__ = ["TARGETS", "input_file"]
 
 
 @cache
-def _file() -> Path:
-    """One file for all inputs of this process: in memory, where the system has a place for that."""
+def _folder() -> Path:
+    """One place for all inputs of this process: in memory, where the system has such a place."""
     shared = Path("/dev/shm")
-    return Path(tempfile.mkdtemp(prefix="fuzz-", dir=shared if shared.is_dir() else None), "input")
+    return Path(tempfile.mkdtemp(prefix="fuzz-", dir=shared if shared.is_dir() else None))
+
+
+def input_file(name: str) -> Path:
+    """Return where an input of that name is put."""
+    return _folder() / name
 
 
 def _silent(_: int) -> None: ...
@@ -48,7 +53,7 @@ def _silent(_: int) -> None: ...
 
 def _import(data: bytes) -> None:
     """Both passes read the same, whatever the file."""
-    path = _file().with_name("input.jsonl")
+    path = input_file("input.jsonl")
     path.write_bytes(data)
     source = source_of(path)
     for asked in (Asked(), Asked(format="seed", skip_bad=True)):
@@ -100,7 +105,7 @@ _KEYS = (
 
 def _log(data: bytes) -> None:
     """What is read in two pieces, wherever it was cut off, is what is read at once."""
-    path = _file().with_name("log.jsonl")
+    path = input_file("log.jsonl")
     path.write_bytes(data)
     whose = agent_of(path)
     for agent in AGENTS if whose is None else (whose,):

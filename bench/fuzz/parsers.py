@@ -36,9 +36,9 @@ _NEVER_RETURNS_SECONDS = 120
 @cache
 def targets() -> dict[str, Target]:
     """Return all targets by name. Importing them imports what they read with."""
-    from bench.fuzz import imports, readers
+    from bench.fuzz import imports, readers, trust
 
-    return {target.name: target for target in (*readers.TARGETS, *imports.TARGETS)}
+    return {target.name: target for target in (*readers.TARGETS, *imports.TARGETS, *trust.TARGETS)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -211,7 +211,7 @@ async def hunted(
     most: int = _ROUND,
     env: Mapping[str, str] | None = None,
 ) -> tuple[int, list[Trouble]]:
-    """Ask until time is over, or that many rounds of at most `most` draws; return the number of calls, and what was found.
+    """Ask until time is over, or that many rounds of at most `most` draws; return how many calls, and what was found.
 
     `env` is for the servers, beside what they need.
     """

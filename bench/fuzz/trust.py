@@ -1,0 +1,134 @@
+"""The readers that trust rests on: exports of memories, backups, notes, secrets, what reads as an attack, settings."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from typing import get_args
+
+from hypothesis import strategies as st
+
+from bench.fuzz.imports import input_file
+from bench.fuzz.material import json_bytes, lines
+from bench.fuzz.target import Target, is_short, text_of
+from mcp_memory.config import load_settings
+from mcp_memory.errors import InvalidInput, McpMemoryError
+from mcp_memory.importing.formats.told import Passed
+from mcp_memory.importing.storing import source_of
+from mcp_memory.importing.survey import Asked, survey, turns
+from mcp_memory.portable import is_parcel
+from mcp_memory.portable import opened as parcel
+from mcp_memory.portable.form import KINDS, MANIFEST
+from mcp_memory.portable.lines import line_of, row_of
+from mcp_memory.secrets import find, holds_secret, mask, mask_bytes, mask_lines
+from mcp_memory.suspicion import fences, flags, hidden, sifted
+from mcp_memory.types import Source
+from mcp_memory.upkeep import archive
+
+__all__ = ["TARGETS"]
+
+
+def _parcel(data: bytes) -> None:
+    path = input_file("memory.zip")
+    path.write_bytes(data)
+    is_parcel(path)
+    try:
+        with parcel(path) as found:
+            for space in found.spaces:
+                for kind in KINDS.values():
+                    list(found.rows(space, kind))
+    except InvalidInput as error:
+        is_short(error, 1_000)
+
+
+def _line(data: bytes) -> None:
+    for kind in KINDS.values():
+        try:
+            row = row_of(kind, data)
+        except InvalidInput as error:
+            is_short(error, 300)
+            continue
+        assert row_of(kind, line_of(row)) == row, "reading undoes writing"
+
+
+def _backup(data: bytes) -> None:
+    path = input_file("backup.zip")
+    path.write_bytes(data)
+    try:
+        with archive.opened(path) as (manifest, packed):
+            for name, member in manifest.members.items():
+                archive.unpack(packed, name, member, None)
+    except McpMemoryError as error:
+        is_short(error, 1_000)
+
+
+def _packed(manifest: bytes, rows: bytes) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, held in ((MANIFEST, manifest), ("spaces/default/data/turns.jsonl", rows), ("memory.db", rows)):
+            packed.writestr(zipfile.ZipInfo(name, (2026, 1, 1, 0, 0, 0)), held)
+    return made.getvalue()
+
+
+def _notes(data: bytes) -> None:
+    path = input_file("Note.md")
+    path.write_bytes(data)
+    source = source_of(path)
+    for asked in (Asked(), Asked(format="basic-memory"), Asked(format="mempalace")):
+        try:
+            found = survey(source, asked, at=_silent)
+            list(turns(source, asked, found.layout, passed=Passed(), at=_silent))
+        except InvalidInput as error:
+            is_short(error, 1_000)
+
+
+def _silent(_: int) -> None: ...
+
+
+def _secrets(data: bytes) -> None:
+    text = text_of(data)
+    last = 0
+    for secret in find(text):
+        assert last <= secret.start < secret.end <= len(text)
+        last = secret.end
+    assert holds_secret(text) == bool(find(text))
+    assert mask(mask(text)) == mask(text), "what is masked holds no more to mask"
+    assert mask_lines(text).count("\n") == text.count("\n")
+    mask_bytes(data)
+
+
+def _suspicion(data: bytes) -> None:
+    text = text_of(data)
+    for source in get_args(Source):
+        flags(text, source)
+    assert sifted(text).count("\n") == text.count("\n")
+    fences.breaks_out(text)
+    assert fences.TAG not in hidden.plain(fences.defused(text)).casefold(), "the name of the tag"
+
+
+def _config(data: bytes) -> None:
+    path = input_file("config.toml")
+    path.write_bytes(data)
+    try:
+        load_settings({}, home=path.parent)
+    except InvalidInput as error:
+        is_short(error, 2_500)
+    finally:
+        path.unlink()
+
+
+_MANIFEST_KEYS = ("format", "version", "home", "spaces", "members", "counts", "sha256", "bytes", "schema", "when")
+_ROW_KEYS = ("id", "session", "position", "role", "content", "said_at", "learned_at", "text", "kind", "valid_from")
+_KEYS = (*_ROW_KEYS, "evidence", "turn", "span", "quote", "source", "name", "body", "ids", "at", "reason", "node_id")
+
+TARGETS = (
+    Target(
+        name="parcel", run=_parcel, made=(st.builds(_packed, json_bytes(_MANIFEST_KEYS), lines(json_bytes(_KEYS))),)
+    ),
+    Target(name="parcel-line", run=_line, made=(json_bytes(_KEYS),)),
+    Target(name="backup", run=_backup, made=(st.builds(_packed, json_bytes(_MANIFEST_KEYS), st.binary()),)),
+    Target(name="notes", run=_notes),
+    Target(name="secrets", run=_secrets),
+    Target(name="suspicion", run=_suspicion),
+    Target(name="config", run=_config),
+)
