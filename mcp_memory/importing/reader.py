@@ -43,12 +43,16 @@ _DECODER = json.JSONDecoder(strict=False)  # exports leave tabs and line breaks 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A file to read. `name` is what people call it, `size` how much of it is read, `modified` its mtime in ms."""
+    """A file to read, or a folder of notes.
+
+    `name` is what people call it, `size` how much of it is read, `modified` its mtime in ms.
+    """
 
     path: Path
     name: str
     size: int
     modified: int
+    is_folder: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +66,7 @@ class Value:
 
 def layout(source: Source) -> Layout:
     """Tell how a file is laid out. InvalidInput where it is no UTF-8 text, or text of another kind."""
-    if source.path.is_dir() or _NOTE.search(source.path.name):
+    if source.is_folder or _NOTE.search(source.path.name):
         return "notes"
     with _opened(source) as stream:
         head = stream.read(_HEAD)

@@ -54,7 +54,7 @@ def source_of(path: Path, *, name: str | None = None) -> Source:
     if path.is_dir() and (files := notes.found_in(path)):
         modified = max(file.stat().st_mtime_ns for file in files) // 1_000_000
         size = sum(file.stat().st_size for file in files)
-        return Source(path=path.absolute(), name=shown, size=size, modified=modified)
+        return Source(path=path.absolute(), name=shown, size=size, modified=modified, is_folder=True)
     if not path.is_file():
         raise InvalidInput(f"{shown} is not a file. Name the files to import, as with {shown.rstrip('/')}/*.jsonl.")
     return Source(path=path.absolute(), name=shown, size=found.st_size, modified=found.st_mtime_ns // 1_000_000)
@@ -140,7 +140,7 @@ def look(
 
 def _untouched(files: Sequence[Imported], source: Source) -> Imported | None:
     """Return what is known of a file that nobody has written to since; of a folder only its contents tell."""
-    if source.path.is_dir():
+    if source.is_folder:
         return None
     seen = (_address(source), source.modified)
     written = datetime.fromtimestamp(source.modified / 1000, UTC)
@@ -152,7 +152,7 @@ def _with(files: Sequence[Imported], digest: str) -> Imported | None:
 
 
 def _digest(source: Source) -> str:
-    if source.path.is_dir():
+    if source.is_folder:
         return notes.digest(source.path, source.name)
     digest, left = hashlib.sha256(), source.size
     try:
