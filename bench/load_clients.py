@@ -130,18 +130,34 @@ class _Start:
 async def _live(url: str, person: _Person, start: _Start, *, tool: str | None, after: float, asked: _Asked) -> None:
     """Make a call every period, until the end."""
     due: float | None = None
-    while True:
-        async with _connected(url, legacy=person.seed % 2 == 1) as client:
+    while due is None or due < start.at + asked.seconds:
+        try:
+            async with _connected(url, legacy=person.seed % 2 == 1) as client:
+                if due is None:
+                    due = await start.ready() + after
+                for _ in range(_STAYS_CALLS):
+                    if due >= start.at + asked.seconds:
+                        return
+                    await anyio.sleep(max(0.0, due - time()))
+                    name, arguments = (tool, {"query": "x"}) if tool else person.next()
+                    wrong = await _call(client, person, name, arguments)
+                    _told(due, name, wrong)
+                    due += asked.period
+        except Exception as error:  # what breaks a connection is an error of the server's
             if due is None:
-                due = await start.ready() + after
-            for _ in range(_STAYS_CALLS):
-                if due >= start.at + asked.seconds:
-                    return
-                await anyio.sleep(max(0.0, due - time()))
-                name, arguments = (tool, {"query": "x"}) if tool else person.next()
-                wrong = await _call(client, person, name, arguments)
-                print(json.dumps([round(due, 3), name, round(1_000 * (time() - due), 2), wrong]), flush=True)
-                due += asked.period
+                raise
+            _told(due, "connection", f"{type(error).__name__}: {_inner(error)}"[:300])
+            due += asked.period
+
+
+def _told(due: float, name: str, wrong: str | None) -> None:
+    print(json.dumps([round(due, 3), name, round(1_000 * (time() - due), 2), wrong]), flush=True)
+
+
+def _inner(error: Exception) -> str:
+    """Return what broke a task group."""
+    inner: list[Exception] = list(getattr(error, "exceptions", ()))
+    return _inner(inner[0]) if inner else repr(error)
 
 
 async def _call(client: Client, person: _Person, name: str, arguments: dict[str, Any]) -> str | None:

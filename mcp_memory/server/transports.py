@@ -47,6 +47,9 @@ __all__ = ["TRANSPORTS", "http_app", "serve"]
 TRANSPORTS = ("stdio", "http", "sse")
 MAX_BODY = 64 * 2**20
 _GRACE_SECONDS = 2
+_IDLE_SECONDS = 75
+"""A connection that was used is kept open for longer than clients keep theirs (5 s many of them, as uvicorn does): who
+closes first while the other sends loses a request."""
 
 
 def serve(settings: Settings, transport: str = "stdio", host: str = "127.0.0.1", port: int = 8765) -> None:
@@ -200,6 +203,7 @@ async def _serve_http(server: MemoryServer, app: ASGIApp, transport: str, host: 
             access_log=False,
             ws="none",
             server_header=False,
+            timeout_keep_alive=_IDLE_SECONDS,
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
     )
