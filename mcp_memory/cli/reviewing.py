@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mcp_memory.cli.base import as_json, ask, place
+from mcp_memory.secrets import mask
 from mcp_memory.suspicion import MEANINGS
 from mcp_memory.terminal import json_text, one_line, plural, visible, wrapped
 
@@ -27,7 +28,8 @@ def review(action: str, ids: tuple[str, ...], as_json: bool) -> None:
     """Look at what is held: found by a search, never recalled by itself.
 
     list (the default) shows what waits, and why. release lets it be recalled, keep leaves it as it is and off the list,
-    forget takes it out of the memory. scan judges all that was stored before, too.
+    forget takes it out of the memory. scan judges all that was stored by earlier versions too, and finds the keys and
+    passwords that those kept.
 
     \b
     mcp-memory review
@@ -66,5 +68,6 @@ def _one(one: Reviewed) -> str:
     why = ", ".join(MEANINGS.get(reason, reason) for reason in one.reasons)
     place = f", session {one.session}" if one.session else ""
     head = visible(f"{one.kind} of the {one.source}{place}, {one.at:%Y-%m-%d %H:%M}: {why}")
-    shown = one.text if len(one.text) <= _CHARS else one.text[:_CHARS] + " …"
+    text = mask(one.text)
+    shown = text if len(text) <= _CHARS else text[:_CHARS] + " …"
     return f"{click.style(one.id, bold=True)}  {head}\n{wrapped(shown, '    ')}"

@@ -38,8 +38,12 @@ class Reviewing(Verbs):
 
     @in_thread
     def scan(self) -> list[Reviewed]:
-        """Judge all that is stored as if it came in now, and return what is held that was not before."""
+        """Judge all that is stored as if it came in now, and return what is held that was not before.
+
+        What was stored before secrets were masked is held where it has one.
+        """
         from mcp_memory.longterm.trust import on_arrival
+        from mcp_memory.secrets import holds_secret
         from mcp_memory.store.protocol import Filters
         from mcp_memory.suspicion import flags
         from mcp_memory.types import NewTurn
@@ -49,7 +53,13 @@ class Reviewing(Verbs):
         for turns in self._turns():
             given = [NewTurn(role=turn.role, content=turn.content, name=turn.name) for turn in turns]
             judged = zip(turns, on_arrival(store, self.space, given), strict=True)
-            new += self._hold({turn.id: one.held for turn, one in judged if one.held})
+            new += self._hold(
+                {
+                    turn.id: why
+                    for turn, one in judged
+                    if (why := (*one.held, *(["secret"] if holds_secret(turn.content) else [])))
+                }
+            )
         last: str | None = None
         while atoms := store.list_atoms(self.space, filters=Filters(), after=last, limit=_PAGE):
             last = atoms[-1].id

@@ -39,8 +39,9 @@ MEANINGS: dict[str, str] = {
     "call": "text that poses as a tool's call or answer",
     "leak": "an order to send something away",
     "unsaid": "the user's word for it is missing: its words are a tool's",
+    "secret": "a key, password or card number: forget and purge it",
 }
-"""Each flag in words for people; `unsaid` is given by `longterm.trust`."""
+"""Each flag in words for people; `unsaid` is given by `longterm.trust`, `secret` to what is older than masking."""
 
 _LOOKED_AT = 400_000  # characters at either end of a longer text
 
