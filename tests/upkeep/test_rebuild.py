@@ -44,7 +44,6 @@ STEPS = st.one_of(
     st.tuples(st.just("forget"), session, thing, choice),
     st.tuples(st.just("undo"), session, thing, choice),
     st.tuples(st.just("distil"), session, thing, choice),
-    st.tuples(st.just("purge"), session, thing, choice),
 )
 Step = tuple[str, str, str, int]
 
@@ -95,10 +94,6 @@ async def do(memory: Memory, step: Step, clock: FixedClock) -> None:
             held = [one for one in await memory.tombstones() if not one.undone and not one.purged]
             if held:
                 await memory.forget(undo=held[number % len(held)].id)
-        case "purge":
-            held = [one.id for one in await memory.tombstones() if not one.undone and not one.purged]
-            if held and number == 5:
-                await memory.purge(held[:1])
         case _:
             await memory.flush(name)
             await memory.consolidate()
@@ -289,6 +284,21 @@ def write(home: Path, path: Path, older: Sequence[object]) -> None:
         (path.stat().st_size, name, space),
     )
     con.close()
+
+
+def test_what_was_purged_stays_so(home: Path, lived: Lived) -> None:
+    lived(home)
+
+    async def erase() -> None:
+        async with open_memory(home=home, embedder="none") as memory:
+            await memory.forget([(await memory.session_turns("work"))[0].id])
+            await memory.purge([one.id for one in await memory.tombstones() if not one.undone])
+
+    anyio.run(erase)
+    before = dump(home)
+    done = rebuild(home, now=NOW)
+    assert (done.is_equal, done.notes) == (True, [])
+    assert dump(home) == before
 
 
 def test_a_folder_without_files_is_told_so(home: Path) -> None:

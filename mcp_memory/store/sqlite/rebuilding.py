@@ -142,6 +142,9 @@ def _adopt(con: apsw.Connection, refilled: Refilled) -> None:
             f"UPDATE main.{table} AS n SET tombstone = o.tombstone FROM old.{table} o"
             f" WHERE {key} AND o.tombstone IN ({later})"
         )
+    con.execute(  # of what was purged no hash can tell
+        "UPDATE main.turn AS n SET dated = o.dated FROM old.turn o WHERE o.id = n.id AND n.purged_at IS NOT NULL"
+    )
     passed["forgotten before that was kept in a file"] += con.execute(f"SELECT count(*) FROM ({later})").get
     closed = con.execute(
         "UPDATE main.atom AS n SET valid_to = o.valid_to, superseded_by = o.superseded_by,"
