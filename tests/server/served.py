@@ -35,6 +35,7 @@ async def served(
     server = build_server(settings)
     app = http_app(server, settings, transport=transport, host=host)
     with listener or socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         http = uvicorn.Server(
             uvicorn.Config(app, http=patient(head_seconds), log_config=None, ws="none", timeout_graceful_shutdown=1)
         )

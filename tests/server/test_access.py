@@ -27,6 +27,7 @@ from mcp.types import ToolAnnotations
 from mcp_memory.config import Settings, load_settings
 from mcp_memory.errors import InvalidInput
 from mcp_memory.memory import Memory, open_memory
+from mcp_memory.server import transports
 from mcp_memory.server.access import gate
 from mcp_memory.server.access.gate import SPACE_HEADER
 from mcp_memory.server.access.hosts import is_reachable, security
@@ -490,3 +491,10 @@ async def test_a_tool_that_others_add_needs_admin_unless_it_says_less(door: Door
             assert (await client.call_tool(name, {})).is_error == (name not in allowed)
     for name in said:
         server.remove_tool(name)
+
+
+def test_an_answer_in_two_writes_does_not_wait_for_its_client() -> None:
+    with transports._listen("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()) as one:
+        with listener.accept()[0] as other:
+            assert other.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert one.recv(1) == b""

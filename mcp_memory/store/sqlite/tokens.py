@@ -64,7 +64,7 @@ def note_used(con: apsw.Connection, id: str, *, now: datetime) -> None:
 def _token(
     id: str,
     name: str,
-    hash: bytes,
+    digest: bytes,
     spaces: str,
     right: Any,
     at: int,
@@ -75,7 +75,7 @@ def _token(
     return Token(
         id=id,
         name=name,
-        hash=hash,
+        hash=digest,
         spaces=tuple(json.loads(spaces)),
         right=right,
         at=from_ms(at),
