@@ -95,7 +95,7 @@ def shown(tools: list[wire.Tool], grant: Grant) -> list[wire.Tool]:
 # --- what of the status -----------------------------------------------------------------------------
 
 _OF_THE_SPACE = frozenset(
-    {"version", "space", "counts", "grown", "grown", "offload", "savings", "pyramid", "tokenizer", "held", "retention"}
+    {"version", "space", "counts", "grown", "offload", "savings", "pyramid", "tokenizer", "held", "retention"}
 )
 _OF_THE_HOME = frozenset({"schema", "disk", "embedding", "model"})
 
