@@ -154,7 +154,7 @@ def loaded(
             "floor": _figures(floor),
             "all": _figures(calls),
             "tools": {tool: _figures([call for call in calls if call.tool == tool]) for tool in _tools(calls)},
-            "errors": Counter(call.wrong for call in [*calls, *floor] if call.wrong).most_common(10),
+            "errors": Counter(call.wrong for call in calls if call.wrong).most_common(10),
             "log": [line for line in log.read_text(encoding="utf-8").splitlines() if "listens on" not in line][:20],
         }
 
