@@ -1,5 +1,5 @@
-"""Rows as lines of JSON, and back. Times are in UTC, to the millisecond; those of tasks as they were noted, with their
-zone. Fields that are empty by default are left out.
+"""Rows as lines of JSON, and back. Times are in UTC, those of tasks as they were noted, with their
+zone; all to the millisecond, as the files beside a database have them. Fields that are empty by default are left out.
 
 Whatever a line holds comes back as the same row, or is refused in a sentence that says what is wrong with it.
 """
@@ -74,7 +74,7 @@ def _plain(value: Any, *, zoned: bool = False) -> Any:
         case None | str() | int() | float():
             return value
         case datetime():
-            return value.isoformat() if zoned else iso(value.astimezone(UTC)).replace("+00:00", "Z")
+            return iso(value) if zoned else iso(value.astimezone(UTC)).replace("+00:00", "Z")
         case tuple():
             return [_plain(one, zoned=zoned) for one in cast("tuple[Any, ...]", value)]
         case _ if is_dataclass(value):

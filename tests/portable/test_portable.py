@@ -7,6 +7,7 @@ import shutil
 import zipfile
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from mcp_memory.errors import McpMemoryError
 from mcp_memory.memory import Memory
 from mcp_memory.portable import bringing
 from mcp_memory.shortterm.canvas import rebuild
+from mcp_memory.testing import FixedClock
 from mcp_memory.types import NewTurn
 from mcp_memory.upkeep.rebuild import rebuild as rebuild_home
 from tests.portable.homes import CLOCK, export, lived_in, loosely, memory, rows, store_of, take_in
@@ -382,6 +384,17 @@ async def test_a_memory_that_came_in_can_be_made_again_of_its_files(home: Path, 
         await take_in(held, file)
     done = await to_thread.run_sync(lambda: rebuild_home(tmp_path / "other", check=True, now=CLOCK))
     assert done.is_equal, done
+
+
+async def test_a_memory_that_was_made_again_of_its_files_gives_the_same_bytes(home: Path, tmp_path: Path) -> None:
+    between = FixedClock(CLOCK + timedelta(microseconds=1_234))
+    async with memory(home, now=between) as held:
+        await held.offload_tool_result("sh", "port 7 is open\n" * 90, task="Look at ports", step="List them")
+        before = await export(held, tmp_path / "a.zip")
+    await to_thread.run_sync(lambda: rebuild_home(home, now=CLOCK))
+    async with memory(home) as held:
+        after = await export(held, tmp_path / "b.zip")
+    assert before.read_bytes() == after.read_bytes()
 
 
 @settings(max_examples=6)
