@@ -16,9 +16,12 @@ from mcp_memory.store import carried
 from mcp_memory.store.citations import without
 from mcp_memory.store.forgotten import left_of
 from mcp_memory.store.sqlite import canvases, entities, grounds, scenes
-from mcp_memory.store.sqlite.rows import from_ms, space_id
+from mcp_memory.store.sqlite.rows import from_ms, space_id, stands
 
 __all__ = ["carry_out", "home_id", "source_of"]
+
+# The numbers are sorted alone, so that the words of a million rows are not held in memory for it.
+_IN_ORDER = "(SELECT id FROM {} WHERE space = ? AND tombstone IS NULL AND purged_at IS NULL)"
 
 Take = Callable[[str, carried.Row], None]
 
@@ -89,7 +92,7 @@ def _turns(con: apsw.Connection, space: int, known: _Origins) -> Iterator[carrie
     rows: Any = con.execute(
         "SELECT t.id, s.name, t.role, t.name, t.content, t.said_at, t.dated, t.learned_at, t.client_id, t.sha256,"
         " t.told FROM turn t JOIN session s ON s.id = t.session"
-        " WHERE t.space = ? AND t.tombstone IS NULL AND t.purged_at IS NULL ORDER BY t.id",
+        f" WHERE t.id IN {_IN_ORDER.format('turn')} ORDER BY t.id",
         (space,),
     )
     for number, session, role, name, content, said, dated, learned, client, digest, told in rows:
@@ -127,7 +130,7 @@ def _atoms(con: apsw.Connection, space: int, known: _Origins) -> Iterator[carrie
         "  AND o.superseded_by = r.id AND o.tombstone IS NULL), r.closed_because,"
         f" r.work, {entities.OF_ATOM}, {grounds.OF_ATOM}, f.entity, f.relation, f.value, f.single_valued"
         " FROM atom r LEFT JOIN fact f ON f.atom = r.id"
-        " WHERE r.space = ? AND r.tombstone IS NULL AND r.purged_at IS NULL ORDER BY r.id",
+        f" WHERE r.id IN {_IN_ORDER.format('atom')} ORDER BY r.id",
         (space,),
     )
     for number, kind, text, priority, sure, source, since, until, learned, by, over, why, work, *rest in rows:
@@ -160,9 +163,7 @@ def _fact(entity: str, relation: str, value: str, single: int) -> carried.Fact:
 def _held(con: apsw.Connection, space: int, _: _Origins) -> Iterator[carried.Held]:
     rows: Any = con.execute(
         "SELECT h.id, h.reasons, h.at, h.verdict, h.reviewed_at FROM held h WHERE h.space = ?"
-        " AND (EXISTS (SELECT 1 FROM turn t WHERE h.id = 't' || t.id AND t.space = h.space AND t.tombstone IS NULL)"
-        "  OR EXISTS (SELECT 1 FROM atom a WHERE h.id = 'a' || a.id AND a.space = h.space AND a.tombstone IS NULL))"
-        " ORDER BY h.id",
+        f" AND {stands('h.id')} ORDER BY h.id",
         (space,),
     )
     for id, reasons, at, verdict, reviewed in rows:
@@ -297,9 +298,7 @@ def _citations(con: apsw.Connection, space: int, _: _Origins) -> Iterator[carrie
     rows: Any = con.execute(
         "SELECT c.source, c.ref, c.first_line, c.last_line FROM citation c"
         " JOIN ref r ON r.space = c.space AND r.id = c.ref AND r.tombstone IS NULL WHERE c.space = ?"
-        " AND (EXISTS (SELECT 1 FROM turn t WHERE c.source = 't' || t.id AND t.space = c.space AND t.tombstone IS NULL)"
-        "  OR EXISTS (SELECT 1 FROM atom a WHERE c.source = 'a' || a.id AND a.space = c.space"
-        "   AND a.tombstone IS NULL)) ORDER BY c.source, c.ref, c.first_line",
+        f" AND {stands('c.source')} ORDER BY c.source, c.ref, c.first_line",
         (space,),
     )
     for source, ref, first, last in rows:

@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.errors import NotFound
-from mcp_memory.store.sqlite.rows import from_ms, marks, space_for, space_id, to_ms, touch
+from mcp_memory.store.sqlite.rows import from_ms, marks, space_for, space_id, stands, to_ms, touch
 from mcp_memory.store.values import Held, Verdict
 from mcp_memory.text import one_line
 
@@ -25,11 +25,7 @@ PASSES = (
     "NOT EXISTS (SELECT 1 FROM held h WHERE h.space = r.space AND h.id = 'a' || r.id AND h.verdict IS NOT 'released')"
 )
 
-_THERE = (
-    "CASE substr(h.id, 1, 1)"
-    " WHEN 't' THEN EXISTS (SELECT 1 FROM turn t WHERE t.id = CAST(substr(h.id, 2) AS INTEGER) AND t.tombstone IS NULL)"
-    " ELSE EXISTS (SELECT 1 FROM atom a WHERE a.id = CAST(substr(h.id, 2) AS INTEGER) AND a.tombstone IS NULL) END"
-)
+_THERE = stands("h.id")
 _COLUMNS = "h.id, h.reasons, h.at, h.verdict, h.reviewed_at"
 
 

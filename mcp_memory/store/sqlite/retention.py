@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.store.forgetting import Keeping, Kept, Policy
-from mcp_memory.store.sqlite.rows import from_ms, space_for, space_id, to_ms
+from mcp_memory.store.sqlite.rows import from_ms, space_for, space_id, stands, to_ms
 
 __all__ = ["due", "listed", "note", "overdue", "put"]
 
@@ -24,8 +24,8 @@ _RESTED_ON = (
     "EXISTS (SELECT 1 FROM evidence e JOIN atom a ON a.id = e.atom WHERE e.turn = t.id AND a.tombstone IS NULL)"
 )
 _CITED = (
-    "EXISTS (SELECT 1 FROM citation c JOIN atom a ON c.source = 'a' || a.id WHERE c.space = f.space AND c.ref = f.id"
-    " AND a.tombstone IS NULL)"
+    "EXISTS (SELECT 1 FROM citation c WHERE c.space = f.space AND c.ref = f.id AND c.source GLOB 'a*'"
+    f" AND {stands('c.source')})"
 )
 
 

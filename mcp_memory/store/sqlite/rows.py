@@ -20,6 +20,7 @@ __all__ = [
     "session_id",
     "space_for",
     "space_id",
+    "stands",
     "to_ms",
     "touch",
 ]
@@ -75,6 +76,19 @@ def number_of(id: str, prefix: str) -> int:
 
 def numbers_of(ids: Iterable[str], prefix: str) -> list[int]:
     return [number_of(id, prefix) for id in ids]
+
+
+def stands(id: str) -> str:
+    """Return the condition that the turn or atom which an SQL expression names, `t12` or `a5`, was not forgotten.
+
+    It is looked for by its number: to compare names would read every row for each.
+    """
+    of = f"CAST(substr({id}, 2) AS INTEGER)"
+    return (
+        f"CASE substr({id}, 1, 1)"
+        f" WHEN 't' THEN EXISTS (SELECT 1 FROM turn st WHERE st.id = {of} AND st.tombstone IS NULL)"
+        f" WHEN 'a' THEN EXISTS (SELECT 1 FROM atom st WHERE st.id = {of} AND st.tombstone IS NULL) END"
+    )
 
 
 def marks(values: Sequence[object]) -> str:
