@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import random
 import sys
 import warnings
@@ -212,6 +213,7 @@ def main() -> None:
     parser.add_argument("--period", type=float, required=True, help="seconds between two calls of a client")
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--tool", help="call this one alone")
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # the SDK tells of each event that meets a client that leaves
     anyio.run(_all, parser.parse_args())
 
 

@@ -156,7 +156,11 @@ def _manifest(packed: zipfile.ZipFile, name: str) -> _Manifest:
 
 
 def _check_names(packed: zipfile.ZipFile, manifest: _Manifest, name: str, *, size: int) -> None:
-    found = [one for one in packed.infolist() if not one.is_dir() and not any(bad in one.filename for bad in _STRAY)]
+    found = [
+        one
+        for one in packed.infolist()
+        if not one.filename.endswith("/") and not any(bad in one.filename for bad in _STRAY)
+    ]
     names = [one.filename for one in found]
     if len(set(names)) < len(names):
         twice = next(one for one in names if names.count(one) > 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from time import monotonic
 from typing import Any, cast
 
 from mcp_memory.errors import InvalidInput
@@ -19,7 +20,7 @@ VISITS = 500_000
 MATCHES = 20_000
 LONGEST_PATH = 1_000
 WIDTH = 100
-REGEX_SECONDS = 1.0
+REGEX_SECONDS = 2.0
 PLAIN_NAME = re.compile(r"\['([A-Za-z_]\w*)'\]")
 
 
@@ -87,13 +88,24 @@ def _ask(value: Any, path: str) -> list[tuple[str, Any]]:
                 )
             super().__init__(**given)
 
+    left = REGEX_SECONDS  # for all values together: a filter asks each of them
+
+    def timed(pattern: Any, method: str, value: object) -> bool:
+        nonlocal left
+        if pattern is None or not isinstance(value, str):
+            return False
+        start = monotonic()
+        found = bool(getattr(pattern, method)(value, timeout=max(0.001, left)))
+        left -= monotonic() - start
+        return found
+
     class TimedSearch(Search):
         def __call__(self, value: object, pattern: object) -> bool:
-            return _timed(self.check_cache(pattern), "search", value) if isinstance(pattern, str) else False
+            return timed(self.check_cache(pattern), "search", value) if isinstance(pattern, str) else False
 
     class TimedMatch(Match):
         def __call__(self, value: object, pattern: object) -> bool:
-            return _timed(self.check_cache(pattern), "fullmatch", value) if isinstance(pattern, str) else False
+            return timed(self.check_cache(pattern), "fullmatch", value) if isinstance(pattern, str) else False
 
     class Environment(jsonpath.JSONPathEnvironment):
         match_class = Counted
@@ -119,12 +131,6 @@ def _ask(value: Any, path: str) -> list[tuple[str, Any]]:
         ) from None
     except TimeoutError:
         raise InvalidInput("A regular expression in json_path takes too long. Make it simpler.") from None
-
-
-def _timed(pattern: Any, method: str, value: object) -> bool:
-    if pattern is None or not isinstance(value, str):
-        return False
-    return bool(getattr(pattern, method)(value, timeout=REGEX_SECONDS))
 
 
 def _what_there_is(value: Any) -> str:
