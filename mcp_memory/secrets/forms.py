@@ -32,8 +32,8 @@ class Form:
 def _begins(kind: str, body: str, *prefixes: str) -> Form:
     """Return the form of keys with these prefixes. What comes before may be no letter, digit or underscore."""
     heads = "|".join(re.escape(prefix) for prefix in prefixes)
-    # A digit tells a key from words that are joined by dashes.
-    pattern = rf"(?<![A-Za-z0-9_])(?P<shown>{heads})(?={_BODY}*\d){body}"
+    # A digit tells a key from words that are joined by dashes; one far behind is of something else.
+    pattern = rf"(?<![A-Za-z0-9_])(?P<shown>{heads})(?={_BODY}{{0,250}}\d){body}"
     return Form(kind, tuple(prefix.lower() for prefix in prefixes), re.compile(pattern))
 
 

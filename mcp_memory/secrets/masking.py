@@ -5,15 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from mcp_memory.secrets.cards import SHOWN, cards
 from mcp_memory.secrets.forms import FORMS
-from mcp_memory.secrets.named import HINTS, named
+from mcp_memory.secrets.named import COVER, HINTS, end_of_value, named
 
-__all__ = ["MASK", "Secret", "find", "holds_secret", "mask", "mask_bytes", "mask_lines", "mask_values"]
+__all__ = [
+    "MASK",
+    "Secret",
+    "find",
+    "holds_key",
+    "holds_secret",
+    "mask",
+    "mask_bytes",
+    "mask_id",
+    "mask_lines",
+    "mask_values",
+]
 
 MASK = "•••"
+_CARD = "card number"
 
 _BODY = re.compile(r"(?m)^[ \t\"']*[A-Za-z0-9+/]{60,76}={0,2}[\"',]*$")
 
@@ -30,9 +43,8 @@ class Secret:
 def find(text: str) -> list[Secret]:
     """Return the secrets of a text in order; none overlaps another. What stays readable of them is not in them."""
     small = _small(text)
-    found = [*_formed(text, small), *_named(text, small)]
-    found += [Secret(start, end - SHOWN, "card number") for start, end in cards(text)]
-    return _apart(sorted(found, key=lambda one: (one.start, -one.end)))
+    formed = [*_formed(text, small), *(Secret(start, end - SHOWN, _CARD) for start, end in cards(text))]
+    return _apart([*formed, *_named(_covered(text, _apart(formed)), small)])
 
 
 def mask(text: str) -> str:
@@ -66,14 +78,14 @@ def mask_bytes(data: bytes) -> tuple[bytes, list[Secret]]:
 
 
 def mask_values(value: Any) -> Any:
-    """Return a JSON value with every string masked. A string under a name is read with the name in front of it."""
+    """Return a JSON value with every string and name masked. A string under a name is read with the name before it."""
     match value:
         case str():
             return mask(value)
         case list() | tuple():
             return [mask_values(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
         case dict():
-            return {name: _under(name, item) for name, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            return {_key(name): _under(name, item) for name, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         case _:
             return value
 
@@ -81,6 +93,19 @@ def mask_values(value: Any) -> Any:
 def holds_secret(text: str) -> bool:
     """Tell whether a text has anything that `mask` would take out."""
     return bool(find(text))
+
+
+def holds_key(name: str) -> bool:
+    """Tell whether a name that programs give (of a session, a call, a message) has a key in it.
+
+    Digits are no card number there: they count something.
+    """
+    return any(one.kind != _CARD for one in find(name))
+
+
+def mask_id(id: str) -> str:
+    """Return an id that programs give, or its digest where it has a key in it: ids that differ stay so."""
+    return f"sha256-{sha256(id.encode('utf-8', 'surrogatepass')).hexdigest()}" if holds_key(id) else id
 
 
 def mask_lines(text: str) -> str:
@@ -101,30 +126,43 @@ def _small(text: str) -> str:
 
 def _formed(text: str, small: str) -> Iterator[Secret]:
     for form in FORMS:
-        for place in _places(small, form.hints):
-            if (found := form.pattern.match(text, place)) is not None:
-                shown = found.end("shown") - found.start() if "shown" in form.pattern.groupindex else 0
-                yield Secret(found.start() + shown, found.end(), form.kind)
+        shows = "shown" in form.pattern.groupindex
+        for hint in form.hints:
+            place = small.find(hint)
+            while place >= 0:
+                found, after = form.pattern.match(text, place), place + 1
+                if found is not None:
+                    yield Secret(found.end("shown") if shows else found.start(), found.end(), form.kind)
+                    after = max(after, found.end() - len(hint) + 1)  # a run of a million hints is one key
+                place = small.find(hint, after)
 
 
-def _named(text: str, small: str) -> Iterator[Secret]:
-    for place in _places(small, HINTS):
-        yield from (Secret(start, end, "named value") for start, end in named(text, place))
-
-
-def _places(small: str, hints: Iterable[str]) -> Iterator[int]:
-    for hint in hints:
-        place = small.find(hint)
+def _named(covered: str, small: str) -> Iterator[Secret]:
+    for hint in HINTS:
+        place, end = small.find(hint), 0
         while place >= 0:
-            yield place
+            start = named(covered, place, hint, beyond=end)
+            if start is not None:
+                end = end_of_value(covered, start)
+                yield Secret(start, end, "named value")
             place = small.find(hint, place + 1)
 
 
-def _apart(secrets: Iterable[Secret]) -> list[Secret]:
-    """Return the secrets; those that overlap are one."""
-    apart: list[Secret] = []
+def _covered(text: str, secrets: Iterable[Secret]) -> str:
+    """Return a text of the same length with something else in the place of the secrets."""
+    pieces: list[str] = []
+    at = 0
     for one in secrets:
-        if apart and one.start < apart[-1].end:
+        pieces += [text[at : one.start], COVER * (one.end - one.start)]
+        at = one.end
+    return "".join([*pieces, text[at:]])
+
+
+def _apart(secrets: Iterable[Secret]) -> list[Secret]:
+    """Return the secrets in order; those that overlap or touch are one."""
+    apart: list[Secret] = []
+    for one in sorted(secrets, key=lambda one: (one.start, -one.end)):
+        if apart and one.start <= apart[-1].end:
             apart[-1] = Secret(apart[-1].start, max(one.end, apart[-1].end), apart[-1].kind)
         else:
             apart.append(one)
@@ -139,6 +177,11 @@ def _without(text: str, secrets: Sequence[Secret], *, keep_lines: bool = False) 
         pieces += [text[at : one.start], MASK, "\n" * lost]
         at = one.end
     return "".join([*pieces, text[at:]])
+
+
+def _key(name: Any) -> Any:
+    """Return the name of a member of a JSON object, masked where it has a key in it."""
+    return mask(name) if isinstance(name, str) and holds_key(name) else name
 
 
 def _under(name: Any, value: Any) -> Any:

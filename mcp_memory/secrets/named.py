@@ -8,9 +8,8 @@ bluewhale") stays as it is: it cannot be told from talk about passwords.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-__all__ = ["HINTS", "named"]
+__all__ = ["COVER", "HINTS", "end_of_value", "named"]
 
 HINTS = (
     *("password", "passwd", "passphrase", "passcode", "pwd", "passwort", "kennwort", "contraseña", "mot de passe"),
@@ -22,19 +21,29 @@ HINTS = (
 )
 """A name that has none of these, in small letters, is no name of a secret."""
 
+COVER = "\uffff"
+"""Stands in the text where a secret is known already, so that a value with one in it is secret, whatever it says."""
+
+_VALUE = r"""[^\s"'`<>{}()\[\],;|\\•，。；、！？」』】]"""
+_JUDGED = 128
+"""Characters of a value that tell whether it is secret. All that follows a name may be one long run of names."""
+
 _IS = "is|was|ist|lautet|est|es|è|é|—|-"
 _JOINT = rf"[ \t]{{0,3}}(?::=|=>|==?|:|：)[ \t]{{0,3}}|[ ](?:{_IS})[ ](?:now[ ])?|[ ]?[是はе이가은는][ ]?"
 _AFTER = re.compile(
     rf"""(?ix)
     (?P<rest> [\w-]{{0,30}} ) [\\"'`\]*]{{0,4}} (?: {_JOINT} )
-    (?P<quote> \\?["'`]? ) (?P<value> [^\s"'`<>{{}}()\[\],;|\\•，。；、！？」』】]{{4,}} )
+    (?P<quote> \\?["'`]? ) (?P<value> {_VALUE}{{4,{_JUDGED}}} )
     """
 )
+_SIGN = re.compile(r"[^\w./=-]")
+_MARKS = ".:!?*_"
+_RUN = re.compile(f"{_VALUE}*")
 _ABOUT = re.compile(r"(?i)hash|field|label|reset|polic|manager|generat|input|file|path|url|name|length|type|hint|algo")
 """A name with one of these after the hint is of something about a secret."""
 _PLACEHOLDER = re.compile(
     r"(?i)your|example|exampl|placeholder|change.?me|replace|insert|dummy|sample|redacted|hidden|x{4}|\*{3}|\.{3}|…"
-    r"|1234567|abcdef|qwerty|^(?:my|the|test|foo|bar|demo|fake|some|new|old|user|admin)[_-]?|_here|-here"
+    r"|1234567|abcdef|qwerty|^(?:my|the|test|foo|bar|demo|fake|some|new|old|user|admin)(?:[_-]|.{0,12}$)|_here|-here"
     r"|(?:pass(?:word|wd|wort)?|secret|api_?key|token|senha|contraseña)s?[_-]?\d{0,4}[!@#$]?$|^(?:secret|pass)"
 )
 _IN_CODE = re.compile(
@@ -42,26 +51,34 @@ _IN_CODE = re.compile(
 )
 
 
-def named(text: str, at: int) -> Iterator[tuple[int, int]]:
-    """Yield where the value of the name stands that has a hint at `at`; nothing where it is no secret."""
-    hint = next((hint for hint in HINTS if text[at : at + len(hint)].lower() == hint), None)
-    if hint is None:
-        return
+def named(text: str, at: int, hint: str, *, beyond: int = 0) -> int | None:
+    """Return where the value begins of the name that has this hint at `at`; None where it is no secret.
+
+    None as well for a value that begins before `beyond`.
+    """
+    if text[at : at + len(hint)].lower() != hint:
+        return None  # covered
     found = _AFTER.match(text, at + len(hint))
-    if found is None or _ABOUT.search(found["rest"]):
-        return
-    value, quoted = found["value"].rstrip(".:!?*_") or found["value"], bool(found["quote"])
+    if found is None or found.start("value") < beyond or _ABOUT.search(found["rest"]):
+        return None
+    value = found["value"].rstrip(_MARKS) or found["value"]
     asks_a_key = "key" in hint or "token" in hint or "secret" in hint or "session" in hint
-    if _is_secret(value, asks_a_key=asks_a_key, quoted=quoted):
-        yield found.start("value"), found.start("value") + len(value)
+    is_secret = COVER in value or _is_secret(value, asks_a_key=asks_a_key, quoted=bool(found["quote"]))
+    return found.start("value") if is_secret else None
+
+
+def end_of_value(text: str, start: int) -> int:
+    """Return where a value ends, without the marks that end a sentence."""
+    run = _RUN.match(text, start)
+    value = run[0] if run else ""
+    return start + len(value.rstrip(_MARKS) or value)
 
 
 def _is_secret(value: str, *, asks_a_key: bool, quoted: bool) -> bool:
     """Whether a value is what somebody chose or drew for a secret. A key is long; a password mixes its characters."""
-    if _PLACEHOLDER.search(value) or _IN_CODE.search(value):
-        return False
     digits, letters = sum(c.isdigit() for c in value), sum(c.isalpha() for c in value)
-    signs = sum(not c.isalnum() and c not in "_-./=" for c in value)
     if asks_a_key:
-        return len(value) >= 12 and digits >= 2 and letters >= 4
-    return len(value) >= 6 and letters >= 2 and (digits >= 1 or (quoted and signs >= 1))
+        shaped = len(value) >= 12 and digits >= 2 and letters >= 4
+    else:
+        shaped = len(value) >= 6 and letters >= 2 and (digits >= 1 or (quoted and _SIGN.search(value) is not None))
+    return shaped and not (_PLACEHOLDER.search(value) or _IN_CODE.search(value))

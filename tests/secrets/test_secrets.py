@@ -96,6 +96,17 @@ def test_masking_twice_changes_nothing(text: str) -> None:
     assert mask(mask(text)) == mask(text)
 
 
+@pytest.mark.parametrize(
+    "piece", ["pwd=", "token=a1", "sk-", "sk-a1", "://a:b7c@", "-----BEGIN PRIVATE KEY-----", "SG.a1"]
+)
+def test_a_long_run_of_names_is_read_in_time_that_grows_as_the_run_does(piece: str) -> None:
+    mask(piece * 20_000)  # each to the end of the run would be hours
+
+
+def test_a_value_that_names_another_and_ends_is_followed_by_the_other() -> None:
+    assert mask("pwd=a1b2c3d4&pwd: hunter22 is all") == "pwd=•••: ••• is all"
+
+
 @given(texts)
 def test_secrets_stand_in_order_and_apart(text: str) -> None:
     found = find(text)
