@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench.reader import Reader
-from mcp_memory.errors import NotFound
+from mcp_memory.errors import NotFound, StoreUnavailable
 from mcp_memory.longterm.purging import pages_without
 from mcp_memory.memory import Memory, open_memory
 from mcp_memory.store.forgetting import Purge
@@ -243,6 +243,21 @@ def test_others_that_read_keep_the_log_and_that_is_told(store: Store, home: Path
     other.close()
     assert (store.shred(), store.unshredded()) == (True, False)
     assert holding(home, ["sleeps under"]) == []
+
+
+async def test_where_a_file_cannot_be_written_all_of_it_can_still_be_brought_back(memory: Memory, home: Path) -> None:
+    text = "The quagga sleeps under the bridge.\n" * 40
+    kept = await memory.offload_tool_result("shell", text, session="s", task="Look", step="Look around")
+    gone = await memory.forget([kept.ref])
+    lines = home / "spaces/default/offload-s.jsonl"
+    await to_thread.run_sync(lines.unlink)
+    await to_thread.run_sync(lines.mkdir)
+    with pytest.raises(StoreUnavailable):
+        await memory.purge([gone.tombstone or ""])
+    await to_thread.run_sync(lines.rmdir)
+    await memory.forget(undo=gone.tombstone)
+    assert text.splitlines()[0] in (await memory.expand_node(kept.ref)).text
+    assert await memory.problems() == []
 
 
 async def test_copies_are_named_and_deleted_where_that_is_asked_for(memory: Memory, home: Path) -> None:

@@ -65,7 +65,9 @@ def purge(con: apsw.Connection, folder: Path, space: str, what: Purge, *, now: d
                             f" WHERE r.space = ? AND r.ref IN {_AMONG}", space_no, json.dumps(refs))  # fmt: skip
     _erase_atoms(con, space_no, atoms, now)
     _erase_turns(con, turns, now)
-    _erase_refs(con, folder, space_no, refs, now)
+    paths = _column(con, f"SELECT path FROM ref WHERE space = ? AND path <> '' AND id IN {_AMONG}",
+                    space_no, json.dumps(refs))  # fmt: skip
+    _erase_refs(con, space_no, refs, now)
     _unname(con, space_no, [*(f"t{number}" for number in turns), *(f"a{number}" for number in atoms)])
     _erase_from_scenes(con, folder, space_no, {f"a{number}" for number in atoms})
     for version, text in what.personas.items():
@@ -86,6 +88,8 @@ def purge(con: apsw.Connection, folder: Path, space: str, what: Purge, *, now: d
         "INSERT INTO lease (name, holder, until) VALUES (?, 'unfinished', 0) ON CONFLICT DO NOTHING", (_UNFINISHED,)
     )
     touch(con, space_no, "persona")
+    for path in paths:  # last: where anything before cannot be written, what was forgotten can still be brought back
+        files.remove(folder / path)
     return Purged(
         tombstones=[f"x{number}" for number in tombstones],
         turns=len(turns),
@@ -265,11 +269,8 @@ def _erase_atoms(con: apsw.Connection, space: int, atoms: Sequence[int], now: da
     )
 
 
-def _erase_refs(con: apsw.Connection, folder: Path, space: int, refs: Sequence[str], now: datetime) -> None:
+def _erase_refs(con: apsw.Connection, space: int, refs: Sequence[str], now: datetime) -> None:
     among = json.dumps(refs)
-    paths = _column(con, f"SELECT path FROM ref WHERE space = ? AND path <> '' AND id IN {_AMONG}", space, among)
-    for path in paths:
-        files.remove(folder / path)
     con.execute(
         f"UPDATE record SET summary = ?, tool_call = ?, result_ref = '', summary_by = NULL"
         f" WHERE space = ? AND ref IN {_AMONG}",
