@@ -32,6 +32,8 @@ _MANIFEST_BYTES = 256 * 2**20
 _PIECE = 2**20
 _NAME = re.compile(r"memory\.db|spaces/[^/\\:\0]+(?:/[^/\\:\0]+)+")
 
+_TORN = (zipfile.BadZipFile, zlib.error, EOFError, UnicodeError, NotImplementedError, RuntimeError)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
@@ -104,14 +106,17 @@ def opened(path: Path) -> Generator[tuple[Manifest, zipfile.ZipFile]]:
 def unpack(packed: zipfile.ZipFile, name: str, member: Member, to: IO[bytes] | None) -> None:
     """Read a member whole, into `to` if given. Raises Damaged unless it is what the manifest says."""
     digest, length = hashlib.sha256(), 0
-    with packed.open(name) as stream:
-        while piece := stream.read(_PIECE):
-            length += len(piece)
-            if length > member.bytes:
-                break
-            digest.update(piece)
-            if to is not None:
-                to.write(piece)
+    try:
+        with packed.open(name) as stream:
+            while piece := stream.read(_PIECE):
+                length += len(piece)
+                if length > member.bytes:
+                    break
+                digest.update(piece)
+                if to is not None:
+                    to.write(piece)
+    except _TORN:
+        raise Damaged(f"{name} in it cannot be unpacked") from None
     if length != member.bytes or digest.hexdigest() != member.sha256:
         raise Damaged(f"{name} in it does not match its hash")
 
@@ -171,7 +176,7 @@ def _telling(path: Path) -> Generator[None]:
         raise Damaged(f"{path} is damaged: {error}. Take another one: `mcp-memory backup --list` shows them.") from None
     except McpMemoryError:
         raise
-    except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeError, NotImplementedError, RuntimeError):
+    except _TORN:
         raise Damaged(
             f"{path} is damaged: it cannot be unpacked. Take another one: `mcp-memory backup --list` shows them."
         ) from None

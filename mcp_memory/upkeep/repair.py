@@ -7,9 +7,10 @@ canvas that is not what its records come to is drawn anew. Run again, it finds n
 
 from __future__ import annotations
 
+import io
 import shutil
-from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -114,19 +115,23 @@ def _results(home: Path, aside: Aside) -> Iterator[str]:
     bad = {name: digest for name, digest in wanted.items() if not _is_result(home / name, digest)}
     if not bad:
         return
-    with ExitStack() as stack:
-        for one in listed(folder_of(home)):
-            try:
-                _, packed = stack.enter_context(archive.opened(one.path))
-            except McpMemoryError:
-                continue
-            for name in sorted(bad.keys() & set(packed.namelist())):
-                content = packed.read(name)
-                if _digest(content) == bad[name]:
-                    aside.take(home / name)
-                    files.write_whole(home / name, content)
-                    del bad[name]
-                    yield f"{name.removeprefix('spaces/')} is back, from {one.path.name}."
+    for one in listed(folder_of(home)):
+        for name, content in _packed(one.path, sorted(bad)):
+            if _digest(content) == bad[name]:
+                aside.take(home / name)
+                files.write_whole(home / name, content)
+                del bad[name]
+                yield f"{name.removeprefix('spaces/')} is back, from {one.path.name}."
+
+
+def _packed(backup: Path, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield what a backup has of these files; of a damaged one what can be read of it."""
+    with suppress(McpMemoryError), archive.opened(backup) as (manifest, packed):
+        for name in names:
+            content = io.BytesIO()
+            with suppress(KeyError, Damaged):
+                archive.unpack(packed, name, manifest.members[name], content)
+                yield name, content.getvalue()
 
 
 def _is_result(path: Path, digest: str | None) -> bool:

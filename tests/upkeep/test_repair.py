@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+import zipfile
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -105,6 +106,24 @@ def test_results_come_back_from_the_newest_backup_that_has_them(home: Path, live
     ]
     assert done.aside is not None
     assert (done.aside / "spaces/default/refs" / second.name).read_bytes() == held[1][:-3]
+
+
+def test_a_backup_that_is_torn_gives_the_results_that_are_whole_in_it(home: Path, lived: Lived) -> None:
+    lived(home)
+    backed_up(home)
+    torn, whole, *_ = sorted((home / "spaces/default/refs").iterdir())
+    (backup,) = (home / "backups").glob("*.zip")
+    with zipfile.ZipFile(backup) as packed:
+        info = packed.getinfo(torn.relative_to(home).as_posix())
+    with backup.open("r+b") as file:
+        file.seek(info.header_offset + 30 + len(info.filename))
+        file.write(b"\xff" * info.compress_size)
+    held = whole.read_bytes()
+    torn.unlink()
+    whole.unlink()
+    done = repair(home, now=NOW)
+    assert whole.read_bytes() == held
+    assert [torn.name in line for line in done.left] == [True]
 
 
 def test_a_result_that_no_backup_has_is_named(home: Path, lived: Lived) -> None:
