@@ -24,8 +24,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-from mcp_memory.store.access import Token
 from mcp_memory.store import carried
+from mcp_memory.store.access import Token
 from mcp_memory.store.economy import MessageEdit, Saved, Saving
 from mcp_memory.store.forgetting import How, Keeping, Kept, Policy, Purge, Purged, Reach, Redrawn, Which
 from mcp_memory.store.outline import Outline

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import apsw
 
-from mcp_memory.store.access import Token
 from mcp_memory.store import carried
+from mcp_memory.store.access import Token
 from mcp_memory.store.economy import MessageEdit, Saved, Saving
 from mcp_memory.store.forgetting import How, Keeping, Kept, Policy, Purge, Purged, Reach, Redrawn, Which
 from mcp_memory.store.outline import Outline
@@ -786,8 +786,8 @@ class SQLiteStore:
         while more:
             more = self._db.write(lambda con: compacting.optimise(con, begin=False))
         if vacuum:
-            self._db.maintain(compacting.vacuum)
-        self._db.maintain(compacting.checkpoint)
+            self._db.outside(compacting.vacuum)
+        self._db.outside(compacting.checkpoint)
 
     def free_bytes(self) -> tuple[int, int]:
         return self._db.read(compacting.free)
