@@ -47,7 +47,8 @@ def chosen(
     if asked and not words:
         return []
     found = store.matching(space, Which(terms=words, session=session, since=since, until=until))
-    return [id for id in found if id in set(ids)] if ids else found
+    named = set(ids)
+    return [id for id in found if id in named] if ids else found
 
 
 def how(*, query: str | None, session: str | None, timed: bool) -> How:
