@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from mcp_memory.errors import InvalidInput, McpMemoryError, NotFound
+from mcp_memory.errors import InvalidInput, McpMemoryError, NotFound, StoreUnavailable
 
 if TYPE_CHECKING:
     from mcp_memory.config import Settings
@@ -114,9 +114,12 @@ def ask(question: Callable[[Memory], Awaitable[T]]) -> T:
     import anyio
 
     from mcp_memory.memory import open_memory
+    from mcp_memory.store.files import database_is_gone
 
     chosen = settings()
     if not os.access(chosen.home / "memory.db", os.R_OK):
+        if gone := database_is_gone(chosen.home):
+            raise StoreUnavailable(gone)
         raise NotFound(
             f"There is no memory in {chosen.home} that can be read. One is made when a client of "
             "`mcp-memory serve` first stores something; `mcp-memory demo` makes one to look at."

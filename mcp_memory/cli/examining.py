@@ -153,8 +153,9 @@ def _store(settings: Settings) -> Iterator[Check]:
     import anyio
 
     from mcp_memory.memory import open_memory
+    from mcp_memory.store.files import database_is_gone
 
-    if not os.access(settings.home / "memory.db", os.F_OK):
+    if not os.access(settings.home / "memory.db", os.F_OK) and not database_is_gone(settings.home):
         yield Check(name="database", state="ok", found="none yet, made when something is first stored")
         return
 

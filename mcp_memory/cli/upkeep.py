@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcp_memory.cli.base import as_json, ask, place, settings
-from mcp_memory.errors import NotFound, Refused
+from mcp_memory.errors import NotFound, Refused, StoreUnavailable
 from mcp_memory.terminal import columns, json_text, minute, plural, size, visible
 
 if TYPE_CHECKING:
@@ -87,6 +87,10 @@ def _made(home: Path, to: Path | None, keep: int) -> Backup:
 
 
 def _must_be_there(home: Path) -> None:
+    from mcp_memory.store.files import database_is_gone
+
+    if gone := database_is_gone(home):
+        raise StoreUnavailable(gone)
     if not (home / "memory.db").exists():
         raise NotFound(f"There is no memory in {home}. Name another home with --home.")
 

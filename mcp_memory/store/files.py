@@ -29,6 +29,7 @@ from mcp_memory.types import Record, Ref, Scene, Turn
 __all__ = [
     "append",
     "beyond",
+    "database_is_gone",
     "is_scene_file",
     "journal_line",
     "json_line",
@@ -43,6 +44,22 @@ __all__ = [
 ]
 
 _FENCE = b"---\n"
+
+
+def database_is_gone(home: Path) -> str | None:
+    """Return what to do about a home that holds the files of a memory and no database; None for any other.
+
+    Opened as if it were new, it would forget all that was said and give the same ids again. Files are looked at
+    first: whoever makes a memory makes the database before them.
+    """
+    has_files = any(path.is_file() and path.stat().st_size for path in (home / "spaces").glob("*/**/*"))
+    database = home / "memory.db"
+    if not has_files or (database.exists() and database.stat().st_size):
+        return None
+    return (
+        f"{home} holds the files of a memory, and its memory.db is {'empty' if database.exists() else 'gone'}. "
+        "`mcp-memory doctor --repair` makes it anew of them. To begin an empty memory, move the folder spaces away."
+    )
 
 
 def ref_name(tool: str, day: str, digest: str) -> str:

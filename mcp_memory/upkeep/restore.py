@@ -1,8 +1,8 @@
 """`restore`: a home made of a backup, every id as it was.
 
 The backup is read whole and proven before anything of the home is touched. What is there is then moved aside and
-kept; the database comes last, so that a kill in between leaves a home that says it is empty, and a second `restore`
-ends it. Settings, backups and logs of the home stay as they are. Nobody else may hold the home meanwhile.
+kept; the database comes last, so that a kill in between leaves a home that says its database is gone, and a second
+`restore` ends it. Settings, backups and logs of the home stay as they are. Nobody else may hold the home meanwhile.
 """
 
 from __future__ import annotations

@@ -9,10 +9,12 @@ from pathlib import Path
 import anyio
 import pytest
 
+from mcp_memory.errors import StoreUnavailable
 from mcp_memory.shortterm.canvas.amend import amend
 from mcp_memory.shortterm.canvas.edits import folded
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.store import SQLiteStore
+from mcp_memory.upkeep.repair import repair
 from tests.durability.filling import NOON, RESULT, SAID, capture, fill, keep, said
 
 
@@ -109,16 +111,18 @@ def test_lines_that_the_database_has_lost_are_set_aside_and_not_written_over(fil
     store.close()
 
 
-def test_a_home_whose_database_was_deleted_keeps_its_journal(filled: Path) -> None:
+@pytest.mark.parametrize("how", ["deleted", "emptied"])
+def test_a_home_whose_database_is_gone_is_not_begun_anew(filled: Path, how: str) -> None:
+    before = files_of(filled)
     (filled / "memory.db").unlink()
+    if how == "emptied":
+        (filled / "memory.db").touch()
+    with pytest.raises(StoreUnavailable, match="doctor --repair"):
+        open_store(filled)
+    assert files_of(filled) == before
+    assert repair(filled, now=NOON).left == []
     store = open_store(filled)
-    journals = [path.name for path in (filled / "spaces" / "default" / "conversations").iterdir()]
-    day = journals[0].partition(".")[0]
-    from datetime import datetime
-
-    capture(store, "New.", at=datetime.fromisoformat(f"{day}T12:00:00+00:00"))
-    texts = b"".join(path.read_bytes() for path in (filled / "spaces" / "default" / "conversations").iterdir())
-    assert all(text.encode() in texts for text in [*SAID, "New."])
+    assert said(store) == SAID
     store.close()
 
 

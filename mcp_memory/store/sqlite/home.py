@@ -11,6 +11,9 @@ from pathlib import Path
 
 import apsw
 
+from mcp_memory.errors import StoreUnavailable
+from mcp_memory.store.files import database_is_gone
+
 __all__ = ["DATABASE", "keep_private", "make", "open_to_read", "why_read_only"]
 
 DATABASE = "memory.db"
@@ -32,8 +35,10 @@ def why_read_only(home: Path) -> str | None:
 def make(home: Path) -> None:
     """Make what of the home is missing, for its user alone: what people said over years is theirs to read.
 
-    Raises OSError where nothing can be written.
+    Raises OSError where nothing can be written, StoreUnavailable where a database was there and is gone.
     """
+    if not _is_begun(home / DATABASE) and (gone := database_is_gone(home)):
+        raise StoreUnavailable(gone)
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not os.access(home, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, "permission denied")
@@ -41,6 +46,12 @@ def make(home: Path) -> None:
     with suppress(FileExistsError):  # SQLite gives the files beside it the same mode
         os.close(os.open(home / DATABASE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     keep_private(home)
+
+
+def _is_begun(database: Path) -> bool:
+    with suppress(FileNotFoundError):
+        return database.stat().st_size > 0
+    return False
 
 
 def keep_private(home: Path) -> None:
