@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.importing.formats.told import Told
+from mcp_memory.secrets import holds_key, mask
 from mcp_memory.text import safe_name
 from mcp_memory.types import NewTurn
 
@@ -93,10 +94,12 @@ class Places:
     def _kept(self, name: str) -> str:
         """Return the name, or one like it where it cannot be part of a file name; two that differ stay two."""
         try:
-            return safe_name(name, what="session")
+            if not holds_key(name):
+                return safe_name(name, what="session")
+            raise InvalidInput("a key is no name")
         except InvalidInput:
             mark = hashlib.sha256(name.encode()).hexdigest()[:6]
-            like = _FORBIDDEN.sub("-", name).encode()[:_LONGEST].decode(errors="ignore").strip(" .-")
+            like = _FORBIDDEN.sub("-", mask(name)).encode()[:_LONGEST].decode(errors="ignore").strip(" .-")
             self.renamed[name] = f"{like or 'session'}-{mark}"
             return self.renamed[name]
 

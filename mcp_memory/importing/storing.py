@@ -30,6 +30,7 @@ from mcp_memory.importing.results import not_kept, worth
 from mcp_memory.importing.survey import STDIN, Asked, Survey, default_session, start, survey, turns
 from mcp_memory.importing.telling import told_by
 from mcp_memory.memory import Memory
+from mcp_memory.secrets import mask
 from mcp_memory.store.protocol import Imported
 from mcp_memory.types import NewTurn
 
@@ -166,7 +167,7 @@ def _digest(source: Source) -> str:
 
 
 def _address(source: Source) -> str:
-    return STDIN if source.name == STDIN else str(source.path)
+    return STDIN if source.name == STDIN else mask(str(source.path))
 
 
 # --- the two passes ---------------------------------------------------------------------------------

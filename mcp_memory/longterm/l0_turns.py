@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.secrets import mask
+from mcp_memory.secrets import mask, mask_id
 from mcp_memory.suspicion import TAG, defused
 from mcp_memory.text import well_formed, without_blocks
 from mcp_memory.types import NewTurn, Role
@@ -60,7 +60,9 @@ def admit(turns: Sequence[NewTurn]) -> Admitted:
         if told.strip():
             content = mask(told)
             masked += content != told
-            kept.append(replace(turn, content=content, name=None if turn.name is None else mask(turn.name)))
+            name = None if turn.name is None else mask(turn.name)
+            id = None if turn.client_id is None else mask_id(turn.client_id)
+            kept.append(replace(turn, content=content, name=name, client_id=id))
     return Admitted(turns=kept, emptied=len(turns) - len(kept), masked=masked)
 
 

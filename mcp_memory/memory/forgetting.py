@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.errors import InvalidInput, StoreUnavailable
 from mcp_memory.memory.verbs import Verbs, in_thread
+from mcp_memory.secrets import mask
 from mcp_memory.text import one_line
 from mcp_memory.types import Forgotten
 
@@ -62,7 +63,7 @@ class Forgetting(Verbs):
         tombstone = None
         if not shows:
             how = forgetting.how(query=query, session=session, timed=bool(since or until))
-            tombstone = self._forget(wanted, reach.refs, reason=one_line(reason, 200), how=how)
+            tombstone = self._forget(wanted, reach.refs, reason=one_line(mask(reason), 200), how=how)
         gone = tombstone.ids if tombstone else reach.ids
         return Forgotten(
             ids=gone[:_LISTED],

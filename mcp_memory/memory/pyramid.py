@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.errors import InvalidInput, NotFound, Refused
 from mcp_memory.memory.verbs import Verbs, in_thread
+from mcp_memory.secrets import mask
 from mcp_memory.text import one_line
 from mcp_memory.types import (
     Distilled,
@@ -105,7 +106,7 @@ class Pyramid(Verbs):
     @in_thread
     def pause(self, reason: str = "paused by hand") -> None:
         """Have no process on this home ask a language model, until `resume`."""
-        self._parts.store.pause(one_line(reason, 200), now=self._parts.now())
+        self._parts.store.pause(one_line(mask(reason), 200), now=self._parts.now())
 
     @in_thread
     def resume(self) -> None:

@@ -169,7 +169,7 @@ class Tasks(Verbs):
             counter=self._parts.counter,
             now=self._parts.now().astimezone(),
         )
-        self._note_saving("canvas", session or self.session, spent=shown.tokens)
+        self._note_saving("canvas", self._session(session or None), spent=shown.tokens)
         return shown
 
     def _note_saving(self, kind: SavingKind, session: str, *, saved: int = 0, spent: int = 0) -> None:

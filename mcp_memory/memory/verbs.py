@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput
-from mcp_memory.secrets import mask
+from mcp_memory.secrets import holds_key, mask
 from mcp_memory.text import safe_name
 
 if TYPE_CHECKING:
@@ -61,7 +61,11 @@ class Verbs:
         return other
 
     def _session(self, name: str | None) -> str:
-        return self.session if name is None else safe_name(name, what="session")
+        if name is None:
+            return self.session
+        if holds_key(name):
+            raise InvalidInput("The name of the session looks as if a key or password stood in it. Give it another.")
+        return safe_name(name, what="session")
 
     def _waiting(self, session: str | None = None) -> int:
         """Return how many turns, of a session or of all, are still to be read by a model."""

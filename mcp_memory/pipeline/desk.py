@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel
 
@@ -24,6 +24,7 @@ from mcp_memory.longterm.search.search import Search
 from mcp_memory.metered import Metered, Question
 from mcp_memory.pipeline.due import DRAFTS, due, gathered
 from mcp_memory.replies import parse
+from mcp_memory.secrets import mask
 from mcp_memory.stage import AnyStage, Applied
 from mcp_memory.store.protocol import Conflict, Draft, Store, Work
 from mcp_memory.text import one_line
@@ -198,7 +199,7 @@ class Pipeline:
 
     def _apply(self, desk: Desk, work: Work, stage: AnyStage, basis: BaseModel, reply: BaseModel | None) -> Applied:
         try:
-            applied = stage.apply(desk, work, basis, reply)
+            applied = stage.apply(desk, work, basis, _masked(reply))
         except InvalidInput:
             if reply is None:
                 raise AssertionError(f"{work.stage} cannot be done without a reply") from None
@@ -245,3 +246,16 @@ class Pipeline:
             return True
         finally:
             self._store.let_go("worker", self.holder)
+
+
+def _masked(value: Any) -> Any:
+    """Return a reply without secrets: whoever answers may have seen more than was asked."""
+    match value:
+        case BaseModel():
+            return value.model_copy(update={name: _masked(getattr(value, name)) for name in type(value).model_fields})
+        case str():
+            return mask(value)
+        case list():
+            return [_masked(item) for item in cast("list[Any]", value)]
+        case _:
+            return value

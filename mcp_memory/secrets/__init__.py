@@ -8,6 +8,28 @@ of leaving a text as it is: a value is taken for a secret when its form is that 
 it looks like nothing else, such as a placeholder or a variable. `python -m bench.secrets` counts how often it errs.
 """
 
-from mcp_memory.secrets.masking import MASK, Secret, find, holds_secret, mask, mask_bytes, mask_lines, mask_values
+from mcp_memory.secrets.masking import (
+    MASK,
+    Secret,
+    find,
+    holds_key,
+    holds_secret,
+    mask,
+    mask_bytes,
+    mask_id,
+    mask_lines,
+    mask_values,
+)
 
-__all__ = ["MASK", "Secret", "find", "holds_secret", "mask", "mask_bytes", "mask_lines", "mask_values"]
+__all__ = [
+    "MASK",
+    "Secret",
+    "find",
+    "holds_key",
+    "holds_secret",
+    "mask",
+    "mask_bytes",
+    "mask_id",
+    "mask_lines",
+    "mask_values",
+]

@@ -35,6 +35,7 @@ from mcp_memory import __version__
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput, McpMemoryError, NotFound
 from mcp_memory.logs import Word, event
+from mcp_memory.secrets import mask
 from mcp_memory.server.access.rights import current, needed, needed_by, of_request, shown, using
 from mcp_memory.server.audience import for_reader
 from mcp_memory.server.completions import Reference, complete
@@ -106,7 +107,7 @@ class MemoryServer(MCPServer[None]):
         elif ctx.method not in _OPENERS:
             self.memory.open_soon()
         if introduced := ctx.session.client_params:
-            self.memory.meet(one_line(introduced.client_info.name, 60))
+            self.memory.meet(one_line(mask(introduced.client_info.name), 60))
         return for_reader(ctx, await call_next(ctx))
 
     async def _memory(self) -> Memory:

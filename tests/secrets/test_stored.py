@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from mcp import Client
+from mcp.types import Implementation
 from numpy.typing import NDArray
 
+from mcp_memory.config import load_settings
+from mcp_memory.errors import InvalidInput
 from mcp_memory.memory import open_memory
+from mcp_memory.server.app import build_server
 from mcp_memory.testing import HashEmbedder
 from mcp_memory.types import NewTurn
 
@@ -69,3 +76,78 @@ async def test_a_question_goes_to_no_model_with_a_key_in_it(home: Path) -> None:
         await memory.record_turns([NewTurn(role="user", content="The boat sails at two.")])
         await memory.conversation_search(f"does {KEY} open the boat?")
     assert asked == ["does ghp_••• open the boat?"]
+
+
+async def test_no_argument_of_a_tool_brings_a_key_into_a_file(home: Path) -> None:
+    keys: dict[str, str] = {}
+
+    def key(where: str) -> str:
+        made = "ghp_" + sha256(where.encode()).hexdigest()[:36]
+        keys[made.removeprefix("ghp_")] = where
+        return made
+
+    said = {"role": "user", "content": f"Hello {key('content')}", "name": f"Al {key('name')}", "id": key("message")}
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("record_turns", {"turns": [said], "session": "plain"}),
+        (
+            "record_turns",
+            {"turns": [{"role": "user", "content": "I live in Lisbon."}], "session": f"s {key('session')}"},
+        ),
+        *(("remember", {"text": f"Has a dog {key('text')}"}), ("remember", {"text": "Has a dog named Rex"})),
+        ("remember", {"text": "Ana", "entity": key("entity"), "relation": key("relation"), "value": key("value")}),
+        (
+            "offload_tool_result",
+            {
+                "tool_name": f"run {key('tool')}",
+                "result": "line\n" * 400 + key("result"),
+                "arguments": {key("argument name"): 1, "q": [key("argument"), {"password": "hunter22x"}]},
+                "tool_call_id": f"call-{key('call')}",
+                "task": f"Mend {key('task')}",
+                "step": f"Look {key('step')}",
+                "summary": f"Found {key('summary')}",
+            },
+        ),
+        *(("fold_canvas", {"session": f"s {key('folded')}"}), ("recall", {"query": key("asked"), "session": key("s")})),
+        ("memory_search", {"query": key("searched"), "entity": key("about")}),
+        ("forget", {"query": "Rex", "reason": f"gone {key('reason')}", "dry_run": False}),
+    ]
+    server = build_server(load_settings({}, home=home, embedder="none"))
+    about = Implementation(name=f"app {key('client')}", version="1")
+    async with server.running(), Client(server, client_info=about) as client:
+        for tool, arguments in calls:
+            await client.call_tool(tool, arguments)
+        standing_now = standing(home, *keys)
+    names = [path.name for path in home.rglob("*") if any(one in path.name for one in keys)]
+    assert standing_now == [], [keys[one] for one in keys if standing(home, one)]
+    assert names == []
+
+
+async def test_a_key_that_an_answer_to_a_question_brings_is_not_kept(home: Path) -> None:
+    said = "I moved to Lisbon in May for the new job."
+    async with open_memory(home=home, embedder="none") as memory:
+        await memory.record_turns([NewTurn(role="user", content=said)])
+        asked = (await memory.distill()).next
+        assert asked is not None
+        note = {"quote": "I moved to Lisbon", "text": f"Moved to Lisbon {KEY}", "kind": "persona", "priority": 80}
+        note |= {"turn": "t1", "certainty": "stated", "entities": [{"name": f"Lis {KEY}", "also": [KEY]}]}
+        note |= {"fact": {"entity": "user", "relation": "lives in", "value": f"Lisbon {KEY}"}}
+        reply = {"scenes": [{"name": f"Moving {KEY}", "atoms": [note]}]}
+        answer = await memory.distill(asked.work_id, json.dumps(reply))
+        assert answer.kept
+        assert KEY not in str(answer)
+    assert standing(home, KEY) == []
+
+
+@pytest.mark.parametrize("name", [f"talk {KEY}", "sk-proj-" + "x7Yz" * 6])
+async def test_a_session_is_not_named_after_a_key(home: Path, name: str) -> None:
+    async with open_memory(home=home, embedder="none") as memory:
+        with pytest.raises(InvalidInput, match="looks as if a key or password stood in it"):
+            await memory.record_turns([NewTurn(role="user", content="Hello")], session=name)
+        await memory.record_turns([NewTurn(role="user", content="Hello")], session="4012888888881881")
+
+
+async def test_messages_whose_ids_hold_keys_are_told_apart(home: Path) -> None:
+    turns = [NewTurn(role="user", content="Yes.", client_id=f"{KEY}{n}") for n in range(2)]
+    async with open_memory(home=home, embedder="none") as memory:
+        assert len((await memory.record_turns(turns)).stored) == 2
+        assert (await memory.record_turns(turns)).duplicates == 2

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, get_args
 
 from mcp_memory.errors import InvalidInput, StoreUnavailable
-from mcp_memory.secrets import mask
+from mcp_memory.secrets import mask, mask_id
 from mcp_memory.shortterm.canvas.flowchart import number_of, padded
 from mcp_memory.shortterm.canvas.intent import doing
 from mcp_memory.shortterm.canvas.label import clean
@@ -95,6 +95,7 @@ def offload(
     All may be empty.
     Raises InvalidInput for a result that is empty or over 128 MB, a path-like task, or an unknown node id.
     """
+    request = _without_secrets(request)
     result = _raw(request)
     synopsis, text = _understood(request, result.shown, talk)
     call = _Call(
@@ -141,6 +142,7 @@ def keep(store: Store, space: str, *, request: OffloadRequest, now: datetime) ->
 
     Raises InvalidInput as `offload` does.
     """
+    request = _without_secrets(request)
     result = _raw(request)
     synopsis, _ = _understood(request, result.shown, "")
     return store.put_ref(space, _new_ref(request, result, synopsis.content_type, now), refuse=False)
@@ -177,6 +179,12 @@ def _checked(request: OffloadRequest) -> bytes:
             "or split it into several calls with the same step."
         )
     return data
+
+
+def _without_secrets(request: OffloadRequest) -> OffloadRequest:
+    """Return a request whose names can be stored. What else it has is masked where it is used."""
+    id = request.tool_call_id
+    return replace(request, tool_name=mask(request.tool_name), tool_call_id=None if id is None else mask_id(id))
 
 
 def _raw(request: OffloadRequest) -> Raw:
