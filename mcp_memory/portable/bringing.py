@@ -7,6 +7,7 @@ is called again, and comes to the same.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -95,7 +96,8 @@ def bring(
     for batch in _batches(atoms):  # what they rest on beside their first words, and what ended them, is here by now
         taking.take(batch, again=True)
     taking.take(list(parcel.rows(space, carried.Held)))
-    taking.take([*parcel.rows(space, carried.Record), *parcel.rows(space, carried.Canvas)])
+    for batch in _tasks(parcel.rows(space, carried.Record), parcel.rows(space, carried.Canvas)):
+        taking.take(batch)
     for kind in (carried.Scene, carried.Persona, carried.Citation, carried.Session, carried.Progress):
         taking.take(list(parcel.rows(space, kind)))
     forgotten = list(_forgotten(taking, tombstones, forget))
@@ -145,6 +147,21 @@ def _batches(rows: Iterable[Spoken]) -> Iterator[list[Spoken]]:
             batch, chars = [], 0
         batch.append(row)
         chars += len(row.content if isinstance(row, carried.Turn) else row.text)
+    if batch:
+        yield batch
+
+
+def _tasks(records: Iterable[carried.Record], canvases: Iterable[carried.Canvas]) -> Iterator[list[carried.Row]]:
+    """Yield canvases some at a time, each with its records."""
+    of = defaultdict[int, list[carried.Record]](list)
+    for record in records:
+        of[record.canvas].append(record)
+    batch = list[carried.Row]()
+    for canvas in canvases:
+        batch += [*of[canvas.number], canvas]
+        if len(batch) >= BATCH:
+            yield batch
+            batch = []
     if batch:
         yield batch
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
@@ -51,9 +52,11 @@ def take_in(
     words.spoken(desk, [row for row in rows if isinstance(row, carried.Turn | carried.Atom)])
     for held in _only(rows, carried.Held):
         places.held(desk, held)
-    records = _only(rows, carried.Record)
+    records = defaultdict[int, list[carried.Record]](list)
+    for record in _only(rows, carried.Record):
+        records[record.canvas].append(record)
     for canvas in _only(rows, carried.Canvas):
-        tasks.canvas(desk, canvas, [one for one in records if one.canvas == canvas.number])
+        tasks.canvas(desk, canvas, records[canvas.number])
     for _, versions in groupby(_only(rows, carried.Scene), key=lambda one: one.slug):
         pages.scene(desk, list(versions))
     pages.persona(desk, _only(rows, carried.Persona))

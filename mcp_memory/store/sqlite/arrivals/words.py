@@ -35,9 +35,9 @@ def ref(desk: Desk, row: carried.Ref) -> None:
             content_type=row.content_type,
             masked=[MaskedPlace(start=start, end=end, kind=kind) for start, end, kind in row.masked],
         )
-        before = desk.con.execute("SELECT count(*) FROM ref WHERE space = ?", (desk.number,)).get
+        before = desk.con.total_changes()
         known = refs.put(desk.con, desk.folder, desk.space, new, refuse=False).id
-        desk.stored += desk.con.execute("SELECT count(*) FROM ref WHERE space = ?", (desk.number,)).get - before
+        desk.stored += desk.con.total_changes() > before
     if known is not None:
         desk.note(row.id, None, row.origins, known)
 
