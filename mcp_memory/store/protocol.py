@@ -836,7 +836,10 @@ class Store(Protocol):
         ...
 
     def review(self, space: str, ids: Sequence[str], verdict: Verdict, *, now: datetime) -> list[Held]:
-        """Decide of what is held; a decision may be changed. NotFound names what was never held, and nothing is done."""
+        """Decide of what is held; a decision may be changed.
+
+        NotFound names what was never held, and nothing is done.
+        """
         ...
 
     # spend ---------------------------------------------------------------------------------------

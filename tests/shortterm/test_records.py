@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.secrets import mask
 from mcp_memory.shortterm.results.records import call_line, summary_line, title_of
 
 json_values = st.recursive(

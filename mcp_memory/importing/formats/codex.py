@@ -43,8 +43,8 @@ def is_line(value: Any) -> bool:
     line = object_of(value)
     if line is None or not isinstance(line.get("payload"), dict):
         return False
-    type = line.get("type")
-    return isinstance(type, str) and type in _TYPES
+    kind = line.get("type")
+    return isinstance(kind, str) and kind in _TYPES
 
 
 def told(value: Any, where: str, so_far: SoFar, passed: Passed) -> Iterator[Told | Result | Wrong]:

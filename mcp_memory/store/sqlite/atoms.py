@@ -137,9 +137,9 @@ def _held_already(con: apsw.Connection, space: str, space_no: int, atom: NewAtom
         f" AND ?3 IS NOT NULL AND {held_then} ORDER BY valid_to IS NOT NULL, id",
         (space_no, folded, moment, atom.kind),
     ).fetchall()
-    for held in by_ids(con, space, [f"a{number}" for (number,) in rows]):
-        if not atom.entity or (held.fact and _what(held.fact) == _what(atom)):
-            return held
+    for known in by_ids(con, space, [f"a{number}" for (number,) in rows]):
+        if not atom.entity or (known.fact and _what(known.fact) == _what(atom)):
+            return known
     return None
 
 

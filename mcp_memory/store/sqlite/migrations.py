@@ -369,9 +369,9 @@ def _trust(con: apsw.Connection) -> None:
     `home` has one row: `uuid` names this memory in what is exported from it, `key` keys the digests of what was
     forgotten, so that nobody can find out by trial what it was. `origin` says what a row was elsewhere, for imports
     that come twice. `atom.source` is whose word it is, of several voices the most trusted: user, assistant, tool, web;
-    `held` is an atom or a turn (`a5`, `t8`) that automatic recall leaves out until a person has looked at it. `token` is
-    a key that HTTP clients show; only its hash is here. `ref.masked` are the places of its stored text where a secret
-    stood, as JSON.
+    `held` is an atom or a turn (`a5`, `t8`) that automatic recall leaves out until a person has looked at it. `token`
+    is a key that HTTP clients show; only its hash is here. `ref.masked` are the places of its stored text where a
+    secret stood, as JSON.
 
     What is purged leaves its row behind, empty, for positions and ids that others hold; `forgotten` has the digest by
     which it is known again. `retention` says after how many days a space forgets what.
