@@ -234,5 +234,6 @@ def _json_lines(proof: Proof, path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _left_over(proof: Proof, home: Path) -> None:
-    left = [path for path in home.rglob("*") if path.name.endswith(".tmp") or ".damaged-" in path.name]
+    signs = (".tmp", ".damaged-", ".beyond-")
+    left = [path for path in home.rglob("*") if any(sign in path.name for sign in signs)]
     proof.problems += [f"{path.relative_to(home)} is left from a write that was cut short" for path in left]
