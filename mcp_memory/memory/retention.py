@@ -24,7 +24,6 @@ logger = logging.getLogger(__name__)
 
 _AT_ONCE = 2_000
 _MOST_DAYS = 36_500
-_ALL = 10_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +53,8 @@ class Retention(Forgetting, Purging):
         store, now = self._parts.store, self._parts.now()
         found = list[Outdated]()
         for policy in store.policies(self.space):
-            old = store.overdue(self.space, policy.what, before=now - timedelta(days=policy.days), limit=_ALL)
-            found.append(Outdated(policy=policy, going=len(old.ids), staying=old.evidence))
+            going, staying = store.count_overdue(self.space, policy.what, before=now - timedelta(days=policy.days))
+            found.append(Outdated(policy=policy, going=going, staying=staying))
         return found
 
     @in_thread
@@ -89,7 +88,7 @@ class Retention(Forgetting, Purging):
     def _follow(self, policy: Policy) -> tuple[int, list[str]]:
         store, before = self._parts.store, self._parts.now() - timedelta(days=policy.days)
         took, tombstones = 0, list[str]()
-        while ids := store.overdue(self.space, policy.what, before=before, limit=_AT_ONCE).ids:
+        while ids := store.overdue(self.space, policy.what, before=before, limit=_AT_ONCE):
             if policy.what == "purge":
                 tombstones += self._erase(ids, delete_copies=False).tombstones
             else:

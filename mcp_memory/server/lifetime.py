@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
@@ -123,12 +123,19 @@ class SharedMemory:
 async def _keep_house(memory: Memory) -> None:
     """Follow what its spaces keep for a while only: each once a day, whichever process comes to it first."""
     while True:
-        try:
+        with _warned():
             for space in await memory.spaces_with_policies():
-                await memory.in_space(space).follow_retention()
-        except McpMemoryError as error:
-            logger.warning("what is kept for a while only could not be followed: %s", error)
+                with _warned():  # what keeps it from one space keeps it from no other
+                    await memory.in_space(space).follow_retention()
         await anyio.sleep(_HOUSE_SECONDS)
+
+
+@contextmanager
+def _warned() -> Generator[None]:
+    try:
+        yield
+    except McpMemoryError as error:
+        logger.warning("what is kept for a while only could not be followed: %s", error)
 
 
 def _seen(opened: asyncio.Future[Memory]) -> None:

@@ -10,7 +10,7 @@ from typing import Literal
 from mcp_memory.store.values import CanvasEdit
 from mcp_memory.types import CanvasRow
 
-__all__ = ["How", "Keeping", "Kept", "Policy", "Purge", "Purged", "Reach", "Redrawn", "Scrubbed", "Which"]
+__all__ = ["How", "Keeping", "Policy", "Purge", "Purged", "Reach", "Redrawn", "Scrubbed", "Which"]
 
 How = Literal["ids", "query", "session", "time", "retention", "import"]
 """How it was said what is to be forgotten."""
@@ -104,14 +104,3 @@ class Policy:
     ran_at: datetime | None = None
     took: int = 0
     """How many it forgot, or purged, so far."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """What is older than a policy allows: `ids` may be forgotten, and `evidence` counts turns that statements rest on.
-
-    Those stay.
-    """
-
-    ids: Sequence[str]
-    evidence: int = 0

@@ -27,7 +27,7 @@ from typing import Protocol
 from mcp_memory.store import carried
 from mcp_memory.store.access import Token
 from mcp_memory.store.economy import MessageEdit, Saved, Saving
-from mcp_memory.store.forgetting import How, Keeping, Kept, Policy, Purge, Purged, Reach, Redrawn, Which
+from mcp_memory.store.forgetting import How, Keeping, Policy, Purge, Purged, Reach, Redrawn, Which
 from mcp_memory.store.outline import Outline
 from mcp_memory.store.traces import Traces
 from mcp_memory.store.values import (
@@ -800,11 +800,15 @@ class Store(Protocol):
         """Policies that nobody followed today (all, where `eager`); whoever is given them is the one who follows."""
         ...
 
-    def overdue(self, space: str, what: Keeping, *, before: datetime, limit: int) -> Kept:
-        """What came in before that moment: turns, results, or tombstones of policies.
+    def overdue(self, space: str, what: Keeping, *, before: datetime, limit: int) -> list[str]:
+        """Ids of what came in before that moment: turns, results, or tombstones of policies.
 
-        Turns and results that a statement rests on are counted only: they stay.
+        Turns and results that a statement rests on are not among them: they stay.
         """
+        ...
+
+    def count_overdue(self, space: str, what: Keeping, *, before: datetime) -> tuple[int, int]:
+        """How many `overdue` names, and how many more stay, as a statement rests on them."""
         ...
 
     def note_kept(self, space: str, what: Keeping, took: int) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.store.forgetting import Keeping, Kept, Policy
+from mcp_memory.store.forgetting import Keeping, Policy
 from mcp_memory.store.sqlite.rows import from_ms, space_for, space_id, stands, to_ms
 
-__all__ = ["due", "listed", "note", "overdue", "put"]
+__all__ = ["count_overdue", "due", "listed", "note", "overdue", "put"]
 
 _EVERY = timedelta(hours=23)
 """A little less than a day: a server that is open at the same hours does it each day."""
@@ -27,6 +27,26 @@ _CITED = (
     "EXISTS (SELECT 1 FROM citation c WHERE c.space = f.space AND c.ref = f.id AND c.source GLOB 'a*'"
     f" AND {stands('c.source')})"
 )
+
+_OLD: dict[Keeping, tuple[str, str, str]] = {
+    "turns": (
+        "'t' || t.id",
+        "turn t WHERE t.space = ? AND t.learned_at < ? AND t.tombstone IS NULL AND t.role <> 'note'",
+        _RESTED_ON,
+    ),
+    "results": (
+        "f.id",
+        "ref f WHERE f.space = ? AND unixepoch(f.timestamp, 'subsec') * 1000 < ? AND f.tombstone IS NULL",
+        _CITED,
+    ),
+    "purge": (
+        "'x' || x.id",
+        "tombstone x WHERE x.space = ? AND x.at < ? AND x.undone_at IS NULL AND x.purged_at IS NULL"
+        " AND x.took ->> 'how' = 'retention'",
+        "0",
+    ),
+}
+"""How each is named, what is old of it, and what of that stays."""
 
 
 def listed(con: apsw.Connection, space: str) -> list[Policy]:
@@ -65,28 +85,22 @@ def note(con: apsw.Connection, space: str, what: Keeping, took: int) -> None:
     con.execute("UPDATE retention SET took = took + ? WHERE space = ? AND what = ?", (took, space_id(con, space), what))
 
 
-def overdue(con: apsw.Connection, space: str, what: Keeping, *, before: datetime, limit: int) -> Kept:
+def overdue(con: apsw.Connection, space: str, what: Keeping, *, before: datetime, limit: int) -> list[str]:
     """See `Store.overdue`."""
-    number, moment = space_id(con, space), to_ms(before)
-    match what:
-        case "turns":
-            old = "turn t WHERE t.space = ? AND t.learned_at < ? AND t.tombstone IS NULL AND t.role <> 'note'"
-            named, rests = "'t' || t.id", _RESTED_ON
-        case "results":
-            old = "ref f WHERE f.space = ? AND unixepoch(f.timestamp, 'subsec') * 1000 < ? AND f.tombstone IS NULL"
-            named, rests = "f.id", _CITED
-        case "purge":
-            old = (
-                "tombstone x WHERE x.space = ? AND x.at < ? AND x.undone_at IS NULL AND x.purged_at IS NULL"
-                " AND x.took ->> 'how' = 'retention'"
-            )
-            named, rests = "'x' || x.id", "0"
-    values: Sequence[int | None] = (number, moment)
-    ids: Any = con.execute(f"SELECT {named} FROM {old} AND NOT {rests} LIMIT ?", (*values, limit))
-    return Kept(
-        ids=[str(id) for (id,) in ids],
-        evidence=con.execute(f"SELECT count(*) FROM {old} AND {rests}", values).get,
+    named, old, rests = _OLD[what]
+    ids = con.execute(
+        f"SELECT {named} FROM {old} AND NOT {rests} LIMIT ?", (space_id(con, space), to_ms(before), limit)
     )
+    return [str(id) for (id,) in ids]
+
+
+def count_overdue(con: apsw.Connection, space: str, what: Keeping, *, before: datetime) -> tuple[int, int]:
+    """See `Store.count_overdue`."""
+    _, old, rests = _OLD[what]
+    values = (space_id(con, space), to_ms(before))
+    row: Any = con.execute(f"SELECT count(*), coalesce(sum({rests}), 0) FROM {old}", values).fetchone()
+    old_ones, staying = row
+    return old_ones - staying, staying
 
 
 def _policy(row: Sequence[Any]) -> Policy:

@@ -11,7 +11,7 @@ import apsw
 from mcp_memory.store import carried
 from mcp_memory.store.access import Token
 from mcp_memory.store.economy import MessageEdit, Saved, Saving
-from mcp_memory.store.forgetting import How, Keeping, Kept, Policy, Purge, Purged, Reach, Redrawn, Which
+from mcp_memory.store.forgetting import How, Keeping, Policy, Purge, Purged, Reach, Redrawn, Which
 from mcp_memory.store.outline import Outline
 from mcp_memory.store.protocol import (
     Amended,
@@ -659,8 +659,11 @@ class SQLiteStore:
     def due_policies(self, space: str, *, now: datetime, eager: bool = False) -> list[Policy]:
         return self._db.write(lambda con: retention.due(con, space, now=now, eager=eager))
 
-    def overdue(self, space: str, what: Keeping, *, before: datetime, limit: int) -> Kept:
+    def overdue(self, space: str, what: Keeping, *, before: datetime, limit: int) -> list[str]:
         return self._db.read(lambda con: retention.overdue(con, space, what, before=before, limit=limit))
+
+    def count_overdue(self, space: str, what: Keeping, *, before: datetime) -> tuple[int, int]:
+        return self._db.read(lambda con: retention.count_overdue(con, space, what, before=before))
 
     def note_kept(self, space: str, what: Keeping, took: int) -> None:
         self._db.write(lambda con: retention.note(con, space, what, took))
