@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -157,7 +158,8 @@ async def test_the_public_key_is_no_secret_to_sign_with(url: str, issuer: Author
     signed = in_url(b'{"alg":"HS256","typ":"JWT","kid":"first"}') + f".{claims}"
     forged = f"{signed}.{in_url(hmac.digest(public, signed.encode(), 'sha256'))}"
     assert (await knock(url, forged)).status_code == 401
-    for odd in ("a.b.c", "..", f"{header}.{claims}.", f"{header}..x", "é.é.é"):
+    deep = in_url(b'{"alg":' + b"[" * 8_000 + b"]" * 8_000 + b"}")
+    for odd in ("a.b.c", f"{deep}.e30.YQ", "..", f"{header}.{claims}.", f"{header}..x", "é.é.é"):
         async with bearer(None) as http:
             answer = await http.post(url, headers={b"Authorization": b"Bearer " + odd.encode("latin-1")})
         assert answer.status_code in (401, 429)  # by now this address has guessed a lot
@@ -210,6 +212,30 @@ async def test_new_keys_are_fetched_when_a_token_names_one_and_not_in_haste(
         assert issuer.asked["/keys"] == before + 1
 
 
+async def test_nobody_with_a_good_token_waits_for_keys_that_others_name(
+    home: Path, issuer: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verifier = oauth.issuer_of(settings(home, oauth_issuer=issuer.issuer))
+    assert verifier is not None
+    good = issuer.token("https://memory.example/mcp")
+    assert await verifier.verify_token(good) is not None
+    fetching, fetched = anyio.Event(), anyio.Event()
+
+    async def slow() -> dict[Any, Any]:
+        fetching.set()
+        await fetched.wait()
+        return {}
+
+    monkeypatch.setattr(oauth, "_NO_SOONER_S", 0.0)
+    monkeypatch.setattr(verifier, "_published", slow)
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(verifier.verify_token, issuer.token("x", header={"kid": "nobody's"}))
+            await fetching.wait()
+            assert await verifier.verify_token(good) is not None
+            fetched.set()
+
+
 async def test_where_the_keys_cannot_be_had_a_client_is_asked_to_wait_and_the_owner_comes_in(
     home: Path, issuer: AuthorizationServer
 ) -> None:
@@ -219,6 +245,9 @@ async def test_where_the_keys_cannot_be_had_a_client_is_asked_to_wait_and_the_ow
             waiting = await knock(url, issuer.token(url))
             assert (waiting.status_code, waiting.headers["Retry-After"]) == (503, "10")
             assert (await knock(url, "s3cret")).status_code == 200
+            asked = issuer.asked.total()
+            assert (await knock(url, issuer.token(url))).status_code == 503
+            assert issuer.asked.total() == asked  # nor is the issuer asked again by every token that comes
     finally:
         issuer.is_down = False
 

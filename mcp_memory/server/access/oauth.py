@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from hashlib import sha256
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
@@ -22,6 +21,7 @@ from mcp.server.auth.provider import AccessToken
 from pydantic import AnyHttpUrl
 
 from mcp_memory.errors import InvalidInput, McpMemoryError
+from mcp_memory.server.access.hosts import is_loopback
 from mcp_memory.store.access import RIGHTS, Right
 from mcp_memory.text import safe_name
 
@@ -73,6 +73,9 @@ class Issuer:
     audience: str
     _keys: dict[str | None, PyJWK] = field(default_factory=dict[str | None, "PyJWK"], repr=False)
     _fetched: float = float("-inf")
+    _asked: float = float("-inf")
+    _trouble: str | None = None
+    """Why the keys could not be had when they were asked for last."""
     _lock: anyio.Lock = field(default_factory=anyio.Lock, repr=False)
 
     async def verify_token(self, token: str) -> AccessToken | None:
@@ -121,17 +124,28 @@ class Issuer:
         return claims
 
     async def _key(self, kid: object) -> PyJWK | None:
+        known = self._known(kid)
+        if known is not None and anyio.current_time() - self._fetched <= _KEYS_FOR_S:
+            return known  # who shows a good token does not wait for keys that others ask for
         async with self._lock:
-            age = anyio.current_time() - self._fetched
-            if age > _KEYS_FOR_S or (age > _NO_SOONER_S and self._known(kid) is None):
-                try:
-                    self._keys = await self._published()
-                    self._fetched = anyio.current_time()
-                except Unreachable:
-                    if self._known(kid) is None:
-                        raise
-                    logger.warning("the keys of %s could not be fetched; the last known ones are used", self.issuer)
-            return self._known(kid)
+            await self._renewed(kid)
+            known = self._known(kid)
+            if known is None and self._trouble is not None:
+                raise Unreachable(self._trouble)
+            return known
+
+    async def _renewed(self, kid: object) -> None:
+        """Fetch the keys where they are old or lack this one, though not again so soon, whatever came of it."""
+        now = anyio.current_time()
+        if now - self._asked <= _NO_SOONER_S or (now - self._fetched <= _KEYS_FOR_S and self._known(kid) is not None):
+            return
+        try:
+            self._keys = await self._published()
+            self._fetched, self._trouble = anyio.current_time(), None
+        except Unreachable as error:
+            self._trouble = str(error)
+            logger.warning("the keys of an issuer could not be fetched; those known last are used: %s", error)
+        self._asked = anyio.current_time()
 
     def _known(self, kid: object) -> PyJWK | None:
         if kid is None:  # a token may leave it out where there is one key
@@ -250,11 +264,4 @@ def _is_safe(url: str) -> bool:
         return False
     if not host or parts.username or parts.fragment or parts.query:
         return False
-    return parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host))
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
