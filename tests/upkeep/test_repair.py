@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sqlite3
 import zipfile
 from collections.abc import Callable
@@ -130,6 +131,24 @@ def test_a_result_that_no_backup_has_is_named(home: Path, lived: Lived) -> None:
     gone = sorted((lived(home) / "spaces/default/refs").iterdir())[0]
     gone.unlink()
     assert [gone.name in line for line in repaired(home).left] == [True]
+
+
+def test_a_damaged_result_that_no_backup_has_can_be_forgotten_or_moved_away(home: Path, lived: Lived) -> None:
+    lived(home)
+    damaged, other = sorted((home / "spaces").glob("*/refs/*.md"))[:2]
+    damaged.write_bytes(damaged.read_bytes()[:-3])
+    (found,) = repaired(home).left
+    assert re.search(
+        r"is damaged: .* `mcp-memory doctor --repair` brings it back .* `mcp-memory forget r-\w+`\.$", found
+    )
+    store = open_store(home)
+    store.forget(damaged.parent.parent.name, [found.partition("The file of ")[2].split()[0]], reason="", now=NOW)
+    store.close()
+    assert problems(home) == []
+    stray = other.with_name(f"2026-01-01-{other.name}")
+    stray.write_bytes(damaged.read_bytes())
+    (found,) = problems(home)
+    assert found.endswith("match the hash stored with them. Move it away.")
 
 
 def test_a_canvas_that_was_changed_outside_is_drawn_anew(home: Path, lived: Lived) -> None:

@@ -186,16 +186,26 @@ def _ref_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[st
         try:
             fields, _ = files.read_ref_file((folder / path).read_bytes())
         except FileNotFoundError:
-            yield f"The file of {id} is missing: {path}. Restore it from a backup."
+            yield f"The file of {id} is missing: {path}. {_from_a_backup(id)}"
         except Damaged as error:
-            yield f"The file of {id} is damaged: {error}: {path}. Restore it from a backup."
+            yield f"The file of {id} is damaged: {error}: {path}. {_from_a_backup(id)}"
         else:
             if fields["sha256"] != digest:
-                yield f"The file of {id} holds other bytes than were stored: {path}. Restore it from a backup."
+                yield f"The file of {id} holds other bytes than were stored: {path}. {_from_a_backup(id)}"
     known = {str(path) for (path,) in con.execute("SELECT path FROM ref WHERE space = ?", (space,))}
     for path in sorted((folder / "refs").glob("*.md")):
-        if f"refs/{path.name}" not in known:
+        if f"refs/{path.name}" in known:
+            continue
+        try:
+            files.read_ref_file(path.read_bytes())
+        except Damaged as error:
+            yield f"refs/{path.name} is no result that the database has, and damaged: {error}. Move it away."
+        else:
             yield f"refs/{path.name} is a result that the database lacks; `mcp-memory rebuild` takes it in."
+
+
+def _from_a_backup(id: str) -> str:
+    return f"`mcp-memory doctor --repair` brings it back where a backup has it; else `mcp-memory forget {id}`."
 
 
 def _page_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:

@@ -22,6 +22,7 @@ __all__ = ["put", "read", "ref"]
 
 _REF = "id, path, tool, arguments, tool_call_id, session, timestamp, bytes, sha256, content_type, masked"
 
+_TO_DO = "`mcp-memory doctor` says what to do."
 
 _PURGED = ""
 """In place of the hash of what was purged."""
@@ -94,11 +95,13 @@ def read(folder: Path, found: Ref) -> bytes:
     try:
         fields, data = files.read_ref_file(path.read_bytes())
     except FileNotFoundError:
-        raise Damaged(f"The file of {found.id} is missing: {path}. Restore it from a backup.") from None
+        raise Damaged(f"The file of {found.id} is missing: {path}. {_TO_DO}") from None
     except Damaged as error:
-        raise Damaged(f"The file of {found.id} is damaged: {error}. It is left as it is: {path}.") from None
+        raise Damaged(f"The file of {found.id} is damaged: {error}. It is left as it is: {path}. {_TO_DO}") from None
     if fields["sha256"] != found.sha256:
-        raise Damaged(f"The file of {found.id} holds other bytes than were stored. It is left as it is: {path}.")
+        raise Damaged(
+            f"The file of {found.id} holds other bytes than were stored. It is left as it is: {path}. {_TO_DO}"
+        )
     return data
 
 
