@@ -107,7 +107,10 @@ def without_blocks(
 
 def one_line(text: str, limit: int) -> str:
     """Return the text on one line without control characters, cut to `limit` characters with an ellipsis."""
-    clean = " ".join("".join(c if c.isprintable() else " " for c in text[: limit * 4 + 400]).split())
+    begun = text[: limit * 4 + 400]
+    if not begun.isprintable():
+        begun = "".join(c if c.isprintable() else " " for c in begun)
+    clean = " ".join(begun.split())
     return clean if len(clean) <= limit else clean[: limit - 1].rstrip() + "…"
 
 

@@ -8,10 +8,10 @@ scenes aside, is at most 2,000 characters. Nothing is inferred here, and nobody 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import unified_diff
-from itertools import islice
+from itertools import accumulate
 
 from mcp_memory.errors import NotFound
 from mcp_memory.longterm.endings import ended, is_joined
@@ -259,14 +259,24 @@ def page(store: Store, space: str) -> str:
     told: dict[Kind, list[Atom]] = {kind: _current(store, space, kind) for kind, _ in _HEADINGS}
     if not any(told.values()):
         return EMPTY
-    shown: dict[Kind, int] = {kind: len(atoms) for kind, atoms in told.items()}
-    while True:
-        text = _compose(told, shown)
-        if len(text) <= MAX_CHARS:
-            return text
+    lines: dict[Kind, list[str]] = {kind: [_line(kind, atom) for atom in atoms] for kind, atoms in told.items()}
+    lengths = {kind: [0, *accumulate(len(line) + 1 for line in held)] for kind, held in lines.items()}
+    shown: dict[Kind, int] = {kind: len(held) for kind, held in lines.items()}
+
+    def length() -> int:
+        """Of the page as it would be; it is composed once, for there may be hundreds of lines to leave out."""
+        parts = [len("# Persona")]
+        for kind, heading in _HEADINGS:
+            if lines[kind]:
+                rest = _rest(kind, len(lines[kind]) - shown[kind])
+                parts.append(len(f"## {heading}\n\n") + lengths[kind][shown[kind]] + (len(rest) if rest else -1))
+        return sum(parts) + 2 * (len(parts) - 1) + 1
+
+    while length() > MAX_CHARS:
         # Shorten the longest section first: a person's traits do not give way to a long diary.
         longest = max(shown, key=lambda kind: (shown[kind], kind == "episodic"))
         shown[longest] -= 1
+    return _compose(lines, shown)
 
 
 def _current(store: Store, space: str, kind: Kind) -> list[Atom]:
@@ -275,18 +285,19 @@ def _current(store: Store, space: str, kind: Kind) -> list[Atom]:
     return sorted(atoms, key=lambda atom: atom.valid_from, reverse=True) if kind == "episodic" else atoms
 
 
-def _compose(told: dict[Kind, list[Atom]], shown: dict[Kind, int]) -> str:
+def _compose(lines: Mapping[Kind, Sequence[str]], shown: Mapping[Kind, int]) -> str:
     parts = ["# Persona"]
     for kind, heading in _HEADINGS:
-        atoms = told[kind]
-        if atoms:
-            parts.append(f"## {heading}\n\n" + "\n".join(_lines(kind, atoms, shown[kind])))
+        if held := lines[kind]:
+            rest = _rest(kind, len(held) - shown[kind])
+            parts.append(f"## {heading}\n\n" + "\n".join([*held[: shown[kind]], *([rest] if rest else [])]))
     return "\n\n".join(parts) + "\n"
 
 
-def _lines(kind: Kind, atoms: Sequence[Atom], shown: int) -> Iterator[str]:
-    for atom in islice(atoms, shown):
-        when = f"{atom.valid_from:%Y-%m-%d}: " if kind == "episodic" else ""
-        yield f"- {when}{one_line(atom.text, _LINE)} ({atom.id})"
-    if len(atoms) > shown:
-        yield f"- … and {len(atoms) - shown} more: memory_search kind={kind}"
+def _rest(kind: Kind, more: int) -> str:
+    return f"- … and {more} more: memory_search kind={kind}" if more else ""
+
+
+def _line(kind: Kind, atom: Atom) -> str:
+    when = f"{atom.valid_from:%Y-%m-%d}: " if kind == "episodic" else ""
+    return f"- {when}{one_line(atom.text, _LINE)} ({atom.id})"
