@@ -9,7 +9,7 @@ of lines with the same `tombstone` the last counts.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,14 @@ import apsw
 
 from mcp_memory.errors import InvalidInput, NotFound
 from mcp_memory.store import files
-from mcp_memory.store.forgetting import How, Reach, Redrawn, Which
+from mcp_memory.store.forgetting import How, Reach, Redrawn
 from mcp_memory.store.protocol import Conflict, Layer, Tombstone
 from mcp_memory.store.sqlite import canvases, chunks, digests, reach, terms, vectors
 from mcp_memory.store.sqlite.linefiles import append_lines
 from mcp_memory.store.sqlite.rows import from_ms, number_of, space_for, space_id, to_ms, touch
 from mcp_memory.text import iso, one_line
 
-__all__ = ["FILE", "by_id", "forget", "held_by", "lines", "listed", "log", "undo"]
+__all__ = ["FILE", "by_id", "forget", "lines", "listed", "log", "undo"]
 
 FILE = "tombstones.jsonl"
 
@@ -87,71 +87,6 @@ def undo(
     return Tombstone(
         id=undone.id, ids=undone.ids, reason=undone.reason, at=undone.at, how=undone.how, undone=True, purged=False
     )
-
-
-# --- what to forget ---------------------------------------------------------------------------------
-
-
-def held_by(con: apsw.Connection, space: str, which: Which) -> list[str]:
-    """See `Store.matching`."""
-    number = space_id(con, space)
-    return [
-        *_rows(con, number, "turn", "t", which),
-        *_rows(con, number, "atom", "a", which),
-        *_results(con, number, which),
-    ]
-
-
-def _rows(con: apsw.Connection, space: int | None, layer: Layer, prefix: str, which: Which) -> Iterator[str]:
-    """Yield turns; or atoms, which are of the session and the time in which they were told."""
-    conditions, values = ["r.space = ?", "r.tombstone IS NULL"], list[int | str | None]([space])
-    told, joined = "r", ""
-    if layer == "turn":
-        conditions.append("r.role <> 'note'")
-    elif which.session is not None or which.since or which.until:
-        told, joined = "n", "JOIN turn n ON n.id = r.evidence AND n.role = 'note'"
-    if which.session is not None:
-        conditions.append(f"{told}.session = (SELECT id FROM session WHERE space = ? AND name = ?)")
-        values += [space, which.session]
-    for moment, condition in ((which.since, ">="), (which.until, "<")):
-        if moment is not None:
-            conditions.append(f"{told}.said_at {condition} ?")
-            values.append(to_ms(moment))
-    if which.terms:
-        conditions.append(f"r.id IN (SELECT rowid FROM {layer}_terms WHERE {layer}_terms MATCH ?)")
-        values.append(_all_of(space, which.terms))
-    sql = f"SELECT r.id FROM {layer} r {joined} WHERE {' AND '.join(conditions)} ORDER BY r.id"
-    for (number,) in con.execute(sql, values):
-        yield f"{prefix}{number}"
-
-
-def _results(con: apsw.Connection, space: int | None, which: Which) -> Iterator[str]:
-    """Yield refs: a result goes whole, so all the words have to stand near each other in it."""
-    conditions, values = ["f.space = ?", "f.tombstone IS NULL"], list[int | str | None]([space])
-    if which.session is not None:
-        conditions.append(
-            "(f.session = ? OR f.id IN (SELECT o.ref FROM record o JOIN session s ON s.id = o.session"
-            " WHERE o.space = f.space AND s.name = ?))"
-        )
-        values += [which.session, which.session]
-    for moment, condition in ((which.since, ">="), (which.until, "<")):
-        if moment is not None:
-            conditions.append(f"CAST(round(unixepoch(f.timestamp, 'subsec') * 1000) AS INTEGER) {condition} ?")
-            values.append(to_ms(moment))
-    if which.terms:
-        conditions.append(
-            "f.id IN (SELECT c.ref FROM chunk c WHERE c.space = f.space"
-            " AND c.id IN (SELECT rowid FROM chunk_terms WHERE chunk_terms MATCH ?))"
-        )
-        values.append(_all_of(space, which.terms))
-    sql = f"SELECT f.id FROM ref f WHERE {' AND '.join(conditions)} ORDER BY f.timestamp, f.id"
-    for (id,) in con.execute(sql, values):
-        yield str(id)
-
-
-def _all_of(space: int | None, wanted: Iterable[str]) -> str:
-    quoted = ['"' + term.replace('"', '""') + '"' for term in dict.fromkeys(wanted) if "\0" not in term]
-    return " AND ".join([f"space : s{space}", *(f"terms : {term}" for term in quoted)])
 
 
 # --- marking ----------------------------------------------------------------------------------------

@@ -67,6 +67,7 @@ from mcp_memory.store.sqlite import (
     imports,
     leases,
     logs,
+    matching,
     mending,
     merging,
     outlines,
@@ -610,7 +611,7 @@ class SQLiteStore:
     # forgetting
 
     def matching(self, space: str, which: Which) -> list[str]:
-        return self._db.read(lambda con: forgetting.held_by(con, space, which))
+        return self._db.read(lambda con: matching.of(con, space, which))
 
     def reach(self, space: str, ids: Sequence[str]) -> Reach:
         return self._db.read(lambda con: reach.of(con, space_id(con, space), ids))
