@@ -30,6 +30,7 @@ __all__ = [
     "fit_for_pages",
     "held_for",
     "held_ids",
+    "of_role",
     "of_tool",
     "of_turn",
     "on_arrival",
@@ -132,13 +133,13 @@ def _suspect(text: str) -> list[str]:
 
 def doubts(store: Store, space: str, text: str, source: Source) -> tuple[str, ...]:
     """Return why a statement that an agent brings is to be held."""
-    hidden = flags(text, "user")
     if source != "user":
         return flags(text, source)
-    if _stands(store, space, text, _USERS) >= _SAME:
+    hidden, said = flags(text, "user"), _stands(store, space, text, _USERS)
+    if said >= _SAME:
         return hidden
     suspect = [flag for flag in flags(text, "assistant") if flag not in hidden]
-    echo = _stands(store, space, text, _OUTPUTS) >= _SAME and _stands(store, space, text, _USERS) < _OWN
+    echo = said < _OWN and _stands(store, space, text, _OUTPUTS) >= _SAME
     return (*hidden, *suspect, *(["unsaid"] if echo else []))
 
 
@@ -147,7 +148,8 @@ def believed(store: Store, space: str, atom: NewAtom) -> tuple[NewAtom, str | No
 
     What is held ends nothing and states no fact; nor does what is said by others end the user's word.
     """
-    given = "\n".join(part for part in (atom.text, atom.value) if part)
+    names = [] if atom.relation is None else [atom.entity, atom.relation.replace("_", " "), atom.value]
+    given = "\n".join(part for part in (atom.text, *names) if part)
     why = doubts(store, space, given, atom.source)
     if why:
         return entitled(held_for(atom, why)), _waits(why)

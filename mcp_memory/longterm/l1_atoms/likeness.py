@@ -135,8 +135,8 @@ def _sight(desk: Desk, atom: NewAtom) -> _Sight:
         if vectors
         else {}
     )
-    held = Filters(unheld=True)
-    hits = desk.search(space, "atom", atom.text, embedded=lambda: vectors, filters=held, limit=_LOOKED_AT)
+    sound = Filters(unheld=True)
+    hits = desk.search(space, "atom", atom.text, embedded=lambda: vectors, filters=sound, limit=_LOOKED_AT)
     ids = [hit.id for hit in hits]
     if atom.entity and atom.relation:
         same = store.facts(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.recall import bundle
 from mcp_memory.longterm.recall.relevance import ABOUT, NEAR, Weighed, asked, weighed
+from mcp_memory.longterm.trust import held_ids
 from mcp_memory.store.protocol import Layer
 from mcp_memory.tokens import TokenCounter
 
@@ -46,7 +47,7 @@ def recalled(desk: Desk, query: str, *, counter: TokenCounter, budget: int) -> R
     wanted = asked(desk, [query])
     rows = [(layer, row) for layer in _LAYERS for row in weighed(wanted, layer, limit=_LOOKED_AT)] if wanted else []
     anything = any(row.weight >= ABOUT and not row.is_echo for _, row in rows)
-    held = {one.id for one in desk.store.held(desk.space, [row.id for _, row in rows]) if one.verdict != "released"}
+    held = held_ids(desk.store, desk.space, [row.id for _, row in rows])
     told = set(_named(made.dynamic))
     stable = set(_named(made.stable))
     return Recalled(
