@@ -290,6 +290,13 @@ def test_a_catastrophic_expression_in_a_filter_ends(monkeypatch: pytest.MonkeyPa
         expand(raw, view="json", json_path="$[?match(@.a, '(a|aa)+')]")
 
 
+def test_slow_expressions_over_many_values_share_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_memory.shortterm.results.expand_json.REGEX_SECONDS", 0.3)
+    raw = json.dumps([{"a": "a" * 15 + "!"}] * 2_000)
+    with pytest.raises(InvalidInput, match="simpler"):
+        expand(raw, view="json", json_path="$[?search(@.a, '^(a|aa|a)*$')]")
+
+
 def test_a_long_json_answer_is_continued_by_its_cursor() -> None:
     raw = json.dumps([{"id": n, "text": "x" * n} for n in range(60)])
     whole = content_of(expand(raw, view="json", json_path="$[*].text", max_tokens=100_000))
