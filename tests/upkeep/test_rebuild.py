@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from bench.reader import Reader
 from mcp_memory.errors import InvalidInput, McpMemoryError, NotFound, Refused
 from mcp_memory.memory import Memory, open_memory
+from mcp_memory.portable import opened as parcel
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock, HashEmbedder
 from mcp_memory.types import NewTurn
@@ -299,6 +300,58 @@ def test_what_was_purged_stays_so(home: Path, lived: Lived) -> None:
     done = rebuild(home, now=NOW)
     assert (done.is_equal, done.notes) == (True, [])
     assert dump(home) == before
+
+
+def test_made_of_the_files_alone_it_is_the_same_memory_and_knows_the_forgotten_again(home: Path, lived: Lived) -> None:
+    lived(home)
+    said = NewTurn(role="user", content="My locker at the harbour opens with 4711.", said_at=NOW - timedelta(days=9))
+
+    async def erase() -> None:
+        async with open_memory(home=home, embedder="none") as memory:
+            stored = await memory.record_turns([said], session="talk")
+            await memory.forget(stored.stored)
+            await memory.export(home.parent / "own.zip")
+            await memory.purge([one.id for one in await memory.tombstones() if not one.undone])
+
+    anyio.run(erase)
+    for file in home.glob("memory.db*"):
+        file.unlink()
+    rebuild(home, now=NOW)
+
+    async def again() -> tuple[int, int]:
+        async with open_memory(home=home, embedder="none") as memory:
+            come = await memory.record_turns([said], session="from a log")
+            brought = await memory.take_in(own, "default")
+            return come.forgotten, brought.stored
+
+    with parcel(home.parent / "own.zip", "own.zip") as own:
+        assert anyio.run(again) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"tombstone": "x9"},
+        {"tombstone": 5},
+        {"tombstone": "x9", "at": 1, "reason": "", "how": "ids", "ids": [], "undone_at": None, "purged_at": None},
+        {
+            "tombstone": f"x{10**30}",
+            "at": "2026-03-01T09:00:00.000+00:00",
+            "reason": None,
+            "how": "ids",
+            "ids": ["", 5],
+            "undone_at": None,
+            "purged_at": None,
+            "digests": ["zz"],
+        },
+    ],
+)
+def test_a_line_about_the_forgotten_that_makes_no_sense_is_named(home: Path, lived: Lived, line: Any) -> None:
+    lived(home)
+    with (home / "spaces" / "work" / "tombstones.jsonl").open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    done = rebuild(home, check=True, now=NOW)
+    assert done.notes == [f"work: {str(line['tombstone'])[:20]} in tombstones.jsonl cannot be read."]
 
 
 def test_a_folder_without_files_is_told_so(home: Path) -> None:

@@ -96,14 +96,6 @@ class Database:
             finally:
                 self._readers.put(con)
 
-    def maintain(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Run `work` on the connection that writes, outside of a transaction: what SQLite does to a file as a whole."""
-        with self._explained(), self._write_lock:
-            self._must_be_open()
-            if self._writer is None:
-                raise StoreUnavailable(self._only_readable())
-            return work(self._writer)
-
     def close(self) -> None:
         """Close every connection; readers at work are waited for."""
         with self._write_lock:
@@ -131,6 +123,7 @@ class Database:
             # A commit is on the disk when the call returns, so a power cut loses nothing acknowledged.
             con.execute("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")
             migrate(con)
+            homes.keep_identity(con, self.home)
         except BaseException:
             con.close()
             raise

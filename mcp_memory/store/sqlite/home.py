@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import apsw
 
 from mcp_memory.errors import StoreUnavailable
-from mcp_memory.store.files import database_is_gone
+from mcp_memory.store.files import database_is_gone, write_whole
 
-__all__ = ["DATABASE", "keep_private", "make", "open_to_read", "why_read_only"]
+__all__ = ["DATABASE", "identity", "keep_identity", "keep_private", "make", "open_to_read", "why_read_only"]
 
 DATABASE = "memory.db"
+_IDENTITY = "identity.json"
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -76,6 +79,30 @@ def _folder_of_its_own(home: Path) -> Iterator[Path]:
     whole = home.resolve() in (Path.home().resolve(), Path(home.anchor))
     if not (shared or whole or home.is_mount()):
         yield home
+
+
+def keep_identity(con: apsw.Connection, home: Path) -> None:
+    """Have which memory this is, and the key of its digests, in a file too.
+
+    A database made anew of the files is then the same memory: its exports are known to be its own, and what was
+    forgotten is known again.
+    """
+    row: Any = con.execute("SELECT uuid, key FROM home").fetchone()
+    uuid, key = str(row[0]), bytes(row[1])
+    if identity(home) != (uuid, key):
+        with suppress(OSError):  # a full disk keeps nobody from reading
+            content = json.dumps({"home": uuid, "key": key.hex()}).encode()
+            write_whole(home / _IDENTITY, content + b"\n")
+            (home / _IDENTITY).chmod(0o600)
+
+
+def identity(home: Path) -> tuple[str, bytes] | None:
+    """Return what `keep_identity` wrote; None where nothing that can be read is there."""
+    try:
+        fields = json.loads((home / _IDENTITY).read_bytes())
+        return str(fields["home"]), bytes.fromhex(fields["key"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def open_to_read(database: Path) -> apsw.Connection:

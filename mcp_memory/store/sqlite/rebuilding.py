@@ -21,6 +21,7 @@ import apsw
 
 from mcp_memory.store.protocol import Layer
 from mcp_memory.store.sqlite import canvases, entities, terms, vectors
+from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite.comparing import Compared, compare, compare_words
 from mcp_memory.store.sqlite.refilling import Refilled, refill
 from mcp_memory.store.sqlite.rows import to_ms
@@ -56,6 +57,8 @@ def begin(new: Path, old: Path | None, home: Path) -> Refilled:
         if known is not None:  # the same numbers, so that rows can be compared and carried over as they are
             _copy(con, "space")
             _copy(con, "session", but="active_canvas, activated_at")
+        if held := homes.identity(home):  # the old one's own word is taken over it
+            con.execute("UPDATE main.home SET uuid = ?, key = ?", held)
         refilled = refill(con, home, known=known)
         con.execute("COMMIT")
         return refilled

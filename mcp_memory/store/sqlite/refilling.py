@@ -343,18 +343,34 @@ def _pictures(con: apsw.Connection, source: _Source) -> None:
 
 
 def _tombstones(con: apsw.Connection, source: _Source) -> None:
-    last = {line["tombstone"]: line for line in source.lines(source.folder / forgetting.FILE)}
-    for line in last.values():
-        number, purged = int(line["tombstone"][1:]), _ms(line["purged_at"])
-        took = json.dumps({"ids": line["ids"], "how": line["how"]})
+    last = {str(line.get("tombstone")): line for line in source.lines(source.folder / forgetting.FILE)}
+    for name, line in last.items():
+        try:
+            _tombstone(con, source.space, line)
+        except (KeyError, TypeError, ValueError, OverflowError, apsw.ConstraintError):
+            source.done.note(f"{source.folder.name}: {name[:20]} in {forgetting.FILE} cannot be read.")
+
+
+def _tombstone(con: apsw.Connection, space: int, line: dict[str, Any]) -> None:
+    number, purged, ids = int(line["tombstone"][1:]), _ms(line["purged_at"]), [str(id) for id in line["ids"]]
+    digests = [(space, bytes.fromhex(digest), number) for digest in line.get("digests", ())]
+    con.execute(
+        "INSERT INTO tombstone (id, space, reason, at, undone_at, purged_at, took) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            number,
+            space,
+            line["reason"],
+            _ms(line["at"]),
+            _ms(line["undone_at"]),
+            purged,
+            json.dumps({"ids": ids, "how": line["how"]}),
+        ),
+    )
+    if line["undone_at"] is not None:
+        return
+    for id in ids:
+        table, key = {"t": ("turn", id[1:]), "a": ("atom", id[1:])}.get(id[:1], ("ref", id))
         con.execute(
-            "INSERT INTO tombstone (id, space, reason, at, undone_at, purged_at, took) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (number, source.space, line["reason"], _ms(line["at"]), _ms(line["undone_at"]), purged, took),
+            f"UPDATE {table} SET tombstone = ?, purged_at = ? WHERE space = ? AND id = ?", (number, purged, space, key)
         )
-        if line["undone_at"] is None:
-            for id in line["ids"]:
-                table, key = {"t": ("turn", id[1:]), "a": ("atom", id[1:])}.get(id[0], ("ref", id))
-                con.execute(
-                    f"UPDATE {table} SET tombstone = ?, purged_at = ? WHERE space = ? AND id = ?",
-                    (number, purged, source.space, key),
-                )
+    con.executemany("INSERT INTO forgotten (space, digest, tombstone) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", digests)
