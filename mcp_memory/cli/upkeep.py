@@ -134,8 +134,9 @@ def _holds(counts: dict[str, int], spaces: tuple[str, ...]) -> str:
 def restore(file: Path, as_json: bool) -> None:
     """Make the memory what it was when a backup FILE was made.
 
-    The backup is proven first. What is there now is kept, in a folder that the answer names. Nobody else may hold
-    the home meanwhile. With --home it goes into another one, which is made where there is none.
+    The backup is proven first. What is there now is kept, in a folder that the answer names; what was forgotten here
+    since stays forgotten, and can be brought back. Nobody else may hold the home meanwhile. With --home it goes into
+    another one, which is made where there is none.
 
     \b
     mcp-memory restore ~/.mcp-memory/backups/mcp-memory-1a2b3c4d-20260301T090000000Z.zip
@@ -145,7 +146,8 @@ def restore(file: Path, as_json: bool) -> None:
 
     done = upkeep(file, settings().home, now=datetime.now().astimezone())
     if as_json:
-        click.echo(json_text({"home": str(done.home), "at": done.manifest.at, "aside": done.aside and str(done.aside)}))
+        aside = done.aside and str(done.aside)
+        click.echo(json_text({"home": str(done.home), "at": done.manifest.at, "aside": aside, "again": done.again}))
         return
     click.echo(
         f"{visible(str(done.home))} is as it was on {minute(done.manifest.made.astimezone())}: "
@@ -153,6 +155,17 @@ def restore(file: Path, as_json: bool) -> None:
     )
     if done.aside:
         click.echo(f"what was there is kept in {visible(str(done.aside))}")
+    for one in done.again:
+        under = f"{one.tombstone} in {visible(one.space)}"
+        if one.ids:
+            click.echo(
+                f"forgotten since then, and again: {plural(one.ids, 'id')}, {under}; forget --undo brings it back"
+            )
+        if one.was_purged:
+            click.echo(
+                f"purged since then, and on the disk again: {under}. To erase it: "
+                f"mcp-memory purge {one.tombstone} --space {visible(one.space)}"
+            )
 
 
 @click.command()

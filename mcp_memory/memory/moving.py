@@ -13,6 +13,7 @@ from mcp_memory.memory.verbs import in_thread
 if TYPE_CHECKING:
     from mcp_memory.portable import Brought, Exported, Parcel
     from mcp_memory.store import carried
+    from mcp_memory.store.forgetting import How
     from mcp_memory.store.protocol import NewAtom
 
 __all__ = ["Moving", "Told", "ToldElsewhere"]
@@ -119,6 +120,11 @@ class Moving(Forgetting):
             parts.pipeline.write_persona()
         return Told(told=told, held=held, repeated=repeated, kept_out=kept_out)
 
-    def _forget_too(self, ids: Sequence[str], reason: str) -> str:
+    @in_thread
+    def forget_again(self, ids: Sequence[str], *, reason: str, how: How) -> str:
+        """Forget what a later state of this memory had forgotten; return the tombstone."""
+        return self._forget_too(ids, reason, how=how)
+
+    def _forget_too(self, ids: Sequence[str], reason: str, *, how: How = "import") -> str:
         refs = self._parts.store.reach(self.space, ids).refs
-        return self._forget(ids, refs, reason=reason, how="import").id
+        return self._forget(ids, refs, reason=reason, how=how).id

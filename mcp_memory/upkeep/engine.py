@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from mcp_memory.store.sqlite import comparing, open_store, rebuilding, salvaging, snapshots
+from mcp_memory.store.sqlite import comparing, open_store, rebuilding, returning, salvaging, snapshots
 
-__all__ = ["comparing", "open_store", "rebuilding", "salvaging", "snapshots"]
+__all__ = ["comparing", "open_store", "rebuilding", "returning", "salvaging", "snapshots"]

@@ -10,19 +10,37 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
+import anyio
+
 from mcp_memory.errors import StoreUnavailable
+from mcp_memory.memory import open_memory
 from mcp_memory.presence import alone
 from mcp_memory.store import files
 from mcp_memory.upkeep import archive
 from mcp_memory.upkeep.archive import DATABASE, Manifest
 from mcp_memory.upkeep.aside import Aside
 from mcp_memory.upkeep.backup import verify
+from mcp_memory.upkeep.engine import open_store, returning
 
-__all__ = ["Restored", "restore"]
+__all__ = ["Again", "Restored", "restore"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """What had been forgotten since the backup, and is forgotten again, under `tombstone`; its ids are counted."""
+
+    space: str
+    tombstone: str
+    ids: int
+    was_purged: bool
+    """It is back on the disk, and can be purged again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +50,7 @@ class Restored:
     home: Path
     manifest: Manifest
     aside: Path | None
+    again: Sequence[Again] = ()
 
 
 def restore(path: Path, home: Path, *, now: datetime) -> Restored:
@@ -47,6 +66,10 @@ def restore(path: Path, home: Path, *, now: datetime) -> Restored:
         staging = Path(tempfile.mkdtemp(prefix=".restore-", suffix=".tmp", dir=home))
         try:
             manifest = _unpacked(path, staging)
+            again = _forgotten_again(staging, home)
+            with suppress(StoreUnavailable):  # what waits in its log of writes is not torn from it
+                if (home / f"{DATABASE}-wal").exists():
+                    open_store(home).close()
             aside = Aside(home, "restore", now)
             for name in (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", "spaces"):
                 aside.take(home / name)
@@ -58,7 +81,33 @@ def restore(path: Path, home: Path, *, now: datetime) -> Restored:
             files.sync_folder(home)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
-    return Restored(home=home, manifest=manifest, aside=aside.folder if aside.took else None)
+    return Restored(home=home, manifest=manifest, aside=aside.folder if aside.took else None, again=again)
+
+
+def _forgotten_again(staging: Path, home: Path) -> list[Again]:
+    """Forget in what is to be restored what this home forgot since."""
+    # One that was killed has moved them aside already.
+    later = [home / "spaces"] if (home / "spaces").is_dir() else sorted(home.glob("backups/aside-*-restore*/spaces"))
+    if not later or not any(later[-1].glob("*/tombstones.jsonl")):
+        return []
+    open_store(staging).close()  # brings it to this schema
+    found = returning.returned(staging / DATABASE, later[-1])
+    return [
+        Again(
+            space=one.space,
+            tombstone=anyio.run(partial(_forget, staging, one)) if one.ids else one.tombstone,
+            ids=len(one.ids),
+            was_purged=one.was_purged,
+        )
+        for one in found
+    ]
+
+
+async def _forget(home: Path, one: returning.Returned) -> str:
+    async with open_memory(
+        home=home, space=one.space, embedder="none", llm="none", rerank=False, now=lambda: one.at
+    ) as memory:
+        return await memory.forget_again(one.ids, reason=one.reason, how=one.how)
 
 
 def _unpacked(path: Path, to: Path) -> Manifest:

@@ -95,6 +95,67 @@ def test_restoring_in_place_keeps_what_was_there(home: Path, lived: Lived) -> No
     assert made.path.exists()
 
 
+def test_what_was_forgotten_since_the_backup_stays_forgotten_and_can_come_back(home: Path, lived: Lived) -> None:
+    lived(home)
+    made = backed_up(home)
+
+    async def forget() -> list[str]:
+        async with open_memory(home=home, embedder="none") as memory:
+            turn = (await memory.session_turns("trip"))[0].id
+            await memory.forget([turn], reason="moved on")
+            again = (await memory.session_turns("work"))[0].id
+            gone = await memory.forget([again])
+            assert gone.tombstone
+            await memory.purge([gone.tombstone])
+            await memory.forget(undo=(await memory.forget(session="work", dry_run=False)).tombstone)
+            return [turn, again]
+
+    turn, again = anyio.run(forget)
+    # What was said since has an id that the backup has not, or has for something else.
+    restored = restore(made.path, home, now=NOW)
+    assert [(one.space, one.ids, one.was_purged) for one in restored.again] == [
+        ("default", 1, False),
+        ("default", 1, True),
+    ]
+
+    async def look() -> tuple[list[str], list[str], list[str]]:
+        async with open_memory(home=home, embedder="none") as memory:
+            said = [one.id for name in ("trip", "work") for one in await memory.session_turns(name)]
+            reasons = [one.reason for one in await memory.tombstones() if not one.undone]
+            await memory.forget(undo=restored.again[0].tombstone)
+            back = [one.id for one in await memory.session_turns("trip")]
+            assert await memory.problems() == []
+            return said, reasons, back
+
+    said, reasons, back = anyio.run(look)
+    assert not {turn, again} & set(said)
+    assert "moved on" in reasons
+    assert turn in back
+    assert restore(made.path, home.parent / "other", now=NOW).again == []
+
+
+def test_an_id_that_was_given_anew_since_is_not_forgotten_in_its_place(home: Path, lived: Lived) -> None:
+    lived(home)
+    early = backed_up(home)
+
+    async def say(text: str) -> str:
+        async with open_memory(home=home, embedder="none") as memory:
+            turns = [NewTurn(role="user", content=text, said_at=NOW)]
+            return (await memory.record_turns(turns, session="late")).stored[0]
+
+    kept = anyio.run(say, "This was said first and is in the second backup.")
+    late = backed_up(home, now=NOW + timedelta(hours=1))
+    restore(early.path, home, now=NOW)
+    assert anyio.run(say, "This was said in its place and is forgotten at once.") == kept
+
+    async def forget() -> None:
+        async with open_memory(home=home, embedder="none") as memory:
+            await memory.forget([kept])
+
+    anyio.run(forget)
+    assert restore(late.path, home, now=NOW).again == []
+
+
 def test_a_backup_is_of_one_moment_while_others_write(home: Path, lived: Lived) -> None:
     lived(home)
     store, done = open_store(home), threading.Event()

@@ -17,7 +17,7 @@ from mcp_memory.store.sqlite.rows import marks, to_ms
 from mcp_memory.text import fold
 from mcp_memory.types import NewTurn
 
-__all__ = ["Key", "add", "covered", "husk_hash", "key_of", "ref", "statement", "turns"]
+__all__ = ["Key", "add", "covered", "husk_hash", "key_of", "of", "ref", "statement", "turns"]
 
 Key = bytes
 
@@ -48,6 +48,23 @@ def add(con: apsw.Connection, space: int, tombstone: int) -> None:
         "INSERT INTO forgotten (space, digest, tombstone) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
         [(space, digest, tombstone) for digest in found],
     )
+
+
+def of(con: apsw.Connection, space: int, id: str) -> list[bytes] | None:
+    """Return the digests of a row that is not forgotten; None where there is none, or it is a note."""
+    key = key_of(con)
+    match id[:1]:
+        case "t":
+            sql = "SELECT role, content, CASE WHEN dated THEN said_at END FROM turn WHERE role <> 'note'"
+        case "a":
+            sql = "SELECT folded FROM atom WHERE TRUE"
+        case _:
+            sql = "SELECT sha256 FROM ref WHERE TRUE"
+    number = id[1:] if id[:1] in ("t", "a") else id
+    row: Any = con.execute(f"{sql} AND space = ? AND id = ? AND tombstone IS NULL", (space, number)).fetchone()
+    if row is None:
+        return None
+    return _of_turn(key, *row) if id[0] == "t" else [_digest(key, "atom" if id[0] == "a" else "ref", *row)]
 
 
 def turns(con: apsw.Connection, space: int, session: int, given: Sequence[NewTurn]) -> set[int]:
