@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mcp_memory.cli.base import as_json, home, settings, span
+from mcp_memory.store.access import RIGHTS
 from mcp_memory.terminal import columns, day, json_text, minute, visible
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["token"]
 
 T = TypeVar("T")
-
-RIGHTS = ("read", "write", "admin")
 
 
 @click.group()

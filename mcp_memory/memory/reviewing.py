@@ -96,14 +96,18 @@ class Reviewing(Verbs):
 def _reviewed(held: Held, row: Turn | Atom) -> Reviewed:
     from mcp_memory.longterm.trust import of_turn
 
-    is_turn = isinstance(row, Turn)
+    match row:
+        case Turn():
+            kind, source, session, text = "turn", of_turn(row), row.session, row.content
+        case Atom():
+            kind, source, session, text = row.kind, row.source, None, row.text
     return Reviewed(
         id=held.id,
         reasons=list(held.reasons),
         at=held.at,
         verdict=held.verdict,
-        source=of_turn(row) if isinstance(row, Turn) else row.source,
-        session=row.session if isinstance(row, Turn) else None,
-        text=row.content if isinstance(row, Turn) else row.text,
-        kind="turn" if is_turn else row.kind,
+        source=source,
+        session=session,
+        text=text,
+        kind=kind,
     )
