@@ -38,7 +38,7 @@ def lines(one: Brought) -> Iterator[str]:
         kept = "would be kept" if one.state == "seen" else "kept"
         yield f"  {plural(one.kept, 'tool result')} {kept}, {one.small:,} too small for that"
     if one.noise is not None and one.turns:
-        yield f"  {one.noise:,} of them ({one.noise / one.turns:.0%}) are noise that no model would be shown"
+        yield f"  {one.noise:,} of the turns ({one.noise / one.turns:.0%}) are noise that no model would be shown"
     if one.cost is not None:
         yield from _cost(one.cost)
     for note in one.notes:

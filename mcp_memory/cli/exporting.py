@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mcp_memory.cli.base import as_json, ask, home, settings
-from mcp_memory.terminal import json_text, plural, visible, wrapped
+from mcp_memory.terminal import json_text, plural, size, visible, wrapped
 
 if TYPE_CHECKING:
     from mcp_memory.portable import Exported
@@ -53,7 +53,7 @@ def export(file: Path | None, spaces: tuple[str, ...], all_spaces: bool, as_json
 
 
 def _lines(done: Exported) -> list[str]:
-    lines = [f"{visible(done.path)}: {_size(done.bytes)}"]
+    lines = [f"{visible(done.path)}: {size(done.bytes)}"]
     for space, rows in done.rows.items():
         told = [plural(rows.get(kind, 0), one) for kind, one in _TOLD.items() if rows.get(kind)]
         lines.append(f"  {visible(space)}: {', '.join(told) or 'nothing'}")
@@ -76,7 +76,3 @@ _TOLD = {
     "scenes": "version of a scene",
     "tombstones": "tombstone",
 }
-
-
-def _size(count: int) -> str:
-    return f"{count / 2**20:,.1f} MiB" if count >= 2**20 else f"{count / 1024:,.0f} KiB"

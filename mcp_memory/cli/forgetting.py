@@ -70,7 +70,9 @@ def forget(
     )
     if not done.ids:
         what = "holds all of these words" if query else "is there"
-        raise NotFound(f"Nothing {what}. Find ids with `mcp-memory search`, and sessions with `mcp-memory show`.")
+        raise NotFound(
+            f"Nothing {what}. Find ids with `mcp-memory search`, and sessions with `mcp-memory show sessions`."
+        )
     click.echo(json_text(done) if as_json else "\n".join(_lines(done)))
 
 

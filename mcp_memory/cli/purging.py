@@ -55,7 +55,7 @@ def purge(
         click.echo(json_text(can_be) if as_json else "\n".join(_purgeable(can_be)))
         return
     about = [one for one in can_be if one.id in chosen]
-    if chosen and not yes:
+    if about and len(about) == len(set(chosen)) and not yes:  # one that cannot be purged is refused without a question
         what = f"what was forgotten under {', '.join(chosen)} ({sum(len(one.ids) for one in about):,} ids)"
         copies = ", and every copy in the home that has it" if backups else ""
         click.confirm(f"Erase {what} for good{copies}? Nobody can bring it back.", abort=True, err=True)
@@ -72,7 +72,7 @@ def _purgeable(tombstones: list[Tombstone]) -> Iterator[str]:
     yield columns(rows)
     if len(tombstones) > _LISTED:
         yield f"and {len(tombstones) - _LISTED:,} older ones"
-    yield "To erase some for good: mcp-memory purge x3, or --all, or --older-than 30d."
+    yield f"To erase some for good: mcp-memory purge {rows[-1][0]}, or --all, or --older-than 30d."
 
 
 def _erased(done: Erased) -> Iterator[str]:
@@ -98,7 +98,7 @@ def _erased(done: Erased) -> Iterator[str]:
         yield from (f"Cleared lines of {name}." for name in proof.cleared)
         yield from (f"Deleted {name}." for name in proof.deleted)
         yield from (
-            f"{name} has it still, and the words to look for are gone: delete it yourself." for name in proof.copies
+            f"{name} has it still. Delete it yourself: no later purge knows what to look for." for name in proof.copies
         )
     if done.beside:
         yield f"What these have in memory goes when they end: {', '.join(map(str, done.beside))}."

@@ -84,7 +84,9 @@ def review(held: int) -> Check:
     return Check(
         name="review",
         state="warn",
-        found=f"{plural(held, 'row')} read like an attack and wait for you",
+        found="1 row reads like an attack and waits for you"
+        if held == 1
+        else f"{held:,} rows read like an attack and wait for you",
         next_step="`mcp-memory review` shows them; nothing of them is recalled until you release it.",
     )
 

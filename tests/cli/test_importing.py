@@ -67,7 +67,7 @@ def test_a_dry_run_stores_nothing_and_makes_no_memory(run: Run, history: Path, h
     seen = run("import", "--dry-run", str(history))
     assert seen.exit_code == 0
     assert "2 turns in 1 session" in seen.stdout
-    assert "0 of them (0%) are noise" in seen.stdout
+    assert "0 of the turns (0%) are noise" in seen.stdout
     assert "stored" not in seen.stdout
     assert not home.exists()
     run("import", str(history))
@@ -92,7 +92,7 @@ def test_of_several_files_it_says_what_they_come_to_together(
     later.write_text(DATA.replace("2026-05", "2026-06").replace("trip", "flat"), encoding="utf-8")
     seen = run("import", "--dry-run", str(history), str(later)).stdout
     whole = seen[seen.index("All 2 together: 4 turns in 2 sessions, 2026-05-07 to 2026-06-08\n") :]
-    assert "  0 of them (0%) are noise" in whole
+    assert "  0 of the turns (0%) are noise" in whole
     assert "takes about 5 questions" in " ".join(whole.split())  # one a file to read it, and one each for the rest
     done = run("import", str(history), str(later)).stdout
     assert "All 2 together: 4 turns in 2 sessions, 2026-05-07 to 2026-06-08\n  4 stored\n" in done
