@@ -80,8 +80,9 @@ def bring(
 ) -> Brought:
     """Take a space of an export into a space of a store. Blocks.
 
-    `doubts` says why a turn or an atom is to be held, if it is, where the export does not say that it was; `forget`
-    takes ids out, for a reason, and returns the tombstone; `undo` brings back what one took.
+    `doubts` says why a turn or an atom is to be held, if it is, where the export does not say that it was, or says of
+    another home that it was released; `forget` takes ids out, for a reason, and returns the tombstone; `undo` brings
+    back what one took.
     """
     taking = _Taking(store, parcel, space, into, now)
     tombstones = list(parcel.rows(space, carried.Tombstone))
@@ -90,7 +91,8 @@ def bring(
     for ref in parcel.rows(space, carried.Ref):
         taking.take([replace(ref, data=parcel.bytes_of(space, ref))])
     atoms = list(parcel.rows(space, carried.Atom))
-    reviewed = {held.id for held in parcel.rows(space, carried.Held)}
+    is_ours = parcel.home == store.home_id()  # what somebody released elsewhere was not released by this user
+    reviewed = {held.id for held in parcel.rows(space, carried.Held) if is_ours or held.verdict != "released"}
     for batch in _batches(_in_order(parcel.rows(space, carried.Turn), atoms)):
         taking.take([*batch, *_held(batch, reviewed, doubts, now())])
     for batch in _batches(atoms):  # what they rest on beside their first words, and what ended them, is here by now

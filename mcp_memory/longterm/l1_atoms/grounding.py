@@ -22,8 +22,8 @@ from mcp_memory.longterm.l1_atoms.times import dated, holds
 from mcp_memory.longterm.l1_atoms.told import SINGLE_VALUED, relation_name
 from mcp_memory.longterm.trust import best, held_for, of_turn
 from mcp_memory.store.protocol import NewAtom
-from mcp_memory.suspicion import drops, flags
-from mcp_memory.text import one_line
+from mcp_memory.suspicion import drops, flags, worded
+from mcp_memory.text import base_terms, one_line, query_terms
 from mcp_memory.types import Evidence, Kind, Turn
 
 __all__ = ["Kept", "Refusal", "grounded"]
@@ -33,6 +33,8 @@ CONFIDENCE = {"stated": 0.9, "implied": 0.6}
 MAX_TEXT = 600
 _MAX_ENTITIES = 8
 _MAX_MORE = 3  # further quotes
+_OF_A_RULE = 0.4  # of its words stand in what the user said, at the least
+_OF_A_FACT = 0.5  # of the words of its value in the statement, or what that rests on
 _ONE_AT_A_TIME = SINGLE_VALUED - {"status"}  # models call many things the status of a person
 
 
@@ -69,7 +71,8 @@ def grounded(statement: Statement, batch: Batch, names: Names, session: str) -> 
         return Refusal(reason=refusal)
     turn = words[0][0]
     times = holds(statement.valid_from, statement.valid_to, turn.said_at, lasting=statement.kind != "episodic")
-    fact = _fact(statement, names) if times.now else None
+    said = " ".join([text, *(one.content for one, _ in words)])
+    fact = _fact(statement, names, said) if times.now else None
     chiefs = [fact[0] if fact else None, *(names.chief(named.name) for named in statement.entities)]
     chiefs += names.mentioned(text)
     atom = NewAtom(
@@ -88,7 +91,7 @@ def grounded(statement: Statement, batch: Batch, names: Names, session: str) -> 
         evidence=tuple(Evidence(turn=one.id, span=span, quote=one.content[slice(*span)]) for one, span in words),
         entities=tuple(dict.fromkeys(chief for chief in chiefs if chief))[:_MAX_ENTITIES],
     )
-    atom = held_for(atom, flags(text, atom.source))
+    atom = held_for(atom, _suspicions(statement, atom, words))
     return Kept(turn=turn, atom=atom, told=(*told, *times.told))
 
 
@@ -163,7 +166,8 @@ def _stands(quote: str, turn: Turn) -> tuple[int, int] | None:
 
 def _unfit(statement: Statement, text: str, words: Sequence[Words]) -> str | None:
     """Return why a statement that rests on words is not kept, None if it is."""
-    if statement.kind == "instruction" and all(turn.role != "user" for turn, _ in words):
+    users = " ".join(turn.content for turn, _ in words if turn.role == "user")
+    if statement.kind == "instruction" and (not users or _share(text, users) < _OF_A_RULE):
         return "a rule has to stand in the user's own words"
     if statement.kind == "persona" and not any(is_person(turn) for turn, _ in words):
         return "what is true of a person has to stand in that person's words, not in the assistant's"
@@ -172,6 +176,27 @@ def _unfit(statement: Statement, text: str, words: Sequence[Words]) -> str | Non
     reports = statement.kind == "episodic" and drops().search(text)
     ordered = [turn.id for turn, span in words if drops().search(text) or _in_an_order(turn.content, span)]
     return f"it repeats an order to a model that stands in {ordered[0]}" if ordered and not reports else None
+
+
+def _suspicions(statement: Statement, atom: NewAtom, words: Sequence[Words]) -> list[str]:
+    """Return what a statement is to be held for.
+
+    Its words are a model's, whoever said what it rests on: what the turns themselves have no sign of was put there.
+    """
+    parts = [atom.text, *(named.name for named in statement.entities)]
+    parts += [also for named in statement.entities for also in named.also]
+    if statement.fact is not None:
+        parts += [statement.fact.entity, statement.fact.relation, statement.fact.value]
+    given = "\n".join(parts)
+    known = {flag for one, _ in words for flag in worded(one.content)} | {"keep"}  # a rule tells what to keep to
+    put = [flag for flag in flags(given, "assistant") if flag not in known]
+    return [*dict.fromkeys([*flags(given, atom.source), *put])]
+
+
+def _share(text: str, said: str) -> float:
+    """Return the share of a text's words that stand in what was said; all of them where it has none."""
+    words = set(base_terms(text)) & set(query_terms(text))
+    return len(words & set(base_terms(said))) / len(words) if words else 1.0
 
 
 def _in_an_order(content: str, span: tuple[int, int]) -> bool:
@@ -186,9 +211,9 @@ def _in_an_order(content: str, span: tuple[int, int]) -> bool:
 # --- facts ------------------------------------------------------------------------------------------
 
 
-def _fact(statement: Statement, names: Names) -> tuple[str, str, str] | None:
-    """Return the fact of a statement, its entity by the name that is known."""
-    if statement.fact is None:
+def _fact(statement: Statement, names: Names, said: str) -> tuple[str, str, str] | None:
+    """Return the fact of a statement, its entity by the name that is known; None for one that nobody `said`."""
+    if statement.fact is None or _share(statement.fact.value, said) < _OF_A_FACT:
         return None
     entity, relation = names.chief(statement.fact.entity), relation_name(one_line(statement.fact.relation, 60))
     value = one_line(statement.fact.value, 200)
