@@ -48,8 +48,8 @@ TRANSPORTS = ("stdio", "http", "sse")
 MAX_BODY = 64 * 2**20
 _GRACE_SECONDS = 2
 _SESSIONS = 1_000
-"""Sessions of clients of the older generation that may be open: one that leaves without a word keeps its 0.2 MB for half
-an hour."""
+"""Sessions of clients of the older generation that may be open. One that leaves without a word keeps its 0.2 MB for
+half an hour."""
 _IDLE_SECONDS = 75
 """A connection that was used is kept open for longer than clients keep theirs (5 s many of them, as uvicorn does): who
 closes first while the other sends loses a request."""
