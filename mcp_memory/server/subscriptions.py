@@ -13,7 +13,8 @@ Updates are advice: nothing is replayed, and a client that stopped reading misse
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from weakref import WeakKeyDictionary
 
 import anyio
 import mcp.types as wire
-from anyio.abc import TaskStatus
+from anyio.abc import TaskGroup, TaskStatus
 from mcp.server.connection import Connection
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions
@@ -78,6 +79,7 @@ class _Feed:
     after: int | None = None
     """The last change that they know of; None until the first look, for what changed earlier is not for them."""
     listed: list[int] = field(default_factory=list[int])
+    is_being_told: bool = False
 
     @property
     def is_heard(self) -> bool:
@@ -149,17 +151,17 @@ class Updates:
         """Publish what changes, from now on and until cancelled."""
         for space, feed in [*self._feeds.items()]:
             await feed.catch_up(memory.in_space(space))
-        task_status.started()
-        while True:
-            with anyio.move_on_after(_POLL_SECONDS):
-                await self._bell.wait()
-            self._bell = anyio.Event()
-            try:
-                await self._look(memory)
-            except McpMemoryError as error:  # a full disk, a lock: the next look may do better
-                logger.warning("cannot tell what changed: %s", error)
+        async with anyio.create_task_group() as telling:
+            task_status.started()
+            while True:
+                with anyio.move_on_after(_POLL_SECONDS):
+                    await self._bell.wait()
+                self._bell = anyio.Event()
+                with _warned():
+                    await self._look(memory, telling)
 
-    async def _look(self, memory: Memory) -> None:
+    async def _look(self, memory: Memory, telling: TaskGroup) -> None:
+        """Have each space that is heard told what changed, unless it still is: none waits for another's clients."""
         heard = {space: feed for space, feed in self._feeds.items() if feed.is_heard}
         if len(self._feeds) > _MOST_FEEDS:
             self._feeds = heard
@@ -167,10 +169,9 @@ class Updates:
             return
         now = await memory.last_change()
         for space, feed in heard.items():
-            if feed.after is None:
-                await feed.catch_up(memory.in_space(space))
-            elif feed.after != now:
-                await feed.publish_changes(memory.in_space(space), feed.after, now)
+            if feed.after != now and not feed.is_being_told:
+                feed.is_being_told = True
+                telling.start_soon(_tell, feed, memory.in_space(space), now)
 
     def written(self) -> None:
         """Say that this process has written, so that the watcher looks now."""
@@ -220,6 +221,25 @@ class Updates:
     async def _on_unsubscribe(self, context: _Context, params: wire.UnsubscribeRequestParams) -> wire.EmptyResult:
         self._uris(context).discard(params.uri)
         return wire.EmptyResult()
+
+
+async def _tell(feed: _Feed, memory: Memory, now: int) -> None:
+    with _warned():
+        try:
+            if feed.after is None:
+                await feed.catch_up(memory)
+            else:
+                await feed.publish_changes(memory, feed.after, now)
+        finally:
+            feed.is_being_told = False
+
+
+@contextmanager
+def _warned() -> Generator[None]:
+    try:
+        yield
+    except McpMemoryError as error:  # a full disk, a lock: the next look may do better
+        logger.warning("cannot tell what changed: %s", error)
 
 
 async def _listed(memory: Memory) -> list[int]:

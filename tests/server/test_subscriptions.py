@@ -5,18 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import anyio
 import pytest
 from anyio.streams.memory import MemoryObjectReceiveStream
 from mcp import Client, MCPDeprecationWarning
 from mcp.client.subscriptions import ResourceUpdated
+from mcp.server.connection import Connection
 from mcp.types import ResourceListChangedNotification, ResourceUpdatedNotification
 
 from mcp_memory.config import Settings
+from mcp_memory.memory import open_memory
+from mcp_memory.server import subscriptions
+from mcp_memory.server.access.rights import Grant, using
 from mcp_memory.server.app import MemoryServer
-from mcp_memory.server.subscriptions import uris_of
+from mcp_memory.server.subscriptions import Updates, uris_of
 from mcp_memory.types import NewTurn
 from tests.server.answers import WAIT, answer_of
 
@@ -145,6 +150,40 @@ async def test_a_connection_that_ended_is_forgotten(server: MemoryServer) -> Non
         (feed,) = server.updates._feeds.values()
         assert len(feed.connections) == 1
     assert not feed.is_heard
+
+
+async def test_a_client_that_stopped_reading_holds_up_no_other_space(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscriptions, "_SEND_SECONDS", WAIT)
+    send, heard = anyio.create_memory_object_stream[str](10)
+    begun = anyio.Event()
+
+    class Stuck:
+        async def send_resource_updated(self, _uri: str) -> None:
+            begun.set()
+            await anyio.sleep_forever()
+
+    async with open_memory(home=home, embedder="none", space="stuck") as memory:
+        updates, stuck = Updates("stuck"), Stuck()
+        feeds = updates._feeds  # pyright: ignore[reportPrivateUsage]
+        with using(Grant(space="stuck")):
+            await updates.begin_to_listen(memory)
+        feeds["stuck"].connections[cast("Connection", stuck)] = {"memory://status"}
+        with using(Grant(space="other")):
+            updates.subscribe(lambda event: send.send_nowait(str(event)))
+            await updates.begin_to_listen(memory.in_space("other"))
+        async with send, heard, anyio.create_task_group() as tasks:
+            await tasks.start(updates.watch, memory)
+            await memory.remember("The first space has news.")
+            updates.written()
+            with anyio.fail_after(WAIT / 2):
+                await begun.wait()
+                await memory.in_space("other").remember("So has the other.")
+                updates.written()
+                while "memory://atom/a2" not in await heard.receive():
+                    pass
+            tasks.cancel_scope.cancel()
 
 
 def test_topics_map_to_the_addresses_that_are_published() -> None:
