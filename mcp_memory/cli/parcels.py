@@ -20,10 +20,11 @@ __all__ = ["lines", "parcels_in", "take_parcel"]
 
 
 def parcels_in(files: Sequence[Path]) -> list[Path]:
-    """Return those of the files that are exported memories."""
+    """Return those of the files that are exported memories, or backups, which `take_parcel` refuses."""
     from mcp_memory.portable import is_parcel
+    from mcp_memory.upkeep.archive import is_backup
 
-    return [file for file in files if file.is_file() and is_parcel(file)]
+    return [file for file in files if file.is_file() and (is_parcel(file) or is_backup(file))]
 
 
 def take_parcel(file: Path, *, dry_run: bool) -> list[Brought]:
@@ -35,7 +36,12 @@ def take_parcel(file: Path, *, dry_run: bool) -> list[Brought]:
 
     from mcp_memory.memory import open_memory
     from mcp_memory.portable import opened
+    from mcp_memory.upkeep.archive import is_backup
 
+    if is_backup(file):
+        raise InvalidInput(
+            f"{visible(str(file))} is a backup: `mcp-memory restore` makes the memory of it, with --home another one."
+        )
     with opened(file, visible(str(file))) as parcel:
         pairs = _places(parcel, told().get("space"))
         if dry_run:

@@ -23,7 +23,7 @@ from typing import IO, Any
 
 from mcp_memory.errors import Damaged, InvalidInput, McpMemoryError
 
-__all__ = ["DATABASE", "FORMAT", "Manifest", "Member", "Writer", "opened", "unpack"]
+__all__ = ["DATABASE", "FORMAT", "Manifest", "Member", "Writer", "is_backup", "opened", "unpack"]
 
 FORMAT = 1
 DATABASE = "memory.db"
@@ -92,6 +92,15 @@ class Writer:
         return info
 
 
+def is_backup(path: Path) -> bool:
+    """Tell whether a file is a backup, by the names in it alone."""
+    try:
+        with zipfile.ZipFile(path) as packed:
+            return {_MANIFEST, DATABASE} <= set(packed.namelist())
+    except (OSError, ValueError, *_TORN):
+        return False
+
+
 @contextmanager
 def opened(path: Path) -> Generator[tuple[Manifest, zipfile.ZipFile]]:
     """Open a backup for reading. Raises InvalidInput where the file is none, Damaged where it was one."""
@@ -123,8 +132,12 @@ def unpack(packed: zipfile.ZipFile, name: str, member: Member, to: IO[bytes] | N
 
 def _checked(path: Path, packed: zipfile.ZipFile) -> Manifest:
     names = packed.namelist()
-    if _MANIFEST not in names:
-        raise InvalidInput(f"{path} is no backup of mcp-memory: it has no {_MANIFEST}. `import` reads other archives.")
+    for needed in (_MANIFEST, DATABASE):
+        if needed not in names:
+            raise InvalidInput(
+                f"{path} is no backup of mcp-memory: it has no {needed}. `mcp-memory import` reads exports and other "
+                "archives."
+            )
     if packed.getinfo(_MANIFEST).file_size > _MANIFEST_BYTES:
         raise Damaged("its manifest is larger than any is")
     with packed.open(_MANIFEST) as stream:
@@ -133,8 +146,6 @@ def _checked(path: Path, packed: zipfile.ZipFile) -> Manifest:
         raise InvalidInput(f"{path} was made by a newer mcp-memory ({manifest.version}). Upgrade this one first.")
     if sorted(names) != sorted([*manifest.members, _MANIFEST]):
         raise Damaged("it holds other files than its manifest says")
-    if DATABASE not in manifest.members:
-        raise Damaged("it has no database")
     for name, member in manifest.members.items():
         if not _NAME.fullmatch(name) or any(not part.strip(". ") for part in name.split("/")):
             raise Damaged(f"the name {name[:80]!r} in it is none of a file of a home")

@@ -77,6 +77,17 @@ def test_a_backup_is_restored_in_place_and_elsewhere(mine: Home) -> None:
     assert other.answer("status")["counts"] == mine.answer("status")["counts"]
 
 
+def test_a_backup_and_an_export_that_are_taken_for_each_other_are_told_apart(mine: Home, tmp_path: Path) -> None:
+    backup, export = mine.answer("backup")["path"], str(tmp_path / "memory.zip")
+    assert mine.run("export", export).exit_code == 0
+    refused = mine.run("import", backup)
+    assert (refused.exit_code, "is a backup: `mcp-memory restore`" in refused.stderr) == (1, True)
+    for command in (["restore", export], ["backup", "--verify", export]):
+        refused = mine.run(*command)
+        assert refused.exit_code == 2
+        assert "it has no memory.db. `mcp-memory import` reads exports" in refused.stderr
+
+
 def test_without_a_memory_each_says_so(mine: Home) -> None:
     nowhere = Home(mine.path.parent / "nowhere")
     for command in (["backup"], ["rebuild"], ["compact"], ["doctor", "--repair"]):
