@@ -205,6 +205,7 @@ def _rebuilt(done: Rebuilt, *, check: bool) -> list[str]:
         told = ", ".join(f"{count:,} {table}" for table, count in sorted(done.carried.items()))
         lines.append(f"taken over from {done.source}: {told}")
     lines += [f"lost: {one}" for one in done.lost]
+    lines += done.back
     if done.compared and done.is_equal:
         lines.append("equal: all that the files tell is what the database says")
     if done.is_swapped:

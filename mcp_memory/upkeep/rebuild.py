@@ -36,7 +36,8 @@ class Rebuilt:
     """`damage`: what is wrong with the database that was there; empty where it is whole.
 
     `source`: where what no file tells was taken from: `database`, the path of a backup, or None. `passed`: rows that no
-    file tells in full, by the reason. `lost`: what neither files nor `source` have, in words. `aside`: where the old
+    file tells in full, by the reason. `lost`: what neither files nor `source` have, in words. `back`: what
+    was purged and is back from `source`, forgotten, in words. `aside`: where the old
     database is kept, once the new one took its place.
     """
 
@@ -47,6 +48,7 @@ class Rebuilt:
     damage: list[str]
     source: str | None
     lost: list[str] = field(default_factory=list[str])
+    back: list[str] = field(default_factory=list[str])
     aside: Path | None = None
     is_swapped: bool = False
 
@@ -98,6 +100,11 @@ def _built(home: Path, staging: Path) -> tuple[Rebuilt, Path]:
         damage=before.damage,
         source=before.source,
         lost=list(_lost(built, before)),
+        back=[
+            f"{count} rows that were purged under {tombstone} are back from there, forgotten still. To erase them: "
+            f"`mcp-memory purge {tombstone} --space {space}`."
+            for (space, tombstone), count in built.back.items()
+        ],
     )
     return done, new
 

@@ -90,7 +90,8 @@ def _told(rebuilt: Rebuilt) -> str:
     kept = f"; the old one is in {rebuilt.aside}" if rebuilt.aside else ""
     source = "" if rebuilt.source in (None, "database") else f", what models made is from {rebuilt.source}"
     lost = f" Lost: {' '.join(rebuilt.lost)}" if rebuilt.lost else ""
-    return f"The database is made anew of its files ({why}){source}{kept}.{lost}"
+    back = "".join(f" {one}" for one in rebuilt.back)
+    return f"The database is made anew of its files ({why}){source}{kept}.{lost}{back}"
 
 
 def _left_over(home: Path) -> Iterator[str]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import anyio
 import apsw
 import pytest
 
@@ -17,6 +18,7 @@ from mcp_memory.errors import NotFound
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.upkeep.backup import back_up
 from mcp_memory.upkeep.repair import Repaired, repair
+from tests.portable.homes import lived_in, memory
 
 Lived = Callable[[Path], Path]
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
@@ -252,3 +254,42 @@ def test_where_there_is_nothing_nothing_is_made(home: Path) -> None:
     with pytest.raises(NotFound, match="There is no memory"):
         repair(home, now=NOW)
     assert not home.exists()
+
+
+@pytest.mark.parametrize("purged", [False, True], ids=["forgotten", "purged"])
+def test_what_was_forgotten_since_the_backup_that_stands_in_stays_forgotten(home: Path, purged: bool) -> None:
+    async def live() -> None:
+        async with lived_in(home):
+            pass
+
+    async def forget() -> tuple[str, str, str]:
+        async with memory(home) as held:
+            drawn = next(one for one in await held.atoms() if one.text == "Maya lives in Lisbon")
+            kept = next(one.ref for one in await held.records() if one.ref)
+            gone = await held.forget([drawn.id, drawn.evidence, kept])
+            assert gone.tombstone
+            if purged:
+                await held.purge([gone.tombstone])
+            return drawn.id, kept, gone.tombstone
+
+    async def look(atom: str, ref: str, tombstone: str) -> None:
+        async with memory(home) as held:
+            assert "Lisbon" not in str(await held.memory_search("Where does Maya live?"))
+            for gone in (held.atom(atom), held.ref(ref)):
+                with pytest.raises(NotFound):
+                    await gone
+            if purged:
+                assert (await held.purge([tombstone])).is_proven
+            else:
+                await held.forget(undo=tombstone)
+                assert (await held.atom(atom)).text == "Maya lives in Lisbon"
+
+    anyio.run(live)
+    backed_up(home)
+    gone = anyio.run(forget)
+    (home / "memory.db").write_bytes(b"torn" * 4_096)
+    done = repair(home, now=NOW)
+    assert done.left == []
+    assert done.rebuilt is not None
+    assert [gone[2] in one for one in done.rebuilt.back] == ([True] if purged else [])
+    anyio.run(look, *gone)

@@ -47,6 +47,8 @@ class Built:
     carried: dict[str, int] = field(default_factory=dict[str, int])
     dangling: int = 0
     """Rows that point at nothing, for what they pointed at could not be read; they are left out."""
+    back: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    """Rows that were purged, and are in what stands in for the old database: forgotten, by space and tombstone."""
 
 
 def begin(new: Path, old: Path | None, home: Path) -> Refilled:
@@ -90,6 +92,7 @@ def finish(new: Path, old: Path | None, refilled: Refilled, drawn: Drawn) -> Bui
         taken = _Taken(con)
         if has_old:
             taken.all()
+        back = _forgotten_still(con) if has_old else {}
         _mentions(con, refilled)
         con.executemany(
             "INSERT OR IGNORE INTO main.held (space, id, reasons, at) VALUES (?, ?, ?, ?)",
@@ -102,7 +105,7 @@ def finish(new: Path, old: Path | None, refilled: Refilled, drawn: Drawn) -> Bui
         if has_old:
             compared += compare_words(con)
             _vectors(con, taken)
-        return Built(compared=compared, carried=dict(taken.carried), dangling=dangling)
+        return Built(compared=compared, carried=dict(taken.carried), dangling=dangling, back=back)
 
 
 def _attach(con: apsw.Connection, old: Path | None) -> dict[tuple[int, str], int] | None:
@@ -208,6 +211,35 @@ class _Taken:
         _copy(self._con, table)
         if count := self._con.total_changes() - before:
             self.carried[table] += count
+
+
+def _forgotten_still(con: apsw.Connection) -> dict[tuple[str, str], int]:
+    """Forget what was carried over from a state in which it was not forgotten yet; return what was purged since."""
+    back: dict[tuple[str, str], int] = {}
+    rows: Any = con.execute(
+        "SELECT x.id, x.space, s.name, x.purged_at, x.took FROM main.tombstone x JOIN main.space s ON s.id = x.space"
+        " WHERE x.undone_at IS NULL AND x.took IS NOT NULL"
+    ).fetchall()
+    for number, space, name, purged, took in rows:
+        count = 0
+        for id in json.loads(took)["ids"]:
+            table, key = {"t": ("turn", id[1:]), "a": ("atom", id[1:])}.get(id[:1], ("ref", id))
+            found = con.execute(
+                f"UPDATE main.{table} SET tombstone = ? WHERE space = ? AND id = ? AND tombstone IS NULL RETURNING 1",
+                (number, space, key),
+            ).fetchall()
+            count += len(found)
+            if found and table == "ref":
+                con.execute("DELETE FROM main.chunk WHERE space = ? AND ref = ?", (space, key))
+        con.execute(
+            "UPDATE main.fact SET tombstone = ?1 WHERE tombstone IS NULL"
+            " AND atom IN (SELECT id FROM main.atom WHERE tombstone = ?1)",
+            (number,),
+        )
+        if count and purged is not None:
+            con.execute("UPDATE main.tombstone SET purged_at = NULL WHERE id = ? AND space = ?", (number, space))
+            back[name, f"x{number}"] = count
+    return back
 
 
 def _copy(con: apsw.Connection, table: str, *, but: str = "") -> None:

@@ -346,12 +346,12 @@ def _tombstones(con: apsw.Connection, source: _Source) -> None:
     last = {str(line.get("tombstone")): line for line in source.lines(source.folder / forgetting.FILE)}
     for name, line in last.items():
         try:
-            _tombstone(con, source.space, line)
+            _tombstone(con, source.space, line, is_alone=source.is_alone)
         except (KeyError, TypeError, ValueError, OverflowError, apsw.ConstraintError):
             source.done.note(f"{source.folder.name}: {name[:20]} in {forgetting.FILE} cannot be read.")
 
 
-def _tombstone(con: apsw.Connection, space: int, line: dict[str, Any]) -> None:
+def _tombstone(con: apsw.Connection, space: int, line: dict[str, Any], *, is_alone: bool) -> None:
     number, purged, ids = int(line["tombstone"][1:]), _ms(line["purged_at"]), [str(id) for id in line["ids"]]
     digests = [(space, bytes.fromhex(digest), number) for digest in line.get("digests", ())]
     con.execute(
@@ -370,6 +370,12 @@ def _tombstone(con: apsw.Connection, space: int, line: dict[str, Any]) -> None:
         return
     for id in ids:
         table, key = {"t": ("turn", id[1:]), "a": ("atom", id[1:])}.get(id[:1], ("ref", id))
+        if is_alone and purged is not None and table == "ref":  # by its husk it is known when it comes again
+            con.execute(
+                "INSERT INTO ref (space, id, path, tool, arguments, session, timestamp, bytes, sha256, content_type)"
+                " VALUES (?, ?, '', '', 'null', '', ?, 0, '', '') ON CONFLICT DO NOTHING",
+                (space, id, _as_stored(line["at"])),
+            )
         con.execute(
             f"UPDATE {table} SET tombstone = ?, purged_at = ? WHERE space = ? AND id = ?", (number, purged, space, key)
         )
