@@ -32,7 +32,7 @@ async def call(client: Client, tool: str, arguments: dict[str, Any]) -> CallTool
             {"text": "x", "foo": 1},
             snapshot(
                 "remember has no argument 'foo'; it takes: text, kind, entity, relation, value, supersedes, "
-                "valid_from, cites."
+                "valid_from, cites, source."
             ),
         ),
         ("remember", {}, snapshot("remember needs 'text'.")),

@@ -33,7 +33,7 @@ CONFIDENCE = {"stated": 0.9, "implied": 0.6}
 MAX_TEXT = 600
 _MAX_ENTITIES = 8
 _MAX_MORE = 3  # further quotes
-_OF_A_RULE = 0.4  # of its words stand in what the user said, at the least
+_OF_A_RULE = 0.3  # of its words stand in what the user said, at the least
 _OF_A_FACT = 0.5  # of the words of its value in the statement, or what that rests on
 _ONE_AT_A_TIME = SINGLE_VALUED - {"status"}  # models call many things the status of a person
 
