@@ -14,12 +14,14 @@ import logging
 import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import wraps
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from mcp_memory import __version__
 
-__all__ = ["finish", "is_on", "set_up", "traced", "wanted"]
+__all__ = ["finish", "is_installed", "is_on", "set_up", "traced", "wanted"]
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +51,13 @@ def wanted(environ: Mapping[str, str] | None = None) -> bool:
     environ = os.environ if environ is None else environ
     off = environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or environ.get("OTEL_TRACES_EXPORTER") == "none"
     return not off and any(environ.get(name) for name in _ENDPOINTS)
+
+
+def is_installed() -> bool:
+    """Tell whether what sends spans is there: the extra `otel`."""
+    with suppress(ImportError):
+        return all(map(find_spec, ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")))
+    return False
 
 
 def is_on() -> bool:

@@ -48,6 +48,7 @@ def examine(**overrides: Any) -> Iterator[Check]:
         )
         return
     yield _settings(settings)
+    yield from _spans()
     yield _home(settings.home)
     yield _disk(settings.home)
     yield _hooks(settings.home)
@@ -96,8 +97,25 @@ def _engine() -> Check:
 
 def _settings(settings: Settings) -> Check:
     path = settings.home / "config.toml"
-    source = f"{path} and the environment" if path.is_file() else "the environment over the defaults"
-    return Check(name="settings", state="ok", found=f"valid, from {source}")
+    source = path if path.is_file() else "the defaults"
+    return Check(name="settings", state="ok", found=f"valid, from the options, the environment and {source}")
+
+
+def _spans() -> Iterator[Check]:
+    """What leaves the machine is never silent: nothing is said only where no collector is named."""
+    from mcp_memory import telemetry
+
+    if not telemetry.wanted():
+        return
+    if telemetry.is_installed():
+        yield Check(name="telemetry", state="ok", found="spans without contents go to the collector that OTEL_* names")
+    else:
+        yield Check(
+            name="telemetry",
+            state="warn",
+            found="OTEL_* names a collector, and the extra that sends spans is not installed",
+            next_step="Install mcp-memory[otel], or unset the variable; nothing is sent meanwhile.",
+        )
 
 
 def _home(home: Path) -> Check:

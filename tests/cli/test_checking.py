@@ -132,6 +132,29 @@ def test_the_checks_are_these(run: Run, small_home: Path) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(("installed", "state"), [(True, "ok"), (False, "warn")])
+def test_doctor_says_that_spans_leave_the_machine(
+    run: Run, small_home: Path, installed: bool, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://user:secret@127.0.0.1:9")
+    monkeypatch.setattr("mcp_memory.telemetry.is_installed", lambda: installed)
+    code, found = checks(run, small_home)
+    (check,) = found["telemetry"]
+    assert (code, check["state"], "secret" in str(check)) == (0, state, False)
+
+
+def test_a_home_whose_database_is_gone_fails_and_is_repaired(run: Run, copy: Path) -> None:
+    before = run("show", "sessions", home=copy).stdout
+    (copy / "memory.db").unlink()
+    code, found = checks(run, copy)
+    assert (code, found["database"][0]["state"]) == (1, "fail")
+    assert "`mcp-memory doctor --repair`" in found["database"][0]["found"]
+    assert run("status", home=copy).exit_code == 1
+    assert not (copy / "memory.db").exists()
+    assert run("doctor", "--repair", home=copy).exit_code == 0
+    assert run("show", "sessions", home=copy).stdout == before
+
+
 def test_a_home_that_is_not_there_is_well_and_is_not_made(run: Run, home: Path) -> None:
     code, found = checks(run, home)
     assert (code, found["database"][0]["state"], home.exists()) == (0, "ok", False)
