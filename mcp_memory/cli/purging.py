@@ -77,11 +77,17 @@ def _purgeable(tombstones: list[Tombstone]) -> Iterator[str]:
 
 def _erased(done: Erased) -> Iterator[str]:
     if not done.tombstones:
-        yield "There was nothing to purge." if done.shredded else "An earlier purge is not finished."
+        nothing = "There was nothing to purge." if not done.cut_short else "An earlier purge, cut short, is finished."
+        yield nothing if done.shredded else "An earlier purge is not finished."
     else:
         yield (
             f"Erased {plural(done.turns, 'turn')}, {plural(done.atoms, 'statement')} and {plural(done.refs, 'result')} "
             f"({', '.join(done.tombstones)})."
+        )
+    if done.cut_short:
+        yield (
+            "A purge before this one was cut short. The memory is rid of what it erased, and the words to look for are "
+            "gone: look through logs, spaces/*/*.jsonl.* and backups/ in the home yourself."
         )
     if not done.shredded:
         yield "Others were reading all the while: the log of writes may have some of it. Run purge again."

@@ -209,7 +209,9 @@ def _rebuilt(done: Rebuilt, *, check: bool) -> list[str]:
     if done.compared and done.is_equal:
         lines.append("equal: all that the files tell is what the database says")
     if done.is_swapped:
-        lines.append("the new database is in its place" + (f"; the old one is in {done.aside}" if done.aside else ""))
+        lines.append(
+            "the new database is in its place" + (f"; what it replaced is kept in {done.aside}" if done.aside else "")
+        )
     elif not check:
         lines.append("Nothing was changed, for rows differ. Look at them, then run it with --accept, or leave it.")
     return lines

@@ -35,6 +35,8 @@ class Erased:
     beside: list[Present]
     proof: Proof | None
     """None where there were no words to look for."""
+    cut_short: bool = False
+    """An earlier purge had been killed before its end: nobody looked for its words, and they are gone."""
 
     @property
     def is_proven(self) -> bool:
@@ -71,8 +73,9 @@ class Purging(Verbs):
         from mcp_memory.store.traces import Traces
 
         store, home = self._parts.store, self.settings.home
+        cut_short = store.unshredded()
         done = self._purged(list(dict.fromkeys(tombstones))) if tombstones else None
-        shredded = self._shredded() if done or store.unshredded() else True
+        shredded = self._shredded() if done or cut_short else True
         proof = None
         if done:
             self._parts.pipeline.write_persona()
@@ -88,6 +91,7 @@ class Purging(Verbs):
             shredded=shredded,
             beside=presence.others(home),
             proof=proof,
+            cut_short=cut_short,
         )
 
     def _purged(self, tombstones: Sequence[str]) -> Purged:

@@ -87,7 +87,7 @@ def _is_behind(home: Path) -> bool:
 
 def _told(rebuilt: Rebuilt) -> str:
     why = rebuilt.damage[0] if rebuilt.damage else "its files had lines that it lacked"
-    kept = f"; the old one is in {rebuilt.aside}" if rebuilt.aside else ""
+    kept = f"; what it replaced is in {rebuilt.aside}" if rebuilt.aside else ""
     source = "" if rebuilt.source in (None, "database") else f", what models made is from {rebuilt.source}"
     lost = f" Lost: {' '.join(rebuilt.lost)}" if rebuilt.lost else ""
     back = "".join(f" {one}" for one in rebuilt.back)

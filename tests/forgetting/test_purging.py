@@ -233,6 +233,18 @@ def test_a_purge_that_was_killed_before_its_end_is_finished_by_the_next(home: Pa
     assert holding(home, ["sleeps under"]) == []
 
 
+async def test_that_a_purge_was_cut_short_is_told_when_it_is_finished(memory: Memory) -> None:
+    turns = [NewTurn(role="user", content="The quagga sleeps under the bridge.")]
+    gone = await memory.forget((await memory.record_turns(turns)).stored)
+    store = memory._parts.store  # pyright: ignore[reportPrivateUsage]
+    assert gone.tombstone
+    what = Purge(tombstones=[gone.tombstone])
+    await to_thread.run_sync(lambda: store.purge(memory.space, what, now=NOON))  # and no more: it is killed here
+    finished = await memory.purge()
+    assert (finished.cut_short, finished.shredded, finished.proof) == (True, True, None)
+    assert not (await memory.purge()).cut_short
+
+
 def test_others_that_read_keep_the_log_and_that_is_told(store: Store, home: Path) -> None:
     store.append_turns("me", "s", [NewTurn(role="user", content="The quagga sleeps under the bridge.")], now=NOON)
     gone = store.forget("me", ["t1"], reason="", now=NOON)
