@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -49,22 +50,25 @@ async def live(memory: Memory, clock: FixedClock) -> None:
     await memory.forget(undo=gone.tombstone)
 
 
-@pytest.fixture
-def clock() -> FixedClock:
-    return FixedClock(START)
+@pytest.fixture(scope="session")
+def one_that_lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with a day in each of two spaces."""
+    home, clock = tmp_path_factory.mktemp("lived") / "home", FixedClock(START)
+
+    async def run() -> None:
+        for space in ("default", "work"):
+            async with open_memory(home=home, space=space, now=clock, embedder="none") as memory:
+                await live(memory, clock)
+
+    anyio.run(run)
+    return home
 
 
 @pytest.fixture
-def lived(clock: FixedClock) -> Callable[[Path], Path]:
-    """Return a function that lives a day in two spaces of a home."""
+def lived(one_that_lived: Path) -> Callable[[Path], Path]:
+    """Return a function that gives a home these days: a copy of them, which a test can spoil."""
 
     def fill(home: Path) -> Path:
-        async def run() -> None:
-            for space in ("default", "work"):
-                async with open_memory(home=home, space=space, now=clock, embedder="none") as memory:
-                    await live(memory, clock)
-
-        anyio.run(run)
-        return home
+        return Path(shutil.copytree(one_that_lived, home, dirs_exist_ok=True))
 
     return fill

@@ -217,8 +217,7 @@ def test_only_the_owner_can_read_it_and_nothing_is_left_beside_it(home: Path, li
 def test_old_ones_of_this_memory_are_rotated_out_and_nothing_else(home: Path, lived: Lived) -> None:
     lived(home)
     to = home.parent / "kept"
-    other = lived(home.parent / "another")
-    others = backed_up(other, to=to)
+    others = backed_up(home.parent / "another", to=to)
     (to / "mcp-memory-00000000-20200101T000000000Z.zip").write_bytes(b"not ours")
     made = [backed_up(home, to=to, keep=2, now=NOW + timedelta(minutes=n)) for n in range(3)]
     assert made[2].removed == (made[0].path,)
