@@ -15,7 +15,10 @@ __all__ = ["SHOWN", "cards"]
 SHOWN = 4
 """Digits at the end that stay readable, as on a receipt: they tell one's cards apart."""
 
-_GROUPS = r"\d{4}(?P<gap>[ -])\d{4}(?P=gap)\d{4}(?P=gap)\d{1,7}|\d{4}(?P<amex>[ -])\d{6}(?P=amex)\d{4,5}"
+_GAP = r"[ \u00a0\u202f-]"
+_GROUPS = (
+    rf"\d{{4}}(?P<gap>{_GAP})\d{{4}}(?P=gap)\d{{4}}(?P=gap)\d{{1,7}}|\d{{4}}(?P<amex>{_GAP})\d{{6}}(?P=amex)\d{{4,5}}"
+)
 _NUMBER = re.compile(rf"(?<![\w./#•-])(?<!\d,)(?=[2-6])(?:\d{{15,16}}|{_GROUPS})(?![\w/-]|\.\d)")
 
 _ISSUERS = (
@@ -31,7 +34,7 @@ _ISSUERS = (
 _NAMED = re.compile(
     r"(?i)(?:id|no|nr|num|number|ref|seq|hash|ts|time|stamp|count|bytes|size|offset)[\"'\]]{0,2}\s?[:=#]?\s?[\"']?$"
 )
-_CARD = re.compile(r"(?i)card|karte|carte|tarjeta|cartão|карт|visa|amex|卡|カード|카드")
+_CARD = re.compile(r"(?i)card|\bcc\b|credit|debit|karte|carte|tarjeta|cartão|карт|visa|amex|卡|カード|카드")
 
 
 def cards(text: str) -> Iterator[tuple[int, int]]:

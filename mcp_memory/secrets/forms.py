@@ -15,6 +15,8 @@ __all__ = ["FORMS", "Form"]
 _BODY = r"[A-Za-z0-9_-]"
 _HEX = r"[a-f0-9]"
 _ALNUM = r"[A-Za-z0-9]"
+_WORDS = r"(?:[a-z]+|[0-9]+|v[0-9]+)(?:[-_](?:[a-z]+|[0-9]+|v[0-9]+)){1,20}"
+"""Words and numbers that are joined, such as the name of a file or a branch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +31,19 @@ class Form:
     pattern: re.Pattern[str]
 
 
-def _begins(kind: str, body: str, *prefixes: str) -> Form:
-    """Return the form of keys with these prefixes. What comes before may be no letter, digit or underscore."""
+_MIXED = r"(?![$<{\[-])(?=[^\s\"'`<>{}|;]{0,99}\d)(?=[^\s\"'`<>{}|;]{0,99}[A-Za-z])[^\s\"'`<>{}|;]"
+"""A value of a command or an element that mixes letters and digits, and is no variable."""
+
+
+def _begins(kind: str, body: str, *prefixes: str, joined: bool = False) -> Form:
+    """Return the form of keys with these prefixes. What comes before may be no letter or digit.
+
+    `joined`: nobody begins a word so, and it may be the end of a name such as `notes_ghp_…`.
+    """
     heads = "|".join(re.escape(prefix) for prefix in prefixes)
+    before = "A-Za-z0-9" if joined else "A-Za-z0-9_"
     # A digit tells a key from words that are joined by dashes; one far behind is of something else.
-    pattern = rf"(?<![A-Za-z0-9_])(?P<shown>{heads})(?={_BODY}{{0,250}}\d){body}"
+    pattern = rf"(?<![{before}])(?P<shown>{heads})(?!{_WORDS}(?!{_BODY}))(?={_BODY}{{0,250}}\d){body}"
     return Form(kind, tuple(prefix.lower() for prefix in prefixes), re.compile(pattern))
 
 
@@ -41,19 +51,30 @@ def _forms() -> Iterator[Form]:
     long, hex32, hex64 = f"{_BODY}{{16,}}", f"{_HEX}{{32}}", f"{_HEX}{{64}}"
     yield _begins("key of a model provider", long, "sk-", "gsk_", "xai-", "pplx-", "r8_", "hf_", "pcsk_", "tvly-")
     yield _begins("key of a model provider", long, "lsv2_pt_", "lsv2_sk_", "nvapi-", "fw_")
-    yield _begins("Stripe key", long, "sk_live_", "sk_test_", "rk_live_", "rk_test_", "pk_live_", "pk_test_", "whsec_")
-    yield _begins("GitHub token", f"{_ALNUM}{{20,}}", "ghp_", "gho_", "ghu_", "ghs_", "ghr_")
-    yield _begins("GitHub token", r"\w{20,}", "github_pat_")
+    yield _begins(
+        "Stripe key",
+        long,
+        "sk_live_",
+        "sk_test_",
+        "rk_live_",
+        "rk_test_",
+        "pk_live_",
+        "pk_test_",
+        "whsec_",
+        joined=True,
+    )
+    yield _begins("GitHub token", f"{_ALNUM}{{20,}}", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", joined=True)
+    yield _begins("GitHub token", r"\w{20,}", "github_pat_", joined=True)
     yield _begins("GitLab token", long, "glpat-", "gldt-", "glrt-", "glcbt-", "glptt-", "glft-", "gloas-", "glagent-")
     yield _begins(
         "Slack token", f"{_BODY}{{10,}}", "xoxa-", "xoxb-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xapp-"
     )
-    yield _begins("AWS access key", r"[A-Z0-9]{16}(?![A-Za-z0-9])", "AKIA", "ASIA", "ABIA", "ACCA")
+    yield _begins("AWS access key", r"[A-Z0-9]{16}(?![A-Za-z0-9])", "AKIA", "ASIA", "ABIA", "ACCA", joined=True)
     yield _begins("Alibaba access key", f"{_ALNUM}{{16,24}}(?![A-Za-z0-9])", "LTAI")
     yield _begins("Tencent access key", f"{_ALNUM}{{32}}(?![A-Za-z0-9])", "AKID")
-    yield _begins("Google key", f"{_BODY}{{30,}}", "AIza", "ya29.")
+    yield _begins("Google key", f"{_BODY}{{30,}}", "AIza", "ya29.", joined=True)
     yield _begins("Google key", f"{_BODY}{{24,}}", "GOCSPX-")
-    yield _begins("registry token", f"{_ALNUM}{{30,}}", "npm_", "rubygems_")
+    yield _begins("registry token", f"{_ALNUM}{{30,}}", "npm_", "rubygems_", joined=True)
     yield _begins("registry token", long, "pypi-AgE", "dckr_pat_")
     yield _begins("SendGrid key", r"[\w-]{16,}\.[\w-]{16,}", "SG.")
     yield _begins("Twilio key", f"{hex32}(?![A-Za-z0-9])", "SK")
@@ -79,7 +100,9 @@ def _forms() -> Iterator[Form]:
         ("-----begin",),
         re.compile(
             r"(?P<shown>----)-BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
-            r"(?:[^-]+(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)?)?"
+            r"(?:(?:[^-]|-(?!----)){0,20000}-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+            # or as much of one as is there
+            r"|(?:(?:\s|\\[rn]){1,9}(?:[A-Z][A-Za-z-]{3,20}: [^\n\\]{1,80}|[A-Za-z0-9+/=]{16,}))*)"
         ),
     )
     yield Form(
@@ -96,7 +119,40 @@ def _forms() -> Iterator[Form]:
     yield Form(
         "credentials of a request",
         ("bearer ", "basic ", "token "),
-        re.compile(r"(?i)(?<![a-z])(?P<shown>(?:bearer|basic|token)\s+)(?=\S*\d)[a-z0-9._~+/-]{16,}={0,2}(?![\w(])"),
+        re.compile(
+            r"(?i)(?<![a-z])(?P<shown>(?:bearer|basic|token)\s+)(?![a-z]+(?:[-_.](?:[a-z]+|v?\d+)){0,20}(?![\w.~+/-]))"
+            r"(?!your|my[-_])(?=\S*\d)[a-z0-9._~+/-]{16,}={0,2}(?![\w(])"
+        ),
+    )
+    yield Form(
+        "password of a command",
+        ("--password ", "--passwd ", "--passphrase ", "--token ", "--api-key ", "--apikey ", "--auth-token "),
+        re.compile(rf"(?P<shown>--[a-z-]+ [\"']?)(?!(?i:your|my[-_])){_MIXED}{{6,}}"),
+    )
+    yield Form(
+        "password of a command",
+        (" -u ", " --user "),
+        re.compile(rf"(?P<shown> (?:-u|--user) [\"']?[\w.@-]{{1,60}}:){_MIXED}{{6,}}"),
+    )
+    yield Form(
+        "named value",
+        ("password>", "passwd>", "passphrase>", "apikey>", "secret>", "token>"),
+        re.compile(rf"(?P<shown>[A-Za-z]+>){_MIXED}{{6,120}}(?=</)"),
+    )
+    yield Form(
+        "session cookie",
+        ("cookie: ",),
+        re.compile(r"(?i)(?P<shown>cookie: [\w.-]{1,60}=)(?=[^\s;]{0,200}\d)[\w%+/=.~-]{16,}"),
+    )
+    yield Form(
+        "signed address",
+        ("sig=", "x-amz-signature=", "x-goog-signature="),
+        re.compile(r"(?i)(?<=[?&])(?P<shown>[a-z-]+=)(?=[^\s&]{0,200}\d)[\w%+/=-]{40,}"),
+    )
+    yield Form(
+        "registry token",
+        ('"auth":',),
+        re.compile(r"(?P<shown>\"auth\":\s*\")(?=[^\"]*\d)(?=[^\"]*[A-Z])[A-Za-z0-9+/]{16,}={0,2}(?=\")"),
     )
     yield Form(
         "Azure key", ("accountkey=", "sharedaccesskey="), re.compile(r"(?i)(?P<shown>\w+key=)[a-z0-9+/]{40,}={0,2}")

@@ -17,6 +17,8 @@ HINTS = (
     *("secret", "api_key", "api-key", "apikey", "api key", "access_key", "access-key", "accesskey", "private_key"),
     *("auth_token", "access_token", "refresh_token", "private_token", "bot_token", "auth-token", "access-token"),
     *("authtoken", "accesstoken", "refreshtoken", "session_token", "sessionid", "session_id", "credential"),
+    *("hasło", "wachtwoord", "şifre", "lösenord", "adgangskode", "heslo", "jelszó", "salasana", "κωδικός"),
+    *("كلمة المرور", "كلمة السر", "סיסמה", "รหัสผ่าน", "mật khẩu", "kata sandi", "private key", "secret key"),
     *("encryption_key", "signing_key", "master_key", "_token", "-token", "token="),
 )
 """A name that has none of these, in small letters, is no name of a secret."""
@@ -28,26 +30,38 @@ _VALUE = r"""[^\s"'`<>{}()\[\],;|\\•，。；、！？」』】]"""
 _JUDGED = 128
 """Characters of a value that tell whether it is secret. All that follows a name may be one long run of names."""
 
-_IS = "is|was|ist|lautet|est|es|è|é|—|-"
-_JOINT = rf"[ \t]{{0,3}}(?::=|=>|==?|:|：)[ \t]{{0,3}}|[ ](?:{_IS})[ ](?:now[ ])?|[ ]?[是はе이가은는][ ]?"
+_IS = "is|was|ist|lautet|est|es|è|é|—|–|-"
+_FOR = "for|of|to|on|del|de|do|da|für|vom|zum|pour|per"
+_JOINT = (
+    r"[ \t]{0,3}(?::=|=>|==?|:|：)(?:\*\*)?[ \t]{0,3}"
+    rf"|[ ](?:{_IS})[ ](?:now[ ])?|[ ]?[是はе이가은는][ ]?"
+    rf"|[ ](?:{_FOR})[ ](?:[\w'.-]{{1,20}}[ ]){{0,2}}[\w'.-]{{1,20}}(?:[ ](?:{_IS})|:)[ ]"
+    r"|:[ \t]{0,3}(?:\r?\n[ \t]{0,8}){1,2}(?=\S{5,64}[^\s:,;{(][ \t]*(?:\n|\Z))"
+)
 _AFTER = re.compile(
     rf"""(?ix)
-    (?P<rest> [\w-]{{0,30}} ) [\\"'`\]*]{{0,4}} (?: {_JOINT} )
-    (?P<quote> \\?["'`]? ) (?P<value> {_VALUE}{{4,{_JUDGED}}} )
+    (?P<rest> [\w-]{{0,30}} ) [\\"'`\]*]{{0,8}} (?: {_JOINT} )
+    (?P<quote> \\{{0,7}}["'`]? ) (?P<value> {_VALUE}{{4,{_JUDGED}}} )
     """
 )
+_CURSOR = re.compile(r"(?i)(?:next|page|continu(?:e|ation)|cursor|sync|eos|bos|pad|unk|mask|sep|cls|special|stop)$")
+_SESSION = re.compile(r"(?=(?:\D*\d){4})[\w+/=.%]{20,}")
+_SCRIPT = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 _SIGN = re.compile(r"[^\w./=-]")
 _MARKS = ".:!?*_"
 _RUN = re.compile(f"{_VALUE}*")
-_ABOUT = re.compile(r"(?i)hash|field|label|reset|polic|manager|generat|input|file|path|url|name|length|type|hint|algo")
+_ABOUT = re.compile(
+    r"(?i)hash|field|label|reset|polic|manager|generat|input|file|path|url|name|length|type|hint|algo|^s?[_-]?ids?$"
+)
 """A name with one of these after the hint is of something about a secret."""
+_SAMPLE = "(?:my|the|test|foo|bar|baz|demo|fake|some|new|old|user|admin)"
 _PLACEHOLDER = re.compile(
     r"(?i)your|example|exampl|placeholder|change.?me|replace|insert|dummy|sample|redacted|hidden|x{4}|\*{3}|\.{3}|…"
-    r"|1234567|abcdef|qwerty|^(?:my|the|test|foo|bar|demo|fake|some|new|old|user|admin)(?:[_-]|.{0,12}$)|_here|-here"
-    r"|(?:pass(?:word|wd|wort)?|secret|api_?key|token|senha|contraseña)s?[_-]?\d{0,4}[!@#$]?$|^(?:secret|pass)"
+    rf"|1234567|abcdef|qwerty|^{_SAMPLE}(?:[_-]|{_SAMPLE}|pass|pw|secret|key|token|value|string|auth|api|db|app|\d*[!@#$]?$)|_here|-here"
+    r"|(?:pass(?:word|wd|wort)?|secret|api_?key|token|senha|contraseña)s?[_-]?\d{0,4}[!@#$]?$|^(?:secret|pass)(?:[_-]|\d|$)"
 )
 _IN_CODE = re.compile(
-    r"\$|%[A-Z]|^(?:os|process|env|self|this|settings|config|secrets?|vault|import|require|base64)[._]|::|->|^/|^\.|://"
+    r"^\$|\$[{(]|^%[A-Z]|^(?:os|process|env|self|this|settings|config|secrets?|vault|import|require|base64)[._]|^(?:pbkdf2|scrypt|argon2|bcrypt|sha\d+)[\w-]*[:$]|::|->|^/|^\.|://"
 )
 
 
@@ -62,6 +76,11 @@ def named(text: str, at: int, hint: str, *, beyond: int = 0) -> int | None:
     if found is None or found.start("value") < beyond or _ABOUT.search(found["rest"]):
         return None
     value = found["value"].rstrip(_MARKS) or found["value"]
+    if hint in ("_token", "-token") and _CURSOR.search(text[max(0, at - 20) : at]):
+        return None  # where a list goes on
+    if "session" in hint and not _SESSION.fullmatch(value):
+        return None  # most sessions have names, and those are no secrets
+    value = _SCRIPT.split(value, maxsplit=1)[0]  # what follows in Chinese is the sentence
     asks_a_key = "key" in hint or "token" in hint or "secret" in hint or "session" in hint
     is_secret = COVER in value or _is_secret(value, asks_a_key=asks_a_key, quoted=bool(found["quote"]))
     return found.start("value") if is_secret else None
@@ -77,6 +96,8 @@ def end_of_value(text: str, start: int) -> int:
 def _is_secret(value: str, *, asks_a_key: bool, quoted: bool) -> bool:
     """Whether a value is what somebody chose or drew for a secret. A key is long; a password mixes its characters."""
     digits, letters = sum(c.isdigit() for c in value), sum(c.isalpha() for c in value)
+    if not value:
+        return False
     if asks_a_key:
         shaped = len(value) >= 12 and digits >= 2 and letters >= 4
     else:

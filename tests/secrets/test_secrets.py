@@ -41,6 +41,30 @@ texts = st.one_of(
         ("card 4242 4242 4242 4242, 12/29", "card •••4242, 12/29"),
         ("4012888888881881;ann", "•••1881;ann"),
         ("AKIA" + "IOSFODNN7REALKEY", "AKIA•••"),
+        ("4012\u00a08888\u00a08888\u00a01881 cc number 4012888888881881", "•••1881 cc number •••1881"),
+        (f"see notes_{GITHUB}.txt and CI_TOKEN_{GITHUB}", "see notes_ghp_•••.txt and CI_TOKEN_ghp_•••"),
+        ("password: Barcelona1992, then Passau2019", "password: •••, then Passau2019"),
+        ("password: Pa$$w0rd!x", "password: •••"),
+        ("**Password:** Blauwal77", "**Password:** •••"),
+        ("The password for the guest network is Blauwal77.", "The password for the guest network is •••."),
+        ("Your password:\n\nBlauwal77\n\nRegards", "Your password:\n\n•••\n\nRegards"),
+        ("hasło: Blauwal77 / wachtwoord – Blauwal77", "hasło: ••• / wachtwoord – •••"),
+        ("tool --password Blauwal77 --user ann", "tool --password ••• --user ann"),
+        ("curl -u ann:Blauwal77 https://example.org", "curl -u ann:••• https://example.org"),
+        ("<user>ann</user><password>Blauwal77</password>", "<user>ann</user><password>•••</password>"),
+        ('{\\\\\\"password\\\\\\": \\\\\\"Blauwal77\\\\\\"}', '{\\\\\\"password\\\\\\": \\\\\\"•••\\\\\\"}'),
+        ("Cookie: session=" + "c3a30f47" * 4 + "; a=b", "Cookie: session=•••; a=b"),
+        (
+            "https://a.example.net/c?sv=2020&sig=" + "aB3d" * 10 + "%3D&x=1",
+            "https://a.example.net/c?sv=2020&sig=•••&x=1",
+        ),
+        (
+            "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0A1B\n\n"
+            + "MIIEa1+/" * 8
+            + "\n-----END RSA PRIVATE KEY-----\nbye",
+            "----•••\nbye",
+        ),
+        ("-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEa1+/" * 8 + "\nThat was cut.", "----•••\nThat was cut."),
     ],
 )
 def test_secrets_are_masked_and_their_names_stay(text: str, masked: str) -> None:
@@ -71,6 +95,16 @@ def test_secrets_are_masked_and_their_names_stay(text: str, masked: str) -> None
         "0.4012888888881881",
         "git@example.org:ann/app.git and https://example.org:8443/@ann",
         "tel. +49 4012 8888 8888",
+        "sk-estimator-test-2026-11-22-results and risk-assessment-2026-q4",
+        "the token bucket_rate_limiter_v2 of basic authentication-guide-2026",
+        'session_id = "sess-2026-11-22-a1", sessionId: f47ac10b-58cc-4372-a567-0e02b2c3d479',
+        'next_token = "page-2-of-10-results"',
+        "credentialsId: 'github-deploy-2026'",
+        "密码: 至少8位字符 / パスワードは8文字以上です / 비밀번호는 8자 이상",
+        "docker run --user 1000:1000 -u www-data:www-data --token $TOKEN1",
+        "the password for the staging box is in the vault",
+        "Hashed password: pbkdf2:sha256:260000$zL6yRjZtQ5vGKwFf$5b7c",
+        "passwords:\n  - at least 12 characters\n  - one digit",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
