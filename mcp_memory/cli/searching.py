@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcp_memory.cli.base import as_json, ask, place
+from mcp_memory.cli.base import as_json, ask, place, settings
 from mcp_memory.errors import NotFound
 from mcp_memory.excerpts import passages
 from mcp_memory.store.naming import address
@@ -126,7 +126,10 @@ def search(
         for note in notes:
             click.echo(note, err=True)
     if not memories and not scenes and not turns and not results:
-        raise NotFound(f"Nothing found. Spaces that hold something here: {', '.join(spaces) or 'none'}.")
+        here = settings().space
+        others = ", ".join(space for space in spaces if space != here)
+        more = f"Other spaces that hold something: {others}." if others else "Try other words, or fewer filters."
+        raise NotFound(f"Nothing found in {here}. {more}")
 
 
 def _layer(chosen: str | None, *, of_turns: bool, of_memories: bool) -> str | None:

@@ -117,7 +117,7 @@ def test_a_cursor_continues_where_the_page_ended(answer: Answer) -> None:
 def test_what_is_not_found_ends_with_1_and_says_where_it_looked(run: Run) -> None:
     result = run("search", "zzzunheardof", "--in", "turns", "--since", "2030")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "default, work" in result.stderr
+    assert result.stderr == "Error: Nothing found in default. Other spaces that hold something: work.\n"
 
 
 def test_what_is_not_found_is_still_json_for_programs(run: Run) -> None:
