@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import struct
 import zipfile
 import zlib
@@ -36,6 +37,7 @@ _BLOCK = 2**20
 _LONGEST = 64 * 2**20
 _MANIFEST = 256 * 2**20
 _RATIO, _SMALL = 200, 64 * 2**20
+_ROWS = re.compile(r"spaces/[^/]+/data/[a-z]+\.jsonl")
 _STRAY = ("__MACOSX/", ".DS_Store")
 _LEAST_ID = 1
 
@@ -89,11 +91,23 @@ class Parcel:
 
 
 def is_parcel(path: Path) -> bool:
-    """Tell whether a file is an exported memory, by its manifest alone."""
+    """Tell whether a file is an exported memory, by its manifest, or the names of its rows where that is lost."""
     try:
         with zipfile.ZipFile(path) as packed:
-            return FORMAT.encode() in packed.open(MANIFEST).read(200)
-    except (OSError, KeyError, ValueError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error):
+            names = packed.namelist()
+            if any(_ROWS.fullmatch(name) for name in names):
+                return True
+            return MANIFEST in names and FORMAT.encode() in packed.open(MANIFEST).read(200)
+    except (
+        OSError,
+        KeyError,
+        ValueError,
+        NotImplementedError,
+        RuntimeError,
+        zipfile.BadZipFile,
+        zlib.error,
+        struct.error,
+    ):
         return False
 
 
@@ -135,7 +149,9 @@ def _manifest(packed: zipfile.ZipFile, name: str) -> _Manifest:
     try:
         info = packed.getinfo(MANIFEST)
     except KeyError:
-        raise InvalidInput(f"{name} has no {MANIFEST}, so it is no exported memory.") from None
+        raise InvalidInput(
+            f"{name} has no {MANIFEST}: part of it is gone. Nothing was stored; export it again."
+        ) from None
     if info.file_size > _MANIFEST:
         raise InvalidInput(f"{name} has a manifest of {info.file_size // 2**20} MiB, which no memory has.")
     try:

@@ -106,6 +106,22 @@ def test_what_the_manifest_does_not_name_or_what_lacks_is_told(whole: Path, tmp_
     assert "lacks README.md" in refused(less)
 
 
+@pytest.mark.parametrize("manifest", [None, b"[]", b"\xff"])
+def test_one_whose_manifest_is_lost_is_told_and_not_taken_for_nothing(
+    whole: Path, tmp_path: Path, manifest: bytes | None
+) -> None:
+    broken = tmp_path / "broken.zip"
+    with zipfile.ZipFile(whole) as old, zipfile.ZipFile(broken, "w") as new:
+        for name in old.namelist():
+            if name != "manifest.json":
+                new.writestr(name, old.read(name))
+        if manifest is not None:
+            new.writestr("manifest.json", manifest)
+    assert is_parcel(broken)
+    with pytest.raises(InvalidInput, match=r"[Ee]xport it again"), opened(broken):
+        pass
+
+
 def test_a_newer_form_is_left_alone(whole: Path, tmp_path: Path) -> None:
     def newer(members: dict[str, bytes]) -> None:
         manifest = json.loads(members["manifest.json"])
