@@ -195,7 +195,7 @@ class Pipeline:
 
     def park(self, work: Work, error: str) -> None:
         wait = _AFTER_FAILURE[min(work.attempts, len(_AFTER_FAILURE) - 1)]
-        self._store.park_work(self._space, work.id, error=one_line(error, 400), until=self._now() + wait)
+        self._store.park_work(self._space, work.id, error=one_line(mask(error), 400), until=self._now() + wait)
 
     def _apply(self, desk: Desk, work: Work, stage: AnyStage, basis: BaseModel, reply: BaseModel | None) -> Applied:
         try:

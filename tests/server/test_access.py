@@ -404,6 +404,12 @@ async def test_a_body_that_does_not_come_is_not_waited_for(home: Path, monkeypat
     [
         ("127.0.0.1", None, "127.0.0.1:1", None, 200),
         ("127.0.0.1", None, "evil.example", None, 421),
+        ("127.0.0.1", None, "127.0.0.1:8.evil.example", None, 421),
+        ("127.0.0.1", None, "localhost:8@evil.example", None, 421),
+        ("127.0.0.1", None, "localhost:8", "http://localhost:8@evil.example", 421),
+        ("127.0.0.1", None, "localhost:8", "null", 403),
+        ("127.0.0.1", None, "[::1]:8", "http://[::1]:9", 200),
+        ("0.0.0.0", None, "any.example", "vscode-webview://1f2e3d", 200),
         ("127.0.0.1", None, "localhost:8", "http://evil.example", 403),
         ("127.0.0.1", None, "localhost:8", "http://localhost:9", 200),
         ("127.0.0.1", "memory.example", "memory.example", "https://memory.example", 200),

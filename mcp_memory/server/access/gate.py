@@ -28,7 +28,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Router
 
 from mcp_memory.errors import McpMemoryError
-from mcp_memory.server.access import oauth
+from mcp_memory.server.access import hosts, oauth
 from mcp_memory.server.access.credentials import Client, Credentials, TooFew
 from mcp_memory.server.access.limits import AtOnce, Rate
 from mcp_memory.server.access.rights import GRANT, Grant
@@ -106,6 +106,8 @@ class Gate:
         """Return how to answer a request that nobody's token would open the door for. Raises _Turned too."""
         if sum(len(name) + len(value) for name, value in scope["headers"]) + len(scope["query_string"]) > _MOST_HEAD:
             raise _Turned(431, "The headers of this request are too large.")
+        if not all(map(hosts.is_plain, Headers(scope=scope).getlist("host") + Headers(scope=scope).getlist("origin"))):
+            raise _Turned(421, "This is no name of a host.")
         refused = await self._security.validate_request(Request(scope))
         if refused is None and self._addresses and not _is_here(_address(scope)):
             _waited(self._addresses.take(_address(scope), anyio.current_time()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import ip_address
 
 from mcp.server.transport_security import TransportSecuritySettings
@@ -9,9 +10,10 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp_memory.errors import InvalidInput
 from mcp_memory.text import one_line
 
-__all__ = ["is_loopback", "is_reachable", "security"]
+__all__ = ["is_loopback", "is_plain", "is_reachable", "security"]
 
 _HERE = ("127.0.0.1", "localhost", "[::1]")
+_PLAIN = re.compile(r"null|(?:[a-z][a-z0-9+.-]*://)?(?:\[[0-9a-f:.%]*\]|[^\s:/@\[\]]*)(?::\d{1,5})?", re.IGNORECASE)
 _EVERYWHERE = ("0.0.0.0", "::")
 
 
@@ -20,6 +22,14 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def is_plain(name: str) -> bool:
+    """Tell whether a Host or an Origin is a name with at most a port, as all are that programs write.
+
+    The SDK takes whatever stands behind the colon of a name for its port.
+    """
+    return _PLAIN.fullmatch(name) is not None
 
 
 def is_reachable(host: str, allowed: str | None) -> bool:
