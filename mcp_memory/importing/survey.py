@@ -19,6 +19,7 @@ from mcp_memory.importing.formats.told import Passed, Result, Statement, Told, W
 from mcp_memory.importing.placing import STEP, Places
 from mcp_memory.importing.reader import At, Layout, Source, Value, layout, remarks, values
 from mcp_memory.importing.results import worth
+from mcp_memory.secrets import holds_key, mask
 from mcp_memory.text import safe_name
 from mcp_memory.types import NewTurn
 
@@ -188,7 +189,10 @@ def default_session(source: Source, asked: Asked) -> str | None:
     """Return where turns belong that name no session: as asked, or the file's name without its endings."""
     if asked.session is not None:
         return safe_name(asked.session, what="session")
-    return None if source.name == STDIN else _ENDINGS.sub("", source.path.name) or source.path.name
+    if source.name == STDIN:
+        return None
+    name = _ENDINGS.sub("", source.path.name) or source.path.name
+    return mask(name) if holds_key(name) else name
 
 
 def start(source: Source, undated: int) -> datetime:

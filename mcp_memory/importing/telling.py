@@ -9,7 +9,7 @@ from datetime import datetime
 from mcp_memory.importing.formats.told import Statement
 from mcp_memory.longterm.l1_atoms.told import told
 from mcp_memory.memory.moving import ToldElsewhere
-from mcp_memory.secrets import mask
+from mcp_memory.secrets import mask, mask_id
 from mcp_memory.store.protocol import NewAtom
 
 __all__ = ["told_by"]
@@ -20,7 +20,9 @@ def told_by(statements: Sequence[Statement], *, session: str, now: datetime) -> 
 
     It is held true from when the other memory says it was noted, where that was in the past.
     """
-    return [ToldElsewhere(atom=_atom(one, session=session, now=now), id=one.id) for one in statements]
+    return [
+        ToldElsewhere(atom=_atom(one, session=session, now=now), id=one.id and mask_id(one.id)) for one in statements
+    ]
 
 
 def _atom(one: Statement, *, session: str, now: datetime) -> NewAtom:

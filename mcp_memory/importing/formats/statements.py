@@ -12,6 +12,7 @@ from datetime import datetime
 from mcp_memory.importing.formats.exports import fitting
 from mcp_memory.importing.formats.told import Passed, Statement, Told, mended
 from mcp_memory.longterm.l1_atoms.told import MAX_CHARS
+from mcp_memory.secrets import mask
 
 __all__ = ["as_turn", "statement"]
 
@@ -31,7 +32,8 @@ def statement(
     program: str = "memory",
 ) -> Statement | Told:
     """Return a statement, with half characters mended; without `text` it is the fact's. Unfit where it is too large."""
-    words = mended(text if text is not None else " ".join(fact or ()).replace("_", " "), passed) or ""
+    # A key with its dashes gone would be known as one no more.
+    words = mended(text if text is not None else " ".join(map(mask, fact or ())).replace("_", " "), passed) or ""
     words = words.strip()
     names = tuple(
         name for one in about if (name := (mended(one, passed) or "").strip()) and len(name) <= _MOST_OF_A_NAME
