@@ -98,6 +98,8 @@ def _erased(done: Erased) -> Iterator[str]:
         yield f"{searched}: {len(proof.found) or 'none'} found."
         yield from (f"  found: {one_line(line, 160)}" for line in proof.found)
         yield from (f"  could not be read: {one_line(line, 160)}" for line in proof.unread)
+        if proof.found:
+            yield "Take it out of files of yours. That a file of the memory itself has it is a fault: report it."
         if proof.also_in:
             names = ", ".join(proof.also_in[:10]) + (" …" if len(proof.also_in) > 10 else "")
             yield f"Some of its words stand in what was kept too: {one_line(names, 200)}."

@@ -18,6 +18,8 @@ from mcp_memory.store.traces import Traces
 __all__ = ["Proof", "prove"]
 
 _LOGS = ("hooks", "logs")
+_NEEDED = ("spaces", "run", "unsettled", "config.toml", "identity.json")
+"""What is no copy, and is never deleted, whatever stands in it."""
 _SHOWN = 3
 
 
@@ -100,7 +102,7 @@ def _is_log(home: Path, path: Path) -> bool:
 
 def _is_copy(home: Path, path: Path) -> bool:
     parts = path.relative_to(home).parts
-    return parts[0] not in ("spaces", "run", "unsettled") and not parts[0].startswith("memory.db")
+    return parts[0] not in _NEEDED and not parts[0].startswith("memory.db")
 
 
 def _clear(path: Path, traces: Traces) -> None:

@@ -298,6 +298,17 @@ async def test_copies_are_named_and_deleted_where_that_is_asked_for(memory: Memo
     assert await to_thread.run_sync(lambda: (home / "hooks/hooks.log").read_text()) == "all is well\n"
 
 
+async def test_settings_are_no_copy_and_stay_whatever_stands_in_them(memory: Memory, home: Path) -> None:
+    text = "The quagga sleeps under the bridge by the mill."
+    gone = await memory.forget((await memory.record_turns([NewTurn(role="user", content=text)])).stored)
+    assert gone.tombstone
+    await anyio.Path(home / "config.toml").write_text(f"# {text}\n")
+    done = await memory.purge([gone.tombstone], delete_copies=True)
+    assert done.proof
+    assert [line.split()[0] for line in done.proof.found] == ["config.toml"]
+    assert await anyio.Path(home / "config.toml").exists()
+
+
 async def test_what_was_forgotten_can_be_purged_by_age(memory: Memory, clock: FixedClock) -> None:
     for text in ("The first thing of all.", "The second thing of all."):
         await memory.record_turns([NewTurn(role="user", content=text)], session="s")
