@@ -2,34 +2,27 @@
 
 What goes along is `reach`'s to say; `digests` know it again. The rows and files stay: evidence is not rewritten before
 it is purged. Index entries go, and come back with the undoing (vectors, and the lines of results, when the background
-next catches up). Every forgetting, undoing and purging is a line of `tombstones.jsonl` too, without any words of it:
-of lines with the same `tombstone` the last counts.
+next catches up).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import apsw
 
 from mcp_memory.errors import InvalidInput, NotFound
-from mcp_memory.store import files
 from mcp_memory.store.forgetting import How, Reach, Redrawn
 from mcp_memory.store.protocol import Conflict, Layer, Tombstone
-from mcp_memory.store.sqlite import canvases, chunks, digests, reach, terms, vectors
-from mcp_memory.store.sqlite.linefiles import append_lines
-from mcp_memory.store.sqlite.rows import from_ms, number_of, space_for, space_id, to_ms, touch
-from mcp_memory.text import iso, one_line
+from mcp_memory.store.sqlite import canvases, chunks, digests, reach, terms, tombstones, vectors
+from mcp_memory.store.sqlite.rows import number_of, space_for, space_id, to_ms, touch
+from mcp_memory.text import one_line
 
-__all__ = ["FILE", "by_id", "forget", "lines", "listed", "log", "undo"]
-
-FILE = "tombstones.jsonl"
-
-_COLUMNS = "x.id, x.reason, x.at, x.undone_at, x.purged_at, x.took"
+__all__ = ["forget", "undo"]
 
 
 def forget(
@@ -55,8 +48,8 @@ def forget(
     digests.add(con, space_no, number)
     _redraw(con, folder, space, redrawn, now=now)
     touch(con, space_no, *_topics(con, space_no, number))
-    log(con, folder, space_no, [number])
-    return by_id(con, space_no, number)
+    tombstones.log(con, folder, space_no, [number])
+    return tombstones.by_id(con, space_no, number)
 
 
 def undo(
@@ -73,7 +66,7 @@ def undo(
         raise NotFound(f"What was forgotten under x{number} was purged: nothing of it is left to bring back.")
     _refuse_second_truth(con, space_no, number)
     _refuse_groundless(con, number)
-    undone = by_id(con, space_no, number)
+    undone = tombstones.by_id(con, space_no, number)
     topics = _topics(con, space_no, number)
     _reindex(con, "turn", number)
     _reindex(con, "atom", number)
@@ -83,7 +76,7 @@ def undo(
     con.execute("UPDATE tombstone SET undone_at = ? WHERE id = ?", (to_ms(now), number))
     _redraw(con, folder, space, redrawn, now=now)
     touch(con, space_no, *topics)
-    log(con, folder, space_no, [number])
+    tombstones.log(con, folder, space_no, [number])
     return Tombstone(
         id=undone.id, ids=undone.ids, reason=undone.reason, at=undone.at, how=undone.how, undone=True, purged=False
     )
@@ -168,97 +161,6 @@ def _refuse_groundless(con: apsw.Connection, tombstone: int) -> None:
             f"All that a{row[0]} rests on was forgotten since, under x{row[1]}. Bring that back first. "
             "Nothing was brought back."
         )
-
-
-# --- tombstones -------------------------------------------------------------------------------------
-
-
-def by_id(con: apsw.Connection, space: int, number: int) -> Tombstone:
-    """Return a tombstone, with the ids of what is forgotten under it; notes go with their atoms and are not named."""
-    row: Any = con.execute(
-        f"SELECT {_COLUMNS} FROM tombstone x WHERE x.id = ? AND x.space = ?", (number, space)
-    ).fetchone()
-    _, reason, at, undone, purged, took = row
-    ids = [
-        str(id)
-        for (id,) in con.execute(
-            "SELECT 't' || id FROM turn WHERE tombstone = ?1 AND role <> 'note' UNION ALL"
-            " SELECT 'a' || id FROM atom WHERE tombstone = ?1 UNION ALL"
-            " SELECT id FROM ref WHERE space = ?2 AND tombstone = ?1",
-            (number, space),
-        )
-    ]
-    return Tombstone(
-        id=f"x{number}",
-        ids=ids,
-        reason=reason,
-        at=from_ms(at),
-        how=_took(took)["how"],
-        undone=undone is not None,
-        purged=purged is not None,
-    )
-
-
-def listed(con: apsw.Connection, space: str) -> list[Tombstone]:
-    """See `Store.tombstones`."""
-    number = space_id(con, space)
-    rows: Any = con.execute("SELECT id FROM tombstone WHERE space = ? ORDER BY id", (number,)).fetchall()
-    return [] if number is None else [by_id(con, number, tombstone) for (tombstone,) in rows]
-
-
-def log(con: apsw.Connection, folder: Path, space: int, tombstones: Sequence[int]) -> None:
-    """Append how these tombstones are now to the file of the space."""
-    append_lines(
-        con,
-        folder,
-        space,
-        FILE,
-        [_line(con, space, number) for number in tombstones],
-        rewrite=lambda: lines(con, space),
-        whole=True,
-    )
-
-
-def lines(con: apsw.Connection, space: int) -> Iterator[bytes]:
-    """Yield the lines of `tombstones.jsonl`, each tombstone's once."""
-    rows: Any = con.execute("SELECT id FROM tombstone WHERE space = ? ORDER BY id", (space,)).fetchall()
-    for (number,) in rows:
-        yield _line(con, space, number)
-
-
-def _line(con: apsw.Connection, space: int, number: int) -> bytes:
-    row: Any = con.execute(
-        f"SELECT {_COLUMNS} FROM tombstone x WHERE x.id = ? AND x.space = ?", (number, space)
-    ).fetchone()
-    _, reason, at, undone, purged, took = row
-    digest: Any = con.execute("SELECT digest FROM forgotten WHERE tombstone = ? ORDER BY digest", (number,))
-    ids: list[str] = _took(took)["ids"] or _ids_now(con, space, number)
-    return files.json_line(
-        {
-            "tombstone": f"x{number}",
-            "at": iso(from_ms(at).astimezone(UTC)),
-            "reason": reason,
-            "how": _took(took)["how"],
-            "ids": ids,
-            "undone_at": None if undone is None else iso(from_ms(undone).astimezone(UTC)),
-            "purged_at": None if purged is None else iso(from_ms(purged).astimezone(UTC)),
-            "digests": [bytes(one).hex() for (one,) in digest],
-        }
-    )
-
-
-def _took(took: str | None) -> dict[str, Any]:
-    """Return what a row tells of its forgetting; rows from before that was kept tell nothing."""
-    return {"ids": [], "how": "ids", **(json.loads(took) if took else {})}
-
-
-def _ids_now(con: apsw.Connection, space: int, number: int) -> list[str]:
-    rows = con.execute(
-        "SELECT 't' || id FROM turn WHERE tombstone = ?1 UNION ALL SELECT 'a' || id FROM atom WHERE tombstone = ?1"
-        " UNION ALL SELECT id FROM ref WHERE space = ?2 AND tombstone = ?1",
-        (number, space),
-    )
-    return [str(id) for (id,) in rows]
 
 
 def _topics(con: apsw.Connection, space: int, tombstone: int) -> list[str]:

@@ -14,7 +14,7 @@ import apsw
 
 from mcp_memory.store import files
 from mcp_memory.store.protocol import Layer
-from mcp_memory.store.sqlite import canvases, checks, chunks, forgetting, scenes, sketch, terms
+from mcp_memory.store.sqlite import canvases, checks, chunks, scenes, sketch, terms, tombstones
 from mcp_memory.store.sqlite.rows import from_ms
 from mcp_memory.store.sqlite.snapshots import line_files, lines_of
 from mcp_memory.store.sqlite.term_ranges import INDEXED
@@ -117,7 +117,7 @@ def _due(con: apsw.Connection) -> dict[tuple[int, str], str]:
             "SELECT DISTINCT s.name FROM record r JOIN session s ON s.id = r.session WHERE r.space = ?", (number,)
         )
         paths += [f"offload-{session}.jsonl" for (session,) in sessions]
-        for table, path in (("canvas", canvases.FILE), ("tombstone", forgetting.FILE)):
+        for table, path in (("canvas", canvases.FILE), ("tombstone", tombstones.FILE)):
             if con.execute(f"SELECT 1 FROM {table} WHERE space = ? LIMIT 1", (number,)).get:
                 paths.append(path)
         due.update({(number, path): name for path in paths})

@@ -24,7 +24,7 @@ from mcp_memory.store.citations import cited
 from mcp_memory.store.forgetting import Purge, Purged, Scrubbed
 from mcp_memory.store.forgotten import left_of
 from mcp_memory.store.protocol import Conflict
-from mcp_memory.store.sqlite import canvases, compacting, digests, forgetting, scenes, snapshots
+from mcp_memory.store.sqlite import canvases, compacting, digests, scenes, snapshots, tombstones
 from mcp_memory.store.sqlite.linefiles import rewrite_lines
 from mcp_memory.store.sqlite.rows import from_ms, number_of, space_for, to_ms, touch
 from mcp_memory.store.traces import Traces
@@ -52,10 +52,10 @@ _SWEPT = (
 def purge(con: apsw.Connection, folder: Path, space: str, what: Purge, *, now: datetime) -> Purged:
     """See `Store.purge`."""
     space_no = space_for(con, space)
-    tombstones = [_forgotten(con, space_no, id) for id in what.tombstones]
+    numbers = [_forgotten(con, space_no, id) for id in what.tombstones]
     if any(canvases.canvas(con, space, one.row.number).version != one.row.version for one in what.canvases):
         raise Conflict  # before any file is written
-    among = json.dumps(tombstones)
+    among = json.dumps(numbers)
     turns = _column(con, f"SELECT id FROM turn WHERE tombstone IN {_AMONG}", among)
     atoms = _column(con, f"SELECT id FROM atom WHERE tombstone IN {_AMONG}", among)
     refs = _column(con, f"SELECT id FROM ref WHERE space = ? AND tombstone IN {_AMONG}", space_no, among)
@@ -77,8 +77,8 @@ def purge(con: apsw.Connection, folder: Path, space: str, what: Purge, *, now: d
     _forget_questions(con, space_no)
     _sweep(con, Traces(texts))
     _redraw(con, folder, space, what.canvases, now)
-    con.executemany("UPDATE tombstone SET purged_at = ? WHERE id = ?", [(to_ms(now), number) for number in tombstones])
-    forgetting.log(con, folder, space_no, tombstones)
+    con.executemany("UPDATE tombstone SET purged_at = ? WHERE id = ?", [(to_ms(now), number) for number in numbers])
+    tombstones.log(con, folder, space_no, numbers)
     for path in [*(f"conversations/{day}.jsonl" for day in days), *(f"offload-{name}.jsonl" for name in sessions)]:
         rewrite_lines(con, folder, space_no, path, snapshots.lines_of(con, space_no, path))
     if what.canvases:
@@ -91,7 +91,7 @@ def purge(con: apsw.Connection, folder: Path, space: str, what: Purge, *, now: d
     for path in paths:  # last: where anything before cannot be written, what was forgotten can still be brought back
         files.remove(folder / path)
     return Purged(
-        tombstones=[f"x{number}" for number in tombstones],
+        tombstones=[f"x{number}" for number in numbers],
         turns=len(turns),
         atoms=len(atoms),
         refs=len(refs),

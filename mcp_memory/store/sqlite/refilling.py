@@ -21,7 +21,7 @@ import apsw
 from mcp_memory.errors import Damaged
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
-from mcp_memory.store.sqlite import atoms, canvases, entities, forgetting
+from mcp_memory.store.sqlite import atoms, canvases, entities, tombstones
 from mcp_memory.store.sqlite.rows import session_for, space_for, to_ms
 from mcp_memory.types import NewTurn
 
@@ -343,12 +343,12 @@ def _pictures(con: apsw.Connection, source: _Source) -> None:
 
 
 def _tombstones(con: apsw.Connection, source: _Source) -> None:
-    last = {str(line.get("tombstone")): line for line in source.lines(source.folder / forgetting.FILE)}
+    last = {str(line.get("tombstone")): line for line in source.lines(source.folder / tombstones.FILE)}
     for name, line in last.items():
         try:
             _tombstone(con, source.space, line, is_alone=source.is_alone)
         except (KeyError, TypeError, ValueError, OverflowError, apsw.ConstraintError):
-            source.done.note(f"{source.folder.name}: {name[:20]} in {forgetting.FILE} cannot be read.")
+            source.done.note(f"{source.folder.name}: {name[:20]} in {tombstones.FILE} cannot be read.")
 
 
 def _tombstone(con: apsw.Connection, space: int, line: dict[str, Any], *, is_alone: bool) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.store.forgetting import How
-from mcp_memory.store.sqlite import digests, forgetting
+from mcp_memory.store.sqlite import digests, tombstones
 from mcp_memory.store.sqlite.rows import space_id, to_ms
 from mcp_memory.store.sqlite.snapshots import opened
 
@@ -40,7 +40,7 @@ def returned(database: Path, spaces: Path) -> list[Returned]:
     """Return what is back in a database by the tombstones of the folders of a later state of its memory."""
     found: list[Returned] = []
     with opened(database) as con:
-        for folder in sorted(path for path in spaces.iterdir() if (path / forgetting.FILE).is_file()):
+        for folder in sorted(path for path in spaces.iterdir() if (path / tombstones.FILE).is_file()):
             space = space_id(con, folder.name)
             if space is not None:
                 found += _of_space(con, space, folder)
@@ -49,7 +49,7 @@ def returned(database: Path, spaces: Path) -> list[Returned]:
 
 def _of_space(con: apsw.Connection, space: int, folder: Path) -> Iterator[Returned]:
     last: dict[str, bytes] = {}
-    for line in (folder / forgetting.FILE).read_bytes().splitlines():
+    for line in (folder / tombstones.FILE).read_bytes().splitlines():
         try:
             last[str(json.loads(line)["tombstone"])] = line
         except (ValueError, KeyError, TypeError):

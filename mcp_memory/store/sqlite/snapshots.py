@@ -17,7 +17,7 @@ import apsw
 import sqlite_vec  # pyright: ignore[reportMissingTypeStubs]
 
 from mcp_memory.errors import Damaged
-from mcp_memory.store.sqlite import canvases, forgetting, records, scenes, turns
+from mcp_memory.store.sqlite import canvases, records, scenes, tombstones, turns
 from mcp_memory.store.sqlite.migrations import SCHEMA
 
 __all__ = [
@@ -33,7 +33,7 @@ __all__ = [
     "take",
 ]
 
-LINE_FILES = ("conversations/*.jsonl", "offload-*.jsonl", canvases.FILE, forgetting.FILE)
+LINE_FILES = ("conversations/*.jsonl", "offload-*.jsonl", canvases.FILE, tombstones.FILE)
 """The line files of a space, as patterns within its folder."""
 
 _COUNTED = {
@@ -174,8 +174,8 @@ def lines_of(con: apsw.Connection, space: int, path: str) -> Iterable[bytes]:
             return turns.day_lines(con, space, date.fromisoformat(name.removesuffix(".jsonl")))
         case [canvases.FILE]:
             return canvases.lines(con, space)
-        case [forgetting.FILE]:
-            return forgetting.lines(con, space)
+        case [tombstones.FILE]:
+            return tombstones.lines(con, space)
         case [name] if name.startswith("offload-"):
             return records.lines(con, space, name.removeprefix("offload-").removesuffix(".jsonl"))
         case _:

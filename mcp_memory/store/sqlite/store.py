@@ -85,6 +85,7 @@ from mcp_memory.store.sqlite import (
     spends,
     summaries,
     tokens,
+    tombstones,
     turns,
     vectors,
     works,
@@ -639,7 +640,7 @@ class SQLiteStore:
         )
 
     def tombstones(self, space: str) -> list[Tombstone]:
-        return self._db.read(lambda con: forgetting.listed(con, space))
+        return self._db.read(lambda con: tombstones.listed(con, space))
 
     def purge(self, space: str, what: Purge, *, now: datetime) -> Purged:
         folder = self.folder(space)
