@@ -415,6 +415,8 @@ def _trust(con: apsw.Connection) -> None:
             space INTEGER NOT NULL REFERENCES space, digest BLOB NOT NULL,
             tombstone INTEGER NOT NULL REFERENCES tombstone, PRIMARY KEY (space, digest, tombstone)
         ) STRICT, WITHOUT ROWID;
+        CREATE INDEX forgotten_by ON forgotten (tombstone);
+        CREATE INDEX ref_forgotten ON ref (tombstone) WHERE tombstone IS NOT NULL;
         CREATE TABLE retention (
             space INTEGER NOT NULL REFERENCES space, what TEXT NOT NULL, days INTEGER NOT NULL, at INTEGER NOT NULL,
             ran_at INTEGER, took INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (space, what)
