@@ -16,25 +16,18 @@ from typing import Any, cast
 from pydantic import TypeAdapter, ValidationError
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.store import carried
+from mcp_memory.store import carried, files
 from mcp_memory.text import iso, one_line, well_formed
 
-__all__ = ["line_of", "row_of", "text_of"]
+__all__ = ["line_of", "row_of"]
 
 _ZONED = (carried.Ref, carried.Record, carried.Edit)
 _MOST = 2**62
 
 
-def text_of(value: Any) -> bytes:
-    """Return JSON on a line of its own, with its end; half characters are escaped."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    for char in "\x85\u2028\u2029":  # readers that split lines as Unicode does would cut here
-        text = text.replace(char, f"\\u{ord(char):04x}")
-    return text.encode("utf-8", "backslashreplace") + b"\n"
-
-
 def line_of(row: carried.Row) -> bytes:
-    return text_of(_plain(row))
+    """Return the line of a row, with its end; half characters are escaped."""
+    return files.json_line(_plain(row))
 
 
 def row_of(kind: type[carried.Row], line: bytes) -> carried.Row:
