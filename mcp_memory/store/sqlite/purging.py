@@ -335,7 +335,8 @@ def _forget_questions(con: apsw.Connection, space: int) -> None:
 
 def _sweep(con: apsw.Connection, traces: Traces) -> None:
     for table, key, columns, clearing in _SWEPT:
-        rows: list[Any] = con.execute(f"SELECT {key}, {', '.join(columns)} FROM {table}").fetchall()
+        has_text = f"coalesce({', '.join([*columns, 'NULL'])}) IS NOT NULL"
+        rows: list[Any] = con.execute(f"SELECT {key}, {', '.join(columns)} FROM {table} WHERE {has_text}").fetchall()
         held = [id for id, *texts in rows if any(text and traces.of(text.encode()) for text in texts)]
         con.executemany(clearing, [(id,) for id in held])
 
