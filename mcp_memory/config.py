@@ -198,5 +198,6 @@ def _explain(error: ValidationError) -> str:
     name = str(first["loc"][0]) if first["loc"] else "settings"
     if first["type"] == "extra_forbidden":
         known = ", ".join(sorted(Settings.model_fields))
+        name = name if len(name) <= 60 else f"{name[:60]}…"
         return f"There is no setting {name!r} in config.toml. Known settings: {known}."
     return f"Setting {name!r} ({PREFIX}{name.upper()}) is wrong: {first['msg']}."

@@ -100,6 +100,7 @@ def is_parcel(path: Path) -> bool:
             return MANIFEST in names and FORMAT.encode() in packed.open(MANIFEST).read(200)
     except (
         OSError,
+        EOFError,
         KeyError,
         ValueError,
         NotImplementedError,

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from mcp_memory.excerpts import Asking
     from mcp_memory.memory import Memory
 
-__all__ = ["TOOLS", "Tool"]
+__all__ = ["TOOLS", "Tool", "sendable"]
 
 
 Results = TypeVar("Results")
@@ -445,20 +445,20 @@ class Tool:
         arguments = parse_arguments(self.name, self.model, given)
         answer = await self.run(await memory(), **arguments)
         return wire.CallToolResult(
-            content=[wire.TextContent(text=_sendable(render(answer)))],
-            structured_content=_sendable(to_jsonable_python(answer)),
+            content=[wire.TextContent(text=sendable(render(answer)))],
+            structured_content=sendable(to_jsonable_python(answer)),
         )
 
 
-def _sendable(value: JsonValue) -> Any:
+def sendable(value: JsonValue) -> Any:
     """Return the JSON value with every lone surrogate, which no transport can carry, as U+FFFD."""
     match value:
         case str():
             return value if well_formed(value) else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         case list():
-            return [_sendable(item) for item in value]
+            return [sendable(item) for item in value]
         case dict():
-            return {key: _sendable(item) for key, item in value.items()}
+            return {key: sendable(item) for key, item in value.items()}
         case _:
             return value
 

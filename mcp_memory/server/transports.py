@@ -15,7 +15,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
@@ -36,7 +36,7 @@ from mcp_memory.server.access.gate import Gate
 from mcp_memory.server.access.patience import patient
 from mcp_memory.server.app import MemoryServer, build_server
 from mcp_memory.server.prompts import PROMPTS
-from mcp_memory.server.tools import TOOLS
+from mcp_memory.server.tools import TOOLS, sendable
 from mcp_memory.text import well_formed
 
 if TYPE_CHECKING:
@@ -155,10 +155,20 @@ def second_look(error: Exception) -> SessionMessage:
     id_ = _id_of(value)
     try:
         if id_ is not None or not (isinstance(value, dict) and "id" in value):
-            return SessionMessage(wire.jsonrpc_message_adapter.validate_python(value, by_name=False))
+            return SessionMessage(wire.jsonrpc_message_adapter.validate_python(_answerable(value), by_name=False))
     except ValidationError:
         pass
     return _failure(id_, wire.INVALID_REQUEST, "The line is no JSON-RPC message.")
+
+
+def _answerable(message: Any) -> Any:
+    """Return a message whose halves of pairs no answer can repeat: they stay in what a tool is to work on alone."""
+    match message:
+        case {"method": "tools/call", "params": {"arguments": arguments, **params}, **rest}:
+            mended = sendable(params)
+            return {**sendable(rest), "method": "tools/call", "params": {**mended, "arguments": arguments}}
+        case _:
+            return sendable(message)
 
 
 def _id_of(message: object) -> str | int | None:

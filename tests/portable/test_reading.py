@@ -202,3 +202,16 @@ def test_names_in_the_directory_that_are_odd_do_no_harm(whole: Path, tmp_path: P
     file.write_bytes(data)
     assert "manifest" in refused(file) or "damaged" in refused(file)
     assert struct.pack("<I", 0x04034B50) in data
+
+
+def test_a_file_that_ends_within_its_manifest_is_no_memory(tmp_path: Path) -> None:
+    path = tmp_path / "cut.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("manifest.json", b'{"format": "mcp-memory"}' + bytes(range(256)) * 40)
+    data = bytearray(path.read_bytes())
+    central = data.find(b"PK\x01\x02")
+    data[60:central] = b""  # most of the member is gone; the directory at the end still names it
+    at = data.find(b"PK\x05\x06")
+    data[at + 16 : at + 20] = (60).to_bytes(4, "little")
+    path.write_bytes(data)
+    assert not is_parcel(path)

@@ -162,8 +162,13 @@ def test_what_the_parser_refuses_is_understood_at_a_second_look_or_answered() ->
             jsonrpc_message_adapter.validate_json(line, by_name=False)
         return caught.value
 
-    understood = second_look(refused('{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":"\\ud83d"}}')).message
-    assert understood == JSONRPCRequest(jsonrpc="2.0", id=7, method="x", params={"a": "\ud83d"})
+    given = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","arguments":{"a":"\\ud83d"}}}'
+    understood = second_look(refused(given)).message
+    called = {"name": "x", "arguments": {"a": "\ud83d"}}
+    assert understood == JSONRPCRequest(jsonrpc="2.0", id=7, method="tools/call", params=called)
+    # What an answer would repeat, as it does an unknown method or address, has to be text.
+    mended = second_look(refused('{"jsonrpc":"2.0","id":7,"method":"x\\ud83d","params":{"uri":"\\ud83d"}}')).message
+    assert mended == JSONRPCRequest(jsonrpc="2.0", id=7, method="x\ufffd", params={"uri": "\ufffd"})
     answers = [second_look(refused(line)).message for line in ("[" * 5000, "[]", '{"id": {}}', "")]
     assert all(isinstance(answer, JSONRPCError) for answer in answers)
     assert [answer.error.code for answer in answers] == [-32700, -32600, -32600, -32700]

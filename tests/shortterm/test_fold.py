@@ -15,7 +15,7 @@ from mermaidx.engine import Engine
 
 from mcp_memory.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, parse, render
-from mcp_memory.shortterm.canvas.groups import fold_groups
+from mcp_memory.shortterm.canvas.groups import fold_groups, without
 from mcp_memory.shortterm.canvas.picture import CONFIG, illustrate
 from mcp_memory.shortterm.canvas.place import Step
 from mcp_memory.shortterm.canvas.view import view
@@ -410,3 +410,8 @@ def test_what_cannot_be_expanded_is_refused_with_what_can(
     four_steps(agent)
     with pytest.raises(error, match=says):
         agent.expand(target, **asked)
+
+
+def test_a_node_is_no_group_that_could_be_taken_apart() -> None:
+    groups = {"003-F1": Group(("003-N1", "003-N2"))}
+    assert without(groups, ["003-N1"]) == groups

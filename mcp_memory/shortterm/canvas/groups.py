@@ -65,7 +65,9 @@ def without(groups: Groups, gone: Collection[str]) -> dict[str, Group]:
     """Return the groups without some; what held one of those holds what was in it."""
 
     def kept(id_: str) -> list[str]:
-        return [each for inside in groups[id_].nodes for each in kept(inside)] if id_ in gone else [id_]
+        if id_ not in gone or id_ not in groups:
+            return [id_]
+        return [each for inside in groups[id_].nodes for each in kept(inside)]
 
     return {
         id_: replace(group, nodes=tuple(each for inside in group.nodes for each in kept(inside)))
