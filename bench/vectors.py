@@ -29,8 +29,9 @@ from mcp_memory.config import Settings
 from mcp_memory.embed import make_embedder
 from mcp_memory.errors import McpMemoryError
 from mcp_memory.store.protocol import Vectors
-from mcp_memory.store.sqlite import open_store, scan, sketch
+from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
+from mcp_memory.store.sqlite.finding import scan, sketch
 from mcp_memory.types import NewTurn
 
 __all__ = ["AT", "recall", "settle"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from mcp_memory.store.sqlite import comparing, open_store, rebuilding, returning, salvaging, snapshots
+from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.forgetting import returning
+from mcp_memory.store.sqlite.upkeep import comparing, rebuilding, salvaging, snapshots
 
 __all__ = ["comparing", "open_store", "rebuilding", "returning", "salvaging", "snapshots"]

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from mcp_memory.config import Settings
 from mcp_memory.memory import open_memory
 from mcp_memory.store.protocol import Filters, NewAtom, Store
-from mcp_memory.store.sqlite import open_store, renewal, term_ranges
+from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
+from mcp_memory.store.sqlite.finding import renewal, term_ranges
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.types import NewTurn
 

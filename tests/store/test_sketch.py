@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from mcp_memory.store.protocol import Filters, Scored, Vectors
-from mcp_memory.store.sqlite import open_store, sketch
+from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
+from mcp_memory.store.sqlite.finding import sketch
 from mcp_memory.store.sqlite.store import SQLiteStore
 from mcp_memory.types import NewTurn
 

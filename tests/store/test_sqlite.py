@@ -20,8 +20,8 @@ from mcp_memory.errors import StoreUnavailable
 from mcp_memory.store.protocol import Filters, Vectors
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
+from mcp_memory.store.sqlite.finding.scan import quantised
 from mcp_memory.store.sqlite.migrations import SCHEMA
-from mcp_memory.store.sqlite.scan import quantised
 from mcp_memory.types import Citation, NewTurn
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -18,8 +18,10 @@ import apsw
 from mcp_memory.errors import InvalidInput, NotFound, Refused
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import Filters, NewAtom, Vectors, WrittenAtom
-from mcp_memory.store.sqlite import citing, digests, entities, grounds, held, succession, terms, turns, vectors
+from mcp_memory.store.sqlite import citing, entities, grounds, held, succession, turns
 from mcp_memory.store.sqlite.filters import where
+from mcp_memory.store.sqlite.finding import terms, vectors
+from mcp_memory.store.sqlite.forgetting import digests
 from mcp_memory.store.sqlite.rows import (
     from_ms,
     marks,

@@ -14,9 +14,10 @@ from mcp_memory.errors import Damaged
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import Change, Counts, Grown, Layer
-from mcp_memory.store.sqlite import linefiles, scenes, vectors
+from mcp_memory.store.sqlite import linefiles, scenes
 from mcp_memory.store.sqlite.canvases import canvas_path
 from mcp_memory.store.sqlite.entities import KNOWN
+from mcp_memory.store.sqlite.finding import vectors
 from mcp_memory.store.sqlite.rows import from_ms, space_id, to_ms
 from mcp_memory.types import NewTurn
 

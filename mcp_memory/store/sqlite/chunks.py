@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.store.protocol import Chunk, NewChunk, UnindexedRef
-from mcp_memory.store.sqlite import terms
+from mcp_memory.store.sqlite.finding import terms
 from mcp_memory.store.sqlite.rows import marks, numbers_of, space_id
 from mcp_memory.text import TERMS_VERSION, index_terms
 

@@ -17,7 +17,9 @@ import apsw
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.store.protocol import Draft, Merging, NewAtom, Outcome, Vectors, WrittenAtom
-from mcp_memory.store.sqlite import atoms, digests, entities, grounds, succession, vectors, works
+from mcp_memory.store.sqlite import atoms, entities, grounds, succession, works
+from mcp_memory.store.sqlite.finding import vectors
+from mcp_memory.store.sqlite.forgetting import digests
 from mcp_memory.store.sqlite.rows import from_ms, marks, number_of, numbers_of, space_for, space_id, to_ms
 from mcp_memory.text import one_line, well_formed
 from mcp_memory.types import Evidence

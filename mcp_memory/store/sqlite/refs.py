@@ -13,7 +13,7 @@ import apsw
 from mcp_memory.errors import Damaged, NotFound, Refused
 from mcp_memory.store import files
 from mcp_memory.store.protocol import NewRef
-from mcp_memory.store.sqlite import digests
+from mcp_memory.store.sqlite.forgetting import digests
 from mcp_memory.store.sqlite.rows import space_for, space_id, touch
 from mcp_memory.text import one_line
 from mcp_memory.types import MaskedPlace, Ref

@@ -52,47 +52,36 @@ from mcp_memory.store.protocol import (
     WrittenAtom,
 )
 from mcp_memory.store.sqlite import (
-    arrivals,
     atoms,
     canvases,
-    carrying,
     checks,
     chunks,
     citing,
-    compacting,
     economy,
     entities,
-    forgetting,
     held,
     imports,
     leases,
     logs,
-    matching,
-    mending,
     merging,
-    outlines,
     overviews,
     personas,
-    postings,
-    purging,
-    reach,
     records,
     refs,
-    renewal,
-    retention,
     scenes,
-    snapshots,
     spends,
     summaries,
     tokens,
-    tombstones,
     turns,
-    vectors,
     works,
 )
 from mcp_memory.store.sqlite.database import Database
+from mcp_memory.store.sqlite.finding import outlines, postings, renewal, vectors
+from mcp_memory.store.sqlite.forgetting import marking, matching, purging, reach, retention, tombstones
 from mcp_memory.store.sqlite.migrations import SCHEMA
+from mcp_memory.store.sqlite.moving import arrivals, carrying
 from mcp_memory.store.sqlite.rows import space_id
+from mcp_memory.store.sqlite.upkeep import compacting, mending, snapshots
 from mcp_memory.store.traces import Traces
 from mcp_memory.types import (
     Atom,
@@ -630,13 +619,13 @@ class SQLiteStore:
         folder = self.folder(space)
         return self._forgetting(
             space,
-            lambda con: forgetting.forget(con, folder, space, ids, reason=reason, how=how, redrawn=redrawn, now=now),
+            lambda con: marking.forget(con, folder, space, ids, reason=reason, how=how, redrawn=redrawn, now=now),
         )
 
     def undo_forget(self, space: str, tombstone: str, *, now: datetime, redrawn: Sequence[Redrawn] = ()) -> Tombstone:
         folder = self.folder(space)
         return self._forgetting(
-            space, lambda con: forgetting.undo(con, folder, space, tombstone, redrawn=redrawn, now=now)
+            space, lambda con: marking.undo(con, folder, space, tombstone, redrawn=redrawn, now=now)
         )
 
     def tombstones(self, space: str) -> list[Tombstone]:

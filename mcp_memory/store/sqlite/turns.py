@@ -13,7 +13,9 @@ import apsw
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import Appended, Vectors
-from mcp_memory.store.sqlite import citing, digests, held, terms, vectors
+from mcp_memory.store.sqlite import citing, held
+from mcp_memory.store.sqlite.finding import terms, vectors
+from mcp_memory.store.sqlite.forgetting import digests
 from mcp_memory.store.sqlite.linefiles import append_lines
 from mcp_memory.store.sqlite.rows import (
     from_ms,

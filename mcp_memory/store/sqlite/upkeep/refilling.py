@@ -21,7 +21,8 @@ import apsw
 from mcp_memory.errors import Damaged
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
-from mcp_memory.store.sqlite import atoms, canvases, entities, tombstones
+from mcp_memory.store.sqlite import atoms, canvases, entities
+from mcp_memory.store.sqlite.forgetting import tombstones
 from mcp_memory.store.sqlite.rows import session_for, space_for, to_ms
 from mcp_memory.types import NewTurn
 

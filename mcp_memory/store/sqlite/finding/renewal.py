@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import apsw
 
 from mcp_memory.store.protocol import Layer
-from mcp_memory.store.sqlite import terms
-from mcp_memory.store.sqlite.term_ranges import INDEXED, cover, gaps
+from mcp_memory.store.sqlite.finding import terms
+from mcp_memory.store.sqlite.finding.term_ranges import INDEXED, cover, gaps
 from mcp_memory.text import index_terms, spoken
 
 __all__ = ["Batch", "commit", "cut", "merge", "next_batch", "settle", "stale", "unsettled"]

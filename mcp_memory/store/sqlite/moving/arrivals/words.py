@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from mcp_memory.store import carried
 from mcp_memory.store.protocol import NewRef
 from mcp_memory.store.sqlite import refs
-from mcp_memory.store.sqlite.arrivals import statements
-from mcp_memory.store.sqlite.arrivals.desk import Desk
-from mcp_memory.store.sqlite.arrivals.saying import say
+from mcp_memory.store.sqlite.moving.arrivals import statements
+from mcp_memory.store.sqlite.moving.arrivals.desk import Desk
+from mcp_memory.store.sqlite.moving.arrivals.saying import say
 from mcp_memory.types import MaskedPlace
 
 __all__ = ["ref", "spoken"]

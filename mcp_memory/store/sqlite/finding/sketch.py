@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from mcp_memory.store.protocol import Layer
-from mcp_memory.store.sqlite.scan import Best, blocks, products
+from mcp_memory.store.sqlite.finding.scan import Best, blocks, products
 
 if TYPE_CHECKING:
     import numpy as np

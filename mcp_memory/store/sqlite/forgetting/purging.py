@@ -24,9 +24,11 @@ from mcp_memory.store.citations import cited
 from mcp_memory.store.forgetting import Purge, Purged, Scrubbed
 from mcp_memory.store.forgotten import left_of
 from mcp_memory.store.protocol import Conflict
-from mcp_memory.store.sqlite import canvases, compacting, digests, scenes, snapshots, tombstones
+from mcp_memory.store.sqlite import canvases, scenes
+from mcp_memory.store.sqlite.forgetting import digests, tombstones
 from mcp_memory.store.sqlite.linefiles import rewrite_lines
 from mcp_memory.store.sqlite.rows import from_ms, number_of, space_for, to_ms, touch
+from mcp_memory.store.sqlite.upkeep import compacting, snapshots
 from mcp_memory.store.traces import Traces
 from mcp_memory.text import one_line
 from mcp_memory.types import FORGOTTEN

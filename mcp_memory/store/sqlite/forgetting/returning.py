@@ -16,9 +16,9 @@ from typing import Any
 import apsw
 
 from mcp_memory.store.forgetting import How
-from mcp_memory.store.sqlite import digests, tombstones
+from mcp_memory.store.sqlite.forgetting import digests, tombstones
 from mcp_memory.store.sqlite.rows import space_id, to_ms
-from mcp_memory.store.sqlite.snapshots import opened
+from mcp_memory.store.sqlite.upkeep.snapshots import opened
 
 __all__ = ["Returned", "returned"]
 

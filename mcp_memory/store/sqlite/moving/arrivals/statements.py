@@ -14,9 +14,11 @@ import apsw
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.store import carried
-from mcp_memory.store.sqlite import atoms, digests, entities, grounds, terms
-from mcp_memory.store.sqlite.arrivals.desk import GONE, Desk
-from mcp_memory.store.sqlite.arrivals.saying import say
+from mcp_memory.store.sqlite import atoms, entities, grounds
+from mcp_memory.store.sqlite.finding import terms
+from mcp_memory.store.sqlite.forgetting import digests
+from mcp_memory.store.sqlite.moving.arrivals.desk import GONE, Desk
+from mcp_memory.store.sqlite.moving.arrivals.saying import say
 from mcp_memory.store.sqlite.rows import number_of, space_id, to_ms, touch
 from mcp_memory.text import fold, one_line
 

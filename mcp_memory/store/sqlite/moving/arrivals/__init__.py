@@ -11,8 +11,8 @@ nothing of it is overwritten. What was forgotten here is not taken. Rows keep th
 times but the one at which they were learned, which is now.
 """
 
-from mcp_memory.store.sqlite.arrivals.desk import known_as, note_origins
-from mcp_memory.store.sqlite.arrivals.statements import were_forgotten
-from mcp_memory.store.sqlite.arrivals.take import take_in
+from mcp_memory.store.sqlite.moving.arrivals.desk import known_as, note_origins
+from mcp_memory.store.sqlite.moving.arrivals.statements import were_forgotten
+from mcp_memory.store.sqlite.moving.arrivals.take import take_in
 
 __all__ = ["known_as", "note_origins", "take_in", "were_forgotten"]

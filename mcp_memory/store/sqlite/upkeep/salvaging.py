@@ -10,7 +10,7 @@ from pathlib import Path
 
 import apsw
 
-from mcp_memory.store.sqlite.snapshots import opened
+from mcp_memory.store.sqlite.upkeep.snapshots import opened
 
 __all__ = ["MADE_ANEW", "salvage"]
 

@@ -20,13 +20,14 @@ from typing import Any
 import apsw
 
 from mcp_memory.store.protocol import Layer
-from mcp_memory.store.sqlite import canvases, entities, terms, vectors
+from mcp_memory.store.sqlite import canvases, entities
 from mcp_memory.store.sqlite import home as homes
-from mcp_memory.store.sqlite.comparing import Compared, compare, compare_words
-from mcp_memory.store.sqlite.refilling import Refilled, refill
+from mcp_memory.store.sqlite.finding import terms, vectors
 from mcp_memory.store.sqlite.rows import to_ms
-from mcp_memory.store.sqlite.salvaging import tables
-from mcp_memory.store.sqlite.snapshots import opened
+from mcp_memory.store.sqlite.upkeep.comparing import Compared, compare, compare_words
+from mcp_memory.store.sqlite.upkeep.refilling import Refilled, refill
+from mcp_memory.store.sqlite.upkeep.salvaging import tables
+from mcp_memory.store.sqlite.upkeep.snapshots import opened
 from mcp_memory.types import CanvasRow
 
 __all__ = ["Built", "Drawn", "begin", "drawable", "finish"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from mcp_memory.store import carried
 from mcp_memory.store.sqlite import canvases, records
-from mcp_memory.store.sqlite.arrivals.desk import GONE, Desk
+from mcp_memory.store.sqlite.moving.arrivals.desk import GONE, Desk
 from mcp_memory.store.sqlite.rows import number_of, session_for
 from mcp_memory.types import CanvasRow
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import apsw
 
 from mcp_memory.store.protocol import Layer
-from mcp_memory.store.sqlite.term_ranges import cover
+from mcp_memory.store.sqlite.finding.term_ranges import cover
 from mcp_memory.text import index_terms, spoken
 
 __all__ = ["delete", "insert", "of_atom", "of_turn", "put"]

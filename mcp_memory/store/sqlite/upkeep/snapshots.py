@@ -17,7 +17,8 @@ import apsw
 import sqlite_vec  # pyright: ignore[reportMissingTypeStubs]
 
 from mcp_memory.errors import Damaged
-from mcp_memory.store.sqlite import canvases, records, scenes, tombstones, turns
+from mcp_memory.store.sqlite import canvases, records, scenes, turns
+from mcp_memory.store.sqlite.forgetting import tombstones
 from mcp_memory.store.sqlite.migrations import SCHEMA
 
 __all__ = [

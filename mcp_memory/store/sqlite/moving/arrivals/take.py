@@ -13,9 +13,9 @@ import apsw
 
 from mcp_memory.store import carried
 from mcp_memory.store.sqlite import entities
-from mcp_memory.store.sqlite.arrivals import pages, places, tasks, words
-from mcp_memory.store.sqlite.arrivals.desk import Desk
-from mcp_memory.store.sqlite.carrying import home_id
+from mcp_memory.store.sqlite.moving.arrivals import pages, places, tasks, words
+from mcp_memory.store.sqlite.moving.arrivals.desk import Desk
+from mcp_memory.store.sqlite.moving.carrying import home_id
 from mcp_memory.store.sqlite.rows import space_for
 
 __all__ = ["take_in"]

@@ -14,10 +14,12 @@ import apsw
 
 from mcp_memory.store import files
 from mcp_memory.store.protocol import Layer
-from mcp_memory.store.sqlite import canvases, checks, chunks, scenes, sketch, terms, tombstones
+from mcp_memory.store.sqlite import canvases, checks, chunks, scenes
+from mcp_memory.store.sqlite.finding import sketch, terms
+from mcp_memory.store.sqlite.finding.term_ranges import INDEXED
+from mcp_memory.store.sqlite.forgetting import tombstones
 from mcp_memory.store.sqlite.rows import from_ms
-from mcp_memory.store.sqlite.snapshots import line_files, lines_of
-from mcp_memory.store.sqlite.term_ranges import INDEXED
+from mcp_memory.store.sqlite.upkeep.snapshots import line_files, lines_of
 
 __all__ = ["mend"]
 

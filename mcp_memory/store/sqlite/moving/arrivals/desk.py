@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.store import carried
-from mcp_memory.store.sqlite.carrying import home_id
+from mcp_memory.store.sqlite.moving.carrying import home_id
 from mcp_memory.store.sqlite.rows import marks, space_for, space_id, to_ms
 from mcp_memory.types import Stage
 

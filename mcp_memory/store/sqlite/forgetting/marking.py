@@ -18,7 +18,9 @@ import apsw
 from mcp_memory.errors import InvalidInput, NotFound
 from mcp_memory.store.forgetting import How, Reach, Redrawn
 from mcp_memory.store.protocol import Conflict, Layer, Tombstone
-from mcp_memory.store.sqlite import canvases, chunks, digests, reach, terms, tombstones, vectors
+from mcp_memory.store.sqlite import canvases, chunks
+from mcp_memory.store.sqlite.finding import terms, vectors
+from mcp_memory.store.sqlite.forgetting import digests, reach, tombstones
 from mcp_memory.store.sqlite.rows import number_of, space_for, space_id, to_ms, touch
 from mcp_memory.text import one_line
 

@@ -13,10 +13,10 @@ import apsw
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.store.protocol import Filters, Layer, Scored, VectorIndex, Vectors
-from mcp_memory.store.sqlite import sketch
 from mcp_memory.store.sqlite.filters import is_plain, where
+from mcp_memory.store.sqlite.finding import sketch
+from mcp_memory.store.sqlite.finding.scan import quantised
 from mcp_memory.store.sqlite.rows import number_of, space_id
-from mcp_memory.store.sqlite.scan import quantised
 from mcp_memory.text import spoken
 
 if TYPE_CHECKING:

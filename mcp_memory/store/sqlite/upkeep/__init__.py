@@ -1,0 +1,9 @@
+"""The database as a file: copied, made anew of the files beside it, compared, mended and made small.
+
+    snapshots   a copy at one moment, and its files     compacting  free pages given back
+    rebuilding  a new database of the files …           refilling   … kind by kind
+    comparing   two databases, row by row               mending     indexes and files made of rows again
+    salvaging   what can be read around torn pages
+
+What is done with it is `mcp_memory.upkeep`'s to say.
+"""
