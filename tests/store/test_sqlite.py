@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import apsw
@@ -29,7 +30,7 @@ RELEASED = sorted((Path(__file__).parents[2] / "fixtures" / "schemas").glob("*.d
 
 WRITER = """
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.types import NewTurn
@@ -266,6 +267,24 @@ def test_a_database_in_which_results_were_put_away_keeps_what_is_known_of_them(h
     assert (canvas.label, canvas.status, canvas.folded) == ("fix-the-login", "done", True)
     assert store.citations("default", ["t4"]) == {"t4": [Citation(source="t4", ref=record.ref, lines=(1, 3))]}
     assert {one.kind for one in store.savings("default")} == {"compress"}
+    store.close()
+
+
+def test_a_database_that_was_trusted_keeps_what_is_held_forgotten_masked_and_whose_tokens_open_it(home: Path) -> None:
+    home.mkdir()
+    shutil.copy(RELEASED[-1], home / "memory.db")
+    store = open_store(home)
+    assert [(one.id, tuple(one.reasons)) for one in store.held("default")] == [("t6", ("drop",))]
+    assert [(one.reason, one.purged) for one in store.tombstones("default")] == [
+        ("moved away", False),
+        ("not mine to keep", True),
+    ]
+    again = NewTurn(role="user", content="Its landlord was called Ruiz.", said_at=NOW - timedelta(days=1))
+    assert store.append_turns("default", "imported", [again], now=NOW).forgotten == 1
+    (masked,) = store.ref("default", "r-" + hashlib.sha256("remote: •••\n".encode()).hexdigest()[:12]).masked
+    assert (masked.start, masked.end, masked.kind) == (8, 17, "GitHub token")
+    assert [(one.what, one.days) for one in store.policies("default")] == [("results", 90)]
+    assert [(one.name, one.right, one.spaces) for one in store.tokens()] == [("laptop", "read", ("default",))]
     store.close()
 
 
