@@ -39,6 +39,7 @@ LINES = [
     '{"jsonrpc": "2.0", "id": %s, "method": "ping"}' % (10**400),
     '{"jsonrpc": "2.0", "id": "half \\ud83d", "method": "ping"}',
     '{"jsonrpc": "2.0", "id": {"a": [null]}, "method": "ping"}',
+    '{"jsonrpc": "2.0", "id": 1, "method": "half \\ud83d"}',
     "[" * 30_000,
     "null",
 ]

@@ -46,7 +46,7 @@ from tests.server.answers import WAIT, answer_of
 from tests.server.served import bearer, served
 
 # What was asked before changes what is answered, so a failing example cannot be made smaller.
-few = settings(max_examples=max(5, settings.default.max_examples // 6), phases=[Phase.generate])
+few = settings(max_examples=max(4, settings.default.max_examples // 8), phases=[Phase.generate])
 
 _VOLATILE = [
     (re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z|[+-]\d\d:\d\d)?"), "<time>"),
