@@ -6,7 +6,7 @@ groups are not there, because an earlier one was undone, does what is left of it
 
 `begun` gives a new canvas its goal. `drawn` is a canvas as it stood, from before its steps were kept.
 `folded` is the whole canvas or makes a group, `unfolded` opens it, or groups. `completed` is the task, or nodes.
-`paused` is the task, until its next step. `patched` is a `Patch`. `forgotten` takes words off: `canvas.forgotten`.
+`paused` is the task, until its next step. `patched` is a `Patch`. `forgotten` takes words off: `canvas.wordless`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """What is left of canvases when tool results on them are forgotten: the way, without the words that told of them.
 
 An edit of the kind `forgotten` stands in the canvas's history where that happened. Replaying the history takes the
-words off every node that had a step of a result forgotten now; where the forgetting is undone the edit is undone with
-it, and all of them are back. The title of a node is then one that another step gave it, and its summary that of its
-newest step; nodes without any other step say FORGOTTEN, as does the goal where no step is left.
+words off every node that had a step of a result forgotten now (`wordless`); where the forgetting is undone the edit is
+undone with it, and all of them are back.
 
 For a purge the history itself is written anew (`scrubbed`), so that its words are nowhere.
 """
@@ -11,78 +10,24 @@ For a purge the history itself is written anew (`scrubbed`), so that its words a
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from mcp_memory.errors import InvalidInput, NotFound
-from mcp_memory.shortterm.canvas.drawing import Drawing, row_of
+from mcp_memory.shortterm.canvas.drawing import row_of
 from mcp_memory.shortterm.canvas.edits import edit
-from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, number_of, parse, render
-from mcp_memory.shortterm.canvas.place import DEAD_END, loads
+from mcp_memory.shortterm.canvas.flowchart import Canvas, number_of, parse, render
+from mcp_memory.shortterm.canvas.rebuild import replay
+from mcp_memory.shortterm.canvas.wordless import without_label
 from mcp_memory.store.forgetting import Redrawn, Scrubbed
 from mcp_memory.store.protocol import CanvasEdit, Store, TakenStep
-from mcp_memory.types import FORGOTTEN, CanvasRow, Group
+from mcp_memory.types import FORGOTTEN, CanvasRow
 
-__all__ = ["brought_back", "scrubbed", "taken_off", "without_words"]
+__all__ = ["brought_back", "scrubbed", "taken_off"]
 
 _ALL = 1_000_000
-
-
-def without_words(drawing: Drawing, steps: Sequence[TakenStep]) -> Drawing:
-    """Return the drawing without what told of steps whose result is forgotten; `steps` are all that made it."""
-    by_node = _by_node(steps)
-    touched = {node for node, own in by_node.items() if any(step.record.forgotten for step in own)}
-    if not touched:
-        return drawing
-    bare = {node for node in touched if all(step.record.forgotten for step in by_node[node])}
-    canvas = drawing.canvas
-    return replace(
-        drawing,
-        canvas=replace(
-            canvas,
-            task_goal=FORGOTTEN if all(step.record.forgotten for step in steps) else canvas.task_goal,
-            nodes=tuple(_node(node, by_node[node.id]) if node.id in touched else node for node in canvas.nodes),
-            edges=tuple(_edge(edge) if {edge.source, edge.target} & bare else edge for edge in canvas.edges),
-        ),
-        groups={
-            id: Group(group.nodes) if _holds(drawing.groups, id, touched) else group
-            for id, group in drawing.groups.items()
-        },
-    )
-
-
-def _by_node(steps: Sequence[TakenStep]) -> dict[str, list[TakenStep]]:
-    found: dict[str, list[TakenStep]] = {}
-    for step in steps:
-        found.setdefault(step.record.node_id, []).append(step)
-    return found
-
-
-def _node(node: Node, steps: Sequence[TakenStep]) -> Node:
-    left = [step for step in steps if not step.record.forgotten]
-    titles = [title for step in left if (title := _title(step.move))]
-    return replace(
-        node,
-        title=titles[-1] if titles else FORGOTTEN,
-        summary=left[-1].record.summary if left else FORGOTTEN,
-    )
-
-
-def _title(move: str | None) -> str:
-    try:
-        return loads(move).title if move else ""
-    except (ValueError, TypeError):
-        return ""
-
-
-def _edge(edge: Edge) -> Edge:
-    return replace(edge, label=DEAD_END if edge.dashed else "")
-
-
-def _holds(groups: Mapping[str, Group], id: str, nodes: Collection[str]) -> bool:
-    return any(one in nodes or (one in groups and _holds(groups, one, nodes)) for one in groups[id].nodes)
 
 
 # --- on the store -----------------------------------------------------------------------------------
@@ -142,8 +87,6 @@ def _with_flag(each: TakenStep | CanvasEdit, refs: Collection[str], *, forgotten
 
 
 def _redrawn(row: CanvasRow, history: Sequence[TakenStep | CanvasEdit]) -> CanvasRow:
-    from mcp_memory.shortterm.canvas.rebuild import replay
-
     drawing = replay(history, number=row.number, label=row.label)
     return row if drawing is None else row_of(drawing, row)
 
@@ -229,7 +172,7 @@ def _bare_text(text: str, nodes: Collection[str], all_gone: bool) -> str:
     told = tuple(
         replace(node, title=FORGOTTEN, summary=FORGOTTEN) if node.id in nodes else node for node in canvas.nodes
     )
-    edges = tuple(_edge(edge) if {edge.source, edge.target} & set(nodes) else edge for edge in canvas.edges)
+    edges = tuple(without_label(edge) if {edge.source, edge.target} & set(nodes) else edge for edge in canvas.edges)
     goal = FORGOTTEN if all_gone else canvas.task_goal
     return render(replace(canvas, task_goal=goal, nodes=told, edges=edges))
 

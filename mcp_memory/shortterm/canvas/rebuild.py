@@ -14,9 +14,9 @@ from mcp_memory.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.shortterm.canvas.drawing import Drawing, drawing_of, row_of
 from mcp_memory.shortterm.canvas.edits import do, stepped
 from mcp_memory.shortterm.canvas.flowchart import TITLE_LIMIT, Canvas, padded
-from mcp_memory.shortterm.canvas.forgotten import without_words
 from mcp_memory.shortterm.canvas.label import clean
 from mcp_memory.shortterm.canvas.place import Move, latest, loads
+from mcp_memory.shortterm.canvas.wordless import without_words
 from mcp_memory.store.protocol import CanvasEdit, Conflict, Store, TakenStep
 from mcp_memory.types import CanvasRow, Record
 
