@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import anyio
+import apsw
 import pytest
 
 from mcp_memory.errors import StoreUnavailable
 from mcp_memory.shortterm.canvas.amend import amend
 from mcp_memory.shortterm.canvas.edits import folded
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.store import SQLiteStore
+from mcp_memory.store.unsettled import note
 from mcp_memory.upkeep.repair import repair
 from tests.durability.filling import NOON, RESULT, SAID, capture, fill, keep, said
 
@@ -139,3 +143,37 @@ def test_a_home_that_is_set_up_to_be_shared_stays_so(filled: Path) -> None:
     filled.chmod(0o2770)
     open_store(filled).close()
     assert filled.stat().st_mode & 0o7777 == 0o2770
+
+
+def test_lines_of_one_who_died_while_another_waited_to_write_are_undone_by_that_one(filled: Path) -> None:
+    """The one who waits had looked for marks before there was any."""
+    store, dying = open_store(filled), Database(filled)
+    journal = next((filled / "spaces").glob("*/conversations/*.jsonl"))
+    before = journal.read_bytes()
+    begun, gone = threading.Event(), threading.Event()
+
+    def die(con: apsw.Connection) -> None:
+        note(journal, whole=False)
+        with journal.open("ab") as file:
+            file.write(b'{"never": "committed"}\n')
+        begun.set()
+        gone.wait(10)
+        raise Killed
+
+    def killed_in_the_middle() -> None:
+        with pytest.raises(Killed):
+            dying.write(die)
+
+    first = threading.Thread(target=killed_in_the_middle)
+    first.start()
+    assert begun.wait(10)
+    second = threading.Thread(target=lambda: capture(store, "after"))
+    second.start()
+    gone.set()
+    first.join()
+    second.join()
+    store.close()
+    dying.close()
+    assert journal.read_bytes().startswith(before)
+    assert b"never" not in journal.read_bytes()
+    assert not list(journal.parent.glob("*.beyond-*"))

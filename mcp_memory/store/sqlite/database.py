@@ -31,7 +31,12 @@ T = TypeVar("T")
 
 _BUSY_MS = 30_000
 _READERS = 4
+_SETTLINGS = 3  # before one transaction: others may die meanwhile
 _RETRIES = 8
+
+
+class _Unsettled(Exception):
+    """Somebody began to write files and never committed; nothing was done yet."""
 
 
 class Database:
@@ -62,11 +67,20 @@ class Database:
             con = self._writer
             if con is None:
                 raise StoreUnavailable(self._only_readable())
-            if unsettled.left(self.home):
-                # Listed again in the transaction: until it has begun, another may be at work on what a mark names.
-                _in_transaction(con, lambda con: settle(con, self.home, unsettled.left(self.home)))
-            with unsettled.noting(self.home):
+            for _ in range(_SETTLINGS):
+                try:
+                    with unsettled.noting(self.home):
+                        return _in_transaction(con, lambda con: self._when_settled(con, work))
+                except _Unsettled:
+                    _in_transaction(con, lambda con: settle(con, self.home, unsettled.left(self.home)))
+            with unsettled.noting(self.home):  # what cannot be settled now holds up no write
                 return _in_transaction(con, work)
+
+    def _when_settled(self, con: apsw.Connection, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work`, unless a mark stands. Asked in the transaction: its maker may have died while this one waited."""
+        if unsettled.left(self.home):
+            raise _Unsettled
+        return work(con)
 
     def outside(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` on the connection that writes, in no transaction: for what SQLite only does so, as VACUUM."""
