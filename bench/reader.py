@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Any
 
 from pydantic import BaseModel
@@ -26,6 +27,7 @@ __all__ = ["Reader"]
 _TURN = re.compile(r'<turn id="(t\d+)"[^>]*>\n?(.*?)\n?</turn>', re.DOTALL)
 _TOLD = re.compile(r"I \w+[^.!?\n]*[.!?]")
 _PAGE = re.compile(r'<page slug="([^"]+)" title="([^"]*)"[^>]*>\n(.*?)\n</page>', re.DOTALL)
+_PAGE_CHARS = 1_500
 _STATEMENT = re.compile(r"^\(?(a\d+)\)?[^:\n]*: (.+)$", re.MULTILINE)
 
 
@@ -39,7 +41,7 @@ class Reader:
 
     def ask(self, prompt: Prompt, *, timeout: float) -> Said:
         self.asked.append(prompt)
-        text = prompt.messages[-1].text
+        text = next(message.text for message in prompt.messages if message.role == "user")  # sent back: it stands first
         answers: dict[type[BaseModel], Callable[[str], Any]] = {
             EXTRACT.reply: extract, MERGE.reply: merge, SCENES.reply: scenes, PERSONA.reply: persona,
             CANVAS.reply: canvas, SUMMARIES.reply: summaries,
@@ -117,7 +119,11 @@ def persona(question: str) -> Any:
     slugs = re.findall(r'<scene slug="([^"]+)"', question)
     kept = re.findall(r"^- .+$", question[question.index("<page>") : question.index("</page>")], re.MULTILINE)
     lines = [*kept, *(f"- There is a page of it ([[{slug}]])" for slug in slugs)]
-    return {"page": "# Persona\n\n" + "\n".join(dict.fromkeys(lines)), "changed": "more of it"}
+    told, room = list[str](), _PAGE_CHARS
+    for line in dict.fromkeys(lines):
+        room -= len(line) + 1
+        told += [line] if room > 0 else []
+    return {"page": "# Persona\n\n" + "\n".join(told), "changed": "more of it"}
 
 
 def summaries(question: str) -> Any:
@@ -126,6 +132,6 @@ def summaries(question: str) -> Any:
 
 
 def canvas(question: str) -> Any:
-    steps = re.findall(r"^(\d+-[NF]\d+) \[done\]", question, re.MULTILINE)
-    done = steps[:-3]
+    steps: list[tuple[str, str]] = re.findall(r"^(\d+-[NF]\d+) \[(\w+)\]", question, re.MULTILINE)
+    done = [id for id, _ in takewhile(lambda step: step[1] == "done", steps[:-3])]
     return {"groups": [{"title": "The way so far", "nodes": done, "summary": ""}] if len(done) > 1 else []}
