@@ -66,14 +66,13 @@ def _keep(ctx: click.Context, option: click.Parameter, value: object) -> None:
         ctx.ensure_object(Told)[option.name] = value
 
 
-_HOME = click.option(
+home = click.option(
     "--home",
     type=click.Path(path_type=Path),
     callback=_keep,
     expose_value=False,
     help="Folder of the memory.  [default: $MCP_MEMORY_HOME or ~/.mcp-memory]",
 )
-home = _HOME
 """The option alone, for commands that are about the home as a whole."""
 _SPACE = click.option(
     "--space",
@@ -86,7 +85,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Answer in JSON, 
 
 def place(command: Command) -> Command:
     """Add `--home` and `--space`; they may stand before the command's name or after it."""
-    return _HOME(_SPACE(command))
+    return home(_SPACE(command))
 
 
 def span(text: str, option: str) -> timedelta:

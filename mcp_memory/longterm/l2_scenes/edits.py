@@ -100,8 +100,9 @@ def _leave_out_orders(draft: _Draft) -> None:
     for slug, page in list(draft.pages.items()):
         ordered = [line for line in page.body.splitlines() if flags(line, "assistant")]
         body = "\n".join(line for line in page.body.splitlines() if line not in ordered)
-        if not cited(body) or flags(f"{page.title}\n{page.summary}", "assistant"):
-            if ordered or flags(f"{page.title}\n{page.summary}", "assistant"):
+        is_headed_so = bool(flags(f"{page.title}\n{page.summary}", "assistant"))
+        if not cited(body) or is_headed_so:
+            if ordered or is_headed_so:
                 del draft.pages[slug]
                 draft.refused.append(f"The page {slug} was left out, for it reads like an order to a model.")
         elif ordered:
