@@ -35,6 +35,7 @@ from mcp_memory.server.access.credentials import Credentials
 from mcp_memory.server.access.gate import Gate
 from mcp_memory.server.access.patience import patient
 from mcp_memory.server.app import MemoryServer, build_server
+from mcp_memory.server.heap import bound_heaps
 from mcp_memory.server.prompts import PROMPTS
 from mcp_memory.server.tools import TOOLS, sendable
 from mcp_memory.text import well_formed
@@ -60,6 +61,7 @@ def serve(settings: Settings, transport: str = "stdio", host: str = "127.0.0.1",
 
     Raises Refused where other machines can reach it and no token would open it, and for a port that is taken.
     """
+    bound_heaps()
     _log_to_stderr(settings)
     telemetry.set_up({*(tool.name for tool in TOOLS), *(prompt.name for prompt in PROMPTS)})
     server = build_server(settings)

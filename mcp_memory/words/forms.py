@@ -129,4 +129,5 @@ def _stem(language: str, word: str) -> str:
 def _stemmer(language: str) -> Any:
     import Stemmer  # loaded late: the server starts without it
 
-    return Stemmer.Stemmer(language)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    # Without a cache of its own: `forms` has one, and 10,000 words of each language would be 1 MB each.
+    return Stemmer.Stemmer(language, 0)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]

@@ -21,6 +21,7 @@ from mcp_memory.errors import StoreUnavailable
 from mcp_memory.store.protocol import Filters, Vectors
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
+from mcp_memory.store.sqlite.finding.outlines import Outlines
 from mcp_memory.store.sqlite.finding.scan import quantised
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.types import Citation, NewTurn
@@ -124,6 +125,45 @@ def test_a_reader_sees_one_moment_and_waits_for_no_writer(home: Path) -> None:
     may_end.set()
     writer.join()
     database.close()
+    store.close()
+
+
+def test_a_reader_that_failed_half_way_holds_no_earlier_moment_for_the_next(home: Path) -> None:
+    store = open_store(home)
+    database = Database(home)
+    turns = [NewTurn(role="user", content=f"{i}") for i in range(2)]
+    store.append_turns("me", "s", turns, now=NOW)
+
+    def fails(con: apsw.Connection) -> None:
+        rows = con.execute("SELECT id FROM turn")
+        raise ValueError(f"in the middle, after {next(rows)}")
+
+    held: list[ValueError] = []
+    for _ in range(8):  # each of its connections
+        with pytest.raises(ValueError, match="in the middle") as failed:
+            database.read(fails)
+        held.append(failed.value)  # and what its frames hold
+    store.append_turns("me", "s", [NewTurn(role="user", content="after")], now=NOW)
+    seen = [database.read(lambda con: con.execute("SELECT count(*) FROM turn").get) for _ in held]
+    assert seen == [3] * 8
+    database.close()
+    store.close()
+
+
+def test_a_reader_of_an_earlier_moment_can_use_what_a_later_one_learned(home: Path) -> None:
+    store = open_store(home)
+    earlier, later, outlines = Database(home), Database(home), Outlines()
+    store.append_turns("me", "s", [NewTurn(role="user", content="one")], now=NOW)
+
+    def between(con: apsw.Connection) -> list[list[int]]:
+        con.execute("SELECT count(*) FROM turn").fetchall()  # its moment is chosen
+        store.append_turns("me", "s", [NewTurn(role="user", content="two")], now=NOW)
+        seen = [later.read(lambda newer: outlines.of(newer, "me", Filters())), outlines.of(con, "me", Filters())]
+        return [outline.rows[outline.passes].tolist() for outline in seen]
+
+    assert earlier.read(between) == [[1, 2], [1, 2]]
+    earlier.close()
+    later.close()
     store.close()
 
 

@@ -98,13 +98,18 @@ class Database:
             try:
                 if con is None:
                     con = self._open_reader()
+                done = False
                 con.execute("BEGIN")
                 try:
-                    return work(con)
+                    found = work(con)
+                    done = True
+                    return found
                 finally:
                     if con.in_transaction:
                         con.execute("ROLLBACK")
-                    if self.read_only:  # a connection that takes no locks knows nothing of what others write since
+                    # One that takes no locks knows nothing of what others write since. And a query that failed half
+                    # way holds its moment for as long as somebody holds its error: the next reader would see no other.
+                    if self.read_only or not done:
                         con.close()
                         con = None
             finally:
