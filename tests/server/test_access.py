@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from mcp import Client
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
 from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.exceptions import MCPError
 from mcp.types import ToolAnnotations
@@ -140,7 +141,7 @@ async def test_what_the_door_says_of_a_space_is_the_same_whether_it_is_there_or_
         ]
     assert [one.status_code for one in told] == [403, 403]
     assert told[0].text.replace("theirs", "nobodys") == told[1].text
-    assert told[0].text == "'theirs' is no space of this token. Its spaces: mine.\n"
+    assert told[0].json()["error"]["message"] == "'theirs' is no space of this token. Its spaces: mine."
 
 
 async def test_an_mcp_session_answers_the_client_that_opened_it_in_its_space_alone(door: Door) -> None:
@@ -339,6 +340,18 @@ async def test_a_client_that_asks_too_often_waits_and_others_do_not(home: Path) 
         assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
         assert 1 <= int(answers[3].headers["Retry-After"]) <= 20
         assert (await other.post(f"{url}/mcp", json=INITIALIZE, headers=HEADERS)).status_code == 200
+
+
+@pytest.mark.parametrize("era", ["auto", "legacy"])
+async def test_a_client_is_told_in_words_why_the_door_stays_shut(home: Path, stack: AsyncExitStack, era: str) -> None:
+    settings = settings_of(home, rate_limit=6)
+    (token,) = await tokens_of(settings, ("one", ["a"], "read"))
+    async with served(settings) as (url, _):
+        client = await client_of(stack, f"{url}/mcp", token, era)
+        with pytest.raises(MCPError, match=r"^Too many requests\. Try again in \d+ s\.$"):
+            for _ in range(6):
+                await client.call_tool("memory_search", {"query": "harbour"})
+        await stack.aclose()
 
 
 async def test_another_machine_that_asks_too_often_waits_whatever_it_shows(home: Path) -> None:

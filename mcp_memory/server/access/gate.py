@@ -19,12 +19,13 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 import anyio
+import mcp.types as wire
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.datastructures import Headers, QueryParams
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import Router
 
 from mcp_memory.errors import McpMemoryError
@@ -97,8 +98,7 @@ class Gate:
             else:
                 await self._let_in(scope, receive, send)
         except _Turned as turned:
-            response = PlainTextResponse(f"{turned.text}\n", turned.status, turned.headers)
-            await response(scope, receive, send)
+            await _refusal(turned.status, turned.text, turned.headers)(scope, receive, send)
 
     # --- who comes in -------------------------------------------------------------------------------
 
@@ -166,6 +166,12 @@ class Gate:
             "This memory needs its token: send the header `Authorization: Bearer <token>`.",
             {"WWW-Authenticate": challenge},
         )
+
+
+def _refusal(status: int, text: str, headers: dict[str, str] | None = None) -> Response:
+    """Return an error of JSON-RPC for a request whose id was not read: clients show its text, and no other body's."""
+    error = wire.JSONRPCError(jsonrpc="2.0", id=None, error=wire.ErrorData(code=wire.INVALID_REQUEST, message=text))
+    return Response(error.model_dump_json(exclude_unset=True), status, headers, "application/json")
 
 
 def _waited(seconds: int) -> None:
@@ -281,9 +287,9 @@ class _Visit:
 
     async def _close(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._late and not self._began:
-            late = PlainTextResponse("The request did not come in time.\n", 408, {"Connection": "close"})
+            late = _refusal(408, "The request did not come in time.", {"Connection": "close"})
             await late(scope, receive, send)
         elif self._over.is_set() and not self._began:
-            await PlainTextResponse("The token of this request has ended.\n", 401)(scope, receive, send)
+            await _refusal(401, "The token of this request has ended.")(scope, receive, send)
         elif self._began and not self._ended and (self._over.is_set() or self._late):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
