@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from mcp import Client
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.exceptions import MCPError
 from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.exceptions import MCPError
 from mcp.types import ToolAnnotations
@@ -349,9 +348,13 @@ async def test_a_client_is_told_in_words_why_the_door_stays_shut(home: Path, sta
     async with served(settings) as (url, _):
         client = await client_of(stack, f"{url}/mcp", token, era)
         with pytest.raises(MCPError, match=r"^Too many requests\. Try again in \d+ s\.$"):
-            for _ in range(6):
-                await client.call_tool("memory_search", {"query": "harbour"})
+            await ask_often(client, 6)
         await stack.aclose()
+
+
+async def ask_often(client: Client, times: int) -> None:
+    for _ in range(times):
+        await client.call_tool("memory_search", {"query": "harbour"})
 
 
 async def test_another_machine_that_asks_too_often_waits_whatever_it_shows(home: Path) -> None:
