@@ -5,6 +5,9 @@ which make `rate` calls a second together, at a steady pace, whatever the answer
 milliseconds from the moment a call was due, and of the server resident memory, open files, threads and the write-ahead
 log. The floor is the bare SDK server at the same rate for one minute. The exit code says whether there were errors.
 
+A home that is not there yet is given a past first (`--before`): in an empty one each search costs more than the last,
+since more is there to be found, and that would be read as a server that slows down.
+
 `python -m bench.load --turns 1000000 --home DIR` asks instead what a home of that size costs (`bench.big_home`).
 
 Clients and server share the machine, and so does whatever else runs: read the figures beside their floor.
@@ -27,11 +30,18 @@ from tempfile import TemporaryDirectory
 from time import sleep, time
 from typing import Any
 
+import anyio
+
+from bench.corpus import batches, session_of
 from bench.servers import memory_of
 from bench.stats import percentile
+from mcp_memory.config import Settings
+from mcp_memory.memory import open_memory
 
 __all__ = ["loaded", "main", "table"]
 
+_BEFORE_TURNS = 5_000
+_TURNS_OF_A_STATEMENT = 20
 _START_SECONDS = 60.0
 _FLOOR_SECONDS = 60.0
 _LISTENS = (" listens on ", "Uvicorn running on ")
@@ -111,6 +121,15 @@ def _gather(process: subprocess.Popen[str], calls: list[_Call]) -> None:
         calls.append(_Call(time(), "client", 0.0, f"a process of clients ended with {process.returncode}"))
 
 
+async def _live(home: Path, turns: int) -> None:
+    """Fill a home with turns, and with a statement for every twentieth of them."""
+    async with open_memory(Settings(home=home)) as memory:
+        for number, batch in enumerate(batches(turns)):
+            await memory.record_turns(batch, session=session_of(number))
+            for turn in batch[::_TURNS_OF_A_STATEMENT]:
+                await memory.remember(turn.content[-200:], kind="episodic")
+
+
 # --- a run ------------------------------------------------------------------------------------------
 
 
@@ -121,9 +140,12 @@ def loaded(
     minutes: float,
     rate: float,
     processes: int,
+    before: int = 0,
     floor_seconds: float = _FLOOR_SECONDS,
 ) -> dict[str, Any]:
     """Put the load on both servers; return a row a minute for ours, and the floor."""
+    if before and not home.exists():
+        anyio.run(_live, home, before)
     env = {name: value for name, value in os.environ.items() if not name.startswith("MCP_MEMORY_")}
     given: dict[str, Any] = {"clients": clients, "rate": rate, "processes": processes}
     with TemporaryDirectory(prefix="load-") as folder, ExitStack() as stack:
@@ -239,6 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=10, help="[default: %(default)s]")
     parser.add_argument("--rate", type=float, default=10, help="calls a second, of all [default: %(default)s]")
     parser.add_argument("--processes", type=int, default=3, help="that the clients run in [default: %(default)s]")
+    parser.add_argument("--before", type=int, default=_BEFORE_TURNS, help="turns it begins with [default: %(default)s]")
     parser.add_argument("--home", type=Path, metavar="DIR", help="of the server, or the big one; else thrown away")
     parser.add_argument("--turns", type=int, metavar="N", help="measure a home of so many turns instead")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
@@ -255,6 +278,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 minutes=options.minutes,
                 rate=options.rate,
                 processes=min(options.processes, options.clients),
+                before=options.before,
             )
         lines, wrong = table(found), found["all"]["errors"] or not found["all"]["calls"]
     print("\n".join(lines))

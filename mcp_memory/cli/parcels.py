@@ -85,7 +85,7 @@ def lines(file: str, done: Sequence[Brought], *, dry_run: bool) -> Iterator[str]
         else:
             yield f"  {where}"
         if one.kept_out:
-            yield f"    {plural(one.kept_out, 'row')} not taken: forgotten here or there"
+            yield f"    {plural(one.kept_out, 'row')} not taken: forgotten here or there, and left so"
         if one.forgotten:
             yield wrapped(
                 f"What was forgotten there is forgotten here too: {', '.join(one.forgotten)}. "

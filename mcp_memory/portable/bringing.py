@@ -54,7 +54,7 @@ class _Taking:
         self.store, self.into, self.now = store, into, now
         self.of = carried.From(parcel.home, space)
         self.names: dict[str, str] = {}
-        self.stored = self.known = self.changed = 0
+        self.stored = self.known = self.forgotten = self.changed = 0
         self.notes: list[str] = []
 
     def take(self, rows: Sequence[carried.Row], *, again: bool = False) -> None:
@@ -64,6 +64,7 @@ class _Taking:
         self.stored += done.stored
         self.changed += done.changed
         self.known += 0 if again else done.known
+        self.forgotten += 0 if again else done.forgotten
         self.notes += done.left
 
 
@@ -109,7 +110,7 @@ def bring(
         stored=taking.stored,
         known=taking.known,
         changed=taking.changed,
-        kept_out=sum(not here for here in taking.names.values()),
+        kept_out=taking.forgotten + sum(not here for here in taking.names.values()),
         forgotten=forgotten,
         undone=undone,
         notes=taking.notes,

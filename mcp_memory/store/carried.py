@@ -299,12 +299,13 @@ Row = Ref | Turn | Entity | Atom | Held | Record | Canvas | Scene | Persona | Ci
 class Arrival:
     """What became of rows that came in.
 
-    `names`: what each is called here, `a5` → `a19`; nothing where it is not here, as it was forgotten. `left` says
-    of what was not taken why.
+    `names`: what each is called here, `a5` → `a19`; nothing where it is not here, as it was forgotten. Rows that came
+    before are `known`, or `forgotten` since. `left` says of what was not taken why.
     """
 
     names: dict[str, str]
     stored: int = 0
     known: int = 0
+    forgotten: int = 0
     changed: int = 0
     left: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from bench.load_clients import MIX
 
 
 def test_a_few_clients_ask_at_their_pace_and_nothing_goes_wrong(home: Path) -> None:
-    found = loaded(home=home, clients=3, minutes=2.5 / 60, rate=8, processes=1, floor_seconds=0)
+    found = loaded(home=home, clients=3, minutes=2.5 / 60, rate=8, processes=1, before=40, floor_seconds=0)
     assert found["errors"] == []
     assert found["log"] == []
     assert 15 <= found["all"]["calls"] <= 21

@@ -55,6 +55,7 @@ class Desk:
     names: dict[str, str] = field(default_factory=dict[str, str])
     stored: int = 0
     known: int = 0
+    forgotten: int = 0
     changed: int = 0
     left: list[str] = field(default_factory=list[str])
     _works: dict[Stage, int] = field(default_factory=dict[Stage, int])
@@ -80,6 +81,15 @@ class Desk:
         if here != GONE and not self.is_own:
             keys = (carried.origin(self.of, id, at), *origins)
             note_origins(self.con, self.space, dict.fromkeys(keys, here))
+
+    def meet(self, here: str) -> None:
+        """Count a row that arrived before: one that was forgotten since is kept out, not here."""
+        table, key = {"t": ("turn", here[1:]), "a": ("atom", here[1:])}.get(here[:1], ("ref", here))
+        sql = f"SELECT 1 FROM {table} WHERE space = ? AND id = ? AND tombstone IS NOT NULL"
+        if self.con.execute(sql, (self.number, key)).get is not None:
+            self.forgotten += 1
+        elif here != GONE:  # those are told by their names
+            self.known += 1
 
     def work(self, stage: Stage) -> int:
         """Return a work that is done and asked nobody: what came in was made by a model, but not here."""

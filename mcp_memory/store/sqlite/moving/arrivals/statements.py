@@ -41,7 +41,7 @@ def take(desk: Desk, row: carried.Atom, note: carried.Turn | None) -> None:
         known = _says_the_same(desk, row)
     if known is not None:
         desk.note(row.id, row.learned_at, row.origins, known)
-        desk.known += 1
+        desk.meet(known)
         if note is not None:  # the words of it that are here are those of another note
             desk.note(note.id, note.learned_at, note.origins, _first_turn(desk, known))
         if known != GONE:

@@ -70,6 +70,7 @@ def take_in(
         names=desk.names,
         stored=desk.stored,
         known=desk.known,
+        forgotten=desk.forgotten,
         changed=desk.changed,
         left=tuple(desk.left),
     )

@@ -23,7 +23,8 @@ __all__ = ["ref", "spoken"]
 def ref(desk: Desk, row: carried.Ref) -> None:
     """Take in a result whose bytes are at hand; the same bytes are kept once."""
     known = desk.find(row.id, None, row.origins)
-    desk.known += known is not None
+    if known is not None:
+        desk.meet(known)
     if known is None and row.data is not None:
         new = NewRef(
             data=row.data,
@@ -72,7 +73,7 @@ class _Run:
         known = self._desk.find(row.id, row.learned_at, row.origins)
         known = _same_message(self._desk, row) if known is None else known
         if known is not None:
-            self._desk.known += 1
+            self._desk.meet(known)
             self._desk.note(row.id, row.learned_at, row.origins, known)
         elif row.role == "note":
             self.end()
