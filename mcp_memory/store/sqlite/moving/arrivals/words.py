@@ -38,7 +38,10 @@ def ref(desk: Desk, row: carried.Ref) -> None:
         )
         before = desk.con.total_changes()
         known = refs.put(desk.con, desk.folder, desk.space, new, refuse=False).id
-        desk.stored += desk.con.total_changes() > before
+        if desk.con.total_changes() > before:
+            desk.stored += 1
+        else:
+            desk.meet(known)
     if known is not None:
         desk.note(row.id, None, row.origins, known)
 
