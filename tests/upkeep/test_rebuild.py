@@ -354,6 +354,30 @@ def test_a_line_about_the_forgotten_that_makes_no_sense_is_named(home: Path, liv
     assert done.notes == [f"work: {str(line['tombstone'])[:20]} in tombstones.jsonl cannot be read."]
 
 
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("canvases.jsonl", '{"edit": 7}'),
+        ("canvases.jsonl", '{"canvas": [], "of": "trip", "label": 1, "updated": 0, "version": 0}'),
+        ("canvases.jsonl", '{"session": 1}'),
+        ("canvases.jsonl", "[" * 90_000),
+        ("offload-trip.jsonl", '{"record": 3}'),
+        ("offload-trip.jsonl", '{"record": 3, "session": "trip", "node_id": 5}'),
+        ("offload-trip.jsonl", "null"),
+        ("conversations/2026-03-01.jsonl", '{"turn": 5}'),
+        ("conversations/2026-03-01.jsonl", "{}"),
+    ],
+)
+def test_a_line_that_does_not_say_what_it_should_is_named_and_the_others_count(
+    home: Path, lived: Lived, name: str, line: str
+) -> None:
+    path = lived(home) / "spaces" / "work" / name
+    path.write_bytes(line.encode() + b"\n" + path.read_bytes())
+    done = rebuild(home, check=True, now=NOW)
+    assert [note.partition(f" of {name} ")[0] for note in done.notes] == ["work: line 1"]
+    assert not done.differing
+
+
 def test_a_folder_without_files_is_told_so(home: Path) -> None:
     with pytest.raises(NotFound, match="has no files to make a database of"):
         rebuild(home, now=NOW)

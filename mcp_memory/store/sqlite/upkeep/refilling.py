@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -30,6 +31,11 @@ __all__ = ["Refilled", "refill"]
 
 _SHOWN = 20
 _BATCH = 2_000
+_WRONG = (
+    *(AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError),
+    *(apsw.ConstraintError, apsw.MismatchError),
+)
+"""What a line raises that is JSON, but not what was written: it is named, and the others count."""
 
 
 @dataclass
@@ -76,6 +82,7 @@ class _Source:
 
     def __init__(self, folder: Path, space: int, done: Refilled, known: dict[tuple[int, str], int] | None) -> None:
         self.folder, self.space, self.done, self.is_alone = folder, space, done, known is None
+        self.at = folder.name
         self._known = known or {}
 
     def lines(self, path: Path) -> Iterator[dict[str, Any]]:
@@ -89,17 +96,26 @@ class _Source:
                 if not line.endswith(b"\n"):
                     break
                 length += len(line)
+                self.at = f"{self.folder.name}: line {number} of {name}"
                 try:
                     fields: Any = json.loads(line)
                     if not isinstance(fields, dict):
                         raise ValueError
-                except ValueError:
-                    self.done.note(f"{self.folder.name}: line {number} of {name} cannot be read.")
+                except (ValueError, RecursionError):
+                    self.done.note(f"{self.at} cannot be read.")
                 else:
                     yield fields
         self.done.lengths[self.space, name] = length
         if length < least:
             self.done.note(f"{self.folder.name}: {name} is torn: {length} of {least} bytes.")
+
+    @contextmanager
+    def named_if_wrong(self) -> Generator[None]:
+        """Note a line that does not say what it should, and go on behind it."""
+        try:
+            yield
+        except _WRONG:
+            self.done.note(f"{self.at} does not say what it should.")
 
 
 def _ms(text: str | None) -> int | None:
@@ -121,14 +137,14 @@ def _turns(con: apsw.Connection, source: _Source) -> None:
                 rows.append(_turn(con, source.space, fields))
                 if why := fields.get("held"):
                     source.done.held.append((source.space, fields["turn"], json.dumps(why), rows[-1][-3]))
-            except (KeyError, TypeError, ValueError, AttributeError):
-                source.done.note(
-                    f"{source.folder.name}: {fields.get('turn')} in the journal is not what its hash says."
-                )
+            except _WRONG:
+                turn = fields.get("turn")
+                what = f"{source.folder.name}: {turn[:20]} in the journal" if isinstance(turn, str) else source.at
+                source.done.note(f"{what} is not what its hash says.")
             if len(rows) >= _BATCH:
-                _insert_turns(con, rows)
+                _insert_turns(con, source, rows)
                 rows.clear()
-    _insert_turns(con, rows)
+    _insert_turns(con, source, rows)
 
 
 def _turn(con: apsw.Connection, space: int, fields: dict[str, Any]) -> tuple[Any, ...]:
@@ -154,12 +170,18 @@ def _turn(con: apsw.Connection, space: int, fields: dict[str, Any]) -> tuple[Any
     )
 
 
-def _insert_turns(con: apsw.Connection, rows: list[tuple[Any, ...]]) -> None:
-    con.executemany(
+def _insert_turns(con: apsw.Connection, source: _Source, rows: list[tuple[Any, ...]]) -> None:
+    sql = (
         "INSERT INTO turn (id, space, session, position, role, name, content, client_id, said_at, dated, learned_at,"
-        " sha256, told) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        rows,
+        " sha256, told) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
     )
+    try:
+        con.executemany(sql, rows)
+    except _WRONG:
+        for row in rows:
+            source.at = f"{source.folder.name}: t{row[0]} in the journal"
+            with source.named_if_wrong():
+                con.execute(sql, row)
 
 
 # --- what was told ----------------------------------------------------------------------------------
@@ -174,49 +196,60 @@ def _told(con: apsw.Connection, done: Refilled, *, is_alone: bool) -> None:
     last = 0
     for row in notes:
         told: dict[str, Any] = json.loads(row[4])
-        if "atom" not in told and not is_alone:
-            done.passed["told before its line said what it ended"] += 1
-            continue
-        last = int(told["atom"][1:]) if "atom" in told else last + 1
-        found.append((last, row, told))
-    for number, (turn, space, text, learned, _), told in sorted(found, key=lambda one: one[0]):
-        by = told.get("by")
-        con.execute(
-            "INSERT INTO atom (id, space, kind, text, folded, priority, confidence, evidence, span_start, span_end,"
-            " valid_from, valid_to, superseded_by, learned_at, source)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            (
-                number,
-                space,
-                told["kind"],
-                text,
-                atoms.folded_text(text),
-                told["priority"],
-                told["confidence"],
-                turn,
-                len(text),
-                told["valid_from"],
-                told.get("until"),
-                None if by is None else int(by[1:]),
-                learned,
-                told.get("source", "user"),
-            ),
-        )
-        con.execute(
-            "INSERT INTO evidence (atom, turn, span_start, span_end, quote) VALUES (?, ?, 0, ?, ?)"
-            " ON CONFLICT DO NOTHING",
-            (number, turn, len(text), text),
-        )
-        _end(con, number, told)
-        if why := told.get("held"):
-            done.held.append((space, f"a{number}", json.dumps(why), learned))
-        about = list(told["entities"])
-        if told["entity"] and told["relation"] and told["value"]:
-            about.append(told["entity"])
-            key = entities.key(told["entity"])
-            fact = (told["entity"], key, told["relation"], told["value"], told["single_valued"], told["valid_from"])
-            done.facts.append((space, number, *fact))
-        done.about[number] = (space, about)
+        try:
+            if "atom" not in told and not is_alone:
+                done.passed["told before its line said what it ended"] += 1
+                continue
+            last = int(told["atom"][1:]) if "atom" in told else last + 1
+        except _WRONG:
+            done.note(f"What was told in t{row[0]} cannot be read.")
+        else:
+            found.append((last, row, told))
+    for number, row, told in sorted(found, key=lambda one: one[0]):
+        try:
+            _atom(con, done, number, row, told)
+        except _WRONG:
+            done.note(f"What was told in t{row[0]} cannot be read.")
+
+
+def _atom(con: apsw.Connection, done: Refilled, number: int, row: Any, told: dict[str, Any]) -> None:
+    turn, space, text, learned, _ = row
+    by = told.get("by")
+    con.execute(
+        "INSERT INTO atom (id, space, kind, text, folded, priority, confidence, evidence, span_start, span_end,"
+        " valid_from, valid_to, superseded_by, learned_at, source)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (
+            number,
+            space,
+            told["kind"],
+            text,
+            atoms.folded_text(text),
+            told["priority"],
+            told["confidence"],
+            turn,
+            len(text),
+            told["valid_from"],
+            told.get("until"),
+            None if by is None else int(by[1:]),
+            learned,
+            told.get("source", "user"),
+        ),
+    )
+    con.execute(
+        "INSERT INTO evidence (atom, turn, span_start, span_end, quote) VALUES (?, ?, 0, ?, ?) ON CONFLICT DO NOTHING",
+        (number, turn, len(text), text),
+    )
+    _end(con, number, told)
+    if why := told.get("held"):
+        done.held.append((space, f"a{number}", json.dumps(why), learned))
+    about = list(told["entities"])
+    if told["entity"] and told["relation"] and told["value"]:
+        about.append(told["entity"])
+        key = entities.key(told["entity"])
+        fact = (told["entity"], key, told["relation"], told["value"], told["single_valued"], told["valid_from"])
+        done.facts.append((space, number, *fact))
+    done.about[number] = (space, about)
 
 
 def _end(con: apsw.Connection, number: int, told: dict[str, Any]) -> None:
@@ -251,51 +284,57 @@ def _refs(con: apsw.Connection, source: _Source) -> None:
                 fields["content_type"],
                 json.dumps(masked) if masked else None,
             )
-        except (Damaged, KeyError) as error:
+            con.execute(
+                "INSERT INTO ref (space, id, path, tool, arguments, tool_call_id, session, timestamp, bytes, sha256,"
+                " content_type, masked) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                row,
+            )
+        except Damaged as error:
             source.done.note(f"{source.folder.name}: refs/{path.name} is damaged: {error}.")
-            continue
-        con.execute(
-            "INSERT INTO ref (space, id, path, tool, arguments, tool_call_id, session, timestamp, bytes, sha256,"
-            " content_type, masked) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            row,
-        )
+        except _WRONG:
+            source.done.note(f"{source.folder.name}: refs/{path.name} is damaged: its front matter says too little.")
 
 
 def _canvases(con: apsw.Connection, source: _Source) -> None:
     """Insert canvases as yet undrawn, what was done to them, and which is active."""
     for line in source.lines(source.folder / canvases.FILE):
-        if "edit" in line:
-            work = line["work"]
-            con.execute(
-                "INSERT OR REPLACE INTO canvas_edit (id, space, canvas, after_record, kind, body, at, work, undone_at)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    *(
-                        line["edit"],
-                        source.space,
-                        line["canvas"],
-                        line["after"],
-                        line["kind"],
-                        line["body"],
-                        line["at"],
-                    ),
-                    None if work is None else int(work[1:]),
-                    line["undone_at"],
+        with source.named_if_wrong():
+            _canvas(con, source.space, line)
+
+
+def _canvas(con: apsw.Connection, space: int, line: dict[str, Any]) -> None:
+    if "edit" in line:
+        work = line["work"]
+        con.execute(
+            "INSERT OR REPLACE INTO canvas_edit (id, space, canvas, after_record, kind, body, at, work, undone_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(
+                    line["edit"],
+                    space,
+                    line["canvas"],
+                    line["after"],
+                    line["kind"],
+                    line["body"],
+                    line["at"],
                 ),
-            )
-        elif "canvas" in line:
-            session = session_for(con, source.space, line["of"])
-            con.execute(
-                "INSERT OR REPLACE INTO canvas (space, number, label, session, text, status, folded, groups, updated,"
-                " version) VALUES (?, ?, ?, ?, '', 'doing', 0, '{}', ?, ?)",
-                (source.space, line["canvas"], line["label"], session, line["updated"], line["version"]),
-            )
-        elif "session" in line:
-            session = session_for(con, source.space, line["session"])
-            con.execute(
-                "UPDATE session SET active_canvas = ?, activated_at = ? WHERE id = ?",
-                (line["active"], line["activated"], session),
-            )
+                None if work is None else int(work[1:]),
+                line["undone_at"],
+            ),
+        )
+    elif "canvas" in line:
+        session = session_for(con, space, line["of"])
+        con.execute(
+            "INSERT OR REPLACE INTO canvas (space, number, label, session, text, status, folded, groups, updated,"
+            " version) VALUES (?, ?, ?, ?, '', 'doing', 0, '{}', ?, ?)",
+            (space, line["canvas"], line["label"], session, line["updated"], line["version"]),
+        )
+    elif "session" in line:
+        session = session_for(con, space, line["session"])
+        con.execute(
+            "UPDATE session SET active_canvas = ?, activated_at = ? WHERE id = ?",
+            (line["active"], line["activated"], session),
+        )
 
 
 def _records(con: apsw.Connection, source: _Source) -> None:
@@ -304,27 +343,32 @@ def _records(con: apsw.Connection, source: _Source) -> None:
             if "record" not in line and not source.is_alone:
                 source.done.passed["recorded before its line said what it did"] += 1
                 continue
-            con.execute(
-                "INSERT OR REPLACE INTO record (id, space, session, canvas, node, tool_call, summary, result_ref,"
-                " tool_call_id, timestamp, score, tokens_raw, tokens_kept, ref, summary_by, step)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    line.get("record"),
-                    source.space,
-                    session_for(con, source.space, line["session"]),
-                    int(line["node_id"].partition("-")[0]),
-                    *(line["node_id"], line["tool_call"], line["summary"], line["result_ref"], line["tool_call_id"]),
-                    *(
-                        _as_stored(line["timestamp"]),
-                        line["score"],
-                        line["tokens_raw"],
-                        line["tokens_kept"],
-                        line["ref"],
-                    ),
-                    line.get("summary_by"),
-                    line.get("step"),
-                ),
-            )
+            with source.named_if_wrong():
+                _record(con, source.space, line)
+
+
+def _record(con: apsw.Connection, space: int, line: dict[str, Any]) -> None:
+    con.execute(
+        "INSERT OR REPLACE INTO record (id, space, session, canvas, node, tool_call, summary, result_ref,"
+        " tool_call_id, timestamp, score, tokens_raw, tokens_kept, ref, summary_by, step)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            line.get("record"),
+            space,
+            session_for(con, space, line["session"]),
+            int(line["node_id"].partition("-")[0]),
+            *(line["node_id"], line["tool_call"], line["summary"], line["result_ref"], line["tool_call_id"]),
+            *(
+                _as_stored(line["timestamp"]),
+                line["score"],
+                line["tokens_raw"],
+                line["tokens_kept"],
+                line["ref"],
+            ),
+            line.get("summary_by"),
+            line.get("step"),
+        ),
+    )
 
 
 def _pictures(con: apsw.Connection, source: _Source) -> None:
@@ -348,7 +392,7 @@ def _tombstones(con: apsw.Connection, source: _Source) -> None:
     for name, line in last.items():
         try:
             _tombstone(con, source.space, line, is_alone=source.is_alone)
-        except (KeyError, TypeError, ValueError, OverflowError, apsw.ConstraintError):
+        except _WRONG:
             source.done.note(f"{source.folder.name}: {name[:20]} in {tombstones.FILE} cannot be read.")
 
 
