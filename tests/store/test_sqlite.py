@@ -150,6 +150,25 @@ def test_a_reader_that_failed_half_way_holds_no_earlier_moment_for_the_next(home
     store.close()
 
 
+def test_a_write_that_failed_half_way_through_a_query_keeps_nobody_from_writing(home: Path) -> None:
+    store = open_store(home)
+    database = Database(home)
+    turns = [NewTurn(role="user", content=f"{i}") for i in range(2)]
+    store.append_turns("me", "s", turns, now=NOW)
+
+    def fails(con: apsw.Connection) -> None:
+        rows = con.execute("SELECT id FROM turn")
+        raise ValueError(f"in the middle, after {next(rows)}")
+
+    with pytest.raises(ValueError, match="in the middle") as failed:
+        database.write(fails)
+    store.append_turns("me", "s", [NewTurn(role="user", content="after")], now=NOW)
+    assert database.write(lambda con: con.execute("SELECT count(*) FROM turn").get) == 3
+    assert failed.value.__traceback__ is not None  # what its frames hold is held until here
+    database.close()
+    store.close()
+
+
 def test_a_reader_of_an_earlier_moment_can_use_what_a_later_one_learned(home: Path) -> None:
     store = open_store(home)
     earlier, later, outlines = Database(home), Database(home), Outlines()

@@ -64,9 +64,7 @@ class Database:
         """Run `work` in one transaction: all of it is committed when this returns, or none of it."""
         with self._explained(), self._write_lock:
             self._must_be_open()
-            con = self._writer
-            if con is None:
-                raise StoreUnavailable(self._only_readable())
+            con = self._free_writer()
             for _ in range(_SETTLINGS):
                 try:
                     with unsettled.noting(self.home):
@@ -86,9 +84,7 @@ class Database:
         """Run `work` on the connection that writes, in no transaction: for what SQLite only does so, as VACUUM."""
         with self._explained(), self._write_lock:
             self._must_be_open()
-            if self._writer is None:
-                raise StoreUnavailable(self._only_readable())
-            return work(self._writer)
+            return work(self._free_writer())
 
     def read(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` on a connection that cannot write; all its queries see one moment."""
@@ -133,6 +129,19 @@ class Database:
     def _must_be_open(self) -> None:
         if self._closed:
             raise StoreUnavailable("The store is closed. Open it again with open_memory().")
+
+    def _free_writer(self) -> apsw.Connection:
+        """Return the connection that writes, of which nothing is being read.
+
+        A query that failed half way holds its moment for as long as somebody holds its error, and where others have
+        written since, SQLite refuses to write from there.
+        """
+        if self._writer is None:
+            raise StoreUnavailable(self._only_readable())
+        if self._writer.txn_state() != apsw.SQLITE_TXN_NONE:
+            held, self._writer = self._writer, self._open_writer()
+            held.close()
+        return self._writer
 
     def _open_writer(self) -> apsw.Connection:
         homes.make(self.home)
