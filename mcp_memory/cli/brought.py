@@ -30,8 +30,9 @@ def lines(one: Brought) -> Iterator[str]:
         yield f"{name}{turns}"
     if one.state == "stored" and (one.turns or not one.statements):
         before = f", {one.duplicates:,} were there before" if one.duplicates else ""
+        gone = f", {one.forgotten:,} were forgotten here and stay so" if one.forgotten else ""
         emptied = f", {one.emptied:,} held only what this memory had recalled" if one.emptied else ""
-        yield f"  {one.stored:,} stored{before}{emptied}"
+        yield f"  {one.stored:,} stored{before}{gone}{emptied}"
     if one.statements:
         yield _told(one)
     if one.kept or one.small:
@@ -82,6 +83,7 @@ def together(files: Sequence[Brought], cost: Cost | None) -> Brought | None:
         held=sum(one.held for one in new),
         repeated=sum(one.repeated for one in new),
         duplicates=sum(one.duplicates for one in new),
+        forgotten=sum(one.forgotten for one in new),
         emptied=sum(one.emptied for one in new),
         kept=sum(one.kept for one in new),
         small=sum(one.small for one in new),

@@ -37,6 +37,7 @@ class Brought:
     last: datetime | None = None
     stored: int = 0
     duplicates: int = 0
+    forgotten: int = 0
     emptied: int = 0
     """Turns that held nothing but text recalled from this memory."""
     bad: int = 0
@@ -77,6 +78,7 @@ def of_log(name: str, done: Followed, *, state: State, noise: int | None = None,
         last=done.last,
         stored=done.stored,
         duplicates=done.duplicates,
+        forgotten=done.forgotten,
         emptied=done.emptied,
         bad=done.bad,
         notes=notes,
@@ -95,6 +97,7 @@ def answer(
     state: State,
     stored: int = 0,
     duplicates: int = 0,
+    forgotten: int = 0,
     emptied: int = 0,
     kept: int = 0,
     told: int = 0,
@@ -112,6 +115,7 @@ def answer(
         last=found.last,
         stored=stored,
         duplicates=duplicates,
+        forgotten=forgotten,
         emptied=emptied,
         bad=found.bad,
         wrong=[str(one) for one in found.wrong],

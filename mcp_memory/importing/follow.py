@@ -37,8 +37,8 @@ LIVE_FOR = timedelta(hours=1)
 class Followed:
     """What one reading of a log came to. `session` is None where it holds no conversation (yet).
 
-    Of `turns` told, `stored` are new and `duplicates` were there before; `kept` tool results became refs, `small` ones
-    did not. `offset` is how many bytes are behind it; `torn`: its last line was not whole.
+    Of `turns` told, `stored` are new, `duplicates` were there before and `forgotten` ones stay so; `kept` tool results
+    became refs, `small` ones did not. `offset` is how many bytes are behind it; `torn`: its last line was not whole.
     """
 
     path: Path
@@ -47,6 +47,7 @@ class Followed:
     turns: int = 0
     stored: int = 0
     duplicates: int = 0
+    forgotten: int = 0
     emptied: int = 0
     """Turns that held nothing but what this memory had recalled."""
     kept: int = 0
@@ -150,7 +151,8 @@ class _Run:
             done.count(turn)
         known = await self._memory.known_client_ids(list(fresh))
         new = [turn for id, turn in fresh.items() if id not in known]
-        done.duplicates += len(fresh) - len(new)
+        done.forgotten += sum(known.values())
+        done.duplicates += len(fresh) - len(new) - sum(known.values())
         too_large = [turn for turn in new if len(turn.content.encode()) > MAX_TURN_BYTES]
         if too_large:
             new = [turn for turn in new if turn not in too_large]
@@ -160,6 +162,7 @@ class _Run:
             stored = await self._memory.record_turns(new, session=session)
             done.stored += len(stored.stored)
             done.duplicates += stored.duplicates
+            done.forgotten += stored.forgotten
             done.emptied += stored.emptied
 
     async def _keep(self, session: str, conversation: str, results: Sequence[Result]) -> None:

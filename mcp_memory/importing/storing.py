@@ -74,13 +74,14 @@ async def bring(memory: Memory, source: Source, asked: Asked, *, now: datetime, 
     found = await to_thread(partial(_surveyed, source, asked, progress))
     if found.bad and not asked.skip_bad:
         return answer(source, found, state="refused")
-    stored = duplicates = emptied = kept = told = held = repeated = 0
+    stored = duplicates = forgotten = emptied = kept = told = held = repeated = 0
     with closing(_batches(source, found, asked, progress)) as batches:
         while batch := await to_thread(partial(next, batches, None)):
             for session, new in batch.turns.items():
                 done = await memory.record_turns(new, session=session)
                 stored += len(done.stored)
                 duplicates += done.duplicates
+                forgotten += done.forgotten
                 emptied += done.emptied
             for session, results in batch.results.items():
                 kept += await _keep(memory, session, results)
@@ -94,6 +95,7 @@ async def bring(memory: Memory, source: Source, asked: Asked, *, now: datetime, 
         state="stored",
         stored=stored,
         duplicates=duplicates,
+        forgotten=forgotten,
         emptied=emptied,
         kept=kept,
         told=told,

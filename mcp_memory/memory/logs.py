@@ -27,8 +27,8 @@ class Logs(Verbs):
         self._parts.store.note_followed(self.space, log)
 
     @in_thread
-    def known_client_ids(self, ids: Sequence[str]) -> set[str]:
-        """Return those of the ids that a turn of any session has, forgotten or not."""
+    def known_client_ids(self, ids: Sequence[str]) -> dict[str, bool]:
+        """Return those of the ids that a turn of any session has, and whether it is forgotten."""
         return self._parts.store.known_client_ids(self.space, ids)
 
     @in_thread

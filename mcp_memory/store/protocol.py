@@ -436,8 +436,8 @@ class Store(Protocol):
         """Note how far a log was read, in place of what was noted before."""
         ...
 
-    def known_client_ids(self, space: str, ids: Sequence[str]) -> set[str]:
-        """Those of the ids that a turn of any session has, forgotten or not."""
+    def known_client_ids(self, space: str, ids: Sequence[str]) -> dict[str, bool]:
+        """Those of the ids that a turn of any session has, and whether it is forgotten."""
         ...
 
     def kept_calls(self, space: str, session: str, ids: Sequence[str]) -> set[str]:

@@ -55,6 +55,14 @@ def test_a_history_is_stored_in_a_memory_made_for_it_and_found(run: Run, history
     assert "  0 stored, 2 were there before\n" in run("import", "--again", str(history)).stdout
 
 
+def test_turns_that_were_forgotten_here_are_said_to_stay_so(run: Run, history: Path) -> None:
+    run("import", str(history))
+    run("forget", "t1", "--yes")
+    again = run("import", "--again", str(history)).stdout
+    assert "  0 stored, 1 were there before, 1 were forgotten here and stay so\n" in again
+    assert "Porto" not in run("search", "Porto").stdout
+
+
 def test_standard_input_is_read_too(run: Run) -> None:
     assert "-: 2 turns in 1 session" in run("import", "-", stdin=DATA).stdout
     nowhere = run("import", "-", stdin='{"role": "user", "content": "hi"}')

@@ -54,8 +54,8 @@ def test_a_message_is_known_by_its_id_in_any_session_of_its_space_forgotten_or_n
         store.append_turns("me", session, [NewTurn(role="user", content="Hello", client_id=id)], now=NOON)
     store.forget("me", ["t1"], reason="", now=NOON)
     wanted = ["m1", "m2", "m3", *(f"x{n}" for n in range(1_200))]
-    assert store.known_client_ids("me", wanted) == {"m1", "m2"}
-    assert store.known_client_ids("other", wanted) == store.known_client_ids("me", []) == set()
+    assert store.known_client_ids("me", wanted) == {"m1": True, "m2": False}
+    assert store.known_client_ids("other", wanted) == store.known_client_ids("me", []) == {}
 
 
 def test_a_tool_call_is_known_by_its_id_whether_its_result_is_on_a_canvas_or_not(store: Store) -> None:

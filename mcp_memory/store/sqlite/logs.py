@@ -57,9 +57,12 @@ def note(con: apsw.Connection, space: str, log: FollowedLog) -> None:
     )
 
 
-def known_turns(con: apsw.Connection, space: str, ids: Sequence[str]) -> set[str]:
+def known_turns(con: apsw.Connection, space: str, ids: Sequence[str]) -> dict[str, bool]:
     """See `Store.known_client_ids`."""
-    return set(_among(con, "SELECT client_id FROM turn WHERE space = ?1 AND client_id IN", ids, space_id(con, space)))
+    query = "SELECT client_id FROM turn WHERE space = ?1 AND {} client_id IN"
+    number = space_id(con, space)
+    here = set(_among(con, query.format("tombstone IS NULL AND"), ids, number))
+    return {id: id not in here for id in _among(con, query.format(""), ids, number)}
 
 
 def kept_calls(con: apsw.Connection, space: str, session: str, ids: Sequence[str]) -> set[str]:

@@ -357,7 +357,7 @@ class SQLiteStore:
     def note_followed(self, space: str, log: FollowedLog) -> None:
         self._db.write(lambda con: logs.note(con, space, log))
 
-    def known_client_ids(self, space: str, ids: Sequence[str]) -> set[str]:
+    def known_client_ids(self, space: str, ids: Sequence[str]) -> dict[str, bool]:
         return self._db.read(lambda con: logs.known_turns(con, space, ids))
 
     def kept_calls(self, space: str, session: str, ids: Sequence[str]) -> set[str]:

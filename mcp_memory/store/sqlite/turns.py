@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import apsw
 
@@ -62,7 +62,7 @@ def append(
     space_no = space_for(con, space)
     session_no = session_for(con, space_no, session)
     hashes = [evidence_hash(turn) for turn in turns]
-    lacking = _not_yet_stored(con, session_no, turns, hashes)
+    lacking, gone = _not_yet_stored(con, session_no, turns, hashes)
     unwanted = digests.turns(con, space_no, session_no, [turns[i] for i in lacking])
     fresh = [i for place, i in enumerate(lacking) if place not in unwanted]
     new = [turns[i] for i in fresh]
@@ -72,7 +72,7 @@ def append(
             vectors.put(con, "turn", [number_of(turn.id, "t") for turn in stored], embedded, rows=fresh)
         journal(con, folder, space_no, stored, now=now)
         touch(con, space_no, f"session:{session}")
-    return Appended(stored=stored, duplicates=len(turns) - len(lacking), forgotten=len(unwanted))
+    return Appended(stored=stored, duplicates=len(turns) - len(lacking) - gone, forgotten=len(unwanted) + gone)
 
 
 def insert(
@@ -144,14 +144,16 @@ def insert(
     return stored
 
 
-def _not_yet_stored(con: apsw.Connection, session: int, turns: Sequence[NewTurn], hashes: Sequence[bytes]) -> list[int]:
-    """Return the places in `turns` of those that the session lacks."""
+def _not_yet_stored(
+    con: apsw.Connection, session: int, turns: Sequence[NewTurn], hashes: Sequence[bytes]
+) -> tuple[list[int], int]:
+    """Return the places in `turns` of those that the session lacks; and how many of the others are forgotten."""
     rows: list[Any] = con.execute(
-        "SELECT client_id, sha256, purged_at FROM turn WHERE session = ? AND role <> 'note' ORDER BY position DESC"
-        " LIMIT ?",
+        "SELECT client_id, sha256, tombstone, purged_at FROM turn WHERE session = ? AND role <> 'note'"
+        " ORDER BY position DESC LIMIT ?",
         (session, len(turns) + _LOOK_BACK),
     ).fetchall()
-    known = [(client_id, bytes(digest)) for client_id, digest, _ in reversed(rows)]
+    known = [(client_id, bytes(digest)) for client_id, digest, *_ in reversed(rows)]
     given = [(turn.client_id, digest) for turn, digest in zip(turns, hashes, strict=True)]
     if any(purged for *_, purged in rows):  # of those there is but what their hash was made to
         key = digests.key_of(con)
@@ -160,23 +162,30 @@ def _not_yet_stored(con: apsw.Connection, session: int, turns: Sequence[NewTurn]
             (id, digests.husk_hash(key, digest) if place in plain else digest)
             for place, (id, digest) in enumerate(known)
         ]
-        repeated = _repeated(known, [(id, digests.husk_hash(key, digest)) for id, digest in given])
+        start, repeated = _repeated(known, [(id, digests.husk_hash(key, digest)) for id, digest in given])
     else:
-        repeated = _repeated(known, given)
+        start, repeated = _repeated(known, given)
     seen: set[tuple[str | None, bytes]] = set()
     fresh: list[int] = []
+    gone = 0
     for place, key in enumerate(given):
         if key[0] is None:
             if place >= repeated:
                 fresh.append(place)
-        elif key not in seen and not _has(con, session, key):
+            else:
+                gone += rows[-1 - start - place][2] is not None
+        elif key in seen:
+            continue
+        elif (held := _held(con, session, key)) is None:
             seen.add(key)
             fresh.append(place)
-    return fresh
+        else:
+            gone += held == "forgotten"
+    return fresh, gone
 
 
-def _repeated(known: Sequence[object], given: Sequence[object]) -> int:
-    """Return how many of `given`, from its start, the session holds as one run.
+def _repeated(known: Sequence[object], given: Sequence[object]) -> tuple[int, int]:
+    """Return from which place of `known` on it holds `given`, from its start, as one run; and how many of it.
 
     Either the run reaches the session's end, as when a client sends its growing history again, or all of
     `given` (two turns at least) stands in it, as when an earlier call is tried again. One lone turn that
@@ -184,17 +193,21 @@ def _repeated(known: Sequence[object], given: Sequence[object]) -> int:
     """
     for start in range(max(0, len(known) - len(given)), len(known)):
         if list(known[start:]) == list(given[: len(known) - start]):
-            return len(known) - start
+            return start, len(known) - start
     if len(given) >= 2:
         for start in range(len(known) - len(given) + 1):
             if known[start] == given[0] and list(known[start : start + len(given)]) == list(given):
-                return len(given)
-    return 0
+                return start, len(given)
+    return 0, 0
 
 
-def _has(con: apsw.Connection, session: int, key: tuple[str | None, bytes]) -> bool:
-    sql = "SELECT 1 FROM turn WHERE session = ? AND client_id = ? AND (sha256 = ? OR purged_at IS NOT NULL)"
-    return con.execute(sql, (session, *key)).get is not None
+def _held(con: apsw.Connection, session: int, key: tuple[str | None, bytes]) -> Literal["here", "forgotten"] | None:
+    row = con.execute(
+        "SELECT tombstone IS NOT NULL FROM turn WHERE session = ? AND client_id = ?"
+        " AND (sha256 = ? OR purged_at IS NOT NULL) ORDER BY 1 LIMIT 1",
+        (session, *key),
+    ).fetchone()
+    return None if row is None else "forgotten" if row[0] else "here"
 
 
 def journal(con: apsw.Connection, folder: Path, space: int, stored: Sequence[Turn], *, now: datetime) -> None:
