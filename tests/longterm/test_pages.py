@@ -177,6 +177,12 @@ def test_any_other_text_is_refused_as_a_cursor(text: str) -> None:
         asked_at(text, NOW)
 
 
+@pytest.mark.parametrize("newest", [(2**63, 3), (3, 2**63)])
+def test_a_cursor_that_names_rows_which_no_store_can_have_is_refused(newest: tuple[int, int]) -> None:
+    with pytest.raises(InvalidInput, match="cursor is not one of ours"):
+        asked_at(Page(question=b"asks", at=NOW, newest=newest).cursor(), NOW)
+
+
 def test_a_page_of_ten_makes_a_cursor_of_some_fifty_characters_and_the_depth_has_an_end() -> None:
     start = Page(question=b"asks", at=NOW, newest=(10_000, 400)).cursor()
     cursor = after(start, [f"t{n * 997}" for n in range(1, 11)])

@@ -32,7 +32,7 @@ def _early(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sketches from a thousand rows on, and few candidates, as if those were a hundred thousand."""
     monkeypatch.setattr(sketch, "_FROM", 1_000)
     monkeypatch.setattr(sketch, "_STEP", 500)
-    monkeypatch.setattr(sketch, "_CANDIDATES", 300)
+    monkeypatch.setattr(sketch, "CANDIDATES", 300)
 
 
 @pytest.fixture
@@ -99,6 +99,21 @@ def test_filters_and_spaces_hold_with_sketches_as_without(store: SQLiteStore) ->
     after = [found(store, 60, filters=role), found(store, 60, filters=first), found(store, 60, space="you")]
     assert after == before
     assert [len(hits) for hits in after] == [20, 20, 20]
+
+
+def test_of_the_first_rows_of_a_store_only_those_of_the_space_are_found(store: SQLiteStore) -> None:
+    extend(store)
+    store.append_turns(
+        "you",
+        "s",
+        [NewTurn(role="user", content=f"late {i}") for i in range(600)],
+        now=NOW,
+        vectors=Vectors(identity="m", data=themed(600, 3)),
+    )
+    extend(store)
+    assert found(store, 7, filters=Filters(upto=200), space="you") == []
+    assert len(found(store, 7, filters=Filters(upto=200))) == 20
+    assert found(store, 7, filters=Filters(upto=10**18)) == found(store, 7)
 
 
 def test_sketches_go_with_their_index_and_a_store_with_them_is_sound(store: SQLiteStore, home: Path) -> None:

@@ -25,6 +25,7 @@ __all__ = ["MAX_SHOWN", "Page", "after", "asked_at", "page_of"]
 MAX_SHOWN = 600  # as deep as a question is paged; a cursor is 1,600 characters then
 _LAYERS: tuple[Layer, ...] = ("turn", "atom")
 _QUESTION, _CHECK = 4, 3  # bytes
+_MOST = 2**63 - 1  # no row has a higher number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +98,9 @@ def _parse(cursor: str) -> Page:
             shown=frozenset(id for layer in _LAYERS for id in _ids(layer, numbers)),
             listing=bool(listing),
         )
-        if page.cursor() == cursor:  # the check is right, and it was copied to the last character
+        if (
+            max(turn, atom) <= _MOST and page.cursor() == cursor
+        ):  # the check is right, and it was copied to the last character
             return page
     except (ValueError, binascii.Error, RuntimeError, OverflowError, OSError):
         pass

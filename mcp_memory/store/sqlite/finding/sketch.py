@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["delete", "drop", "extend", "is_due", "missing", "nearest", "take_late"]
+__all__ = ["CANDIDATES", "delete", "drop", "extend", "is_due", "missing", "nearest", "take_late"]
 
 _FROM = 50_000  # rows; until then the exact scan takes some ten milliseconds
 _STEP = 2_000  # rows taken in together, and about as many as wait
-_CANDIDATES = 1_200  # rows scored in full, and one more in _MORE rows
+CANDIDATES = 1_200  # rows scored in full, and one more in _MORE rows
 _MORE = 500
 _SAMPLE = 8_192
 _ROUNDS = 8
@@ -68,7 +68,7 @@ def nearest(
     if plan is not None:
         covered = plan.covered
         candidates = None if allowed is None else np.flatnonzero(allowed[: covered + 1])
-        if candidates is None or len(candidates) > _CANDIDATES:
+        if candidates is None or len(candidates) > CANDIDATES:
             candidates = _promising(con, f"{layer}_sketch_{index}", space, query @ plan.directions, allowed)
         best.add(*_rows(con, layer, index, candidates, len(query)))
     for numbers, rows in blocks(con, f"{layer}_vec_{index}", space, len(query), allowed=allowed, above=covered):
@@ -153,7 +153,7 @@ def _promising(
     if not numbers:
         return np.empty(0, np.int64)
     found, score = np.concatenate(numbers), np.concatenate(scores)
-    count = _CANDIDATES + len(found) // _MORE
+    count = CANDIDATES + len(found) // _MORE
     if len(found) > count:
         found = found[np.argpartition(score, -count)[-count:]]
     return found[found > 0]

@@ -127,7 +127,12 @@ def _allowed(con: apsw.Connection, layer: Layer, space: int, filters: Filters) -
     import numpy as np
 
     if is_plain(layer, replace(filters, upto=None)):
-        return None if filters.upto is None else np.ones(filters.upto + 1, np.bool_)
+        # As far as there are rows: the number comes out of a cursor, and a forged one names any.
+        newest: int = con.execute(f"SELECT coalesce(max(id), 0) FROM {layer}").get
+        if filters.upto is None or filters.upto >= newest:
+            return None
+        if filters.upto > sketch.CANDIDATES:  # of fewer, each is scored: those of other spaces have to be left out
+            return np.ones(filters.upto + 1, np.bool_)
     condition, values = where(layer, space, filters)
     rows = con.execute(f"SELECT r.id FROM {layer} r WHERE {condition}", values)
     numbers = np.fromiter((id for (id,) in rows), np.int64)
