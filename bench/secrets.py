@@ -65,6 +65,10 @@ _NAMED = [
     "パスワードは{}",
     "비밀번호: {}",
     "passphrase: {}",
+    "pw: {}",
+    "user ann, pass: {}",
+    "mysql -u root -p{} shop",
+    "mysqldump --password={} shop",
 ]
 
 
@@ -81,6 +85,7 @@ def invented(chance: random.Random) -> dict[str, tuple[str, str]]:
         return gap.join(digits[at : at + 4] for at in range(0, length, 4))
 
     word = of(_LETTERS + "-_", 40)
+    lines = "\n".join(of(_LETTERS, 64) for _ in range(12))
     keys = {
         "OpenAI": f"sk-proj-{of(_LETTERS, 48)}",
         "Anthropic": f"sk-ant-api03-{word}",
@@ -103,10 +108,11 @@ def invented(chance: random.Random) -> dict[str, tuple[str, str]]:
         "Vault": f"hvs.{of(_LETTERS, 90)}",
         "bearer": f"Bearer {of(_LETTERS, 40)}",
         "webhook": f"https://hooks.slack.com/services/T{of(_LETTERS, 8)}/B{of(_LETTERS, 8)}/{of(_LETTERS, 24)}",
-        "private key": "-----BEGIN RSA PRIVATE KEY-----\n"
-        + "\n".join(of(_LETTERS, 64) for _ in range(12))
-        + "\n-----END RSA PRIVATE KEY-----",
-        "card": card(chance.choice(["4", "51", "2221", "6011"]), 16, chance.choice(["", " ", "-"])),
+        "private key": f"-----BEGIN RSA PRIVATE KEY-----\n{lines}\n-----END RSA PRIVATE KEY-----",
+        "private key, PuTTY": f"Private-Lines: 13\n{lines}\n{of(_LETTERS, 8)}\nPrivate-MAC: 7f",
+        "key, unseen breaks": f"sk-proj-{chr(0x200B).join(of(_LETTERS, 8) for _ in range(4))}",
+        "key, in two lines": f"sk-proj-{of(_LETTERS, 12)}\\\n    {of(_LETTERS, 32)}",
+        "card": card(chance.choice(["4", "51", "2221", "6011"]), 16, chance.choice(["", " ", "-", "."])),
         "card, 15 digits": card("37", 15, ""),
     }
     made = {kind: (key, chance.choice(_AROUND).format(key)) for kind, key in keys.items()}

@@ -15,7 +15,7 @@ __all__ = ["SHOWN", "cards"]
 SHOWN = 4
 """Digits at the end that stay readable, as on a receipt: they tell one's cards apart."""
 
-_GAP = r"[ \u00a0\u202f-]"
+_GAP = r"[ .\u00a0\u2011\u2013\u202f-]"
 _GROUPS = (
     rf"\d{{4}}(?P<gap>{_GAP})\d{{4}}(?P=gap)\d{{4}}(?P=gap)\d{{1,7}}|\d{{4}}(?P<amex>{_GAP})\d{{6}}(?P=amex)\d{{4,5}}"
 )

@@ -34,6 +34,9 @@ class Form:
 _MIXED = r"(?![$<{\[-])(?=[^\s\"'`<>{}|;]{0,99}\d)(?=[^\s\"'`<>{}|;]{0,99}[A-Za-z])[^\s\"'`<>{}|;]"
 """A value of a command or an element that mixes letters and digits, and is no variable."""
 
+_CHOSEN = r"(?!(?i:your|my[-_]|pass(?:word|wd)?\d{0,3}(?![\w!@#]))|secret(?!\w))"
+"""Before a value: nothing that a manual writes in its place."""
+
 
 def _begins(kind: str, body: str, *prefixes: str, joined: bool = False) -> Form:
     """Return the form of keys with these prefixes. What comes before may be no letter or digit.
@@ -106,6 +109,22 @@ def _forms() -> Iterator[Form]:
         ),
     )
     yield Form(
+        "private key",
+        ("private-lines:",),  # as PuTTY writes them
+        re.compile(
+            r"(?P<shown>Private-Lines:) ?\d{1,4}(?:(?:\s|\\[rn]){1,9}[A-Za-z0-9+/=]{16,})+"
+            r"(?:(?:\s|\\[rn]){1,9}[A-Za-z0-9+/=]{1,15}(?=(?:\s|\\[rn]){1,9}Private-))?"
+        ),
+    )
+    yield Form(
+        "private key",
+        ("---- begin ssh2 ",),
+        re.compile(
+            r"(?P<shown>---)- BEGIN SSH2 [A-Z0-9 ]*PRIVATE KEY ----"
+            r"(?:[^-]|-(?!---)){0,20000}---- END SSH2 [A-Z0-9 ]*PRIVATE KEY ----"
+        ),
+    )
+    yield Form(
         "webhook address",
         ("hooks.slack.com/services/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/"),
         re.compile(r"(?i)(?P<shown>[a-z.]+/(?:services|api/webhooks)/)[\w/-]{20,}"),
@@ -133,6 +152,23 @@ def _forms() -> Iterator[Form]:
         "password of a command",
         (" -u ", " --user "),
         re.compile(rf"(?P<shown> (?:-u|--user) [\"']?[\w.@-]{{1,60}}:){_MIXED}{{6,}}"),
+    )
+    yield Form(
+        "password of a command",
+        ("mysql", "mariadb"),
+        re.compile(
+            rf"(?P<shown>(?:mysql|mariadb)[\w-]{{0,20}} (?:[^\n|;&`]{{0,200}}? )??-p[\"']?){_CHOSEN}{_MIXED}{{5,}}"
+        ),
+    )
+    yield Form(
+        "password of a command",
+        ("sshpass ",),
+        re.compile(rf"(?P<shown>sshpass (?:-v )?-p ?[\"']?){_CHOSEN}{_MIXED}{{5,}}"),
+    )
+    yield Form(
+        "password of a command",
+        ("redis-cli ",),
+        re.compile(rf"(?P<shown>redis-cli (?:[^\n|;&`]{{0,200}}? )??(?:-a|--pass) [\"']?){_CHOSEN}{_MIXED}{{5,}}"),
     )
     yield Form(
         "named value",

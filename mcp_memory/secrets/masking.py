@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -28,6 +29,18 @@ __all__ = [
 MASK = "•••"
 _CARD = "card number"
 
+_BROKEN = re.compile(
+    "[\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]+"
+    r"|\\\r?\n[ \t]*"
+)
+"""What a reader, or a shell, leaves out of a text: characters without width, and where a line goes on in the next."""
+
+_WIDE = {
+    wide: wide - 0xFEE0 for wide in (*range(0xFF10, 0xFF1A), *range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B), 0xFF0D)
+}
+_IS_WIDE = re.compile("[\uff0d\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
+"""Letters and digits as wide as a Chinese character, and their dash."""
+
 _BODY = re.compile(r"(?m)^[ \t\"']*[A-Za-z0-9+/]{60,76}={0,2}[\"',]*$")
 
 
@@ -42,9 +55,13 @@ class Secret:
 
 def find(text: str) -> list[Secret]:
     """Return the secrets of a text in order; none overlaps another. What stays readable of them is not in them."""
-    small = _small(text)
-    formed = [*_formed(text, small), *(Secret(start, end - SHOWN, _CARD) for start, end in cards(text))]
-    return _apart([*formed, *_named(_covered(text, _apart(formed)), small)])
+    found = _standing(text)
+    breaks = [one.span() for one in _BROKEN.finditer(text)] if not text.isascii() or "\\" in text else []
+    if not breaks and (text.isascii() or _IS_WIDE.search(text) is None):
+        return found
+    whole, place = _whole(text, breaks)
+    joined = (Secret(place(one.start), place(one.end - 1) + 1, one.kind) for one in _standing(whole))
+    return _apart([*found, *joined])
 
 
 def mask(text: str) -> str:
@@ -116,6 +133,27 @@ def mask_lines(text: str) -> str:
     """
     text = _BODY.sub(MASK, text)
     return _without(text, find(text), keep_lines=True)
+
+
+def _standing(text: str) -> list[Secret]:
+    """Return the secrets that stand in a text as it is written."""
+    small = _small(text)
+    formed = [*_formed(text, small), *(Secret(start, end - SHOWN, _CARD) for start, end in cards(text))]
+    return _apart([*formed, *_named(_covered(text, _apart(formed)), small)])
+
+
+def _whole(text: str, breaks: Sequence[tuple[int, int]]) -> tuple[str, Callable[[int], int]]:
+    """Return a text without its breaks, in letters of one width, and what tells where a character of it stood."""
+    pieces: list[str] = []
+    starts, lost = [0], [0]
+    at = 0
+    for start, end in breaks:
+        pieces.append(text[at:start])
+        lost.append(lost[-1] + end - start)
+        starts.append(end - lost[-1])
+        at = end
+    whole = "".join([*pieces, text[at:]]).translate(_WIDE)
+    return whole, lambda place: place + lost[bisect_right(starts, place) - 1]
 
 
 def _small(text: str) -> str:

@@ -20,6 +20,7 @@ HINTS = (
     *("hasło", "wachtwoord", "şifre", "lösenord", "adgangskode", "heslo", "jelszó", "salasana", "κωδικός"),
     *("كلمة المرور", "كلمة السر", "סיסמה", "รหัสผ่าน", "mật khẩu", "kata sandi", "private key", "secret key"),
     *("encryption_key", "signing_key", "master_key", "_token", "-token", "token="),
+    *("pw", "pass"),
 )
 """A name that has none of these, in small letters, is no name of a secret."""
 
@@ -44,6 +45,8 @@ _AFTER = re.compile(
     (?P<quote> \\{{0,7}}["'`]? ) (?P<value> {_VALUE}{{4,{_JUDGED}}} )
     """
 )
+_SHORT = ("pw", "pass")
+_SAID = re.compile(r"""[\\"'`\]*]{0,8}[ \t]?(?::=|=>|=|:|：)""")
 _CURSOR = re.compile(r"(?i)(?:next|page|continu(?:e|ation)|cursor|sync|eos|bos|pad|unk|mask|sep|cls|special|stop)$")
 _SESSION = re.compile(r"(?=(?:\D*\d){4})[\w+/=.%]{20,}")
 _SCRIPT = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
@@ -75,6 +78,8 @@ def named(text: str, at: int, hint: str, *, beyond: int = 0) -> int | None:
     found = _AFTER.match(text, at + len(hint))
     if found is None or found.start("value") < beyond or _ABOUT.search(found["rest"]):
         return None
+    if hint in _SHORT and (found["rest"] or text[at - 1 : at].isalnum() or not _SAID.match(text, found.end("rest"))):
+        return None  # many a word has these in it, and many a sentence
     value = found["value"].rstrip(_MARKS) or found["value"]
     if hint in ("_token", "-token") and _CURSOR.search(text[max(0, at - 20) : at]):
         return None  # where a list goes on

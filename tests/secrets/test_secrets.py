@@ -65,6 +65,27 @@ texts = st.one_of(
             "----•••\nbye",
         ),
         ("-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEa1+/" * 8 + "\nThat was cut.", "----•••\nThat was cut."),
+        (
+            "Private-Lines: 2\n" + "AAAA1Nz/" * 8 + "\nAAb=\nPrivate-MAC: 01ab",
+            "Private-Lines:•••\nPrivate-MAC: 01ab",
+        ),
+        (
+            "---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\nAA1b\n---- END SSH2 ENCRYPTED PRIVATE KEY ----\nbye",
+            "---•••\nbye",
+        ),
+        ("gh\u200bp_" + "a1B2\u200d" * 9 + "\u200b, then", "gh\u200bp_•••\u200d\u200b, then"),
+        ("no\u200b" + GITHUB, "no\u200bghp_•••"),
+        ("pass\u00adword: Blau\u00adwal77", "pass\u00adword: •••"),
+        ("export KEY=ghp_" + "a1B2" * 4 + "\\\n   " + "a1B2" * 5 + " done", "export KEY=ghp_••• done"),
+        ("４０１２－８８８８－８８８８－１８８１", "•••１８８１"),
+        ("4012.8888.8888.1881 or 4012–8888–8888–1881", "•••1881 or •••1881"),
+        ("user ann, pw: Blauwal77", "user ann, pw: •••"),
+        ('{"user": "ann", "pass": "Blauwal77"}', '{"user": "ann", "pass": "•••"}'),
+        ("mysqldump -u root -pBlauwal77 shop -p5", "mysqldump -u root -p••• shop -p5"),
+        (
+            "sshpass -p 'Blauwal77' ssh ann@db && redis-cli -a Blauwal77 ping",
+            "sshpass -p '•••' ssh ann@db && redis-cli -a ••• ping",
+        ),
     ],
 )
 def test_secrets_are_masked_and_their_names_stay(text: str, masked: str) -> None:
@@ -105,6 +126,10 @@ def test_secrets_are_masked_and_their_names_stay(text: str, masked: str) -> None
         "the password for the staging box is in the vault",
         "Hashed password: pbkdf2:sha256:260000$zL6yRjZtQ5vGKwFf$5b7c",
         "passwords:\n  - at least 12 characters\n  - one digit",
+        "mysql -u root -p shop2024 && mysql -p$PASS1 && mysql -pYourPassword1 && docker run mysql:8 -p 3306:3306",
+        "All tests pass: 12 of 12; first pass - build2024; bypass: route66; kpw: Blauwal77",
+        "echo a \\\n  && ls -l pass\u200bages: chapter10",
+        "version 2026.1122.0541.1002",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
@@ -131,7 +156,11 @@ def test_masking_twice_changes_nothing(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["pwd=", "token=a1", "sk-", "sk-a1", "://a:b7c@", "-----BEGIN PRIVATE KEY-----", "SG.a1"]
+    "piece",
+    [
+        *("pwd=", "token=a1", "sk-", "sk-a1", "://a:b7c@", "-----BEGIN PRIVATE KEY-----", "SG.a1"),
+        *("pw=", "mysql -p", "Private-Lines: 1\n", "---- BEGIN SSH2 PRIVATE KEY ----", "a\u200b", "a\\\n"),
+    ],
 )
 def test_a_long_run_of_names_is_read_in_time_that_grows_as_the_run_does(piece: str) -> None:
     mask(piece * 20_000)  # each to the end of the run would be hours
