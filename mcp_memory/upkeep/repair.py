@@ -55,6 +55,7 @@ def repair(home: Path, *, now: datetime) -> Repaired:
             mended = [] if rebuilt is None else [_told(rebuilt)]
             mended += _left_over(home)
             mended += store.mend(aside.take)
+            mended += _purges(store)
             mended += _results(home, aside)
             mended += _canvases(store, aside, home, now=now)
             left = [*store.problems()]
@@ -105,6 +106,16 @@ def _left_over(home: Path) -> Iterator[str]:
         yield f"{path.relative_to(home).as_posix()}, of a work that was cut short, is deleted: it was a copy."
 
 
+def _purges(store: Store) -> Iterator[str]:
+    """Finish what purges that were killed had begun. Nobody else is here, so none is under way."""
+    if (purges := store.unproven()) and store.shred():
+        store.note_proven(purges)
+        yield (
+            "A purge that was cut short is finished. Its words cannot be looked for any more: look through logs, "
+            "spaces/*/*.jsonl.* and backups/ in the home yourself."
+        )
+
+
 # --- results ----------------------------------------------------------------------------------------
 
 
@@ -138,7 +149,7 @@ def _packed(backup: Path, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
 def _is_result(path: Path, digest: str | None) -> bool:
     try:
         return _digest(path.read_bytes()) == digest
-    except FileNotFoundError:
+    except OSError:
         return False
 
 

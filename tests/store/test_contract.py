@@ -563,7 +563,7 @@ def test_a_ref_file_is_front_matter_then_the_bytes(store: Store) -> None:
     assert ref.path == f"refs/2026-11-20-web-fetch-{ref.id[2:]}.md"
 
 
-@pytest.mark.parametrize("harm", ["flip", "cut", "remove", "front"])
+@pytest.mark.parametrize("harm", ["flip", "cut", "remove", "front", "unreadable"])
 def test_a_ref_whose_bytes_changed_is_damaged_and_left_as_it_is(store: Store, harm: str) -> None:
     ref = store.put_ref("me", new_ref(b"important words"))
     path = store.folder("me") / ref.path
@@ -575,6 +575,9 @@ def test_a_ref_whose_bytes_changed_is_damaged_and_left_as_it_is(store: Store, ha
             path.write_bytes(whole[:-3])
         case "front":
             path.write_bytes(b"nothing")
+        case "unreadable":
+            path.unlink()
+            path.symlink_to(path.name)
         case _:
             path.unlink()
     with pytest.raises(Damaged, match=ref.id):

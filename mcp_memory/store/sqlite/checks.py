@@ -188,6 +188,8 @@ def _ref_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[st
             fields, _ = files.read_ref_file((folder / path).read_bytes())
         except FileNotFoundError:
             yield f"The file of {id} is missing: {path}. {_from_a_backup(id)}"
+        except OSError as error:
+            yield f"The file of {id} cannot be read ({error.strerror}): {path}. {_from_a_backup(id)}"
         except Damaged as error:
             yield f"The file of {id} is damaged: {error}: {path}. {_from_a_backup(id)}"
         else:
@@ -199,6 +201,10 @@ def _ref_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[st
             continue
         try:
             files.read_ref_file(path.read_bytes())
+        except FileNotFoundError:
+            continue  # gone since it was listed
+        except OSError as error:
+            yield f"refs/{path.name} is of no result in the database, and unreadable: {error.strerror}. Move it away."
         except Damaged as error:
             yield f"refs/{path.name} is no result that the database has, and damaged: {error}. Move it away."
         else:

@@ -96,6 +96,8 @@ def read(folder: Path, found: Ref) -> bytes:
         fields, data = files.read_ref_file(path.read_bytes())
     except FileNotFoundError:
         raise Damaged(f"The file of {found.id} is missing: {path}. {_TO_DO}") from None
+    except OSError as error:
+        raise Damaged(f"The file of {found.id} cannot be read ({error.strerror}): {path}. {_TO_DO}") from None
     except Damaged as error:
         raise Damaged(f"The file of {found.id} is damaged: {error}. It is left as it is: {path}. {_TO_DO}") from None
     if fields["sha256"] != found.sha256:
@@ -118,7 +120,7 @@ def _undoing(con: apsw.Connection, tombstone: int) -> str:
 def _intact(path: Path) -> bool:
     try:
         files.read_ref_file(path.read_bytes())
-    except (FileNotFoundError, Damaged):
+    except (OSError, Damaged):
         return False
     return True
 
