@@ -177,12 +177,12 @@ def _store(settings: Settings) -> Iterator[Check]:
         yield Check(name="database", state="ok", found="none yet, made when something is first stored")
         return
 
-    async def look() -> tuple[dict[str, Any], list[str]]:
+    async def look() -> tuple[dict[str, Any], list[str], bool]:
         async with open_memory(settings, distil=False, what="doctor") as memory:
-            return await memory.status(), await memory.problems()
+            return await memory.status(), await memory.problems(), await memory.unproven()
 
     try:
-        status, problems = anyio.run(look)
+        status, problems, unproven = anyio.run(look)
     except McpMemoryError as error:
         yield Check(
             name="database",
@@ -197,6 +197,14 @@ def _store(settings: Settings) -> Iterator[Check]:
         yield Check(name="files", state="ok", found="every row and file is there and matches its hash")
     for problem in problems:
         yield Check(name="files", state="fail", found=problem)
+    if unproven:
+        yield Check(
+            name="purge",
+            state="warn",
+            found="one is not finished: it was cut short, or another program is at it",
+            next_step="If none is, `mcp-memory doctor --repair` or the next purge finishes it. Its words can no longer "
+            "be looked for: look through logs, spaces/*/*.jsonl.* and backups/ in the home yourself.",
+        )
     yield from standing(status, settings.home)
 
 

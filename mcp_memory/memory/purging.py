@@ -58,6 +58,11 @@ class Purging(Verbs):
         ]
 
     @in_thread
+    def unproven(self) -> bool:
+        """Return whether a purge of this home was begun and nobody has looked yet for what is left of it."""
+        return bool(self._parts.store.unproven())
+
+    @in_thread
     def purge(self, tombstones: Sequence[str] = (), *, delete_copies: bool = False) -> Erased:
         """Erase what was forgotten under these tombstones, and search every file of the home for what is left of it.
 
@@ -73,7 +78,7 @@ class Purging(Verbs):
         from mcp_memory.store.traces import Traces
 
         store, home = self._parts.store, self.settings.home
-        cut_short = store.unshredded()
+        cut_short = store.unproven()
         done = self._purged(list(dict.fromkeys(tombstones))) if tombstones else None
         shredded = self._shredded() if done or cut_short else True
         proof = None
@@ -83,6 +88,8 @@ class Purging(Verbs):
             traces = Traces(done.texts)
             also_in = store.excuse(traces)
             proof = prove(home, traces, texts=len(done.texts), also_in=also_in, delete_copies=delete_copies)
+        if shredded:
+            store.note_proven([*cut_short, *(done.tombstones[:1] if done else ())])
         return Erased(
             tombstones=done.tombstones if done else (),
             turns=done.turns if done else 0,
@@ -91,7 +98,7 @@ class Purging(Verbs):
             shredded=shredded,
             beside=presence.others(home),
             proof=proof,
-            cut_short=cut_short,
+            cut_short=bool(cut_short),
         )
 
     def _purged(self, tombstones: Sequence[str]) -> Purged:

@@ -770,9 +770,10 @@ class Store(Protocol):
         ...
 
     def purge(self, space: str, what: Purge, *, now: datetime) -> Purged:
-        """Erase what was forgotten from rows and files, for good; `shred` has to follow. It is still known again.
+        """Erase what was forgotten from rows and files, for good; `shred` and a search for it have to follow.
 
-        Turns, atoms and refs keep their ids and places and no words; what told of them loses the words that did.
+        It is still known again: turns, atoms and refs keep their ids and places and no words, and what told of them
+        loses the words that did.
         Conflict, and nothing is done, where a canvas has moved on. NotFound for a tombstone that cannot be purged.
         """
         ...
@@ -784,8 +785,12 @@ class Store(Protocol):
         """
         ...
 
-    def unshredded(self) -> bool:
-        """Whether something was purged and not shredded since, as when the purge was killed."""
+    def unproven(self) -> list[str]:
+        """Purges, each by its first tombstone, that nobody noted as proven: they were killed, or are under way."""
+        ...
+
+    def note_proven(self, purges: Sequence[str]) -> None:
+        """Note of purges that what they erased was shredded and looked for, or cannot be looked for any more."""
         ...
 
     def policies(self, space: str) -> list[Policy]:

@@ -21,6 +21,7 @@ from bench.reader import Reader
 from mcp_memory.errors import NotFound, StoreUnavailable
 from mcp_memory.longterm.purging import pages_without
 from mcp_memory.memory import Memory, open_memory
+from mcp_memory.store import proof
 from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.protocol import NewAtom, SceneEdit, Store, Vectors
 from mcp_memory.store.sqlite import open_store
@@ -226,9 +227,10 @@ def test_a_purge_that_was_killed_before_its_end_is_finished_by_the_next(home: Pa
     store.purge("me", Purge(tombstones=[gone.id]), now=NOON)
     store.close()
     store = open_store(home)
-    assert store.unshredded()
+    assert store.unproven() == [gone.id]
     assert store.shred()
-    assert not store.unshredded()
+    store.note_proven([gone.id])
+    assert store.unproven() == []
     store.close()
     assert holding(home, ["sleeps under"]) == []
 
@@ -245,15 +247,36 @@ async def test_that_a_purge_was_cut_short_is_told_when_it_is_finished(memory: Me
     assert not (await memory.purge()).cut_short
 
 
+async def test_a_purge_that_was_killed_before_its_proof_is_told_too(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = [NewTurn(role="user", content=f"The quagga sleeps under bridge {number}.") for number in range(2)]
+    first, second = (await memory.record_turns(turns)).stored
+    gone, other = await memory.forget([first]), await memory.forget([second])
+    assert gone.tombstone
+    assert other.tombstone
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(proof, "prove", killed)
+        with pytest.raises(KeyboardInterrupt):
+            await memory.purge([gone.tombstone])
+    assert await memory.unproven()
+    assert (await memory.purge([other.tombstone])).cut_short
+    assert not await memory.unproven()
+
+
 def test_others_that_read_keep_the_log_and_that_is_told(store: Store, home: Path) -> None:
     store.append_turns("me", "s", [NewTurn(role="user", content="The quagga sleeps under the bridge.")], now=NOON)
     gone = store.forget("me", ["t1"], reason="", now=NOON)
     other = apsw.Connection(str(home / "memory.db"), flags=apsw.SQLITE_OPEN_READONLY)
     other.execute("BEGIN; SELECT count(*) FROM sqlite_master").fetchall()
     store.purge("me", Purge(tombstones=[gone.id]), now=NOON)
-    assert (store.shred(patience=0.05), store.unshredded()) == (False, True)
+    assert not store.shred(patience=0.05)
     other.close()
-    assert (store.shred(), store.unshredded()) == (True, False)
+    assert store.shred()
     assert holding(home, ["sleeps under"]) == []
 
 

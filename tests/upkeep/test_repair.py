@@ -14,7 +14,9 @@ import anyio
 import apsw
 import pytest
 
+from mcp_memory.cli.examining import examine
 from mcp_memory.errors import NotFound
+from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.upkeep.backup import back_up
 from mcp_memory.upkeep.repair import Repaired, repair
@@ -293,3 +295,13 @@ def test_what_was_forgotten_since_the_backup_that_stands_in_stays_forgotten(home
     assert done.rebuilt is not None
     assert [gone[2] in one for one in done.rebuilt.back] == ([True] if purged else [])
     anyio.run(look, *gone)
+
+
+def test_a_purge_that_was_killed_is_told_by_doctor_and_finished(home: Path, lived: Lived) -> None:
+    store = open_store(lived(home))
+    gone = store.forget("default", ["t1"], reason="", now=NOW)
+    store.purge("default", Purge(tombstones=[gone.id]), now=NOW)  # and no more: it is killed here
+    store.close()
+    assert [check.name for check in examine(home=str(home)) if check.state == "warn"].count("purge") == 1
+    assert [line for line in repaired(home).mended if line.startswith("A purge that was cut short is finished.")]
+    assert "purge" not in [check.name for check in examine(home=str(home))]

@@ -638,8 +638,11 @@ class SQLiteStore:
     def shred(self, *, patience: float = 10.0) -> bool:
         return self._db.outside(lambda con: purging.shred(con, patience=patience))
 
-    def unshredded(self) -> bool:
-        return self._db.read(purging.is_unfinished)
+    def unproven(self) -> list[str]:
+        return self._db.read(purging.unproven)
+
+    def note_proven(self, purges: Sequence[str]) -> None:
+        self._db.write(lambda con: purging.note_proven(con, purges))
 
     def policies(self, space: str) -> list[Policy]:
         return self._db.read(lambda con: retention.listed(con, space))

@@ -5,7 +5,8 @@ and no words. What told of them loses the words that did: scenes and personas in
 canvases, records, drafts, questions to models, edits of message lists, facts and names that nothing else mentions.
 
 `purge` is a transaction and rewrites the files in it. `shred` then makes the database anew without free pages, its
-indexes in one piece and its log empty; `is_unfinished` tells that a purge was killed before that.
+indexes in one piece and its log empty. `unproven` tells of purges until somebody searched for what is left of them:
+one that was killed before that is known.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from mcp_memory.store.traces import Traces
 from mcp_memory.text import one_line
 from mcp_memory.types import FORGOTTEN
 
-__all__ = ["excuse", "is_unfinished", "purge", "shred"]
+__all__ = ["excuse", "note_proven", "purge", "shred", "unproven"]
 
-_UNFINISHED = "purge"
+_MARK = "purge "
 _AMONG = "(SELECT value FROM json_each(?))"
 
 # What may quote anything, and can be done without: cleared where it has a trace.
@@ -87,7 +88,9 @@ def purge(con: apsw.Connection, folder: Path, space: str, what: Purge, *, now: d
         rewrite_lines(con, folder, space_no, canvases.FILE, canvases.lines(con, space_no))
     scenes.write_files(con, folder, space)
     con.execute(
-        "INSERT INTO lease (name, holder, until) VALUES (?, 'unfinished', 0) ON CONFLICT DO NOTHING", (_UNFINISHED,)
+        "INSERT INTO lease (name, holder, until) SELECT ? || value, 'unfinished', 0 FROM json_each(?) WHERE key = 0"
+        " ON CONFLICT DO NOTHING",
+        (f"{_MARK}x", among),
     )
     touch(con, space_no, "persona")
     for path in paths:  # last: where anything before cannot be written, what was forgotten can still be brought back
@@ -120,12 +123,18 @@ def shred(con: apsw.Connection, *, patience: float) -> bool:
             return False
     finally:
         con.set_busy_timeout(waits)
-    con.execute("DELETE FROM lease WHERE name = ?", (_UNFINISHED,))
     return True
 
 
-def is_unfinished(con: apsw.Connection) -> bool:
-    return con.execute("SELECT 1 FROM lease WHERE name = ?", (_UNFINISHED,)).get is not None
+def unproven(con: apsw.Connection) -> list[str]:
+    """See `Store.unproven`. What had no number is of a program that marked one purge at a time."""
+    names: Any = con.execute("SELECT name FROM lease WHERE name || ' ' GLOB ? || '*' ORDER BY name", (_MARK,))
+    return [name.removeprefix(_MARK.strip()).strip() for (name,) in names]
+
+
+def note_proven(con: apsw.Connection, purges: Sequence[str]) -> None:
+    """See `Store.note_proven`."""
+    con.executemany("DELETE FROM lease WHERE name = ?", [(f"{_MARK}{one}".strip(),) for one in purges])
 
 
 def excuse(con: apsw.Connection, home: Path, traces: Traces) -> list[str]:
