@@ -105,6 +105,28 @@ def test_a_result_that_cannot_be_read_is_passed_over(agent: Agent) -> None:
     assert {one.ref for one, _ in agent.store.chunks("default", ["c1", "c2", "c3"])} == {other.ref}
 
 
+def test_a_result_forgotten_while_it_was_to_be_read_is_indexed_when_it_comes_back(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ref, read = agent.offload("one\n" * 500).ref, agent.store.read_ref
+    gone: list[str] = []
+
+    def late(space: str, id: str) -> bytes:
+        if not gone:
+            gone.append(agent.store.forget(space, [id], reason="", now=agent.now).id)
+        return read(space, id)
+
+    monkeypatch.setattr(agent.store, "read_ref", late)
+    passing: set[tuple[str, str]] = set()
+    assert chunks.index_next(agent.store, passing, lambda: True)
+    assert not chunks.index_next(agent.store, passing, lambda: True)
+    agent.store.undo_forget("default", gone[0], now=agent.now)
+    while chunks.index_next(agent.store, passing, lambda: True):
+        pass
+    assert agent.store.refs_waiting() == 0
+    assert rows(agent.store, ref)
+
+
 @pytest.mark.parametrize("data", [b"", b"\xff\xfe" * 900, b"\x89PNG\r\n" + bytes(range(256))])
 def test_what_is_no_text_has_no_lines_and_does_not_wait(agent: Agent, data: bytes) -> None:
     ref = agent.offload(data or b"x").ref

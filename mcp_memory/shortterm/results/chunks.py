@@ -55,7 +55,9 @@ def index_next(store: Store, passing: set[tuple[str, str]], going_on: Callable[[
         return False
     try:
         index(store, one.space, one.ref, store.read_ref(one.space, one.ref), start=one.start, going_on=going_on)
-    except (Damaged, NotFound):  # `doctor` tells of it
+    except NotFound:
+        pass  # it was forgotten meanwhile; should it come back, it waits again
+    except Damaged:  # `doctor` tells of it
         passing.add((one.space, one.ref))
     return True
 
