@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +15,7 @@ import anyio
 import anyio.to_thread
 import httpx2
 import pytest
+import uvicorn
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp import Client
@@ -32,6 +33,7 @@ from mcp_memory.server.access import gate
 from mcp_memory.server.access.gate import SPACE_HEADER
 from mcp_memory.server.access.hosts import is_reachable, security
 from mcp_memory.server.access.limits import AtOnce, Rate
+from mcp_memory.server.access.patience import patient
 from mcp_memory.server.access.rights import OWNER, Grant, of_request, part_of_status
 from mcp_memory.server.app import MemoryServer, build_server
 from mcp_memory.server.tools import TOOLS
@@ -410,6 +412,52 @@ async def test_a_body_that_does_not_come_is_not_waited_for(home: Path, monkeypat
     head = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
     async with served(settings_of(home)) as (url, _):
         assert (await anyio.to_thread.run_sync(answer_to, url, head + b"{")).startswith(b"HTTP/1.1 408 ")
+
+
+@asynccontextmanager
+async def answering(size: int, taking: float) -> AsyncGenerator[tuple[int, anyio.Event]]:
+    """Yield the port of a server that answers so many bytes, and an event for when a client is gone before the end."""
+    gone = anyio.Event()
+
+    async def app(_scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": bytes(size), "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        if (await receive())["type"] == "http.disconnect" and http.server_state.total_requests == 0:
+            gone.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        http = uvicorn.Server(uvicorn.Config(app, http=patient(taking=taking), log_config=None, lifespan="off"))
+        http.capture_signals = nullcontext  # type: ignore[method-assign]
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(http.serve, [listener])
+            yield listener.getsockname()[1], gone
+            http.should_exit = True
+
+
+async def test_who_takes_nothing_of_an_answer_is_not_waited_for() -> None:
+    async with answering(32 * 2**20, 0.2) as (port, gone), await anyio.connect_tcp("127.0.0.1", port) as client:
+        await client.send(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        with anyio.fail_after(WAIT):
+            await gone.wait()
+
+
+async def test_who_takes_an_answer_slowly_gets_it_whole() -> None:
+    async with answering(16 * 2**20, 1.0) as (port, gone):
+        async with await anyio.connect_tcp("127.0.0.1", port) as client:
+            await client.send(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+            taken = 0
+            with anyio.fail_after(WAIT):
+                for _ in range(4):
+                    await anyio.sleep(0.3)
+                    for _ in range(64):
+                        taken += len(await client.receive(2**16))
+                with suppress(anyio.EndOfStream):
+                    while True:
+                        taken += len(await client.receive(2**16))
+        assert taken > 16 * 2**20
+        assert not gone.is_set()
 
 
 # --- names ------------------------------------------------------------------------------------------
