@@ -259,6 +259,21 @@ def test_a_search_never_raises_for_any_text(store: Store, text: str) -> None:
     store.postings("me", "atom", [text], filters=ANY, also=[text, text])
 
 
+def test_a_term_of_which_most_was_forgotten_is_rare_again(store: Store) -> None:
+    many = [NewTurn(role="user", content=f"ferry {i}", client_id=f"{i}") for i in range(1_500)]
+    stored = store.append_turns("me", "s", many, now=NOW).stored
+    store.append_turns("me", "s", [NewTurn(role="user", content="apples, pears")], now=NOW)
+
+    def terms() -> set[str]:
+        found = store.postings("me", "turn", index_terms("ferry apples pears"), filters=ANY)
+        return {posting.term for posting in found}
+
+    rare = set(index_terms("apples pears"))
+    assert terms() == rare
+    store.forget("me", [turn.id for turn in stored[3:]], reason="", now=NOW)
+    assert terms() == rare.union(index_terms("ferry"))
+
+
 @pytest.mark.parametrize("query", ['"', "a AND b", "NEAR(x y)", "terms:a", "x*", "-a", "^b", "(", "a OR"])
 def test_search_syntax_is_taken_for_words(store: Store, query: str) -> None:
     (wanted,) = append(store, user(f"say {query} loudly ab"))

@@ -37,14 +37,19 @@ _REMEMBERED = 10_000
 class CommonTerms:
     """Terms known to be common, by layer and space.
 
-    Rows only come, so what is common stays so (a `forget` is no matter).
+    Rows only come, so what is common stays so until something is forgotten: then all is asked again.
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Layer, int], set[str]] = {}
+        self._known: dict[tuple[Layer, int], tuple[int, set[str]]] = {}
 
-    def of(self, layer: Layer, space: int) -> set[str]:
-        return self._known.setdefault((layer, space), set())
+    def of(self, con: apsw.Connection, layer: Layer, space: int) -> set[str]:
+        newest: int = con.execute("SELECT coalesce(max(id), 0) FROM tombstone").get
+        tombstone, known = self._known.get((layer, space), (newest, set[str]()))
+        if tombstone != newest:
+            known = set[str]()
+        self._known[layer, space] = newest, known
+        return known
 
 
 def read(
@@ -62,7 +67,7 @@ def read(
     if number is None:
         return []
     query = _Query(con, layer, number, filters, several=con.execute("SELECT count(*) FROM space").get > 1)
-    known = common.of(layer, number)
+    known = common.of(con, layer, number)
     found, common_ones = _rare_first(query, wanted, known)
     kept, dropped = _within(found, _TOGETHER, at_least=_AT_LEAST)
     left_out = [*common_ones, *(posting.term for posting in dropped)]
