@@ -123,9 +123,12 @@ class Keeper:
             raw, (node, ref), summary = held, (found["node"], found["ref"]), found["summary"]
         else:
             node, ref, summary = self._offloaded(put, part, tool, arguments)
+        readable = mask(raw)  # before lines are cut: half a secret would not be known as one
 
         def preview(chars: int) -> str:
-            made = synopsise(raw, tool=tool, arguments=arguments, talk=self._talk_since(put.item), budget_chars=chars)
+            made = synopsise(
+                readable, tool=tool, arguments=arguments, talk=self._talk_since(put.item), budget_chars=chars
+            )
             return mask(made.preview)
 
         shown = result_record(
@@ -155,7 +158,7 @@ class Keeper:
             self.store,
             self.space,
             request=OffloadRequest(
-                tool_name=clean(tool, 60) or "tool",
+                tool_name=clean(mask(tool), 60) or "tool",
                 result=part.text,
                 session=self.session,
                 arguments=arguments,
@@ -164,7 +167,7 @@ class Keeper:
             ),
             counter=self.counter,
             now=self.now,
-            goal_hint=one_line(asked, 120),
+            goal_hint=one_line(mask(asked), 120),
             talk=self._talk_since(put.item),
         )
         return done.node, done.ref, done.summary
@@ -268,7 +271,7 @@ class Keeper:
         kept = raw(data, keep_secrets=self.keep_secrets)
         new = NewRef(
             data=kept.data,
-            tool=clean(tool, 100),
+            tool=clean(mask(tool), 100),
             arguments=None,
             tool_call_id=None,
             session=self.session,

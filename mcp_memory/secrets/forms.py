@@ -145,8 +145,11 @@ def _forms() -> Iterator[Form]:
     )
     yield Form(
         "password of a command",
-        ("--password ", "--passwd ", "--passphrase ", "--token ", "--api-key ", "--apikey ", "--auth-token "),
-        re.compile(rf"(?P<shown>--[a-z-]+ [\"']?)(?!(?i:your|my[-_])){_MIXED}{{6,}}"),
+        ("--passw", "--passphrase", "--token", "--api-key", "--apikey", "--auth-token"),
+        re.compile(
+            r"(?P<shown>--(?:password|passwd|passphrase|token|api-?key|auth-token)"
+            rf"(?: [\"']?|[\"'],\s{{0,40}}[\"']))(?!(?i:your|my[-_])){_MIXED}{{6,}}"
+        ),
     )
     yield Form(
         "password of a command",

@@ -28,6 +28,7 @@ __all__ = [
 
 MASK = "•••"
 _CARD = "card number"
+_DEEPEST = 100
 
 _BROKEN = re.compile(
     "[\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]+"
@@ -95,16 +96,12 @@ def mask_bytes(data: bytes) -> tuple[bytes, list[Secret]]:
 
 
 def mask_values(value: Any) -> Any:
-    """Return a JSON value with every string and name masked. A string under a name is read with the name before it."""
-    match value:
-        case str():
-            return mask(value)
-        case list() | tuple():
-            return [mask_values(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
-        case dict():
-            return {_key(name): _under(name, item) for name, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        case _:
-            return value
+    """Return a JSON value with every string and name masked, and long numbers. What has a name is read behind it.
+
+    A string in a list is read behind an option that stands before it, as in `["--password", "…"]`. What is nested
+    deeper than any call needs is left out: it could be read to no end.
+    """
+    return _masked(value, "", _DEEPEST)
 
 
 def holds_secret(text: str) -> bool:
@@ -222,11 +219,31 @@ def _key(name: Any) -> Any:
     return mask(name) if isinstance(name, str) and holds_key(name) else name
 
 
-def _under(name: Any, value: Any) -> Any:
-    """Return a member of a JSON object masked: its name may say what its value does not."""
-    if not isinstance(value, str):
-        return mask_values(value)
-    masked = mask(value)
-    head = f"{name}: "
-    whole = mask(head + value)
-    return whole.removeprefix(head) if masked == value and whole.startswith(head) else masked
+def _masked(value: Any, head: str, depth: int) -> Any:
+    match value:
+        case str():
+            return _behind(head, mask(value))
+        case int() if 10**11 < value < 10**19:
+            shown = _behind(head, str(value))
+            return value if shown == str(value) else shown
+        case list() | tuple() | dict() if depth == 0:
+            return "…"
+        case list() | tuple():
+            return list(_items(value, head, depth - 1))  # pyright: ignore[reportUnknownArgumentType]
+        case dict():
+            return {_key(name): _masked(item, f"{str(name)[-80:]}: ", depth - 1) for name, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        case _:
+            return value
+
+
+def _items(values: Iterable[Any], head: str, depth: int) -> Iterator[Any]:
+    before = ""
+    for value in values:
+        yield _masked(value, f" {before[-80:]} " if before.startswith("-") else head, depth)
+        before = value if isinstance(value, str) else ""
+
+
+def _behind(head: str, text: str) -> str:
+    """Return a text masked as it is behind a name, which may say what the text does not."""
+    whole = mask(head + text)
+    return whole.removeprefix(head) if whole.startswith(head) else text

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bench.secrets import caught, invented
 from mcp_memory.secrets import MASK, find, holds_secret, mask, mask_bytes, mask_lines, mask_values
+from mcp_memory.shortterm.results.records import call_line, subject_of, title_of
 
 # Keys are put together here, so that this file does not look as if it held any.
 GITHUB = "ghp_" + "a1B2" * 9
@@ -197,3 +198,39 @@ def test_a_masked_piece_has_as_many_lines(text: str) -> None:
 def test_arguments_are_masked_by_their_names_too() -> None:
     given = {"password": "hunter22", "env": [f"KEY={GITHUB}", 7], "note": "the night boat", "n": None}
     assert mask_values(given) == {"password": MASK, "env": ["KEY=ghp_•••", 7], "note": "the night boat", "n": None}
+
+
+@pytest.mark.parametrize(
+    ("given", "masked"),
+    [
+        (["run", "--password", "Blauwal77", "-u", "ann:Blauwal77"], ["run", "--password", MASK, "-u", f"ann:{MASK}"]),
+        ({"passwords": ["Blauwal77"], "n": [1, True]}, {"passwords": [MASK], "n": [1, True]}),
+        ({"password": "Blauwal77 4012888888881881"}, {"password": f"{MASK} {MASK}1881"}),
+        (
+            {"card": 4012888888881881, "order_id": 4012888888881881},
+            {"card": f"{MASK}1881", "order_id": 4012888888881881},
+        ),
+    ],
+)
+def test_an_argument_is_read_behind_the_name_or_option_before_it(given: object, masked: object) -> None:
+    assert mask_values(given) == masked
+
+
+def test_the_arguments_of_a_command_are_masked_in_a_text_of_json_too() -> None:
+    assert mask('["run", "--password",\n  "Blauwal77"]') == '["run", "--password",\n  "•••"]'
+
+
+def test_arguments_that_are_nested_without_end_are_masked_as_far_as_calls_go() -> None:
+    nested: object = GITHUB
+    for _ in range(900):
+        nested = [nested]
+    assert GITHUB not in str(mask_values({"a": nested, "b": GITHUB}))
+
+
+@pytest.mark.parametrize("name", ["command", "query", "path", "other", "url"])
+def test_a_call_is_masked_before_it_is_cut_to_a_line(name: str) -> None:
+    for room in range(0, 160, 3):
+        words = {name: f"look {'y' * room} postgres://app:Blauwal77@db.internal/app"}
+        shown = call_line("run", words) + title_of("run", words) + subject_of(words)
+        assert "Blauwal" not in shown
+        assert "Blauwal" not in call_line("run", words[name]) + title_of("run", words[name])

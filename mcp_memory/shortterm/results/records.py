@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 CALL_LIMIT = 150
+_READ = 6_000
 
 # The arguments that tell, most telling first, by the names that clients and servers give them.
 _COMMANDS = ("command", "cmd", "script", "code")
@@ -57,7 +58,7 @@ def title_of(tool: str, arguments: object) -> str:
     name = short_name(tool)
     given = _by_name(arguments)
     if isinstance(arguments, str) and arguments.strip():
-        return _title(f"{name} {arguments[:400]}")
+        return _title(f"{name} {_text(arguments)[:400]}")
     if command := _title(command_of(arguments)):
         return command
     path, address, question = (_first(given, names) for names in (_PATHS, _ADDRESSES, _QUESTIONS))
@@ -90,7 +91,7 @@ def subject_of(arguments: object) -> str:
         return clean(mask(_address(address)), 80)
     question = _first(given, _QUESTIONS)
     other = next((text for _, value in _telling_first(given) if (text := _short(value))), "")
-    return clean(mask(question or other or (arguments if isinstance(arguments, str) else "")), 80)
+    return clean(mask(question or other or _text(arguments)), 80)
 
 
 def summary_line(text: str) -> str:
@@ -151,11 +152,12 @@ def _first(arguments: dict[str, object], names: tuple[str, ...]) -> str:
 
 
 def _text(value: object) -> str:
+    """Return the words of an argument, masked before they are cut: half a secret would not be known as one."""
     if isinstance(value, str):
-        return value[:4000]
+        return mask(value[:_READ])[:4000]
     if isinstance(value, list):
         parts = cast("list[object]", value)[:40]
-        return " ".join(part[:4000] for part in parts if isinstance(part, str))[:4000]
+        return mask(" ".join(part[:_READ] for part in parts if isinstance(part, str))[:_READ])[:4000]
     return ""
 
 
