@@ -460,6 +460,29 @@ async def test_who_takes_an_answer_slowly_gets_it_whole() -> None:
         assert not gone.is_set()
 
 
+async def test_a_request_whose_token_ends_before_it_has_come_is_told_so(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(gate, "_LEAVE_SECONDS", 0.05)
+    (token,) = await door.tokens((["a"], "read"))
+    head = (
+        f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
+        "Connection: close\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+    )
+    async with await anyio.connect_tcp("127.0.0.1", int(door.url.rsplit(":", 1)[1])) as client:
+        await client.send(head.encode())
+        memory = await door.server.memory.get()
+        with anyio.fail_after(WAIT):
+            while not any(one.used_at for one in await memory.tokens() if one.id == id_of(token)):
+                await anyio.sleep(0.01)
+            await memory.revoke_token(id_of(token))
+            answer = b"".join([piece async for piece in client]).decode()
+    assert answer.startswith("HTTP/1.1 401 ")
+    assert 'www-authenticate: Bearer realm="mcp-memory"' in answer
+    assert "The token of this request has ended." in answer
+
+
 # --- names ------------------------------------------------------------------------------------------
 
 

@@ -51,6 +51,7 @@ _BODY_SECONDS = 60.0
 _LOOK_SECONDS = 1.0
 _LEAVE_SECONDS = 5.0
 _MOST_KNOWN = 10_000
+_NEEDED = "This memory needs its token: send the header `Authorization: Bearer <token>`."
 
 
 @dataclass
@@ -98,7 +99,7 @@ class Gate:
             else:
                 await self._let_in(scope, receive, send)
         except _Turned as turned:
-            await _refusal(turned.status, turned.text, turned.headers)(scope, receive, send)
+            await _refusal(turned)(scope, receive, send)
 
     # --- who comes in -------------------------------------------------------------------------------
 
@@ -128,7 +129,8 @@ class Gate:
         with self._at_once.one(client.who) as may_come:
             if client.who and not may_come:
                 raise _Turned(429, f"This token has {_AT_ONCE} requests open already.", {"Retry-After": "5"})
-            await _Visit(self._credentials, client).answer(self._app, scope, receive, send)
+            ended = self._unknown(', error="invalid_token"', "The token of this request has ended.")
+            await _Visit(self._credentials, client, ended).answer(self._app, scope, receive, send)
 
     async def _client(self, scope: Scope) -> Client:
         shown, address, now = _bearer(scope), _address(scope), anyio.current_time()
@@ -157,21 +159,18 @@ class Gate:
             self._right.popitem(last=False)
         return client
 
-    def _unknown(self, why: str) -> _Turned:
+    def _unknown(self, why: str, text: str = _NEEDED) -> _Turned:
         # A client asks for what stands here: to forget is for those who asked for it by themselves.
         wanted = f'{why}, scope="{oauth.SCOPES["read"]} {oauth.SCOPES["write"]}"'
         challenge = self._challenge + (wanted if self._credentials.issuer else "")
-        return _Turned(
-            401,
-            "This memory needs its token: send the header `Authorization: Bearer <token>`.",
-            {"WWW-Authenticate": challenge},
-        )
+        return _Turned(401, text, {"WWW-Authenticate": challenge})
 
 
-def _refusal(status: int, text: str, headers: dict[str, str] | None = None) -> Response:
+def _refusal(turned: _Turned) -> Response:
     """Return an error of JSON-RPC for a request whose id was not read: clients show its text, and no other body's."""
-    error = wire.JSONRPCError(jsonrpc="2.0", id=None, error=wire.ErrorData(code=wire.INVALID_REQUEST, message=text))
-    return Response(error.model_dump_json(exclude_unset=True), status, headers, "application/json")
+    said = wire.ErrorData(code=wire.INVALID_REQUEST, message=turned.text)
+    error = wire.JSONRPCError(jsonrpc="2.0", id=None, error=said)
+    return Response(error.model_dump_json(exclude_unset=True), turned.status, turned.headers, "application/json")
 
 
 def _waited(seconds: int) -> None:
@@ -223,8 +222,9 @@ def _chosen(scope: Scope, client: Client) -> tuple[Scope, str]:
 class _Visit:
     """One request while it is answered: its body comes in time, and its stream does not outlive its token."""
 
-    def __init__(self, credentials: Credentials, client: Client) -> None:
-        self._credentials, self._client = credentials, client
+    def __init__(self, credentials: Credentials, client: Client, ended: _Turned) -> None:
+        """`ended` is what is told, where nothing was yet, once the token has."""
+        self._credentials, self._client, self._token_ended = credentials, client, ended
         self._over = anyio.Event()
         self._late = self._began = self._ended = self._has_body = False
 
@@ -287,9 +287,9 @@ class _Visit:
 
     async def _close(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._late and not self._began:
-            late = _refusal(408, "The request did not come in time.", {"Connection": "close"})
-            await late(scope, receive, send)
+            late = _Turned(408, "The request did not come in time.", {"Connection": "close"})
+            await _refusal(late)(scope, receive, send)
         elif self._over.is_set() and not self._began:
-            await _refusal(401, "The token of this request has ended.")(scope, receive, send)
+            await _refusal(self._token_ended)(scope, receive, send)
         elif self._began and not self._ended and (self._over.is_set() or self._late):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
