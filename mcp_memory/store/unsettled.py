@@ -16,11 +16,11 @@ import errno
 import os
 import secrets
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
-__all__ = ["left", "note", "noting", "paths_of"]
+__all__ = ["left", "note", "noting", "paths_of", "take_away"]
 
 _FOLDER = "unsettled"
 _WHOLE, _MORE = b"=", b"+"
@@ -43,8 +43,7 @@ def noting(home: Path) -> Generator[None]:
     _running.mark = home / _FOLDER / f"{os.getpid()}-{threading.get_ident()}-{secrets.token_hex(4)}"
     try:
         yield
-        with suppress(OSError):  # what is written is committed: settling it once more does no harm
-            _running.mark.unlink(missing_ok=True)
+        take_away([_running.mark])
     finally:
         _running.home = None
 
@@ -73,6 +72,13 @@ def left(home: Path) -> list[Path]:
         return [Path(entry.path) for entry in os.scandir(home / _FOLDER)]
     except FileNotFoundError:
         return []
+
+
+def take_away(marks: Iterable[Path]) -> None:
+    """Delete marks of what is settled and committed; one that cannot be deleted is settled once more."""
+    for mark in marks:
+        with suppress(OSError):
+            mark.unlink(missing_ok=True)
 
 
 def paths_of(mark: Path) -> dict[PurePosixPath, bool]:

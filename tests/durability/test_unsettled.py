@@ -16,8 +16,9 @@ from mcp_memory.shortterm.canvas.amend import amend
 from mcp_memory.shortterm.canvas.edits import folded
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
+from mcp_memory.store.sqlite.settling import settle
 from mcp_memory.store.sqlite.store import SQLiteStore
-from mcp_memory.store.unsettled import note
+from mcp_memory.store.unsettled import left, note
 from mcp_memory.upkeep.repair import repair
 from tests.durability.filling import NOON, RESULT, SAID, capture, fill, keep, said
 
@@ -48,7 +49,7 @@ def cut_short(filled: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("mcp_memory.store.sqlite.rows.touch", killed)
     for module in ("turns", "refs", "canvases"):
         monkeypatch.setattr(f"mcp_memory.store.sqlite.{module}.touch", killed)
-    monkeypatch.setattr("mcp_memory.store.sqlite.database.settle", lambda con, home, marks: None)
+    monkeypatch.setattr("mcp_memory.store.sqlite.database.settle", settles_nothing)
     for write in (lambda: capture(store, "never"), lambda: keep(store, b"never"), lambda: fold(store)):
         with pytest.raises(Killed):
             write()
@@ -59,6 +60,10 @@ def cut_short(filled: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def killed(*args: object) -> None:
     raise Killed
+
+
+def settles_nothing(*args: object) -> list[Path]:
+    return []
 
 
 def test_what_was_never_committed_is_gone_from_the_files_when_the_next_one_opens_the_home(filled: Path) -> None:
@@ -87,6 +92,18 @@ def test_marks_of_several_that_died_are_settled_together(cut_short: Path) -> Non
     assert [path.name for path in store.folder("default").glob("refs/*")] == [
         Path(store.ref("default", store.records("default")[0].ref or "").path).name
     ]
+    store.close()
+
+
+def test_a_mark_stands_until_what_settled_it_is_committed(cut_short: Path) -> None:
+    marks = sorted(left(cut_short))
+    con = apsw.Connection(str(cut_short / "memory.db"))
+    con.execute("BEGIN IMMEDIATE")
+    assert sorted(settle(con, cut_short, marks)) == marks
+    con.close()  # killed before its commit
+    assert sorted(left(cut_short)) == marks
+    store = open_store(cut_short)
+    assert (left(cut_short), store.problems(), said(store)) == ([], [], SAID)
     store.close()
 
 

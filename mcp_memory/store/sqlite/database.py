@@ -70,7 +70,9 @@ class Database:
                     with unsettled.noting(self.home):
                         return _in_transaction(con, lambda con: self._when_settled(con, work))
                 except _Unsettled:
-                    _in_transaction(con, lambda con: settle(con, self.home, unsettled.left(self.home)))
+                    unsettled.take_away(
+                        _in_transaction(con, lambda con: settle(con, self.home, unsettled.left(self.home)))
+                    )
             with unsettled.noting(self.home):  # what cannot be settled now holds up no write
                 return _in_transaction(con, work)
 

@@ -23,15 +23,17 @@ __all__ = ["settle"]
 logger = logging.getLogger(__name__)
 
 
-def settle(con: apsw.Connection, home: Path, marks: Sequence[Path]) -> None:
-    """Settle the files that these marks name, and take the marks away."""
+def settle(con: apsw.Connection, home: Path, marks: Sequence[Path]) -> list[Path]:
+    """Settle the files that these marks name; return the marks to take away once that is committed."""
+    settled: list[Path] = []
     for mark in marks:
         try:
             for path, whole in unsettled.paths_of(mark).items():
                 _settle(con, home, path, whole=whole)
-            mark.unlink(missing_ok=True)
+            settled.append(mark)
         except OSError as error:
             logger.warning("a write that was cut short cannot be tidied up yet: %s", error)
+    return settled
 
 
 def _settle(con: apsw.Connection, home: Path, path: PurePosixPath, *, whole: bool) -> None:
