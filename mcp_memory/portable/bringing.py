@@ -209,7 +209,8 @@ def _forgotten(
         here = carried.NOTHING
         if ids:
             yield (here := forget(ids, tombstone.reason))
-        absent = {gone: carried.gone_by(keys[0]) for gone in tombstone.gone if gone not in known}
+        # By where it was forgotten first: whoever tells that it was undone, tells it of that one.
+        absent = {gone: carried.gone_by(keys[-1]) for gone in tombstone.gone if gone not in known}
         store.note_origins(into, {**absent, **dict.fromkeys(keys, here)})
 
 

@@ -297,6 +297,42 @@ async def test_what_was_forgotten_there_is_forgotten_here_and_comes_back_when_it
         assert len((await held.conversation_search("boat")).hits) == 1
 
 
+async def test_a_home_that_never_had_it_passes_on_that_it_was_forgotten_and_that_it_is_back(
+    home: Path, tmp_path: Path
+) -> None:
+    async with lived_in(home) as held:
+        first = await export(held, tmp_path / "a.zip")
+        boat = (await held.conversation_search("boat")).hits[0].turn.id
+        gone = await held.forget([boat], reason="a secret trip")
+        second = await export(held, tmp_path / "b.zip")
+        assert gone.tombstone
+        await held.forget(undo=gone.tombstone)
+        third = await export(held, tmp_path / "c.zip")
+    async with memory(tmp_path / "between") as held:
+        await take_in(held, second)
+        told = await export(held, tmp_path / "d.zip")
+        assert "secret" not in json.dumps(rows(told))
+        assert (await take_in(held, told)).stored == 0
+        assert (await export(held, tmp_path / "e.zip")).read_bytes() == told.read_bytes()
+        await take_in(held, third)
+        back = await export(held, tmp_path / "f.zip")
+    for undoing in (back, third):
+        async with memory(tmp_path / f"far-{undoing.stem}") as held:
+            await take_in(held, told)
+            assert (await take_in(held, first)).stored == 0
+            assert (await held.conversation_search("boat")).hits == []
+            await take_in(held, undoing)
+            assert len((await held.conversation_search("boat")).hits) == 1
+            assert await is_well(held)
+    async with memory(tmp_path / "holds-it") as held:
+        await take_in(held, first)
+        assert len((await take_in(held, told)).forgotten) == 1
+        assert (await held.conversation_search("boat")).hits == []
+    async with memory(home) as held:
+        await take_in(held, told)  # it is back at home, whatever is said elsewhere
+        assert len((await held.conversation_search("boat")).hits) == 1
+
+
 async def test_what_was_forgotten_here_stays_so_until_it_is_undone(home: Path, tmp_path: Path) -> None:
     async with lived_in(home) as held:
         file = await export(held, tmp_path / "a.zip")

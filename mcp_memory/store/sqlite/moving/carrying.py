@@ -6,6 +6,7 @@ What was forgotten is left out, and told by its tombstone. Pages that told it ar
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
@@ -22,6 +23,8 @@ __all__ = ["carry_out", "home_id", "source_of"]
 
 # The numbers are sorted alone, so that the words of a million rows are not held in memory for it.
 _IN_ORDER = "(SELECT id FROM {} WHERE space = ? AND tombstone IS NULL AND purged_at IS NULL)"
+
+_OF_TOMBSTONE = re.compile(r".+:(?P<id>x\d{1,18})@(?P<at>\d{1,14})", re.ASCII | re.DOTALL)
 
 Take = Callable[[str, carried.Row], None]
 
@@ -351,6 +354,29 @@ def _tombstones(con: apsw.Connection, space: int, of: carried.From) -> Iterator[
             purged_at=_moment(purged),
             origins=known(f"x{number}"),
         )
+    yield from sorted(_passed_on(con, space, known), key=lambda one: (one.at, one.origins))
+
+
+def _passed_on(con: apsw.Connection, space: int, known: _Origins) -> Iterator[carried.Tombstone]:
+    """Yield tombstones of elsewhere that found nothing here: a third home may hold what they took, or be given it."""
+    rows: Any = con.execute(
+        "SELECT origin, id FROM origin WHERE space = ? AND id IN (?, ?)", (space, carried.NOTHING, carried.UNDONE)
+    ).fetchall()
+    for origin, held in rows:
+        found = _OF_TOMBSTONE.fullmatch(origin)
+        undone = held == carried.UNDONE
+        gone = () if undone else known(carried.gone_by(origin))
+        if found is not None and (gone or undone):
+            at = from_ms(int(found["at"]))
+            yield carried.Tombstone(
+                id=found["id"],
+                at=at,
+                reason="",
+                gone=gone,
+                undone_at=at if undone else None,
+                purged_at=None,
+                origins=(origin,),
+            )
 
 
 def _taken(con: apsw.Connection, space: int, number: int, of: carried.From, known: _Origins) -> Iterator[str]:
@@ -363,6 +389,8 @@ def _taken(con: apsw.Connection, space: int, number: int, of: carried.From, know
     for (id,) in refs:
         yield carried.origin(of, str(id))
         yield from known(str(id))
+    for tombstone in known(f"x{number}"):  # of elsewhere: it took more there than was here
+        yield from known(carried.gone_by(tombstone))
 
 
 def _moment(ms: int | None) -> datetime | None:
