@@ -359,6 +359,15 @@ async def ask_often(client: Client, times: int) -> None:
         await client.call_tool("memory_search", {"query": "harbour"})
 
 
+async def test_a_network_that_gives_itself_addresses_is_one_that_asks(home: Path) -> None:
+    async with served(settings_of(home, token="s3cret")) as (url, _), bearer("wrong") as http:
+        told = [
+            await http.post(f"{url}/mcp", json=INITIALIZE, headers={**HEADERS, "X-Forwarded-For": address})
+            for address in [*(f"2001:db8::{number:x}" for number in range(22)), "2001:db8:0:1::1", "192.0.2.7"]
+        ]
+    assert [one.status_code for one in told] == [401] * 20 + [429] * 2 + [401] * 2
+
+
 async def test_another_machine_that_asks_too_often_waits_whatever_it_shows(home: Path) -> None:
     settings = settings_of(home, rate_limit=3, token="s3cret")
     async with served(settings) as (url, _), bearer(None) as http:  # a proxy on this machine says who it speaks for
@@ -474,7 +483,7 @@ async def test_a_request_whose_token_ends_before_it_has_come_is_told_so(
         await client.send(head.encode())
         memory = await door.server.memory.get()
         with anyio.fail_after(WAIT):
-            while not any(one.used_at for one in await memory.tokens() if one.id == id_of(token)):
+            while not any(one.used_at for one in await memory.tokens() if one.id == id_of(token)):  # noqa: ASYNC110 - let in
                 await anyio.sleep(0.01)
             await memory.revoke_token(id_of(token))
             answer = b"".join([piece async for piece in client]).decode()
@@ -587,7 +596,8 @@ async def test_a_tool_that_others_add_needs_admin_unless_it_says_less(door: Door
 
 
 def test_an_answer_in_two_writes_does_not_wait_for_its_client() -> None:
-    with transports._listen("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()) as one:
+    opened = transports._listen("127.0.0.1", 0)  # pyright: ignore[reportPrivateUsage]
+    with opened as listener, socket.create_connection(listener.getsockname()) as one:
         with listener.accept()[0] as other:
             assert other.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         assert one.recv(1) == b""

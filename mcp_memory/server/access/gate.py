@@ -15,7 +15,7 @@ import logging
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from hashlib import sha256
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING
 
 import anyio
@@ -185,8 +185,16 @@ def _bearer(scope: Scope) -> str | None:
 
 
 def _address(scope: Scope) -> str:
+    """Return where a request comes from; of IPv6 the network, as whoever has one address there has all of them."""
     client = scope.get("client")
-    return str(client[0]) if client else ""
+    said = str(client[0]) if client else ""
+    try:
+        address = ip_address(said)
+    except ValueError:
+        return said
+    if address.version == 4 or address.is_loopback:
+        return said
+    return str(IPv6Address(address.packed[:8] + bytes(8)))
 
 
 def _is_here(address: str) -> bool:
