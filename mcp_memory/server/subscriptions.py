@@ -30,6 +30,7 @@ from mcp.server.lowlevel import NotificationOptions
 from mcp.server.mcpserver import MCPServer
 from mcp.server.models import InitializationOptions
 from mcp.server.subscriptions import ResourcesListChanged, ResourceUpdated, ServerEvent
+from mcp.shared.exceptions import MCPError
 
 from mcp_memory.errors import McpMemoryError
 from mcp_memory.server.access.rights import current
@@ -44,6 +45,8 @@ logger = logging.getLogger(__name__)
 LISTED_CANVASES = 20
 _POLL_SECONDS = 0.5
 _MOST_FEEDS = 1_000  # before those that nobody listens to are dropped
+_MOST_WATCHED = 1_000  # addresses by a connection
+_LONGEST = 500  # characters of an address: a name has 120 bytes at most
 _SEND_SECONDS = 2.0  # a client that does not read must not hold up the others
 
 _Context = ServerRequestContext[Any, Any]
@@ -215,7 +218,14 @@ class Updates:
         self._uris(context)
 
     async def _on_subscribe(self, context: _Context, params: wire.SubscribeRequestParams) -> wire.EmptyResult:
-        self._uris(context).add(params.uri)
+        uris = self._uris(context)
+        if len(params.uri) > _LONGEST:
+            raise MCPError(wire.INVALID_PARAMS, "No resource has an address as long as that.")
+        if params.uri not in uris and len(uris) >= _MOST_WATCHED:
+            raise MCPError(
+                wire.INVALID_PARAMS, f"You watch {len(uris)} resources already. Unsubscribe from one of them first."
+            )
+        uris.add(params.uri)
         return wire.EmptyResult()
 
     async def _on_unsubscribe(self, context: _Context, params: wire.UnsubscribeRequestParams) -> wire.EmptyResult:

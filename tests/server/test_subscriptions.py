@@ -14,6 +14,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 from mcp import Client, MCPDeprecationWarning
 from mcp.client.subscriptions import ResourceUpdated
 from mcp.server.connection import Connection
+from mcp.shared.exceptions import MCPError
 from mcp.types import ResourceListChangedNotification, ResourceUpdatedNotification
 
 from mcp_memory.config import Settings
@@ -134,6 +135,27 @@ async def test_who_unsubscribes_is_told_no_more(server: MemoryServer) -> None:
             await told(updates, {"memory://status"})
         await client.list_tools()
         assert [message for message in seen if isinstance(message, ResourceUpdatedNotification)] == []
+
+
+async def test_a_connection_watches_so_many_addresses_and_no_more(
+    server: MemoryServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscriptions, "_MOST_WATCHED", 2)
+
+    async def subscribe(uri: str) -> None:
+        with pytest.warns(MCPDeprecationWarning):
+            await client.subscribe_resource(uri)
+
+    async with Client(server, mode="legacy") as client:
+        for number in (1, 2, 2):
+            await subscribe(f"memory://atom/a{number}")
+        with pytest.raises(MCPError, match="You watch 2 resources already"):
+            await subscribe("memory://atom/a3")
+        with pytest.raises(MCPError, match="as long as that"):
+            await subscribe(f"memory://session/{'x' * 1_000}")
+        with pytest.warns(MCPDeprecationWarning):
+            await client.unsubscribe_resource("memory://atom/a1")
+        await subscribe("memory://atom/a3")
 
 
 async def test_handshake_clients_are_told_that_they_can_subscribe(server: MemoryServer) -> None:
