@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -196,6 +198,15 @@ def test_a_search_without_a_match_says_so() -> None:
     assert expand(POEM, view="grep", grep="zebra").text == (
         f"{REF} grep 'zebra': 0 matching lines (the result has 100 lines)\n"
     )
+
+
+@pytest.mark.parametrize("asked", [{}, {"view": "lines", "lines": "1-3"}, {"view": "grep", "grep": "line"}])
+def test_a_cursor_that_was_reckoned_for_a_place_behind_the_end_is_refused(asked: dict[str, Any]) -> None:
+    view, place = asked.get("view", "page"), len(POEM) + 1
+    question = f"{REF}\0{view}\0{asked.get('lines') or asked.get('grep') or ''}\0{len(POEM)}\0{place}"
+    cursor = f"{view[0]}{place}-{hashlib.sha256(question.encode()).hexdigest()[:6]}"
+    with pytest.raises(InvalidInput, match="no cursor of this tool"):
+        expand(POEM, **asked, cursor=cursor)
 
 
 def test_the_cursors_of_a_search_show_every_match_once() -> None:

@@ -58,6 +58,8 @@ def expand_text(
         raise InvalidInput(f"View `{view}` needs the argument `{name}`.")
     question = f"{ref}\0{view}\0{asked}\0{len(raw)}"
     start = _offset(cursor, view, question)
+    if view != "json" and start > len(raw):  # anybody can reckon a checksum
+        raise _wrong_cursor()
     match view:
         case "page":
             window = page_window(raw, start, max_tokens)
