@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from bench.secrets import caught, invented
 from mcp_memory.secrets import MASK, find, holds_secret, mask, mask_bytes, mask_lines, mask_values
 from mcp_memory.shortterm.results.records import call_line, subject_of, title_of
+from mcp_memory.shortterm.stages.sample import sample
 
 # Keys are put together here, so that this file does not look as if it held any.
 GITHUB = "ghp_" + "a1B2" * 9
@@ -234,3 +235,10 @@ def test_a_call_is_masked_before_it_is_cut_to_a_line(name: str) -> None:
         shown = call_line("run", words) + title_of("run", words) + subject_of(words)
         assert "Blauwal" not in shown
         assert "Blauwal" not in call_line("run", words[name]) + title_of("run", words[name])
+
+
+def test_a_sample_of_a_long_result_is_masked_before_what_a_program_finds_in_it_is_cut() -> None:
+    for room in range(0, 240, 16):
+        line = f"Error: {'y ' * room}postgres://app:Blauwal77@db.internal/app"
+        shown = sample(f"{line}\n{'x y z' * 30_000}\n".encode(), chars=2_000, tool="run")
+        assert "Blauwal" not in shown.text

@@ -49,7 +49,7 @@ def sample(data: bytes, *, chars: int, tool: str, arguments: object = None, task
     start, last = (len(text) - middle) // 2, len(text) - tail
     room = chars - head - middle - tail
     parts = [
-        ("found in it", mask(synopsise(text, tool=tool, arguments=arguments, talk=task, budget_chars=room).preview)),
+        ("found in it", synopsise(mask(text), tool=tool, arguments=arguments, talk=task, budget_chars=room).preview),
         ("beginning", _readable(text[: head + _MARGIN])[:head]),
         (f"middle, line {_line_at(text, start):,} on", _within(text, start, middle)),
         ("end", _readable(text[max(0, last - _MARGIN) :])[-tail:]),
