@@ -331,6 +331,12 @@ def test_equal_scores_are_ordered_newest_first(store: Store) -> None:
 # --- vector indexes ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("query", [[1, 0], [1, 0, 0, 0, 0, 0, 0, 0]])
+def test_a_model_that_changed_its_width_behind_its_name_finds_nothing(store: Store, query: list[float]) -> None:
+    store.append_turns("me", "s", [user("near")], now=NOW, vectors=vectors([1, 0, 0, 0]))
+    assert store.nearest("me", "turn", vectors(query), filters=ANY, limit=3) == []
+
+
 def test_rows_without_vectors_are_the_queue_of_each_model(store: Store) -> None:
     append(store, user("one"), assistant("two"))
     written = store.add_atom("me", atom("three"), now=NOW).atom

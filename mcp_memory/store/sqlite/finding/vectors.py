@@ -114,7 +114,9 @@ def nearest(
 ) -> list[Scored]:
     """See `Store.nearest`."""
     number = space_id(con, space)
-    index = con.execute("SELECT id FROM vector_index WHERE identity = ?", (vectors.identity,)).get
+    index = con.execute(  # a model that changed behind its name is near to nothing that it embedded before
+        "SELECT id FROM vector_index WHERE identity = ? AND dimensions = ?", (vectors.identity, vectors.data.shape[1])
+    ).get
     if number is None or index is None or not vectors.data.any():
         return []
     allowed = _allowed(con, layer, number, filters)
