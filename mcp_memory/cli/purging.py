@@ -53,6 +53,10 @@ def purge(
         raise InvalidInput("Name tombstones, or say --all or --older-than: not both.")
     if not (tombstones or everything or older_than):
         click.echo(json_text(can_be) if as_json else "\n".join(_purgeable(can_be)))
+        if not as_json and ask(lambda memory: memory.unproven()):
+            click.echo(
+                "A purge is not finished: where none runs, the next one or `mcp-memory doctor --repair` ends it."
+            )
         return
     about = [one for one in can_be if one.id in chosen]
     if about and len(about) == len(set(chosen)) and not yes:  # one that cannot be purged is refused without a question

@@ -11,6 +11,7 @@ import pytest
 from click.testing import Result
 
 from mcp_memory.memory import open_memory
+from mcp_memory.store import proof
 from mcp_memory.types import NewTurn
 
 Run = Callable[..., Result]
@@ -38,6 +39,22 @@ def test_what_sessions_and_times_name_is_shown_first_and_taken_with_yes(run: Run
     assert gone.startswith("Forgot 14 of them. To bring them back: mcp-memory forget --undo x1\n")
     assert "cabin" not in run("search", "cabin", home=home).stdout
     assert run("forget", "--session", "nowhere", home=home).exit_code == 1
+
+
+def test_a_purge_that_was_killed_is_told_until_another_ends_it(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("forget", "a1", home=home)
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(proof, "prove", killed)
+        assert run("purge", "--all", "--yes", home=home).exit_code != 0
+    assert "A purge is not finished" in run("purge", home=home).stdout
+    assert "An earlier purge, cut short, is finished." in run("purge", "--all", home=home).stdout
+    assert "not finished" not in run("purge", home=home).stdout
 
 
 def test_a_purge_is_asked_for_twice_and_proven(run: Run, home: Path) -> None:
