@@ -58,6 +58,7 @@ logger = logging.getLogger(__name__)
 _CACHED = CacheHint(ttl_ms=3_600_000, scope="public")  # what only a new version of this package changes
 _OPENERS = {"initialize", "server/discover", "ping"}
 _LISTENERS = {"subscriptions/listen", "resources/subscribe"}
+_NAME = 1_000  # characters of a client's name that are looked at, with each of its requests
 
 
 class MemoryServer(MCPServer[None]):
@@ -107,7 +108,7 @@ class MemoryServer(MCPServer[None]):
         elif ctx.method not in _OPENERS:
             self.memory.open_soon()
         if introduced := ctx.session.client_params:
-            self.memory.meet(one_line(mask(introduced.client_info.name), 60))
+            self.memory.meet(one_line(mask(introduced.client_info.name[:_NAME]), 60))
         return for_reader(ctx, await call_next(ctx))
 
     async def _memory(self) -> Memory:

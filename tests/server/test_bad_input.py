@@ -10,7 +10,7 @@ import anyio
 import pytest
 from inline_snapshot import snapshot
 from mcp import Client
-from mcp.types import CallToolResult
+from mcp.types import CallToolResult, Implementation
 
 from mcp_memory.config import Settings, load_settings
 from mcp_memory.server.app import MemoryServer, build_server
@@ -164,6 +164,14 @@ async def test_nul_and_half_surrogates_in_a_result_survive_and_can_be_shown(clie
     expanded = answer_of(await call(client, "expand_node", {"ref": offloaded["ref"]}))
     assert "a\x00b" in expanded["text"]
     expanded["text"].encode()
+
+
+async def test_a_client_with_a_name_of_megabytes_holds_nobody_up(server: MemoryServer) -> None:
+    endless = Implementation(name="n" * 4_000_000, version="1")
+    with anyio.fail_after(WAIT):
+        async with Client(server, mode="legacy", client_info=endless) as client:
+            for _ in range(40):
+                await client.list_prompts()
 
 
 async def test_a_failure_of_ours_is_logged_and_shows_nothing(
