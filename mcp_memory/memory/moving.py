@@ -20,16 +20,22 @@ __all__ = ["Moving", "Told", "ToldElsewhere"]
 
 
 def _doubts(row: carried.Turn | carried.Atom) -> tuple[str, ...]:
-    """Return why something that comes in is to be held: it reads like an attack on its reader."""
+    """Return why something that comes in is to be held: it reads like an attack on its reader, or has a secret in it.
+
+    What comes is not masked: its hash, and what was quoted of it, are of the words that were said.
+    """
     from mcp_memory.longterm.trust import of_role
+    from mcp_memory.secrets import holds_secret
     from mcp_memory.store import carried
     from mcp_memory.suspicion import flags
 
     if isinstance(row, carried.Turn):
-        found = (*flags(row.content, of_role(row.role, row.name)), *flags(row.name or "", "tool"))
+        text = row.content
+        found = (*flags(text, of_role(row.role, row.name)), *flags(row.name or "", "tool"))
     else:
-        found = flags(row.text, row.source)
-    return tuple(dict.fromkeys(found))
+        text = row.text
+        found = flags(text, row.source)
+    return tuple(dict.fromkeys((*found, *(["secret"] if holds_secret(text) else []))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from anyio import to_thread
 from mcp import Client
 from mcp.types import Implementation
 from numpy.typing import NDArray
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 from mcp_memory.config import load_settings
 from mcp_memory.errors import InvalidInput
 from mcp_memory.memory import open_memory
+from mcp_memory.portable import opened
 from mcp_memory.server.app import build_server
 from mcp_memory.testing import HashEmbedder
 from mcp_memory.types import NewTurn
@@ -151,3 +154,19 @@ async def test_messages_whose_ids_hold_keys_are_told_apart(home: Path) -> None:
     async with open_memory(home=home, embedder="none") as memory:
         assert len((await memory.record_turns(turns)).stored) == 2
         assert (await memory.record_turns(turns)).duplicates == 2
+
+
+async def test_what_an_export_of_before_brings_with_a_key_in_it_waits_for_review(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_memory(home=tmp_path / "older", embedder="none") as memory:
+        with monkeypatch.context() as before:
+            before.setattr("mcp_memory.longterm.l0_turns.mask", str)
+            said = [NewTurn(role="user", content=f"Use {KEY}."), NewTurn(role="user", content="Use the boat.")]
+            await memory.record_turns(said, session="s")
+        await memory.export(tmp_path / "a.zip")
+    async with open_memory(home=home, embedder="none") as memory:
+        with await to_thread.run_sync(ExitStack) as stack:
+            parcel = await to_thread.run_sync(lambda: stack.enter_context(opened(tmp_path / "a.zip")))
+            await memory.take_in(parcel, "default")
+        assert [(one.id, one.reasons) for one in await memory.waiting()] == [("t1", ["secret"])]
