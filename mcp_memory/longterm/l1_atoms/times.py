@@ -42,7 +42,7 @@ def holds(valid_from: str | None, valid_to: str | None, said_at: datetime, *, la
         told.append(f"{valid_from!r} is no date; it counts as true from {said_at:%Y-%m-%d}, when it was said")
     if valid_to and until is None:
         told.append(f"{valid_to!r} is no date; it counts as open")
-    to_come = since is not None and since > said_at + _A_DAY
+    to_come = since is not None and since - said_at > _A_DAY
     over = until is not None and until <= said_at
     return Times(
         since=min(since, said_at) if since else said_at,
@@ -86,11 +86,20 @@ def _as_words(text: str, said_at: datetime, *, end: bool) -> datetime | None:
 def _next(start: datetime, unit: str) -> datetime:
     match unit:
         case "day":
-            return start + _A_DAY
+            return _after(start, _A_DAY)
         case "month":
-            return (start + timedelta(days=31)).replace(day=1)
+            following = _after(start, timedelta(days=31))
+            return following.replace(day=1) if following.month != start.month else following
         case _:
-            return start.replace(year=start.year + 1)
+            return start.replace(year=start.year + 1) if start.year < MAXYEAR else _after(start, timedelta.max)
+
+
+def _after(moment: datetime, span: timedelta) -> datetime:
+    """Return the moment so much later, or the last or first one that there is: people do say that something never ends."""
+    try:
+        return moment + span
+    except OverflowError:
+        return (datetime.max if span > timedelta(0) else datetime.min).replace(tzinfo=moment.tzinfo)
 
 
 def dated(text: str, said_at: datetime) -> str:
@@ -112,7 +121,7 @@ def dated(text: str, said_at: datetime) -> str:
 def _moves(phrase: str, start: datetime, end: datetime, said_at: datetime) -> bool:
     from mcp_memory.when import spans_in
 
-    elsewhere = (spans_in(phrase, said_at + shift) for shift in (start - end, end - start))
+    elsewhere = (spans_in(phrase, _after(said_at, shift)) for shift in (start - end, end - start))
     return all(len(spans) == 1 and spans[0].start != start for spans in elsewhere)
 
 
@@ -145,7 +154,7 @@ def date_of(moment: datetime, text: str) -> str:
         return f"told {moment:%Y-%m-%d}"
     start, end = _named(moment, text) or (moment, _next(moment, _unit(moment)))
     if moment.weekday() == 0 and end - start <= _A_DAY and _WEEK.search(text):
-        return _days(moment, moment + 7 * _A_DAY)
+        return _days(moment, _after(moment, 7 * _A_DAY))
     return _days(start, end)
 
 
