@@ -212,7 +212,7 @@ class _Container:
         """Return the edit that puts lines into a container without children, behind the comments in it."""
         start, end = self.node.start + 1, self.node.end - 1
         inside = self.text[start:end]
-        at = start + len(inside.rstrip())
+        at = start + len(inside.rstrip(" \t\r\n"))  # a comment may end in other white space
         closing = self.style.newline + _line_indent(self.text, self.node.start)
         return at, at if inside.strip() else end, lines + closing
 

@@ -98,7 +98,7 @@ def _must_be_sound(value: Any, where: str) -> None:
         case dict():
             for key, one in cast("dict[str, Any]", value).items():
                 if key != "arguments":  # of a result: kept whatever they hold
-                    _must_be_sound(one, key)
+                    _must_be_sound(one, one_line(key, 60) or "a field")
         case _:
             return
 

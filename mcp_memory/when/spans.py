@@ -140,7 +140,10 @@ def _longest(found: Iterable[_Found]) -> list[_Found]:
 
 
 def _local(moment: datetime) -> datetime:
-    return moment.astimezone().replace(tzinfo=None)
+    try:
+        return moment.astimezone().replace(tzinfo=None)
+    except (ValueError, OverflowError, OSError):  # within hours of the first or last moment that there is
+        return moment.replace(tzinfo=None)
 
 
 def _span(text: str, found: _Found) -> Span:

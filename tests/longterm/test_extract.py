@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput, ModelFailed
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l1_atoms.extract import EXTRACT, Basis
-from mcp_memory.longterm.l1_atoms.times import date_of
+from mcp_memory.longterm.l1_atoms.times import date_of, dated
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.metered import Metered
 from mcp_memory.replies import parse
@@ -460,6 +460,21 @@ def test_a_time_is_shown_as_exact_as_it_was_said(store: Store, given: str | None
     done = answer(at(store), scene(note("t1", "As I told you", text, valid_from=given)))
     draft = first_draft(store)
     assert (date_of(draft.valid_from, draft.text), done.refused) == (shown, [])
+
+
+@given(
+    st.datetimes(timezones=st.just(UTC)),
+    st.sampled_from(["", "in the week of that", "tomorrow", "next year", "in May"]),
+)
+@example(datetime.max.replace(tzinfo=UTC), "tomorrow")
+@example(datetime(9999, 12, 31, tzinfo=UTC), "")
+@example(datetime(9999, 12, 27, tzinfo=UTC), "in the week of that")
+@example(datetime(9999, 12, 1, tzinfo=UTC), "in the week of that")
+@example(datetime(9999, 1, 1, tzinfo=UTC), "next year")
+@example(datetime(1, 1, 1, tzinfo=UTC), "tomorrow")
+def test_any_moment_that_there_is_can_be_told(moment: datetime, text: str) -> None:
+    assert re.fullmatch(r"(told )?\d+(-\d\d){0,2}( – \d+-\d\d-\d\d)?", date_of(moment, text))
+    assert dated(text, moment).startswith(text)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import MAXYEAR, datetime, time, timedelta
 
 __all__ = ["Times", "date_of", "dated", "holds"]
 
