@@ -6,6 +6,7 @@ was said just before a turn stands one place before it, and a session is one str
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -52,3 +53,12 @@ class Outline:
         """Return the places of those rows that have one."""
         places = self.place_of_row[rows[rows < len(self.place_of_row)]]
         return places[places >= 0].astype("int64")
+
+    def passing(self, rows: Sequence[int]) -> list[int]:
+        """Return those of the row numbers whose turns may be returned, in their order."""
+        import numpy as np
+
+        here = np.array(rows, np.int64)
+        here = here[here < len(self.place_of_row)]
+        here = here[self.place_of_row[here] >= 0]
+        return here[self.passes[self.place_of_row[here]]].tolist()

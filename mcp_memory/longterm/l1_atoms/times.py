@@ -95,7 +95,7 @@ def _next(start: datetime, unit: str) -> datetime:
 
 
 def _after(moment: datetime, span: timedelta) -> datetime:
-    """Return the moment so much later, or the last or first one that there is: people do say that something never ends."""
+    """Return the moment so much later, or the last or first one that there is: people say that something never ends."""
     try:
         return moment + span
     except OverflowError:

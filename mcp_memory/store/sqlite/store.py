@@ -372,14 +372,18 @@ class SQLiteStore:
         self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, also: Sequence[str] = ()
     ) -> list[Posting]:
         return self._db.read(
-            lambda con: postings.read(con, layer, space, wanted, also, filters=filters, common=self._common)
+            lambda con: postings.read(
+                con, layer, space, wanted, also, filters=filters, common=self._common, outlines=self._outlines
+            )
         )
 
     def outline(self, space: str, *, filters: Filters) -> Outline:
         return self._db.read(lambda con: self._outlines.of(con, space, filters))
 
     def nearest(self, space: str, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
-        return self._db.read(lambda con: vectors.nearest(con, layer, space, query, filters=filters, limit=limit))
+        return self._db.read(
+            lambda con: vectors.nearest(con, layer, space, query, filters=filters, limit=limit, outlines=self._outlines)
+        )
 
     def vector_indexes(self) -> list[VectorIndex]:
         return self._db.read(vectors.indexes)

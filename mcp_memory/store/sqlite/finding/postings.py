@@ -7,6 +7,7 @@ very many rows tell little and are left out while there are rarer ones. No list 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate
@@ -16,6 +17,7 @@ import apsw
 
 from mcp_memory.store.protocol import Filters, Layer, Posting
 from mcp_memory.store.sqlite.filters import is_plain, where
+from mcp_memory.store.sqlite.finding.outlines import Outlines
 from mcp_memory.store.sqlite.rows import space_id
 from mcp_memory.text import well_formed
 
@@ -61,12 +63,13 @@ def read(
     *,
     filters: Filters,
     common: CommonTerms,
+    outlines: Outlines,
 ) -> list[Posting]:
-    """See `Store.postings`."""
+    """See `Store.postings`. `outlines` are those of the store."""
     number = space_id(con, space)
     if number is None:
         return []
-    query = _Query(con, layer, number, filters, several=con.execute("SELECT count(*) FROM space").get > 1)
+    query = _Query(con, layer, space, number, filters, outlines)
     known = common.of(con, layer, number)
     found, common_ones = _rare_first(query, wanted, known)
     kept, dropped = _within(found, _TOGETHER, at_least=_AT_LEAST)
@@ -102,27 +105,43 @@ def _within(found: Sequence[Posting], rows: int, *, at_least: int) -> tuple[list
 
 
 class _Query:
-    def __init__(self, con: apsw.Connection, layer: Layer, space: int, filters: Filters, *, several: bool) -> None:
+    def __init__(
+        self, con: apsw.Connection, layer: Layer, name: str, space: int, filters: Filters, outlines: Outlines
+    ) -> None:
+        several = con.execute("SELECT count(*) FROM space").get > 1
         self._con = con
-        self._layer = layer
+        self._layer: Layer = layer
+        self._name = name
+        self._filters = filters
+        self._outlines = outlines
         self._space = f"space : s{space} AND " if several else ""
         self.plain = is_plain(layer, filters)
         self._condition, self._values = where(layer, space, filters)
 
     @cached_property
-    def _passing(self) -> str:
-        """The condition that a row passes. Few rows are named and sought; of many, each row met is asked.
+    def _few(self) -> list[int] | None:
+        """The rows that pass, if they are few."""
+        if self._layer == "turn":  # of a million turns SQLite would read every one
+            outline = self._outlines.of(self._con, self._name, self._filters)
+            rows = outline.rows[outline.passes]
+            return rows.tolist() if len(rows) <= _A_LISTING else None
+        few: Any = self._con.execute(
+            f"SELECT r.id FROM {self._layer} r WHERE {self._condition} LIMIT {_A_LISTING + 1}", self._values
+        ).fetchall()
+        return [id for (id,) in few] if len(few) <= _A_LISTING else None
+
+    @cached_property
+    def _passing(self) -> tuple[str, tuple[int | str, ...]]:
+        """The condition that a row passes, and its values. Few rows are named and sought; of many, each met is asked.
 
         Atoms that pass are as many as there are, mostly: sought one by one in FTS5, 1,000 take 60 ms a term. With the
         plus they are looked up as the term's rows are met, and take 0.4.
         """
-        few = f"SELECT 1 FROM {self._layer} r WHERE {self._condition} LIMIT {_A_LISTING + 1}"
-        if self._con.execute(f"SELECT count(*) FROM ({few})", self._values).get <= _A_LISTING:
+        if self._few is not None:
             rowid = "rowid" if self._layer == "turn" else "+rowid"
-            return f"AND {rowid} IN (SELECT r.id FROM {self._layer} r WHERE {self._condition})"
-        return (
-            f"AND EXISTS (SELECT 1 FROM {self._layer} r WHERE r.id = {self._layer}_terms.rowid AND {self._condition})"
-        )
+            return f"AND {rowid} IN (SELECT value FROM json_each(?))", (json.dumps(self._few),)
+        exists = f"SELECT 1 FROM {self._layer} r WHERE r.id = {self._layer}_terms.rowid AND {self._condition}"
+        return f"AND EXISTS ({exists})", tuple(self._values)
 
     def rows(self, term: str, *, passing: bool = False) -> NDArray[np.int64]:
         """Return the newest rows with the term, newest first; with `passing`, of those that pass the filters.
@@ -133,11 +152,10 @@ class _Query:
 
         table = f"{self._layer}_terms"
         match = f"{self._space}terms : " + '"' + term.replace('"', '""') + '"'
-        passing = (passing or self._layer != "turn") and not self.plain
+        condition, values = self._passing if (passing or self._layer != "turn") and not self.plain else ("", ())
         found: Any = self._con.execute(
-            f"SELECT rowid FROM {table} WHERE {table} MATCH ? {self._passing if passing else ''}"
-            f" ORDER BY rowid DESC LIMIT {_COMMON}",
-            (match, *(self._values if passing else ())),
+            f"SELECT rowid FROM {table} WHERE {table} MATCH ? {condition} ORDER BY rowid DESC LIMIT {_COMMON}",
+            (match, *values),
         ).fetchall()
         return np.array(found, np.int64).reshape(-1)
 

@@ -15,6 +15,7 @@ from mcp_memory.errors import InvalidInput
 from mcp_memory.store.protocol import Filters, Layer, Scored, VectorIndex, Vectors
 from mcp_memory.store.sqlite.filters import is_plain, where
 from mcp_memory.store.sqlite.finding import sketch
+from mcp_memory.store.sqlite.finding.outlines import Outlines
 from mcp_memory.store.sqlite.finding.scan import quantised
 from mcp_memory.store.sqlite.rows import number_of, space_id
 from mcp_memory.text import spoken
@@ -110,21 +111,30 @@ def delete(con: apsw.Connection, layer: Layer, numbers: Sequence[int]) -> None:
 
 
 def nearest(
-    con: apsw.Connection, layer: Layer, space: str, vectors: Vectors, *, filters: Filters, limit: int
+    con: apsw.Connection,
+    layer: Layer,
+    space: str,
+    vectors: Vectors,
+    *,
+    filters: Filters,
+    limit: int,
+    outlines: Outlines,
 ) -> list[Scored]:
-    """See `Store.nearest`."""
+    """See `Store.nearest`. `outlines` are those of the store."""
     number = space_id(con, space)
     index = con.execute(  # a model that changed behind its name is near to nothing that it embedded before
         "SELECT id FROM vector_index WHERE identity = ? AND dimensions = ?", (vectors.identity, vectors.data.shape[1])
     ).get
     if number is None or index is None or not vectors.data.any():
         return []
-    allowed = _allowed(con, layer, number, filters)
+    allowed = _allowed(con, layer, space, number, filters, outlines)
     found = sketch.nearest(con, layer, index, number, vectors.data[0], allowed=allowed, limit=limit)
     return [Scored(id=f"{layer[0]}{row}", score=cosine) for row, cosine in found]
 
 
-def _allowed(con: apsw.Connection, layer: Layer, space: int, filters: Filters) -> NDArray[np.bool_] | None:
+def _allowed(
+    con: apsw.Connection, layer: Layer, name: str, space: int, filters: Filters, outlines: Outlines
+) -> NDArray[np.bool_] | None:
     """Tell for each row number whether it passes the filters; None where all do: the table has only live turns."""
     import numpy as np
 
@@ -135,9 +145,13 @@ def _allowed(con: apsw.Connection, layer: Layer, space: int, filters: Filters) -
             return None
         if filters.upto > sketch.CANDIDATES:  # of fewer, each is scored: those of other spaces have to be left out
             return np.ones(filters.upto + 1, np.bool_)
-    condition, values = where(layer, space, filters)
-    rows = con.execute(f"SELECT r.id FROM {layer} r WHERE {condition}", values)
-    numbers = np.fromiter((id for (id,) in rows), np.int64)
+    if layer == "turn":
+        outline = outlines.of(con, name, filters)
+        numbers = outline.rows[outline.passes]
+    else:
+        condition, values = where(layer, space, filters)
+        rows = con.execute(f"SELECT r.id FROM {layer} r WHERE {condition}", values)
+        numbers = np.fromiter((id for (id,) in rows), np.int64)
     allowed = np.zeros(numbers.max(initial=0) + 1, np.bool_)
     allowed[numbers] = True
     return allowed
