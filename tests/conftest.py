@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from ipaddress import ip_address
@@ -22,6 +23,9 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("default", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("CI", settings.get_profile("default"), max_examples=150, print_blob=True)
 settings.load_profile("CI" if os.environ.get("CI") else "default")
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # started in the background: all that tests start would ignore it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ADDRESSED = {"socket.connect": 1, "socket.sendto": 1, "socket.getaddrinfo": 0, "socket.gethostbyname": 0}
 
