@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar, get_args
+from typing import get_args
 
 from mcp_memory.store.protocol import Filters, Layer, NewAtom, Store
 from mcp_memory.suspicion import MEANINGS, Flag, flags, worded
@@ -57,8 +57,6 @@ _FEWEST = 3  # terms; fewer stand together by chance
 _READ = 8  # rows
 _CHARS = 60_000  # of a row
 _ROOM = 3  # times the length of a statement: so far apart its terms may stand
-
-T = TypeVar("T")
 
 
 # --- whose word -------------------------------------------------------------------------------------

@@ -51,14 +51,16 @@ class Outline:
 
     def places(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the places of those rows that have one."""
-        places = self.place_of_row[rows[rows < len(self.place_of_row)]]
-        return places[places >= 0].astype("int64")
+        return self.place_of_row[self._here(rows)].astype("int64")
 
     def passing(self, rows: Sequence[int]) -> list[int]:
         """Return those of the row numbers whose turns may be returned, in their order."""
         import numpy as np
 
-        here = np.array(rows, np.int64)
-        here = here[here < len(self.place_of_row)]
-        here = here[self.place_of_row[here] >= 0]
+        here = self._here(np.array(rows, np.int64))
         return here[self.passes[self.place_of_row[here]]].tolist()
+
+    def _here(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return those of the rows that have a place."""
+        rows = rows[rows < len(self.place_of_row)]
+        return rows[self.place_of_row[rows] >= 0]

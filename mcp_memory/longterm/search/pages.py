@@ -98,9 +98,8 @@ def _parse(cursor: str) -> Page:
             shown=frozenset(id for layer in _LAYERS for id in _ids(layer, numbers)),
             listing=bool(listing),
         )
-        if (
-            max(turn, atom) <= _MOST and page.cursor() == cursor
-        ):  # the check is right, and it was copied to the last character
+        # The check is right, it was copied to the last character, and no forger made up its rows.
+        if page.cursor() == cursor and max(turn, atom) <= _MOST:
             return page
     except (ValueError, binascii.Error, RuntimeError, OverflowError, OSError):
         pass
