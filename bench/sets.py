@@ -1,8 +1,10 @@
 """Reads a retrieval set: sessions, and questions that are each asked of their haystack and of nothing else.
 
 `sessions.jsonl.gz` holds `{"session_id", "turns": [{"id", "role", "name"?, "content"}]}` a line, and
-`questions.jsonl.gz` `{"id", "type", "question", "asked_at"?, "haystack": [{"session_id", "started_at"?}],
-"evidence_turns": [turn id], "evidence_sessions": [session id]}`; other keys are passed over.
+`questions.jsonl.gz` `{"id", "type", "question", "answer"?, "asked_at"?, "haystack": [{"session_id", "started_at"?}],
+"evidence_turns": [turn id], "evidence_sessions": [session id], "alternatives"?: [[turn id]]}`; other keys are passed
+over. `alternatives` holds several sets of turns, each of which is sufficient to answer. A folder may also hold
+`nothing.jsonl.gz`, `{"id", "prompt"}` a line: prompts for which the memory holds nothing that would help.
 
 A time without an offset is taken for UTC, so that a set gives the same figures on every machine.
 """
@@ -10,18 +12,20 @@ A time without an offset is taken for UTC, so that a set gives the same figures 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.types import Role
 
-__all__ = ["Haystack", "Question", "RetrievalSet", "Session", "Turn", "read_set"]
+__all__ = ["Haystack", "Prompt", "Question", "RetrievalSet", "Session", "Turn", "read_set", "read_sets"]
+
+SESSIONS, QUESTIONS, NOTHING = "sessions.jsonl.gz", "questions.jsonl.gz", "nothing.jsonl.gz"
 
 
 def _aware(moment: datetime) -> datetime:
@@ -51,16 +55,37 @@ class Part(_Line):
     started_at: Moment | None = None
 
 
+def _one_set(fields: dict[str, Any]) -> tuple[frozenset[str], ...]:
+    evidence: frozenset[str] = fields["evidence_turns"]
+    return (evidence,) if evidence else ()
+
+
 class Question(_Line):
-    """`asked_at` is when it was asked, where the set knows. Evidence may be empty: nothing answers it."""
+    """`asked_at` is when it was asked, where the set knows. Evidence may be empty: nothing answers it.
+
+    Each of `alternatives` is sufficient evidence; where the set names none, `evidence_turns` is the only one.
+    """
 
     id: str
     type: str
     text: Annotated[str, Field(alias="question")]
+    answer: str | None = None
     asked_at: Moment | None = None
     haystack: tuple[Part, ...]
     evidence_turns: frozenset[str]
     evidence_sessions: frozenset[str]
+    alternatives: Annotated[tuple[Annotated[frozenset[str], Field(min_length=1)], ...], Field(default_factory=_one_set)]
+
+    def is_covered_by(self, turns: Set[str]) -> bool:
+        """Tell whether all turns of one sufficient set are among these."""
+        return any(one <= turns for one in self.alternatives)
+
+
+class Prompt(_Line):
+    """A prompt for which a memory should bring nothing."""
+
+    id: str
+    text: Annotated[str, Field(alias="prompt")]
 
 
 class _SessionLine(_Line):
@@ -93,14 +118,27 @@ class Haystack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievalSet:
-    """A set, its questions grouped by haystack; `name` is its folder's."""
+    """A set, its questions grouped by haystack; `name` is its folder's. `nothing` may be empty."""
 
     name: str
     haystacks: tuple[Haystack, ...]
+    nothing: tuple[Prompt, ...] = ()
 
     @property
     def questions(self) -> list[Question]:
         return [question for haystack in self.haystacks for question in haystack.questions]
+
+
+def read_sets(folder: Path) -> list[RetrievalSet]:
+    """Read the set of a folder, or the sets of the folders in it, by name.
+
+    Raises InvalidInput, as `read_set` does.
+    """
+    if not (folder / SESSIONS).exists() and folder.is_dir():
+        inner = sorted(path.parent for path in folder.glob(f"*/{SESSIONS}"))
+        if inner:
+            return [read_set(path) for path in inner]
+    return [read_set(folder)]
 
 
 def read_set(folder: Path, *, limit: int | None = None) -> RetrievalSet:
@@ -108,8 +146,8 @@ def read_set(folder: Path, *, limit: int | None = None) -> RetrievalSet:
 
     Raises InvalidInput, which names the file and what is wrong with it.
     """
-    sessions = {line.session_id: line.turns for line in _read(folder / "sessions.jsonl.gz", _SessionLine)}
-    questions = list(_read(folder / "questions.jsonl.gz", Question))
+    sessions = {line.session_id: line.turns for line in _read(folder / SESSIONS, _SessionLine)}
+    questions = list(_read(folder / QUESTIONS, Question))
     if limit is not None and limit < len(questions):
         questions = [questions[place * len(questions) // limit] for place in range(limit)]
     together: dict[tuple[Part, ...], list[Question]] = {}
@@ -130,6 +168,7 @@ def read_set(folder: Path, *, limit: int | None = None) -> RetrievalSet:
             )
             for parts, asked in together.items()
         ),
+        nothing=tuple(_read(folder / NOTHING, Prompt)) if (folder / NOTHING).exists() else (),
     )
 
 

@@ -1,0 +1,73 @@
+"""What each system brings for a question: the text that a reader gets, and its tokens.
+
+    recall   `Memory.recall` without a session: its stable and its dynamic block
+    search   the text of the tool `conversation_search` with 10 hits and its other arguments as they are by default
+    hook     what the hook before a prompt adds to the context of a new conversation
+    nothing  no text
+
+A text that names no evidence ("Nothing that was recorded matches ...") counts as empty. Tokens are counted with the
+tokenizer of the settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from itertools import count
+
+from anyio import to_thread
+
+from mcp_memory.hooks.events import needed
+from mcp_memory.memory import Memory
+from mcp_memory.render import render
+from mcp_memory.server.tools import conversation_search
+from mcp_memory.tokens import token_counter
+
+__all__ = ["BUDGET", "SYSTEMS", "Brought", "bring"]
+
+BUDGET = 1_200
+HITS = 10
+_conversations = count(1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brought:
+    """The text that a system brought; empty where it found nothing."""
+
+    text: str
+    tokens: int
+
+
+async def _recall(memory: Memory, question: str, budget: int) -> str:
+    bundle = await memory.recall(question, budget_tokens=budget)
+    return "\n\n".join(block for block in (bundle.stable, bundle.dynamic) if block)
+
+
+async def _search(memory: Memory, question: str, _: int) -> str:
+    shown = await conversation_search(memory, question, limit=HITS)
+    return render(shown) if shown.passages or shown.results else ""
+
+
+async def _hook(memory: Memory, question: str, _: int) -> str:
+    return await needed(memory, f"new-conversation-{next(_conversations)}", question, known=[])
+
+
+async def _nothing(_memory: Memory, _question: str, _: int) -> str:
+    return ""
+
+
+SYSTEMS: dict[str, Callable[[Memory, str, int], Awaitable[str]]] = {
+    "recall": _recall,
+    "search": _search,
+    "hook": _hook,
+    "nothing": _nothing,
+}
+
+
+async def bring(system: str, memory: Memory, question: str, *, budget: int = BUDGET) -> Brought:
+    """Return what a system of SYSTEMS brings. `budget` is recall's; search and hook have their own."""
+    text = await SYSTEMS[system](memory, question, budget)
+    if not text:
+        return Brought(text="", tokens=0)
+    counter = token_counter(memory.settings.tokenizer)
+    return Brought(text=text, tokens=await to_thread.run_sync(counter.count, text))

@@ -1,0 +1,175 @@
+"""What is found in a memory of a few days: `python -m bench.week_one DIR [--systems ...] [--json FILE]`
+
+DIR is a set in the format of `bench.sets`, or a folder of such sets. Each memory has a home of its own, filled as
+`bench.ours` does: it holds turns alone. A question is asked at its `asked_at`, and a prompt of `nothing.jsonl.gz` when
+the last question of its set is asked.
+
+`found` is the share of questions for which all turns of one sufficient set are named (`t12`) in the text that a system
+brought, `empty` the share for which it brought nothing, `tokens` the mean length of the text, empty ones included.
+`injected` is the share of the nothing prompts for which it brought anything. `bench.answers.systems` says what each
+system is. Questions without evidence are left out. Turns that hold such an id in their own words are not told apart.
+
+Intervals are Wilson's, over questions; those of one memory are not independent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import anyio
+from tqdm import tqdm
+
+from bench.answers.systems import SYSTEMS, Brought, bring
+from bench.ours import Clock, record
+from bench.sets import RetrievalSet, read_sets
+from mcp_memory.config import Settings
+from mcp_memory.errors import McpMemoryError
+from mcp_memory.evaluation.figures import rate
+from mcp_memory.memory import open_memory
+
+__all__ = ["MEASURED", "measure", "report", "table"]
+
+MEASURED = ("recall", "search", "hook")
+ALL, NOTHING = "all", "nothing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one system did for one question, or for a nothing prompt, whose type is `nothing`."""
+
+    system: str
+    id: str
+    type: str
+    found: bool
+    empty: bool
+    tokens: int
+
+
+async def measure(data: RetrievalSet, systems: Sequence[str]) -> list[Outcome]:
+    """Ask each system every question and every nothing prompt of a set."""
+    outcomes: list[Outcome] = []
+    for haystack in data.haystacks:
+        clock = Clock(haystack)
+        with TemporaryDirectory(prefix="bench-") as folder:
+            async with open_memory(Settings(home=Path(folder)), now=clock) as memory:
+                ids, _ = await record(memory, haystack)
+                questions = [one for one in haystack.questions if one.alternatives]
+                for question in tqdm(questions, desc=data.name, unit="q", leave=False):
+                    clock.moment = question.asked_at or clock.after
+                    for system in systems:
+                        brought = await bring(system, memory, question.text)
+                        found = question.is_covered_by(_named(brought, ids))
+                        outcomes.append(_outcome(system, question.id, question.type, brought, found=found))
+                clock.moment = max([clock.after, *(one.asked_at for one in questions if one.asked_at)])
+                for prompt in data.nothing:
+                    for system in systems:
+                        brought = await bring(system, memory, prompt.text)
+                        outcomes.append(_outcome(system, prompt.id, NOTHING, brought, found=False))
+    return outcomes
+
+
+def _named(brought: Brought, ids: dict[str, str]) -> frozenset[str]:
+    """Return the set's ids of the turns that a text names by ours."""
+    return frozenset(ids[id] for id in re.findall(r"\bt\d+\b", brought.text) if id in ids)
+
+
+def _outcome(system: str, id: str, kind: str, brought: Brought, *, found: bool) -> Outcome:
+    return Outcome(system=system, id=id, type=kind, found=found, empty=not brought.text, tokens=brought.tokens)
+
+
+# --- figures ----------------------------------------------------------------------------------------
+
+
+def report(name: str, outcomes: Sequence[Outcome], systems: Sequence[str]) -> dict[str, Any]:
+    """Return the figures in the shape that `--json` writes: shares in per cent, each with its interval."""
+    asked = [one for one in outcomes if one.type != NOTHING]
+    prompts = [one for one in outcomes if one.type == NOTHING]
+    types = list(dict.fromkeys(one.type for one in asked))
+    return {
+        "set": name,
+        "systems": {
+            system: {
+                ALL: _figures([one for one in asked if one.system == system]),
+                "by_type": {
+                    kind: _figures([one for one in asked if one.system == system and one.type == kind])
+                    for kind in types
+                },
+                "injected": _rate([not one.empty for one in prompts if one.system == system]),
+            }
+            for system in systems
+        },
+        "questions": [
+            {"id": one.id, "type": one.type, "system": one.system, "found": one.found, "tokens": one.tokens}
+            for one in outcomes
+        ],
+    }
+
+
+def _figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    return {
+        "found": _rate([one.found for one in outcomes]),
+        "empty": _rate([one.empty for one in outcomes]),
+        "tokens": round(sum(one.tokens for one in outcomes) / len(outcomes)) if outcomes else None,
+    }
+
+
+def _rate(hits: Sequence[bool]) -> dict[str, Any] | None:
+    if not hits:
+        return None
+    figure = rate(hits)
+    return {"n": len(hits), "percent": round(figure.value, 1), "ci95": [round(end, 1) for end in figure.ci95]}
+
+
+def table(figures: dict[str, Any]) -> Iterator[str]:
+    """Yield the figures as lines of text."""
+    systems: dict[str, Any] = figures["systems"]
+    yield _row(figures["set"], list(systems))
+    yield _row("found, %", [_percent(one[ALL]["found"]) for one in systems.values()])
+    for kind in next(iter(systems.values()))["by_type"]:
+        yield _row(f"  {kind}", [_percent(one["by_type"][kind]["found"]) for one in systems.values()])
+    yield _row("empty, %", [_percent(one[ALL]["empty"]) for one in systems.values()])
+    yield _row("tokens", [str(one[ALL]["tokens"]) for one in systems.values()])
+    yield _row("injected, nothing prompts, %", [_percent(one["injected"]) for one in systems.values()])
+
+
+def _percent(share: dict[str, Any] | None) -> str:
+    return "–" if share is None else "{percent:.1f} [{ci95[0]:.1f}, {ci95[1]:.1f}] of {n}".format(**share)
+
+
+def _row(label: str, cells: Sequence[str]) -> str:
+    return f"{label:<30}" + "".join(f"{cell:<28}" for cell in cells).rstrip()
+
+
+# --- the command ------------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="bench.week_one", description="Measure what is found in small memories.")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="a set, or a folder of sets")
+    parser.add_argument("--systems", default=",".join(MEASURED), help="default: %(default)s; separated by commas")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures and every outcome there")
+    options = parser.parse_args(arguments)
+    systems: list[str] = options.systems.split(",")
+    if unknown := sorted(set(systems) - set(SYSTEMS)):
+        parser.error(f"unknown system {', '.join(unknown)}; choose from {', '.join(SYSTEMS)}")
+    try:
+        sets = read_sets(options.folder)
+    except McpMemoryError as error:
+        sys.exit(f"bench.week_one: {error}")
+    outcomes = [outcome for data in sets for outcome in anyio.run(measure, data, systems)]
+    figures = report(options.folder.resolve().name, outcomes, systems)
+    print("\n".join(table(figures)), flush=True)
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
