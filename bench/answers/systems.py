@@ -5,8 +5,8 @@
     hook     what the hook before a prompt adds to the context of a new conversation
     nothing  no text
 
-A text that names no evidence ("Nothing that was recorded matches ...") counts as empty. Tokens are counted with the
-tokenizer of the settings.
+The sentence with which the search says that it found nothing is no text. Tokens are counted with the tokenizer of the
+settings.
 """
 
 from __future__ import annotations

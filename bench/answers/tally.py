@@ -1,0 +1,64 @@
+"""Figures of marked answers: how often a reader was right with what each system brought.
+
+Shares have Wilson's interval; the difference recall − search is paired by question and has a bootstrap interval.
+Only `right` counts as right. Questions of one memory are not independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from bench.answers.marks import Mark
+from bench.answers.sheets import KeyRow
+from mcp_memory.evaluation.figures import Figure, difference, rate
+
+__all__ = ["table"]
+
+OURS, THEIRS = "recall", "search"
+
+
+def table(key: Mapping[str, KeyRow], marks: Mapping[str, Mark]) -> Iterator[str]:
+    """Yield the figures of each set, and of all together, as lines of text. Every item of the key has a mark."""
+    rows = list(key.values())
+    names = sorted({row.set for row in rows})
+    for name in names:
+        yield from _block(name, [row for row in rows if row.set == name], marks)
+    if len(names) > 1:
+        yield from _block("all", rows, marks)
+
+
+def _block(name: str, rows: Sequence[KeyRow], marks: Mapping[str, Mark]) -> Iterator[str]:
+    yield _row(name, "n", "right, %", "partly, %", "empty, %", "tokens")
+    for system in sorted({row.system for row in rows}):
+        yield _system(system, [row for row in rows if row.system == system], marks)
+    if gap := _difference(rows, marks):
+        yield f"  {OURS} − {THEIRS}, right: {_with_interval(gap, sign='+')} points"
+
+
+def _system(system: str, rows: Sequence[KeyRow], marks: Mapping[str, Mark]) -> str:
+    right = rate([marks[row.id] == "right" for row in rows])
+    partly = rate([marks[row.id] == "partly" for row in rows])
+    empty = rate([row.tokens == 0 for row in rows])
+    tokens = sum(row.tokens for row in rows) / len(rows)
+    cells = (_with_interval(right), f"{partly.value:.1f}", f"{empty.value:.1f}", f"{tokens:.0f}")
+    return _row(f"  {system}", str(len(rows)), *cells)
+
+
+def _difference(rows: Sequence[KeyRow], marks: Mapping[str, Mark]) -> Figure | None:
+    """Return by how many points recall is right more often, over the questions that both were asked."""
+    ours, theirs = (
+        {(row.set, row.question_id): 100.0 * (marks[row.id] == "right") for row in rows if row.system == system}
+        for system in (OURS, THEIRS)
+    )
+    both = sorted(ours.keys() & theirs.keys())
+    return difference([ours[id] for id in both], [theirs[id] for id in both]) if both else None
+
+
+def _with_interval(figure: Figure, *, sign: str = "") -> str:
+    low, high = figure.ci95
+    return f"{figure.value:{sign}.1f} [{low:{sign}.1f}, {high:{sign}.1f}]"
+
+
+def _row(label: str, *cells: str) -> str:
+    first, right, *others = cells
+    return f"{label:<28}{first:>6}  {right:<22}" + "".join(f"{cell:>10}" for cell in others)
