@@ -28,7 +28,8 @@ Each item below is a question, the right answer, and a reply to be marked. Judge
 
 - right: the reply says what the right answer says. Other words, another language and true details beside it are fine.
 - partly: the reply has a part of what the right answer says, and nothing that contradicts it.
-- wrong: the reply contradicts the right answer, has nothing of it, or says that it does not know.
+- wrong: the reply contradicts the right answer, has nothing of it, or does not know. But where the right answer is \
+that the memory does not say, a reply that does not know is right.
 
 Return one line of JSON for each item: {"id": "the item's id", "mark": "right"}"""
 
