@@ -1,4 +1,5 @@
-"""Times as people write them: for filters (`parse_time`) and inside questions (`spans_in`), in ten languages.
+"""Times as people write them, in ten languages: for filters (`parse_time`), inside questions (`spans_in`), and in what
+was said (`annotate.with_dates`, imported from its own module).
 
     vocabulary   the classes of words, and what a language's file holds
     en de fr es pt it ru zh ja ko    the words, one file a language
@@ -7,6 +8,8 @@
     shapes       which rows of classes are phrases that denote a time
     meaning      which interval a phrase denotes, seen from now
     spans        the phrases inside a text      filters    a text that is one moment or one phrase
+    annotate     dates behind the phrases of a turn, which may look ahead:
+                 phrases (what is found), cues (past or future), meant (what it means: amounts, weekdays, yearless)
 
 Phrases are read by dictionary and pattern, never by guessing; no library for dates is used, because those give a
 moment where an interval is meant. It does not know: moving feasts, other calendars, seasons of the southern

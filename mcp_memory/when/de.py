@@ -52,6 +52,7 @@ LANGUAGE = Language(
             **same(-1, "vergangene, vergangenen, vergangener, vergangenes, vergangenem"),
             **same(0, "diese, diesen, dieser, dieses, diesem"),
             **same(1, "nächste, nächsten, nächster, nächstes, nächstem, kommende, kommenden, kommendes"),
+            **same(2, "übernächste, übernächsten, übernächster, übernächstes, übernächstem"),
         },
         "SHIFT": same(("year", 0), "heuer"),
         "PRIOR": same(None, "vor"),
@@ -78,4 +79,20 @@ LANGUAGE = Language(
         (IN|FROM|ON) THE? REL (NUM|WORD|FEW) UNIT
         WEEKDAY REL UNIT
     """,
+    cues={
+        "past": (
+            r"war|waren|warst|wart|hatte|hatten|hattest|wurde|wurden|kam|kamen|ging|gingen|gab|sah|sahen|fand|"
+            r"sagte|sagten|rief|schrieb|bekam|kaufte|machte|machten|musste|konnte|wollte|ge[a-zäöüß]{2,}(?:t|en)|"
+            r"(?:an|auf|aus|ab|ein|mit|vor|zu|zurück|her|hin|los|um|nach)ge[a-zäöüß]{2,}(?:t|en)|(?:ver|be|er|ent|"
+            r"zer)[a-zäöüß]{3,}t (?:habe|hat|haben|hatte)|passiert|telefoniert"
+        ),
+        "future": (
+            r"werde|werden|wird|wirst|will|wollen|willst|muss|müssen|musst|soll|sollen|sollst|sollte|kann|können|"
+            r"kannst|möchte|möchten|darf|bitte|kommt|komme|kommen|geht|gehe|gehen|fährt|fahre|fahren|fliege|"
+            r"fliegen|treffe|treffen|beginnt|startet|endet|öffnet|steht an|erinner\w*|habe ich (?:einen|eine|ein)|"
+            r"haben wir (?:einen|eine|ein)|ist|sind|mach|mache|machen|frist|deadline|termin"
+        ),
+        "habit": (r"jeden|jede|jedes|immer|meistens|oft|normalerweise|üblicherweise|nie|manchmal"),
+        "unsure": (r"geburtstag\w*|jahrestag|geboren|hätte|wäre|würde|falls|wenn|sollte eigentlich"),
+    },
 )

@@ -111,4 +111,32 @@ LANGUAGE = Language(
         (AT|IN|ON|FROM) THE UNIT ~OF
     """,
     ordinals=frozenset(("st", "nd", "rd", "th")),
+    cues={
+        "past": (
+            r"was|were|wasn't|weren't|had|did|didn't|went|got|came|saw|met|took|made|gave|found|bought|brought|"
+            r"told|said|left|lost|won|ran|ate|drank|drove|flew|wrote|spoke|felt|kept|held|sent|spent|slept|heard|"
+            r"thought|taught|caught|began|started|sold|paid|built|broke|chose|fell|grew|knew|wore|woke|sang|sat|"
+            r"stood|swam|rode|threw|hung|hit it|i put|i read|i cut|i set|been|gone|done|finally|"
+            r"just (?!\w+ing\b)\w+ed|(?!(?:need|speed|feed|seed|indeed|hundred|exceed|proceed|succeed|embed|shed|"
+            r"sled|bleed|breed|weed|creed|deed|greed|sacred|naked|wicked|interested|excited|thrilled|based|"
+            r"related|red|bed|wed|ted|fred|unread)\b)[a-z]{2,}ed"
+        ),
+        "future": (
+            r"will|won't|gonna|going to|shall|(?:i|you|he|she|it|we|they|that|there)'ll|let's|let us|(?:need|have|"
+            r"has|got|want|hope|plan|like|love) to|(?:hoping|planning|trying|wanting|aiming) to|"
+            r"(?:thinking|considering)(?: (?:of|about))?(?= \w+ing)|must|should|can|"
+            r"could you|would you|please|remind me|remember to|don't forget|can't wait|looking forward|(?:is|are|"
+            r"am|i'm|we're|he's|she's|they're|it's|that's) (?:\w+ )?(?:due|scheduled|booked|coming|going|having|"
+            r"meeting|leaving|starting|getting|flying|moving|seeing|visiting|taking|doing|hosting|giving|throwing|"
+            r"heading|arriving|planned|opening|closing)|is|are|deadline|due|upcoming|see you|coming up|"
+            r"'s coming|tomorrow|later this|starts|ends|arrives|leaves|begins|comes"
+        ),
+        "habit": (r"always|usually|every|each|often|normally|typically|never|sometimes|per"),
+        "unsure": (
+            r"(?:is|are|was|were) (?:\w+ )?(?:closed|open|shut)|opens|closes|"
+            r"wanted|planned to|supposed|agreed|decided|promised|meant to|hoped|scheduled|going to have been|"
+            r"was going|were going|would|might|if|birthdays?|anniversary|annual(?:ly)?|yearly|born|holidays?|"
+            r"how (?:many|often)|example|e\.g|used to"
+        ),
+    },
 )

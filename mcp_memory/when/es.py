@@ -51,6 +51,7 @@ LANGUAGE = Language(
             True, "último, última, últimos, últimas, el último, la última, los últimos, las últimas, pasados, pasadas"
         ),
         "AGO": same(None, "atrás"),
+        "AHEAD": same(None, "dentro de"),
         "PRIOR": same(None, "hace"),
         "EDGE": {
             **same(
@@ -74,4 +75,17 @@ LANGUAGE = Language(
         ON (NUM|ORD) OF MONTH ((OF|ON) YEAR)?
     """,
     ordinals=frozenset(("º", "°", "ª")),
+    cues={
+        "past": (
+            r"fui|fue|fuimos|fueron|era|eran|estaba|estuve|estuvo|había|tenía|tuve|tuvo|hice|hizo|hicimos|vi|vino|"
+            r"vinieron|dije|dijo|puse|quedé|\w{2,}(?:aron|ieron|aba|aban|ábamos|amos ayer)|\w{3,}(?:ó|é)(?!\w)|"
+            r"(?:he|has|ha|hemos|han) \w+(?:ado|ido|to|cho)"
+        ),
+        "future": (
+            r"voy|vas|va|vamos|van|tengo|tiene|tenemos|tienes|hay|viene|vienen|llega|llegan|empieza|abre|cierra|"
+            r"toca|quedamos|\w{3,}(?:ré|rá|rás|remos|rán)|debo|debe|quiero|puedo|por favor|recuérda\w*"
+        ),
+        "habit": (r"cada|todos|todas|siempre|suele|nunca"),
+        "unsure": (r"cumpleaños|aniversario|nací|nació|si|habría|iba|íbamos|quería"),
+    },
 )

@@ -63,4 +63,16 @@ LANGUAGE = Language(
         (IN|ON) THE? (RELP)? (NUM|WORD) RELP UNIT
     """,
     ordinals=frozenset(("er",)),
+    cues={
+        "past": (
+            r"était|étaient|étais|avait|avaient|(?:ai|as|a|avons|avez|ont|suis|es|est|sommes|êtes|"
+            r"sont) (?:\w+ )?\w+(?:é|ée|és|ées|i|is|it|u|us|ue|ert)|fut|\w{3,}(?:aient|ais|ait)"
+        ),
+        "future": (
+            r"vais|vas|va|allons|allez|vont|dois|doit|devons|faut|faudra|\w{3,}(?:erai|eras|era|erons|erez|eront)|"
+            r"sera|serai|serons|seront|aura|aurai|auront|peux|peut|rendez-vous|s'il te plaît|rappelle\w*|prévu\w*"
+        ),
+        "habit": (r"chaque|tous|toutes|toujours|souvent|jamais|d'habitude"),
+        "unsure": (r"anniversaire|né|née|si|aurait|serait|devait|allait"),
+    },
 )

@@ -52,6 +52,7 @@ LANGUAGE = Language(
             True, "ultimo, ultima, ultimi, ultime, gli ultimi, le ultime, negli ultimi, nelle ultime, scorsi, scorse"
         ),
         "AGO": same(None, "fa"),
+        "AHEAD": same(None, "tra, fra"),
         "EDGE": {
             **same((0, 1 / 3), "inizio, inizi di, agli inizi di, all'inizio di, ai primi di"),
             **same((1 / 3, 2 / 3), "metà, a metà"),
@@ -74,4 +75,16 @@ LANGUAGE = Language(
         SEASON ON YEAR
     """,
     ordinals=frozenset(("º", "°")),
+    cues={
+        "past": (
+            r"ero|era|erano|eravamo|aveva|avevo|avevano|(?:ho|hai|ha|abbiamo|avete|hanno|sono|è|siamo|"
+            r"siete) (?:\w+ )?\w+(?:ato|ata|ati|ate|uto|uta|uti|ito|ita|iti|tto|tta|sto|so)|fu|fui"
+        ),
+        "future": (
+            r"devo|deve|dobbiamo|devono|posso|può|voglio|vado|va|andiamo|viene|vengono|arriva|arrivano|abbiamo un|"
+            r"ho un|ho una|\w{3,}(?:rò|rà|remo|ranno|rai)|per favore|ricorda\w*|vediamo"
+        ),
+        "habit": (r"ogni|tutti|tutte|sempre|mai|spesso|di solito"),
+        "unsure": (r"compleanno|anniversario|nato|nata|se|sarebbe|avrebbe|doveva|dovevo"),
+    },
 )

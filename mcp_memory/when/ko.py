@@ -69,6 +69,7 @@ LANGUAGE = Language(
         "REL": {**same(-1, "지난, 저번"), "이번": 0, "다음": 1},
         "PAST": same(True, "최근, 지난, 지난번"),
         "AGO": same(None, "전"),
+        "THAT": same(None, "뒤, 후"),
         "EDGE": {
             **same((0, 1 / 3), "초, 초순"),
             **same((1 / 3, 2 / 3), "중순"),
@@ -103,4 +104,13 @@ LANGUAGE = Language(
         (PAST|REL) (WORD|NUM|FEW) UNIT
         (WORD|NUM|FEW) UNIT AGO PART?
     """,
+    cues={
+        "past": (r"[았었했갔왔봤났됐샀렸졌켰웠겼](?:다|어|습니다|어요|는데|고|지|네|던|을)"),
+        "future": (
+            r"[갈할볼올될을를릴날](?: 거| 것| 예정| 계획|게)|겠|야 (?:해|돼|한다|합니다)|예정|계획|"
+            r"해 ?줘|해 ?주세요|까지"
+        ),
+        "habit": (r"매주|매일|매달|매년|항상|보통|자주"),
+        "unsure": (r"생일|기념일|태어|만약|려고 했"),
+    },
 )

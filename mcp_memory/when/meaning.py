@@ -269,7 +269,7 @@ def _weekday(weekday: int, shift: int | None, today: datetime) -> datetime:
         case 0:
             return today + (weekday - today.weekday()) * _DAY
         case shift if shift > 0:
-            return today + (7 - since) * _DAY
+            return today + (7 * shift - since) * _DAY
         case _:
             return today - (since or 7) * _DAY
 

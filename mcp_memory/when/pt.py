@@ -54,6 +54,7 @@ LANGUAGE = Language(
             "último, última, últimos, últimas, no último, na última, nos últimos, nas últimas, passados, passadas",
         ),
         "AGO": same(None, "atrás"),
+        "AHEAD": same(None, "dentro de, daqui a"),
         "PRIOR": same(None, "há, faz"),
         "EDGE": {
             **same((0, 1 / 3), "início de, no início de, começo de, no começo de, princípio de"),
@@ -75,4 +76,16 @@ LANGUAGE = Language(
         WDAY RELP
     """,
     ordinals=frozenset(("º", "°", "ª")),
+    cues={
+        "past": (
+            r"fui|foi|fomos|foram|era|eram|estava|estive|esteve|tinha|tive|teve|tivemos|fiz|fez|fizemos|vi|viu|"
+            r"veio|vieram|disse|\w{2,}(?:ei|ou|aram|eram|iram|ava|avam|ámos)"
+        ),
+        "future": (
+            r"vou|vais|vai|vamos|vão|tenho|tem|temos|preciso|precisa|precisamos|deve|devo|quero|posso|chega|"
+            r"chegam|vem|vêm|começa|abre|fecha|\w{3,}(?:rei|rá|remos|rão)|por favor|lembra\w*"
+        ),
+        "habit": (r"cada|todo|toda|todos|todas|sempre|nunca|costumo|costuma"),
+        "unsure": (r"aniversário|nasci|nasceu|se|seria|teria|ia|queria"),
+    },
 )

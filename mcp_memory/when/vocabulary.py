@@ -21,6 +21,7 @@ its words, only `meaning` knows what a set of classes denotes, so a new language
 | NTHOF | first week (of May), as one word | (unit, 1, 2 …, −1) |
 | PAST | the past (three weeks) | whether it may stand before a bare day or hour |
 | AGO, PRIOR | ago after the amount · before it | |
+| AHEAD | before an amount that is still to come (through two weeks, in Russian) | |
 | EDGE | early, mid, late, end of | (from, to) as shares of the whole |
 | IN, ON, AT, FROM, THE, OF, AND, THAT, EVERY | what joins and introduces | |
 | FUNC, NOT | a known word that is no time · a phrase that looks like a time and is none | |
@@ -38,7 +39,7 @@ __all__ = ["ANCHORS", "LETTER", "PREPOSITIONS", "Language", "each", "same"]
 _CLASSES = (
     "NUM ORD YEAR DATE WORD ONE HALF FEW NTH UNIT AMOUNT MONTH MON MAY WEEKDAY WDAY SEASON QUARTER PART FEAST DAY "
     "DAYPART LATELY REL RELP SHIFT WEEKOF NTHOF PAST AGO PRIOR EDGE IN ON AT FROM THE OF AND THAT EVERY FUNC NOT "
-    "PLAIN NAME COMMA DOT DASH APOS MARK"
+    "PLAIN NAME COMMA DOT DASH APOS MARK AHEAD"
 )
 
 LETTER: Mapping[str, str] = dict(zip(_CLASSES.split(), string.ascii_letters, strict=False))
@@ -61,6 +62,9 @@ class Language:
     `ordinals` are endings of numbers in digits (7th). Where words are not told apart by spaces, `spaced` is False
     and `forms` gives for a class the pattern of a number with its mark (5月); `tail` is then what may follow a
     word within its run of letters.
+
+    `cues` are for turns, not for questions: a pattern each for words that show that a sentence tells of the "past",
+    of the "future", of a "habit", or that its dates cannot be told from it ("unsure": birthdays, what might be).
     """
 
     words: Mapping[str, Words]
@@ -69,6 +73,7 @@ class Language:
     spaced: bool = True
     forms: Mapping[str, str] = field(default_factory=dict[str, str])
     tail: str | None = None
+    cues: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def each(values: Iterable[Any], text: str) -> dict[str, Any]:

@@ -1,0 +1,156 @@
+"""Dates behind relative expressions in what somebody said: which are added, which are not, and what stays the same."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_memory.when.annotate import ADDITION, with_dates
+
+MONDAY = datetime(2026, 3, 16, 12, 0)
+THURSDAY = datetime(2026, 3, 19, 12, 0)
+
+ENGLISH = [
+    # days
+    "I saw Ada yesterday [15 March 2026] at the market.",
+    "Let's talk tomorrow [17 March 2026]; the boat leaves the day after tomorrow [18 March 2026].",
+    "We had soup last night [15 March 2026], and this morning [16 March 2026] I baked.",
+    "I missed yesterday's [15 March 2026] rehearsal.",
+    "The kiln arrives a week on Thursday [26 March 2026].",
+    "The kiln arrives on Thursday week [26 March 2026], not tomorrow week [24 March 2026].",
+    "We close a fortnight on Friday [3 April 2026] and open a week from tomorrow [24 March 2026].",
+    "three days ago [13 March 2026] the pump broke",
+    "My exam is in ten days [26 March 2026].",
+    # weekdays
+    "The choir meets next Friday [20 or 27 March 2026].",
+    "The choir meets next Monday [23 March 2026].",
+    "It starts Thursday next [19 or 26 March 2026].",
+    "last Friday [13 March 2026] it rained",
+    "We leave on Tuesday of next week [24 March 2026].",
+    "I met Bo on Friday [13 March 2026].",
+    "I will meet Bo on Friday [20 March 2026].",
+    "He said he'll call on Friday [20 March 2026].",
+    "Please send it by Wednesday [18 March 2026].",
+    "It has been raining since Friday [13 March 2026].",
+    "They are coming on Saturday the 21st [21 March 2026].",
+    # weeks and more
+    "last week [9–15 March 2026] was long",
+    "Let's do it the week after next [30 March – 5 April 2026].",
+    "Any plans for this weekend [21–22 March 2026]?",
+    "We moved two weeks ago [about 2 March 2026].",
+    "The lease ends in two weeks [about 30 March 2026].",
+    "In a fortnight [about 30 March 2026] we are moving.",
+    "I quit two months ago [about January 2026].",
+    "I will retire next year [2027], maybe next month [April 2026].",
+    "Ten years ago [about 2016] we met.",
+    # without a year
+    "The deadline is 31 March [2026].",
+    "We will fly on Friday, April 3 [2026].",
+    "I got a new bike in November [2025].",
+    "last October [2025] the roof leaked",
+]
+OTHERS = [
+    "Übermorgen [2026-03-18] fahren wir, heute in einer Woche [2026-03-23] sind wir zurück.",
+    "Freitag in einer Woche [2026-03-27] ist Probe.",
+    "Am Freitag [2026-03-20] kommt Ute, am Samstag [2026-03-14] war Jan da.",
+    "Letzte Woche [2026-03-09 – 2026-03-15] war ich krank, übernächste Woche [2026-03-30 – 2026-04-05] nicht.",
+    "Kommenden Freitag [2026-03-20] wird gestrichen.",
+    "Am 7. April [2026] ziehen wir um.",
+    "El domingo que viene [2026-03-22] hay mercado.",
+    "La cita es de mañana en ocho [2026-03-24].",
+    "El 12 de abril [2026] tengo examen.",
+    "Viene el técnico el jueves 19 [2026-03-19].",
+    "Ayer [2026-03-15] llovió, y la semana pasada [2026-03-09 – 2026-03-15] también.",
+    "Je pars jeudi en huit [2026-03-26], pas demain [2026-03-17].",
+    "On se voit dans deux semaines [~2026-03-30].",
+    "Il mercato è giovedì a otto [2026-03-26].",
+    "Ci vediamo fra due settimane [~2026-03-30].",
+    "A reunião é na semana que vem [2026-03-23 – 2026-03-29].",
+    "Volto daqui a duas semanas [~2026-03-30].",
+    "Послезавтра [2026-03-18] придёт мастер, через неделю [~2026-03-23] всё будет готово.",
+    "下周五 [2026-03-27]我们开会，明天 [2026-03-17]不用来。",
+    "上个月 [2026-02]我搬家了。",
+    "来週の金曜日 [2026-03-27]に会議があります。",
+    "明後日 [2026-03-18]は休みです。",
+    "다음 주 금요일 [2026-03-27]에 만나요.",
+    "사흘 뒤 [~2026-03-19]에 시험을 볼 거예요.",
+]
+
+
+@pytest.mark.parametrize("expected", [*ENGLISH, *OTHERS])
+def test_a_relative_expression_is_followed_by_its_date(expected: str) -> None:
+    assert with_dates(ADDITION.sub("", expected), MONDAY) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # nothing to add: absolute, or no time
+        "We met on 5 May 2024 and on 2025-02-01.", "Guten Morgen, hier ist Ute.", "in May 2027", "May I ask?",
+        # more than one time is meant
+        "The shop is closed on Friday.", "I played football every Friday.", "next weekend", "next May", "in summer",
+        "a few weeks ago", "the last three months", "a couple of days ago", "recently", "for two weeks", "at Christmas",
+        "I train twice a week on Thursday.", "I lost weight in two weeks.", "We did five flights in two months.",
+        "I will learn it in a day.", "two and a half years ago", "It feels like yesterday.",
+        "My birthday is on 3 April.", "Saturday, March 15", "The plan of 1999 says 3 April.", "He arrived on 5 August.",
+        "If it rains on Friday, we stay.", "Ich war heute Nacht wach.", "la mañana siguiente", "三天后他走了",
+        "They come from 3 May 2027 and stay until Thursday.", "We met on Monday.",
+        # not what the speaker says
+        "`yesterday` is a variable", "```\nlast_week = tomorrow\nrun tomorrow\n```", "https://a.example/yesterday/x",
+        "notes/tomorrow/next.md", 'She said "see you tomorrow" and left.', "> see you tomorrow",
+    ],
+)  # fmt: skip
+def test_what_is_not_certain_or_needs_no_date_is_left_alone(text: str) -> None:
+    assert with_dates(text, MONDAY) == text
+
+
+def test_a_weekday_of_the_same_week_that_has_passed_has_two_readings() -> None:
+    assert with_dates("last Tuesday it rained", THURSDAY) == "last Tuesday [10 or 17 March 2026] it rained"
+    assert with_dates("next Tuesday", THURSDAY) == "next Tuesday [24 March 2026]"
+
+
+def test_a_span_over_a_turn_of_the_year_names_both_years() -> None:
+    assert with_dates("last week", datetime(2026, 1, 6, 12)) == "last week [29 December 2025 – 4 January 2026]"
+
+
+def test_words_for_days_are_left_alone_in_the_small_hours() -> None:
+    assert with_dates("see you tomorrow", datetime(2026, 3, 16, 1, 30)) == "see you tomorrow"
+    assert with_dates("see you tomorrow", datetime(2026, 3, 16)) == "see you tomorrow [17 March 2026]"
+
+
+def test_a_date_that_the_writer_added_is_not_added_twice() -> None:
+    assert with_dates("see you tomorrow [2026-03-17], not today", MONDAY) == (
+        "see you tomorrow [2026-03-17], not today [16 March 2026]"
+    )
+
+
+def test_a_phrase_of_another_language_is_read_within_a_sentence() -> None:
+    assert with_dates("love it, but mañana más, this is all for now", MONDAY) == (
+        "love it, but mañana [2026-03-17] más, this is all for now"
+    )
+
+
+# --- laws -------------------------------------------------------------------------------------------
+
+SAID = st.sampled_from([ADDITION.sub("", text) for text in (*ENGLISH, *OTHERS)])
+MARKS = st.sampled_from([" [2026]", " [9–15 March 2026]", " [~2026-03-30]", "`", '"', "```", "\n", " ", ".", "[", "] "])
+TEXTS = st.lists(SAID | MARKS | st.text(max_size=6), max_size=6).map("".join)
+
+
+@given(TEXTS | st.text(), st.datetimes())
+def test_a_second_run_adds_nothing(text: str, said_at: datetime) -> None:
+    once = with_dates(text, said_at)
+    assert with_dates(once, said_at) == once
+
+
+@given(TEXTS | st.text(), st.datetimes())
+def test_without_the_additions_the_text_is_as_it_was(text: str, said_at: datetime) -> None:
+    assert ADDITION.sub("", with_dates(text, said_at)) == ADDITION.sub("", text)
+
+
+@given(st.lists(SAID | st.text("ab .,!\n'", max_size=8), max_size=6).map("".join), st.datetimes())
+def test_taking_out_the_additions_gives_back_a_text_without_brackets(text: str, said_at: datetime) -> None:
+    assert ADDITION.sub("", with_dates(text, said_at)) == text
