@@ -8,8 +8,9 @@ on a Monday) both days are given. All is in naive local days; weeks begin on Mon
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from typing import Any
 
 from mcp_memory.when.amounts import (
     calendar_unit,
@@ -40,7 +41,7 @@ def meant(phrase: Phrase, sentence: Sentence, said_at: datetime) -> Meant | None
     words = phrase.words
     if words.keys() & _NEVER or ("YEAR" in words) or _told_from_another_day(phrase):
         return None
-    if sentence.has("habit", phrase.start, phrase.end) and not words.keys() & {"DAY", "DAYPART", "AGO", "PRIOR"}:
+    if sentence.has("habit", phrase.start, phrase.end) and not _is_said_once(words):
         return None
     if phrase.kind:
         return _KINDS[phrase.kind](context)
@@ -55,6 +56,11 @@ def meant(phrase: Phrase, sentence: Sentence, said_at: datetime) -> Meant | None
     if "PART" in words:
         return part_of_day(context)
     return calendar_unit(context)
+
+
+def _is_said_once(words: Mapping[str, Any]) -> bool:
+    """Tell whether even in a sentence about a habit it is one time: yesterday, last week, Friday 3 April."""
+    return not words.keys().isdisjoint(("DAY", "DAYPART", "AGO", "PRIOR", "MONTH")) or words.get("REL") == -1
 
 
 _NEVER = {"DATE", "LATELY", "PAST", "SEASON", "QUARTER", "FEAST", "NTHOF", "FEW", "EVERY", "NOT"}

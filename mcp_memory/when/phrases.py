@@ -83,7 +83,10 @@ def phrases_in(text: str, language: str) -> list[Phrase]:
         for before, after in pairwise(phrases)
         if after.start - before.end <= _AND and _is_more_than_a_weekday(after)
     }
-    return [phrase._replace(among=leading < phrase.start or phrase.start in followed) for phrase in phrases]
+    return [
+        phrase._replace(among=leading < phrase.start or phrase.start in followed or (phrase.kind == "by" and nth > 0))
+        for nth, phrase in enumerate(phrases)
+    ]
 
 
 _AND = 8

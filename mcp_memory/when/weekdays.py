@@ -109,8 +109,8 @@ def by_weekday(context: Context) -> Meant | None:
     day: date | None
     if head in _SINCE:
         day = last_weekday(context.today, weekday)
-    elif head in _UNTIL and context.direction != "past":
-        day = next_weekday(context.today, weekday)
+    elif head in _UNTIL:  # "it lasted until Tuesday" is told from another day
+        day = next_weekday(context.today, weekday) if context.direction != "past" else None
     else:
         return _bare_weekday(context, weekday) if "FROM" in context.phrase.words else None
     return Meant(day, day) if day else None

@@ -44,16 +44,17 @@ def in_month(context: Context) -> Meant | None:
 
 def _of_the_year(context: Context, month: int, number: int) -> Meant | None:
     today, direction = context.today, context.direction
-    if direction == "unsure":
-        return None
     days = [day for year in (-1, 0, 1) if (day := _date(today.year + year, month, number))]
-    if "WEEKDAY" in context.phrase.words:
+    if "WEEKDAY" in context.phrase.words:  # it tells the year, whatever the sentence is about
         days = [day for day in days if day.weekday() == context.phrase.words["WEEKDAY"]]
-    nearest = min(days, key=lambda day: abs(day - today), default=None)
-    surely = direction or "WEEKDAY" in context.phrase.words
-    if nearest is None or abs(nearest - today) > (_FAR if surely else _NEAR):
+        near = _FAR
+    elif direction == "unsure":
         return None
-    if (direction == "past" and nearest > today) or (direction == "future" and nearest < today):
+    else:
+        near = _FAR if direction else _NEAR
+        days = [day for day in days if not (day > today if direction == "past" else day < today)] if direction else days
+    nearest = min(days, key=lambda day: abs(day - today), default=None)
+    if nearest is None or abs(nearest - today) > near:
         return None
     return Meant(nearest, nearest, "year", only_year=True)
 

@@ -50,6 +50,8 @@ ENGLISH = [
     "The deadline is 31 March [2026].",
     "We will fly on Friday, April 3 [2026].",
     "I got a new bike in November [2025].",
+    "Six people at 20 euros each, on Saturday the 28th of March [2026].",
+    "I'll always remember our trip last year [2025].",
     "last October [2025] the roof leaked",
 ]
 OTHERS = [
@@ -97,7 +99,7 @@ def test_a_relative_expression_is_followed_by_its_date(expected: str) -> None:
         "I will learn it in a day.", "two and a half years ago", "It feels like yesterday.",
         "My birthday is on 3 April.", "Saturday, March 15", "The plan of 1999 says 3 April.", "He arrived on 5 August.",
         "If it rains on Friday, we stay.", "Ich war heute Nacht wach.", "la mañana siguiente", "三天后他走了",
-        "They come from 3 May 2027 and stay until Thursday.", "We met on Monday.",
+        "The soup lasted me until Wednesday.", "They come from 3 May 2027 and stay until Thursday.", "We met on Monday.",
         # not what the speaker says
         "`yesterday` is a variable", "```\nlast_week = tomorrow\nrun tomorrow\n```", "https://a.example/yesterday/x",
         "notes/tomorrow/next.md", 'She said "see you tomorrow" and left.', "> see you tomorrow",
