@@ -36,7 +36,6 @@ from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.store.protocol import Filters, Vectors
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.text import spoken
 from mcp_memory.types import NewTurn
 
 __all__ = ["Case", "fit", "gather"]
@@ -91,7 +90,7 @@ def _cases(name: str, number: int, haystack: Haystack) -> list[Case]:
         for place, session in enumerate(haystack.sessions):
             turns = [turn for turn in session.turns if turn.content.strip()]
             new = [NewTurn(role=t.role, content=t.content, name=t.name, said_at=session.started_at) for t in turns]
-            data = embedder.embed([spoken(turn.content, turn.name) for turn in turns])
+            data = embedder.embed([turn.content for turn in turns])
             vectors = Vectors(identity=embedder.identity, data=data)
             now = session.started_at or datetime(2020, 1, 1, tzinfo=UTC)
             done = store.append_turns("default", f"s{place}", new, now=now, vectors=vectors)
@@ -100,10 +99,13 @@ def _cases(name: str, number: int, haystack: Haystack) -> list[Case]:
         last = max((s.started_at for s in haystack.sessions if s.started_at), default=datetime(2020, 1, 1, tzinfo=UTC))
         search = Search(store, lambda: last + timedelta(hours=1))
         cases: list[Case] = []
+
+        def embed(text: str) -> list[Vectors]:
+            return [Vectors(identity=embedder.identity, data=embedder.embed_query(text)[None, :])]
+
         for question in haystack.questions:
             asked = read(question.text, question.asked_at or last + timedelta(hours=1))
-            query = Vectors(identity=embedder.identity, data=embedder.embed_query(question.text)[None, :])
-            found, _ = search.found("default", "turn", asked, embedded=lambda query=query: [query], filters=Filters())
+            found, _ = search.found("default", "turn", asked, embed=embed, filters=Filters())
             newest = np.argsort(-found.rows)
             ids = [known[f"t{row}"] for row in found.rows[newest].tolist()]
             cases.append(

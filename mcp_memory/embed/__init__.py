@@ -1,4 +1,4 @@
-"""Embedding models: a static one that ships inside the package, others on this machine, or any that litellm reaches.
+"""Embedding models: the bundled one, others on this machine, or any that litellm reaches.
 
 `make_embedder(settings)` gives the one that is configured; nothing is loaded until it is first asked.
 Every vector is stored under its model's `identity`, so a change of model is seen, and rows are embedded
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from mcp_memory.config import Settings
+from mcp_memory.embed.bundled import BundledEmbedder
 from mcp_memory.embed.local import Library, LocalEmbedder
 from mcp_memory.embed.prefixes import prefixes_of
 from mcp_memory.embed.protocol import Embedder
@@ -26,7 +27,7 @@ def make_embedder(settings: Settings) -> Embedder | None:
         case "none", "", _:
             return None
         case "bundled", "", _:
-            return StaticEmbedder()
+            return BundledEmbedder()
         case ("fastembed" | "model2vec") as library, ":", model:
             return _local(library, model, settings)
         case _:
@@ -40,7 +41,7 @@ def embedder_for(identity: str, settings: Settings) -> Embedder | None:
     prefixes known for it. A remote one can while it is the configured one: of an earlier one, neither the
     address nor the key is known any more.
     """
-    for embedder in (make_embedder(settings), StaticEmbedder(), _earlier(identity, settings)):
+    for embedder in (make_embedder(settings), BundledEmbedder(), StaticEmbedder(), _earlier(identity, settings)):
         if embedder is not None and embedder.identity == identity:
             return embedder
     return None

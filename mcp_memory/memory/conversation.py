@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mcp_memory.errors import EmbeddingFailed, NotFound
 from mcp_memory.memory.verbs import MAX_LIMIT, Verbs, in_range, in_thread, notes
-from mcp_memory.text import one_line, spoken
+from mcp_memory.text import one_line
 from mcp_memory.types import NewTurn, Recorded, Role, SessionInfo, Turn, TurnResults
 
 __all__ = ["Conversation"]
@@ -32,7 +32,7 @@ class Conversation(Verbs):
         name = self._session(session)
         admitted = admit(turns)
         kept = on_arrival(self._parts.store, self.space, admitted.turns)
-        embedded = self._parts.indexing.of_rows([spoken(turn.content, turn.name) for turn in kept])
+        embedded = self._parts.indexing.of_rows([turn.content for turn in kept])
         done = self._parts.store.append_turns(self.space, name, kept, now=self._parts.now(), vectors=embedded)
         self._parts.stored()
         return Recorded(
@@ -83,14 +83,14 @@ class Conversation(Verbs):
 
         in_range(limit, "limit", 1, MAX_LIMIT)
         in_range(neighbours, "neighbours", 0, MAX_NEIGHBOURS)
-        asking = self._parts.asking(query)
+        asking = self._parts.asking()
         at = asked_at(cursor, self._parts.now())
         results = find.turns(
             self._parts.store,
             self._parts.search,
             self.space,
             query,
-            embedded=asking.vectors,
+            embed=asking.vectors,
             filters=Filters(
                 session=session,
                 role=role,
@@ -112,8 +112,8 @@ class Conversation(Verbs):
         `longterm.search.ranking` names them: `{"words"}` is BM25, `{"meaning"}` the cosine by the configured model.
         Raises EmbeddingFailed rather than finding less.
         """
-        asking = self._parts.asking(query)
-        found = self._parts.search.by(signals, self.space, query, embedded=asking.vectors, limit=limit)
+        asking = self._parts.asking()
+        found = self._parts.search.by(signals, self.space, query, embed=asking.vectors, limit=limit)
         if "meaning" in signals and asking.note:
             raise EmbeddingFailed(asking.note)
         return self._parts.store.turns(self.space, found)

@@ -68,7 +68,7 @@ class Knowledge(Verbs):
         parts.stored()
         parts.pipeline.write_persona()
         similar = l1_atoms.similar(
-            parts.store, parts.search, self.space, written, embedded=parts.asking(atom.text).vectors
+            parts.store, parts.search, self.space, written, embed=parts.asking().vectors
         )
         return Remembered(
             atom=written.atom, duplicate=written.duplicate, replaced=written.replaced, similar=similar, note=note
@@ -97,14 +97,14 @@ class Knowledge(Verbs):
         from mcp_memory.store.protocol import Filters
 
         in_range(limit, "limit", 1, MAX_LIMIT)
-        asking = self._parts.asking(query)
+        asking = self._parts.asking()
         at = asked_at(cursor, self._parts.now())
         results = find.memories(
             self._parts.store,
             self._parts.search,
             self.space,
             query,
-            embedded=asking.vectors,
+            embed=asking.vectors,
             filters=Filters(
                 kind=kind,
                 entity=entity,

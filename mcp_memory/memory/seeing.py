@@ -85,7 +85,7 @@ class Seeing(Verbs):
         in_range(limit, "limit", 1, MAX_LIMIT)
         in_range(budget_tokens, "budget_tokens", 100, 100_000)
         parts, now = self._parts, self._parts.now()
-        asking = parts.asking(query)
+        asking = parts.asking()
         filters = Filters(
             kind=kind,
             entity=entity,
@@ -93,7 +93,7 @@ class Seeing(Verbs):
             until=parts.moment(until, "until", now=now, end=True),
         )
         found = explain(
-            parts.store, parts.search, self.space, query, embedded=asking.vectors, filters=filters, limit=limit, at=now
+            parts.store, parts.search, self.space, query, embed=asking.vectors, filters=filters, limit=limit, at=now
         )
         note = (
             "A model puts the first results of real searches into order; it was not asked."

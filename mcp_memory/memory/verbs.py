@@ -94,8 +94,8 @@ class Parts:
 
         return parse_time(text, what=what, now=now or self.now(), end=end) if text else None
 
-    def asking(self, query: str) -> Asking:
-        return Asking(self.indexing, query)
+    def asking(self) -> Asking:
+        return Asking(self.indexing)
 
     def stored(self) -> None:
         """Tell the background that there is something new."""
@@ -107,16 +107,16 @@ class Parts:
 class Asking:
     """A question whose vectors are made when a search first wants them; `note` says if that went wrong."""
 
-    def __init__(self, indexing: Indexing, query: str) -> None:
+    def __init__(self, indexing: Indexing) -> None:
         self._indexing = indexing
-        self._query = mask(query)  # it may go to an embedding model over the network
-        self._found: list[Vectors] | None = None
+        self._found: dict[str, list[Vectors]] = {}
         self.note: str | None = None
 
-    def vectors(self) -> list[Vectors]:
-        if self._found is None:
-            self._found, self.note = self._indexing.of_query(self._query)
-        return self._found
+    def vectors(self, text: str) -> list[Vectors]:
+        """Return the vectors of a text by each model there is. It is masked: the model may be across a network."""
+        if text not in self._found:
+            self._found[text], self.note = self._indexing.of_query(mask(text))
+        return self._found[text]
 
 
 def notes(*notes: str | None) -> str | None:

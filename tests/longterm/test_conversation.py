@@ -128,15 +128,15 @@ def store(home: Path) -> Iterator[Store]:
 def test_a_search_never_fails_for_any_text(store: Store, query: str) -> None:
     model, search = HashEmbedder(), Search(store, lambda: datetime.now(UTC))
 
-    def embedded() -> list[Vectors]:
-        return [Vectors(identity=model.identity, data=model.embed([query]))]
+    def embed(text: str) -> list[Vectors]:
+        return [Vectors(identity=model.identity, data=model.embed([text]))]
 
-    store.append_turns("me", "s", [user(query)], now=NOW, vectors=embedded()[0])
+    store.append_turns("me", "s", [user(query)], now=NOW, vectors=embed(query)[0])
     said = find.turns(
-        store, search, "me", query, embedded=embedded, filters=Filters(), neighbours=1, limit=5, cursor=None, at=NOW
+        store, search, "me", query, embed=embed, filters=Filters(), neighbours=1, limit=5, cursor=None, at=NOW
     )
     known = find.memories(
-        store, search, "me", query, embedded=embedded, filters=Filters(), limit=5, cursor=None, at=NOW
+        store, search, "me", query, embed=embed, filters=Filters(), limit=5, cursor=None, at=NOW
     )
     search.close()
     assert {hit.turn.id for hit in known.turns} == {hit.turn.id for hit in said.hits}

@@ -39,7 +39,7 @@ def search(
         hand.search,
         SPACE,
         query,
-        embedded=lambda: [],
+        embed=lambda _: [],
         filters=Filters(**filters),
         limit=limit,
         cursor=cursor,

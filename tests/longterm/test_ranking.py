@@ -78,7 +78,7 @@ async def test_the_answer_to_a_question_that_matches_is_found_by_it(memory: Memo
     await say(memory, "a", "Which colour should the fence have?", "Green.")
     await say(memory, "b", "The fence fell over.", "Oh no.")
     found = {hit.turn.content: hit for hit in await hits(memory, "colour of the fence")}
-    assert found["Green."].found_by["reply"] == 1.0
+    assert found["Green."].found_by["reply"] > 0.5
     assert "reply" not in found["Oh no."].found_by
     assert list(found).index("Green.") < list(found).index("Oh no.")
 

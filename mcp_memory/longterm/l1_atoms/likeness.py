@@ -136,7 +136,7 @@ def _sight(desk: Desk, atom: NewAtom) -> _Sight:
         else {}
     )
     sound = Filters(unheld=True)
-    hits = desk.search(space, "atom", atom.text, embedded=lambda: vectors, filters=sound, limit=_LOOKED_AT)
+    hits = desk.search(space, "atom", atom.text, embed=lambda _: vectors, filters=sound, limit=_LOOKED_AT)
     ids = [hit.id for hit in hits]
     if atom.entity and atom.relation:
         same = store.facts(

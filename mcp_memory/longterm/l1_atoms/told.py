@@ -141,12 +141,12 @@ def similar(
     space: str,
     written: WrittenAtom,
     *,
-    embedded: Callable[[], Sequence[Vectors]],
+    embed: Callable[[str], Sequence[Vectors]],
 ) -> list[Atom]:
     """Return current atoms that may repeat or contradict the one just written."""
     apart = {written.atom.id, *(atom.id for atom in written.replaced)}
     current = Filters(unheld=True)
-    hits = search(space, "atom", written.atom.text, embedded=embedded, filters=current, limit=_SIMILAR + len(apart))
+    hits = search(space, "atom", written.atom.text, embed=embed, filters=current, limit=_SIMILAR + len(apart))
     near = {hit.id: (hit.cosine or 0.0) >= _SAME_COSINE for hit in hits}
     found = store.atoms(space, [hit.id for hit in hits if hit.id not in apart])
     return [atom for atom in found if near[atom.id] or _alike(written.atom, atom)][:_SIMILAR]

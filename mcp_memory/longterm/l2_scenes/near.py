@@ -78,7 +78,7 @@ def _alike(desk: Desk, tellers: Mapping[str, Sequence[str]], atom: Atom) -> Coun
         desk.space,
         "atom",
         atom.text,
-        embedded=lambda: desk.of_query(atom.text),
+        embed=desk.of_query,
         filters=Filters(unheld=True),
         limit=_ALIKE,
     )

@@ -23,9 +23,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from statistics import median
 
 from mcp_memory.longterm.desk import Desk
@@ -68,8 +68,8 @@ class Asked:
         return "\n".join(self.texts)
 
     @cached_property
-    def vectors(self) -> Sequence[Vectors]:
-        return self.desk.of_query(self.text)
+    def embed(self) -> Callable[[str], Sequence[Vectors]]:
+        return cache(self.desk.of_query)
 
     @cached_property
     def is_question(self) -> bool:
@@ -139,7 +139,7 @@ def _searched(wanted: Asked, layer: Layer, limit: int) -> Sequence[Ranked]:
         desk.space,
         layer,
         wanted.text,
-        embedded=lambda: wanted.vectors,
+        embed=wanted.embed,
         filters=Filters(unheld=layer == "atom"),
         limit=limit,
         at=desk.now,

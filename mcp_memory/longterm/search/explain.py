@@ -61,7 +61,7 @@ def explain(
     space: str,
     query: str,
     *,
-    embedded: Callable[[], Sequence[Vectors]],
+    embed: Callable[[str], Sequence[Vectors]],
     filters: Filters,
     limit: int,
     at: datetime,
@@ -71,7 +71,7 @@ def explain(
     wanted = max(FIRST, limit + _MISSED + 1)
 
     def order(filters: Filters) -> tuple[list[Ranked], list[Ranked]]:
-        ask = partial(_ask, search, space, query, embedded, at)
+        ask = partial(_ask, search, space, query, embed, at)
         atoms = known(ask, filters, wanted)
         return mixed(store, space, atoms, said(ask, filters, wanted)), atoms
 
@@ -81,7 +81,7 @@ def explain(
     kinds: list[tuple[Layer, Filters]] = [("atom", filters)]
     if turn_filters is not None:
         kinds.append(("turn", turn_filters))
-    legs = [Seen(store, search, space, layer, question, embedded, passing) for layer, passing in kinds]
+    legs = [Seen(store, search, space, layer, question, embed, passing) for layer, passing in kinds]
     least = _least(shown)
 
     def told(ids: Iterable[Ranked | str], why: Mapping[str, str] | None = None) -> tuple[Row, ...]:
@@ -116,10 +116,10 @@ def explain(
 
 
 def _ask(
-    search: Search, space: str, query: str, embedded: Callable[[], Sequence[Vectors]], at: datetime, layer: Layer,
+    search: Search, space: str, query: str, embed: Callable[[str], Sequence[Vectors]], at: datetime, layer: Layer,
     filters: Filters, limit: int,
 ) -> list[Ranked]:  # fmt: skip
-    return search(space, layer, query, embedded=embedded, filters=filters, limit=limit, at=at)
+    return search(space, layer, query, embed=embed, filters=filters, limit=limit, at=at)
 
 
 def _bare(hit: Ranked, why: Mapping[str, str]) -> Row:

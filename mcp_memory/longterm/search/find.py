@@ -28,7 +28,7 @@ _FACTS = 20
 _AT_A_TIME = 5
 _ENTITIES = 1_000
 
-Embedded = Callable[[], Sequence[Vectors]]
+Embed = Callable[[str], Sequence[Vectors]]
 Ask = Callable[[Layer, Filters, int], list[Ranked]]
 """Search a layer for one question: what passes the filters, at most so many."""
 
@@ -39,7 +39,7 @@ def turns(
     space: str,
     query: str,
     *,
-    embedded: Embedded,
+    embed: Embed,
     filters: Filters,
     neighbours: int,
     limit: int,
@@ -61,7 +61,7 @@ def turns(
         space,
         "turn",
         query,
-        embedded=embedded,
+        embed=embed,
         filters=_then(filters, page, "turn"),
         limit=max(FIRST, len(page.shown) + limit + 1),
         at=at,
@@ -83,7 +83,7 @@ def memories(
     space: str,
     query: str,
     *,
-    embedded: Embedded,
+    embed: Embed,
     filters: Filters,
     limit: int,
     cursor: str | None,
@@ -105,7 +105,7 @@ def memories(
         wanted = max(FIRST, len(page.shown) + limit + 1)
 
         def ask(layer: Layer, filters: Filters, limit: int) -> list[Ranked]:
-            return search(space, layer, query, embedded=embedded, filters=filters, limit=limit, at=at)
+            return search(space, layer, query, embed=embed, filters=filters, limit=limit, at=at)
 
         atoms = known(ask, _then(filters, page, "atom"), wanted)
         verbatim = said(ask, _then(filters, page, "turn"), wanted)

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from mcp_memory.longterm.search.whose import whose
-from mcp_memory.text import index_terms, query_terms
+from mcp_memory.text import base_terms, index_terms, query_terms
 
 if TYPE_CHECKING:
     from mcp_memory.types import Role
@@ -32,6 +32,8 @@ class Question:
     related: list[Mapping[str, float]]
     role: Role | None
     """Whose turns it asks for, where it says so."""
+    length: int
+    """How many words it has that tell what it is about, each in one form."""
     times: list[Span]
 
 
@@ -46,6 +48,7 @@ def read(text: str, at: datetime, *, relatives: bool = True) -> Question:
         words=words,
         related=_related(text, set(words)) if relatives else [],
         role=whose(text),
+        length=len(set(base_terms(text)).intersection(words)) or len(words),
         times=spans_in(text, at),
     )
 

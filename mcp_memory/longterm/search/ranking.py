@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from mcp_memory.when import Span
 
-__all__ = ["SIGNALS", "WEIGHTS", "Found", "Weights", "of_atoms", "of_turns"]
+__all__ = ["SIGNALS", "WEIGHTS", "Found", "Weights", "of_atoms", "of_turns", "without_speakers"]
 
 
 class Weights(NamedTuple):
@@ -56,18 +56,20 @@ class Weights(NamedTuple):
 
 SIGNALS = Weights._fields
 WEIGHTS = Weights(
-    words=2.8,
-    context=3.0,
-    context_short=2.3,
-    related=1.4,
-    meaning=1.25,
-    reply=1.25,
-    tells=0.4,
-    speaker=2.3,
+    words=3.4,
+    context=3.3,
+    context_short=3.0,
+    related=0.7,
+    meaning=3.0,
+    reply=1.0,
+    tells=0.9,
+    speaker=1.9,
     time=5.0,
 )
 
 _K1, _B = 1.2, 0.75  # of BM25, as everywhere
+_FULL_MATCH = 1.4  # what a word counts in a row of a quarter of the mean length, times its rarity
+_COVERAGE = 0.7
 _REACH = 5  # turns before and after that are context
 _SHORT = 300  # bytes
 _SEEDS = 400  # rows, best by what is known of them alone, around which others become candidates
@@ -111,7 +113,7 @@ def of_turns(question: Question, postings: Sequence[Posting], near: Near, outlin
     met = _all_of([*(hit.at for hit in hits.values()), *(at for at, _ in near)])
     alone = _alone(question, hits, near, met, _norms(outline.sizes[met], outline.mean_size))
     places = _candidates(outline, met, 2 * alone["words"] + alone["related"] + alone["meaning"])
-    context = _relative(_context(question.words, hits, outline, places))
+    context = _context(question, hits, outline, places)
     found = {name: _spread(scores, met, places) for name, scores in alone.items()} | {
         "context": context,
         "context_short": context / (1 + outline.sizes[places] / _SHORT),
@@ -160,7 +162,11 @@ def _alone(
     for rows, cosines in near:
         index = np.searchsorted(at, rows)
         meaning[index] = np.maximum(meaning[index], _standing(cosines))
-    return {"words": _relative(words), "related": _relative(related), "meaning": meaning}
+    return {
+        "words": _relative(words, full=_full([hits[word].rarity for word in question.words if word in hits], question)),
+        "related": _relative(related),
+        "meaning": meaning,
+    }
 
 
 def _rarity(documents: int, total: int) -> float:
@@ -179,9 +185,23 @@ def _standing(cosines: NDArray[np.float64]) -> NDArray[np.float64]:
     return (cosines - cosines[-1]) / spread if spread > 0 else cosines * 0 + 1
 
 
-def _relative(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def _full(rarities: Sequence[float], question: Question) -> float:
+    """Return about what BM25 gives a short row that holds the whole question; words in no row count as the others."""
+    if not rarities:
+        return 0.0
+    return _FULL_MATCH * sum(rarities) / len(rarities) * max(len(rarities), question.length)
+
+
+def _relative(scores: NDArray[np.float64], *, full: float = 0.0) -> NDArray[np.float64]:
+    """Return the scores as shares of the best one, less where even that is far from a `full` match.
+
+    Of a question that shares no word of its own with what answers it, the best row by words holds a common one: as the
+    best it would count as much as a row that holds them all, and hide what is near by meaning.
+    """
     best = scores.max(initial=0.0)
-    return scores / best if best > 0 else scores
+    if best <= 0:
+        return scores
+    return scores / best * (min(1.0, best / full) ** _COVERAGE if full > 0 else 1.0)
 
 
 # --- what is said around it -------------------------------------------------------------------------
@@ -226,12 +246,15 @@ def _around(outline: Outline, places: NDArray[np.int64], reach: int) -> tuple[ND
 
 
 def _context(
-    words: Sequence[str], hits: Mapping[str, _Hit], outline: Outline, places: NDArray[np.int64]
+    question: Question, hits: Mapping[str, _Hit], outline: Outline, places: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """BM25 over a soft window around each place: a turn k away counts 1 / (1 + k/2), its length too."""
+    """BM25 over a soft window around each place: a turn k away counts 1 / (1 + k/2), its length too.
+
+    As shares of the best, like the words of the row itself.
+    """
     import numpy as np
 
-    known = [hits[word] for word in words if word in hits]
+    known = [hits[word] for word in question.words if word in hits]
     if not known or not len(places):
         return np.zeros(len(places))
     heard = np.zeros((len(known), len(places)))
@@ -244,7 +267,8 @@ def _context(
     norms = _norms(lengths, float(lengths.mean()))
     sessions = outline.session_count
     rarity = np.array([_session_rarity(len(_distinct(outline.sessions[hit.at])), sessions) for hit in known])
-    return rarity @ (heard * (_K1 + 1) / (heard + norms))
+    scores = rarity @ (heard * (_K1 + 1) / (heard + norms))
+    return _relative(scores, full=_full(rarity.tolist(), question))
 
 
 def _window_sizes(outline: Outline, places: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -307,6 +331,20 @@ def _distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 # --- who and when -----------------------------------------------------------------------------------
+
+
+def without_speakers(text: str, outline: Outline) -> str:
+    """Return a question without the names of those who speak in this space: vectors are of what was said, not by whom.
+
+    On conversations between named people that lifts the vectors' share of evidence in the first ten by a fifth. A
+    question that is nothing but a name stays as it is.
+    """
+    names = {name for _, name in outline.who.values() if name}
+    parts = {part for name in names for part in (name, *name.split()[:1]) if part.casefold() in text.casefold()}
+    for part in sorted(parts, key=len, reverse=True):
+        apart = r"(?:'s)?(?!\w)" if part.isascii() else ""
+        text = re.sub(("(?<!\\w)" if apart else "") + re.escape(part) + apart, "", text, flags=re.IGNORECASE)
+    return text
 
 
 def _speakers(question: Question, outline: Outline) -> list[int]:

@@ -55,17 +55,17 @@ class Search:
         layer: Layer,
         query: str,
         *,
-        embedded: Callable[[], Sequence[Vectors]],
+        embed: Callable[[str], Sequence[Vectors]],
         filters: Filters,
         limit: int,
         at: datetime | None = None,
     ) -> list[Ranked]:
-        """Return the best `limit` rows. `embedded` gives the query's vector by each model there is, or none.
+        """Return the best `limit` rows. `embed` gives a text's vector by each model there is, or none.
 
         `at` is when the question was asked, now where none is given: "last week" is the one before it.
         """
         question = read(query, at or self._now())
-        found, cosines = self.found(space, layer, question, embedded=embedded, filters=filters)
+        found, cosines = self.found(space, layer, question, embed=embed, filters=filters)
         return _ranked(layer, found, cosines, self.weights, limit)
 
     def by(
@@ -74,7 +74,7 @@ class Search:
         space: str,
         query: str,
         *,
-        embedded: Callable[[], Sequence[Vectors]],
+        embed: Callable[[str], Sequence[Vectors]],
         limit: int,
     ) -> list[str]:
         """Return the ids of the turns that some signals alone rank first: what the ranking is measured against."""
@@ -84,7 +84,7 @@ class Search:
                 for name, w in zip(SIGNALS, self.weights, strict=True)
             )
         )
-        found, _ = self.found(space, "turn", read(query, self._now()), embedded=embedded, filters=Filters())
+        found, _ = self.found(space, "turn", read(query, self._now()), embed=embed, filters=Filters())
         return [hit.id for hit in _ranked("turn", found, {}, some, limit)]
 
     def found(
@@ -93,7 +93,7 @@ class Search:
         layer: Layer,
         question: Question,
         *,
-        embedded: Callable[[], Sequence[Vectors]],
+        embed: Callable[[str], Sequence[Vectors]],
         filters: Filters,
     ) -> tuple[Found, dict[int, float]]:
         """Return the candidates with their signals, and the cosines of those that are near."""
@@ -101,17 +101,17 @@ class Search:
         reading = self._beside.submit(
             lambda: self._store.postings(space, layer, question.words, filters=filters, also=relatives)
         )
+        outline = self._store.outline(space, filters=filters) if layer == "turn" else None
         near: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
         cosines: dict[int, float] = {}
-        for vectors in embedded():
+        for vectors in embed(question.text if outline is None else ranking.without_speakers(question.text, outline)):
             rows, scores = self._nearest(space, layer, vectors, filters)
             near.append((rows, scores))
             for row, score in zip(rows.tolist(), scores.tolist(), strict=True):
                 cosines[row] = max(score, cosines.get(row, -1.0))
-        if layer == "atom":
+        if outline is None:
             total = self._store.newest("atom")
             return ranking.of_atoms(question, reading.result(), near, total=total), cosines
-        outline = self._store.outline(space, filters=filters)
         return ranking.of_turns(question, reading.result(), near, outline), cosines
 
     def _nearest(

@@ -67,11 +67,11 @@ class Seen:
 
     def __init__(
         self, store: Store, search: Search, space: str, layer: Layer, question: Question,
-        embedded: Callable[[], Sequence[Vectors]], filters: Filters,
+        embed: Callable[[str], Sequence[Vectors]], filters: Filters,
     ) -> None:  # fmt: skip
         import numpy as np
 
-        found, self.cosines = search.found(space, layer, question, embedded=embedded, filters=filters)
+        found, self.cosines = search.found(space, layer, question, embed=embed, filters=filters)
         weights = np.array(search.weights)
         self._letter = layer[0]
         self.signals = found.signals

@@ -18,7 +18,6 @@ from mcp_memory.store.sqlite.finding import sketch
 from mcp_memory.store.sqlite.finding.outlines import Outlines
 from mcp_memory.store.sqlite.finding.scan import quantised
 from mcp_memory.store.sqlite.rows import number_of, space_id
-from mcp_memory.text import spoken
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,7 +40,7 @@ __all__ = [
 ]
 
 _LAYERS: tuple[Layer, ...] = ("turn", "atom")
-_SPOKEN: tuple[tuple[Layer, str], ...] = (("atom", "text, NULL"), ("turn", "content, name"))
+_TEXT: tuple[tuple[Layer, str], ...] = (("atom", "text"), ("turn", "content"))
 _EMBEDDABLE = {"turn": "tombstone IS NULL AND role <> 'note'", "atom": "tombstone IS NULL"}
 
 
@@ -210,7 +209,7 @@ def unembedded(con: apsw.Connection, identity: str, *, limit: int, seen: Seen) -
     """See `Store.unembedded`."""
     index = con.execute("SELECT id FROM vector_index WHERE identity = ?", (identity,)).get
     found: list[tuple[str, str]] = []
-    for layer, columns in _SPOKEN:
+    for layer, column in _TEXT:
         key = (layer, index, con.execute("PRAGMA schema_version").get, _brought_back(con))
         start = seen.up_to.get(key, 0)
         missing = (
@@ -219,12 +218,12 @@ def unembedded(con: apsw.Connection, identity: str, *, limit: int, seen: Seen) -
             else f"NOT EXISTS (SELECT 1 FROM {_table(layer, index)}_rowids v WHERE v.rowid = r.id) AND"
         )
         rows: Any = con.execute(
-            f"SELECT id, {columns} FROM {layer} r WHERE id > ? AND {missing} {_EMBEDDABLE[layer]} ORDER BY id LIMIT ?",
+            f"SELECT id, {column} FROM {layer} r WHERE id > ? AND {missing} {_EMBEDDABLE[layer]} ORDER BY id LIMIT ?",
             (start, limit - len(found)),
         ).fetchall()
         if not rows and len(found) < limit:
             seen.up_to[key] = con.execute(f"SELECT max(id) FROM {layer}").get or 0
-        found += [(f"{layer[0]}{number}", spoken(content, name)) for number, content, name in rows]
+        found += [(f"{layer[0]}{number}", text) for number, text in rows]
     return found
 
 
