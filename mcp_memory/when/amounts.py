@@ -194,10 +194,8 @@ def _weekend(context: Context, shift: int | None, *, exact: bool) -> Meant | Non
     today, direction = context.today, context.direction
     saturday = today + (5 - today.weekday()) * DAY
     on_one = today.weekday() >= 5
-    if shift is None:
-        shift = {"past": -1, "future": 0}.get(direction or "")
-        if shift is None or on_one:
-            return None
-    elif not on_one and ((shift == 0 and direction == "past") or (shift == 1 and not exact)):
+    if shift is None:  # "on the weekend" is as often every one
+        return None
+    if not on_one and ((shift == 0 and direction == "past") or (shift == 1 and not exact)):
         return None
     return Meant(saturday + shift * WEEK, saturday + shift * WEEK + DAY)

@@ -152,7 +152,8 @@ def _is_telling(phrase: Phrase, language: str) -> bool:
     if language == "en":  # the default: few words of it are anything else elsewhere
         return True
     if "DAY" in phrase.words:
-        return phrase.head.islower() and not (language == "fr" and phrase.said["DAY"] == "hier")
+        is_hier = language == "fr" and phrase.said["DAY"] == "hier" and "PART" not in phrase.words
+        return not is_hier and (phrase.head.islower() or not phrase.before)
     return bool(phrase.kind) or phrase.words.keys() - _JOINING != {"UNIT"}
 
 

@@ -1,8 +1,8 @@
 """Whether a sentence tells of the past or of the future, as its own words show it.
 
 "On Friday" is the Friday before or the one after. In what somebody said only the words around it decide, and each
-language lists those in its file (`Language.cues`). The cue that is nearest decides: in the clause of the date first,
-and there before the date first. It does not parse: reported speech and irony are taken at their word.
+language lists those in its file (`Language.cues`). The cue that is nearest decides, within the clause of the date:
+the last before the date, else the first after it. It does not parse: reported speech and irony are taken at their word.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ class Sentence(NamedTuple):
         right = min((cut for cut in self.cuts if cut >= end), default=1 << 30)
         outside = [cue for cue in self.cues if not start <= cue.start < end]
         inside = [cue for cue in outside if left <= cue.start < right]
-        begins = start - left <= _AT_THE_BEGINNING  # "On Sunday, I slept in": it belongs to what follows
-        return _nearest(inside, start) or _nearest([cue for cue in outside if begins or cue.start < start], start)
+        if not inside and start - left <= _AT_THE_BEGINNING:  # "On Sunday, I slept in": it belongs to what follows
+            inside = [cue for cue in outside if cue.start > start]
+        return _nearest(inside, start)
 
     def has(self, direction: Direction, start: int, end: int) -> bool:
         """Tell whether any cue outside the place from `start` to `end` shows this direction."""
