@@ -1,0 +1,51 @@
+"""What a pattern of standing rules is: the words that it needs, and how much it says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+__all__ = ["QUOTED", "Grammar", "RuleKind", "RulePattern"]
+
+RuleKind = Literal["instruction", "constraint"]
+
+QUOTED = "\u00a4"
+"""Stands for each character of a quotation or of code, so that patterns see that there is one and not what it says."""
+
+
+@dataclass(frozen=True)
+class RulePattern:
+    """One way to say a rule in one language.
+
+    `words`: the pattern is tried only on sentences with one of these words (lower case); none: on every sentence.
+    `strength`: how surely a match is a lasting rule, in (0, 1].
+    `source`: a regular expression over a sentence in lower case, its quotations masked with `QUOTED`.
+    `guard`: which part of the clause around the match has to be free of the grammar's `narrative` words: nothing, the
+    part up to the end of the match, or the clause.
+    """
+
+    kind: RuleKind
+    strength: float
+    words: str
+    source: str
+    guard: Literal["none", "before", "clause"] = "before"
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        return re.compile(self.source)
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """The patterns of a language. `narrative`: words of a clause that tells a story (subjects, auxiliaries, past)."""
+
+    language: str
+    narrative: str
+    patterns: Sequence[RulePattern]
+
+    @cached_property
+    def tells(self) -> re.Pattern[str]:
+        return re.compile(self.narrative)
