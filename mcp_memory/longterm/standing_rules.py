@@ -1,7 +1,7 @@
 """Standing rules that a user states in passing: "no ORM, ever", "siezen, nie duzen", "I'm allergic to nuts".
 
 `standing_rules` finds the sentences of a turn that instruct for good (kind `instruction`) or state a lasting limit of
-a person (kind `constraint`), by the grammar of seventeen languages and without a model. It is meant to be precise: a
+a person (kind `constraint`), by the grammar of sixteen languages and without a model. It is meant to be precise: a
 rule found here is put in front of an agent. Stories ("I have never been there"), questions, orders of the moment
 ("don't commit that yet"), quotations and code are not rules.
 
