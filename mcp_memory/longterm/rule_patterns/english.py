@@ -137,6 +137,7 @@ ENGLISH = Grammar(
             "instruction",
             0.95,
             "on onwards onward out forward henceforth",
+            r"^(?![^.;!?]*\bi(?:'ll|'ve|'m| will| have| am)\b)[^.;!?]*?"
             r"\b(?:from (?:now|here|today|this point) on(?:wards?)?|from here on out|henceforth"
             r"|(?<!keep )(?<!keeps )(?:going|moving) forward)\b"
             r"(?!,? (?:i|he|she|they|we)(?:'ll|'m|'re| will| am| are| can| have| was| plan| think| need to)\b)",
