@@ -113,9 +113,9 @@ ENGLISH = Grammar(
             "instruction",
             0.85,
             "must should shall needs has have",
-            r"\b(?:must|shall|should|needs to|has to|have to) (?:always|never|under no circumstances|only ever"
-            r"|not ever)\b"
-            r"(?! (?:be (?:grateful|proud|there|happy|thankful)|forget|remember|underestimate|tell|know))",
+            r"\b(?<!one )(?:must|shall|needs to|has to|have to) (?:always|never|under no circumstances|only ever)\b"
+            r"(?! (?:be (?:grateful|proud|there|happy|thankful)|forget|remember|underestimate|tell|know))"
+            rf"|\bshould (?:always|never) {_DO}",
         ),
         RulePattern("instruction", 0.7, "must mustn't", r"\b(?:must not|mustn't)\b"),
         RulePattern("instruction", 0.5, "only", rf"{_START}only (?:{_DO}|¤|(?:in|with|after|before|from|for|on) )"),
