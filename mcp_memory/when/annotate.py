@@ -96,6 +96,9 @@ _LEFT_ALONE = re.compile(
     r"|(?<![\w.~-])[\w.~-]*[/\\][^\s,;:!?]*"  # paths
     r"|(?<![\w.-])[\w-]+\.(?:\w+\.)*[a-z]\w{0,4}\b"  # files
     r"|(?m:^[ \t]*>.*$)"  # what somebody else wrote
+    r"|(?m:^[ \t]*\d{1,3}[.)][ \t])"  # the number of a list: "1. March 18th" is no 1 March
+    r"|\[[^\[\]\n]{1,60}\](?!\()"  # [today's date], a place to be filled in
+    r"|\b[Ii]n today['’]s\b|\b(?:This|Next|Last) (?:Week|Weekend|Month|Year)\b"  # nowadays; headings
     r'|"[^"\n]{1,300}"|“[^”\n]{1,300}”|„[^“”\n]{1,300}[“”]|«[^»\n]{1,300}»|「[^」\n]{1,300}」|『[^』\n]{1,300}』',
     re.DOTALL,
 )

@@ -50,6 +50,7 @@ ENGLISH = [
     "The deadline is 31 March [2026].",
     "We will fly on Friday, April 3 [2026].",
     "I got a new bike in November [2025].",
+    "1. March 28th [2026]: the fair",
     "Six people at 20 euros each, on Saturday the 28th of March [2026].",
     "I'll always remember our trip last year [2025].",
     "last October [2025] the roof leaked",
@@ -106,7 +107,7 @@ def test_a_relative_expression_is_followed_by_its_date(expected: str) -> None:
         "If it rains on Friday, we stay.", "Ich war heute Nacht wach.", "la mañana siguiente", "三天后他走了",
         "The soup lasted me until Wednesday.", "They come from 3 May 2027 and stay until Thursday.", "We met on Monday.",
         # not what the speaker says
-        "`yesterday` is a variable", "```\nlast_week = tomorrow\nrun tomorrow\n```", "https://a.example/yesterday/x",
+        "In today's world", "[today's date]", "Tasks: This Week", "`yesterday` is a variable", "```\nlast_week = tomorrow\nrun tomorrow\n```", "https://a.example/yesterday/x",
         "notes/tomorrow/next.md", 'She said "see you tomorrow" and left.', "> see you tomorrow",
     ],
 )  # fmt: skip
