@@ -20,7 +20,7 @@ SOURCES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE
 LAYERS: list[set[str]] = [
     {"errors", "function_words"},
     {"words"},
-    {"types", "text", "estimate", "replies", "secrets"},
+    {"types", "text", "estimate", "replies", "secrets", "standing_rules"},
     {"config", "tokens", "when", "snippet", "suspicion", "presence", "logs", "telemetry"},
     {"llm"},  # under embed: litellm is imported in one place, whatever it is asked for
     {"store", "embed", "prompts"},

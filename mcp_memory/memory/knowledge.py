@@ -67,9 +67,7 @@ class Knowledge(Verbs):
             written = replace(written, atom=replace(written.atom, held=()))
         parts.stored()
         parts.pipeline.write_persona()
-        similar = l1_atoms.similar(
-            parts.store, parts.search, self.space, written, embed=parts.asking().vectors
-        )
+        similar = l1_atoms.similar(parts.store, parts.search, self.space, written, embed=parts.asking().vectors)
         return Remembered(
             atom=written.atom, duplicate=written.duplicate, replaced=written.replaced, similar=similar, note=note
         )

@@ -112,6 +112,8 @@ class Filters:
     upto: int | None = None
     unheld: bool = False
     """Leave out atoms that wait for review."""
+    states_rule: bool = False
+    """Of turns, only those in which somebody states a standing rule (`standing_rules`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

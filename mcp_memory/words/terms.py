@@ -23,7 +23,7 @@ from mcp_memory.words.forms import STEMMED, forms
 
 __all__ = ["TERMS_VERSION", "base_terms", "index_terms", "query_terms"]
 
-TERMS_VERSION = 2
+TERMS_VERSION = 3
 """Grows whenever a text may get other terms than before, so that a store knows which rows to index again."""
 
 _MAX_TERM = 64  # longer runs are hashes and encoded data, which nobody searches for in full

@@ -135,9 +135,7 @@ def test_a_search_never_fails_for_any_text(store: Store, query: str) -> None:
     said = find.turns(
         store, search, "me", query, embed=embed, filters=Filters(), neighbours=1, limit=5, cursor=None, at=NOW
     )
-    known = find.memories(
-        store, search, "me", query, embed=embed, filters=Filters(), limit=5, cursor=None, at=NOW
-    )
+    known = find.memories(store, search, "me", query, embed=embed, filters=Filters(), limit=5, cursor=None, at=NOW)
     search.close()
     assert {hit.turn.id for hit in known.turns} == {hit.turn.id for hit in said.hits}
 

@@ -6,6 +6,7 @@
               a long one drowns in it
     related   the same as `words` for related words, which count by the square of how near they are
     meaning   where the cosine stands between that of the last and the first of the nearest rows
+    beside    the meaning of the turn before or after, whichever is nearer
     reply     the turn before ends with a question that matches: what follows is the answer
     tells     it does not end with a question itself
     speaker   it was said by whom the question asks for: a name in it, or I and you
@@ -48,6 +49,7 @@ class Weights(NamedTuple):
     context_short: float
     related: float
     meaning: float
+    beside: float
     reply: float
     tells: float
     speaker: float
@@ -61,6 +63,7 @@ WEIGHTS = Weights(
     context_short=3.0,
     related=0.7,
     meaning=3.0,
+    beside=1.5,
     reply=1.0,
     tells=0.9,
     speaker=1.9,
@@ -117,6 +120,7 @@ def of_turns(question: Question, postings: Sequence[Posting], near: Near, outlin
     found = {name: _spread(scores, met, places) for name, scores in alone.items()} | {
         "context": context,
         "context_short": context / (1 + outline.sizes[places] / _SHORT),
+        "beside": _beside(outline, places, met, alone["meaning"]),
         "reply": _reply(outline, places, met, np.maximum(alone["words"], alone["meaning"])),
         "tells": 1.0 - outline.asks[places],
         "speaker": np.isin(outline.speakers[places], _speakers(question, outline)).astype(np.float64),
@@ -293,6 +297,19 @@ def _fading(offsets: Any) -> Any:
 
 def _session_rarity(documents: int, total: int) -> float:
     return max(0.05, math.log((total - documents + 0.5) / (documents + 0.5)))
+
+
+def _beside(
+    outline: Outline, places: NDArray[np.int64], met: NDArray[np.int64], scores: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the better score of the two turns next to each place, in its session."""
+    import numpy as np
+
+    best = np.zeros(len(places))
+    for other in (np.maximum(places - 1, 0), np.minimum(places + 1, len(outline.rows) - 1)):
+        same = (other != places) & (outline.sessions[other] == outline.sessions[places])
+        best = np.maximum(best, np.where(same, _spread(scores, met, other), 0.0))
+    return best
 
 
 def _reply(

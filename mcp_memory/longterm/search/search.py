@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Ranked", "Search"]
 
-_UNSAID = ("context_short", "tells")  # of context the same again, and no reason by itself
+_UNSAID = ("context_short", "tells", "beside")  # of context the same again, and no reason by itself
 _NEAREST = 100  # rows by each model; a row's meaning is where it stands among them
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from mcp_memory.store.protocol import Filters, Layer
 from mcp_memory.store.sqlite import held
 from mcp_memory.store.sqlite.entities import key
+from mcp_memory.store.sqlite.finding.terms import RULE
 from mcp_memory.store.sqlite.rows import to_ms
 
-__all__ = ["is_plain", "where"]
+__all__ = ["STATES_RULE", "is_plain", "where"]
 
 _MENTIONS = (
     "r.id IN (SELECT m.atom FROM entity_name n JOIN mention m ON m.entity = n.entity WHERE n.space = ? AND n.key = ?)"
@@ -18,6 +19,7 @@ _TOLD_IN = (
     " json_each(s.atoms) a WHERE s.action <> 'delete')"
 )
 _TAKEN = "(SELECT unixepoch(f.timestamp, 'subsec') * 1000 FROM ref f WHERE f.space = r.space AND f.id = r.ref)"
+STATES_RULE = f"r.id IN (SELECT rowid FROM turn_terms WHERE turn_terms MATCH 'terms : \"{RULE}\"')"
 _OFFLOADED_IN = (
     "r.ref IN (SELECT o.ref FROM record o WHERE o.space = ? AND o.session ="
     " (SELECT id FROM session WHERE space = ? AND name = ?))"
@@ -58,6 +60,8 @@ def where(layer: Layer, space: int, filters: Filters) -> tuple[str, list[int | s
             add("r.session = (SELECT id FROM session WHERE space = ? AND name = ?)", space, filters.session)
         if filters.role is not None:
             add("r.role = ?", filters.role)
+        if filters.states_rule:
+            add(STATES_RULE)
     else:
         if filters.kind is not None:
             add("r.kind = ?", filters.kind)

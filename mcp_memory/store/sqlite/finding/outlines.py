@@ -14,6 +14,7 @@ import apsw
 
 from mcp_memory.store.outline import Outline
 from mcp_memory.store.protocol import Filters
+from mcp_memory.store.sqlite.filters import STATES_RULE
 from mcp_memory.store.sqlite.migrations import OUTLINE_ASKS, OUTLINE_SIZE
 from mcp_memory.store.sqlite.rows import space_id, to_ms
 
@@ -160,4 +161,7 @@ def _passing(con: apsw.Connection, space: int, outline: Outline, filters: Filter
         passes &= outline.sessions == (-1 if number is None else number)
     if filters.role is not None:
         passes &= np.isin(outline.speakers, [code for code, (role, _) in outline.who.items() if role == filters.role])
+    if filters.states_rule:
+        stating: Any = con.execute(f"SELECT r.id FROM turn r WHERE r.space = ? AND {STATES_RULE}", (space,)).fetchall()
+        passes &= np.isin(outline.rows, np.array(stating, np.int64).reshape(-1))
     return passes

@@ -19,7 +19,7 @@ import apsw
 from mcp_memory.store.protocol import Layer
 from mcp_memory.store.sqlite.finding import terms
 from mcp_memory.store.sqlite.finding.term_ranges import INDEXED, cover, gaps
-from mcp_memory.text import index_terms, spoken
+from mcp_memory.text import spoken
 
 __all__ = ["Batch", "commit", "cut", "merge", "next_batch", "settle", "stale", "unsettled"]
 
@@ -80,7 +80,8 @@ def next_batch(con: apsw.Connection, *, limit: int) -> Batch | None:
 
 def cut(batch: Batch) -> list[list[str]]:
     """Return the terms of a batch's rows, in their order."""
-    return [index_terms(text) for _, _, text in batch.rows]
+    cut_row = terms.of_spoken if batch.layer == "turn" else terms.of_atom
+    return [cut_row(text) for _, _, text in batch.rows]
 
 
 def commit(con: apsw.Connection, batch: Batch, found: Sequence[Sequence[str]]) -> None:

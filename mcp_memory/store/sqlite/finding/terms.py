@@ -8,13 +8,23 @@ import apsw
 
 from mcp_memory.store.protocol import Layer
 from mcp_memory.store.sqlite.finding.term_ranges import cover
+from mcp_memory.standing_rules import standing_rules
 from mcp_memory.text import index_terms, spoken
 
-__all__ = ["delete", "insert", "of_atom", "of_turn", "put"]
+__all__ = ["RULE", "delete", "insert", "of_atom", "of_spoken", "of_turn", "put"]
+
+RULE = "\ue000rule"
+"""A term that no text has: it marks turns in which somebody states a standing rule."""
 
 
 def of_turn(content: str, name: str | None) -> list[str]:
-    return index_terms(spoken(content, name))
+    return of_spoken(spoken(content, name))
+
+
+def of_spoken(text: str) -> list[str]:
+    """Return the terms of a turn as `text.spoken` gives it, with the mark of a standing rule where it states one."""
+    found = index_terms(text)
+    return [*found, RULE] if standing_rules(text) else found
 
 
 def of_atom(text: str) -> list[str]:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from mcp_memory.longterm.rule_patterns.row import QUOTED, Grammar, RuleKind, RulePattern
+from mcp_memory.standing_rules.grammar import QUOTED, Grammar, RuleKind, RulePattern
 
 __all__ = ["READ", "Rule", "standing_rules"]
 
@@ -189,15 +189,15 @@ def _clause(sentence: str, match: re.Match[str]) -> tuple[int, int]:
 @cache
 def _by_word() -> dict[str, tuple[tuple[Grammar, RulePattern], ...]]:
     """Return the patterns of all languages with spaces, by each word that may call for one."""
-    from mcp_memory.longterm.rule_patterns.dutch import DUTCH
-    from mcp_memory.longterm.rule_patterns.english import ENGLISH
-    from mcp_memory.longterm.rule_patterns.french import FRENCH
-    from mcp_memory.longterm.rule_patterns.german import GERMAN
-    from mcp_memory.longterm.rule_patterns.italian import ITALIAN
-    from mcp_memory.longterm.rule_patterns.portuguese import PORTUGUESE
-    from mcp_memory.longterm.rule_patterns.scandinavian import SCANDINAVIAN
-    from mcp_memory.longterm.rule_patterns.slavic_turkic import POLISH, RUSSIAN, TURKISH
-    from mcp_memory.longterm.rule_patterns.spanish import SPANISH
+    from mcp_memory.standing_rules.dutch import DUTCH
+    from mcp_memory.standing_rules.english import ENGLISH
+    from mcp_memory.standing_rules.french import FRENCH
+    from mcp_memory.standing_rules.german import GERMAN
+    from mcp_memory.standing_rules.italian import ITALIAN
+    from mcp_memory.standing_rules.portuguese import PORTUGUESE
+    from mcp_memory.standing_rules.scandinavian import SCANDINAVIAN
+    from mcp_memory.standing_rules.slavic_turkic import POLISH, RUSSIAN, TURKISH
+    from mcp_memory.standing_rules.spanish import SPANISH
 
     languages = (
         *(ENGLISH, GERMAN, DUTCH, SCANDINAVIAN, FRENCH, SPANISH),
@@ -213,6 +213,6 @@ def _by_word() -> dict[str, tuple[tuple[Grammar, RulePattern], ...]]:
 
 @cache
 def _dense() -> dict[str, Grammar]:
-    from mcp_memory.longterm.rule_patterns.east_asian import CHINESE, JAPANESE, KOREAN
+    from mcp_memory.standing_rules.east_asian import CHINESE, JAPANESE, KOREAN
 
     return {grammar.language: grammar for grammar in (CHINESE, JAPANESE, KOREAN)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcp_memory.longterm.rule_patterns.row import Grammar, RulePattern
+from mcp_memory.standing_rules.grammar import Grammar, RulePattern
 
 __all__ = ["ITALIAN"]
 

@@ -1,0 +1,14 @@
+"""Standing rules that a user states in passing, found by the grammar of sixteen languages, without a model.
+
+    find          the sentences of a turn that state a rule, with their strength
+    grammar       what a pattern of a language is
+    english german dutch scandinavian french spanish portuguese italian slavic_turkic east_asian   the patterns
+
+Nothing is compiled before a text needs it.
+"""
+
+from __future__ import annotations
+
+from mcp_memory.standing_rules.find import READ, Rule, standing_rules
+
+__all__ = ["READ", "Rule", "standing_rules"]
