@@ -153,11 +153,21 @@ def _remembered(answer: Remembered) -> str:
         lines += ["It replaces:", *map(_atom, answer.replaced)]
     elif not answer.similar and not answer.duplicate and not answer.note:
         lines.append("Nothing similar was known.")
-    if answer.similar:
-        ids = ", ".join(atom.id for atom in answer.similar)
-        lines += [f"Similar and still held true; where one is outdated, call again with supersedes=[{ids}]:"]
-        lines += map(_atom, answer.similar)
+    contradicting = [atom for atom in answer.similar if atom.id in answer.contradicting]
+    others = [atom for atom in answer.similar if atom.id not in answer.contradicting]
+    if contradicting:
+        lines.append(f"May contradict; where it is outdated, call again with supersedes=[{_ids(contradicting)}]:")
+        lines += map(_atom, contradicting)
+    if others:
+        lines.append(
+            f"Similar and still held true; where one is outdated, call again with supersedes=[{_ids(others)}]:"
+        )
+        lines += map(_atom, others)
     return _with_note("\n".join(lines), answer.note)
+
+
+def _ids(atoms: Sequence[Atom]) -> str:
+    return ", ".join(atom.id for atom in atoms)
 
 
 def _shown_turns(answer: ShownTurns) -> str:

@@ -335,6 +335,8 @@ class Remembered:
     replaced: list[Atom]
     similar: list[Atom]
     """Current atoms that say nearly the same or may contradict; replace them with `supersedes`."""
+    contradicting: list[str] = field(default_factory=list[str])
+    """Ids of those in `similar` that seem to give another value for the same."""
     note: str | None = None
     """What of it was not believed as it was told, and why."""
 

@@ -67,9 +67,20 @@ class Knowledge(Verbs):
             written = replace(written, atom=replace(written.atom, held=()))
         parts.stored()
         parts.pipeline.write_persona()
-        similar = l1_atoms.similar(parts.store, parts.search, self.space, written, embed=parts.asking().vectors)
+        near = l1_atoms.similar(
+            parts.store,
+            parts.search,
+            self.space,
+            written,
+            embed=(lambda _: [embedded]) if embedded else parts.asking().vectors,
+        )
         return Remembered(
-            atom=written.atom, duplicate=written.duplicate, replaced=written.replaced, similar=similar, note=note
+            atom=written.atom,
+            duplicate=written.duplicate,
+            replaced=written.replaced,
+            similar=near.atoms,
+            contradicting=near.contradicting,
+            note=note,
         )
 
     @in_thread

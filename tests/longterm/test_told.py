@@ -10,6 +10,7 @@ import pytest
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput, NotFound
 from mcp_memory.memory import Memory
+from mcp_memory.render import render
 from mcp_memory.testing import FixedClock
 from mcp_memory.types import NewTurn
 
@@ -42,6 +43,38 @@ async def test_what_may_repeat_or_contradict_is_shown_and_left(memory: Memory) -
     assert (done.replaced, [atom.id for atom in done.similar]) == ([], ["a1"])
     again = await memory.remember("likes TEA in the morning.")
     assert (again.duplicate, again.atom.id) == (True, "a1")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The pilot is due 27 November", "Pilot starts on 4 December"),
+        ("We use MySQL 8", "Production runs on PostgreSQL 17"),
+        ("Rent is 1,340", "Miete jetzt 1.400"),
+        ("Lives in Porto", "Moved to Leeds"),
+    ],
+)
+async def test_a_contradiction_is_named_even_in_other_words(memory: Memory, old: str, new: str) -> None:
+    for text in ("The cat is called Miso", old, "Flour costs 1.20 a kilo"):
+        await memory.remember(text)
+    done = await memory.remember(new)
+    assert ([atom.id for atom in done.similar], done.contradicting) == (["a2"], ["a2"])
+    assert "May contradict; where it is outdated, call again with supersedes=[a2]:" in render(done)
+    assert "Similar" not in render(done)
+
+
+async def test_what_is_only_similar_is_not_called_a_contradiction(memory: Memory) -> None:
+    await memory.remember("Likes tea in the morning", entity="user", relation="likes", value="tea")
+    done = await memory.remember("Likes coffee at noon", entity="user", relation="likes", value="coffee")
+    assert ([atom.id for atom in done.similar], done.contradicting) == (["a1"], [])
+    assert "Similar and still held true; where one is outdated, call again with supersedes=[a1]:" in render(done)
+
+
+async def test_facts_about_two_entities_do_not_contradict(memory: Memory) -> None:
+    await memory.remember("Lives in Porto", entity="Ines", relation="lives in", value="Porto")
+    done = await memory.remember("Moved to Leeds", entity="Ben", relation="lives in", value="Leeds")
+    assert (done.replaced, done.similar, done.contradicting) == ([], [], [])
+    assert "Nothing similar was known." in render(done)
 
 
 async def test_an_older_statement_can_be_told_later(memory: Memory) -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
+from mcp_memory.longterm.changes import CONTRADICTS, slot_score
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.store.protocol import Draft, Filters, NewAtom
 from mcp_memory.text import fold, query_terms
@@ -84,10 +85,14 @@ def near(desk: Desk, drafts: Sequence[Draft]) -> dict[str, list[str]]:
     background = _Background(desk, drafts)
     new = {draft.id: _of_draft(draft.atom) for draft in drafts}
     sights = {draft.id: _sight(desk, draft.atom) for draft in drafts}
+    texts = {draft.id: draft.atom.text for draft in drafts}
     compared: dict[str, list[str]] = {}
     for id, sight in sights.items():
         likeness = {
-            atom.id: background.likeness(new[id], _of_atom(atom), sight.meaning(sight.cosines.get(atom.id)))
+            atom.id: max(
+                background.likeness(new[id], _of_atom(atom), sight.meaning(sight.cosines.get(atom.id))),
+                _changed(texts[id], atom.text, sight.cosines.get(atom.id)),
+            )
             for atom in sight.found
         }
         for other in drafts:
@@ -97,6 +102,12 @@ def near(desk: Desk, drafts: Sequence[Draft]) -> dict[str, list[str]]:
         ranked = sorted(likeness, key=lambda one: (-likeness[one], one))
         compared[id] = [one for one in ranked if likeness[one] >= _NEAR][:MOST]
     return compared
+
+
+def _changed(newer: str, older: str, cosine: float | None) -> float:
+    """Return a likeness that suffices where a statement gives another value for the same, else 0."""
+    score = slot_score(newer, older, cosine=cosine)
+    return _NEAR + score if score >= CONTRADICTS else 0.0
 
 
 class _Background:

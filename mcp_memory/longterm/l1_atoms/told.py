@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from mcp_memory.errors import InvalidInput
+from mcp_memory.longterm.changes import CONTRADICTS, slot_score
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.secrets import holds_secret
 from mcp_memory.store.protocol import Filters, NewAtom, Store, Vectors, WrittenAtom
 from mcp_memory.text import fold, index_terms, well_formed
 from mcp_memory.types import Atom, Kind, Source
 
-__all__ = ["SINGLE_VALUED", "relation_name", "similar", "told"]
+__all__ = ["SINGLE_VALUED", "Candidates", "relation_name", "similar", "told"]
 
 MAX_CHARS = 2_000
 PRIORITY: dict[Kind, int] = {"persona": 80, "episodic": 70, "instruction": -1}
 _SAME_COSINE = 0.85
 _SAME_WORDS = 0.7
-_SIMILAR = 5  # candidates, as upstream takes
+_SIMILAR = 5  # shown, as upstream takes
+_LOOKED_AT = 40
+_SMALL = 200
 
 # Relations of which a person has one at a time, so that a new value ends the old one. Any other may have
 # several values at once (likes, speaks, owns); there, only `supersedes` ends a statement.
@@ -135,6 +139,14 @@ def told(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """Current atoms near a new one, best first: contradictions, then repetitions. `contradicting` are ids of them."""
+
+    atoms: list[Atom]
+    contradicting: list[str]
+
+
 def similar(
     store: Store,
     search: Search,
@@ -142,14 +154,45 @@ def similar(
     written: WrittenAtom,
     *,
     embed: Callable[[str], Sequence[Vectors]],
-) -> list[Atom]:
-    """Return current atoms that may repeat or contradict the one just written."""
-    apart = {written.atom.id, *(atom.id for atom in written.replaced)}
-    current = Filters(unheld=True)
-    hits = search(space, "atom", written.atom.text, embed=embed, filters=current, limit=_SIMILAR + len(apart))
-    near = {hit.id: (hit.cosine or 0.0) >= _SAME_COSINE for hit in hits}
-    found = store.atoms(space, [hit.id for hit in hits if hit.id not in apart])
-    return [atom for atom in found if near[atom.id] or _alike(written.atom, atom)][:_SIMILAR]
+) -> Candidates:
+    """Return current atoms that may repeat or contradict the one just written, five at most."""
+    new = written.atom
+    apart = {new.id, *(atom.id for atom in written.replaced)}
+    hits = search(space, "atom", new.text, embed=embed, filters=Filters(unheld=True), limit=_LOOKED_AT)
+    cosines = {hit.id: hit.cosine for hit in hits}
+    if len(hits) < _LOOKED_AT:  # few words are shared, and vectors may be off: a small memory is looked through
+        held = store.list_atoms(space, filters=Filters(unheld=True), limit=_SMALL)
+        cosines = dict.fromkeys(atom.id for atom in held) | cosines
+    of_the_same = _of_the_same(store, space, new)
+    ids = [id for id in dict.fromkeys([*of_the_same, *cosines]) if id not in apart]
+    judged = [(atom, *_judged(new, atom, cosines.get(atom.id))) for atom in store.atoms(space, ids)]
+    ranked = sorted(judged, key=lambda one: (-one[1], -one[2]))[:_SIMILAR]
+    found = [one for one in ranked if one[1] or one[2]]
+    return Candidates(
+        atoms=[atom for atom, _, _ in found],
+        contradicting=[atom.id for atom, contradiction, _ in found if contradiction >= CONTRADICTS],
+    )
+
+
+def _of_the_same(store: Store, space: str, new: Atom) -> list[str]:
+    """Return the atoms of current facts about the same relation of the same entity."""
+    if new.fact is None:
+        return []
+    current = Filters(entity=new.fact.entity, unheld=True)
+    return [fact.atom for fact in store.facts(space, filters=current, relation=new.fact.relation, limit=_LOOKED_AT)]
+
+
+def _judged(new: Atom, old: Atom, cosine: float | None) -> tuple[float, float]:
+    """Return how likely the new atom contradicts an old one, and whether it is like it at all, each 0 to 1."""
+    if _other_subject(new, old):
+        return 0.0, 0.0
+    alike = (cosine or 0.0) >= _SAME_COSINE or _alike(new, old)
+    return slot_score(new.text, old.text, cosine=cosine), 1.0 if alike else 0.0
+
+
+def _other_subject(new: Atom, old: Atom) -> bool:
+    """Tell whether two facts are about different entities, whatever their words are."""
+    return bool(new.fact and old.fact and fold(new.fact.entity) != fold(old.fact.entity))
 
 
 def _alike(one: Atom, other: Atom) -> bool:
