@@ -21,6 +21,7 @@ from pydantic_core import to_jsonable_python
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.longterm.search.pages import after
+from mcp_memory.longterm.search.ranking import CLOSE
 from mcp_memory.render import render
 from mcp_memory.snippet import Match, matches, snippet, words
 from mcp_memory.store.naming import address
@@ -50,11 +51,11 @@ from mcp_memory.types import (
 
 __all__ = ["BUDGETS", "MIN_BUDGET", "Asking", "passages", "shown_memories", "shown_turns"]
 
-BUDGETS: dict[Detail, int] = {"concise": 2_000, "detailed": 6_000}
+BUDGETS: dict[Detail, int] = {"concise": 3_000, "detailed": 6_000}
 _BYTES_A_TOKEN = 3
 _WHOLE = 1 << 30
-_WIDTHS: dict[Detail, tuple[int, ...]] = {  # characters of a hit, half of it for a neighbour
-    "concise": (320, 220, 150, 100, 60, 24),
+_WIDTHS: dict[Detail, tuple[int, ...]] = {  # characters of a hit, a third of it for a neighbour
+    "concise": (420, 320, 220, 150, 100, 60, 24),
     "detailed": (_WHOLE, 6_000, 4_000, 2_600, 1_700, 1_100, 700, 450, 300, 200, 120, 60, 24),
 }
 _FACTS = (20, 12, 6, 3, 0)
@@ -222,7 +223,7 @@ class _Cuts:
             self._held.update(row.held if isinstance(row, TurnHit) else {})
         return Passage(
             session=(rows[0].turn if isinstance(rows[0], TurnHit) else rows[0]).session,
-            turns=[self._hit(row, width) if isinstance(row, TurnHit) else self._turn(row, width // 2) for row in rows],
+            turns=[self._hit(row, width) if isinstance(row, TurnHit) else self._turn(row, width // 3) for row in rows],
         )
 
     def atom(self, hit: AtomHit, width: int) -> ShownAtom:
@@ -257,11 +258,12 @@ class _Cuts:
         )
 
     def _hit(self, hit: TurnHit, width: int) -> Excerpt:
-        return replace(
-            self._turn(hit.turn, width), found=self._why(hit.turn.id, hit, spoken(hit.turn.content, hit.turn.name))
-        )
+        found = self._why(hit.turn.id, hit, spoken(hit.turn.content, hit.turn.name))
+        return replace(self._turn(hit.turn, width), found=replace(found, close=hit.score >= CLOSE))
 
     def _turn(self, turn: Turn, width: int) -> Excerpt:
+        from mcp_memory.when.annotate import with_dates
+
         content, hidden = self._cut(turn.id, turn.content, width)
         return Excerpt(
             id=turn.id,
@@ -269,7 +271,7 @@ class _Cuts:
             role=turn.role,
             name=one_line(turn.name, 40) if turn.name else None,
             said_at=turn.said_at,
-            content=revealed(content),
+            content=revealed(with_dates(content, turn.said_at) if turn.role == "user" else content),
             hidden=hidden,
             found=None,
             held=self._held.get(turn.id, ()),

@@ -183,11 +183,14 @@ def _shown_turns(answer: ShownTurns) -> str:
 
 
 def _doubt(passages: Sequence[Passage]) -> str:
-    """Return a warning where meaning alone found all: there is always a nearest turn, whatever is asked."""
-    found = [turn.found.by for passage in passages for turn in passage.turns if turn.found]
-    if not found or any("words" in by for by in found):
+    """Return how many of the turns found are close to the query: there is always a nearest one, whatever is asked."""
+    found = [turn.found for passage in passages for turn in passage.turns if turn.found]
+    far = sum(one.close is False for one in found)
+    if not far:
         return ""
-    return "; none has a word of the query, so it may not be known here"
+    if far == len(found):
+        return "; all are far from the query, so it may not be known here"
+    return f"; {far} are far from the query"
 
 
 def _shown_memories(answer: ShownMemories) -> str:
@@ -304,7 +307,8 @@ def _speaker(turn: Excerpt) -> str:
 
 
 def _cut(turn: Excerpt) -> str:
-    return f" · {turn.hidden:,} more characters" if turn.hidden else ""
+    far = " · far" if turn.found is not None and turn.found.close is False else ""
+    return far + (f" · {turn.hidden:,} more characters" if turn.hidden else "")
 
 
 def _explained(found: Found | None) -> bool:

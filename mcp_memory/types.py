@@ -429,6 +429,8 @@ class Found:
     """What found it, and how strongly each speaks for it (0 to 1)."""
     words: list[str] | None
     """Its words that the query asks for; None unless detail is `detailed`."""
+    close: bool | None = None
+    """Of a turn: whether it is close to the query; a far one may have nothing to do with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

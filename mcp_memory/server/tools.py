@@ -181,7 +181,7 @@ async def conversation_search(
     role: Role | None = None,
     since: Since = None,
     until: Until = None,
-    neighbours: Annotated[int, Field(ge=0, le=10, description="Turns to show around each")] = 0,
+    neighbours: Annotated[int, Field(ge=0, le=10, description="Turns to show around each")] = 1,
     limit: Limit = 10,
     cursor: Cursor = None,
     detail: Detailed = "concise",

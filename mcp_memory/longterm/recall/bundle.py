@@ -13,13 +13,15 @@ on nothing else, and a turn whose statement was replaced says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l0_turns import SUMMARY, recall_block
 from mcp_memory.longterm.l3_persona import page as l3_page
-from mcp_memory.longterm.recall.needed import Line, is_told, needed, surest, told, unasked
+from mcp_memory.longterm.recall.lines import Group, Line, is_told, told
+from mcp_memory.longterm.recall.needed import needed, surest
+from mcp_memory.longterm.recall.unasked import unasked
 from mcp_memory.longterm.search.scenes import current
 from mcp_memory.store.citations import without
 from mcp_memory.store.protocol import Filters
@@ -36,7 +38,19 @@ _STABLE_SHARE = 0.6  # of the budget, so that a long persona leaves room for wha
 _EXCHANGES = 3
 _LAST_TURNS = 60  # looked through for them: an agent may say a lot between two turns of the user
 _IN_CONTEXT = 1_000  # turns of a session that may stand in its context; more do not fit
-_ORDER = ("scene", "fact", "atom", "turn", "output", "end")
+_HEADINGS: dict[Group, str] = {
+    "scene": "",
+    "fact": "",
+    "atom": "",
+    "rule": "Rules the user stated; follow those that apply:",
+    "turn": "About this, newest first:",
+    "output": "",
+    "end": "",
+    "maybe": "Said earlier, may matter here; newest first:",
+    "unsure": "Closest, unsure, newest first:",
+}
+"""The parts of the dynamic block in their order, each with the line above it."""
+_SAID: tuple[Group, ...] = ("turn", "maybe", "unsure")
 
 
 def bundle(desk: Desk, question: str, *, session: str | None, counter: TokenCounter, budget: int) -> Bundle:
@@ -159,11 +173,14 @@ def _most(count: int, fits: Callable[[int], bool]) -> int:
 def _fitted(lines: Sequence[Line], counter: TokenCounter, budget: int) -> tuple[str, list[str]]:
     """Return the block of the lines that find room, first come first served, and the ids of the others."""
     taken: list[Line] = []
+    headings: set[str] = set()
     room = budget - counter.count(recall_block("", part="dynamic"))
     for line in lines:
-        cost = counter.count(f"{line.text}\n")
+        above = [heading for heading in _above(line) if heading not in headings]
+        cost = counter.count("".join(f"{text}\n" for text in [*above, line.text]))
         if cost <= room:
             taken.append(line)
+            headings.update(above)
             room -= cost
     while taken and not counter.fits(_dynamic(taken), budget):
         taken.pop()  # lines may count a token more together than apart
@@ -171,6 +188,25 @@ def _fitted(lines: Sequence[Line], counter: TokenCounter, budget: int) -> tuple[
     return _dynamic(taken), list(dict.fromkeys(line.id for line in lines if id(line) not in shown))
 
 
+def _above(line: Line) -> list[str]:
+    """Return the headings that a line stands under. Those of days are told apart by the part that they are in."""
+    heading = _HEADINGS[line.group]
+    return [*([heading] if heading else []), *([f"{line.day:%Y-%m-%d}:"] if line.group in _SAID else [])]
+
+
 def _dynamic(lines: Sequence[Line]) -> str:
-    ordered = sorted(lines, key=lambda line: _ORDER.index(line.group))
-    return recall_block("\n".join(line.text for line in ordered), part="dynamic") if lines else ""
+    shown: list[str] = []
+    for group, heading in _HEADINGS.items():
+        part = [line for line in lines if line.group == group]
+        if part and heading:
+            shown.append(heading)
+        shown += _by_day(part) if group in _SAID else [line.text for line in part]
+    return recall_block("\n".join(shown), part="dynamic") if shown else ""
+
+
+def _by_day(lines: Sequence[Line]) -> Iterator[str]:
+    """Yield the turns under the days they were said on, the newest day first; within a day as they were said."""
+    days = sorted({line.day for line in lines if line.day}, reverse=True)
+    for day in days:
+        yield f"{day:%Y-%m-%d}:"
+        yield from (line.text for line in sorted((one for one in lines if one.day == day), key=lambda one: one.place))

@@ -1,205 +1,113 @@
 """What a question, and what is being talked of, need to know: the lines of recall's dynamic block, unfitted.
 
 In the order in which they are to find room: scenes, facts of those whom the question names, then atoms and verbatim
-turns by turns, for an atom says more in fewer words and a turn says it as it was. Turns that only bear out an atom of
-these come after, and last a line or two of tool results, marked as what a program printed. `relevance` says what is
-needed; only what holds now is told, and of what was said, what was replaced.
+turns by turns, for an atom says more in fewer words and a turn says it as it was; among the first of them the standing
+rules that are nearest to the question. Then a line or two of tool results, marked as what a program printed.
+
+`relevance` says what is about the question. What is not comes last, as `unsure`, in the order of the search: a question
+in other words than its answer finds it there, and a denial would be believed. Only what holds now is told; of what was
+said, what was replaced.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, zip_longest
-from typing import Literal, get_args
 
-from mcp_memory.function_words import function_words_of
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l1_atoms import noise
-from mcp_memory.longterm.l1_atoms.times import date_of
-from mcp_memory.longterm.recall.relevance import (
-    ABOUT,
-    NEAR,
-    Asked,
-    Weighed,
-    asked,
-    terms_of,
-    weighed,
-    weights_of,
-)
+from mcp_memory.longterm.recall import lines
+from mcp_memory.longterm.recall.lines import Group, Line
+from mcp_memory.longterm.recall.relevance import ABOUT, NEAR, Asked, Weighed, asked, terms_of, weighed, weights_of
 from mcp_memory.longterm.recall.resuming import asks_to_go_on
 from mcp_memory.longterm.search.question import read
 from mcp_memory.longterm.search.results import results
 from mcp_memory.longterm.search.scenes import current, text_of
-from mcp_memory.longterm.trust import SAID_BY, held_ids, of_tool, of_turn
-from mcp_memory.secrets import mask
-from mcp_memory.snippet import matches, snippet
-from mcp_memory.store.citations import cited, plain
+from mcp_memory.longterm.trust import held_ids
+from mcp_memory.store.citations import cited
 from mcp_memory.store.naming import address
 from mcp_memory.store.protocol import Filters
 from mcp_memory.suspicion import flags
 from mcp_memory.text import fold, index_terms, one_line, query_terms
-from mcp_memory.types import Atom, Role, Source, Turn
+from mcp_memory.types import Atom, Source, Turn
 
-__all__ = ["Line", "is_told", "needed", "surest", "told", "unasked"]
+__all__ = ["Reach", "end_of_last", "is_small_talk", "needed", "surest"]
 
-_ATOMS, _TURNS, _SCENES, _FACTS, _OUTPUTS = 15, 12, 3, 5, 2
-_FEW_WORDS = 2
+_ATOMS, _SCENES, _FACTS, _OUTPUTS = 15, 3, 5, 2
+_BEFORE_RULES = 4  # lines
 _MOST_THERE = 100  # turns that are there already and may be found before others
 _SUREST = 500  # atoms, those of the highest priorities, that are ordered where nothing is asked
-_ATOM_CHARS, _TURN_CHARS, _SCENE_CHARS = 220, 320, 200
 _CONTEXT_CHARS = 300
 _ENTITIES = 1_000
 _SESSIONS, _ENDING, _ENDING_CHARS = 20, 6, 600  # the latest sessions; turns of one
-
-_TRUST: dict[Source, float] = {"user": 1.0, "assistant": 0.95, "tool": 0.85, "web": 0.7}
-"""What an atom's rank is worth by whose word it is: of two that answer alike, the user's comes first."""
-
-Group = Literal["scene", "fact", "atom", "turn", "output", "end"]
+_CLOSE = 0.2  # cosine: where nothing shares a word, and nothing is as near as this, nothing is known
+_SAME = 0.85  # share of a turn's words that another one has too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A line of the dynamic block, and the id that names what it tells of."""
+class Reach:
+    """How far is looked, and how much is told of each row; an explicit recall looks far.
 
-    group: Group
-    id: str
-    text: str
-    source: Source = "assistant"
-    """Whose words it tells; of a model's pages, the model's."""
+    Widths are characters of the first turns, the last for all further ones.
+    """
+
+    turns: int = 60
+    rules: int = 6
+    rule_width: int = 400
+    widths: Sequence[int] = (900, 600, 600, *[400] * 5, 320)
+    unsure_widths: Sequence[int] = (320,)
+    certain: Group = "turn"
+    unsure: Group = "unsure"
+    outputs: bool = True
+    """Whether lines of tool results may be told: numbers match by chance."""
 
 
-def told(atom: Atom) -> str:
-    """Return an atom's statement as recall tells it, whichever block it stands in."""
-    return one_line(atom.text, _ATOM_CHARS)
-
-
-def is_told(atom: Atom, text: str) -> bool:
-    """Tell whether a text has an atom's statement as a line of its own, or as the persona's page lists it."""
-    return f"- {told(atom)}\n" in text or f"{told(atom)} ({atom.id}" in text
+TRUST: dict[Source, float] = {"user": 1.0, "assistant": 0.95, "tool": 0.85, "web": 0.7}
+"""What an atom's rank is worth by whose word it is: of two that answer alike, the user's comes first."""
 
 
 def surest(desk: Desk, *, known: str) -> list[Line]:
     """Return the atoms by confidence alone, but those that `known` tells already."""
     atoms = desk.store.list_atoms(desk.space, filters=Filters(unheld=True), limit=_SUREST)
-    ordered = sorted(atoms, key=lambda one: -one.confidence * _TRUST[one.source])
-    return _sound(desk, (_atom(atom) for atom in ordered if not is_told(atom, known)))
+    ordered = sorted(atoms, key=lambda one: -one.confidence * TRUST[one.source])
+    return lines.sound(desk, (lines.of_atom(atom) for atom in ordered if not lines.is_told(atom, known)))
 
 
-def _sound(desk: Desk, lines: Iterable[Line]) -> list[Line]:
-    """Return the lines that do not read like an attack: what came before there were flags, what a model wrote since.
-
-    What a person has released is told all the same.
-    """
-    given = list(lines)
-    suspect = {line.id for line in given if flags(line.text, line.source)}
-    rows = [id for id in suspect if id[:1] in "at" and id[1:].isdigit()]
-    suspect -= {one.id for one in desk.store.held(desk.space, rows) if one.verdict == "released"} if rows else set()
-    return [line for line in given if line.id not in suspect]
-
-
-def needed(desk: Desk, question: str, context: Sequence[Turn], *, known: str) -> list[Line]:
-    """Return what is relevant to the question or to the turns of the context; none of it is in `known` or these."""
-    talk = [one_line(turn.content, _CONTEXT_CHARS) for turn in context if noise.label(turn) is None]
-    is_noise = _is_noise(question, desk.now)
-    there = {turn.id for turn in context}
-    found = _found(desk, "" if is_noise else question, talk, there, least=NEAR)
-    words = set(query_terms("\n".join([question, *talk])))
-    outputs = [] if is_noise else _outputs(desk, question, words)
-    return _sound(
-        desk, _with_end(desk, question, there, [*_lines(desk, question, found, words, known=known), *outputs])
-    )
-
-
-def unasked(desk: Desk, prompt: str, *, known: str, there: Collection[str]) -> list[Line]:
-    """Return what is relevant to a prompt whose writer asked for nothing to be recalled: rather too little.
-
-    None of it is in `known`, nor in the turns `there` or drawn from them. What is talked of lends nothing, for it is
-    before the reader. Of tool results nothing is told: numbers match by chance. A prompt has to say what it is about.
-    """
-    words = set(query_terms(prompt))
-    if _is_noise(prompt, desk.now) or len(words & _telling(prompt)) < _FEW_WORDS:
-        lines: list[Line] = []
-    else:
-        found = _found(desk, prompt, [], set(there), least=ABOUT)
-        lines = _lines(desk, prompt, found, words, known=known, there=there)
-    return _sound(desk, lines if there else _with_end(desk, prompt, there, lines))  # else it goes on where it is
-
-
-def _with_end(desk: Desk, question: str, there: Collection[str], lines: Sequence[Line]) -> list[Line]:
-    """Return the lines, behind the end of the last conversation where the question is to go on from there."""
-    if not asks_to_go_on(question):
-        return list(lines)
-    end = _end_of_last(desk, there)
-    shown = {line.id for line in end}
-    return [*end, *(line for line in lines if line.id not in shown)]
-
-
-def _telling(prompt: str) -> set[str]:
-    """Return the terms that may say what a prompt is about: of words that have a meaning of their own."""
-    words = [word for word in re.findall(r"\w+", prompt) if not word.isdecimal()]
-    idle = function_words_of(words)
-    return set(index_terms(" ".join(word for word in words if word.lower() not in idle)))
-
-
-def _lines(
-    desk: Desk, question: str, found: _Found, words: set[str], *, known: str, there: Collection[str] = ()
+def needed(
+    desk: Desk,
+    question: str,
+    context: Sequence[Turn],
+    *,
+    known: str,
+    there: Collection[str] = (),
+    reach: Reach = Reach(),  # noqa: B008 frozen
+    gate: Callable[[Sequence[Weighed]], bool] = lambda rows: True,
 ) -> list[Line]:
-    """Return what was found in the order in which it is to find room."""
-    held = [atom for atom in desk.store.atoms(desk.space, found.atoms) if atom.valid_to is None]
-    holding = [atom for atom in held if atom.evidence not in there and not atom.held]
-    ranked = sorted(holding, key=lambda atom: -_rank(desk, atom, found.atoms[atom.id]))
-    ranked = [atom for atom in ranked if not is_told(atom, known)]
-    verbatim = _turns(desk, _each_once(desk, list(found.turns))[:_TURNS], holding, words=words)
-    verbatim.sort(key=lambda line: line.source in ("tool", "web"))  # stable: people first, each in the search's order
-    bearing_out = {atom.evidence for atom in ranked}
-    fresh = [line for line in verbatim if line.id not in bearing_out]
-    by_turns = chain.from_iterable(zip_longest(map(_atom, ranked), fresh))
-    return [
-        *list(found.scenes.values())[:_SCENES],
-        *_facts(desk, question, {*cited(known), *(atom.id for atom in held)}),
-        *(line for line in by_turns if line),
-        *(line for line in verbatim if line.id in bearing_out),
-    ]
+    """Return what the question or the turns of the context may need; none of it is in `known` or these.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """What is relevant, by id; turns and scenes in the order of their search."""
-
-    turns: dict[str, Weighed] = field(default_factory=dict[str, Weighed])
-    atoms: dict[str, Weighed] = field(default_factory=dict[str, Weighed])
-    scenes: dict[str, Line] = field(default_factory=dict[str, Line])
-
-
-def _found(desk: Desk, question: str, talk: Sequence[str], there: set[str], *, least: float) -> _Found:
-    """Return what is relevant to the question, then what is to the talk; turns that are there already are not.
-
-    Beside what is about it there may be what weighs at `least` so much.
+    Nor is it of the turns `there`, or drawn from them. Nothing is told where the `gate` refuses the rows found.
     """
-    found = _Found()
-    aside = {one.id for one in desk.store.held(desk.space, limit=_MOST_THERE) if one.id.startswith("t")}
-    many = _TURNS + min(len(there) + len(aside), _MOST_THERE)
-    for wanted in (asked(desk, [question]), asked(desk, talk)):
-        if wanted is None:
-            continue
-        said = [row for row in weighed(wanted, "turn", limit=many) if row.id not in there]
-        aside = held_ids(desk.store, desk.space, [row.id for row in said])
-        said = [row for row in said if row.id not in aside]
-        held = _borne_out(desk, weighed(wanted, "atom", limit=_ATOMS), said)
-        said = [row for row in said if not row.is_echo]
-        pages = _scenes(wanted, held)
-        if pages or any(row.weight >= ABOUT for row in (*said, *held)):
-            _join(found.turns, said, least)
-            _join(found.atoms, held, NEAR)
-            for page in pages:
-                found.scenes.setdefault(page.id, page)
-    return found
+    talk = [one_line(turn.content, _CONTEXT_CHARS) for turn in context if noise.label(turn) is None]
+    asking = "" if is_small_talk(question, desk.now) else question
+    apart = {*there, *(turn.id for turn in context)}
+    found = _found(desk, asking, talk, apart, reach, gate)
+    if found is None:
+        return []
+    words = frozenset(query_terms("\n".join([question, *talk])))
+    wanted = asked(desk, [asking])
+    rules = _rules(wanted, apart, reach) if wanted and (found.turns or found.unsure) else []
+    made = list(_lines(desk, question, found, words, rules=rules, known=known, there=there, reach=reach))
+    outputs = _outputs(wanted, words) if wanted and reach.outputs else []
+    certain = [line for line in made if line.group != "unsure"]
+    unsure = [line for line in made if line.group == "unsure"]
+    return lines.sound(desk, _with_end(desk, question, apart, [*certain, *outputs, *unsure]))
 
 
-def _is_noise(question: str, now: datetime) -> bool:
+def is_small_talk(question: str, now: datetime) -> bool:
     """Tell whether a question is a greeting or the like, as a turn would be."""
     turn = Turn(
         id="", session="", position=0, role="user", name=None, content=question, said_at=now, learned_at=now, sha256=""
@@ -207,15 +115,60 @@ def _is_noise(question: str, now: datetime) -> bool:
     return noise.label(turn) is not None
 
 
-def _join(found: dict[str, Weighed], rows: Iterable[Weighed], least: float) -> None:
-    """Add the rows that weigh enough; one that is known keeps its place, and its better figures."""
+# --- what is found ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What was found, by id, each in the order of its search. `unsure` are turns that may have nothing to do with it."""
+
+    turns: dict[str, Weighed] = field(default_factory=dict[str, Weighed])
+    atoms: dict[str, Weighed] = field(default_factory=dict[str, Weighed])
+    scenes: dict[str, Line] = field(default_factory=dict[str, Line])
+    unsure: dict[str, Weighed] = field(default_factory=dict[str, Weighed])
+
+
+def _found(
+    desk: Desk, question: str, talk: Sequence[str], there: set[str], reach: Reach,
+    gate: Callable[[Sequence[Weighed]], bool],
+) -> _Found | None:  # fmt: skip
+    """Return what is relevant to the question, then what is to the talk; turns that are there already are not."""
+    found = _Found()
+    aside = {one.id for one in desk.store.held(desk.space, limit=_MOST_THERE) if one.id.startswith("t")}
+    many = reach.turns + min(len(there) + len(aside), _MOST_THERE)
+    for wanted in (asked(desk, [question]), asked(desk, talk)):
+        if wanted is None:
+            continue
+        said = [row for row in weighed(wanted, "turn", limit=many) if row.id not in there]
+        aside = held_ids(desk.store, desk.space, [row.id for row in said])
+        said = [row for row in said if row.id not in aside]
+        held = _borne_out(desk, weighed(wanted, "atom", limit=_ATOMS), said)
+        if not gate((*said, *held)):
+            return None
+        said = [row for row in said if not row.is_echo]
+        pages = _scenes(wanted, held)
+        about = bool(pages) or any(row.weight >= ABOUT for row in (*said, *held))
+        if about:
+            _join(found.turns, (row for row in said if row.weight >= NEAR))
+            _join(found.atoms, (row for row in held if row.weight >= NEAR))
+            for page in pages:
+                found.scenes.setdefault(page.id, page)
+        if wanted.texts == [question] and (about or _anything(said, held)):
+            _join(found.atoms, (row for row in held if row.weight < NEAR and row.cosine >= _CLOSE))
+            _join(found.unsure, (row for row in said if row.id not in found.turns))
+    return found
+
+
+def _anything(said: Sequence[Weighed], held: Sequence[Weighed]) -> bool:
+    """Tell whether a row is worth its name as an answer: it shares a word that says something, or lies near."""
+    return any(row.weight >= NEAR / 2 or row.cosine >= _CLOSE for row in (*said, *held))
+
+
+def _join(found: dict[str, Weighed], rows: Iterable[Weighed]) -> None:
+    """Add the rows; one that is known keeps its place, and its better figures."""
     for row in rows:
-        if row.weight >= least:
-            before = found.get(row.id, row)
-            found[row.id] = max(before, row, key=lambda one: (one.weight, one.cosine))
-
-
-# --- atoms and facts --------------------------------------------------------------------------------
+        before = found.get(row.id, row)
+        found[row.id] = max(before, row, key=lambda one: (one.weight, one.cosine))
 
 
 def _borne_out(desk: Desk, held: Sequence[Weighed], said: Sequence[Weighed]) -> list[Weighed]:
@@ -225,16 +178,98 @@ def _borne_out(desk: Desk, held: Sequence[Weighed], said: Sequence[Weighed]) -> 
     return [replace(row, weight=max(row.weight, turns.get(evidence.get(row.id, ""), 0.0))) for row in held]
 
 
+# --- in the order in which they find room -----------------------------------------------------------
+
+
+def _lines(
+    desk: Desk, question: str, found: _Found, words: AbstractSet[str], *, rules: Sequence[Line], known: str,
+    there: Collection[str], reach: Reach,
+) -> Iterator[Line]:  # fmt: skip
+    held = [atom for atom in desk.store.atoms(desk.space, found.atoms) if atom.valid_to is None]
+    holding = [atom for atom in held if atom.evidence not in there and not atom.held]
+    ranked = sorted(holding, key=lambda atom: -_rank(desk, atom, found.atoms[atom.id]))
+    ranked = [atom for atom in ranked if not lines.is_told(atom, known)]
+    about, unsure = _distinct(desk, list(found.turns), list(found.unsure))
+    notes = _replaced(desk, holding)
+    verbatim = lines.of_turns(about, words=words, widths=reach.widths, group=reach.certain, notes=notes)
+    verbatim.sort(key=lambda line: line.source in ("tool", "web"))  # stable: people first, each in the search's order
+    bearing_out = {atom.evidence for atom in ranked}
+    fresh = [line for line in verbatim if line.id not in bearing_out]
+    by_turns = [line for line in chain.from_iterable(zip_longest(map(lines.of_atom, ranked), fresh)) if line]
+    first, further = by_turns[:_BEFORE_RULES], by_turns[_BEFORE_RULES:]
+    yield from list(found.scenes.values())[:_SCENES]
+    yield from _facts(desk, question, {*cited(known), *(atom.id for atom in held)})
+    yield from first
+    said = {line.id for line in first}
+    yield from (rule for rule in rules if rule.id not in said)
+    ruled = {rule.id for rule in rules if rule.text.count("…") == 0}
+    yield from (line for line in further if line.id not in ruled)
+    yield from (line for line in verbatim if line.id in bearing_out)
+    further_turns = [turn for turn in unsure if turn.id not in ruled]
+    yield from lines.of_turns(further_turns, words=words, widths=reach.unsure_widths, group=reach.unsure, notes=notes)
+
+
 def _rank(desk: Desk, atom: Atom, row: Weighed) -> float:
     similarity = min(1.0, max(row.weight, row.cosine))
     rank = desk.settings.recall_similarity * similarity + desk.settings.recall_confidence * atom.confidence
-    return rank * _TRUST[atom.source]
+    return rank * TRUST[atom.source]
 
 
-def _atom(atom: Atom) -> Line:
-    whose = "" if atom.source == "user" else f" · said by {SAID_BY[atom.source]}"
-    head = f"- [{atom.id} · {date_of(atom.valid_from, atom.text)}{whose}]"
-    return Line(group="atom", id=atom.id, text=f"{head} {told(atom)}", source=atom.source)
+_WORD = re.compile(r"\w+")
+_COMPARED = 1_500  # characters
+
+
+def _distinct(desk: Desk, *groups: Sequence[str]) -> tuple[list[Turn], ...]:
+    """Return the turns of the groups without those that say what one before them says.
+
+    Of an assistant's echo and the user's words before it, the user's words stay, whichever was found first.
+    """
+    ids = [id for group in groups for id in group]
+    turns = {turn.id: turn for turn in desk.store.turns(desk.space, ids)}
+    words = {turn.id: frozenset(_WORD.findall(fold(turn.content[:_COMPARED]))) for turn in turns.values()}
+    place = {(turn.session, turn.position): turn.id for turn in turns.values()}
+    kept: dict[str, None] = {}
+    for id in ids:
+        turn = turns.get(id)
+        if turn is None or any(_says_no_more(words[id], words[other]) for other in kept):
+            continue
+        before = place.get((turn.session, turn.position - 1))
+        if turn.role == "assistant" and before is not None and turns[before].role == "user":
+            id = before if _says_no_more(words[id], words[before]) else id
+        kept.setdefault(id)
+    return tuple([turns[id] for id in group if id in kept] for group in groups)
+
+
+def _says_no_more(words: AbstractSet[str], than: AbstractSet[str]) -> bool:
+    """Tell whether words are nearly all among those of another text, and none of the others is a number."""
+    extra = words - than
+    return len(extra) <= (1 - _SAME) * len(words) and not any(word[0].isdigit() for word in extra)
+
+
+def _replaced(desk: Desk, holding: Sequence[Atom]) -> Mapping[str, str]:
+    """Return the turns whose statements these atoms replaced, and by which."""
+    old = desk.store.replaced(desk.space, [atom.id for atom in holding]) if holding else []
+    return {atom.evidence: f" · since replaced by {atom.superseded_by}" for atom in old}
+
+
+# --- rules, facts, scenes, tool results -------------------------------------------------------------
+
+
+def _rules(wanted: Asked, there: Collection[str], reach: Reach) -> list[Line]:
+    """Return the standing rules that users stated, the nearest to the question first."""
+    desk = wanted.desk
+    hits = desk.search(
+        desk.space,
+        "turn",
+        wanted.text,
+        embed=wanted.embed,
+        filters=Filters(role="user", states_rule=True),
+        limit=reach.rules,
+        at=desk.now,
+    )
+    aside = held_ids(desk.store, desk.space, [hit.id for hit in hits])
+    turns = desk.store.turns(desk.space, [hit.id for hit in hits if hit.id not in there and hit.id not in aside])
+    return [line for turn in turns if (line := lines.of_rule(turn, reach.rule_width))]
 
 
 def _facts(desk: Desk, question: str, shown: set[str]) -> list[Line]:
@@ -251,23 +286,12 @@ def _facts(desk: Desk, question: str, shown: set[str]) -> list[Line]:
         for fact in desk.store.facts(desk.space, filters=Filters(entity=name, unheld=True), limit=_FACTS)
         if fact.atom not in shown
     }
-    return [
-        Line(
-            group="fact",
-            id=fact.atom,
-            text=f"- [{fact.atom} · {fact.valid_from:%Y-%m-%d}] "
-            + " · ".join(one_line(part, 80) for part in (fact.entity, fact.relation.replace("_", " "), fact.value)),
-        )
-        for fact in list(facts.values())[:_FACTS]
-    ]
+    return [lines.of_fact(fact) for fact in list(facts.values())[:_FACTS]]
 
 
 def _is_in(name: str, words: set[str]) -> bool:
     terms = set(index_terms(name))
     return bool(terms) and terms <= words
-
-
-# --- scenes and turns -------------------------------------------------------------------------------
 
 
 def _scenes(wanted: Asked, held: Sequence[Weighed]) -> list[Line]:
@@ -280,19 +304,41 @@ def _scenes(wanted: Asked, held: Sequence[Weighed]) -> list[Line]:
     own = weights_of(wanted, "turn", {scene.slug: terms_of(text_of(scene)) for scene in scenes})
     weights = {scene.slug: max([own[scene.slug], *(atoms.get(id, 0.0) for id in scene.atoms)]) for scene in scenes}
     about = sorted((scene for scene in scenes if weights[scene.slug] >= ABOUT), key=lambda one: -weights[one.slug])
-    words = set(query_terms(wanted.text))
+    words = frozenset(query_terms(wanted.text))
+    return [lines.of_scene(scene, words) for scene in about[:_SCENES]]
+
+
+def _outputs(wanted: Asked, words: AbstractSet[str]) -> list[Line]:
+    """Return lines of tool results, where they are about the question as a turn would have to be."""
+    desk = wanted.desk
+    if not desk.store.newest("chunk"):
+        return []
+    read_as = read(wanted.text, desk.now, relatives=False)
+    hits = {
+        address(hit.ref, hit.lines): hit
+        for hit in results(desk.store, desk.space, read_as, filters=Filters(), limit=_OUTPUTS)
+    }
+    weights = weights_of(wanted, "chunk", {at: terms_of(hit.text) for at, hit in hits.items()})
     return [
-        Line(
-            group="scene",
-            id=scene.slug,
-            text=f"- [scene {scene.slug} · {scene.updated:%Y-%m-%d}] {one_line(scene.title, 80)}: "
-            + _around(plain(scene.body), words, _SCENE_CHARS),
-        )
-        for scene in about[:_SCENES]
+        lines.of_output(hit, words)
+        for at, hit in hits.items()
+        if weights[at] >= ABOUT and not flags(f"{hit.call}\n{hit.text}", "tool")
     ]
 
 
-def _end_of_last(desk: Desk, there: Collection[str]) -> list[Line]:
+# --- the end of the last conversation ---------------------------------------------------------------
+
+
+def _with_end(desk: Desk, question: str, there: Collection[str], found: Sequence[Line]) -> list[Line]:
+    """Return the lines, behind the end of the last conversation where the question is to go on from there."""
+    if not asks_to_go_on(question):
+        return list(found)
+    end = end_of_last(desk, there)
+    shown = {line.id for line in end}
+    return [*end, *(line for line in found if line.id not in shown)]
+
+
+def end_of_last(desk: Desk, there: Collection[str]) -> list[Line]:
     """Return what was said last in the latest conversation but the one that is `there`."""
     sessions = sorted(desk.store.sessions(desk.space, limit=_SESSIONS), key=lambda one: one.last, reverse=True)
     for one in sessions:
@@ -301,79 +347,6 @@ def _end_of_last(desk: Desk, there: Collection[str]) -> list[Line]:
         said = [turn for turn in said if turn.id not in aside]
         if said and not any(turn.id in there for turn in said):
             head = f"- The last conversation, session {one.session}, ended so on {one.last:%Y-%m-%d}, latest first:"
-            latest_first = [turn.id for turn in reversed(said)]
-            turns = _turns(desk, latest_first, [], words=set(), width=_ENDING_CHARS)
-            return [Line(group="end", id=one.session, text=head), *(replace(turn, group="end") for turn in turns)]
+            turns = lines.of_turns(said[::-1], words=frozenset(), widths=(_ENDING_CHARS,), group="end")
+            return [Line(group="end", id=one.session, text=head), *turns]
     return []
-
-
-def _each_once(desk: Desk, ids: Sequence[str]) -> list[str]:
-    """Return the turns but those that say word for word what one before them says."""
-    once: dict[str, str] = {}
-    for turn in desk.store.turns(desk.space, ids):
-        once.setdefault(fold(turn.content), turn.id)
-    return list(once.values())
-
-
-def _turns(
-    desk: Desk, ids: Sequence[str], holding: Sequence[Atom], *, words: set[str], width: int = _TURN_CHARS
-) -> list[Line]:
-    replaced = _replaced(desk, holding)
-    return [
-        Line(
-            group="turn",
-            id=turn.id,
-            text=f"- [{turn.id} · {turn.said_at:%Y-%m-%d} · {_speaker(turn)}"
-            f"{replaced.get(turn.id, '')}] {_around(turn.content, words, width)}",
-            source=of_turn(turn),
-        )
-        for turn in desk.store.turns(desk.space, ids)
-    ]
-
-
-def _speaker(turn: Turn) -> str:
-    """Return who said a turn: a person by name, and of a tool that it was one, whatever it is called."""
-    source = of_turn(turn)
-    if source in ("tool", "web"):
-        return f"output of {SAID_BY[source]}" + (f", {one_line(turn.name, 40)}" if turn.name else "")
-    posing = turn.name is not None and fold(turn.name.strip()) in get_args(Role)
-    return turn.role if posing else one_line(turn.name or turn.role, 40)
-
-
-def _replaced(desk: Desk, holding: Sequence[Atom]) -> Mapping[str, str]:
-    """Return the turns whose statements these atoms replaced, and by which."""
-    old = desk.store.replaced(desk.space, [atom.id for atom in holding]) if holding else []
-    return {atom.evidence: f" · since replaced by {atom.superseded_by}" for atom in old}
-
-
-def _outputs(desk: Desk, question: str, words: set[str]) -> list[Line]:
-    """Return lines of tool results, where they are about the question as a turn would have to be."""
-    wanted = asked(desk, [question])
-    if wanted is None or not desk.store.newest("chunk"):
-        return []
-    read_as = read(question, desk.now, relatives=False)
-    hits = {
-        address(hit.ref, hit.lines): hit
-        for hit in results(desk.store, desk.space, read_as, filters=Filters(), limit=_OUTPUTS)
-    }
-    weights = weights_of(wanted, "chunk", {at: terms_of(hit.text) for at, hit in hits.items()})
-    return [
-        Line(
-            group="output",
-            id=at,
-            text=f"- [{at} · {hit.at:%Y-%m-%d} · {_printed(hit.call)}] " + _around(hit.text, words, _TURN_CHARS),
-            source=of_tool(hit.call.partition(" ")[0]),
-        )
-        for at, hit in hits.items()
-        if weights[at] >= ABOUT and not flags(f"{hit.call}\n{hit.text}", "tool")
-    ]
-
-
-def _printed(call: str) -> str:
-    whose = "output of" if of_tool(call.partition(" ")[0]) == "tool" else "from the web,"
-    return f"{whose} {one_line(call, 60)}"
-
-
-def _around(text: str, words: set[str], width: int) -> str:
-    """Return the part of a text that speaks of what is asked, on one line, its secrets masked."""
-    return mask(one_line(snippet(text, width, matches(text, words))[0] if len(text) > width else text, width + 2))

@@ -42,6 +42,7 @@ ABOUT = 1.0
 NEAR = ABOUT / 2
 """Beside such a row others are as well that come to this."""
 
+_WEIGHED = 15  # rows
 _REACH = 2  # turns
 _READ = 20_000  # characters of a row
 _FEW = 30  # rows; of fewer it does not follow that a word is common
@@ -84,7 +85,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighed:
-    """A row that a search found; `weight` is compared with ABOUT and NEAR. An echo tells nothing."""
+    """A row that a search found; `weight` is compared with ABOUT and NEAR, below 0 it is unknown.
+
+    An echo tells nothing.
+    """
 
     id: str
     weight: float
@@ -112,24 +116,26 @@ def is_echo(said: str, text: str) -> bool:
 
 
 def weighed(wanted: Asked, layer: Layer, *, limit: int) -> list[Weighed]:
-    """Return what a search of the layer finds, in its order: so many rows, and those whose places echoes took."""
+    """Return what a search of the layer finds, in its order: so many rows, and those whose places echoes took.
+
+    The first rows are weighed; further ones, which are read only where there is room for them, weigh nothing.
+    """
     hits = _searched(wanted, layer, limit)
     echoes = _echoes(wanted, layer, hits)
     if echoes:
         hits = _searched(wanted, layer, limit + _BESIDE_AN_ECHO * len(echoes))
         echoes = _echoes(wanted, layer, hits)
-    held = _held(wanted.desk, layer, [hit.id for hit in hits])
-    weights = weights_of(wanted, layer, held, echoes=list(echoes.values()))
+    first = [hit.id for hit in hits[: _WEIGHED + _BESIDE_AN_ECHO * len(echoes)]]
+    weights = weights_of(wanted, layer, _held(wanted.desk, layer, first), echoes=list(echoes.values()))
     middle = median([hit.cosine for hit in hits if hit.cosine is not None] or [1.0])
     return [
         Weighed(
             id=hit.id,
-            weight=weights[hit.id] + _hints(wanted, layer, hit) if not _alone(hit, middle) else ABOUT,
+            weight=ABOUT if _alone(hit, middle) else weights.get(hit.id, -1.0) + _hints(wanted, layer, hit),
             cosine=max(0.0, hit.cosine or 0.0),
             is_echo=hit.id in echoes,
         )
         for hit in hits
-        if hit.id in held
     ]
 
 

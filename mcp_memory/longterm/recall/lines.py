@@ -1,0 +1,159 @@
+"""Lines of recall's dynamic block: an atom, a fact, a scene, a turn, a rule, a line of a tool result.
+
+Each is one line that begins with the id of what it tells of. Turns stand under the day they were said on. Long turns are
+cut to the part that speaks of what is asked; secrets are masked; relative dates get the date they mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal, get_args
+
+from mcp_memory.longterm.desk import Desk
+from mcp_memory.longterm.l1_atoms.times import date_of
+from mcp_memory.longterm.trust import SAID_BY, of_tool, of_turn
+from mcp_memory.secrets import mask
+from mcp_memory.snippet import matches, snippet
+from mcp_memory.standing_rules import standing_rules
+from mcp_memory.store.citations import plain
+from mcp_memory.store.naming import address
+from mcp_memory.suspicion import flags
+from mcp_memory.text import fold, one_line
+from mcp_memory.types import Atom, Fact, ResultHit, Role, Scene, Source, Turn
+
+__all__ = [
+    "Group", "Line", "is_told", "of_atom", "of_fact", "of_output", "of_rule", "of_scene", "of_turns", "sound", "told",
+]  # fmt: skip
+
+_ATOM_CHARS, _SCENE_CHARS, _OUTPUT_CHARS = 220, 200, 320
+
+Group = Literal["scene", "fact", "atom", "rule", "turn", "output", "end", "maybe", "unsure"]
+"""Which part of the block a line stands in. `unsure` turns are the closest there are, which may not be about it.
+
+What nobody asked for is `maybe`: all turns in one part.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line of the dynamic block, and the id that names what it tells of."""
+
+    group: Group
+    id: str
+    text: str
+    source: Source = "assistant"
+    """Whose words it tells; of a model's pages, the model's."""
+    day: date | None = None
+    """When a turn was said: turns stand under their days, the newest first."""
+    place: tuple[str, int] = ("", 0)
+    """Of a turn, its session and position: turns of a day stand in the order in which they were said."""
+
+
+def sound(desk: Desk, lines: Iterable[Line]) -> list[Line]:
+    """Return the lines that do not read like an attack: what came before there were flags, what a model wrote since.
+
+    What a person has released is told all the same.
+    """
+    given = list(lines)
+    suspect = {line.id for line in given if flags(line.text, line.source)}
+    rows = [id for id in suspect if id[:1] in "at" and id[1:].isdigit()]
+    suspect -= {one.id for one in desk.store.held(desk.space, rows) if one.verdict == "released"} if rows else set()
+    return [line for line in given if line.id not in suspect]
+
+
+# --- what is known ----------------------------------------------------------------------------------
+
+
+def told(atom: Atom) -> str:
+    """Return an atom's statement as recall tells it, whichever block it stands in."""
+    return one_line(atom.text, _ATOM_CHARS)
+
+
+def is_told(atom: Atom, text: str) -> bool:
+    """Tell whether a text has an atom's statement as a line of its own, or as the persona's page lists it."""
+    return f"- {told(atom)}\n" in text or f"{told(atom)} ({atom.id}" in text
+
+
+def of_atom(atom: Atom) -> Line:
+    whose = "" if atom.source == "user" else f" · said by {SAID_BY[atom.source]}"
+    head = f"- [{atom.id} · {date_of(atom.valid_from, atom.text)}{whose}]"
+    return Line(group="atom", id=atom.id, text=f"{head} {told(atom)}", source=atom.source)
+
+
+def of_fact(fact: Fact) -> Line:
+    parts = (fact.entity, fact.relation.replace("_", " "), fact.value)
+    said = " · ".join(one_line(part, 80) for part in parts)
+    return Line(group="fact", id=fact.atom, text=f"- [{fact.atom} · {fact.valid_from:%Y-%m-%d}] {said}")
+
+
+def of_scene(scene: Scene, words: AbstractSet[str]) -> Line:
+    head = f"- [scene {scene.slug} · {scene.updated:%Y-%m-%d}] {one_line(scene.title, 80)}"
+    return Line(group="scene", id=scene.slug, text=f"{head}: {_around(plain(scene.body), words, _SCENE_CHARS)}")
+
+
+def of_output(hit: ResultHit, words: AbstractSet[str]) -> Line:
+    at = address(hit.ref, hit.lines)
+    source = of_tool(hit.call.partition(" ")[0])
+    whose = "output of" if source == "tool" else "from the web,"
+    head = f"- [{at} · {hit.at:%Y-%m-%d} · {whose} {one_line(hit.call, 60)}]"
+    return Line(group="output", id=at, text=f"{head} {_around(hit.text, words, _OUTPUT_CHARS)}", source=source)
+
+
+# --- what was said ----------------------------------------------------------------------------------
+
+
+def of_turns(
+    turns: Sequence[Turn],
+    *,
+    words: AbstractSet[str],
+    widths: Sequence[int],
+    group: Group = "turn",
+    notes: Mapping[str, str] | None = None,
+) -> list[Line]:
+    """Return a line of each turn, as long as `widths` says (the last of them for all further ones), in characters.
+
+    `notes` are said of some turns, by id, such as that a later one changed them.
+    """
+    return [
+        _line(turn, widths[min(place, len(widths) - 1)], words, group, (notes or {}).get(turn.id, ""))
+        for place, turn in enumerate(turns)
+    ]
+
+
+def _line(turn: Turn, width: int, words: AbstractSet[str], group: Group, note: str) -> Line:
+    from mcp_memory.when.annotate import with_dates
+
+    said = _around(turn.content, words, width)
+    dated = with_dates(said, turn.said_at) if turn.role == "user" else said
+    return _said(turn, group, f"- [{turn.id} · {_speaker(turn)}{note}] {dated}")
+
+
+def of_rule(turn: Turn, width: int) -> Line | None:
+    """Return the sentences in which a user's turn states standing rules; None where it states none."""
+    rules = standing_rules(turn.content)
+    if turn.role != "user" or not rules:
+        return None
+    said = " … ".join(turn.content[rule.start : rule.end] for rule in rules)
+    return _said(turn, "rule", f"- [{turn.id} · {turn.said_at:%Y-%m-%d}] {mask(one_line(said, width))}")
+
+
+def _said(turn: Turn, group: Group, text: str) -> Line:
+    place = (turn.session, turn.position)
+    return Line(group=group, id=turn.id, text=text, source=of_turn(turn), day=turn.said_at.date(), place=place)
+
+
+def _speaker(turn: Turn) -> str:
+    """Return who said a turn: a person by name, and of a tool that it was one, whatever it is called."""
+    source = of_turn(turn)
+    if source in ("tool", "web"):
+        return f"output of {SAID_BY[source]}" + (f", {one_line(turn.name, 40)}" if turn.name else "")
+    posing = turn.name is not None and fold(turn.name.strip()) in get_args(Role)
+    return turn.role if posing else one_line(turn.name or turn.role, 40)
+
+
+def _around(text: str, words: AbstractSet[str], width: int) -> str:
+    """Return the part of a text that speaks of what is asked, on one line, its secrets masked."""
+    return mask(one_line(snippet(text, width, matches(text, words))[0] if len(text) > width else text, width + 2))

@@ -1,0 +1,93 @@
+"""What a prompt needs that nobody asked to be recalled: little, and nothing for prompts that stand alone.
+
+A program that puts text before every prompt must not get in the way of those that need none. So this has a gate of its
+own, where an explicit recall shows the closest there is. The gate adds up what the prompt says of itself
+(`embed.prompts`: does it lean on earlier conversations?) and what the memory says of it: how much of the prompt the
+best row holds (`relevance`), and how near the nearest row is by meaning. In a larger memory the best of many rows looks
+good by chance, so there it takes more. The weights were fitted on the development sets (`bench.recall`,
+`bench.week_one`); fitted without week_one they do as well on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from mcp_memory.embed.prompts import leans_on_memory
+from mcp_memory.errors import EmbeddingFailed
+from mcp_memory.longterm.desk import Desk
+from mcp_memory.longterm.recall.lines import Line
+from mcp_memory.longterm.recall.needed import Reach, end_of_last, is_small_talk, needed
+from mcp_memory.longterm.recall.relevance import Weighed
+from mcp_memory.longterm.recall.resuming import asks_to_go_on
+from mcp_memory.store.protocol import Filters
+
+__all__ = ["Gate", "unasked"]
+
+_REACH = Reach(
+    turns=24,
+    rules=3,
+    rule_width=160,
+    widths=(320, 240, 200, 160, 160, 120),
+    unsure_widths=(120,),
+    certain="maybe",
+    unsure="maybe",
+    outputs=False,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """What speaks for bringing something, and how much it counts; it is brought where all together exceed 0."""
+
+    weight: float = 4.2
+    most_weight: float = 1.5
+    cosine: float = 6.0
+    usual_cosine: float = 0.42
+    """Taken for the cosine where another model than the bundled one is configured: cosines of models differ."""
+    prompt: float = 0.8
+    size: float = 0.9
+    """For each e-fold by which a memory is larger than `small` turns, up to `large`."""
+    small: int = 100
+    large: int = 1_000
+    bar: float = 5.1
+
+    def score(self, rows: Sequence[Weighed], prompt: float, size: int, *, bundled: bool) -> float:
+        """Return what the rows that a search found, a prompt's log-odds and the number of turns come to."""
+        weight = max((row.weight for row in rows if not row.is_echo), default=0.0)
+        cosine = max((row.cosine for row in rows), default=0.0) if bundled else self.usual_cosine
+        larger = math.log(max(self.small, min(size, self.large)) / self.small)
+        return (
+            self.weight * min(weight, self.most_weight)
+            + self.cosine * cosine
+            + self.prompt * prompt
+            - self.size * larger
+            - self.bar
+        )
+
+
+def unasked(desk: Desk, prompt: str, *, known: str, there: Collection[str], gate: Gate = Gate()) -> list[Line]:  # noqa: B008 frozen
+    """Return what is relevant to a prompt whose writer asked for nothing to be recalled.
+
+    None of it is in `known`, nor in the turns `there` or drawn from them. What is talked of lends nothing, for it is
+    before the reader.
+    """
+    if asks_to_go_on(prompt):
+        return [] if there else end_of_last(desk, there)
+    if is_small_talk(prompt, desk.now):
+        return []
+    size = len(desk.store.outline(desk.space, filters=Filters()).rows)
+    bundled = desk.settings.embedder == "bundled"
+
+    def is_open(rows: Sequence[Weighed]) -> bool:
+        return gate.score(rows, _leaning(prompt), size, bundled=bundled) > 0
+
+    return needed(desk, prompt, [], known=known, there=there, reach=_REACH, gate=is_open)
+
+
+def _leaning(prompt: str) -> float:
+    try:
+        return leans_on_memory(prompt)
+    except EmbeddingFailed:
+        return 0.0
