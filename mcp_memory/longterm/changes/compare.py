@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mcp_memory.longterm.changes.statements import Statement, words_alike
-from mcp_memory.longterm.changes.values import Value, comparable, differ
+from mcp_memory.longterm.changes.values import Value, ValueKind, comparable, differ
 
 __all__ = ["Comparison", "compare"]
 
@@ -19,12 +19,15 @@ _SOLE = _HELD | {"rent", "due", "open"}
 class Comparison:
     """How a newer statement stands to an older one.
 
-    `shared` is the part of the shorter one's words that the other has, 0 to 1, None where it has no words. `apart` is
-    how many words each of the two has and the other has not, the fewer. `revoked`: the newer says that a value of the
-    older is no longer so.
+    `values`: values of a kind differ throughout; `names`: names of a relation do. `shared` is the part of the shorter
+    one's words that the other has, 0 to 1, None where it has no words. `apart` is how many words each of the two has
+    and the other has not, the fewer. `revoked`: the newer says that a value of the older is no longer so. `numbered`:
+    only numbers after a name differ, and nothing says that it is a product ("Step 4" and "Step 5"). `sole`: a shared
+    relation is all that both say of what the value is of; `alone`: all that one of them says.
     """
 
     values: bool
+    numbered: bool
     equal: bool
     names: bool
     other_names: bool
@@ -33,16 +36,14 @@ class Comparison:
     same_names: bool
     more_names: bool
     sole: bool
+    alone: bool
+    tool: bool
     dense: bool
     shared: float | None
     common: int
     apart: int
     changed: bool
     revoked: bool
-
-    @property
-    def conflicts(self) -> bool:
-        return self.values or self.names or self.revoked
 
 
 def compare(newer: Statement, older: Statement) -> Comparison:
@@ -53,9 +54,10 @@ def compare(newer: Statement, older: Statement) -> Comparison:
     relations = newer.relations & older.relations
     other_names, own_names = older.names - newer.names, newer.names - older.names
     two_subjects = min(len(own_names), len(other_names)) > 1 and not newer.names & older.names
-    conflict, equal = _values(newer.values, older.values)
+    kinds, equal = _values(newer.values, older.values)
     return Comparison(
-        values=conflict,
+        values=bool(kinds),
+        numbered=kinds == {"version"} and "tool" not in newer.relations | older.relations,
         equal=equal,
         names=bool(own_names and other_names and relations & _HELD) and not two_subjects,
         other_names=bool(own_names and other_names),
@@ -63,7 +65,9 @@ def compare(newer: Statement, older: Statement) -> Comparison:
         held=bool(relations & _HELD),
         same_names=bool(newer.names & older.names),
         more_names=bool(own_names),
-        sole=bool(relations & _SOLE) and not (mine and not theirs) and not (theirs and not mine),
+        sole=bool(relations & _SOLE) and not mine and not theirs,
+        alone=bool(relations & _SOLE) and not (mine and theirs),
+        tool="tool" in relations,
         dense=bool(mine and theirs) and min(mine) > "\u0e00" and min(theirs) > "\u0e00",
         shared=max(had if len(mine) <= len(theirs) else 0, has if len(theirs) <= len(mine) else 0) / fewest
         if fewest
@@ -75,12 +79,12 @@ def compare(newer: Statement, older: Statement) -> Comparison:
     )
 
 
-def _values(newer: tuple[Value, ...], older: tuple[Value, ...]) -> tuple[bool, bool]:
-    """Tell whether the two have values of a kind that differ throughout, and whether they have an equal one."""
+def _values(newer: tuple[Value, ...], older: tuple[Value, ...]) -> tuple[set[ValueKind], bool]:
+    """Return the kinds of which all values of the two differ, and whether they have an equal value."""
     pairs = [(new, old) for new in newer for old in older if comparable(new, old)]
-    kinds = {new.kind for new, _ in pairs}
-    agreeing = {new.kind for new, old in pairs if not differ(new, old)}
-    return bool(kinds - agreeing), bool(agreeing)
+    kinds: set[ValueKind] = {new.kind for new, _ in pairs}
+    agreeing: set[ValueKind] = {new.kind for new, old in pairs if not differ(new, old)}
+    return kinds - agreeing, bool(agreeing)
 
 
 def _revokes(gone: Value, old: Value) -> bool:

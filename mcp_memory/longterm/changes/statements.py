@@ -62,7 +62,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 _CLITIC = re.compile(r"^(?:[dlnsmtcj]|qu|dell|nell|all|sull|un)['’]|['’](?:s|ll|re|ve|d|m|t)$")
 _DENSE = re.compile(r"[\u4e00-\u9fff]+|[\u30a0-\u30ff]{2,}|[\uac00-\ud7a3]+")
 _PARTICLES = re.compile(
-    "[的了是在我你您他她们們到把从從和也都很就]|[上下]午|午[前後]|오전|오후|입니다|합니다|습니다|까지"
+    "[的了是在我你您他她们們到把从從和也都很就]|[上下]午|午[前後]|오전|오후|이에요|예요|에요|어요|아요|해요|입니다|합니다|습니다|까지"
 )
 _NAME_WORD = r"[A-ZÀ-ÖØ-ÞА-ЯЁ][\w+#]*(?:[.-][A-Za-z]\w*)*"
 _NAME = re.compile(rf"(?<![^\W_]){_NAME_WORD}(?:\.?\s{_NAME_WORD})*")
@@ -189,6 +189,8 @@ def _same_stem(one: str, other: str) -> bool:
         return False
     if long.endswith(short) and len(short) >= _LEAST_COMPOUND:
         return True
+    if len(short) == _LEAST_STEM and len(long) > 2 * _LEAST_STEM:
+        return False
     needed = max(_LEAST_STEM, round(_STEM_SHARE * len(long)) if len(long) < 2 * len(short) else len(short))
     return short[:needed] == long[:needed]
 

@@ -183,7 +183,8 @@ RELATIONS = {
         "転職|다니|이직"
     ),
     "tool": (
-        "use|uses|using|run on|runs on|running on|switched to|hosted|migrated|nutz\\w+|benutz\\w+|verwend\\w+|"
+        "use|uses|using|run on|runs on|running on|switched to|upgraded|upgrade|updated|hosted|"
+        "migrated|nutz\\w+|benutz\\w+|verwend\\w+|"
         "hosten|gehostet|läuft auf|usamos|uso|utilis\\w+|usiamo|girano|draait|gebruik\\w*|использу\\w+|używa\\w*|"
         "用|使って|사용|database|datenbank|数据库"
     ),
@@ -205,6 +206,8 @@ RELATIONS = {
 """What a value is of, in the words of many languages: "lives in Porto" and "moved to Leeds" are both `home`."""
 
 LIGHT = (
+    "hemos habéis han abbiamo avete hanno temos têm avons ont soll sollen sollte fürs ins ans beim "
+    "should shall debe deve doit moet "
     "want wants willst will möchte quiere quieres veux vuoi quer wil is are was were be been has have had "
     "will get got gets take takes took put go goes went make made do does did also still only please okay ok "
     "yes one two ist sind sei liegt bleibt bitte wird werden sich est sont es son está están è sono fica são "

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.longterm.changes import CONTRADICTS, slot_score
 from mcp_memory.longterm.desk import Desk
+from mcp_memory.longterm.l1_atoms.told import knows_scale
 from mcp_memory.store.protocol import Draft, Filters, NewAtom
 from mcp_memory.text import fold, query_terms
 from mcp_memory.types import Atom
@@ -73,6 +74,8 @@ class _Sight:
     far: float
     """What to take for an atom that is not among the nearest."""
     vector: NDArray[np.float32] | None
+    known: bool
+    """The cosines are of the model that changes are judged by."""
 
     def meaning(self, cosine: float | None) -> float:
         if cosine is None:
@@ -91,7 +94,7 @@ def near(desk: Desk, drafts: Sequence[Draft]) -> dict[str, list[str]]:
         likeness = {
             atom.id: max(
                 background.likeness(new[id], _of_atom(atom), sight.meaning(sight.cosines.get(atom.id))),
-                _changed(texts[id], atom.text, sight.cosines.get(atom.id)),
+                _changed(texts[id], atom.text, sight.cosines.get(atom.id) if sight.known else None),
             )
             for atom in sight.found
         }
@@ -160,6 +163,7 @@ def _sight(desk: Desk, atom: NewAtom) -> _Sight:
         usual=_usual(list(scores.values())),
         far=0.0 if len(scores) == _BACKGROUND else _UNKNOWN_MEANING,
         vector=vectors[0].data[0] if vectors else None,
+        known=knows_scale(vectors),
     )
 
 

@@ -19,7 +19,7 @@ from mcp_memory.store.protocol import Filters, NewAtom, Store, Vectors, WrittenA
 from mcp_memory.text import fold, index_terms, well_formed
 from mcp_memory.types import Atom, Kind, Source
 
-__all__ = ["SINGLE_VALUED", "Candidates", "relation_name", "similar", "told"]
+__all__ = ["SINGLE_VALUED", "Candidates", "knows_scale", "relation_name", "similar", "told"]
 
 MAX_CHARS = 2_000
 PRIORITY: dict[Kind, int] = {"persona": 80, "episodic": 70, "instruction": -1}
@@ -158,14 +158,16 @@ def similar(
     """Return current atoms that may repeat or contradict the one just written, five at most."""
     new = written.atom
     apart = {new.id, *(atom.id for atom in written.replaced)}
-    hits = search(space, "atom", new.text, embed=embed, filters=Filters(unheld=True), limit=_LOOKED_AT)
+    vectors = embed(new.text)
+    hits = search(space, "atom", new.text, embed=lambda _: vectors, filters=Filters(unheld=True), limit=_LOOKED_AT)
     cosines = {hit.id: hit.cosine for hit in hits}
     if len(hits) < _LOOKED_AT:  # few words are shared, and vectors may be off: a small memory is looked through
         held = store.list_atoms(space, filters=Filters(unheld=True), limit=_SMALL)
         cosines = dict.fromkeys(atom.id for atom in held) | cosines
     of_the_same = _of_the_same(store, space, new)
     ids = [id for id in dict.fromkeys([*of_the_same, *cosines]) if id not in apart]
-    judged = [(atom, *_judged(new, atom, cosines.get(atom.id))) for atom in store.atoms(space, ids)]
+    known = knows_scale(vectors)
+    judged = [(atom, *_judged(new, atom, cosines.get(atom.id), known=known)) for atom in store.atoms(space, ids)]
     ranked = sorted(judged, key=lambda one: (-one[1], -one[2]))[:_SIMILAR]
     found = [one for one in ranked if one[1] or one[2]]
     return Candidates(
@@ -182,12 +184,19 @@ def _of_the_same(store: Store, space: str, new: Atom) -> list[str]:
     return [fact.atom for fact in store.facts(space, filters=current, relation=new.fact.relation, limit=_LOOKED_AT)]
 
 
-def _judged(new: Atom, old: Atom, cosine: float | None) -> tuple[float, float]:
+def knows_scale(vectors: Sequence[Vectors]) -> bool:
+    """Tell whether cosines of these vectors are of the model that changes are judged by: other models have others."""
+    from mcp_memory.embed.bundled import IDENTITY
+
+    return bool(vectors) and all(one.identity == IDENTITY for one in vectors)
+
+
+def _judged(new: Atom, old: Atom, cosine: float | None, *, known: bool) -> tuple[float, float]:
     """Return how likely the new atom contradicts an old one, and whether it is like it at all, each 0 to 1."""
     if _other_subject(new, old):
         return 0.0, 0.0
     alike = (cosine or 0.0) >= _SAME_COSINE or _alike(new, old)
-    return slot_score(new.text, old.text, cosine=cosine), 1.0 if alike else 0.0
+    return slot_score(new.text, old.text, cosine=cosine if known else None), 1.0 if alike else 0.0
 
 
 def _other_subject(new: Atom, old: Atom) -> bool:
