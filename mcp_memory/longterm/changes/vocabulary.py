@@ -207,7 +207,7 @@ RELATIONS = {
 
 LIGHT = (
     "hemos habéis han abbiamo avete hanno temos têm avons ont soll sollen sollte fürs ins ans beim "
-    "should shall debe deve doit moet "
+    "should shall debe deve doit moet recently lately kürzlich récemment recientemente recentemente onlangs "
     "want wants willst will möchte quiere quieres veux vuoi quer wil is are was were be been has have had "
     "will get got gets take takes took put go goes went make made do does did also still only please okay ok "
     "yes one two ist sind sei liegt bleibt bitte wird werden sich est sont es son está están è sono fica são "
