@@ -17,11 +17,12 @@ from __future__ import annotations
 import threading
 import unicodedata
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mcp_memory.embed.protocol import unit_rows
 from mcp_memory.errors import EmbeddingFailed
@@ -62,10 +63,11 @@ class Encoder:
         with _loading:
             model = load(self._folder)
         rows = np.zeros((len(texts), model.directions.shape[1]), np.float32)
-        for row, text in zip(rows, texts, strict=True):
-            ids = model.pieces(text)
-            if ids:
-                row[:] = model.vector(ids)
+        with model.one_thread():
+            for row, text in zip(rows, texts, strict=True):
+                ids = model.pieces(text)
+                if ids:
+                    row[:] = model.vector(ids)
         return unit_rows(rows)
 
 
@@ -78,6 +80,9 @@ class _Model:
     layers: dict[str, Floats]
     mean: Floats
     directions: Floats
+    one_thread: Callable[[], AbstractContextManager[Any]]
+    """Keeps the matrix library to one thread. With more, which wait for each other, these small matrices take a
+    hundred times as long on a machine that has other work."""
     segment: Callable[[str], tuple[int, ...]]
     """Cuts a word into pieces."""
     segment_again: Callable[[str], tuple[int, ...]]
@@ -151,6 +156,7 @@ def load(folder: Path) -> _Model:
     import numpy as np
     from safetensors import SafetensorError
     from safetensors.numpy import load as tensors_of  # pyright: ignore[reportUnknownVariableType]
+    from threadpoolctl import ThreadpoolController  # pyright: ignore[reportMissingTypeStubs]
 
     try:
         tensors = tensors_of((folder / WEIGHTS).read_bytes())
@@ -174,9 +180,14 @@ def load(folder: Path) -> _Model:
         layers=layers,
         mean=tensors["mean"],
         directions=tensors["directions"].astype(np.float32),
+        one_thread=_one_thread(ThreadpoolController()),
         segment=segment,
         segment_again=lru_cache(maxsize=16_384)(segment),
     )
+
+
+def _one_thread(libraries: Any) -> Callable[[], AbstractContextManager[Any]]:
+    return lambda: libraries.limit(limits=1, user_api="blas")
 
 
 def _segmented(vocabulary: dict[str, int], scores: Sequence[float], word: str) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from mcp_memory.store import carried
 from mcp_memory.store.access import Token
@@ -86,6 +86,10 @@ from mcp_memory.types import (
     Stage,
     Turn,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = [
     "Amended",
@@ -467,6 +471,12 @@ class Store(Protocol):
 
     def nearest(self, space: str, layer: Layer, query: Vectors, *, filters: Filters, limit: int) -> list[Scored]:
         """Rows nearest to the one vector given, by cosine, among those its model has embedded."""
+        ...
+
+    def vectors_of(
+        self, space: str, layer: Layer, ids: Sequence[str], identity: str
+    ) -> Mapping[str, NDArray[np.float32]]:
+        """Vectors of length one that a model made of some rows; those that it has not embedded are left out."""
         ...
 
     # vector indexes ------------------------------------------------------------------------------

@@ -306,6 +306,16 @@ def test_the_nearest_rows_come_first_within_filters(store: Store) -> None:
     assert [hit.id for hit in only] == [b]
 
 
+def test_the_vectors_of_rows_are_those_that_were_stored(store: Store) -> None:
+    data = vectors([1, 0, 0, 0], [0.6, 0.8, 0, 0])
+    a, b = (turn.id for turn in store.append_turns("me", "s", [user("a"), user("b")], now=NOW, vectors=data).stored)
+    found = store.vectors_of("me", "turn", [a, b, "t99"], data.identity)
+    assert set(found) == {a, b}
+    assert found[b] == pytest.approx([0.6, 0.8, 0, 0], abs=0.02)
+    assert store.vectors_of("others", "turn", [a], data.identity) == {}
+    assert store.vectors_of("me", "turn", [a], "another model") == {}
+
+
 def test_many_rows_are_searched_as_exactly_as_few(store: Store) -> None:
     rng = np.random.default_rng(7)
     data = rng.normal(size=(6_000, 64)).astype(np.float32)

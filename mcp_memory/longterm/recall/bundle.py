@@ -13,7 +13,7 @@ on nothing else, and a turn whose statement was replaced says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from mcp_memory.longterm.desk import Desk
@@ -51,6 +51,8 @@ _HEADINGS: dict[Group, str] = {
 }
 """The parts of the dynamic block in their order, each with the line above it."""
 _SAID: tuple[Group, ...] = ("turn", "maybe", "unsure")
+_UNSURE: tuple[Group, ...] = ("maybe", "unsure")
+_LEAST_TOKENS = 30  # of room, for which another line is looked for
 
 
 def bundle(desk: Desk, question: str, *, session: str | None, counter: TokenCounter, budget: int) -> Bundle:
@@ -80,7 +82,7 @@ def beyond(desk: Desk, question: str, *, session: str, counter: TokenCounter, bu
     """
     lines = unasked(desk, question, known=known, there=_in_context(desk, session))
     told_before = set(known.splitlines())
-    dynamic, left_out = _fitted([line for line in lines if line.text not in told_before], counter, budget)
+    dynamic, left_out = _fitted((line for line in lines if line.text not in told_before), counter, budget)
     return Bundle(stable="", dynamic=dynamic, tokens=counter.count(dynamic) if dynamic else 0, left_out=left_out)
 
 
@@ -170,22 +172,30 @@ def _most(count: int, fits: Callable[[int], bool]) -> int:
 # --- the dynamic block ------------------------------------------------------------------------------
 
 
-def _fitted(lines: Sequence[Line], counter: TokenCounter, budget: int) -> tuple[str, list[str]]:
-    """Return the block of the lines that find room, first come first served, and the ids of the others."""
+def _fitted(lines: Iterable[Line], counter: TokenCounter, budget: int) -> tuple[str, list[str]]:
+    """Return the block of the lines that find room, first come first served, and the ids of others that belong there.
+
+    Lines that may not belong there are read until the room is used up.
+    """
     taken: list[Line] = []
+    left_out: list[str] = []
     headings: set[str] = set()
     room = budget - counter.count(recall_block("", part="dynamic"))
     for line in lines:
+        is_sure = line.group not in _UNSURE
+        if not is_sure and room < _LEAST_TOKENS:
+            break
         above = [heading for heading in _above(line) if heading not in headings]
         cost = counter.count("".join(f"{text}\n" for text in [*above, line.text]))
         if cost <= room:
             taken.append(line)
             headings.update(above)
             room -= cost
+        elif is_sure:
+            left_out.append(line.id)
     while taken and not counter.fits(_dynamic(taken), budget):
-        taken.pop()  # lines may count a token more together than apart
-    shown = set(map(id, taken))
-    return _dynamic(taken), list(dict.fromkeys(line.id for line in lines if id(line) not in shown))
+        left_out.append(taken.pop().id)  # lines may count a token more together than apart
+    return _dynamic(taken), list(dict.fromkeys(left_out))
 
 
 def _above(line: Line) -> list[str]:

@@ -6,7 +6,7 @@ cut to the part that speaks of what is asked; secrets are masked; relative dates
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import date
@@ -52,16 +52,19 @@ class Line:
     """Of a turn, its session and position: turns of a day stand in the order in which they were said."""
 
 
-def sound(desk: Desk, lines: Iterable[Line]) -> list[Line]:
-    """Return the lines that do not read like an attack: what came before there were flags, what a model wrote since.
+def sound(desk: Desk, lines: Iterable[Line]) -> Iterator[Line]:
+    """Yield the lines that do not read like an attack: what came before there were flags, what a model wrote since.
 
     What a person has released is told all the same.
     """
-    given = list(lines)
-    suspect = {line.id for line in given if flags(line.text, line.source)}
-    rows = [id for id in suspect if id[:1] in "at" and id[1:].isdigit()]
-    suspect -= {one.id for one in desk.store.held(desk.space, rows) if one.verdict == "released"} if rows else set()
-    return [line for line in given if line.id not in suspect]
+    for line in lines:
+        if not flags(line.text, line.source) or _is_released(desk, line.id):
+            yield line
+
+
+def _is_released(desk: Desk, id: str) -> bool:
+    is_row = id[:1] in "at" and id[1:].isdigit()
+    return is_row and any(one.verdict == "released" for one in desk.store.held(desk.space, [id]))
 
 
 # --- what is known ----------------------------------------------------------------------------------
@@ -112,15 +115,13 @@ def of_turns(
     widths: Sequence[int],
     group: Group = "turn",
     notes: Mapping[str, str] | None = None,
-) -> list[Line]:
-    """Return a line of each turn, as long as `widths` says (the last of them for all further ones), in characters.
+) -> Iterator[Line]:
+    """Yield a line of each turn, as long as `widths` says (the last of them for all further ones), in characters.
 
     `notes` are said of some turns, by id, such as that a later one changed them.
     """
-    return [
-        _line(turn, widths[min(place, len(widths) - 1)], words, group, (notes or {}).get(turn.id, ""))
-        for place, turn in enumerate(turns)
-    ]
+    for place, turn in enumerate(turns):
+        yield _line(turn, widths[min(place, len(widths) - 1)], words, group, (notes or {}).get(turn.id, ""))
 
 
 def _line(turn: Turn, width: int, words: AbstractSet[str], group: Group, note: str) -> Line:

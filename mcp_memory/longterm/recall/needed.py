@@ -17,7 +17,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, zip_longest
+from typing import TYPE_CHECKING
 
+from mcp_memory.embed.bundled import IDENTITY
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l1_atoms import noise
 from mcp_memory.longterm.recall import lines
@@ -35,6 +37,10 @@ from mcp_memory.suspicion import flags
 from mcp_memory.text import fold, index_terms, one_line, query_terms
 from mcp_memory.types import Atom, Source, Turn
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 __all__ = ["Reach", "end_of_last", "is_small_talk", "needed", "surest"]
 
 _ATOMS, _SCENES, _FACTS, _OUTPUTS = 15, 3, 5, 2
@@ -45,6 +51,7 @@ _CONTEXT_CHARS = 300
 _ENTITIES = 1_000
 _SESSIONS, _ENDING, _ENDING_CHARS = 20, 6, 600  # the latest sessions; turns of one
 _CLOSE = 0.2  # cosine: where nothing shares a word, and nothing is as near as this, nothing is known
+_COMPARED_TURNS = 16
 _SAME = 0.85  # share of a turn's words that another one has too
 
 
@@ -70,8 +77,8 @@ TRUST: dict[Source, float] = {"user": 1.0, "assistant": 0.95, "tool": 0.85, "web
 """What an atom's rank is worth by whose word it is: of two that answer alike, the user's comes first."""
 
 
-def surest(desk: Desk, *, known: str) -> list[Line]:
-    """Return the atoms by confidence alone, but those that `known` tells already."""
+def surest(desk: Desk, *, known: str) -> Iterator[Line]:
+    """Yield the atoms by confidence alone, but those that `known` tells already."""
     atoms = desk.store.list_atoms(desk.space, filters=Filters(unheld=True), limit=_SUREST)
     ordered = sorted(atoms, key=lambda one: -one.confidence * TRUST[one.source])
     return lines.sound(desk, (lines.of_atom(atom) for atom in ordered if not lines.is_told(atom, known)))
@@ -84,27 +91,25 @@ def needed(
     *,
     known: str,
     there: Collection[str] = (),
-    reach: Reach = Reach(),  # noqa: B008 frozen
+    reach: Reach = Reach(),
     gate: Callable[[Sequence[Weighed]], bool] = lambda rows: True,
-) -> list[Line]:
-    """Return what the question or the turns of the context may need; none of it is in `known` or these.
+) -> Iterator[Line]:
+    """Yield what the question or the turns of the context may need; none of it is in `known` or these.
 
-    Nor is it of the turns `there`, or drawn from them. Nothing is told where the `gate` refuses the rows found.
+    Lines are made as they are taken, so that those without room cost nothing. Nor is it of the turns `there`, or drawn from them. Nothing is told where the `gate` refuses the rows found.
     """
     talk = [one_line(turn.content, _CONTEXT_CHARS) for turn in context if noise.label(turn) is None]
     asking = "" if is_small_talk(question, desk.now) else question
     apart = {*there, *(turn.id for turn in context)}
-    found = _found(desk, asking, talk, apart, reach, gate)
-    if found is None:
-        return []
-    words = frozenset(query_terms("\n".join([question, *talk])))
     wanted = asked(desk, [asking])
+    found = _found(desk, wanted, asked(desk, talk), apart, reach, gate)
+    if found is None:
+        return iter(())
+    words = frozenset(query_terms("\n".join([question, *talk])))
     rules = _rules(wanted, apart, reach) if wanted and (found.turns or found.unsure) else []
-    made = list(_lines(desk, question, found, words, rules=rules, known=known, there=there, reach=reach))
     outputs = _outputs(wanted, words) if wanted and reach.outputs else []
-    certain = [line for line in made if line.group != "unsure"]
-    unsure = [line for line in made if line.group == "unsure"]
-    return lines.sound(desk, _with_end(desk, question, apart, [*certain, *outputs, *unsure]))
+    made = _lines(desk, question, wanted, found, words, rules, outputs, known=known, there=there, reach=reach)
+    return lines.sound(desk, _with_end(desk, question, apart, made))
 
 
 def is_small_talk(question: str, now: datetime) -> bool:
@@ -129,20 +134,20 @@ class _Found:
 
 
 def _found(
-    desk: Desk, question: str, talk: Sequence[str], there: set[str], reach: Reach,
+    desk: Desk, question: Asked | None, talk: Asked | None, there: set[str], reach: Reach,
     gate: Callable[[Sequence[Weighed]], bool],
 ) -> _Found | None:  # fmt: skip
     """Return what is relevant to the question, then what is to the talk; turns that are there already are not."""
     found = _Found()
     aside = {one.id for one in desk.store.held(desk.space, limit=_MOST_THERE) if one.id.startswith("t")}
     many = reach.turns + min(len(there) + len(aside), _MOST_THERE)
-    for wanted in (asked(desk, [question]), asked(desk, talk)):
+    for wanted in (question, talk):
         if wanted is None:
             continue
         said = [row for row in weighed(wanted, "turn", limit=many) if row.id not in there]
         aside = held_ids(desk.store, desk.space, [row.id for row in said])
         said = [row for row in said if row.id not in aside]
-        held = _borne_out(desk, weighed(wanted, "atom", limit=_ATOMS), said)
+        held = _borne_out(desk, weighed(wanted, "atom", limit=_ATOMS), said) if desk.store.newest("atom") else []
         if not gate((*said, *held)):
             return None
         said = [row for row in said if not row.is_echo]
@@ -153,7 +158,7 @@ def _found(
             _join(found.atoms, (row for row in held if row.weight >= NEAR))
             for page in pages:
                 found.scenes.setdefault(page.id, page)
-        if wanted.texts == [question] and (about or _anything(said, held)):
+        if wanted is question and (about or _anything(said, held)):
             _join(found.atoms, (row for row in held if row.weight < NEAR and row.cosine >= _CLOSE))
             _join(found.unsure, (row for row in said if row.id not in found.turns))
     return found
@@ -182,16 +187,19 @@ def _borne_out(desk: Desk, held: Sequence[Weighed], said: Sequence[Weighed]) -> 
 
 
 def _lines(
-    desk: Desk, question: str, found: _Found, words: AbstractSet[str], *, rules: Sequence[Line], known: str,
-    there: Collection[str], reach: Reach,
+    desk: Desk, question: str, wanted: Asked | None, found: _Found, words: AbstractSet[str], rules: Sequence[Line],
+    outputs: Sequence[Line], *, known: str, there: Collection[str], reach: Reach,
 ) -> Iterator[Line]:  # fmt: skip
     held = [atom for atom in desk.store.atoms(desk.space, found.atoms) if atom.valid_to is None]
     holding = [atom for atom in held if atom.evidence not in there and not atom.held]
     ranked = sorted(holding, key=lambda atom: -_rank(desk, atom, found.atoms[atom.id]))
     ranked = [atom for atom in ranked if not lines.is_told(atom, known)]
     about, unsure = _distinct(desk, list(found.turns), list(found.unsure))
-    notes = _replaced(desk, holding)
-    verbatim = lines.of_turns(about, words=words, widths=reach.widths, group=reach.certain, notes=notes)
+    newer = _changes(wanted, [*about, *unsure]) if wanted else {}
+    about, unsure = _promoted(about, unsure, newer)
+    notes = {old: f" · until {new.said_at:%Y-%m-%d}, see {new.id}" for old, new in newer.items()}
+    notes |= _replaced(desk, holding)
+    verbatim = list(lines.of_turns(about, words=words, widths=reach.widths, group=reach.certain, notes=notes))
     verbatim.sort(key=lambda line: line.source in ("tool", "web"))  # stable: people first, each in the search's order
     bearing_out = {atom.evidence for atom in ranked}
     fresh = [line for line in verbatim if line.id not in bearing_out]
@@ -205,6 +213,7 @@ def _lines(
     ruled = {rule.id for rule in rules if rule.text.count("…") == 0}
     yield from (line for line in further if line.id not in ruled)
     yield from (line for line in verbatim if line.id in bearing_out)
+    yield from outputs
     further_turns = [turn for turn in unsure if turn.id not in ruled]
     yield from lines.of_turns(further_turns, words=words, widths=reach.unsure_widths, group=reach.unsure, notes=notes)
 
@@ -213,6 +222,40 @@ def _rank(desk: Desk, atom: Atom, row: Weighed) -> float:
     similarity = min(1.0, max(row.weight, row.cosine))
     rank = desk.settings.recall_similarity * similarity + desk.settings.recall_confidence * atom.confidence
     return rank * TRUST[atom.source]
+
+
+def _changes(wanted: Asked, turns: Sequence[Turn]) -> dict[str, Turn]:
+    """Return, by id, turns of users whose value a later one of them replaced, each with the latest that did."""
+    from mcp_memory.longterm.changes import replaces
+
+    said = sorted((turn for turn in turns[:_COMPARED_TURNS] if turn.role == "user"), key=lambda turn: turn.said_at)
+    store, space = wanted.desk.store, wanted.desk.space
+    known: Mapping[str, NDArray[np.float32]] = {}
+    if wanted.model == IDENTITY:  # cosines of other models mean something else
+        known = store.vectors_of(space, "turn", [turn.id for turn in said], IDENTITY)
+    near_by = store.surroundings(space, [turn.id for turn in said], around=1)
+    before = {(turn.session, turn.position + 1): turn.content for turn in near_by}
+    asked_by = {turn.id: before.get((turn.session, turn.position), "") for turn in said}
+    newer: dict[str, Turn] = {}
+    for place, old in enumerate(said):
+        for new in said[place + 1 :]:
+            cosine = float(known[old.id] @ known[new.id]) if old.id in known and new.id in known else None
+            told = replaces(new.content, old.content, cosine=cosine, asked=asked_by[old.id])
+            if told and new.said_at > old.said_at:
+                newer[old.id] = new
+    return newer
+
+
+def _promoted(
+    about: Sequence[Turn], unsure: Sequence[Turn], newer: Mapping[str, Turn]
+) -> tuple[list[Turn], list[Turn]]:
+    """Return the turns with what replaced one that is about the question right before it: the newest value first."""
+    first: dict[str, Turn] = {}
+    for turn in about:
+        if (change := newer.get(turn.id)) is not None:
+            first.setdefault(change.id, change)
+        first.setdefault(turn.id, turn)
+    return list(first.values()), [turn for turn in unsure if turn.id not in first]
 
 
 _WORD = re.compile(r"\w+")
@@ -242,6 +285,8 @@ def _distinct(desk: Desk, *groups: Sequence[str]) -> tuple[list[Turn], ...]:
 
 def _says_no_more(words: AbstractSet[str], than: AbstractSet[str]) -> bool:
     """Tell whether words are nearly all among those of another text, and none of the others is a number."""
+    if len(than) < _SAME * len(words):
+        return False
     extra = words - than
     return len(extra) <= (1 - _SAME) * len(words) and not any(word[0].isdigit() for word in extra)
 
@@ -329,13 +374,12 @@ def _outputs(wanted: Asked, words: AbstractSet[str]) -> list[Line]:
 # --- the end of the last conversation ---------------------------------------------------------------
 
 
-def _with_end(desk: Desk, question: str, there: Collection[str], found: Sequence[Line]) -> list[Line]:
-    """Return the lines, behind the end of the last conversation where the question is to go on from there."""
-    if not asks_to_go_on(question):
-        return list(found)
-    end = end_of_last(desk, there)
+def _with_end(desk: Desk, question: str, there: Collection[str], found: Iterable[Line]) -> Iterator[Line]:
+    """Yield the lines, behind the end of the last conversation where the question is to go on from there."""
+    end = end_of_last(desk, there) if asks_to_go_on(question) else []
     shown = {line.id for line in end}
-    return [*end, *(line for line in found if line.id not in shown)]
+    yield from end
+    yield from (line for line in found if line.id not in shown)
 
 
 def end_of_last(desk: Desk, there: Collection[str]) -> list[Line]:

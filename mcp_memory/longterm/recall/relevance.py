@@ -29,6 +29,7 @@ from functools import cache, cached_property
 from statistics import median
 
 from mcp_memory.longterm.desk import Desk
+from mcp_memory.longterm.search.ranking import without_speakers
 from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.longterm.search.whose import whose
 from mcp_memory.store.protocol import Filters, Layer, Vectors
@@ -44,7 +45,8 @@ NEAR = ABOUT / 2
 
 _WEIGHED = 15  # rows
 _REACH = 2  # turns
-_READ = 20_000  # characters of a row
+_READ = 4_000  # characters of a row
+_ECHO_ROOM = 80  # characters by which the same question may be longer
 _FEW = 30  # rows; of fewer it does not follow that a word is common
 _QUESTION = 300  # characters; a longer text is a passage
 _PASSAGE_RARITY = 2.0
@@ -70,7 +72,14 @@ class Asked:
 
     @cached_property
     def embed(self) -> Callable[[str], Sequence[Vectors]]:
+        """Return the vectors of a text by each model there is; asked once for each text."""
         return cache(self.desk.of_query)
+
+    @property
+    def model(self) -> str | None:
+        """The identity of the first model that the question was embedded with; None without one."""
+        vectors = self.embed(without_speakers(self.text, self.desk.store.outline(self.desk.space, filters=Filters())))
+        return vectors[0].identity if vectors else None
 
     @cached_property
     def is_question(self) -> bool:
@@ -106,7 +115,7 @@ def is_echo(said: str, text: str) -> bool:
     """Tell whether what was said tells no more than a text asks: it has the same words, or is a question with no
     others that say what it is about.
     """
-    if len(said) > _READ:
+    if len(said) > 2 * len(text) + _ECHO_ROOM:
         return False
     if base_terms(said) == base_terms(text):
         return True

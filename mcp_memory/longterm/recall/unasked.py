@@ -11,7 +11,7 @@ good by chance, so there it takes more. The weights were fitted on the developme
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from mcp_memory.embed.prompts import leans_on_memory
@@ -67,16 +67,16 @@ class Gate:
         )
 
 
-def unasked(desk: Desk, prompt: str, *, known: str, there: Collection[str], gate: Gate = Gate()) -> list[Line]:  # noqa: B008 frozen
-    """Return what is relevant to a prompt whose writer asked for nothing to be recalled.
+def unasked(desk: Desk, prompt: str, *, known: str, there: Collection[str], gate: Gate = Gate()) -> Iterator[Line]:
+    """Yield what is relevant to a prompt whose writer asked for nothing to be recalled.
 
     None of it is in `known`, nor in the turns `there` or drawn from them. What is talked of lends nothing, for it is
     before the reader.
     """
     if asks_to_go_on(prompt):
-        return [] if there else end_of_last(desk, there)
+        return iter([] if there else end_of_last(desk, there))
     if is_small_talk(prompt, desk.now):
-        return []
+        return iter(())
     size = len(desk.store.outline(desk.space, filters=Filters()).rows)
     bundled = desk.settings.embedder == "bundled"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import apsw
 
@@ -100,6 +101,10 @@ from mcp_memory.types import (
     Stage,
     Turn,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = ["SQLiteStore", "open_store"]
 
@@ -384,6 +389,11 @@ class SQLiteStore:
         return self._db.read(
             lambda con: vectors.nearest(con, layer, space, query, filters=filters, limit=limit, outlines=self._outlines)
         )
+
+    def vectors_of(
+        self, space: str, layer: Layer, ids: Sequence[str], identity: str
+    ) -> Mapping[str, NDArray[np.float32]]:
+        return self._db.read(lambda con: vectors.of_rows(con, layer, space, ids, identity))
 
     def vector_indexes(self) -> list[VectorIndex]:
         return self._db.read(vectors.indexes)

@@ -33,6 +33,7 @@ __all__ = [
     "extend_sketches",
     "indexes",
     "nearest",
+    "of_rows",
     "problems",
     "put",
     "put_by_id",
@@ -129,6 +130,26 @@ def nearest(
     allowed = _allowed(con, layer, space, number, filters, outlines)
     found = sketch.nearest(con, layer, index, number, vectors.data[0], allowed=allowed, limit=limit)
     return [Scored(id=f"{layer[0]}{row}", score=cosine) for row, cosine in found]
+
+
+def of_rows(
+    con: apsw.Connection, layer: Layer, space: str, ids: Sequence[str], identity: str
+) -> dict[str, NDArray[np.float32]]:
+    """See `Store.vectors_of`."""
+    import numpy as np
+
+    index = con.execute("SELECT id FROM vector_index WHERE identity = ?", (identity,)).get
+    number = space_id(con, space)
+    if index is None or number is None:
+        return {}
+    found: dict[str, NDArray[np.float32]] = {}
+    for id in ids:
+        sql = f"SELECT embedding FROM {_table(layer, index)} WHERE rowid = ? AND space = ?"
+        data = con.execute(sql, (number_of(id, layer[0]), number)).get
+        if data is not None:
+            row = np.frombuffer(data, np.int8).astype(np.float32)
+            found[id] = row / max(float(np.linalg.norm(row)), 1.0)
+    return found
 
 
 def _allowed(
