@@ -5,13 +5,12 @@ asked the questions that its turns answer, and three kinds that they do not: que
 whose evidence sessions are not here (the hardest: the same kind of people, asking the same kind of things), questions
 of the other sets named, and chit-chat. `--each` is about how many of each kind a set is asked, spread over its stores.
 
-`evidence` is the share of answerable questions for which at least one evidence turn stands in the answer, `injected`
-the share of unrelated questions for which there is any answer at all; `tokens` is what an answer to an answerable
-question takes, counted as recall counts. All systems may use BUDGET tokens:
+`bench.answers.systems` says what each system is; all of them are asked as an agent or a hook asks them.
 
-    recall  the verb, as it is
-    before  the rule before it: half of the question's words in a turn, or a quarter and a cosine of 0.6, or 0.82
-    top 5   the first five turns of the search, always
+`evidence` is the share of answerable questions for which at least one evidence turn is named in the answer, `all of it`
+that for which all are; `tokens` is what an answer to an answerable question takes. `brought` is the share of unrelated
+questions for which anything is brought as being about them: by a hook, anything at all; by `recall`, anything outside
+its part "Closest, unsure"; a search marks what is far instead.
 
 Intervals are Wilson's, over questions; those of one store are not independent.
 """
@@ -23,7 +22,7 @@ import json
 import random
 import re
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -32,24 +31,19 @@ from time import perf_counter
 from typing import Any, Literal
 
 import anyio
-from anyio import to_thread
 from tqdm import tqdm
 
+from bench.answers.systems import BUDGET, bring
 from bench.ours import Clock, record
 from bench.sets import Haystack, Question, RetrievalSet, read_set
 from bench.stats import timings_ms
 from mcp_memory.config import Settings
-from mcp_memory.embed import Embedder, make_embedder
 from mcp_memory.errors import McpMemoryError
 from mcp_memory.evaluation.figures import rate
 from mcp_memory.memory import Memory, open_memory
-from mcp_memory.text import base_terms, index_terms, one_line, query_terms, spoken
-from mcp_memory.tokens import TokenCounter, token_counter
-from mcp_memory.types import Turn
 
 __all__ = ["CHAT", "SYSTEMS", "measure", "report", "table"]
 
-BUDGET = 1_200
 EACH = 240
 Kind = Literal["answerable", "other store", "other set", "chit-chat"]
 KINDS: tuple[Kind, ...] = ("answerable", "other store", "other set", "chit-chat")
@@ -123,71 +117,16 @@ class Told:
     """What a system answered: the turns in it, by ids of the set, what it takes, and how long it took."""
 
     turns: list[str]
+    sure: bool
     tokens: int
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Bench:
-    memory: Memory
-    counter: TokenCounter
-    embedder: Embedder
+SYSTEMS = ("recall", "search", "hook")
 
-
-Answer = tuple[list[str], int]
-"""Ids of turns as the store has them, and tokens."""
-
-
-async def _recall(bench: _Bench, question: str) -> Answer:
-    bundle = await bench.memory.recall(question, budget_tokens=BUDGET)
-    return re.findall(r"(?m)^- \[(t\d+) ·", bundle.dynamic), bundle.tokens
-
-
-async def _before(bench: _Bench, question: str) -> Answer:
-    if not question.strip():
-        return [], 0
-    wanted = set(query_terms(question)) & set(base_terms(question))
-    hits = await bench.memory.conversation_search(question, limit=8)
-    turns = [hit.turn for hit in hits.hits]
-
-    def near() -> list[Turn]:
-        if not turns:
-            return []
-        vectors = bench.embedder.embed([spoken(turn.content, turn.name) for turn in turns])
-        cosines: list[float] = (vectors @ bench.embedder.embed_query(question)).tolist()
-        return [turn for turn, cosine in zip(turns, cosines, strict=True) if _was_enough(turn, wanted, cosine)]
-
-    return await to_thread.run_sync(lambda: _fitted(near(), bench.counter))
-
-
-def _was_enough(turn: Turn, wanted: set[str], cosine: float) -> bool:
-    overlap = len(wanted & set(index_terms(turn.content))) / len(wanted) if wanted else 0.0
-    return overlap >= 0.5 or (overlap >= 0.25 and cosine >= 0.6) or cosine >= 0.82
-
-
-async def _top5(bench: _Bench, question: str) -> Answer:
-    hits = await bench.memory.conversation_search(question, limit=5)
-    return await to_thread.run_sync(_fitted, [hit.turn for hit in hits.hits], bench.counter)
-
-
-def _fitted(turns: Sequence[Turn], counter: TokenCounter) -> Answer:
-    """Return those turns whose first 400 characters, a line each, fit the budget together."""
-    ids: list[str] = []
-    tokens = 0
-    for turn in turns:
-        line = f"- [{turn.id} · {turn.said_at:%Y-%m-%d} · {turn.name or turn.role}] {one_line(turn.content, 400)}\n"
-        cost = counter.count(line)
-        if tokens + cost <= BUDGET:
-            ids.append(turn.id)
-            tokens += cost
-    return ids, tokens
-
-
-SYSTEMS: dict[str, Callable[[_Bench, str], Awaitable[Answer]]] = {
-    "recall": _recall,
-    "before": _before,
-    "top 5": _top5,
-}
+_ID = re.compile(r"(?m)^(?:- \[|\* |  )?(t\d+) ")
+_SURE = "About this"
+"""What stands above the turns that `recall` takes to be about a question."""
 
 
 # --- asking -----------------------------------------------------------------------------------------
@@ -236,25 +175,21 @@ async def measure(data: RetrievalSet, others: Sequence[RetrievalSet], each: int)
             with TemporaryDirectory(prefix="bench-") as folder:
                 async with open_memory(Settings(home=Path(folder)), now=clock) as memory:
                     ids, _ = await record(memory, haystack)
-                    bench = await _bench(memory)
+                    await memory.recall("warm")
                     for one in asked:
                         clock.moment = one.at or clock.after
-                        found.append((one, {name: await _told(name, bench, one, ids) for name in SYSTEMS}))
+                        found.append((one, {name: await _told(name, memory, one, ids) for name in SYSTEMS}))
                         bar.update()
     return found
 
 
-async def _bench(memory: Memory) -> _Bench:
-    embedder = await to_thread.run_sync(make_embedder, memory.settings)
-    assert embedder is not None
-    await memory.recall("warm")
-    return _Bench(memory=memory, counter=token_counter(memory.settings.tokenizer), embedder=embedder)
-
-
-async def _told(name: str, bench: _Bench, one: Asked, ids: dict[str, str]) -> Told:
+async def _told(name: str, memory: Memory, one: Asked, ids: dict[str, str]) -> Told:
     start = perf_counter()
-    turns, tokens = await SYSTEMS[name](bench, one.text)
-    return Told(turns=[ids[id] for id in turns], tokens=tokens, seconds=perf_counter() - start)
+    brought = await bring(name, memory, one.text, budget=BUDGET)
+    seconds = perf_counter() - start
+    turns = [ids[id] for id in dict.fromkeys(_ID.findall(brought.text)) if id in ids]
+    sure = _SURE in brought.text if name == "recall" else bool(brought.text)
+    return Told(turns=turns, sure=sure, tokens=brought.tokens, seconds=seconds)
 
 
 # --- figures ----------------------------------------------------------------------------------------
@@ -274,7 +209,8 @@ def _system(found: Sequence[tuple[Asked, Told]]) -> dict[str, Any]:
     answerable = [(one, told) for one, told in found if one.kind == "answerable"]
     return {
         "evidence": _rate([not one.evidence.isdisjoint(told.turns) for one, told in answerable]),
-        "injected": {kind: _rate([bool(told.turns) for one, told in found if one.kind == kind]) for kind in KINDS[1:]},
+        "all_evidence": _rate([one.evidence.issubset(told.turns) for one, told in answerable]),
+        "brought": {kind: _rate([told.sure for one, told in found if one.kind == kind]) for kind in KINDS[1:]},
         "tokens": round(sum(told.tokens for _, told in answerable) / len(answerable)) if answerable else None,
         "latency_ms": timings_ms([told.seconds for _, told in found]),
     }
@@ -294,8 +230,9 @@ def table(found: dict[str, Any]) -> Iterator[str]:
     systems: dict[str, Any] = found["systems"]
     yield _row("", systems)
     yield _row("evidence, %", [_percent(one["evidence"]) for one in systems.values()])
+    yield _row("all of it, %", [_percent(one["all_evidence"]) for one in systems.values()])
     for kind in KINDS[1:]:
-        yield _row(f"injected, {kind}, %", [_percent(one["injected"][kind]) for one in systems.values()])
+        yield _row(f"brought, {kind}, %", [_percent(one["brought"][kind]) for one in systems.values()])
     yield _row("tokens", [str(one["tokens"]) for one in systems.values()])
     yield _row("p50 / p95, ms", ["{p50:.1f} / {p95:.1f}".format(**one["latency_ms"]) for one in systems.values()])
 

@@ -198,7 +198,8 @@ def _shown_memories(answer: ShownMemories) -> str:
         return _with_note(
             "Nothing is known about that. With filters, try fewer; without, say that you do not know.", answer.note
         )
-    blocks = [DATA_NOTE]
+    is_known = bool(answer.atoms or answer.facts or answer.scenes)
+    blocks = [DATA_NOTE if is_known else f"No statement about this is stored; below is what was said. {DATA_NOTE}"]
     if answer.atoms:
         blocks.append("\n".join(["Held true:", *map(_shown_atom, answer.atoms)]))
     if answer.facts:
@@ -214,9 +215,9 @@ def _shown_memories(answer: ShownMemories) -> str:
 def _bundle(answer: Bundle) -> str:
     text = "\n\n".join(part for part in (answer.stable, answer.dynamic) if part)
     if not text:
-        return "Nothing is remembered about this. Answer as you would; remember what the user tells for good."
+        return "Nothing was found for this. Answer as you would; remember what the user tells for good."
     if not answer.dynamic and not answer.left_out:
-        text += "\n\nNothing else surely bears on this; conversation_search looks further."
+        text += "\n\nNothing that was said is close to this."
     if answer.left_out:
         shown = ", ".join(answer.left_out[:10]) + (" …" if len(answer.left_out) > 10 else "")
         text += f"\n\nLeft out for want of room: {shown}."

@@ -23,13 +23,13 @@ def test_the_figures_of_a_small_set_have_the_documented_shape(
     }
     assert list(found["systems"]) == list(SYSTEMS)
     for system in found["systems"].values():
-        assert set(system) == {"evidence", "injected", "tokens", "latency_ms"}
-        assert list(system["injected"]) == list(KINDS[1:])
-    recall, first_five = found["systems"]["recall"], found["systems"]["top 5"]
-    assert recall["injected"]["chit-chat"]["percent"] == 0.0
-    assert recall["injected"]["other set"] is None
-    assert recall["tokens"] < first_five["tokens"]
-    assert first_five["evidence"]["percent"] == first_five["injected"]["chit-chat"]["percent"] == 100.0
+        assert set(system) == {"evidence", "all_evidence", "brought", "tokens", "latency_ms"}
+        assert list(system["brought"]) == list(KINDS[1:])
+    recall, search, hook = (found["systems"][name] for name in ("recall", "search", "hook"))
+    assert hook["brought"]["chit-chat"]["percent"] == 0.0
+    assert hook["brought"]["other set"] is None
+    assert recall["evidence"]["percent"] == search["evidence"]["percent"] == 100.0
+    assert hook["tokens"] < recall["tokens"]
     assert "evidence, %" in capsys.readouterr().out
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput
 from mcp_memory.longterm.recall.bundle import ALWAYS_TOKENS, IDENTITY_TOKENS, bundle, context_of
-from mcp_memory.longterm.recall.needed import unasked
+from mcp_memory.longterm.recall.unasked import unasked
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.memory import Memory
 from mcp_memory.store.sqlite import open_store
@@ -146,23 +146,99 @@ def test_the_scenes_stand_in_the_stable_block_and_the_coldest_give_way_first(han
 async def test_the_dynamic_block_holds_what_the_question_needs(memory: Memory) -> None:
     await fill(memory)
     dynamic = (await memory.recall("boiler repaired")).dynamic
-    assert "240 euros" in dynamic
-    assert "Dvořák" not in dynamic
-    assert (await memory.recall("zebra crossing")).dynamic == ""
+    about, _, unsure = dynamic.partition("Closest, unsure")
+    assert "240 euros" in about
+    assert "Dvořák" in unsure
+    assert "About this" not in (await memory.recall("zebra crossing")).dynamic
 
 
 @pytest.mark.parametrize(
     "question", ["Write a haiku about rain", "hi", "thanks, that's great", "ok", "What is 17 times 23?", "???", "的"]
 )
-def test_what_needs_no_memory_brings_none(hand: ByHand, question: str) -> None:
+def test_what_needs_no_memory_has_nothing_that_is_about_it(hand: ByHand, question: str) -> None:
     talk(hand, "It will rain in Porto on the 17th", "Thanks, I have put it down: rain", "ok great", "hi again")
     hand.draw("Does not mind rain")
+    assert "About this" not in recall(hand, question).dynamic
+    assert not list(unasked(hand.desk(), question, known="", there=()))
+
+
+@pytest.mark.parametrize("question", ["hi", "thanks, that's great", "ok", "???"])
+def test_small_talk_recalls_nothing(hand: ByHand, question: str) -> None:
+    talk(hand, "It will rain in Porto on the 17th", "Thanks, I have put it down: rain", "ok great", "hi again")
     assert recall(hand, question).dynamic == ""
+
+
+async def test_a_question_in_other_words_than_its_answer_is_not_denied(memory: Memory) -> None:
+    said = ["Tilly can't have nuts of any sort", "The eaves want painting", "Six hens are enough for us"]
+    await memory.record_turns([NewTurn(role="user", content=text) for text in said], session="s")
+    dynamic = (await memory.recall("Which food is dangerous for the little girl?")).dynamic
+    assert "Closest, unsure" in dynamic
+    assert "Tilly can't have nuts" in dynamic
+
+
+def test_turns_stand_under_their_days_the_newest_first_and_within_a_day_as_they_were_said(hand: ByHand) -> None:
+    old, answer = talk(hand, "The boiler was repaired by Otto", "Otto repaired the boiler well?", session="a")
+    hand.now += timedelta(days=3)
+    new, *_ = talk(hand, "The boiler was repaired by Ines", session="b")
+    lines = recall(hand, "Who repaired the boiler?").dynamic.splitlines()[1:-1]
+    assert [line.partition("]")[0] for line in lines] == [
+        "About this, newest first:",
+        "2026-11-23:",
+        f"- [{new} · user",
+        "2026-11-20:",
+        f"- [{old} · user",
+        f"- [{answer} · assistant",
+    ]
+
+
+def test_the_budget_is_used(hand: ByHand) -> None:
+    for number in range(40):
+        talk(hand, f"On day {number} the orchard gave {number + 3} crates of pears", "Noted.", session=f"day {number}")
+    found = recall(hand, "What did the orchard give?", budget=600)
+    assert 540 <= found.tokens <= 600
+
+
+def test_an_echo_gives_way_to_the_words_that_it_repeats(hand: ByHand) -> None:
+    said, echo, other = talk(
+        hand, "The pilot is at Coussement, three branches", "The pilot is at Coussement, three branches.", "Good"
+    )
+    dynamic = recall(hand, "Where is the pilot?").dynamic
+    assert f"[{said} " in dynamic
+    assert f"[{echo} " not in dynamic
+    assert other
+
+
+async def test_a_rule_that_the_user_stated_is_quoted_with_its_turn_and_an_assistants_is_not(memory: Memory) -> None:
+    said = [
+        NewTurn(role="user", content="4 GB, so small. Never use an ORM in this repo."),
+        NewTurn(role="assistant", content="Always use an ORM, I would say."),
+        *(NewTurn(role="user", content=f"Invoice {number} was sent") for number in range(9)),
+    ]
+    rule, *_ = (await memory.record_turns(said, session="a")).stored
+    dynamic = (await memory.recall("Add a query for late invoices")).dynamic
+    rules = dynamic.partition("Rules the user stated")[2].partition("About this")[0].partition("Closest")[0]
+    assert f"- [{rule} · " in rules
+    assert "] Never use an ORM in this repo." in rules
+    assert "Always use" not in rules
+
+
+def test_a_turn_whose_value_a_later_one_changed_says_until_when_it_held_and_comes_after_it(hand: ByHand) -> None:
+    old, _ = talk(hand, "The opening of the shop is on 1 September.", "Noted.", session="a")
+    hand.now += timedelta(days=9)
+    new, _ = talk(hand, "The opening of the shop is now on 15 September.", "Changed.", session="b")
+    dynamic = recall(hand, "When does the shop open?").dynamic
+    assert f"- [{old} · user · until 2026-11-29, see {new}] The opening" in dynamic
+    assert dynamic.index(f"[{new} ·") < dynamic.index(f"[{old} ·")
+
+
+def test_relative_dates_come_with_the_day_they_mean(hand: ByHand) -> None:
+    talk(hand, "The dentist is tomorrow at ten")
+    assert "The dentist is tomorrow [21 November 2026] at ten" in recall(hand, "When is the dentist?").dynamic
 
 
 def test_a_question_in_a_script_without_spaces_finds_its_turn(hand: ByHand) -> None:
     first, *_ = talk(hand, "我每天早上喝乌龙茶", "好的", "周末我去爬山", "注意安全")
-    assert f"[{first} · 2026-11-20 · user] 我每天早上喝乌龙茶" in recall(hand, "我早上喝什么茶？").dynamic
+    assert f"[{first} · user] 我每天早上喝乌龙茶" in recall(hand, "我早上喝什么茶？").dynamic
 
 
 @pytest.mark.parametrize(
@@ -195,7 +271,7 @@ def test_a_long_turn_is_shown_where_it_speaks_of_what_is_asked(hand: ByHand) -> 
     talk(hand, f"{'Nothing much. ' * 100}The boiler was repaired for 240 euros. {'Nothing much. ' * 100}")
     dynamic = recall(hand, "What did the boiler repair cost?").dynamic
     assert "The boiler was repaired for 240 euros." in dynamic
-    assert len(dynamic) < 500
+    assert len(dynamic) < 1_200
 
 
 def test_a_scene_is_pointed_at_by_the_part_that_the_question_asks_for(hand: ByHand) -> None:
@@ -206,7 +282,7 @@ def test_a_scene_is_pointed_at_by_the_part_that_the_question_asks_for(hand: ByHa
     hand.scene("music", body, summary="Four friends and a cellist.")
     dynamic = recall(hand, "Where does the quartet rehearse?").dynamic
     assert "- [scene music · 2026-11-20] Music: - They met at school. - The quartet rehearses in the old" in dynamic
-    assert recall(hand, "Where is the passport?").dynamic == ""
+    assert "[scene" not in recall(hand, "Where is the passport?").dynamic
 
 
 def test_facts_of_whom_the_question_names_are_told_by_any_of_their_names(hand: ByHand) -> None:
@@ -218,8 +294,8 @@ def test_facts_of_whom_the_question_names_are_told_by_any_of_their_names(hand: B
     hand.store.commit_extraction(SPACE, work, upto=2, drafts=[], aliases=names, scene="", outcome={}, now=hand.tick())
     line = f"- [{anna} · 2026-11-20] Anna Moreau · works for · the council"
     for question in ("Have you seen Anna Moreau?", "Have you seen Annie?"):
-        assert recall(hand, question).dynamic.splitlines()[1:-1] == [line]
-    assert recall(hand, "Have you seen Anna's moorhen?").dynamic == ""
+        assert line in recall(hand, question).dynamic.splitlines()
+    assert line not in recall(hand, "Have you seen Anna's moorhen?").dynamic.splitlines()
 
 
 def test_what_the_context_shows_already_is_not_recalled(hand: ByHand) -> None:
@@ -307,7 +383,7 @@ def test_what_was_closed_is_never_told_as_what_holds(hand: ByHand) -> None:
             recall(hand, question, budget=4_000).dynamic.splitlines() + recall(hand, question).stable.splitlines()
         ):
             assert "Porto" not in line or f"since replaced by {lisbon}" in line or "No longer: " in line
-    assert f"[{evidence} · 2026-11-20 · user · since replaced by {lisbon}]" in recall(hand, "Porto harbour").dynamic
+    assert f"[{evidence} · user · since replaced by {lisbon}]" in recall(hand, "Porto harbour").dynamic
 
 
 def test_what_was_forgotten_is_recalled_nowhere(hand: ByHand) -> None:

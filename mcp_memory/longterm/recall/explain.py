@@ -73,8 +73,9 @@ _LAYERS: tuple[Layer, ...] = ("atom", "turn")
 
 
 def _why(row: Weighed, *, told: set[str], stable: set[str], left_out: list[str], held: set[str], anything: bool) -> str:
+    is_about = anything and row.weight >= NEAR
     if row.id in told:
-        return "is brought"
+        return "is brought" if is_about else "is brought as the closest there is; it may be about something else"
     if row.id in stable:
         return "stands in the stable block"
     if row.id in held:
@@ -83,10 +84,8 @@ def _why(row: Weighed, *, told: set[str], stable: set[str], left_out: list[str],
         return "finds no room in the budget"
     if row.is_echo:
         return "only repeats what is asked"
-    if row.weight < NEAR:
-        return f"has too little to do with it: {row.weight:.2f}, where {NEAR} is near"
-    if not anything:
-        return f"is near, and nothing is about it: that would be {ABOUT:.0f}"
+    if not is_about:
+        return f"is not surely about it ({row.weight:.2f}, where {NEAR} is near), and closer rows took the room"
     return "is told by another line, or no longer holds"
 
 

@@ -1,7 +1,7 @@
 """Lines of recall's dynamic block: an atom, a fact, a scene, a turn, a rule, a line of a tool result.
 
-Each is one line that begins with the id of what it tells of. Turns stand under the day they were said on. Long turns are
-cut to the part that speaks of what is asked; secrets are masked; relative dates get the date they mean.
+Each is one line that begins with the id of what it tells of. Turns stand under the day they were said on. Long turns
+are cut to the part that speaks of what is asked; secrets are masked; relative dates get the date they mean.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from mcp_memory.longterm.recall.resuming import asks_to_go_on
 from mcp_memory.longterm.search.question import read
 from mcp_memory.longterm.search.results import results
 from mcp_memory.longterm.search.scenes import current, text_of
+from mcp_memory.longterm.search.whose import whose
 from mcp_memory.longterm.trust import held_ids
 from mcp_memory.store.citations import cited
 from mcp_memory.store.naming import address
@@ -50,7 +51,7 @@ _SUREST = 500  # atoms, those of the highest priorities, that are ordered where 
 _CONTEXT_CHARS = 300
 _ENTITIES = 1_000
 _SESSIONS, _ENDING, _ENDING_CHARS = 20, 6, 600  # the latest sessions; turns of one
-_CLOSE = 0.2  # cosine: where nothing shares a word, and nothing is as near as this, nothing is known
+_CLOSE = 0.1  # cosine: where nothing shares a word, and nothing is as near as this, nothing is known
 _COMPARED_TURNS = 16
 _SAME = 0.85  # share of a turn's words that another one has too
 
@@ -66,6 +67,8 @@ class Reach:
     rules: int = 6
     rule_width: int = 400
     widths: Sequence[int] = (900, 600, 600, *[400] * 5, 320)
+    assistant_widths: Sequence[int] = (2_400, 1_200, 600, *[400] * 5, 320)
+    """In place of `widths` where the question asks for the assistant's words: its turns are long."""
     unsure_widths: Sequence[int] = (320,)
     certain: Group = "turn"
     unsure: Group = "unsure"
@@ -96,7 +99,8 @@ def needed(
 ) -> Iterator[Line]:
     """Yield what the question or the turns of the context may need; none of it is in `known` or these.
 
-    Lines are made as they are taken, so that those without room cost nothing. Nor is it of the turns `there`, or drawn from them. Nothing is told where the `gate` refuses the rows found.
+    Nor is it of the turns `there`, or drawn from them. Nothing is told where the `gate` refuses the rows found. Lines
+    are made as they are taken, so that those without room cost nothing.
     """
     talk = [one_line(turn.content, _CONTEXT_CHARS) for turn in context if noise.label(turn) is None]
     asking = "" if is_small_talk(question, desk.now) else question
@@ -125,7 +129,7 @@ def is_small_talk(question: str, now: datetime) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """What was found, by id, each in the order of its search. `unsure` are turns that may have nothing to do with it."""
+    """What was found, by id, each in the order of its search. `unsure` turns may have nothing to do with it."""
 
     turns: dict[str, Weighed] = field(default_factory=dict[str, Weighed])
     atoms: dict[str, Weighed] = field(default_factory=dict[str, Weighed])
@@ -199,7 +203,8 @@ def _lines(
     about, unsure = _promoted(about, unsure, newer)
     notes = {old: f" · until {new.said_at:%Y-%m-%d}, see {new.id}" for old, new in newer.items()}
     notes |= _replaced(desk, holding)
-    verbatim = list(lines.of_turns(about, words=words, widths=reach.widths, group=reach.certain, notes=notes))
+    widths = reach.assistant_widths if whose(question) == "assistant" else reach.widths
+    verbatim = list(lines.of_turns(about, words=words, widths=widths, group=reach.certain, notes=notes))
     verbatim.sort(key=lambda line: line.source in ("tool", "web"))  # stable: people first, each in the search's order
     bearing_out = {atom.evidence for atom in ranked}
     fresh = [line for line in verbatim if line.id not in bearing_out]

@@ -30,6 +30,7 @@ _REACH = Reach(
     rules=3,
     rule_width=160,
     widths=(320, 240, 200, 160, 160, 120),
+    assistant_widths=(640, 320, 160, 120),
     unsure_widths=(120,),
     certain="maybe",
     unsure="maybe",
@@ -45,7 +46,7 @@ class Gate:
     most_weight: float = 1.5
     cosine: float = 6.0
     usual_cosine: float = 0.42
-    """Taken for the cosine where another model than the bundled one is configured: cosines of models differ."""
+    """Taken for the cosine where there is none, or one of another model than the bundled one: cosines of models differ."""
     prompt: float = 0.8
     size: float = 0.9
     """For each e-fold by which a memory is larger than `small` turns, up to `large`."""
@@ -56,11 +57,11 @@ class Gate:
     def score(self, rows: Sequence[Weighed], prompt: float, size: int, *, bundled: bool) -> float:
         """Return what the rows that a search found, a prompt's log-odds and the number of turns come to."""
         weight = max((row.weight for row in rows if not row.is_echo), default=0.0)
-        cosine = max((row.cosine for row in rows), default=0.0) if bundled else self.usual_cosine
+        cosine = max((row.cosine for row in rows), default=0.0) if bundled else 0.0
         larger = math.log(max(self.small, min(size, self.large)) / self.small)
         return (
             self.weight * min(weight, self.most_weight)
-            + self.cosine * cosine
+            + self.cosine * (cosine or self.usual_cosine)
             + self.prompt * prompt
             - self.size * larger
             - self.bar
