@@ -1,33 +1,40 @@
-"""The two floors of retrieval: what anybody has without this package, over the same turns.
+"""The floors of retrieval: what anybody has without this package, over the same turns.
 
 `bm25`: one FTS5 table with the porter stemmer, stop words dropped, OR of the words left. Scripts written
 without spaces are split into characters and pairs of them: FTS5 takes a whole Chinese sentence for one word
 and would find nothing (turn R@10 of 1 instead of 82). On text in other scripts this changes nothing.
 
-`dense`: the cosine of the question to every turn, by the bundled static model, nothing approximate.
+`dense`: the cosine of the question to every turn, by the bundled model, nothing approximate; `table` and `encoder`: by
+one half of that model alone. As in the search, names of speakers are left out of the question.
 
-Both rank all turns of the haystack that they can find (`bm25`: that share a word), and sessions in the order of
-their first turn. They see a turn's name, where it has one, and its text, not its date. Ties go to the older turn.
+All rank all turns of the haystack that they can find (`bm25`: that share a word), and sessions in the order of
+their first turn. BM25 sees a turn's name, where it has one; none sees its date. Ties go to the older turn.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import pairwise
 from time import perf_counter
 
 import apsw
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.asking import Answer, Ask, ranked
 from bench.sets import Haystack, Question, Turn
 from bench.words import FUNCTION_WORDS
-from mcp_memory.config import Settings
-from mcp_memory.embed import make_embedder
+from mcp_memory.embed.bundled import BundledEmbedder
+from mcp_memory.embed.encoder import Encoder
+from mcp_memory.embed.static import StaticEmbedder
+from mcp_memory.longterm.search.ranking import without_names
 
-__all__ = ["bm25", "dense", "or_query", "spaced"]
+__all__ = ["bm25", "dense", "encoder", "or_query", "spaced", "table"]
+
+Vector = NDArray[np.float32]
+Embed = Callable[[Sequence[str]], Vector]
 
 _STOP = frozenset(FUNCTION_WORDS)
 _DENSE_RUN = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7ff\uf900-\ufaff]+")
@@ -65,19 +72,33 @@ async def bm25(haystack: Haystack) -> AsyncGenerator[Ask]:
 
 
 @asynccontextmanager
-async def dense(haystack: Haystack) -> AsyncGenerator[Ask]:
-    embedder = make_embedder(Settings())
-    assert embedder is not None
+async def _nearest(haystack: Haystack, *, embed: Embed, embed_query: Callable[[str], Vector]) -> AsyncGenerator[Ask]:
     said = list(haystack.turns())
-    vectors = embedder.embed([turn.content for _, turn in said])
+    vectors = embed([turn.content for _, turn in said])
+    names = {turn.name for _, turn in said if turn.name}
 
     async def ask(question: Question) -> Answer:
         start = perf_counter()
-        scores = vectors @ embedder.embed_query(question.text)
+        scores = vectors @ embed_query(without_names(question.text, names))
         places = np.argsort(-scores, kind="stable").tolist()
         return ranked(said, places, seconds=perf_counter() - start)
 
     yield ask
+
+
+def dense(haystack: Haystack) -> AbstractAsyncContextManager[Ask]:
+    model = BundledEmbedder()
+    return _nearest(haystack, embed=model.embed, embed_query=model.embed_query)
+
+
+def table(haystack: Haystack) -> AbstractAsyncContextManager[Ask]:
+    model = StaticEmbedder()
+    return _nearest(haystack, embed=model.embed, embed_query=model.embed_query)
+
+
+def encoder(haystack: Haystack) -> AbstractAsyncContextManager[Ask]:
+    model = Encoder()
+    return _nearest(haystack, embed=model.embed, embed_query=lambda text: model.embed([text])[0])
 
 
 def _text(turn: Turn) -> str:

@@ -24,7 +24,8 @@ import numpy as np
 from tqdm import tqdm
 
 from bench.asking import Answer, System
-from bench.floors import bm25, dense
+from bench.floors import bm25, dense, encoder
+from bench.floors import table as word_table
 from bench.metrics import METRICS, difference, figures, intervals, means
 from bench.ours import ours
 from bench.sets import Question, RetrievalSet, read_set
@@ -34,6 +35,8 @@ from mcp_memory.errors import McpMemoryError
 __all__ = ["SYSTEMS", "measure", "report", "table"]
 
 SYSTEMS: dict[str, System] = {"ours": ours, "bm25": bm25, "dense": dense}
+HALVES: dict[str, System] = {"table": word_table, "encoder": encoder}
+"""The halves of the bundled model, asked only where they are named."""
 LABELS = ("turn R@10", "turn R@20", "session any@5", "session all@5", "session R@10")
 
 
@@ -53,7 +56,7 @@ async def measure(data: RetrievalSet, systems: Sequence[str]) -> dict[str, Run]:
         for haystack in data.haystacks:
             for name in systems:
                 start = perf_counter()
-                async with SYSTEMS[name](haystack) as ask:
+                async with (SYSTEMS | HALVES)[name](haystack) as ask:
                     index_s[name] += perf_counter() - start
                     for question in haystack.questions:
                         answers[name].append(await ask(question))
@@ -171,11 +174,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("sets", nargs="+", type=Path, metavar="DIR")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     parser.add_argument("--limit", type=int, metavar="N", help="ask N questions of each set, spread evenly")
-    parser.add_argument("--systems", default=",".join(SYSTEMS), help="which of %(default)s, separated by commas")
+    parser.add_argument(
+        "--systems",
+        default=",".join(SYSTEMS),
+        help="which, separated by commas: of %(default)s, and table and encoder, the halves of the bundled model",
+    )
     options = parser.parse_args(arguments)
     systems: list[str] = options.systems.split(",")
-    if unknown := sorted(set(systems) - set(SYSTEMS)):
-        parser.error(f"there is no system {', '.join(unknown)}; choose from {', '.join(SYSTEMS)}")
+    if unknown := sorted(set(systems) - {*SYSTEMS, *HALVES}):
+        parser.error(f"there is no system {', '.join(unknown)}; choose from {', '.join([*SYSTEMS, *HALVES])}")
     if options.limit is not None and options.limit < 1:
         parser.error("--limit has to be 1 or more")
     try:

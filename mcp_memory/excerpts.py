@@ -55,7 +55,7 @@ BUDGETS: dict[Detail, int] = {"concise": 3_000, "detailed": 6_000}
 _BYTES_A_TOKEN = 3
 _WHOLE = 1 << 30
 _WIDTHS: dict[Detail, tuple[int, ...]] = {  # characters of a hit, a third of it for a neighbour
-    "concise": (420, 320, 220, 150, 100, 60, 24),
+    "concise": (320, 220, 150, 100, 60, 24),
     "detailed": (_WHOLE, 6_000, 4_000, 2_600, 1_700, 1_100, 700, 450, 300, 200, 120, 60, 24),
 }
 _FACTS = (20, 12, 6, 3, 0)
@@ -262,8 +262,6 @@ class _Cuts:
         return replace(self._turn(hit.turn, width), found=replace(found, close=hit.score >= CLOSE))
 
     def _turn(self, turn: Turn, width: int) -> Excerpt:
-        from mcp_memory.when.annotate import with_dates
-
         content, hidden = self._cut(turn.id, turn.content, width)
         return Excerpt(
             id=turn.id,
@@ -271,7 +269,7 @@ class _Cuts:
             role=turn.role,
             name=one_line(turn.name, 40) if turn.name else None,
             said_at=turn.said_at,
-            content=revealed(with_dates(content, turn.said_at) if turn.role == "user" else content),
+            content=revealed(content),
             hidden=hidden,
             found=None,
             held=self._held.get(turn.id, ()),

@@ -190,7 +190,7 @@ def _doubt(passages: Sequence[Passage]) -> str:
         return ""
     if far == len(found):
         return "; all are far from the query, so it may not be known here"
-    return f"; {far} are far from the query"
+    return f"; {far} of them far from the query"
 
 
 def _shown_memories(answer: ShownMemories) -> str:
@@ -282,7 +282,7 @@ def _passage(passage: Passage) -> str:
     """Return a turn under a line of its own, or a run of them under a line that says once who spoke and when."""
     first, *others = passage.turns
     if not others:
-        return "\n".join([_turn_head(first, passage.session), *_why(first.found), quote(first.content)])
+        return "\n".join([_turn_head(first, passage.session), *_why(first.found), _said(first)])
     last = others[-1].said_at
     until = f"{last:%H:%M}" if day(last) == day(first.said_at) else minute(last)
     speakers = {turn.name: f"{one_line(turn.name, 40)} ({turn.role})" for turn in passage.turns if turn.name}
@@ -291,8 +291,15 @@ def _passage(passage: Passage) -> str:
     for turn in passage.turns:
         mark = "*" if turn.found else " "
         lines += [f"{mark} {turn.id} {_speaker(turn)}{_by(turn.found)}{_cut(turn)}{held(turn.held)}", *_why(turn.found)]
-        lines.append(quote(turn.content))
+        lines.append(_said(turn))
     return "\n".join(lines)
+
+
+def _said(turn: Excerpt) -> str:
+    """Return the words of a turn; behind the relative dates of a user stand the days that they mean."""
+    from mcp_memory.when.annotate import with_dates
+
+    return quote(with_dates(turn.content, turn.said_at) if turn.role == "user" else turn.content)
 
 
 def _turn_head(turn: Excerpt, session: str) -> str:

@@ -1,8 +1,8 @@
 """Fit the prompt gate: `python scripts/fit_prompt_gate.py [--out FILE]`.
 
-A logistic regression on the vectors of the bundled encoder that tells prompts which lean on what a user said earlier from
-prompts that stand alone. It learns from `fixtures/prompts/train.jsonl` and prints how well it tells those of `test.jsonl`
-apart. The weights (257 numbers) are what `mcp_memory/embed/prompts.py` reads; they belong to one encoder.
+A logistic regression on the vectors of the bundled encoder that tells prompts which lean on what a user said earlier
+from prompts that stand alone. It learns from `fixtures/prompts/train.jsonl` and prints how well it tells those of
+`test.jsonl` apart. The weights (257 numbers) are what `mcp_memory/embed/prompts.py` reads; they belong to one encoder.
 """
 
 from __future__ import annotations

@@ -51,6 +51,7 @@ VENDORS = {
     "litellm": "llm.py",
     "tokenizers": "embed/",
     "safetensors": "embed/",
+    "threadpoolctl": "embed/",
     "mcp": "server/|demo/|wrap/url.py|clients/checking.py",
     "httpx2": "wrap/url.py|server/access/oauth.py",
     "jwt": "server/access/oauth.py",

@@ -133,19 +133,20 @@ def test_a_passage_says_once_who_spoke_and_marks_its_hits() -> None:
     )
 
 
-def test_hits_without_a_word_of_the_query_come_with_a_doubt() -> None:
-    near = replace(hit(turn(1, "The kettle leaks")), found_by={"meaning": 0.2})
-    alone = shown_turns(TurnResults(hits=[near], cursor=None, start=START), asking())
-    beside = shown_turns(TurnResults(hits=[near, hit(turn(5, "Oh no"))], cursor=None, start=START), asking())
-    doubt = "; none has a word of the query, so it may not be known here."
-    assert (doubt in render(alone), doubt in render(beside)) == (True, False)
+def test_hits_that_are_far_from_the_query_are_marked_and_where_all_are_it_is_doubted_that_it_is_known() -> None:
+    far = replace(hit(turn(1, "The kettle leaks")), score=0.2)
+    alone = render(shown_turns(TurnResults(hits=[far], cursor=None, start=START), asking()))
+    beside = render(shown_turns(TurnResults(hits=[far, hit(turn(5, "Oh no"))], cursor=None, start=START), asking()))
+    assert alone.startswith("1 turn, best first; all are far from the query, so it may not be known here.")
+    assert beside.startswith("2 turns, best first; 1 of them far from the query.")
+    assert [" · far" in line for line in beside.splitlines() if line.startswith("t")] == [True, False]
 
 
 def test_details_say_which_signals_and_words_found_a_hit() -> None:
     results = TurnResults(hits=[hit(turn(4, "The kettles leak", name="Vera"))], cursor=None, start=START)
     shown = shown_turns(results, asking("Vera's leaking kettle", "detailed"))
     assert shown.passages[0].turns[0].found == Found(
-        score=0.5, by={"words": 0.75, "meaning": None}, words=["vera", "kettles", "leak"]
+        score=0.5, by={"words": 0.75, "meaning": None}, words=["vera", "kettles", "leak"], close=True
     )
     assert render(shown).splitlines()[2:] == [
         "t5 · user (Vera) · 2026-11-20 12:04 · session s, turn 4",
@@ -203,7 +204,7 @@ def test_a_whole_short_turn_is_shown_as_it_is() -> None:
                         said_at=NOW,
                         content="a kettle",
                         hidden=0,
-                        found=Found(score=0.5, by={"words": 0.75, "meaning": None}, words=None),
+                        found=Found(score=0.5, by={"words": 0.75, "meaning": None}, words=None, close=True),
                     )
                 ],
             )

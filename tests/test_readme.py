@@ -138,7 +138,7 @@ def test_its_programs_run(tmp_path: Path) -> None:
 def test_its_agent_uses_tools_and_remembers_in_its_next_life(tmp_path: Path) -> None:
     _, agent, _ = blocks("python")
     (tmp_path / "notes.txt").write_text("The hives need a new roof.\n")
-    told = "My boat to Porto leaves on 12 May."
+    told = "My boat to Porto leaves on 12 May"
     with serving() as model:
         environ = {"MODEL": "openai/scripted", "OPENAI_API_BASE": model.url, "OPENAI_API_KEY": "none"}
         model.script += [calling("read_file", path="notes.txt"), "They need a roof.", "On 12 May."]

@@ -85,7 +85,7 @@ async def search(agent: Agent) -> None:
     act("5. Search", "No model, no key: by words and by meaning, in any language (conversation_search).")
     for how, query in QUESTIONS:
         click.echo(f"  {click.style(query, bold=True)}  ({how})")
-        for passage in (await agent.call("conversation_search", query=query, limit=2))["passages"]:
+        for passage in (await agent.call("conversation_search", query=query, limit=2, neighbours=0))["passages"]:
             (turn,) = passage["turns"]
             found_by = " and ".join(turn["found"]["by"])
             head = f"    {turn['id']:<4} {turn['said_at'][:10]}  {turn['role']}, found by {found_by}"

@@ -46,12 +46,12 @@ def test_a_question_is_found_if_all_turns_of_one_sufficient_set_are_named(
     main([str(folder_of_sets), "--systems", "recall,hook,nothing", "--json", str(written)])
     figures = json.loads(written.read_text())
     outcomes = {(one["system"], one["id"]): one["found"] for one in figures["questions"]}
-    for system in ("recall", "hook"):
+    for system in ("recall", "hook"):  # the budget holds all of so small a memory
         assert outcomes[system, "moved"]
         assert outcomes[system, "one of two"]
-        assert not outcomes[system, "needs both"]
-        assert figures["systems"][system]["all"]["found"]["percent"] == 66.7
-        assert figures["systems"][system]["injected"]["percent"] == 0.0
+    assert figures["systems"]["recall"]["all"]["found"]["percent"] == 100.0
+    assert figures["systems"]["hook"]["injected"]["percent"] == 0.0
+    assert not any(outcomes["nothing", id] for id in ("moved", "one of two", "needs both"))
     nothing = figures["systems"]["nothing"]["all"]
     assert (nothing["found"]["percent"], nothing["empty"]["percent"], nothing["tokens"]) == (0.0, 100.0, 0)
     assert not any(id == "no evidence" for _, id in outcomes)

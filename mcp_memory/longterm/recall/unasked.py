@@ -46,13 +46,13 @@ class Gate:
     most_weight: float = 1.5
     cosine: float = 6.0
     usual_cosine: float = 0.42
-    """Taken for the cosine where there is none, or one of another model than the bundled one: cosines of models differ."""
+    """Taken for the cosine where there is none, or one of another model than the bundled one, whose scale differs."""
     prompt: float = 0.8
-    size: float = 0.9
+    size: float = 1.2
     """For each e-fold by which a memory is larger than `small` turns, up to `large`."""
-    small: int = 100
+    small: int = 80
     large: int = 1_000
-    bar: float = 5.1
+    bar: float = 5.0
 
     def score(self, rows: Sequence[Weighed], prompt: float, size: int, *, bundled: bool) -> float:
         """Return what the rows that a search found, a prompt's log-odds and the number of turns come to."""

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,7 +38,17 @@ if TYPE_CHECKING:
 
     from mcp_memory.when import Span
 
-__all__ = ["CLOSE", "SIGNALS", "WEIGHTS", "Found", "Weights", "of_atoms", "of_turns", "without_speakers"]
+__all__ = [
+    "CLOSE",
+    "SIGNALS",
+    "WEIGHTS",
+    "Found",
+    "Weights",
+    "of_atoms",
+    "of_turns",
+    "without_names",
+    "without_speakers",
+]
 
 
 class Weights(NamedTuple):
@@ -78,7 +88,7 @@ On the development sets the best turn for a question that the memory answers has
 """
 
 _K1, _B = 1.2, 0.75  # of BM25, as everywhere
-_FULL_MATCH = 1.4  # what a word counts in a row of a quarter of the mean length, times its rarity
+_FULL_MATCH = 1.4  # BM25's factor of a word in a row of a quarter of the mean length; of atoms, all as long, 1
 _COVERAGE = 0.7
 _REACH = 5  # turns before and after that are context
 _SHORT = 300  # bytes
@@ -108,7 +118,8 @@ def of_atoms(question: Question, postings: Sequence[Posting], near: Near, *, tot
     hits = {one.term: _Hit(one.rows, _rarity(one.documents, total)) for one in postings}
     rows = _all_of([*(hit.at for hit in hits.values()), *(ids for ids, _ in near)])
     signals = np.zeros((len(rows), len(SIGNALS)))
-    for name, scores in _alone(question, hits, near, rows, _norms(np.ones(len(rows)), 1.0)).items():
+    norms = _norms(np.ones(len(rows)), 1.0)
+    for name, scores in _alone(question, hits, near, rows, norms, full_match=1.0).items():
         signals[:, SIGNALS.index(name)] = scores
     return Found(rows=rows, signals=signals)
 
@@ -121,7 +132,7 @@ def of_turns(question: Question, postings: Sequence[Posting], near: Near, outlin
     hits = {one.term: _Hit(outline.places(one.rows), _rarity(one.documents, total)) for one in postings}
     near = [_known(outline, rows, cosines) for rows, cosines in near]
     met = _all_of([*(hit.at for hit in hits.values()), *(at for at, _ in near)])
-    alone = _alone(question, hits, near, met, _norms(outline.sizes[met], outline.mean_size))
+    alone = _alone(question, hits, near, met, _norms(outline.sizes[met], outline.mean_size), full_match=_FULL_MATCH)
     places = _candidates(outline, met, 2 * alone["words"] + alone["related"] + alone["meaning"])
     context = _context(question, hits, outline, places)
     found = {name: _spread(scores, met, places) for name, scores in alone.items()} | {
@@ -148,7 +159,13 @@ class _Hit(NamedTuple):
 
 
 def _alone(
-    question: Question, hits: Mapping[str, _Hit], near: Near, at: NDArray[np.int64], norms: NDArray[np.float64]
+    question: Question,
+    hits: Mapping[str, _Hit],
+    near: Near,
+    at: NDArray[np.int64],
+    norms: NDArray[np.float64],
+    *,
+    full_match: float,
 ) -> dict[str, NDArray[np.float64]]:
     """Return words, related and meaning of the rows `at`, whose lengths `norms` are of."""
     import numpy as np
@@ -174,7 +191,7 @@ def _alone(
         index = np.searchsorted(at, rows)
         meaning[index] = np.maximum(meaning[index], _standing(cosines))
     return {
-        "words": _relative(words, full=_full([hits[word].rarity for word in question.words if word in hits], question)),
+        "words": _relative(words, full=full_match * _rarity_of_all(question, hits)),
         "related": _relative(related),
         "meaning": meaning,
     }
@@ -196,11 +213,13 @@ def _standing(cosines: NDArray[np.float64]) -> NDArray[np.float64]:
     return (cosines - cosines[-1]) / spread if spread > 0 else cosines * 0 + 1
 
 
-def _full(rarities: Sequence[float], question: Question) -> float:
-    """Return about what BM25 gives a short row that holds the whole question; words in no row count as the others."""
-    if not rarities:
-        return 0.0
-    return _FULL_MATCH * sum(rarities) / len(rarities) * max(len(rarities), question.length)
+def _rarity_of_all(question: Question, hits: Mapping[str, _Hit]) -> float:
+    return _of_all([hits[word].rarity for word in question.words if word in hits], question)
+
+
+def _of_all(rarities: Sequence[float], question: Question) -> float:
+    """Return the rarity of all words of the question together; those that no row has count as much as the others."""
+    return sum(rarities) / len(rarities) * max(len(rarities), question.length) if rarities else 0.0
 
 
 def _relative(scores: NDArray[np.float64], *, full: float = 0.0) -> NDArray[np.float64]:
@@ -279,7 +298,7 @@ def _context(
     sessions = outline.session_count
     rarity = np.array([_session_rarity(len(_distinct(outline.sessions[hit.at])), sessions) for hit in known])
     scores = rarity @ (heard * (_K1 + 1) / (heard + norms))
-    return _relative(scores, full=_full(rarity.tolist(), question))
+    return _relative(scores, full=_FULL_MATCH * _of_all(rarity.tolist(), question))
 
 
 def _window_sizes(outline: Outline, places: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -360,14 +379,18 @@ def _distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 def without_speakers(text: str, outline: Outline) -> str:
     """Return a question without the names of those who speak in this space: vectors are of what was said, not by whom.
 
-    On conversations between named people that lifts the vectors' share of evidence in the first ten by a fifth. A
-    question that is nothing but a name stays as it is.
+    On conversations between named people that lifts the vectors' share of evidence in the first ten by a fifth.
     """
-    names = {name for _, name in outline.who.values() if name}
+    return without_names(text, {name for _, name in outline.who.values() if name})
+
+
+def without_names(text: str, names: Collection[str]) -> str:
+    """Return the text without these names and their first words."""
     parts = {part for name in names for part in (name, *name.split()[:1]) if part.casefold() in text.casefold()}
     for part in sorted(parts, key=len, reverse=True):
-        apart = r"(?:'s)?(?!\w)" if part.isascii() else ""
-        text = re.sub(("(?<!\\w)" if apart else "") + re.escape(part) + apart, "", text, flags=re.IGNORECASE)
+        is_apart = part.isascii()  # many scripts part no words
+        found = rf"(?<!\w){re.escape(part)}(?:'s)?(?!\w)" if is_apart else re.escape(part)
+        text = re.sub(found, "", text, flags=re.IGNORECASE)
     return text
 
 

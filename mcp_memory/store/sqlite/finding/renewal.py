@@ -80,8 +80,8 @@ def next_batch(con: apsw.Connection, *, limit: int) -> Batch | None:
 
 def cut(batch: Batch) -> list[list[str]]:
     """Return the terms of a batch's rows, in their order."""
-    cut_row = terms.of_spoken if batch.layer == "turn" else terms.of_atom
-    return [cut_row(text) for _, _, text in batch.rows]
+    terms_of = terms.of_spoken if batch.layer == "turn" else terms.of_atom
+    return [terms_of(text) for _, _, text in batch.rows]
 
 
 def commit(con: apsw.Connection, batch: Batch, found: Sequence[Sequence[str]]) -> None:

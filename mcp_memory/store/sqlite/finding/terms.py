@@ -11,7 +11,7 @@ from mcp_memory.store.protocol import Layer
 from mcp_memory.store.sqlite.finding.term_ranges import cover
 from mcp_memory.text import index_terms, spoken
 
-__all__ = ["RULE", "delete", "insert", "of_atom", "of_spoken", "of_turn", "put"]
+__all__ = ["RULE", "delete", "insert", "of_atom", "of_row", "of_spoken", "of_turn", "put"]
 
 RULE = "\ue000rule"
 """A term that no text has: it marks turns in which somebody states a standing rule."""
@@ -19,6 +19,11 @@ RULE = "\ue000rule"
 
 def of_turn(content: str, name: str | None) -> list[str]:
     return of_spoken(spoken(content, name))
+
+
+def of_row(layer: Layer, text: str, name: str | None) -> list[str]:
+    """Return the terms of a row's text; only turns have a name."""
+    return of_turn(text, name) if layer == "turn" else of_atom(text)
 
 
 def of_spoken(text: str) -> list[str]:

@@ -124,7 +124,7 @@ def _reindex(con: apsw.Connection, layer: Layer, tombstone: int) -> None:
     rows: list[Any] = con.execute(f"SELECT {columns} FROM {layer} WHERE tombstone = ?", (tombstone,)).fetchall()
     for number, space, text, name, role in rows:
         if role != "note":
-            terms.put(con, layer, space, [(number, terms.of_turn(text, name))])
+            terms.put(con, layer, space, [(number, terms.of_row(layer, text, name))])
 
 
 def _is_husk(con: apsw.Connection, space: int, tombstone: int) -> bool:

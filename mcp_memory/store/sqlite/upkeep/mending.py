@@ -48,7 +48,7 @@ def _words(con: apsw.Connection) -> Iterator[str]:
             f" AND id NOT IN (SELECT id FROM {layer}_terms_docsize)"
         ).fetchall()
         for number, space, text, name in lacking:
-            terms.insert(con, layer, space, [(number, terms.of_turn(text, name))])
+            terms.insert(con, layer, space, [(number, terms.of_row(layer, text, name))])
         surplus: Any = con.execute(
             f"SELECT id FROM {layer}_terms_docsize WHERE id NOT IN (SELECT id FROM {layer} WHERE {INDEXED[layer]})"
         ).fetchall()

@@ -275,7 +275,7 @@ def _cut(con: apsw.Connection, layer: Layer, sql: str) -> None:
             return
         after = rows[-1][0]
         for space, some in groupby(rows, key=lambda row: row[1]):
-            terms.put(con, layer, space, [(number, terms.of_turn(text, name)) for number, _, text, name in some])
+            terms.put(con, layer, space, [(number, terms.of_row(layer, text, name)) for number, _, text, name in some])
 
 
 def _vectors(con: apsw.Connection, taken: _Taken) -> None:
