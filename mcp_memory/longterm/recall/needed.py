@@ -46,6 +46,7 @@ __all__ = ["Reach", "end_of_last", "is_small_talk", "needed", "surest"]
 
 _ATOMS, _SCENES, _FACTS, _OUTPUTS = 15, 3, 5, 2
 _BEFORE_RULES = 4  # lines
+_FIRST = 6  # turns of a search that are about a question too, where anything is: the ranking knows more than the words
 _MOST_THERE = 100  # turns that are there already and may be found before others
 _SUREST = 500  # atoms, those of the highest priorities, that are ordered where nothing is asked
 _CONTEXT_CHARS = 300
@@ -65,6 +66,8 @@ class Reach:
 
     turns: int = 60
     rules: int = 6
+    rules_for_question: int = 3
+    """A question seldom needs rules; a task does."""
     rule_width: int = 400
     widths: Sequence[int] = (900, 600, 600, *[400] * 5, 320)
     assistant_widths: Sequence[int] = (2_400, 1_200, 600, *[400] * 5, 320)
@@ -158,7 +161,7 @@ def _found(
         pages = _scenes(wanted, held)
         about = bool(pages) or any(row.weight >= ABOUT for row in (*said, *held))
         if about:
-            _join(found.turns, (row for row in said if row.weight >= NEAR))
+            _join(found.turns, (row for place, row in enumerate(said) if row.weight >= NEAR or place < _FIRST))
             _join(found.atoms, (row for row in held if row.weight >= NEAR))
             for page in pages:
                 found.scenes.setdefault(page.id, page)
@@ -199,9 +202,9 @@ def _lines(
     ranked = sorted(holding, key=lambda atom: -_rank(desk, atom, found.atoms[atom.id]))
     ranked = [atom for atom in ranked if not lines.is_told(atom, known)]
     about, unsure = _distinct(desk, list(found.turns), list(found.unsure))
-    newer = _changes(wanted, [*about, *unsure]) if wanted else {}
-    about, unsure = _promoted(about, unsure, newer)
-    notes = {old: f" · until {new.said_at:%Y-%m-%d}, see {new.id}" for old, new in newer.items()}
+    replaced, maybe = _changes(wanted, [*about, *unsure]) if wanted else ({}, {})
+    about, unsure = _promoted(about, unsure, {**maybe, **replaced})
+    notes = {old: f" · until {new.said_at:%Y-%m-%d}, see {new.id}" for old, new in replaced.items()}
     notes |= _replaced(desk, holding)
     widths = reach.assistant_widths if whose(question) == "assistant" else reach.widths
     verbatim = list(lines.of_turns(about, words=words, widths=widths, group=reach.certain, notes=notes))
@@ -229,9 +232,12 @@ def _rank(desk: Desk, atom: Atom, row: Weighed) -> float:
     return rank * TRUST[atom.source]
 
 
-def _changes(wanted: Asked, turns: Sequence[Turn]) -> dict[str, Turn]:
-    """Return, by id, turns of users whose value a later one of them replaced, each with the latest that did."""
-    from mcp_memory.longterm.changes import replaces
+def _changes(wanted: Asked, turns: Sequence[Turn]) -> tuple[dict[str, Turn], dict[str, Turn]]:
+    """Return the turns of users whose value a later one of them replaced, and those where one may have.
+
+    Each by its id with the latest turn that did or may have.
+    """
+    from mcp_memory.longterm.changes import replaces, same_slot
 
     said = sorted((turn for turn in turns[:_COMPARED_TURNS] if turn.role == "user"), key=lambda turn: turn.said_at)
     store, space = wanted.desk.store, wanted.desk.space
@@ -241,20 +247,24 @@ def _changes(wanted: Asked, turns: Sequence[Turn]) -> dict[str, Turn]:
     near_by = store.surroundings(space, [turn.id for turn in said], around=1)
     before = {(turn.session, turn.position + 1): turn.content for turn in near_by}
     asked_by = {turn.id: before.get((turn.session, turn.position), "") for turn in said}
-    newer: dict[str, Turn] = {}
+    replaced, maybe = dict[str, Turn](), dict[str, Turn]()
     for place, old in enumerate(said):
-        for new in said[place + 1 :]:
+        for new in (turn for turn in said[place + 1 :] if turn.said_at > old.said_at):
             cosine = float(known[old.id] @ known[new.id]) if old.id in known and new.id in known else None
-            told = replaces(new.content, old.content, cosine=cosine, asked=asked_by[old.id])
-            if told and new.said_at > old.said_at:
-                newer[old.id] = new
-    return newer
+            if replaces(new.content, old.content, cosine=cosine, asked=asked_by[old.id]):
+                replaced[old.id] = new
+            elif same_slot(new.content, old.content, cosine=cosine):
+                maybe[old.id] = new
+    return replaced, maybe
 
 
 def _promoted(
     about: Sequence[Turn], unsure: Sequence[Turn], newer: Mapping[str, Turn]
 ) -> tuple[list[Turn], list[Turn]]:
-    """Return the turns with what replaced one that is about the question right before it: the newest value first."""
+    """Return the turns with what replaced one that is about the question, or may have, before it.
+
+    A value that changed stands in the same part as the old one, and above it: else the old one would be believed.
+    """
     first: dict[str, Turn] = {}
     for turn in about:
         if (change := newer.get(turn.id)) is not None:
@@ -314,7 +324,7 @@ def _rules(wanted: Asked, there: Collection[str], reach: Reach) -> list[Line]:
         wanted.text,
         embed=wanted.embed,
         filters=Filters(role="user", states_rule=True),
-        limit=reach.rules,
+        limit=reach.rules_for_question if "?" in wanted.text or "？" in wanted.text else reach.rules,
         at=desk.now,
     )
     aside = held_ids(desk.store, desk.space, [hit.id for hit in hits])

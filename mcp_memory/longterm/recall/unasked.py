@@ -27,8 +27,9 @@ __all__ = ["Gate", "unasked"]
 
 _REACH = Reach(
     turns=24,
-    rules=3,
-    rule_width=160,
+    rules=2,
+    rules_for_question=1,
+    rule_width=140,
     widths=(320, 240, 200, 160, 160, 120),
     assistant_widths=(640, 320, 160, 120),
     unsure_widths=(120,),
