@@ -54,6 +54,7 @@ _ENTITIES = 1_000
 _SESSIONS, _ENDING, _ENDING_CHARS = 20, 6, 600  # the latest sessions; turns of one
 _CLOSE = 0.1  # cosine: where nothing shares a word, and nothing is as near as this, nothing is known
 _COMPARED_TURNS = 16
+_ONE_TOPIC = 0.5  # cosine of two turns that may speak of the same thing
 _SAME = 0.85  # share of a turn's words that another one has too
 
 
@@ -64,7 +65,7 @@ class Reach:
     Widths are characters of the first turns, the last for all further ones.
     """
 
-    turns: int = 60
+    turns: int = 45
     rules: int = 6
     rules_for_question: int = 3
     """A question seldom needs rules; a task does."""
@@ -253,7 +254,7 @@ def _changes(wanted: Asked, turns: Sequence[Turn]) -> tuple[dict[str, Turn], dic
             cosine = float(known[old.id] @ known[new.id]) if old.id in known and new.id in known else None
             if replaces(new.content, old.content, cosine=cosine, asked=asked_by[old.id]):
                 replaced[old.id] = new
-            elif same_slot(new.content, old.content, cosine=cosine):
+            elif cosine is not None and cosine >= _ONE_TOPIC and same_slot(new.content, old.content, cosine=cosine):
                 maybe[old.id] = new
     return replaced, maybe
 
