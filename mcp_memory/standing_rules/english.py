@@ -54,6 +54,15 @@ ENGLISH = Grammar(
         # --- never, always, only
         RulePattern(
             "instruction",
+            0.6,
+            "never",
+            r"^\W*(?:and |but |so |please )?never (?:ever )?(?!mind\b|again\b|say never|give up|a\b|an\b|in\b|on\b|at\b"
+            r"|the\b|too\b|been|had|heard|knew|thought|found|saw|seen|got|gets?\b|went|made|felt|said|did|done|was|were"
+            r"|took|met|ate|fails?\b|works?\b|stops?\b|happens?\b|forget what|would|could|will)[a-z]{3,}(?<!ed)(?<!ing)"
+            r"(?<!s)\b (?!again\b|been\b)\w",
+        ),
+        RulePattern(
+            "instruction",
             0.9,
             "never",
             rf"{_START}never (?:ever |again |just )?(?!say never|give up|leave (?:your|me|us)|in (?:my|a million"

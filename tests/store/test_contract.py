@@ -295,6 +295,18 @@ def test_filters_apply_before_ranking(store: Store) -> None:
         assert set(words(store, "apple", filters=filters)) == ids
 
 
+def test_turns_that_state_a_standing_rule_can_be_searched_alone(store: Store) -> None:
+    said = [user("The kettle leaks"), user("Never use the kettle in the office, please"), assistant("From now on, always descale the kettle")]
+    _, rule, other = (turn.id for turn in store.append_turns("me", "s", said, now=NOW).stored)
+    stating = Filters(states_rule=True)
+    assert set(words(store, "kettle", filters=stating)) == {rule, other}
+    assert words(store, "kettle", filters=Filters(role="user", states_rule=True)) == [rule]
+    tombstone = store.forget("me", [rule], reason="", now=NOW).id
+    assert words(store, "kettle", filters=Filters(role="user", states_rule=True)) == []
+    store.undo_forget("me", tombstone, now=NOW)
+    assert words(store, "kettle", filters=Filters(role="user", states_rule=True)) == [rule]
+
+
 def test_the_nearest_rows_come_first_within_filters(store: Store) -> None:
     data = vectors([1, 0, 0, 0], [0.9, 0.1, 0, 0], [0, 1, 0, 0])
     stored = store.append_turns("me", "s", [user("a"), assistant("b"), user("c")], now=NOW, vectors=data).stored

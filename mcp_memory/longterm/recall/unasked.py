@@ -49,10 +49,10 @@ class Gate:
     usual_cosine: float = 0.42
     """Taken for the cosine where there is none, or one of another model than the bundled one, whose scale differs."""
     prompt: float = 0.8
-    size: float = 1.2
+    size: float = 2.2
     """For each e-fold by which a memory is larger than `small` turns, up to `large`."""
-    small: int = 80
-    large: int = 1_000
+    small: int = 100
+    large: int = 300
     bar: float = 5.0
 
     def score(self, rows: Sequence[Weighed], prompt: float, size: int, *, bundled: bool) -> float:

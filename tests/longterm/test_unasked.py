@@ -1,0 +1,114 @@
+"""The gate of hooks: what a prompt needs that nobody asked to be recalled, and nothing for prompts that stand alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_memory.embed.prompts import leans_on_memory
+from mcp_memory.longterm.recall.relevance import Weighed
+from mcp_memory.longterm.recall.unasked import Gate
+from mcp_memory.memory import Memory
+from mcp_memory.types import NewTurn
+
+PROMPTS = Path(__file__).parents[2] / "fixtures/prompts/test.jsonl"
+SAID = [
+    "The pilot at the bakery starts on 9 February, three ovens.",
+    "Wouter signs for the bakery, he hates long mails.",
+    "From now on every invoice goes out in two languages.",
+    "Our landlord is Mrs Dobbs, rent is 840 a month.",
+    "The cellar door sticks when it rains.",
+]
+
+
+def row(weight: float, cosine: float, *, is_echo: bool = False) -> Weighed:
+    return Weighed(id="t1", weight=weight, cosine=cosine, is_echo=is_echo)
+
+
+async def filled(memory: Memory) -> None:
+    await memory.record_turns([NewTurn(role="user", content=said) for said in SAID], session="before")
+
+
+async def brought(memory: Memory, prompt: str) -> str:
+    return (await memory.recall_beyond(prompt, known="", session="now", budget_tokens=440)).dynamic
+
+
+@pytest.mark.parametrize(
+    ("prompt", "needed"),
+    [
+        ("when does the pilot at the bakery start?", "9 February"),
+        ("who was it that signs for the bakery?", "Wouter"),
+        ("write the invoice for the bakery", "two languages"),
+    ],
+)
+async def test_a_prompt_that_leans_on_earlier_talk_brings_it(memory: Memory, prompt: str, needed: str) -> None:
+    await filled(memory)
+    assert needed in await brought(memory, prompt)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "hi",
+        "what is 12.5 % of 3480?",
+        "who wrote Moby-Dick?",
+        "wie nennt man die Angst vor großen Räumen?",
+        "写一首关于雨的俳句",
+        "¿en qué año se inventó la imprenta?",
+        "translate 'good morning' into French",
+    ],
+)
+async def test_a_prompt_that_stands_alone_brings_nothing(memory: Memory, prompt: str) -> None:
+    await filled(memory)
+    assert await brought(memory, prompt) == ""
+
+
+async def test_what_is_known_in_the_context_is_not_brought_again(memory: Memory) -> None:
+    await filled(memory)
+    first = await brought(memory, "when does the pilot at the bakery start?")
+    again = await memory.recall_beyond("when does the pilot at the bakery start?", known=first, session="now")
+    assert "9 February" not in again.dynamic
+
+
+@given(st.floats(-1, 2), st.floats(0, 1), st.floats(-3, 3), st.integers(0, 10**6), st.floats(0, 0.5))
+def test_the_more_a_row_holds_and_the_more_the_prompt_leans_on_memory_the_surer_it_is_brought(
+    weight: float, cosine: float, prompt: float, size: int, more: float
+) -> None:
+    gate = Gate()
+
+    def score(**changed: float) -> float:
+        values = {"weight": weight, "cosine": max(cosine, 0.01), "prompt": prompt, "size": float(size)} | changed
+        rows = [row(values["weight"], values["cosine"])]
+        return gate.score(rows, values["prompt"], int(values["size"]), bundled=True)
+
+    assert score(weight=weight + more) >= score()
+    assert score(cosine=max(cosine, 0.01) + more) >= score()
+    assert score(prompt=prompt + more) >= score()
+    assert score(size=size * 2.0) <= score()
+
+
+def test_an_echo_of_the_prompt_counts_for_nothing() -> None:
+    gate = Gate()
+    echo, weak = row(1.4, 0.4, is_echo=True), row(0.1, 0.4)
+    assert gate.score([echo, weak], 0.0, 50, bundled=True) == gate.score([weak], 0.0, 50, bundled=True)
+
+
+def test_without_cosines_of_the_bundled_model_the_usual_one_is_taken() -> None:
+    gate = Gate()
+    near, far = ([row(0.5, cosine)] for cosine in (0.9, 0.1))
+    assert gate.score(near, 0.0, 50, bundled=False) == gate.score(far, 0.0, 50, bundled=False)
+
+
+def test_prompts_it_never_saw_are_told_apart() -> None:
+    rows = [json.loads(line) for line in PROMPTS.read_text(encoding="utf-8").splitlines()]
+    right = sum((leans_on_memory(one["text"]) > 0) == one["needs_memory"] for one in rows)
+    assert right / len(rows) >= 0.85
+
+
+@given(st.text(max_size=200) | st.text(st.characters(codec=None), max_size=20))
+def test_any_text_has_bounded_log_odds(prompt: str) -> None:
+    assert -3 <= leans_on_memory(prompt) <= 3
