@@ -217,7 +217,7 @@ async def test_a_rule_that_the_user_stated_is_quoted_with_its_turn_and_an_assist
     dynamic = (await memory.recall("Add a query for late invoices")).dynamic
     rules = dynamic.partition("Rules the user stated")[2].partition("About this")[0].partition("Closest")[0]
     assert f"- [{rule} · " in rules
-    assert "] Never use an ORM in this repo." in rules
+    assert "] 4 GB, so small. Never use an ORM in this repo." in rules
     assert "Always use" not in rules
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "Group", "Line", "is_told", "of_atom", "of_fact", "of_output", "of_rule", "of_scene", "of_turns", "sound", "told",
 ]  # fmt: skip
 
+_SURELY = 0.55  # strength of a rule: that of plain statements under a heading such as "rules:"
 _ATOM_CHARS, _SCENE_CHARS, _OUTPUT_CHARS = 220, 200, 320
 
 Group = Literal["scene", "fact", "atom", "rule", "turn", "output", "end", "maybe", "unsure"]
@@ -133,11 +134,13 @@ def _line(turn: Turn, width: int, words: AbstractSet[str], group: Group, note: s
 
 
 def of_rule(turn: Turn, width: int) -> Line | None:
-    """Return the sentences in which a user's turn states standing rules; None where it states none."""
-    rules = standing_rules(turn.content)
+    """Return a user's turn that surely states a standing rule: whole, or its rules where it is long; else None."""
+    rules = [rule for rule in standing_rules(turn.content) if rule.strength >= _SURELY]
     if turn.role != "user" or not rules:
         return None
-    said = " … ".join(turn.content[rule.start : rule.end] for rule in rules)
+    said = turn.content
+    if len(said) > width:
+        said = " … ".join(said[rule.start : rule.end] for rule in rules)
     return _said(turn, "rule", f"- [{turn.id} · {turn.said_at:%Y-%m-%d}] {mask(one_line(said, width))}")
 
 

@@ -53,8 +53,8 @@ _CONTEXT_CHARS = 300
 _ENTITIES = 1_000
 _SESSIONS, _ENDING, _ENDING_CHARS = 20, 6, 600  # the latest sessions; turns of one
 _CLOSE = 0.1  # cosine: where nothing shares a word, and nothing is as near as this, nothing is known
-_COMPARED_TURNS = 16
-_ONE_TOPIC = 0.5  # cosine of two turns that may speak of the same thing
+_UNKNOWN_PAIRS = 200  # that are compared without cosines
+_ONE_TOPIC, _OTHER_TOPIC = 0.5, 0.35  # cosines of two turns that may, or cannot, speak of the same thing
 _SAME = 0.85  # share of a turn's words that another one has too
 
 
@@ -219,7 +219,7 @@ def _lines(
     yield from first
     said = {line.id for line in first}
     yield from (rule for rule in rules if rule.id not in said)
-    ruled = {rule.id for rule in rules if rule.text.count("…") == 0}
+    ruled = {rule.id for rule in rules}
     yield from (line for line in further if line.id not in ruled)
     yield from (line for line in verbatim if line.id in bearing_out)
     yield from outputs
@@ -240,23 +240,39 @@ def _changes(wanted: Asked, turns: Sequence[Turn]) -> tuple[dict[str, Turn], dic
     """
     from mcp_memory.longterm.changes import replaces, same_slot
 
-    said = sorted((turn for turn in turns[:_COMPARED_TURNS] if turn.role == "user"), key=lambda turn: turn.said_at)
-    store, space = wanted.desk.store, wanted.desk.space
-    known: Mapping[str, NDArray[np.float32]] = {}
-    if wanted.model == IDENTITY:  # cosines of other models mean something else
-        known = store.vectors_of(space, "turn", [turn.id for turn in said], IDENTITY)
-    near_by = store.surroundings(space, [turn.id for turn in said], around=1)
-    before = {(turn.session, turn.position + 1): turn.content for turn in near_by}
-    asked_by = {turn.id: before.get((turn.session, turn.position), "") for turn in said}
+    pairs = _of_one_topic(wanted, turns)
+    questions = _before(wanted.desk, [old for old, _, _ in pairs])
     replaced, maybe = dict[str, Turn](), dict[str, Turn]()
-    for place, old in enumerate(said):
-        for new in (turn for turn in said[place + 1 :] if turn.said_at > old.said_at):
-            cosine = float(known[old.id] @ known[new.id]) if old.id in known and new.id in known else None
-            if replaces(new.content, old.content, cosine=cosine, asked=asked_by[old.id]):
-                replaced[old.id] = new
-            elif cosine is not None and cosine >= _ONE_TOPIC and same_slot(new.content, old.content, cosine=cosine):
-                maybe[old.id] = new
+    for old, new, cosine in pairs:
+        if replaces(new.content, old.content, cosine=cosine, asked=questions.get(old.id, "")):
+            replaced[old.id] = new
+        elif cosine is not None and cosine >= _ONE_TOPIC and same_slot(new.content, old.content, cosine=cosine):
+            maybe[old.id] = new
     return replaced, maybe
+
+
+def _of_one_topic(wanted: Asked, turns: Sequence[Turn]) -> list[tuple[Turn, Turn, float | None]]:
+    """Return pairs of users' turns, the older first, that may speak of the same thing, in the order of the newer."""
+    said = sorted((turn for turn in turns if turn.role == "user"), key=lambda turn: turn.said_at)
+    vectors: Mapping[str, NDArray[np.float32]] = {}
+    if wanted.model == IDENTITY:  # cosines of other models mean something else
+        desk = wanted.desk
+        vectors = desk.store.vectors_of(desk.space, "turn", [turn.id for turn in said], IDENTITY)
+    pairs: list[tuple[Turn, Turn, float | None]] = []
+    for place, new in enumerate(said):
+        for old in (turn for turn in said[:place] if turn.said_at < new.said_at):
+            known = old.id in vectors and new.id in vectors
+            cosine = float(vectors[old.id] @ vectors[new.id]) if known else None
+            if cosine is None or cosine >= _OTHER_TOPIC:
+                pairs.append((old, new, cosine))
+    return pairs if vectors else pairs[-_UNKNOWN_PAIRS:]
+
+
+def _before(desk: Desk, turns: Sequence[Turn]) -> dict[str, str]:
+    """Return, by id, what was said right before each turn: a value may be the answer to a question that names it."""
+    near = desk.store.surroundings(desk.space, list(dict.fromkeys(turn.id for turn in turns)), around=1)
+    said = {(turn.session, turn.position + 1): turn.content for turn in near}
+    return {turn.id: said.get((turn.session, turn.position), "") for turn in turns}
 
 
 def _promoted(
