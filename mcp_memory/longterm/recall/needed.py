@@ -54,6 +54,7 @@ _ENTITIES = 1_000
 _SESSIONS, _ENDING, _ENDING_CHARS = 20, 6, 600  # the latest sessions; turns of one
 _CLOSE = 0.1  # cosine: where nothing shares a word, and nothing is as near as this, nothing is known
 _UNKNOWN_PAIRS = 200  # that are compared without cosines
+_MAYBE_PAIRS = 12
 _ONE_TOPIC, _OTHER_TOPIC = 0.5, 0.35  # cosines of two turns that may, or cannot, speak of the same thing
 _SAME = 0.85  # share of a turn's words that another one has too
 
@@ -203,7 +204,7 @@ def _lines(
     ranked = sorted(holding, key=lambda atom: -_rank(desk, atom, found.atoms[atom.id]))
     ranked = [atom for atom in ranked if not lines.is_told(atom, known)]
     about, unsure = _distinct(desk, list(found.turns), list(found.unsure))
-    replaced, maybe = _changes(wanted, [*about, *unsure]) if wanted else ({}, {})
+    replaced, maybe = _changes(wanted, about, unsure) if wanted else ({}, {})
     about, unsure = _promoted(about, unsure, {**maybe, **replaced})
     notes = {old: f" · until {new.said_at:%Y-%m-%d}, see {new.id}" for old, new in replaced.items()}
     notes |= _replaced(desk, holding)
@@ -233,21 +234,24 @@ def _rank(desk: Desk, atom: Atom, row: Weighed) -> float:
     return rank * TRUST[atom.source]
 
 
-def _changes(wanted: Asked, turns: Sequence[Turn]) -> tuple[dict[str, Turn], dict[str, Turn]]:
-    """Return the turns of users whose value a later one of them replaced, and those where one may have.
+def _changes(wanted: Asked, about: Sequence[Turn], unsure: Sequence[Turn]) -> tuple[dict[str, Turn], dict[str, Turn]]:
+    """Return the turns of users whose value a later one replaced, and those about it where an unsure one may have.
 
     Each by its id with the latest turn that did or may have.
     """
     from mcp_memory.longterm.changes import replaces, same_slot
 
-    pairs = _of_one_topic(wanted, turns)
+    pairs = _of_one_topic(wanted, [*about, *unsure])
     questions = _before(wanted.desk, [old for old, _, _ in pairs])
-    replaced, maybe = dict[str, Turn](), dict[str, Turn]()
-    for old, new, cosine in pairs:
-        if replaces(new.content, old.content, cosine=cosine, asked=questions.get(old.id, "")):
-            replaced[old.id] = new
-        elif cosine is not None and cosine >= _ONE_TOPIC and same_slot(new.content, old.content, cosine=cosine):
-            maybe[old.id] = new
+    replaced = {
+        old.id: new
+        for old, new, cosine in pairs
+        if replaces(new.content, old.content, cosine=cosine, asked=questions.get(old.id, ""))
+    }
+    sure = {turn.id for turn in about}
+    across = [pair for pair in pairs if pair[0].id in sure and pair[1].id not in sure and (pair[2] or 0) >= _ONE_TOPIC]
+    nearest = sorted(across, key=lambda pair: -(pair[2] or 0))[:_MAYBE_PAIRS]
+    maybe = {old.id: new for old, new, cosine in nearest if same_slot(new.content, old.content, cosine=cosine)}
     return replaced, maybe
 
 
