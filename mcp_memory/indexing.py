@@ -87,12 +87,15 @@ class Indexing:
 
     # what the verbs ask
 
-    def of_rows(self, texts: Sequence[str]) -> Vectors | None:
-        """Return vectors to store with new rows, or None where the background will make them."""
+    def of_rows(self, texts: Sequence[str], *, later: bool = False) -> Vectors | None:
+        """Return vectors to store with new rows, or None where the background will make them.
+
+        `later`: it always will. The bundled model takes some 5 ms a turn, so a long history is stored first.
+        """
         embedder = self._embedder
         if embedder is None or not texts:
             return None
-        if embedder.local:
+        if embedder.local and not later:
             try:
                 return Vectors(identity=embedder.identity, data=embedder.embed(texts))
             except EmbeddingFailed as error:  # words are stored whatever becomes of their vectors

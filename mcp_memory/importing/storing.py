@@ -78,7 +78,7 @@ async def bring(memory: Memory, source: Source, asked: Asked, *, now: datetime, 
     with closing(_batches(source, found, asked, progress)) as batches:
         while batch := await to_thread(partial(next, batches, None)):
             for session, new in batch.turns.items():
-                done = await memory.record_turns(new, session=session)
+                done = await memory.record_turns(new, session=session, vectors_later=True)
                 stored += len(done.stored)
                 duplicates += done.duplicates
                 forgotten += done.forgotten

@@ -20,11 +20,14 @@ class Conversation(Verbs):
     """Turns, verbatim."""
 
     @in_thread
-    def record_turns(self, turns: Sequence[NewTurn], *, session: str | None = None) -> Recorded:
+    def record_turns(
+        self, turns: Sequence[NewTurn], *, session: str | None = None, vectors_later: bool = False
+    ) -> Recorded:
         """Store messages verbatim, in order, and index them. What was stored before is not stored again.
 
-        Raises InvalidInput, storing nothing, for an empty or oversized turn or a session name that cannot
-        be part of a file name.
+        With `vectors_later` they are found by words at once and by meaning when the background has come to them: for
+        histories of many turns. Raises InvalidInput, storing nothing, for an empty or oversized turn or a session name
+        that cannot be part of a file name.
         """
         from mcp_memory.longterm.l0_turns import admit
         from mcp_memory.longterm.trust import on_arrival
@@ -32,7 +35,7 @@ class Conversation(Verbs):
         name = self._session(session)
         admitted = admit(turns)
         kept = on_arrival(self._parts.store, self.space, admitted.turns)
-        embedded = self._parts.indexing.of_rows([turn.content for turn in kept])
+        embedded = self._parts.indexing.of_rows([turn.content for turn in kept], later=vectors_later)
         done = self._parts.store.append_turns(self.space, name, kept, now=self._parts.now(), vectors=embedded)
         self._parts.stored()
         return Recorded(

@@ -296,7 +296,11 @@ def test_filters_apply_before_ranking(store: Store) -> None:
 
 
 def test_turns_that_state_a_standing_rule_can_be_searched_alone(store: Store) -> None:
-    said = [user("The kettle leaks"), user("Never use the kettle in the office, please"), assistant("From now on, always descale the kettle")]
+    said = [
+        user("The kettle leaks"),
+        user("Never use the kettle in the office, please"),
+        assistant("From now on, always descale the kettle"),
+    ]
     _, rule, other = (turn.id for turn in store.append_turns("me", "s", said, now=NOW).stored)
     stating = Filters(states_rule=True)
     assert set(words(store, "kettle", filters=stating)) == {rule, other}

@@ -135,10 +135,11 @@ def _stable(desk: Desk, counter: TokenCounter, budget: int) -> tuple[str, list[s
 
 
 def _always(desk: Desk) -> list[Atom]:
-    """Return standing instructions, and what about the user must not be missed."""
+    """Return standing instructions, the newest first, and what about the user must not be missed."""
     listed = desk.store.list_atoms(desk.space, filters=Filters(kind="instruction", unheld=True), limit=50)
     traits = desk.store.list_atoms(desk.space, filters=Filters(kind="persona", unheld=True), limit=50)
-    return [*(atom for atom in listed if atom.priority < 0), *(atom for atom in traits if atom.priority >= _CRITICAL)]
+    rules = sorted((atom for atom in listed if atom.priority < 0), key=lambda one: one.valid_from, reverse=True)
+    return [*rules, *(atom for atom in traits if atom.priority >= _CRITICAL)]
 
 
 def _persona(desk: Desk, shown: set[str]) -> list[str]:
