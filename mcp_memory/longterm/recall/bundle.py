@@ -2,9 +2,10 @@
 
 The stable block (who the user is, what always holds, the persona, the scenes) changes only with what is known: two
 calls with the same budget and nothing told in between give the same bytes. The dynamic block is what this question,
-and what is being talked of, need: scenes, facts, atoms, verbatim turns. `relevance` says whether there is anything;
-where there is not, nothing is injected. Atoms are ranked by similarity and confidence, 0.6 to 0.4 unless set
-otherwise (the formula of DeerFlow's memory); where nothing is asked and talked of, by confidence alone.
+and what is being talked of, need: scenes, facts, atoms, standing rules, verbatim turns. What `relevance` takes to be
+about it comes first; the closest other turns follow as "unsure" and fill the budget, for a denial would be believed.
+Atoms are ranked by similarity and confidence, 0.6 to 0.4 unless set otherwise (the formula of DeerFlow's memory);
+where nothing is asked and talked of, by confidence alone.
 
 Both blocks together are within the budget, counted exactly, and `left_out` names what belonged there and did not fit.
 What was closed or forgotten is never told as what holds: atoms and facts are current, pages leave out lines that rest

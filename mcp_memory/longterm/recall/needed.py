@@ -17,12 +17,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING
 
-from mcp_memory.embed.bundled import IDENTITY
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l1_atoms import noise
 from mcp_memory.longterm.recall import lines
+from mcp_memory.longterm.recall.changed import changed, promoted
 from mcp_memory.longterm.recall.lines import Group, Line
 from mcp_memory.longterm.recall.relevance import ABOUT, NEAR, Asked, Weighed, asked, terms_of, weighed, weights_of
 from mcp_memory.longterm.recall.resuming import asks_to_go_on
@@ -38,10 +37,6 @@ from mcp_memory.suspicion import flags
 from mcp_memory.text import fold, index_terms, one_line, query_terms
 from mcp_memory.types import Atom, Source, Turn
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 __all__ = ["Reach", "end_of_last", "is_small_talk", "needed", "surest"]
 
 _ATOMS, _SCENES, _FACTS, _OUTPUTS = 15, 3, 5, 2
@@ -53,9 +48,6 @@ _CONTEXT_CHARS = 300
 _ENTITIES = 1_000
 _SESSIONS, _ENDING, _ENDING_CHARS = 20, 6, 600  # the latest sessions; turns of one
 _CLOSE = 0.1  # cosine: where nothing shares a word, and nothing is as near as this, nothing is known
-_UNKNOWN_PAIRS = 200  # that are compared without cosines
-_MAYBE_PAIRS = 12
-_ONE_TOPIC, _OTHER_TOPIC = 0.5, 0.35  # cosines of two turns that may, or cannot, speak of the same thing
 _SAME = 0.85  # share of a turn's words that another one has too
 
 
@@ -204,8 +196,8 @@ def _lines(
     ranked = sorted(holding, key=lambda atom: -_rank(desk, atom, found.atoms[atom.id]))
     ranked = [atom for atom in ranked if not lines.is_told(atom, known)]
     about, unsure = _distinct(desk, list(found.turns), list(found.unsure))
-    replaced, maybe = _changes(wanted, about, unsure) if wanted else ({}, {})
-    about, unsure = _promoted(about, unsure, {**maybe, **replaced})
+    replaced, maybe = changed(wanted, about, unsure) if wanted else ({}, {})
+    about, unsure = promoted(about, unsure, {**maybe, **replaced})
     notes = {old: f" · until {new.said_at:%Y-%m-%d}, see {new.id}" for old, new in replaced.items()}
     notes |= _replaced(desk, holding)
     widths = reach.assistant_widths if whose(question) == "assistant" else reach.widths
@@ -232,66 +224,6 @@ def _rank(desk: Desk, atom: Atom, row: Weighed) -> float:
     similarity = min(1.0, max(row.weight, row.cosine))
     rank = desk.settings.recall_similarity * similarity + desk.settings.recall_confidence * atom.confidence
     return rank * TRUST[atom.source]
-
-
-def _changes(wanted: Asked, about: Sequence[Turn], unsure: Sequence[Turn]) -> tuple[dict[str, Turn], dict[str, Turn]]:
-    """Return the turns of users whose value a later one replaced, and those about it where an unsure one may have.
-
-    Each by its id with the latest turn that did or may have.
-    """
-    from mcp_memory.longterm.changes import replaces, same_slot
-
-    pairs = _of_one_topic(wanted, [*about, *unsure])
-    questions = _before(wanted.desk, [old for old, _, _ in pairs])
-    replaced = {
-        old.id: new
-        for old, new, cosine in pairs
-        if replaces(new.content, old.content, cosine=cosine, asked=questions.get(old.id, ""))
-    }
-    sure = {turn.id for turn in about}
-    across = [pair for pair in pairs if pair[0].id in sure and pair[1].id not in sure and (pair[2] or 0) >= _ONE_TOPIC]
-    nearest = sorted(across, key=lambda pair: -(pair[2] or 0))[:_MAYBE_PAIRS]
-    maybe = {old.id: new for old, new, cosine in nearest if same_slot(new.content, old.content, cosine=cosine)}
-    return replaced, maybe
-
-
-def _of_one_topic(wanted: Asked, turns: Sequence[Turn]) -> list[tuple[Turn, Turn, float | None]]:
-    """Return pairs of users' turns, the older first, that may speak of the same thing, in the order of the newer."""
-    said = sorted((turn for turn in turns if turn.role == "user"), key=lambda turn: turn.said_at)
-    vectors: Mapping[str, NDArray[np.float32]] = {}
-    if wanted.model == IDENTITY:  # cosines of other models mean something else
-        desk = wanted.desk
-        vectors = desk.store.vectors_of(desk.space, "turn", [turn.id for turn in said], IDENTITY)
-    pairs: list[tuple[Turn, Turn, float | None]] = []
-    for place, new in enumerate(said):
-        for old in (turn for turn in said[:place] if turn.said_at < new.said_at):
-            known = old.id in vectors and new.id in vectors
-            cosine = float(vectors[old.id] @ vectors[new.id]) if known else None
-            if cosine is None or cosine >= _OTHER_TOPIC:
-                pairs.append((old, new, cosine))
-    return pairs if vectors else pairs[-_UNKNOWN_PAIRS:]
-
-
-def _before(desk: Desk, turns: Sequence[Turn]) -> dict[str, str]:
-    """Return, by id, what was said right before each turn: a value may be the answer to a question that names it."""
-    near = desk.store.surroundings(desk.space, list(dict.fromkeys(turn.id for turn in turns)), around=1)
-    said = {(turn.session, turn.position + 1): turn.content for turn in near}
-    return {turn.id: said.get((turn.session, turn.position), "") for turn in turns}
-
-
-def _promoted(
-    about: Sequence[Turn], unsure: Sequence[Turn], newer: Mapping[str, Turn]
-) -> tuple[list[Turn], list[Turn]]:
-    """Return the turns with what replaced one that is about the question, or may have, before it.
-
-    A value that changed stands in the same part as the old one, and above it: else the old one would be believed.
-    """
-    first: dict[str, Turn] = {}
-    for turn in about:
-        if (change := newer.get(turn.id)) is not None:
-            first.setdefault(change.id, change)
-        first.setdefault(turn.id, turn)
-    return list(first.values()), [turn for turn in unsure if turn.id not in first]
 
 
 _WORD = re.compile(r"\w+")
