@@ -8,7 +8,8 @@ Measured on an invented conversation of N turns (`bench.corpus`), each figure be
 * `search`: `Memory.conversation_search` (10 hits) over 240 queries of four kinds, query embedding included;
   floors: the query's words joined by OR over that FTS5 table, and a scan of the same vectors with numpy (float32;
   the query's embedding not included). Beside them: how much longer common words take than rare ones, and what
-  sketches of vectors lose against the exact scan (`bench.vectors` asks that of real text).
+  sketches of vectors lose against the exact scan (`bench.vectors` asks that of real text), and `Memory.recall` for
+  some of these queries.
 * `offload`: `Memory.offload_tool_result` of a log of 1 MiB; floor: its hash, and the file flushed and renamed.
 * `server`: the real server over stdio with the SDK's client: resident memory after 100 searches, round trips, and
   the first of them, for which the store opens and the model is loaded; floor: the bare server.
@@ -70,6 +71,7 @@ async def measure(bed: Bed, *, pairs: int, offloads: int = 15) -> dict[str, Any]
         "capture": capture,
         "search": {
             "ours": await _search_ours(bed, asked),
+            "recall_verb": await _recall_ours(bed, asked[:RECALL_QUERIES]),
             "fts5": _search_fts5(bed, asked),
             "scan": _search_vectors(bed, asked),
             "recall": await anyio.to_thread.run_sync(_recall, bed, asked[:RECALL_QUERIES]),
@@ -84,6 +86,17 @@ async def measure(bed: Bed, *, pairs: int, offloads: int = 15) -> dict[str, Any]
 
 
 # --- search -----------------------------------------------------------------------------------------
+
+
+async def _recall_ours(bed: Bed, asked: Sequence[Query]) -> dict[str, Any]:
+    seconds: list[float] = []
+    async with open_memory(Settings(home=bed.home)) as memory:
+        await memory.recall(asked[0].text)
+        for query in tqdm(asked, desc="recall", unit="q", leave=False):
+            start = perf_counter()
+            await memory.recall(query.text)
+            seconds.append(perf_counter() - start)
+    return timings_ms(seconds)
 
 
 async def _search_ours(bed: Bed, asked: Sequence[Query]) -> dict[str, Any]:
@@ -211,6 +224,7 @@ def table(found: dict[str, Any]) -> Iterator[str]:
         f"{_pair(search['fts5'])} bare FTS5",
         "",
     )
+    yield _row("recall p50 / p95, ms", _pair(search["recall_verb"]), "", "of these queries, 1,200 tokens")
     yield _row("", "", f"{_pair(search['scan'])} scan", f"embedding a query {search['scan']['embed_query_ms']:.2f}")
     for kind in KINDS:
         floor = search["fts5"]["by_kind"][kind]
