@@ -81,8 +81,10 @@ def replaces(newer: str, older: str, *, cosine: float | None = None, asked: str 
 
 def _answered(told: tuple[Statement, ...], asked: str) -> Iterator[Statement]:
     """Yield the first thing that an answer tells, as a statement about what the question asks."""
+    if not told or not told[0].values or told[0].words:
+        return
     questions = [one for one in _first(asked) if one.text.rstrip().endswith(("?", "？"))]
-    if questions and told and told[0].values and not told[0].words:
+    if questions:
         last = questions[-1]
         yield replace(told[0], words=last.words, relations=last.relations, names=told[0].names | last.names)
 

@@ -47,7 +47,8 @@ def statements(text: str) -> tuple[Statement, ...]:
 def words_alike(some: frozenset[str], others: frozenset[str]) -> tuple[int, int]:
     """Return how many words of each have one of the same stem, or a compound with it, among the other's."""
     same = some & others
-    left, right = some - same, others - same
+    ends = _ends(some) & _ends(others)  # few words begin or end alike: only these are compared, each with each
+    left, right = ([word for word in words - same if not ends.isdisjoint(_ends_of(word))] for words in (some, others))
     pairs = [(one, other) for one in left for other in right if _same_stem(one, other)]
     return len(same) + len({one for one, _ in pairs}), len(same) + len({other for _, other in pairs})
 
@@ -181,6 +182,16 @@ def _dense_words(text: str) -> Iterator[str]:
     """Yield pairs of characters of Chinese and Japanese words, and the start of each Korean one."""
     for run in _DENSE.findall(_PARTICLES.sub(" ", text)):
         yield from (run[at : at + 2] for at in range(max(1, len(run) - 1)) if run < "\uac00" or not at)
+
+
+@lru_cache(maxsize=4_096)
+def _ends(words: frozenset[str]) -> frozenset[str]:
+    return frozenset(end for word in words for end in _ends_of(word))
+
+
+def _ends_of(word: str) -> tuple[str, str]:
+    """Return the first and last letters: words of one stem share the first, a compound and its part the last."""
+    return word[:_LEAST_STEM], word[-_LEAST_STEM:]
 
 
 def _same_stem(one: str, other: str) -> bool:
