@@ -37,7 +37,7 @@ from tqdm import tqdm
 from bench.floors import or_query
 from bench.output_questions import KINDS, Output, Question, mine, outputs
 from bench.sets import read_set
-from bench.stats import Floats, mean_interval, timings_ms
+from bench.stats import Floats, mean_interval, shown, timings_ms
 from bench.trajectories import read_runs
 from mcp_memory.config import Settings
 from mcp_memory.embed import make_embedder
@@ -235,15 +235,11 @@ def table(found: dict[str, Any]) -> Iterator[str]:
     for kind in ("all", *KINDS):
         many = sum(found["questions"].values()) if kind == "all" else found["questions"][kind]
         if many:
-            yield _row(f"{kind} ({many})", [_percent(found["hit5"][name][kind]) for name in SYSTEMS])
+            yield _row(f"{kind} ({many})", [shown(found["hit5"][name][kind]) for name in SYSTEMS])
     if found["latency_ms"]:
         yield _row("ours p50 / p95, ms", ["{p50:.1f} / {p95:.1f}".format(**found["latency_ms"])])
     if found["elsewhere"]:
         yield "elsewhere ({questions}): search {search} %, recall {recall} %".format(**found["elsewhere"])
-
-
-def _percent(one: dict[str, Any]) -> str:
-    return "{percent:.1f} [{ci95[0]:.1f}, {ci95[1]:.1f}]".format(**one)
 
 
 def _row(label: str, cells: Sequence[str]) -> str:

@@ -36,10 +36,9 @@ from tqdm import tqdm
 from bench.answers.systems import BUDGET, bring
 from bench.ours import Clock, record
 from bench.sets import Haystack, Question, RetrievalSet, read_set
-from bench.stats import timings_ms
+from bench.stats import share, shown, timings_ms
 from mcp_memory.config import Settings
 from mcp_memory.errors import McpMemoryError
-from mcp_memory.evaluation.figures import rate
 from mcp_memory.memory import Memory, open_memory
 
 __all__ = ["CHAT", "SYSTEMS", "measure", "report", "table"]
@@ -135,7 +134,7 @@ _SURE = "About this"
 def plan(data: RetrievalSet, others: Sequence[RetrievalSet], each: int) -> list[list[Asked]]:
     """Return what each haystack's store is asked: the same at every run."""
     chance = random.Random(7)
-    share = max(1, each // len(data.haystacks))
+    some = max(1, each // len(data.haystacks))
     elsewhere = [question.text for other in others for question in other.questions]
     asked: list[list[Asked]] = []
     for haystack in data.haystacks:
@@ -146,11 +145,11 @@ def plan(data: RetrievalSet, others: Sequence[RetrievalSet], each: int) -> list[
             [
                 *(
                     Asked(kind="answerable", text=one.text, at=one.asked_at, evidence=one.evidence_turns)
-                    for one in _some(chance, own, share)
+                    for one in _some(chance, own, some)
                 ),
-                *(Asked(kind="other store", text=one.text, at=one.asked_at) for one in _some(chance, foreign, share)),
-                *(Asked(kind="other set", text=text, at=None) for text in _some(chance, elsewhere, share)),
-                *(Asked(kind="chit-chat", text=text, at=None) for text in _some(chance, chat, share)),
+                *(Asked(kind="other store", text=one.text, at=one.asked_at) for one in _some(chance, foreign, some)),
+                *(Asked(kind="other set", text=text, at=None) for text in _some(chance, elsewhere, some)),
+                *(Asked(kind="chit-chat", text=text, at=None) for text in _some(chance, chat, some)),
             ]
         )
     return asked
@@ -208,19 +207,12 @@ def report(name: str, found: Sequence[tuple[Asked, dict[str, Told]]]) -> dict[st
 def _system(found: Sequence[tuple[Asked, Told]]) -> dict[str, Any]:
     answerable = [(one, told) for one, told in found if one.kind == "answerable"]
     return {
-        "evidence": _rate([not one.evidence.isdisjoint(told.turns) for one, told in answerable]),
-        "all_evidence": _rate([one.evidence.issubset(told.turns) for one, told in answerable]),
-        "brought": {kind: _rate([told.sure for one, told in found if one.kind == kind]) for kind in KINDS[1:]},
+        "evidence": share([not one.evidence.isdisjoint(told.turns) for one, told in answerable]),
+        "all_evidence": share([one.evidence.issubset(told.turns) for one, told in answerable]),
+        "brought": {kind: share([told.sure for one, told in found if one.kind == kind]) for kind in KINDS[1:]},
         "tokens": round(sum(told.tokens for _, told in answerable) / len(answerable)) if answerable else None,
         "latency_ms": timings_ms([told.seconds for _, told in found]),
     }
-
-
-def _rate(hits: Sequence[bool]) -> dict[str, Any] | None:
-    if not hits:
-        return None
-    figure = rate(hits)
-    return {"percent": round(figure.value, 1), "ci95": [round(end, 1) for end in figure.ci95]}
 
 
 def table(found: dict[str, Any]) -> Iterator[str]:
@@ -229,16 +221,12 @@ def table(found: dict[str, Any]) -> Iterator[str]:
     yield f"{found['set']}: {asked}; {found['budget']:,} tokens"
     systems: dict[str, Any] = found["systems"]
     yield _row("", systems)
-    yield _row("evidence, %", [_percent(one["evidence"]) for one in systems.values()])
-    yield _row("all of it, %", [_percent(one["all_evidence"]) for one in systems.values()])
+    yield _row("evidence, %", [shown(one["evidence"]) for one in systems.values()])
+    yield _row("all of it, %", [shown(one["all_evidence"]) for one in systems.values()])
     for kind in KINDS[1:]:
-        yield _row(f"brought, {kind}, %", [_percent(one["brought"][kind]) for one in systems.values()])
+        yield _row(f"brought, {kind}, %", [shown(one["brought"][kind]) for one in systems.values()])
     yield _row("tokens", [str(one["tokens"]) for one in systems.values()])
     yield _row("p50 / p95, ms", ["{p50:.1f} / {p95:.1f}".format(**one["latency_ms"]) for one in systems.values()])
-
-
-def _percent(one: dict[str, Any] | None) -> str:
-    return "–" if one is None else "{percent:.1f} [{ci95[0]:.1f}, {ci95[1]:.1f}]".format(**one)
 
 
 def _row(label: str, cells: Sequence[str] | dict[str, Any]) -> str:

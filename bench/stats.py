@@ -7,13 +7,14 @@ one haystack share its difficulties, so over few haystacks (LoCoMo's split has t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mcp_memory.evaluation.figures import Interval, mean_interval
+from mcp_memory.evaluation.figures import Interval, mean_interval, rate
 
-__all__ = ["Floats", "Interval", "mean_interval", "percentile", "timings_ms"]
+__all__ = ["Floats", "Interval", "mean_interval", "percentile", "share", "shown", "timings_ms"]
 
 Floats = NDArray[np.float64]
 
@@ -26,3 +27,16 @@ def percentile(values: Sequence[float], share: float) -> float:
 def timings_ms(seconds: Sequence[float]) -> dict[str, float]:
     """Return the median and the 95th percentile in milliseconds."""
     return {"p50": round(1_000 * percentile(seconds, 50), 2), "p95": round(1_000 * percentile(seconds, 95), 2)}
+
+
+def share(hits: Sequence[bool]) -> dict[str, Any] | None:
+    """Return `{"n", "percent", "ci95"}`, the interval Wilson's; None of nothing."""
+    if not hits:
+        return None
+    figure = rate(hits)
+    return {"n": len(hits), "percent": round(figure.value, 1), "ci95": [round(end, 1) for end in figure.ci95]}
+
+
+def shown(one: dict[str, Any] | None) -> str:
+    """Return a share as a cell of a table: `92.7 [88.8, 96.2]`."""
+    return "–" if one is None else "{percent:.1f} [{ci95[0]:.1f}, {ci95[1]:.1f}]".format(**one)

@@ -27,17 +27,17 @@ from typing import Any
 import anyio
 from tqdm import tqdm
 
-from bench.answers.systems import SYSTEMS, Brought, bring
+from bench.answers.systems import Brought, bring, systems_named
 from bench.ours import Clock, record
 from bench.sets import RetrievalSet, read_sets
+from bench.stats import share, shown
 from mcp_memory.config import Settings
 from mcp_memory.errors import McpMemoryError
-from mcp_memory.evaluation.figures import rate
 from mcp_memory.memory import open_memory
 
 __all__ = ["MEASURED", "measure", "report", "table"]
 
-MEASURED = ("recall", "search", "hook")
+MEASURED = "recall,search,hook"
 ALL, NOTHING = "all", "nothing"
 
 
@@ -102,7 +102,7 @@ def report(name: str, outcomes: Sequence[Outcome], systems: Sequence[str]) -> di
                     kind: _figures([one for one in asked if one.system == system and one.type == kind])
                     for kind in types
                 },
-                "injected": _rate([not one.empty for one in prompts if one.system == system]),
+                "injected": share([not one.empty for one in prompts if one.system == system]),
             }
             for system in systems
         },
@@ -115,33 +115,26 @@ def report(name: str, outcomes: Sequence[Outcome], systems: Sequence[str]) -> di
 
 def _figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     return {
-        "found": _rate([one.found for one in outcomes]),
-        "empty": _rate([one.empty for one in outcomes]),
+        "found": share([one.found for one in outcomes]),
+        "empty": share([one.empty for one in outcomes]),
         "tokens": round(sum(one.tokens for one in outcomes) / len(outcomes)) if outcomes else None,
     }
-
-
-def _rate(hits: Sequence[bool]) -> dict[str, Any] | None:
-    if not hits:
-        return None
-    figure = rate(hits)
-    return {"n": len(hits), "percent": round(figure.value, 1), "ci95": [round(end, 1) for end in figure.ci95]}
 
 
 def table(figures: dict[str, Any]) -> Iterator[str]:
     """Yield the figures as lines of text."""
     systems: dict[str, Any] = figures["systems"]
     yield _row(figures["set"], list(systems))
-    yield _row("found, %", [_percent(one[ALL]["found"]) for one in systems.values()])
+    yield _row("found, %", [_of(one[ALL]["found"]) for one in systems.values()])
     for kind in next(iter(systems.values()))["by_type"]:
-        yield _row(f"  {kind}", [_percent(one["by_type"][kind]["found"]) for one in systems.values()])
-    yield _row("empty, %", [_percent(one[ALL]["empty"]) for one in systems.values()])
+        yield _row(f"  {kind}", [_of(one["by_type"][kind]["found"]) for one in systems.values()])
+    yield _row("empty, %", [_of(one[ALL]["empty"]) for one in systems.values()])
     yield _row("tokens", [str(one[ALL]["tokens"]) for one in systems.values()])
-    yield _row("injected, nothing prompts, %", [_percent(one["injected"]) for one in systems.values()])
+    yield _row("injected, nothing prompts, %", [_of(one["injected"]) for one in systems.values()])
 
 
-def _percent(share: dict[str, Any] | None) -> str:
-    return "–" if share is None else "{percent:.1f} [{ci95[0]:.1f}, {ci95[1]:.1f}] of {n}".format(**share)
+def _of(one: dict[str, Any] | None) -> str:
+    return shown(one) + (f" of {one['n']}" if one else "")
 
 
 def _row(label: str, cells: Sequence[str]) -> str:
@@ -154,18 +147,15 @@ def _row(label: str, cells: Sequence[str]) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="bench.week_one", description="Measure what is found in small memories.")
     parser.add_argument("folder", type=Path, metavar="DIR", help="a set, or a folder of sets")
-    parser.add_argument("--systems", default=",".join(MEASURED), help="default: %(default)s; separated by commas")
+    parser.add_argument("--systems", type=systems_named, default=MEASURED, help="default: %(default)s")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures and every outcome there")
     options = parser.parse_args(arguments)
-    systems: list[str] = options.systems.split(",")
-    if unknown := sorted(set(systems) - set(SYSTEMS)):
-        parser.error(f"unknown system {', '.join(unknown)}; choose from {', '.join(SYSTEMS)}")
     try:
         sets = read_sets(options.folder)
     except McpMemoryError as error:
         sys.exit(f"bench.week_one: {error}")
-    outcomes = [outcome for data in sets for outcome in anyio.run(measure, data, systems)]
-    figures = report(options.folder.resolve().name, outcomes, systems)
+    outcomes = [outcome for data in sets for outcome in anyio.run(measure, data, options.systems)]
+    figures = report(options.folder.resolve().name, outcomes, options.systems)
     print("\n".join(table(figures)), flush=True)
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")

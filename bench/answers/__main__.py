@@ -21,7 +21,7 @@ import anyio
 from bench.answers.items import Asked, Plan, collect
 from bench.answers.marks import check_complete, judge_sheet, read_returned
 from bench.answers.sheets import check_new, lay_out, read_key, write_sheets
-from bench.answers.systems import BUDGET, SYSTEMS
+from bench.answers.systems import BUDGET, systems_named
 from bench.answers.tally import table
 from bench.sets import read_sets
 from mcp_memory.errors import InvalidInput, McpMemoryError
@@ -46,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     make.add_argument("sets", nargs="+", type=Path, metavar="DIR", help="a set, or a folder of sets that count as one")
     make.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where sheets/ and key.jsonl go")
     make.add_argument("--questions", type=_positive, metavar="N", help="ask N questions of each DIR, chosen by chance")
-    make.add_argument("--systems", type=_systems, default=DEFAULT_SYSTEMS, help="default: %(default)s")
+    make.add_argument("--systems", type=systems_named, default=DEFAULT_SYSTEMS, help="default: %(default)s")
     make.add_argument("--budget", type=_positive, default=BUDGET, metavar="N", help="tokens of recall: %(default)s")
     make.add_argument("--items", type=_positive, default=ITEMS, metavar="N", help="at most N a sheet: %(default)s")
     make.add_argument("--unanswerable", action="store_true", help="also ask what the memory does not hold")
@@ -73,15 +73,6 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError("has to be 1 or more")
     return int(text)
-
-
-def _systems(text: str) -> list[str]:
-    systems = text.split(",")
-    if unknown := sorted(set(systems) - set(SYSTEMS)):
-        raise argparse.ArgumentTypeError(f"unknown system {', '.join(unknown)}; choose from {', '.join(SYSTEMS)}")
-    if len(set(systems)) < len(systems):
-        raise argparse.ArgumentTypeError("names a system twice; name each once")
-    return systems
 
 
 def _make(options: argparse.Namespace) -> None:

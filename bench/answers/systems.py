@@ -11,6 +11,7 @@ settings.
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from itertools import count
@@ -23,7 +24,7 @@ from mcp_memory.render import render
 from mcp_memory.server.tools import conversation_search
 from mcp_memory.tokens import token_counter
 
-__all__ = ["BUDGET", "SYSTEMS", "Brought", "bring"]
+__all__ = ["BUDGET", "SYSTEMS", "Brought", "bring", "systems_named"]
 
 BUDGET = 1_200
 HITS = 10
@@ -62,6 +63,16 @@ SYSTEMS: dict[str, Callable[[Memory, str, int], Awaitable[str]]] = {
     "hook": _hook,
     "nothing": _nothing,
 }
+
+
+def systems_named(text: str) -> list[str]:
+    """Return the systems that an option of a command names, separated by commas; raises argparse's error."""
+    systems = text.split(",")
+    if unknown := sorted(set(systems) - set(SYSTEMS)):
+        raise ArgumentTypeError(f"unknown system {', '.join(unknown)}; choose from {', '.join(SYSTEMS)}")
+    if len(set(systems)) < len(systems):
+        raise ArgumentTypeError("names a system twice; name each once")
+    return systems
 
 
 async def bring(system: str, memory: Memory, question: str, *, budget: int = BUDGET) -> Brought:

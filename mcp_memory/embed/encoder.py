@@ -174,20 +174,17 @@ def load(folder: Path) -> _Model:
         for name, tensor in tensors.items()
         if tensor.dtype != np.float16 and not name.endswith("_scale")
     }
+    libraries: Any = ThreadpoolController()  # its methods have no types
     return _Model(
         table=table,
         scales=tensors["scales"].astype(np.float32),
         layers=layers,
         mean=tensors["mean"],
         directions=tensors["directions"].astype(np.float32),
-        one_thread=_one_thread(ThreadpoolController()),
+        one_thread=partial(libraries.limit, limits=1, user_api="blas"),
         segment=segment,
         segment_again=lru_cache(maxsize=16_384)(segment),
     )
-
-
-def _one_thread(libraries: Any) -> Callable[[], AbstractContextManager[Any]]:
-    return lambda: libraries.limit(limits=1, user_api="blas")
 
 
 def _segmented(vocabulary: dict[str, int], scores: Sequence[float], word: str) -> tuple[int, ...]:

@@ -22,6 +22,8 @@ from typing import NamedTuple
 from mcp_memory.function_words import languages_of as spoken_in
 from mcp_memory.when.cues import Sentence, sentence_of
 from mcp_memory.when.languages import languages_of
+from mcp_memory.when.lexing import without_overlaps
+from mcp_memory.when.meaning import local
 from mcp_memory.when.meant import meant
 from mcp_memory.when.phrases import Phrase, phrases_in
 from mcp_memory.when.reading import Meant
@@ -110,7 +112,7 @@ _POSSESSIVE = re.compile(r"['’]s\b")
 def _additions(text: str, said_at: datetime) -> Iterator[tuple[int, str]]:
     """Yield where something is added, in order, and what."""
     readable = _LEFT_ALONE.sub(lambda match: "`" + " " * (len(match[0]) - 1), text)
-    now = _local(said_at)
+    now = local(said_at)
     years = {int(year) for year in _YEAR.findall(readable)}
     japanese = "ja" in languages_of(readable)
     start = 0
@@ -126,6 +128,7 @@ def _additions(text: str, said_at: datetime) -> Iterator[tuple[int, str]]:
 
 
 def _dated(sentence: str, now: datetime, *, japanese: bool) -> list[tuple[Phrase, str, Meant]]:
+    """Return what has a meaning, in order; where phrases overlap, that of the language that is likelier."""
     languages = languages_of(sentence)
     if not languages:
         return []
@@ -141,7 +144,11 @@ def _dated(sentence: str, now: datetime, *, japanese: bool) -> list[tuple[Phrase
             for phrase in phrases
             if cues and (not spoken or language in spoken or _is_telling(phrase, language))
         )
-    return _apart(found)
+    return [
+        (phrase, language, days)
+        for phrase, language, days in without_overlaps(found, lambda one: (one[0].start, one[0].end))
+        if days
+    ]
 
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
@@ -168,25 +175,6 @@ def _meant(phrase: Phrase, cues: Sentence, now: datetime) -> Meant | None:
         return meant(phrase, cues, now)
     except (ValueError, OverflowError, OSError):  # before the year 1, after 9999
         return None
-
-
-def _apart(found: list[tuple[Phrase, str, Meant | None]]) -> list[tuple[Phrase, str, Meant]]:
-    """Return those with a meaning in order, where they overlap the first: languages come by how likely they are."""
-    chosen: list[tuple[Phrase, str, Meant | None]] = []
-    for one in found:
-        place = bisect_right(chosen, one[0].start, key=lambda other: other[0].start)
-        if (not place or chosen[place - 1][0].end <= one[0].start) and (
-            place == len(chosen) or one[0].end <= chosen[place][0].start
-        ):
-            chosen.insert(place, one)
-    return [(phrase, language, days) for phrase, language, days in chosen if days]
-
-
-def _local(moment: datetime) -> datetime:
-    try:
-        return moment.astimezone().replace(tzinfo=None)
-    except (ValueError, OverflowError, OSError):  # within hours of the first or last moment that there is
-        return moment.replace(tzinfo=None)
 
 
 # --- how a date is shown ----------------------------------------------------------------------------

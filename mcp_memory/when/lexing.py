@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
 from datetime import date
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeVar
 
 from mcp_memory.text import fold
 from mcp_memory.when.vocabulary import LETTER, Language
 
-__all__ = ["Lexicon", "Token", "lexicon_of", "tokens_of"]
+__all__ = ["Lexicon", "Token", "lexicon_of", "tokens_of", "without_overlaps"]
+
+_Row = TypeVar("_Row")
 
 
 class Token(NamedTuple):
@@ -209,3 +214,17 @@ def _numeral(text: str) -> int:
     if not ten:
         return int("".join(str(_NUMERALS.get(c, 0)) for c in text))
     return 10 * _NUMERALS.get(tens or "一", 1) + _NUMERALS.get(ones, 0)
+
+
+def without_overlaps(rows: Iterable[_Row], place: Callable[[_Row], tuple[int, int]]) -> list[_Row]:
+    """Return the rows in order of their places `(start, end)`; of those that overlap, the earliest of `rows`.
+
+    No place may be empty. Takes n log n comparisons.
+    """
+    chosen: list[tuple[tuple[int, int], _Row]] = []
+    for row in rows:
+        at = place(row)
+        after = bisect_left(chosen, at, key=itemgetter(0))
+        if (not after or chosen[after - 1][0][1] <= at[0]) and (after == len(chosen) or at[1] <= chosen[after][0][0]):
+            chosen.insert(after, (at, row))
+    return [row for _, row in chosen]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
 from typing import Any, NamedTuple
 
-__all__ = ["Interval", "meaning"]
+__all__ = ["Interval", "local", "meaning"]
 
 LENGTH = {
     "minute": timedelta(minutes=1),
@@ -35,6 +35,14 @@ class Interval(NamedTuple):
     start: datetime
     end: datetime
     slack: timedelta = _EXACT
+
+
+def local(moment: datetime) -> datetime:
+    """Return the moment in the time zone of this machine, without its zone; a naive moment is local already."""
+    try:
+        return moment.astimezone().replace(tzinfo=None)
+    except (ValueError, OverflowError, OSError):  # within hours of the first or last moment that there is
+        return moment.replace(tzinfo=None)
 
 
 def meaning(words: Mapping[str, Any], now: datetime) -> Interval | None:

@@ -7,14 +7,13 @@ that "the last week of May" is never read as "last week".
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from mcp_memory.text import fold
 from mcp_memory.when.languages import lexicon
-from mcp_memory.when.lexing import Token, tokens_of
+from mcp_memory.when.lexing import Token, tokens_of, without_overlaps
 from mcp_memory.when.shapes import COMMON, compiled
 from mcp_memory.when.vocabulary import ANCHORS, LETTER, PREPOSITIONS
 
@@ -112,14 +111,8 @@ def _longest(found: list[_Match], letters: str) -> list[_Match]:
             first += 1
         return first - match.last
 
-    chosen: list[_Match] = []
-    for one in sorted(found, key=lambda match: (size(match), not match.kind, match.first - match.last, match.first)):
-        place = bisect_left(chosen, one.first, key=lambda other: other.first)
-        if (not place or chosen[place - 1].last <= one.first) and (
-            place == len(chosen) or one.last <= chosen[place].first
-        ):
-            chosen.insert(place, one)
-    return chosen
+    found.sort(key=lambda match: (size(match), not match.kind, match.first - match.last, match.first))
+    return without_overlaps(found, lambda match: (match.first, match.last))
 
 
 def _phrase(text: str, tokens: list[Token], match: _Match) -> Phrase:

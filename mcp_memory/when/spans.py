@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,8 +10,8 @@ from functools import cache
 from typing import NamedTuple
 
 from mcp_memory.when.languages import languages_of, lexicon
-from mcp_memory.when.lexing import Token, tokens_of
-from mcp_memory.when.meaning import Interval, meaning
+from mcp_memory.when.lexing import Token, tokens_of, without_overlaps
+from mcp_memory.when.meaning import Interval, local, meaning
 from mcp_memory.when.shapes import ALONE, COMMON, compiled
 from mcp_memory.when.vocabulary import ANCHORS, LETTER, PREPOSITIONS
 
@@ -49,9 +48,10 @@ def spans_in(text: str, now: datetime) -> list[Span]:
     languages = languages_of(text)
     if not languages:
         return []
-    local = _local(now)
-    found = [one for language in languages for one in _found(text, language, local)]
-    return [_span(text, one) for one in sorted(_longest(found), key=lambda one: one.at)]
+    here = local(now)
+    found = [one for language in languages for one in _found(text, language, here)]
+    found.sort(key=lambda one: (one.at[0] - one.at[1], one.at))  # the longest first
+    return [_span(text, one) for one in without_overlaps(found, lambda one: one.at)]
 
 
 def readings_of(text: str, now: datetime) -> list[Span]:
@@ -59,10 +59,10 @@ def readings_of(text: str, now: datetime) -> list[Span]:
     languages = languages_of(text)
     if "zh" in languages:
         languages.append("ja")  # a phrase alone may do without kana
-    local = _local(now)
+    here = local(now)
     different: dict[Interval, _Found] = {}
     for language in languages:
-        for one in _found(text, language, local, alone=True):
+        for one in _found(text, language, here, alone=True):
             different.setdefault(one.interval, one)
     return [_span(text, one) for one in different.values()]
 
@@ -125,25 +125,6 @@ def _within_a_word(text: str, at: tuple[int, int]) -> bool:
     """Tell whether hyphens tie the phrase to more: twenty-two days ago, a May-December romance."""
     before, after = text[max(0, at[0] - 2) : at[0]], text[at[1] : at[1] + 2]
     return (before[-1:] == "-" and before[:1].isalnum()) or (after[:1] == "-" and after[1:].isalnum())
-
-
-def _longest(found: Iterable[_Found]) -> list[_Found]:
-    """Return those that do not overlap, the longer first; of equals the first."""
-    chosen: list[_Found] = []  # by place: neighbours tell whether there is room, however many there are
-    for one in sorted(found, key=lambda one: (one.at[0] - one.at[1], one.at)):
-        after = bisect_left(chosen, one.at, key=lambda other: other.at)
-        if (not after or chosen[after - 1].at[1] <= one.at[0]) and (
-            after == len(chosen) or one.at[1] <= chosen[after].at[0]
-        ):
-            chosen.insert(after, one)
-    return chosen
-
-
-def _local(moment: datetime) -> datetime:
-    try:
-        return moment.astimezone().replace(tzinfo=None)
-    except (ValueError, OverflowError, OSError):  # within hours of the first or last moment that there is
-        return moment.replace(tzinfo=None)
 
 
 def _span(text: str, found: _Found) -> Span:

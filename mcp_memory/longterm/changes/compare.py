@@ -19,11 +19,10 @@ _SOLE = _HELD | {"rent", "due", "open"}
 class Comparison:
     """How a newer statement stands to an older one.
 
-    `values`: values of a kind differ throughout; `names`: names of a relation do. `shared` is the part of the shorter
-    one's words that the other has, 0 to 1, None where it has no words. `apart` is how many words each of the two has
-    and the other has not, the fewer. `revoked`: the newer says that a value of the older is no longer so. `numbered`:
-    only numbers after a name differ, and nothing says that it is a product ("Step 4" and "Step 5"). `sole`: a shared
-    relation is all that both say of what the value is of; `alone`: all that one of them says.
+    `values`: values of a kind differ throughout; `names`: names of a relation do. `apart` is how many words each of the
+    two has and the other has not, the fewer. `revoked`: the newer says that a value of the older is no longer so.
+    `numbered`: only numbers after a name differ, and nothing says that it is a product ("Step 4" and "Step 5"). `sole`:
+    a shared relation is all that both say of what the value is of; `alone`: all that one of them says.
     """
 
     values: bool
@@ -39,7 +38,6 @@ class Comparison:
     alone: bool
     tool: bool
     dense: bool
-    shared: float | None
     common: int
     apart: int
     changed: bool
@@ -50,7 +48,6 @@ def compare(newer: Statement, older: Statement) -> Comparison:
     """Return how the newer of two statements stands to the older."""
     mine, theirs = newer.words, older.words
     had, has = words_alike(mine, theirs)
-    fewest = min(len(mine), len(theirs))
     relations = newer.relations & older.relations
     other_names, own_names = older.names - newer.names, newer.names - older.names
     two_subjects = min(len(own_names), len(other_names)) > 1 and not newer.names & older.names
@@ -69,9 +66,6 @@ def compare(newer: Statement, older: Statement) -> Comparison:
         alone=bool(relations & _SOLE) and not (mine and theirs),
         tool="tool" in relations,
         dense=bool(mine and theirs) and min(mine) > "\u0e00" and min(theirs) > "\u0e00",
-        shared=max(had if len(mine) <= len(theirs) else 0, has if len(theirs) <= len(mine) else 0) / fewest
-        if fewest
-        else None,
         common=min(had, has),
         apart=min(len(mine) - had, len(theirs) - has),
         changed=newer.changed or bool(newer.former),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -73,7 +73,6 @@ _FORMER_REACH = re.compile(r".{0,24}$", re.DOTALL)
 _LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "ru", "pl", "tr", "sv")
 _LEAST_STEM = 4
 _STEM_SHARE = 0.6
-_LEAST_COMPOUND = 4
 
 
 def _sentences(text: str) -> Iterator[str]:
@@ -105,14 +104,17 @@ def _clauses(sentence: str) -> Iterator[str]:
 
 def _says(part: str) -> bool:
     plain = _changed().sub(" ", _blanked(part, [value.at for value in values_in(part)]))
-    return bool(_content(_without_relations(plain)[0]))
+    return bool(_content(_without(_relations_in(plain), plain)))
 
 
-def _without_relations(text: str) -> tuple[str, frozenset[str]]:
-    found = [(name, pattern) for name, pattern in _relations() if pattern.search(text)]
-    for _, pattern in found:
+def _relations_in(text: str) -> dict[str, re.Pattern[str]]:
+    return {name: pattern for name, pattern in _relations() if pattern.search(text)}
+
+
+def _without(relations: Mapping[str, re.Pattern[str]], text: str) -> str:
+    for pattern in relations.values():
         text = pattern.sub(" ", text)
-    return text, frozenset(name for name, _ in found)
+    return text
 
 
 def _told(sentence: str) -> Iterator[str]:
@@ -125,13 +127,10 @@ def _statement(text: str, sentence: str, *, german: bool) -> Statement:
     bare = _blanked(text, [value.at for value in values])
     changed = bool(_changed().search(sentence))
     names = list(_names(bare, german=german))
-    plain, relations = _without_relations(_changed().sub(" ", _blanked(bare, names)))
-    relations |= _without_relations(bare)[1]  # "switched to" is a change and a relation
+    plain = _changed().sub(" ", _blanked(bare, names))
+    told, overlapping = _relations_in(plain), _relations_in(bare)  # "switched to" is a change and a relation
+    plain = _without(overlapping, _changed().sub(" ", _without(told, plain)))
     former = [value for value in values if _is_former(text, value, changed=changed)]
-    plain = _changed().sub(" ", plain)
-    held = [(name, pattern) for name, pattern in _relations() if pattern.search(bare)]
-    for _, pattern in held:
-        plain = pattern.sub(" ", plain)
     return Statement(
         text=text,
         values=tuple(value for value in values if value not in former),
@@ -140,7 +139,7 @@ def _statement(text: str, sentence: str, *, german: bool) -> Statement:
             fold(value.unit) for value in values if value.kind == "version"
         ),
         words=_content(plain),
-        relations=relations,
+        relations=frozenset(told | overlapping),
         changed=changed,
         asks=sentence.rstrip().endswith(("?", "？")),
     )
@@ -198,7 +197,7 @@ def _same_stem(one: str, other: str) -> bool:
     short, long = sorted((one, other), key=len)
     if len(short) < _LEAST_STEM or short > "\u0e00":
         return False
-    if long.endswith(short) and len(short) >= _LEAST_COMPOUND:
+    if long.endswith(short):
         return True
     if len(short) == _LEAST_STEM and len(long) > 2 * _LEAST_STEM:
         return False

@@ -1,1 +1,1 @@
-"""What a context needs to know, within a budget, and nothing where nothing is relevant."""
+"""What a context needs to know, within a budget."""
