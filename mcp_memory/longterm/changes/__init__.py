@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from mcp_memory.longterm.changes.compare import Comparison, compare
-from mcp_memory.longterm.changes.statements import Statement, statements
+from mcp_memory.longterm.changes.compare import Comparison, may_differ
+from mcp_memory.longterm.changes.statements import Statement, says_changed, statements
 
-__all__ = ["CONTRADICTS", "replaces", "same_slot", "slot_score"]
+__all__ = ["CONTRADICTS", "announces_change", "replaces", "same_slot", "slot_score"]
 
 CONTRADICTS = 0.6
 """Slot scores from here on: another value in the same words. Below, the words differ too."""
@@ -54,8 +54,13 @@ def slot_score(newer: str, older: str, *, cosine: float | None = None) -> float:
     if newer == older:
         return 0.0
     near = _UNKNOWN if cosine is None else cosine
-    scores = (_slot(compare(new, old), near) for new in _first(newer) for old in _first(older))
-    return max(scores, default=0.0)
+    pairs = ((new, old) for new in _first(newer) for old in _first(older) if may_differ(new, old))
+    return max((_slot(Comparison(new, old), near) for new, old in pairs), default=0.0)
+
+
+def announces_change(text: str) -> bool:
+    """Tell whether a text may replace what an older one says: `replaces` is False of all others, and slower."""
+    return says_changed(text[:_READ])
 
 
 def replaces(newer: str, older: str, *, cosine: float | None = None, asked: str = "") -> bool:
@@ -63,7 +68,7 @@ def replaces(newer: str, older: str, *, cosine: float | None = None, asked: str 
 
     `cosine` as in `same_slot`. `asked` is what the older text answers, such as the turn before it: the slot of a bare
     "1 September" is in the question. Prefers to miss a change: it needs a word of change ("now", "moved", "not 14 but
-    12"), a value of the same kind that differs, and the same words around both.
+    12": see `announces_change`), a value of the same kind that differs, and the same words around both.
     """
     near = _UNKNOWN if cosine is None else cosine
     said = _first(newer)
@@ -121,15 +126,15 @@ def _slot(found: Comparison, near: float) -> float:
 
 
 def _restates(newer: Statement, older: Statement) -> bool:
-    found = compare(newer, older)
-    return found.equal and not (found.values or found.revoked) and found.apart == 0 and found.common > 0
+    found = Comparison(newer, older)
+    return found.equal and not (found.values or found.revoked) and found.common > 0 and found.apart == 0
 
 
 def _is_replaced(newer: Statement, older: Statement, near: float) -> bool:
-    found = compare(newer, older)
+    found = Comparison(newer, older)
     if found.revoked and (found.common or found.equal or (near >= _NEAR and newer.values)):
         return True
-    if found.apart or found.numbered or not (found.values or found.names) or near < _APART:
+    if near < _APART or not (found.values or found.names) or found.numbered or found.apart:
         return False
     if found.same_names and found.values and len(older.words) <= _FEW_WORDS:
         return True

@@ -1,13 +1,14 @@
-"""What two statements share and where they differ, as numbers."""
+"""What two statements share and where they differ."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from mcp_memory.longterm.changes.statements import Statement, words_alike
 from mcp_memory.longterm.changes.values import Value, ValueKind, comparable, differ
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["Comparison", "may_differ"]
 
 _HELD = frozenset(["home", "job", "tool"])
 """Relations whose value is a name."""
@@ -15,65 +16,122 @@ _SOLE = _HELD | {"rent", "due", "open"}
 """Relations that tell by themselves what a value is of, where nothing else is said."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class Comparison:
-    """How a newer statement stands to an older one.
+    """How a newer statement stands to an older one, worked out as far as it is asked for."""
 
-    `values`: values of a kind differ throughout; `names`: names of a relation do. `apart` is how many words each of the
-    two has and the other has not, the fewer. `revoked`: the newer says that a value of the older is no longer so.
-    `numbered`: only numbers after a name differ, and nothing says that it is a product ("Step 4" and "Step 5"). `sole`:
-    a shared relation is all that both say of what the value is of; `alone`: all that one of them says.
-    """
+    newer: Statement
+    older: Statement
 
-    values: bool
-    numbered: bool
-    equal: bool
-    names: bool
-    other_names: bool
-    relation: bool
-    held: bool
-    same_names: bool
-    more_names: bool
-    sole: bool
-    alone: bool
-    tool: bool
-    dense: bool
-    common: int
-    apart: int
-    changed: bool
-    revoked: bool
+    @property
+    def values(self) -> bool:
+        """Whether their values of a kind differ throughout."""
+        return bool(self._values[0])
+
+    @property
+    def numbered(self) -> bool:
+        """Whether only numbers after a name differ, and nothing says that it is a product ("Step 4" and "Step 5")."""
+        return self._values[0] == {"version"} and "tool" not in self.newer.relations | self.older.relations
+
+    @property
+    def equal(self) -> bool:
+        """Whether they have an equal value."""
+        return self._values[1]
+
+    @cached_property
+    def names(self) -> bool:
+        """Whether the names of a relation differ."""
+        mine, theirs = self.newer.names, self.older.names
+        if not (self.held and self.other_names):
+            return False
+        return bool(mine & theirs) or min(len(mine), len(theirs)) == 1  # else they speak of two subjects
+
+    @property
+    def other_names(self) -> bool:
+        return self.more_names and bool(self.older.names - self.newer.names)
+
+    @property
+    def more_names(self) -> bool:
+        return bool(self.newer.names - self.older.names)
+
+    @property
+    def same_names(self) -> bool:
+        return not self.newer.names.isdisjoint(self.older.names)
+
+    @property
+    def relation(self) -> bool:
+        return bool(self._relations)
+
+    @property
+    def held(self) -> bool:
+        """Whether they share a relation whose value is a name."""
+        return not self._relations.isdisjoint(_HELD)
+
+    @property
+    def tool(self) -> bool:
+        return "tool" in self._relations
+
+    @property
+    def sole(self) -> bool:
+        """Whether a shared relation is all that both say of what the value is of."""
+        return not (self.newer.words or self.older.words) and not self._relations.isdisjoint(_SOLE)
+
+    @property
+    def alone(self) -> bool:
+        """Whether a shared relation is all that one of them says of what the value is of."""
+        return not (self.newer.words and self.older.words) and not self._relations.isdisjoint(_SOLE)
+
+    @property
+    def dense(self) -> bool:
+        """Whether both are in scripts without spaces."""
+        mine, theirs = self.newer.words, self.older.words
+        return bool(mine and theirs) and min(mine) > "\u0e00" and min(theirs) > "\u0e00"
+
+    @property
+    def common(self) -> int:
+        """How many words of the one have one like them in the other, the fewer."""
+        return min(self._alike)
+
+    @property
+    def apart(self) -> int:
+        """How many words each of the two has and the other has not, the fewer."""
+        had, has = self._alike
+        return min(len(self.newer.words) - had, len(self.older.words) - has)
+
+    @property
+    def changed(self) -> bool:
+        """Whether the newer says that something is otherwise than before."""
+        return self.newer.changed or bool(self.newer.former)
+
+    @cached_property
+    def revoked(self) -> bool:
+        """Whether the newer says that a value of the older is no longer so."""
+        return any(_revokes(gone, value) for gone in self.newer.former for value in self.older.values)
+
+    @cached_property
+    def _values(self) -> tuple[set[ValueKind], bool]:
+        return _compared(self.newer.values, self.older.values)
+
+    @cached_property
+    def _relations(self) -> frozenset[str]:
+        return self.newer.relations & self.older.relations
+
+    @cached_property
+    def _alike(self) -> tuple[int, int]:
+        return words_alike(self.newer.words, self.older.words)
 
 
-def compare(newer: Statement, older: Statement) -> Comparison:
-    """Return how the newer of two statements stands to the older."""
-    mine, theirs = newer.words, older.words
-    had, has = words_alike(mine, theirs)
-    relations = newer.relations & older.relations
-    other_names, own_names = older.names - newer.names, newer.names - older.names
-    two_subjects = min(len(own_names), len(other_names)) > 1 and not newer.names & older.names
-    kinds, equal = _values(newer.values, older.values)
-    return Comparison(
-        values=bool(kinds),
-        numbered=kinds == {"version"} and "tool" not in newer.relations | older.relations,
-        equal=equal,
-        names=bool(own_names and other_names and relations & _HELD) and not two_subjects,
-        other_names=bool(own_names and other_names),
-        relation=bool(relations),
-        held=bool(relations & _HELD),
-        same_names=bool(newer.names & older.names),
-        more_names=bool(own_names),
-        sole=bool(relations & _SOLE) and not mine and not theirs,
-        alone=bool(relations & _SOLE) and not (mine and theirs),
-        tool="tool" in relations,
-        dense=bool(mine and theirs) and min(mine) > "\u0e00" and min(theirs) > "\u0e00",
-        common=min(had, has),
-        apart=min(len(mine) - had, len(theirs) - has),
-        changed=newer.changed or bool(newer.former),
-        revoked=any(_revokes(gone, value) for gone in newer.former for value in older.values),
+def may_differ(newer: Statement, older: Statement) -> bool:
+    """Tell whether two statements have anything by which they could contradict: most pairs do not."""
+    return (
+        newer.changed
+        or bool(newer.former)
+        or not newer.kinds.isdisjoint(older.kinds)
+        or not (newer.relations & older.relations).isdisjoint(_HELD)
     )
 
 
-def _values(newer: tuple[Value, ...], older: tuple[Value, ...]) -> tuple[set[ValueKind], bool]:
+def _compared(newer: tuple[Value, ...], older: tuple[Value, ...]) -> tuple[set[ValueKind], bool]:
     """Return the kinds of which all values of the two differ, and whether they have an equal value."""
     pairs = [(new, old) for new in newer for old in older if comparable(new, old)]
     kinds: set[ValueKind] = {new.kind for new, _ in pairs}

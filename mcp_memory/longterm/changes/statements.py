@@ -9,11 +9,12 @@ from functools import cache, lru_cache
 from itertools import pairwise
 
 from mcp_memory.function_words import function_words, languages_of
-from mcp_memory.longterm.changes.values import Value, values_in
+from mcp_memory.longterm.changes.forms import Forms, any_of
+from mcp_memory.longterm.changes.values import Value, ValueKind, values_in
 from mcp_memory.longterm.changes.vocabulary import CHANGED, FORMER, FROM, LIGHT, RELATIONS, TO
 from mcp_memory.text import fold
 
-__all__ = ["Statement", "statements", "words_alike"]
+__all__ = ["Statement", "says_changed", "statements", "words_alike"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,12 +23,14 @@ class Statement:
     words of a relation.
 
     `names` are capitalised words inside it, folded; in languages that capitalise every noun only those after a
-    preposition. `former` are values that it says are no longer so ("not 14", "instead of Tuesday").
+    preposition. `former` are values that it says are no longer so ("not 14", "instead of Tuesday");
+    `kinds` are those of `values`.
     """
 
     text: str
     values: tuple[Value, ...]
     former: tuple[Value, ...]
+    kinds: frozenset[ValueKind]
     names: frozenset[str]
     words: frozenset[str]
     relations: frozenset[str]
@@ -44,12 +47,26 @@ def statements(text: str) -> tuple[Statement, ...]:
     )
 
 
+def says_changed(text: str) -> bool:
+    """Tell whether any word of a text may say that something is otherwise than before. Much faster than its statements.
+
+    Where this is False, no statement is `changed` or has `former` values.
+    """
+    return _changed().are_in(text) or _denied().are_in(text)
+
+
 def words_alike(some: frozenset[str], others: frozenset[str]) -> tuple[int, int]:
     """Return how many words of each have one of the same stem, or a compound with it, among the other's."""
     same = some & others
-    ends = _ends(some) & _ends(others)  # few words begin or end alike: only these are compared, each with each
-    left, right = ([word for word in words - same if not ends.isdisjoint(_ends_of(word))] for words in (some, others))
-    pairs = [(one, other) for one in left for other in right if _same_stem(one, other)]
+    left, right = _by_ends(some), _by_ends(others)
+    pairs = [  # few words begin or end alike: only these are compared, each with each
+        (one, other)
+        for end in left.keys() & right.keys()
+        for one in left[end]
+        if one not in same
+        for other in right[end]
+        if other not in same and _same_stem(one, other)
+    ]
     return len(same) + len({one for one, _ in pairs}), len(same) + len({other for _, other in pairs})
 
 
@@ -69,7 +86,7 @@ _NAME_WORD = r"[A-ZÀ-ÖØ-ÞА-ЯЁ][\w+#]*(?:[.-][A-Za-z]\w*)*"
 _NAME = re.compile(rf"(?<![^\W_]){_NAME_WORD}(?:\.?\s{_NAME_WORD})*")
 _POSSESSIVE = re.compile(r"['’]s\s")
 _PREPOSITION = re.compile(r"(?:^|\s)(?:in|nach|bei|aus|von|zu|auf|an|Praxis|Dr\.|Frau|Herrn?)\s$")
-_FORMER_REACH = re.compile(r".{0,24}$", re.DOTALL)
+_FORMER_REACH = 24
 _LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "ru", "pl", "tr", "sv")
 _LEAST_STEM = 4
 _STEM_SHARE = 0.6
@@ -103,17 +120,17 @@ def _clauses(sentence: str) -> Iterator[str]:
 
 
 def _says(part: str) -> bool:
-    plain = _changed().sub(" ", _blanked(part, [value.at for value in values_in(part)]))
+    plain = _changed().taken_out(_blanked(part, [value.at for value in values_in(part)]))
     return bool(_content(_without(_relations_in(plain), plain)))
 
 
-def _relations_in(text: str) -> dict[str, re.Pattern[str]]:
-    return {name: pattern for name, pattern in _relations() if pattern.search(text)}
+def _relations_in(text: str) -> dict[str, Forms]:
+    return {name: forms for name, forms in _relations() if forms.are_in(text)}
 
 
-def _without(relations: Mapping[str, re.Pattern[str]], text: str) -> str:
-    for pattern in relations.values():
-        text = pattern.sub(" ", text)
+def _without(relations: Mapping[str, Forms], text: str) -> str:
+    for forms in relations.values():
+        text = forms.taken_out(text)
     return text
 
 
@@ -125,16 +142,17 @@ def _told(sentence: str) -> Iterator[str]:
 def _statement(text: str, sentence: str, *, german: bool) -> Statement:
     values = values_in(text)
     bare = _blanked(text, [value.at for value in values])
-    changed = bool(_changed().search(sentence))
+    changed = _changed().are_in(sentence)
     names = list(_names(bare, german=german))
-    plain = _changed().sub(" ", _blanked(bare, names))
+    plain = _changed().taken_out(_blanked(bare, names))
     told, overlapping = _relations_in(plain), _relations_in(bare)  # "switched to" is a change and a relation
-    plain = _without(overlapping, _changed().sub(" ", _without(told, plain)))
+    plain = _without(overlapping, _changed().taken_out(_without(told, plain)))
     former = [value for value in values if _is_former(text, value, changed=changed)]
     return Statement(
         text=text,
         values=tuple(value for value in values if value not in former),
         former=tuple(former),
+        kinds=frozenset(value.kind for value in values if value not in former),
         names=frozenset(fold(text[start:end]) for start, end in names).union(
             fold(value.unit) for value in values if value.kind == "version"
         ),
@@ -147,11 +165,11 @@ def _statement(text: str, sentence: str, *, german: bool) -> Statement:
 
 def _is_former(text: str, value: Value, *, changed: bool) -> bool:
     """Tell whether the words around a value say that it held before: not 14, instead of 14, moved from 14 to 12."""
-    before, after = _FORMER_REACH.search(text[: value.at[0]]), text[value.at[1] : value.at[1] + 12]
-    words = before[0] if before else ""
-    if _former().search(words):
+    start, end = value.at
+    before, after = text[max(0, start - _FORMER_REACH) : start], text[end : end + 12]
+    if _denied().are_in(before) and _former().search(before):
         return True
-    return changed and bool(_from().search(words)) and bool(_to().match(after))
+    return changed and bool(_from().search(before)) and bool(_to().match(after))
 
 
 def _blanked(text: str, places: Sequence[tuple[int, int]]) -> str:
@@ -184,13 +202,13 @@ def _dense_words(text: str) -> Iterator[str]:
 
 
 @lru_cache(maxsize=4_096)
-def _ends(words: frozenset[str]) -> frozenset[str]:
-    return frozenset(end for word in words for end in _ends_of(word))
-
-
-def _ends_of(word: str) -> tuple[str, str]:
-    """Return the first and last letters: words of one stem share the first, a compound and its part the last."""
-    return word[:_LEAST_STEM], word[-_LEAST_STEM:]
+def _by_ends(words: frozenset[str]) -> Mapping[str, Sequence[str]]:
+    """Return the words by their first and last letters: words of one stem share the first, compounds the last."""
+    found: dict[str, list[str]] = {}
+    for word in words:
+        for end in {word[:_LEAST_STEM], word[-_LEAST_STEM:]}:
+            found.setdefault(end, []).append(word)
+    return found
 
 
 def _same_stem(one: str, other: str) -> bool:
@@ -213,17 +231,19 @@ def _idle() -> frozenset[str]:
     return frozenset(map(fold, function_words(_LANGUAGES))) | frozenset(map(fold, LIGHT.split()))
 
 
-def _any_of(tables: Sequence[str]) -> str:
-    """Return a pattern of whole words in scripts with spaces, and of parts in the others."""
-    forms = [form for table in tables for form in table.split("|")]
-    spaced = "|".join(sorted((form for form in forms if form < "\u0e00"), key=len, reverse=True))
-    dense = "|".join(sorted((form for form in forms if form > "\u0e00"), key=len, reverse=True))
-    return rf"(?<![^\W_])(?:{spaced})(?![^\W_])" + (f"|{dense}" if dense else "")
+@cache
+def _changed() -> Forms:
+    return Forms(list(CHANGED.values()))
 
 
 @cache
-def _changed() -> re.Pattern[str]:
-    return re.compile(_any_of(list(CHANGED.values())), re.IGNORECASE)
+def _denied() -> Forms:
+    return Forms([FORMER])
+
+
+@cache
+def _relations() -> list[tuple[str, Forms]]:
+    return [(name, Forms([forms])) for name, forms in RELATIONS.items()]
 
 
 _ARTICLES = r"(?:\s?(?:the|at|on|am|um|den|der|dem|le|la|las|il|los|de|bei))?"
@@ -231,19 +251,14 @@ _ARTICLES = r"(?:\s?(?:the|at|on|am|um|den|der|dem|le|la|las|il|los|de|bei))?"
 
 @cache
 def _former() -> re.Pattern[str]:
-    return re.compile(rf"(?:{_any_of([FORMER])}){_ARTICLES}\s*[(\"]?$", re.IGNORECASE)
+    return re.compile(rf"(?:{any_of([FORMER])}){_ARTICLES}\s*[(\"]?$", re.IGNORECASE)
 
 
 @cache
 def _from() -> re.Pattern[str]:
-    return re.compile(rf"(?:{_any_of([FROM])}){_ARTICLES}\s*$", re.IGNORECASE)
+    return re.compile(rf"(?:{any_of([FROM])}){_ARTICLES}\s*$", re.IGNORECASE)
 
 
 @cache
 def _to() -> re.Pattern[str]:
-    return re.compile(rf"\s*(?:{_any_of([TO])})", re.IGNORECASE)
-
-
-@cache
-def _relations() -> list[tuple[str, re.Pattern[str]]]:
-    return [(name, re.compile(_any_of([forms]), re.IGNORECASE)) for name, forms in RELATIONS.items()]
+    return re.compile(rf"\s*(?:{any_of([TO])})", re.IGNORECASE)

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Literal
 
 from mcp_memory.function_words import function_words
+from mcp_memory.longterm.changes.forms import Forms
 from mcp_memory.longterm.changes.vocabulary import CURRENCIES, MONTHS, UNITS, WEEKDAYS
 
 __all__ = ["Value", "ValueKind", "comparable", "differ", "values_in"]
@@ -58,7 +59,7 @@ def differ(one: Value, other: Value) -> bool:
 
 def values_in(text: str) -> list[Value]:
     """Return the values of a text in order, none overlapping."""
-    if not _MAY_HAVE.search(text):
+    if not (_DIGIT.search(text) or _named().are_in(text)):
         return []
     found: list[Value] = []
     for match in _pattern().finditer(text):
@@ -110,12 +111,19 @@ def _pattern() -> re.Pattern[str]:
     )
 
 
-_MAY_HAVE = re.compile(r"\d|[点點周曜]|星期|[^\W\d_]{4}")
+_DIGIT = re.compile(r"\d|[一二三四五六七八九十两兩]{1,3}[点點]")
+_NOON = "noon|midday|midnight|mezzogiorno|mediodía|midi"
 _BEFORE = re.compile(r"(?<![\w.])([A-Za-z][\w+#]*(?:\.js)?)[ -]?(?:v(?:ersion)? ?)?$")
 _COUNTED = re.compile(r"[ -]([^\W\d_]{2,})")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _HALF = re.compile(r"(?:下午|晚上|午後|오후|傍晚)$")
 _MORNING = re.compile(r"(?:上午|早上|午前|오전)$")
+
+
+@cache
+def _named() -> Forms:
+    """Return the values that have no digit."""
+    return Forms([*WEEKDAYS, _NOON])
 
 
 def _dense_weekdays() -> list[str]:

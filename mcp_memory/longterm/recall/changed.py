@@ -30,13 +30,16 @@ def changed(wanted: Asked, about: Sequence[Turn], unsure: Sequence[Turn]) -> tup
 
     Each by its id with the latest turn that did or may have.
     """
-    from mcp_memory.longterm.changes import replaces, same_slot
+    from mcp_memory.longterm.changes import announces_change, replaces, same_slot
 
     pairs = _of_one_topic(wanted, [*about, *unsure])
-    questions = _before(wanted.desk, [old for old, _, _ in pairs])
+    newer = {new.id: new for _, new, _ in pairs}
+    announced = {id for id, new in newer.items() if announces_change(new.content)}
+    likely = [pair for pair in pairs if pair[1].id in announced]
+    questions = _before(wanted.desk, [old for old, _, _ in likely])
     replaced = {
         old.id: new
-        for old, new, cosine in pairs
+        for old, new, cosine in likely
         if replaces(new.content, old.content, cosine=cosine, asked=questions.get(old.id, ""))
     }
     sure = {turn.id for turn in about}
