@@ -58,6 +58,8 @@ class Best:
         """
         import numpy as np
 
+        if np.count_nonzero(numbers) < len(numbers) / 2:  # a filter left few
+            numbers, rows = numbers[numbers > 0], rows[numbers > 0]
         rough = np.where(numbers > 0, products(rows, self._query), -np.inf)
         bar = -np.inf
         if len(self._scores) == self._limit:
