@@ -78,7 +78,8 @@ class Conversation(Verbs):
         """Find turns by words and by meaning, best first.
 
         `since` and `until` take dates, times and phrases such as "last week", and include all they name.
-        `neighbours` adds that many turns before and after each hit (at most 10). `limit` is at most 50.
+        `neighbours` adds that many turns before and after each hit (at most 10). `limit` is at most 50; a hit among
+        the neighbours of better ones takes no place of it; a page has less than twice as many hits.
         """
         from mcp_memory.longterm.search import find
         from mcp_memory.longterm.search.pages import asked_at

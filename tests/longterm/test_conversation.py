@@ -133,7 +133,7 @@ def test_a_search_never_fails_for_any_text(store: Store, query: str) -> None:
 
     store.append_turns("me", "s", [user(query)], now=NOW, vectors=embed(query)[0])
     said = find.turns(
-        store, search, "me", query, embed=embed, filters=Filters(), neighbours=1, limit=5, cursor=None, at=NOW
+        store, search, "me", query, embed=embed, filters=Filters(), neighbours=0, limit=5, cursor=None, at=NOW
     )
     known = find.memories(store, search, "me", query, embed=embed, filters=Filters(), limit=5, cursor=None, at=NOW)
     search.close()
@@ -169,6 +169,18 @@ async def test_neighbours_come_in_order_around_a_hit(memory: Memory) -> None:
     await memory.record_turns([user(f"line {word}") for word in ("one", "two", "three", "four")], session="s")
     (hit,) = (await memory.conversation_search("two", neighbours=1, limit=1)).hits
     assert [turn.content for turn in hit.neighbours] == ["line one", "line three"]
+
+
+async def test_a_hit_among_the_neighbours_of_better_ones_takes_no_place(memory: Memory) -> None:
+    for session in ("one", "two"):
+        await memory.record_turns([user(f"harbour {word}") for word in ("crane", "light", "wall")], session=session)
+    page = await memory.conversation_search("harbour light", neighbours=1, limit=2)
+    assert len({hit.turn.session for hit in page.hits[:2]}) == 2, "the two places"
+    shown = {turn.id for hit in page.hits for turn in (hit.turn, *hit.neighbours)}
+    assert len(page.hits) == 3, "less than twice as many"
+    assert shown == {turn.id for hit in page.hits[:2] for turn in (hit.turn, *hit.neighbours)}
+    rest = await memory.conversation_search("harbour light", neighbours=1, limit=20, cursor=page.cursor)
+    assert len({hit.turn.id for hit in (*page.hits, *rest.hits)}) == len(page.hits) + len(rest.hits) == 6
 
 
 async def test_times_are_whole_days_and_filter_before_ranking(memory: Memory, clock: FixedClock) -> None:

@@ -49,7 +49,9 @@ def turns(
 ) -> TurnResults:
     """Return a page of turns that match, best first, each with its neighbours. Raises InvalidInput.
 
-    `at` is `pages.asked_at` of the cursor.
+    `limit` counts places: a hit that is shown already, as a neighbour of better ones, takes none, so that a page
+    has less than twice as many hits. `at` is
+    `pages.asked_at` of the cursor.
     """
     if not query.strip():
         raise InvalidInput("The query is empty. Say what to look for, in the words you would expect to find.")
@@ -63,14 +65,15 @@ def turns(
         query,
         embed=embed,
         filters=_then(filters, page, "turn"),
-        limit=max(FIRST, len(page.shown) + limit + 1),
+        limit=max(FIRST, len(page.shown) + 2 * limit),
         at=at,
     )
     ranked = rerank(space, query, found, len(page.shown))
     fresh = _fresh(ranked.hits, page)
+    many = _filling(store, space, fresh[: 2 * limit - 1], neighbours, limit)
     return TurnResults(
-        hits=_turn_hits(store, space, fresh[:limit], neighbours),
-        cursor=_next(page, fresh, limit),
+        hits=_turn_hits(store, space, fresh[:many], neighbours),
+        cursor=_next(page, fresh, many),
         start=page.cursor(),
         note=ranked.note,
         results=_results(store, space, query, filters, page, limit),
@@ -137,6 +140,23 @@ def _fresh(hits: Sequence[Ranked], page: Page) -> list[Ranked]:
 
 def _next(page: Page, fresh: Sequence[Ranked], limit: int) -> str | None:
     return after(page.cursor(), [hit.id for hit in fresh[:limit]]) if len(fresh) > limit else None
+
+
+def _filling(store: Store, space: str, hits: Sequence[Ranked], neighbours: int, limit: int) -> int:
+    """Return how many of the hits, the best first, fill so many places."""
+    if not neighbours:
+        return min(limit, len(hits))
+    places = {turn.id: (turn.session, turn.position) for turn in store.turns(space, _ids(hits))}
+    shown: set[tuple[str, int]] = set()
+    taken = 0
+    for many, hit in enumerate(hits):
+        session, position = places.get(hit.id, ("", 0))
+        if (session, position) not in shown:
+            if taken == limit:
+                return many
+            taken += 1
+        shown.update((session, position + step) for step in range(-neighbours, neighbours + 1))
+    return len(hits)
 
 
 # --- what is found ----------------------------------------------------------------------------------
