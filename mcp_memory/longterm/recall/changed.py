@@ -51,19 +51,24 @@ def changed(wanted: Asked, about: Sequence[Turn], unsure: Sequence[Turn]) -> tup
 
 def _of_one_topic(wanted: Asked, turns: Sequence[Turn]) -> list[tuple[Turn, Turn, float | None]]:
     """Return pairs of users' turns, the older first, that may speak of the same thing, in the order of the newer."""
-    said = sorted((turn for turn in turns if turn.role == "user"), key=lambda turn: turn.said_at)
+    said = sorted((turn for turn in turns if turn.role == "user"), key=lambda turn: (turn.said_at, turn.position))
     vectors: Mapping[str, NDArray[np.float32]] = {}
     if wanted.model == IDENTITY:  # cosines of other models mean something else
         desk = wanted.desk
         vectors = desk.store.vectors_of(desk.space, "turn", [turn.id for turn in said], IDENTITY)
     pairs: list[tuple[Turn, Turn, float | None]] = []
     for place, new in enumerate(said):
-        for old in (turn for turn in said[:place] if turn.said_at < new.said_at):
+        for old in (turn for turn in said[:place] if _is_before(turn, new)):
             known = old.id in vectors and new.id in vectors
             cosine = float(vectors[old.id] @ vectors[new.id]) if known else None
             if cosine is None or cosine >= _OTHER_TOPIC:
                 pairs.append((old, new, cosine))
     return pairs if vectors else pairs[-_UNKNOWN_PAIRS:]
+
+
+def _is_before(old: Turn, new: Turn) -> bool:
+    """Tell which was said first; turns that were recorded together have one time."""
+    return old.said_at < new.said_at or (old.session == new.session and old.position < new.position)
 
 
 def _before(desk: Desk, turns: Sequence[Turn]) -> dict[str, str]:
