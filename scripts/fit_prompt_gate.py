@@ -1,8 +1,9 @@
 """Fit the prompt gate: `python scripts/fit_prompt_gate.py [--out FILE]`.
 
-A logistic regression on the vectors of the bundled encoder that tells prompts which lean on what a user said earlier
-from prompts that stand alone. It learns from `fixtures/prompts/train.jsonl` and prints how well it tells those of
-`test.jsonl` apart. The weights (257 numbers) are what `mcp_memory/embed/prompts.py` reads; they belong to one encoder.
+A logistic regression on what the bundled encoder makes of a prompt (`Encoder.features`) tells prompts which lean on
+what a user said earlier from prompts that stand alone. It learns from `fixtures/prompts/train.jsonl` and prints how
+well it tells those of `test.jsonl` apart. The weights are what `mcp_memory/embed/prompts.py` reads: one a feature, and
+a constant. They belong to one encoder.
 """
 
 from __future__ import annotations
@@ -20,28 +21,32 @@ from mcp_memory.embed.encoder import Encoder
 ROOT = Path(__file__).parent.parent
 PROMPTS = ROOT / "fixtures/prompts"
 OUT = ROOT / "mcp_memory/embed/model/prompts.safetensors"
-RIDGE = 0.3
+RIDGE = 300.0
 ROUNDS = 25
 
 Floats = NDArray[np.float64]
 
 
 def read(name: str) -> tuple[Floats, Floats]:
-    """Return the vectors of a file's prompts, with a 1 behind each, and which of them need memory."""
+    """Return the features of a file's prompts and which of them need memory."""
     rows = [json.loads(line) for line in (PROMPTS / name).read_text(encoding="utf-8").splitlines()]
-    vectors = Encoder().embed([row["text"] for row in rows]).astype(np.float64)
-    return np.column_stack([vectors, np.ones(len(rows))]), np.array([row["needs_memory"] for row in rows], np.float64)
+    encoder = Encoder()
+    features = [found for row in rows if (found := encoder.features(row["text"])) is not None]
+    return np.array(features, np.float64), np.array([row["needs_memory"] for row in rows], np.float64)
 
 
-def fit(vectors: Floats, needs: Floats) -> Floats:
-    """Return the weights of the regression, the constant last; Newton's method."""
-    weights = np.zeros(vectors.shape[1])
+def fit(features: Floats, needs: Floats) -> Floats:
+    """Return the weights of the regression, the constant last: Newton's method, on features of equal spread."""
+    mean, spread = features.mean(axis=0), features.std(axis=0)
+    rows = np.column_stack([(features - mean) / spread, np.ones(len(features))])
+    weights = np.zeros(rows.shape[1])
     ridge = np.diag([*[RIDGE] * (len(weights) - 1), 0.0])
     for _ in range(ROUNDS):
-        guess = 1 / (1 + np.exp(-vectors @ weights))
-        slope = vectors.T @ (guess - needs) + ridge @ weights
-        weights -= np.linalg.solve((vectors.T * (guess * (1 - guess))) @ vectors + ridge, slope)
-    return weights
+        guess = 1 / (1 + np.exp(-rows @ weights))
+        slope = rows.T @ (guess - needs) + ridge @ weights
+        weights -= np.linalg.solve((rows.T * (guess * (1 - guess))) @ rows + ridge, slope)
+    own = weights[:-1] / spread
+    return np.append(own, weights[-1] - own @ mean)
 
 
 def main() -> None:
@@ -49,8 +54,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
     weights = fit(*read("train.jsonl"))
-    vectors, needs = read("test.jsonl")
-    scores = vectors @ weights
+    features, needs = read("test.jsonl")
+    scores = features @ weights[:-1] + weights[-1]
     alone = np.quantile(scores[needs == 0], 0.92)
     print(f"right on unseen prompts: {((scores > 0) == needs).mean():.1%}")
     print(f"found where 8 % of those that stand alone are taken for others: {(scores[needs == 1] > alone).mean():.1%}")

@@ -70,6 +70,21 @@ class Encoder:
                     row[:] = model.vector(ids)
         return unit_rows(rows)
 
+    def features(self, text: str) -> Floats | None:
+        """Return what a classifier of texts can be fitted to, more than the vector keeps; None without a known piece.
+
+        The sum over the text's pieces, and the whole output that it becomes.
+        """
+        import numpy as np
+
+        with _loading:
+            model = load(self._folder)
+        ids = model.pieces(text)
+        if not ids:
+            return None
+        with model.one_thread():
+            return np.concatenate(model.outputs(ids))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Model:
@@ -103,6 +118,13 @@ class _Model:
         """Return the vector of a text's pieces, along the directions that are kept."""
         import numpy as np
 
+        _, output = self.outputs(ids)
+        return np.matmul(output - self.mean, self.directions, dtype=np.float32)
+
+    def outputs(self, ids: Sequence[int]) -> tuple[Floats, Floats]:
+        """Return the sum over the pieces of a text, and the output that the last layers make of it, of length one."""
+        import numpy as np
+
         layers = self.layers
         features = np.empty((len(ids), 512 + _WIDTH * len(_WINDOWS)), np.float32)
         features[:, :512] = self._rows(ids)
@@ -121,7 +143,7 @@ class _Model:
         summed /= np.sqrt(len(ids))
         first = np.maximum(summed @ layers["skip1"] + np.maximum(summed @ layers["up1"], 0) @ layers["down1"], 0)
         last = np.tanh(first @ layers["skip2"] + np.maximum(first @ layers["up2"], 0) @ layers["out"])
-        return (last / np.linalg.norm(last) - self.mean) @ self.directions
+        return summed, last / np.linalg.norm(last)
 
     def _rows(self, ids: Sequence[int]) -> Floats:
         import numpy as np

@@ -1,7 +1,7 @@
 """Whether a prompt leans on what its writer said earlier, or stands alone: general knowledge, small talk, a sum.
 
-A logistic regression on the vectors of the bundled encoder (`scripts/fit_prompt_gate.py` fits it to prompts that were
-written for this project, in fourteen languages). It knows nothing of any memory; it takes 2 ms.
+A logistic regression on what the bundled encoder makes of a prompt. `scripts/fit_prompt_gate.py` fits it to prompts
+that were written for this project, in fifteen languages. It knows nothing of any memory; it takes 2 ms.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 __all__ = ["FILE", "leans_on_memory"]
 
 FILE = "prompts.safetensors"
-_MOST = 3.0
+_MOST = 6.0
 
 
 def leans_on_memory(prompt: str) -> float:
-    """Return the log-odds, from -3 to 3, that a prompt leans on earlier conversations; 0 for a text without words.
+    """Return the log-odds, from -6 to 6, that a prompt leans on earlier conversations; 0 for a text without words.
 
     EmbeddingFailed where the files of the package cannot be read.
     """
     weights = _weights()
-    vector = Encoder().embed([prompt])[0]
-    return float(max(-_MOST, min(_MOST, vector @ weights[:-1] + weights[-1]))) if vector.any() else 0.0
+    features = Encoder().features(prompt)
+    return 0.0 if features is None else float(max(-_MOST, min(_MOST, features @ weights[:-1] + weights[-1])))
 
 
 @cache

@@ -31,7 +31,7 @@ __all__ = ["needed", "opening", "summed_up", "warmed"]
 
 STABLE_TOKENS = 700
 CANVAS_TOKENS = 1_000
-NEEDED_TOKENS = 440
+NEEDED_TOKENS = 395
 MAX_CHARS = 9_500
 """Claude Code puts what is longer than 10,000 characters into a file, and the model sees its beginning alone."""
 _PROMPT_CHARS = 4_000

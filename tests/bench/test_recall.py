@@ -29,7 +29,7 @@ def test_the_figures_of_a_small_set_have_the_documented_shape(
     assert hook["brought"]["chit-chat"]["percent"] == 0.0
     assert hook["brought"]["other set"] is None
     assert recall["evidence"]["percent"] == search["evidence"]["percent"] == 100.0
-    assert hook["tokens"] < recall["tokens"]
+    assert 0 < hook["tokens"] < 395
     assert "evidence, %" in capsys.readouterr().out
 
 

@@ -63,17 +63,17 @@ _HOST_BLOCK = re.compile(
     r"<(system-reminder|command-name|command-message|local-command-(?:stdout|stderr|caveat)|task-notification"
     r"|user-prompt-submit-hook|environment_context)\b[^<>]*>|<(command-args)>(?=\s*</)"
 )
-# Lines of recall and the searches: `- [a57 · 2026-05-07] …`, `> t12 · user · 2026-05-07 10:00: …`.
+# Lines of recall and the searches: `- [a57 · 2026-05-07] …`, `- [t12] …`, `> t12 · user · 2026-05-07 10:00: …`.
 _RECALLED = re.compile(
-    r"^[ \t>*-]*\[?[at]\d{1,18} · .*$\n?|^\s*</?mcp-memory-recall\b[^>]*>[ \t]*$\n?", re.MULTILINE
-)  # fmt: skip
+    r"^[ \t>*-]*(?:\[?[at]\d{1,18} · |- \[t\d{1,18}\] ).*$\n?|^\s*</?mcp-memory-recall\b[^>]*>[ \t]*$\n?", re.MULTILINE
+)
 
 
 def own_words(text: str) -> str:
     """Return what somebody said in a text: without blocks of the host and lines that copy what this memory showed."""
     if "<" in text:
         text = _without_host(text)
-    return _RECALLED.sub("", text).strip() if " · " in text or "<" in text else text.strip()
+    return _RECALLED.sub("", text).strip() if " · " in text or "- [t" in text or "<" in text else text.strip()
 
 
 def _without_host(text: str) -> str:

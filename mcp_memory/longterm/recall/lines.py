@@ -1,7 +1,8 @@
 """Lines of recall's dynamic block: an atom, a fact, a scene, a turn, a rule, a line of a tool result.
 
 Each is one line that begins with the id of what it tells of. Turns stand under the day they were said on. Long turns
-are cut to the part that speaks of what is asked; secrets are masked; relative dates get the date they mean.
+are cut to the part that speaks of what is asked; secrets are masked; relative dates get the date they mean. A turn that
+names no speaker is the user's.
 """
 
 from __future__ import annotations
@@ -130,7 +131,8 @@ def _line(turn: Turn, width: int, words: AbstractSet[str], group: Group, note: s
 
     said = _around(turn.content, words, width)
     dated = with_dates(said, turn.said_at) if turn.role == "user" else said
-    return _said(turn, group, f"- [{turn.id} · {_speaker(turn)}{note}] {dated}")
+    head = " · ".join(part for part in (turn.id, _speaker(turn), note) if part)
+    return _said(turn, group, f"- [{head}] {dated}")
 
 
 def of_rule(turn: Turn, width: int) -> Line | None:
@@ -150,12 +152,13 @@ def _said(turn: Turn, group: Group, text: str) -> Line:
 
 
 def _speaker(turn: Turn) -> str:
-    """Return who said a turn: a person by name, and of a tool that it was one, whatever it is called."""
+    """Return who said a turn: nothing for the user, a person's name, and for a tool that it was one, however called."""
     source = of_turn(turn)
     if source in ("tool", "web"):
         return f"output of {SAID_BY[source]}" + (f", {one_line(turn.name, 40)}" if turn.name else "")
     posing = turn.name is not None and fold(turn.name.strip()) in get_args(Role)
-    return turn.role if posing else one_line(turn.name or turn.role, 40)
+    name = None if posing else turn.name
+    return one_line(name or turn.role, 40) if name or turn.role != "user" else ""
 
 
 def _around(text: str, words: AbstractSet[str], width: int) -> str:

@@ -198,7 +198,7 @@ def _lines(
     about, unsure = _distinct(desk, list(found.turns), list(found.unsure))
     replaced, maybe = changed(wanted, about, unsure) if wanted else ({}, {})
     about, unsure = promoted(about, unsure, {**maybe, **replaced})
-    notes = {old: f" · until {new.said_at:%Y-%m-%d}, see {new.id}" for old, new in replaced.items()}
+    notes = {old: f"until {new.said_at:%Y-%m-%d}, see {new.id}" for old, new in replaced.items()}
     notes |= _replaced(desk, holding)
     widths = reach.assistant_widths if whose(question) == "assistant" else reach.widths
     verbatim = list(lines.of_turns(about, words=words, widths=widths, group=reach.certain, notes=notes))
@@ -262,7 +262,7 @@ def _says_no_more(words: AbstractSet[str], than: AbstractSet[str]) -> bool:
 def _replaced(desk: Desk, holding: Sequence[Atom]) -> Mapping[str, str]:
     """Return the turns whose statements these atoms replaced, and by which."""
     old = desk.store.replaced(desk.space, [atom.id for atom in holding]) if holding else []
-    return {atom.evidence: f" · since replaced by {atom.superseded_by}" for atom in old}
+    return {atom.evidence: f"since replaced by {atom.superseded_by}" for atom in old}
 
 
 # --- rules, facts, scenes, tool results -------------------------------------------------------------

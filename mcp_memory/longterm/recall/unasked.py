@@ -1,11 +1,14 @@
 """What a prompt needs that nobody asked to be recalled: little, and nothing for prompts that stand alone.
 
 A program that puts text before every prompt must not get in the way of those that need none. So this has a gate of its
-own, where an explicit recall shows the closest there is. The gate adds up what the prompt says of itself
-(`embed.prompts`: does it lean on earlier conversations?) and what the memory says of it: how much of the prompt the
-best row holds (`relevance`), and how near the nearest row is by meaning. In a larger memory the best of many rows looks
-good by chance, so there it takes more. The weights were fitted on the development sets (`bench.recall`,
-`bench.week_one`); fitted without week_one they do as well on it.
+own, where an explicit recall shows the closest there is. The gate adds up
+
+    prompt   does it lean on earlier conversations (`embed.prompts`)? It does where it names who speaks in the memory
+    weight   how much of the prompt the best row holds (`relevance`)
+    cosine   how near the nearest row is by meaning
+    size     in a larger memory the best of many rows looks good by chance, so there it takes more
+
+The weights were fitted on the development sets (`bench.recall`, `bench.week_one`).
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from mcp_memory.longterm.recall.lines import Line
 from mcp_memory.longterm.recall.needed import Reach, end_of_last, is_small_talk, needed
 from mcp_memory.longterm.recall.relevance import Weighed
 from mcp_memory.longterm.recall.resuming import asks_to_go_on
+from mcp_memory.longterm.search.ranking import without_speakers
 from mcp_memory.store.protocol import Filters
 
 __all__ = ["Gate", "unasked"]
@@ -30,9 +34,9 @@ _REACH = Reach(
     rules=2,
     rules_for_question=1,
     rule_width=140,
-    widths=(400, 320, 240, 240, 200),
+    widths=(320, 240, 160, 160, 120),
     assistant_widths=(640, 320, 160, 120),
-    unsure_widths=(200,),
+    unsure_widths=(120,),
     certain="maybe",
     unsure="maybe",
     outputs=False,
@@ -45,15 +49,17 @@ class Gate:
 
     weight: float = 4.2
     most_weight: float = 1.5
-    cosine: float = 6.0
-    usual_cosine: float = 0.42
+    cosine: float = 8.0
+    usual_cosine: float = 0.36
     """Taken for the cosine where there is none, or one of another model than the bundled one, whose scale differs."""
     prompt: float = 0.8
-    size: float = 2.2
+    named: float = 2.0
+    """The least that a prompt says of itself, as log-odds, where it names who speaks in the memory."""
+    size: float = 3.0
     """For each e-fold by which a memory is larger than `small` turns, up to `large`."""
     small: int = 100
     large: int = 300
-    bar: float = 5.0
+    bar: float = 5.25
 
     def score(self, rows: Sequence[Weighed], prompt: float, size: int, *, bundled: bool) -> float:
         """Return what the rows that a search found, a prompt's log-odds and the number of turns come to."""
@@ -79,11 +85,13 @@ def unasked(desk: Desk, prompt: str, *, known: str, there: Collection[str], gate
         return iter([] if there else end_of_last(desk, there))
     if is_small_talk(prompt, desk.now):
         return iter(())
-    size = len(desk.store.outline(desk.space, filters=Filters()).rows)
+    outline = desk.store.outline(desk.space, filters=Filters())
     bundled = desk.settings.embedder == "bundled"
+    names_speaker = without_speakers(prompt, outline) != prompt
 
     def is_open(rows: Sequence[Weighed]) -> bool:
-        return gate.score(rows, _leaning(prompt), size, bundled=bundled) > 0
+        leaning = max(_leaning(prompt), gate.named if names_speaker else -math.inf)
+        return gate.score(rows, leaning, len(outline.rows), bundled=bundled) > 0
 
     return needed(desk, prompt, [], known=known, there=there, reach=_REACH, gate=is_open)
 
