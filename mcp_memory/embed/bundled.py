@@ -30,7 +30,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 class BundledEmbedder:
-    """Embeds with the models of this package. All of them in a process share what is loaded (some 65 MB)."""
+    """Embeds with the models of this package. All instances in a process share the loaded models (some 65 MB)."""
 
     identity = IDENTITY
     dimensions = static.DIMENSIONS + encoder.DIMENSIONS

@@ -51,7 +51,7 @@ _loading = threading.Lock()
 
 
 class Encoder:
-    """The encoder of a folder. All of them in a process share what is loaded (some 45 MB)."""
+    """The encoder of a folder. All instances in a process share the loaded model (some 45 MB)."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or Path(str(resources.files("mcp_memory.embed") / "model"))
@@ -71,9 +71,9 @@ class Encoder:
         return unit_rows(rows)
 
     def features(self, text: str) -> Floats | None:
-        """Return what a classifier of texts can be fitted to, more than the vector keeps; None without a known piece.
+        """Return features for classifiers, more than the vector keeps; None for a text without a known piece.
 
-        The sum over the text's pieces, and the whole output that it becomes.
+        They are the sum over the text's pieces and the full output of the last layer.
         """
         import numpy as np
 
@@ -122,7 +122,7 @@ class _Model:
         return np.matmul(output - self.mean, self.directions, dtype=np.float32)
 
     def outputs(self, ids: Sequence[int]) -> tuple[Floats, Floats]:
-        """Return the sum over the pieces of a text, and the output that the last layers make of it, of length one."""
+        """Return the sum over the pieces of a text, and the output of the last layer, of length one."""
         import numpy as np
 
         layers = self.layers

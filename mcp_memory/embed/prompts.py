@@ -1,7 +1,7 @@
-"""Whether a prompt leans on what its writer said earlier, or stands alone: general knowledge, small talk, a sum.
+"""Classifies prompts: does an answer need earlier conversations, or not (general knowledge, small talk, a sum)?
 
-A logistic regression on what the bundled encoder makes of a prompt. `scripts/fit_prompt_gate.py` fits it to prompts
-that were written for this project, in fifteen languages. It knows nothing of any memory; it takes 2 ms.
+A logistic regression on the features of the bundled encoder. `scripts/fit_prompt_gate.py` fits it to prompts that were
+written for this project, in fifteen languages. It does not read any memory and takes 2 ms.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOST = 6.0
 
 
 def leans_on_memory(prompt: str) -> float:
-    """Return the log-odds, from -6 to 6, that a prompt leans on earlier conversations; 0 for a text without words.
+    """Return the log-odds, -6 to 6, that a prompt needs earlier conversations; 0 for a text without words.
 
     EmbeddingFailed where the files of the package cannot be read.
     """

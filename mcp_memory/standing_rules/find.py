@@ -165,7 +165,7 @@ def _candidates(sentence: str) -> Iterator[tuple[Grammar, RulePattern]]:
 
 
 def _states(sentence: str, grammar: Grammar, row: RulePattern) -> bool:
-    """Tell whether a pattern matches where no story is told."""
+    """Tell whether a pattern matches outside of narrative clauses."""
     if row.guard == "none":
         return row.pattern.search(sentence) is not None
     for match in row.pattern.finditer(sentence):

@@ -1,8 +1,8 @@
-"""Whether a newer text changes what an older one says: another value of the same thing.
+"""Detects that a newer text changes a value that an older one states.
 
-A *value* is a date, weekday, time, amount, version or name; the *slot* is what it is the value of, the words around
-it. Two judgements of the same comparison: `same_slot` finds what may contradict or update (for a reader who decides),
-`replaces` is sure enough to mark the older text as outdated (unasked). Both are pure and read no clock.
+A *value* is a date, weekday, time, amount, version or name; its *slot* is given by the words around it ("rent",
+"deadline of the draft"). Two judgements use the same comparison: `same_slot` finds possible contradictions and updates
+(a reader decides), `replaces` is sure enough to mark the older text as outdated. Both are pure and read no clock.
 
     vocabulary   change words, months, units and relations, one table a language
     values       the values in a text      statements    a text as clauses with values and slot words
@@ -59,7 +59,7 @@ def slot_score(newer: str, older: str, *, cosine: float | None = None) -> float:
 
 
 def announces_change(text: str) -> bool:
-    """Tell whether a text may replace what an older one says: `replaces` is False of all others, and slower."""
+    """Tell whether a text can make `replaces` return True; a fast check."""
     return says_changed(text[:_READ])
 
 
@@ -85,7 +85,7 @@ def replaces(newer: str, older: str, *, cosine: float | None = None, asked: str 
 
 
 def _answered(told: tuple[Statement, ...], asked: str) -> Iterator[Statement]:
-    """Yield the first thing that an answer tells, as a statement about what the question asks."""
+    """Yield the first statement of an answer, with the slot words of the question."""
     if not told or not told[0].values or told[0].words:
         return
     questions = [one for one in _first(asked) if one.text.rstrip().endswith(("?", "？"))]

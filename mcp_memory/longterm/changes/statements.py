@@ -48,10 +48,7 @@ def statements(text: str) -> tuple[Statement, ...]:
 
 
 def says_changed(text: str) -> bool:
-    """Tell whether any word of a text may say that something is otherwise than before. Much faster than its statements.
-
-    Where this is False, no statement is `changed` or has `former` values.
-    """
+    """Tell whether a text has a word of change or negation; if not, none of its statements is `changed` or has `former`."""
     return _changed().are_in(text) or _denied().are_in(text)
 
 
@@ -103,7 +100,7 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _clauses(sentence: str) -> Iterator[str]:
-    """Yield the parts between commas that say something: what has values and no words belongs to what it follows."""
+    """Yield the parts between commas; a part without content words stays with the part before it."""
     places = [0, *(match.end() for match in _COMMA.finditer(sentence)), len(sentence)]
     parts = [sentence[start:end] for start, end in pairwise(places)]
     if len(parts) == 1 or len(parts) > _MOST_CLAUSES:

@@ -234,7 +234,7 @@ def _is_version(match: re.Match[str]) -> bool:
 
 
 def _counted(match: re.Match[str]) -> str:
-    """Return what a bare number counts, by the first letters of the word after it, or nothing."""
+    """Return the unit of a bare number from the first letters of the next word, or an empty string."""
     after = _COUNTED.match(match.string, match.end()) if not match["scale"] else None
     return "" if after is None or after[1].lower() in _not_counted() else f"#{after[1].lower()[:4]}"
 

@@ -1,1 +1,1 @@
-"""What a context needs to know, within a budget."""
+"""Recall: context for a question or a conversation, within a token budget."""

@@ -1,15 +1,15 @@
-"""Recall: what a context needs to know, in two blocks, so that prompt caches live.
+"""Recall: context for a question, in two blocks, so that prompt caches stay valid.
 
-The stable block (who the user is, what always holds, the persona, the scenes) changes only with what is known: two
-calls with the same budget and nothing told in between give the same bytes. The dynamic block is what this question,
-and what is being talked of, need: scenes, facts, atoms, standing rules, verbatim turns. What `relevance` takes to be
-about it comes first; the closest other turns follow as "unsure" and fill the budget, for a denial would be believed.
-Atoms are ranked by similarity and confidence, 0.6 to 0.4 unless set otherwise (the formula of DeerFlow's memory);
-where nothing is asked and talked of, by confidence alone.
+The stable block (user, standing rules, persona, scenes) changes only when the memory does: two calls with the same
+budget and no write between them return the same bytes. The dynamic block answers the question and the current
+conversation: scenes, facts, atoms, standing rules, verbatim turns. Rows that `relevance` judges relevant come first;
+the closest other turns follow under "unsure" and fill the budget, because a client would believe a denial. Atoms are
+ranked by similarity and confidence, 0.6 to 0.4 by default (the formula of DeerFlow's memory); without a question and a
+conversation by confidence alone.
 
-Both blocks together are within the budget, counted exactly, and `left_out` names what belonged there and did not fit.
-What was closed or forgotten is never told as what holds: atoms and facts are current, pages leave out lines that rest
-on nothing else, and a turn whose statement was replaced says so.
+Both blocks together fit the budget, counted exactly, and `left_out` lists relevant rows that did not fit. Closed or
+forgotten knowledge is never shown as current: atoms and facts are current, pages leave out lines without other
+evidence, and a turn whose statement was replaced is marked.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ __all__ = ["beyond", "bundle", "context_of", "stable"]
 
 IDENTITY_TOKENS = 50
 ALWAYS_TOKENS = 120
-_CRITICAL = 90  # priority: what must not be missed whatever is asked, such as an allergy
-_STABLE_SHARE = 0.6  # of the budget, so that a long persona leaves room for what is asked
+_CRITICAL = 90  # priority: facts for every question, such as an allergy
+_STABLE_SHARE = 0.6  # of the budget, so that a long persona leaves room for the question
 _EXCHANGES = 3
-_LAST_TURNS = 60  # looked through for them: an agent may say a lot between two turns of the user
-_IN_CONTEXT = 1_000  # turns of a session that may stand in its context; more do not fit
+_LAST_TURNS = 60  # searched for them: an agent may say a lot between two turns of the user
+_IN_CONTEXT = 1_000  # turns of a session that its context may hold
 _HEADINGS: dict[Group, str] = {
     "scene": "",
     "fact": "",
@@ -53,11 +53,11 @@ _HEADINGS: dict[Group, str] = {
 """The parts of the dynamic block in their order, each with the line above it."""
 _SAID: tuple[Group, ...] = ("turn", "maybe", "unsure")
 _UNSURE: tuple[Group, ...] = ("maybe", "unsure")
-_LEAST_TOKENS = 30  # of room, for which another line is looked for
+_LEAST_TOKENS = 30  # with fewer left, no further line is tried
 
 
 def bundle(desk: Desk, question: str, *, session: str | None, counter: TokenCounter, budget: int) -> Bundle:
-    """Return the two blocks within `budget` tokens together. A session lends what was said last to the question."""
+    """Return both blocks, `budget` tokens together. With a session, its last turns are searched for too."""
     stable, missing = _stable(desk, counter, int(budget * _STABLE_SHARE))
     left = budget - counter.count(stable) if stable else budget
     context = context_of(desk, session)
@@ -77,9 +77,9 @@ def stable(desk: Desk, *, counter: TokenCounter, budget: int) -> Bundle:
 
 
 def beyond(desk: Desk, question: str, *, session: str, counter: TokenCounter, budget: int, known: str) -> Bundle:
-    """Return what a question needs beyond what stands in the context of its session, for a program that keeps track.
+    """Return context for a prompt without what its session shows already, for a program that keeps track.
 
-    That are `known`, what was recalled before, and the turns of the session since it was last summed up.
+    A session shows `known`, the blocks recalled earlier, and its turns since its last summary.
     """
     lines = unasked(desk, question, known=known, there=_in_context(desk, session))
     told_before = set(known.splitlines())
@@ -112,7 +112,7 @@ def context_of(desk: Desk, session: str | None) -> list[Turn]:
 
 
 def _stable(desk: Desk, counter: TokenCounter, budget: int) -> tuple[str, list[str]]:
-    """Return the block, and the ids of rules and the slugs of scenes that did not fit; the coldest give way first."""
+    """Return the block, and the ids of rules and slugs of scenes that did not fit; the coldest scenes are cut first."""
     store, space = desk.store, desk.space
     who = _head("User: ", l3_page.identity(store, space), "; ", counter, IDENTITY_TOKENS)
     rules = _always(desk)
@@ -136,7 +136,7 @@ def _stable(desk: Desk, counter: TokenCounter, budget: int) -> tuple[str, list[s
 
 
 def _always(desk: Desk) -> list[Atom]:
-    """Return standing instructions, the newest first, and what about the user must not be missed."""
+    """Return standing instructions, newest first, and critical facts about the user."""
     listed = desk.store.list_atoms(desk.space, filters=Filters(kind="instruction", unheld=True), limit=50)
     traits = desk.store.list_atoms(desk.space, filters=Filters(kind="persona", unheld=True), limit=50)
     rules = sorted((atom for atom in listed if atom.priority < 0), key=lambda one: one.valid_from, reverse=True)
@@ -144,7 +144,7 @@ def _always(desk: Desk) -> list[Atom]:
 
 
 def _persona(desk: Desk, shown: set[str]) -> list[str]:
-    """Return the lines of the page, but those that only say what is shown already."""
+    """Return the lines of the page without those that repeat the atoms shown already."""
     page = l3_page.body(desk.store, desk.space)
     if page == l3_page.EMPTY:
         return []
@@ -161,7 +161,7 @@ def _head(label: str, items: Sequence[str], joint: str, counter: TokenCounter, b
 
 
 def _most(count: int, fits: Callable[[int], bool]) -> int:
-    """Return how many of so many fit, where 0 do."""
+    """Return the largest count up to `count` that fits; 0 always does."""
     if fits(count):
         return count
     few, many = 0, count
@@ -175,9 +175,9 @@ def _most(count: int, fits: Callable[[int], bool]) -> int:
 
 
 def _fitted(lines: Iterable[Line], counter: TokenCounter, budget: int) -> tuple[str, list[str]]:
-    """Return the block of the lines that find room, first come first served, and the ids of others that belong there.
+    """Return the block of the lines that fit, in their order, and the ids of relevant lines that did not.
 
-    Lines that may not belong there are read until the room is used up.
+    Unsure lines are read until the budget is used up.
     """
     taken: list[Line] = []
     left_out: list[str] = []
@@ -201,7 +201,7 @@ def _fitted(lines: Iterable[Line], counter: TokenCounter, budget: int) -> tuple[
 
 
 def _above(line: Line) -> list[str]:
-    """Return the headings that a line stands under. Those of days are told apart by the part that they are in."""
+    """Return the headings above a line: that of its part, and its day."""
     heading = _HEADINGS[line.group]
     return [*([heading] if heading else []), *([f"{line.day:%Y-%m-%d}:"] if line.group in _SAID else [])]
 
@@ -217,7 +217,7 @@ def _dynamic(lines: Sequence[Line]) -> str:
 
 
 def _by_day(lines: Sequence[Line]) -> Iterator[str]:
-    """Yield the turns under the days they were said on, the newest day first; within a day as they were said."""
+    """Yield the turns by day, the newest day first; within a day in their order."""
     days = sorted({line.day for line in lines if line.day}, reverse=True)
     for day in days:
         yield f"{day:%Y-%m-%d}:"

@@ -1,7 +1,7 @@
-"""Turns of users whose value a later turn changed, among those that a question found.
+"""User turns whose value a later turn changed, among the turns found for a question.
 
-`longterm.changes` compares two texts; this says which pairs are worth it, by the vectors that are stored already: those
-of one topic. What it does not know: a later turn that the question did not find.
+`longterm.changes` compares two texts; this picks the pairs to compare: those of one topic, by their stored vectors. It
+misses later turns that the search did not find.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _ONE_TOPIC, _OTHER_TOPIC = 0.5, 0.35  # cosines of two turns that may, or cannot
 
 
 def changed(wanted: Asked, about: Sequence[Turn], unsure: Sequence[Turn]) -> tuple[dict[str, Turn], dict[str, Turn]]:
-    """Return the turns of users whose value a later one replaced, and those about it where an unsure one may have.
+    """Return the turns that replaced the value of older user turns, and unsure turns that may have for relevant ones.
 
-    Each by its id with the latest turn that did or may have.
+    Both map the id of the older turn to the latest newer one.
     """
     from mcp_memory.longterm.changes import announces_change, replaces, same_slot
 
@@ -50,7 +50,7 @@ def changed(wanted: Asked, about: Sequence[Turn], unsure: Sequence[Turn]) -> tup
 
 
 def _of_one_topic(wanted: Asked, turns: Sequence[Turn]) -> list[tuple[Turn, Turn, float | None]]:
-    """Return pairs of users' turns, the older first, that may speak of the same thing, in the order of the newer."""
+    """Return pairs of user turns on one topic, the older first, in the order of the newer."""
     said = sorted((turn for turn in turns if turn.role == "user"), key=lambda turn: (turn.said_at, turn.position))
     vectors: Mapping[str, NDArray[np.float32]] = {}
     if wanted.model == IDENTITY:  # cosines of other models mean something else
@@ -72,16 +72,16 @@ def _is_before(old: Turn, new: Turn) -> bool:
 
 
 def _before(desk: Desk, turns: Sequence[Turn]) -> dict[str, str]:
-    """Return, by id, what was said right before each turn: a value may be the answer to a question that names it."""
+    """Return the text before each turn, by id: a value may answer a question that names it."""
     near = desk.store.surroundings(desk.space, list(dict.fromkeys(turn.id for turn in turns)), around=1)
     said = {(turn.session, turn.position + 1): turn.content for turn in near}
     return {turn.id: said.get((turn.session, turn.position), "") for turn in turns}
 
 
 def promoted(about: Sequence[Turn], unsure: Sequence[Turn], newer: Mapping[str, Turn]) -> tuple[list[Turn], list[Turn]]:
-    """Return the turns with what replaced one that is about the question, or may have, before it.
+    """Return the turns with each newer value placed before the older one, in the same part.
 
-    A value that changed stands in the same part as the old one, and above it: else the old one would be believed.
+    Otherwise a reader would believe the old value.
     """
     first: dict[str, Turn] = {}
     for turn in about:

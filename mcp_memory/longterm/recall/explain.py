@@ -1,4 +1,4 @@
-"""What recall would bring for a question, row by row, and why it leaves the others out."""
+"""Explains a recall: which rows it shows for a question, and why it leaves others out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOOKED_AT = 15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What recall makes of a row. `weight` is how much it has to do with the question: 1 is about it, 0.5 is near."""
+    """The decision on one row. `weight` is its relevance: 1 is relevant, 0.5 is near."""
 
     id: str
     weight: float
@@ -30,19 +30,19 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled:
-    """What recall would bring beside the stable block, and what it makes of the rows that a search finds first."""
+    """The dynamic block for a question, and the decision on each of the first rows of the search."""
 
     tokens: int
     brought: str
     left_out: tuple[str, ...]
-    """What belongs there and finds no room."""
+    """Relevant rows that did not fit."""
     about: float
     near: float
     verdicts: tuple[Verdict, ...]
 
 
 def recalled(desk: Desk, query: str, *, counter: TokenCounter, budget: int) -> Recalled:
-    """Recall for a question without a session, and say what came of each row that was looked at."""
+    """Recall for a question without a session, and explain the decision on each row."""
     made = bundle.bundle(desk, query, session=None, counter=counter, budget=budget)
     wanted = asked(desk, [query])
     rows = [(layer, row) for layer in _LAYERS for row in weighed(wanted, layer, limit=_LOOKED_AT)] if wanted else []
@@ -90,7 +90,7 @@ def _why(row: Weighed, *, told: set[str], stable: set[str], left_out: list[str],
 
 
 def _named(block: str) -> Iterator[str]:
-    """Yield what the lines of a block tell of: `- [a5 · …` and, in pages, `(a5, a7)`."""
+    """Yield the ids that a block shows: `- [a5 · …`, `- [t7] …` and, in pages, `(a5, a7)`."""
     from mcp_memory.store.citations import cited
 
     yield from cited(block)

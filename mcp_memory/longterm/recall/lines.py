@@ -1,8 +1,7 @@
 """Lines of recall's dynamic block: an atom, a fact, a scene, a turn, a rule, a line of a tool result.
 
-Each is one line that begins with the id of what it tells of. Turns stand under the day they were said on. Long turns
-are cut to the part that speaks of what is asked; secrets are masked; relative dates get the date they mean. A turn that
-names no speaker is the user's.
+Each is one line that begins with an id. Turns are grouped by day. Long turns are cut to the part with the words of the
+question; secrets are masked; relative dates get the date they mean. A turn without a speaker is the user's.
 """
 
 from __future__ import annotations
@@ -33,31 +32,31 @@ _SURELY = 0.55  # strength of a rule: that of plain statements under a heading s
 _ATOM_CHARS, _SCENE_CHARS, _OUTPUT_CHARS = 220, 200, 320
 
 Group = Literal["scene", "fact", "atom", "rule", "turn", "output", "end", "maybe", "unsure"]
-"""Which part of the block a line stands in. `unsure` turns are the closest there are, which may not be about it.
+"""The part of the block that a line belongs to. `unsure` turns are the closest ones, and may be irrelevant.
 
-What nobody asked for is `maybe`: all turns in one part.
+Automatic recall has one part for all turns, `maybe`.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A line of the dynamic block, and the id that names what it tells of."""
+    """A line of the dynamic block, and the id of its row."""
 
     group: Group
     id: str
     text: str
     source: Source = "assistant"
-    """Whose words it tells; of a model's pages, the model's."""
+    """The source of its text; `assistant` for pages that a model wrote."""
     day: date | None = None
-    """When a turn was said: turns stand under their days, the newest first."""
+    """The day of a turn; None for other rows."""
     place: tuple[str, int] = ("", 0)
-    """Of a turn, its session and position: turns of a day stand in the order in which they were said."""
+    """Session and position of a turn, to sort the turns of a day."""
 
 
 def sound(desk: Desk, lines: Iterable[Line]) -> Iterator[Line]:
-    """Yield the lines that do not read like an attack: what came before there were flags, what a model wrote since.
+    """Yield the lines without suspicious ones; rows that a person has released pass.
 
-    What a person has released is told all the same.
+    Rows written before flags existed, and model output, are checked only here.
     """
     for line in lines:
         if not flags(line.text, line.source) or _is_released(desk, line.id):
@@ -73,12 +72,12 @@ def _is_released(desk: Desk, id: str) -> bool:
 
 
 def told(atom: Atom) -> str:
-    """Return an atom's statement as recall tells it, whichever block it stands in."""
+    """Return an atom's statement as both blocks show it."""
     return one_line(atom.text, _ATOM_CHARS)
 
 
 def is_told(atom: Atom, text: str) -> bool:
-    """Tell whether a text has an atom's statement as a line of its own, or as the persona's page lists it."""
+    """Tell whether a text shows an atom's statement, as a line or as in the persona's page."""
     return f"- {told(atom)}\n" in text or f"{told(atom)} ({atom.id}" in text
 
 
@@ -118,9 +117,9 @@ def of_turns(
     group: Group = "turn",
     notes: Mapping[str, str] | None = None,
 ) -> Iterator[Line]:
-    """Yield a line of each turn, as long as `widths` says (the last of them for all further ones), in characters.
+    """Yield a line for each turn, at most `widths` characters long (the last of them for all further turns).
 
-    `notes` are said of some turns, by id, such as that a later one changed them.
+    `notes` are remarks on turns by id, such as that a later one changed the value.
     """
     for place, turn in enumerate(turns):
         yield _line(turn, widths[min(place, len(widths) - 1)], words, group, (notes or {}).get(turn.id, ""))
@@ -136,7 +135,7 @@ def _line(turn: Turn, width: int, words: AbstractSet[str], group: Group, note: s
 
 
 def of_rule(turn: Turn, width: int) -> Line | None:
-    """Return a user's turn that surely states a standing rule: whole, or its rules where it is long; else None."""
+    """Return a line for a user's turn that states a standing rule, only the rules of a long one; else None."""
     rules = [rule for rule in standing_rules(turn.content) if rule.strength >= _SURELY]
     if turn.role != "user" or not rules:
         return None
@@ -152,7 +151,7 @@ def _said(turn: Turn, group: Group, text: str) -> Line:
 
 
 def _speaker(turn: Turn) -> str:
-    """Return who said a turn: nothing for the user, a person's name, and for a tool that it was one, however called."""
+    """Return the speaker of a turn: empty for the user, a name for other people; tools are marked as tools."""
     source = of_turn(turn)
     if source in ("tool", "web"):
         return f"output of {SAID_BY[source]}" + (f", {one_line(turn.name, 40)}" if turn.name else "")
@@ -162,5 +161,5 @@ def _speaker(turn: Turn) -> str:
 
 
 def _around(text: str, words: AbstractSet[str], width: int) -> str:
-    """Return the part of a text that speaks of what is asked, on one line, its secrets masked."""
+    """Return the part of a text with the words of the question, on one line, with its secrets masked."""
     return mask(one_line(snippet(text, width, matches(text, words))[0] if len(text) > width else text, width + 2))

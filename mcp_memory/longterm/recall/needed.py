@@ -1,12 +1,12 @@
-"""What a question, and what is being talked of, need to know: the lines of recall's dynamic block, unfitted.
+"""The lines of recall's dynamic block, for a question and the current conversation, before they are cut to the budget.
 
-In the order in which they are to find room: scenes, facts of those whom the question names, then atoms and verbatim
-turns by turns, for an atom says more in fewer words and a turn says it as it was; among the first of them the standing
-rules that are nearest to the question. Then a line or two of tool results, marked as what a program printed.
+In order of priority: scenes, facts of the entities that the question names, then atoms and verbatim turns alternately
+(an atom is shorter, a turn is exact), and after the first few the standing rules nearest to the question. Then a line
+or two of tool results, marked as program output.
 
-`relevance` says what is about the question. What is not comes last, as `unsure`, in the order of the search: a question
-in other words than its answer finds it there, and a denial would be believed. Only what holds now is told; of what was
-said, what was replaced.
+`relevance` judges which rows are relevant. The others come last, as `unsure`, in the order of the search: they hold the
+answers to questions in other words, and a client would believe a denial. Atoms and facts are current; turns whose value
+changed later are marked.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ _SAME = 0.85  # share of a turn's words that another one has too
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """How far is looked, and how much is told of each row; an explicit recall looks far.
+    """How many rows to read and how much of each to show; the defaults are those of an explicit recall.
 
-    Widths are characters of the first turns, the last for all further ones.
+    Widths are characters of the first, second, ... turn; the last holds for all further ones.
     """
 
     turns: int = 45
@@ -65,20 +65,20 @@ class Reach:
     rule_width: int = 400
     widths: Sequence[int] = (900, 600, 600, *[400] * 5, 320)
     assistant_widths: Sequence[int] = (2_400, 1_200, 600, *[400] * 5, 320)
-    """In place of `widths` where the question asks for the assistant's words: its turns are long."""
+    """Used instead of `widths` for questions about the assistant's words: its turns are long."""
     unsure_widths: Sequence[int] = (320,)
     certain: Group = "turn"
     unsure: Group = "unsure"
     outputs: bool = True
-    """Whether lines of tool results may be told: numbers match by chance."""
+    """Whether to show lines of tool results: numbers match by chance."""
 
 
 TRUST: dict[Source, float] = {"user": 1.0, "assistant": 0.95, "tool": 0.85, "web": 0.7}
-"""What an atom's rank is worth by whose word it is: of two that answer alike, the user's comes first."""
+"""Factor of an atom's rank by its source: of two equal answers the user's comes first."""
 
 
 def surest(desk: Desk, *, known: str) -> Iterator[Line]:
-    """Yield the atoms by confidence alone, but those that `known` tells already."""
+    """Yield the atoms by confidence alone, without those in `known`."""
     atoms = desk.store.list_atoms(desk.space, filters=Filters(unheld=True), limit=_SUREST)
     ordered = sorted(atoms, key=lambda one: -one.confidence * TRUST[one.source])
     return lines.sound(desk, (lines.of_atom(atom) for atom in ordered if not lines.is_told(atom, known)))
@@ -94,10 +94,10 @@ def needed(
     reach: Reach = Reach(),
     gate: Callable[[Sequence[Weighed]], bool] = lambda rows: True,
 ) -> Iterator[Line]:
-    """Yield what the question or the turns of the context may need; none of it is in `known` or these.
+    """Yield lines for the question and the turns of the context, without anything in `known` or these turns.
 
-    Nor is it of the turns `there`, or drawn from them. Nothing is told where the `gate` refuses the rows found. Lines
-    are made as they are taken, so that those without room cost nothing.
+    The turns `there`, and atoms extracted from them, are left out too. Yields nothing where the `gate` rejects the rows
+    found. Lines are made lazily: those beyond the budget cost nothing.
     """
     talk = [one_line(turn.content, _CONTEXT_CHARS) for turn in context if noise.label(turn) is None]
     asking = "" if is_small_talk(question, desk.now) else question
@@ -126,7 +126,7 @@ def is_small_talk(question: str, now: datetime) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """What was found, by id, each in the order of its search. `unsure` turns may have nothing to do with it."""
+    """Search results by id, each in the order of its search. `unsure` turns may be irrelevant."""
 
     turns: dict[str, Weighed] = field(default_factory=dict[str, Weighed])
     atoms: dict[str, Weighed] = field(default_factory=dict[str, Weighed])
@@ -138,7 +138,7 @@ def _found(
     desk: Desk, question: Asked | None, talk: Asked | None, there: set[str], reach: Reach,
     gate: Callable[[Sequence[Weighed]], bool],
 ) -> _Found | None:  # fmt: skip
-    """Return what is relevant to the question, then what is to the talk; turns that are there already are not."""
+    """Return rows for the question, then for the conversation, without the turns already `there`."""
     found = _Found()
     aside = {one.id for one in desk.store.held(desk.space, limit=_MOST_THERE) if one.id.startswith("t")}
     many = reach.turns + min(len(there) + len(aside), _MOST_THERE)
@@ -166,19 +166,19 @@ def _found(
 
 
 def _anything(said: Sequence[Weighed], held: Sequence[Weighed]) -> bool:
-    """Tell whether a row is worth its name as an answer: it shares a word that says something, or lies near."""
+    """Tell whether any row could be an answer: it shares a telling word or is near in meaning."""
     return any(row.weight >= NEAR / 2 or row.cosine >= _CLOSE for row in (*said, *held))
 
 
 def _join(found: dict[str, Weighed], rows: Iterable[Weighed]) -> None:
-    """Add the rows; one that is known keeps its place, and its better figures."""
+    """Add the rows; a row found twice keeps its first place and its better scores."""
     for row in rows:
         before = found.get(row.id, row)
         found[row.id] = max(before, row, key=lambda one: (one.weight, one.cosine))
 
 
 def _borne_out(desk: Desk, held: Sequence[Weighed], said: Sequence[Weighed]) -> list[Weighed]:
-    """Return the atoms, weighing no less than the turn that each was drawn from, if that was found."""
+    """Return the atoms, each with at least the weight of the turn that it was extracted from, if that was found."""
     turns = {row.id: row.weight for row in said}
     evidence = {atom.id: atom.evidence for atom in desk.store.atoms(desk.space, [row.id for row in held])}
     return [replace(row, weight=max(row.weight, turns.get(evidence.get(row.id, ""), 0.0))) for row in held]
@@ -231,9 +231,9 @@ _COMPARED = 1_500  # characters
 
 
 def _distinct(desk: Desk, *groups: Sequence[str]) -> tuple[list[Turn], ...]:
-    """Return the turns of the groups without those that say what one before them says.
+    """Return the turns of the groups without near-duplicates of earlier ones.
 
-    Of an assistant's echo and the user's words before it, the user's words stay, whichever was found first.
+    Of a user's turn and the assistant's echo of it, the user's is kept, whichever was found first.
     """
     ids = [id for group in groups for id in group]
     turns = {turn.id: turn for turn in desk.store.turns(desk.space, ids)}
@@ -252,7 +252,7 @@ def _distinct(desk: Desk, *groups: Sequence[str]) -> tuple[list[Turn], ...]:
 
 
 def _says_no_more(words: AbstractSet[str], than: AbstractSet[str]) -> bool:
-    """Tell whether words are nearly all among those of another text, and none of the others is a number."""
+    """Tell whether another text has nearly all of these words, and every number among them."""
     if len(than) < _SAME * len(words):
         return False
     extra = words - than
@@ -269,7 +269,7 @@ def _replaced(desk: Desk, holding: Sequence[Atom]) -> Mapping[str, str]:
 
 
 def _rules(wanted: Asked, there: Collection[str], reach: Reach) -> list[Line]:
-    """Return the standing rules that users stated, the nearest to the question first."""
+    """Return standing rules that users stated, the nearest to the question first."""
     desk = wanted.desk
     hits = desk.search(
         desk.space,
@@ -286,7 +286,7 @@ def _rules(wanted: Asked, there: Collection[str], reach: Reach) -> list[Line]:
 
 
 def _facts(desk: Desk, question: str, shown: set[str]) -> list[Line]:
-    """Return facts of the entities that the question names in full, the user aside, whose atoms are not shown."""
+    """Return facts of the entities that the question names in full, except the user, whose atoms are not shown."""
     words = set(index_terms(question))
     named = [
         one.name
@@ -308,7 +308,7 @@ def _is_in(name: str, words: set[str]) -> bool:
 
 
 def _scenes(wanted: Asked, held: Sequence[Weighed]) -> list[Line]:
-    """Return a line of each scene that is about what is asked, or rests on an atom that is."""
+    """Return a line for each scene that is relevant, or has an atom that is."""
     desk = wanted.desk
     scenes = current(desk.store, desk.space)
     if not scenes:
@@ -322,7 +322,7 @@ def _scenes(wanted: Asked, held: Sequence[Weighed]) -> list[Line]:
 
 
 def _outputs(wanted: Asked, words: AbstractSet[str]) -> list[Line]:
-    """Return lines of tool results, where they are about the question as a turn would have to be."""
+    """Return relevant lines of tool results; they need the weight that a turn would need."""
     desk = wanted.desk
     if not desk.store.newest("chunk"):
         return []
@@ -343,7 +343,7 @@ def _outputs(wanted: Asked, words: AbstractSet[str]) -> list[Line]:
 
 
 def _with_end(desk: Desk, question: str, there: Collection[str], found: Iterable[Line]) -> Iterator[Line]:
-    """Yield the lines, behind the end of the last conversation where the question is to go on from there."""
+    """Yield the lines, after the end of the last conversation if the question asks to continue it."""
     end = end_of_last(desk, there) if asks_to_go_on(question) else []
     shown = {line.id for line in end}
     yield from end
@@ -351,7 +351,7 @@ def _with_end(desk: Desk, question: str, there: Collection[str], found: Iterable
 
 
 def end_of_last(desk: Desk, there: Collection[str]) -> list[Line]:
-    """Return what was said last in the latest conversation but the one that is `there`."""
+    """Return the last turns of the latest conversation, other than the one that is `there`."""
     sessions = sorted(desk.store.sessions(desk.space, limit=_SESSIONS), key=lambda one: one.last, reverse=True)
     for one in sessions:
         said = desk.store.last_turns(desk.space, one.session, limit=_ENDING, roles=("user", "assistant"))

@@ -1,22 +1,22 @@
-"""Whether the memory knows anything of what is asked: the one thing that a ranking does not tell.
+"""Relevance of a row to a question, on an absolute scale.
 
-The signals of `ranking` compare the rows of one question with each other, so the best row of a question about nothing
-in the store looks as good as any. What is weighed here stands for itself:
+The ranking compares the rows of one question with each other, so even a question about nothing in the store has a best
+row. The weight of a row does not depend on other rows:
 
-    share    of the question's words, how many the row has; a word is worth one, and up to one more the rarer it is.
-             What was said up to two turns away counts by half and by a third
-    rarity   of those words together; 1 is a word that a single row has
-    speaker  it was said by whom the question asks for  } as in `ranking`, where they are no comparisons either
-    time     it was said when the question asks for     }
+    share    share of the question's words that the row has; a word counts one, and up to one more the rarer it is.
+             Words of the turns one and two places away count by half and by a third
+    rarity   summed rarity of those words; 1 is a word of a single row
+    speaker  the row's speaker is the one asked for      } as in `ranking`
+    time     the row's time is the one asked for         }
 
-A row is about the question when share + (rarity + speaker + time) / 4 comes to 1, or where it lies very near by
-meaning and alone so. Once one row is, others are with half of that. A long text finds words to match anywhere, so
-rarity counts at most 2 for passages. `bench/recall.py` measures all of this; the weights are round numbers.
+A row is relevant if share + (rarity + speaker + time) / 4 reaches 1, or if its meaning is very near and no other row's
+is. Once one row is relevant, others need half of that. Long texts share words with anything, so rarity counts at most 2
+for passages. `bench/recall.py` measures this; the weights are round numbers.
 
-A row that only repeats what is asked, as the same question of another day does, is about it and tells nothing:
-`is_echo`. However often something was asked, its words are no more common for that.
+A row that only repeats the question, such as the same question of another day, is an echo: it is relevant and answers
+nothing (`is_echo`). Repeating a question does not make its words more common.
 
-What it does not know: words that mean the same. Rows are found by them, and weighed without.
+Synonyms are not known here: rows are found by them, and weighed without.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ Held = Mapping[str, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What is asked (or talked of), as one search. `texts` are weighed one by one: a row may be about any of them."""
+    """A question, or the turns of a conversation, as one search. `texts` are weighed one by one; the best counts."""
 
     desk: Desk
     texts: Sequence[str]
@@ -72,7 +72,7 @@ class Asked:
 
     @cached_property
     def embed(self) -> Callable[[str], Sequence[Vectors]]:
-        """Return the vectors of a text by each model there is; asked once for each text."""
+        """Return a cached function that embeds a text by each model in use."""
         return cache(self.desk.of_query)
 
     @property
@@ -83,21 +83,18 @@ class Asked:
 
     @cached_property
     def is_question(self) -> bool:
-        """Whether it is short enough to be one; else it is made of passages."""
+        """Whether it is short enough for a question; longer texts are passages."""
         return len(self.texts) == 1 and len(self.text) <= _QUESTION
 
     @cached_property
     def by_user(self) -> bool:
-        """Whether it asks for what the user said of themselves, as atoms do."""
+        """Whether it asks for the user's own words, which atoms hold."""
         return self.is_question and whose(self.text) == "user"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighed:
-    """A row that a search found; `weight` is compared with ABOUT and NEAR, below 0 it is unknown.
-
-    An echo tells nothing.
-    """
+    """A row of a search; `weight` is compared with ABOUT and NEAR, below 0 it is unknown."""
 
     id: str
     weight: float
@@ -106,15 +103,13 @@ class Weighed:
 
 
 def asked(desk: Desk, texts: Sequence[str]) -> Asked | None:
-    """Return what the texts ask together; None where they ask nothing."""
+    """Return one search for all texts; None where all are blank."""
     told = [text for text in texts if text.strip()]
     return Asked(desk=desk, texts=told) if told else None
 
 
 def is_echo(said: str, text: str) -> bool:
-    """Tell whether what was said tells no more than a text asks: it has the same words, or is a question with no
-    others that say what it is about.
-    """
+    """Tell whether a row only repeats the question: it has the same words, or is a question without further ones."""
     if len(said) > 2 * len(text) + _ECHO_ROOM:
         return False
     if base_terms(said) == base_terms(text):
@@ -125,9 +120,9 @@ def is_echo(said: str, text: str) -> bool:
 
 
 def weighed(wanted: Asked, layer: Layer, *, limit: int) -> list[Weighed]:
-    """Return what a search of the layer finds, in its order: so many rows, and those whose places echoes took.
+    """Return the first `limit` rows of a search, in its order, and as many more as echoes took places.
 
-    The first rows are weighed; further ones, which are read only where there is room for them, weigh nothing.
+    Only the first rows are weighed; further ones are shown only if the budget allows.
     """
     hits = _searched(wanted, layer, limit)
     echoes = _echoes(wanted, layer, hits)
@@ -162,7 +157,7 @@ def _searched(wanted: Asked, layer: Layer, limit: int) -> Sequence[Ranked]:
 
 
 def _echoes(wanted: Asked, layer: Layer, hits: Sequence[Ranked]) -> dict[str, Held]:
-    """Return the terms of those hits that only repeat what is asked."""
+    """Return the terms of the hits that only repeat the question, by id."""
     turns = wanted.desk.store.turns(wanted.desk.space, [hit.id for hit in hits]) if layer == "turn" else []
     return {
         turn.id: terms_of(turn.content) for turn in turns if any(is_echo(turn.content, text) for text in wanted.texts)
@@ -172,10 +167,7 @@ def _echoes(wanted: Asked, layer: Layer, hits: Sequence[Ranked]) -> dict[str, He
 def weights_of(
     wanted: Asked, layer: Layer, rows: Mapping[str, Held], *, echoes: Sequence[Held] = ()
 ) -> dict[str, float]:
-    """Return the weight of each row by its words, whatever it is a row of; the layer tells how rare words are.
-
-    `echoes` are rows of the layer that make no word less rare.
-    """
+    """Return the weight of each row by its words; word frequencies are those of the layer, without its `echoes`."""
     if not rows:
         return {}
     heard = {term for held in rows.values() for term in held}
@@ -192,9 +184,9 @@ def _weight(rarities: Mapping[str, float], held: Held, most: float) -> float:
 
 
 def _rarities(desk: Desk, layer: Layer, text: str, heard: set[str], echoes: Sequence[Held]) -> dict[str, float]:
-    """Return the words of a text and how rare each is: 0 where most rows have it, 1 where one has.
+    """Return the words of a text with their rarity: 0 for a word of most rows, 1 for a word of one.
 
-    A word without postings is one that no row has, or, as the rows show, one so common that it was left out.
+    A word without postings occurs in no row, or is so common that it was left out; the rows show which.
     """
     words = _words(text)
     found = desk.store.postings(desk.space, layer, words, filters=Filters())
@@ -204,7 +196,7 @@ def _rarities(desk: Desk, layer: Layer, text: str, heard: set[str], echoes: Sequ
 
 
 def _words(text: str) -> list[str]:
-    """Return the words that tell what a text is about, each in one form, so that shares are shares of words."""
+    """Return the content words of a text, each in one form."""
     terms, forms = list(dict.fromkeys(query_terms(text))), set(base_terms(text))
     return [term for term in terms if term in forms] or terms
 
@@ -220,7 +212,7 @@ def _size(desk: Desk, layer: Layer) -> int:
 
 
 def _hints(wanted: Asked, layer: Layer, hit: Ranked) -> float:
-    """Return (speaker + time) / 4; what is held true was said by the user."""
+    """Return (speaker + time) / 4; atoms count as the user's words."""
     if not wanted.is_question:
         return 0.0
     if layer == "atom":

@@ -1,7 +1,7 @@
-"""Whether a question asks to go on where an earlier conversation ended: then its end is what it needs.
+"""Whether a question asks to continue an earlier conversation: then recall shows the end of that one.
 
-Such a question ("where were we?", "continue with yesterday's work") has few words of its own that any row could share.
-One pattern a language, matched anywhere, without case. They are few on purpose: what is missed, a search still finds.
+Such a question ("where were we?", "continue with yesterday's work") has hardly a content word that a row could
+share. One pattern per language, matched anywhere, case-insensitive. They are few on purpose: search covers the rest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a prompt needs that nobody asked to be recalled: little, and nothing for prompts that stand alone.
+"""Automatic recall before a prompt: little, and nothing for prompts that do not need the memory.
 
 A program that puts text before every prompt must not get in the way of those that need none. So this has a gate of its
 own, where an explicit recall shows the closest there is. The gate adds up
@@ -45,7 +45,7 @@ _REACH = Reach(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """What speaks for bringing something, and how much it counts; it is brought where all together exceed 0."""
+    """Weights of the gate: it opens where their weighted sum exceeds 0."""
 
     weight: float = 4.2
     most_weight: float = 1.5
@@ -62,7 +62,7 @@ class Gate:
     bar: float = 5.25
 
     def score(self, rows: Sequence[Weighed], prompt: float, size: int, *, bundled: bool) -> float:
-        """Return what the rows that a search found, a prompt's log-odds and the number of turns come to."""
+        """Return the score of the rows found, a prompt's log-odds and the number of turns in the memory."""
         weight = max((row.weight for row in rows if not row.is_echo), default=0.0)
         cosine = max((row.cosine for row in rows), default=0.0) if bundled else 0.0
         larger = math.log(max(self.small, min(size, self.large)) / self.small)
@@ -76,10 +76,10 @@ class Gate:
 
 
 def unasked(desk: Desk, prompt: str, *, known: str, there: Collection[str], gate: Gate = Gate()) -> Iterator[Line]:
-    """Yield what is relevant to a prompt whose writer asked for nothing to be recalled.
+    """Yield lines for a prompt whose writer did not ask for a recall.
 
-    None of it is in `known`, nor in the turns `there` or drawn from them. What is talked of lends nothing, for it is
-    before the reader.
+    Leaves out everything in `known`, the turns `there` and atoms extracted from them. The conversation itself is not
+    searched for: the reader sees it.
     """
     if asks_to_go_on(prompt):
         return iter([] if there else end_of_last(desk, there))

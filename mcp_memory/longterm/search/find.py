@@ -143,7 +143,7 @@ def _next(page: Page, fresh: Sequence[Ranked], limit: int) -> str | None:
 
 
 def _filling(store: Store, space: str, hits: Sequence[Ranked], neighbours: int, limit: int) -> int:
-    """Return how many of the hits, the best first, fill so many places."""
+    """Return how many hits, best first, fill `limit` places; a hit that is shown as a neighbour takes none."""
     if not neighbours:
         return min(limit, len(hits))
     places = {turn.id: (turn.session, turn.position) for turn in store.turns(space, _ids(hits))}
@@ -169,7 +169,7 @@ def _listed(store: Store, space: str, filters: Filters, page: Page, limit: int) 
 
 
 def known(ask: Ask, filters: Filters, limit: int) -> list[Ranked]:
-    """Return atoms that share a word or are near; what is neither takes no one's place."""
+    """Return atoms that share a word with the query or are near in meaning."""
     hits = ask("atom", filters, MAX_SHOWN)
     return [hit for hit in hits if "words" in hit.found_by or (hit.cosine or 0.0) >= find_scenes.MIN_COSINE][:limit]
 

@@ -1,4 +1,4 @@
-"""The ranking: what speaks for each row, as numbers from 0 to 1, and their weighted sum.
+"""The ranking: scoring features of each row, in [0, 1], and their weighted sum.
 
     words     BM25 of the question's terms in the row itself
     context   BM25 of them in what was said around it, five turns either way, fading; terms weigh by how few
@@ -112,7 +112,7 @@ Near = Sequence[tuple["NDArray[np.int64]", "NDArray[np.float64]"]]
 
 
 def of_atoms(question: Question, postings: Sequence[Posting], near: Near, *, total: int) -> Found:
-    """Score atoms, which stand alone: words, relatives and meaning. `total` is how many there are."""
+    """Score atoms by words, related words and meaning; they have no context. `total` is their number."""
     import numpy as np
 
     hits = {one.term: _Hit(one.rows, _rarity(one.documents, total)) for one in postings}
@@ -409,7 +409,7 @@ def _names(name: str, text: str) -> bool:
 
 
 def _time(times: Sequence[Span], said_at: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return how near to a time that the question names each turn was said; a long time tells less."""
+    """Return how near each turn is to a time in the question; longer periods count less."""
     import numpy as np
 
     near = np.zeros(len(said_at))

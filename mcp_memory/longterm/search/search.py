@@ -1,6 +1,6 @@
-"""One search for turns and atoms: what is known of a question, the rows it may mean, and their ranking.
+"""One search for turns and atoms: the parsed question, candidate rows, and their ranking.
 
-Words and vectors find rows; `ranking` says what speaks for each. The vectors of two models can stand side by side
+Words and vectors find rows; `ranking` scores them. The vectors of two models can stand side by side
 while a change of model is being indexed. Deterministic: equal scores are ordered by id, newest first.
 """
 
