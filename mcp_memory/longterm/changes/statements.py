@@ -48,7 +48,7 @@ def statements(text: str) -> tuple[Statement, ...]:
 
 
 def says_changed(text: str) -> bool:
-    """Tell whether a text has a word of change or negation; if not, none of its statements is `changed` or has `former`."""
+    """Tell whether a text has a word of change or negation: else no statement of it is `changed` or has `former`."""
     return _changed().are_in(text) or _denied().are_in(text)
 
 
