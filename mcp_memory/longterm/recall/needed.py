@@ -40,7 +40,6 @@ from mcp_memory.types import Atom, Source, Turn
 __all__ = ["Reach", "end_of_last", "is_small_talk", "needed", "surest"]
 
 _ATOMS, _SCENES, _FACTS, _OUTPUTS = 15, 3, 5, 2
-_BEFORE_RULES = 4  # lines
 _FIRST = 6  # turns of a search that are about a question too, where anything is: the ranking knows more than the words
 _MOST_THERE = 100  # turns that are there already and may be found before others
 _SUREST = 500  # atoms, those of the highest priorities, that are ordered where nothing is asked
@@ -62,6 +61,8 @@ class Reach:
     rules: int = 6
     rules_for_question: int = 3
     """A question seldom needs rules; a task does."""
+    before_rules: int = 4
+    """Lines above the rules."""
     rule_width: int = 400
     widths: Sequence[int] = (900, 600, 600, *[400] * 5, 320)
     assistant_widths: Sequence[int] = (2_400, 1_200, 600, *[400] * 5, 320)
@@ -206,7 +207,7 @@ def _lines(
     bearing_out = {atom.evidence for atom in ranked}
     fresh = [line for line in verbatim if line.id not in bearing_out]
     by_turns = [line for line in chain.from_iterable(zip_longest(map(lines.of_atom, ranked), fresh)) if line]
-    first, further = by_turns[:_BEFORE_RULES], by_turns[_BEFORE_RULES:]
+    first, further = by_turns[: reach.before_rules], by_turns[reach.before_rules :]
     yield from list(found.scenes.values())[:_SCENES]
     yield from _facts(desk, question, {*cited(known), *(atom.id for atom in held)})
     yield from first

@@ -31,9 +31,10 @@ __all__ = ["Gate", "unasked"]
 
 _REACH = Reach(
     turns=24,
-    rules=2,
+    rules=4,
     rules_for_question=1,
-    rule_width=140,
+    before_rules=6,
+    rule_width=120,
     widths=(320, 240, 160, 160, 120),
     assistant_widths=(640, 320, 160, 120),
     unsure_widths=(120,),
