@@ -95,7 +95,8 @@ def _pattern() -> re.Pattern[str]:
     signs = "|".join(re.escape(sign) for sign in ("R$", "€", "$", "£", "₽", "¥", "₩"))
     return re.compile(
         rf"""
-        (?P<iso>(?<![A-Za-z0-9_.-])\d{{4}}-(?P<iso_m>\d{{1,2}})-(?P<iso_d>\d{{1,2}})(?![\d-]))
+        (?:(?<![A-Za-z])(?=[A-Za-z])|(?=[^A-Za-z\s]))  # not within a word, which is most of a text
+        (?:(?P<iso>(?<![A-Za-z0-9_.-])\d{{4}}-(?P<iso_m>\d{{1,2}})-(?P<iso_d>\d{{1,2}})(?![\d-]))
         |(?P<cjk>(?:(?P<cjk_m>\d{{1,2}})\s?[月월]\s?)(?P<cjk_d>\d{{1,2}})\s?[日号號일])
         |(?P<dm>(?<![A-Za-z0-9_.,])(?P<dm_d>[0-3]?\d){_ORDINAL}\s(?:of\s|de\s|do\s)?(?P<dm_m>{month}){ending})
         |(?P<md>(?<!\w)(?P<md_m>{month})\.?\s(?:the\s)?(?P<md_d>[0-3]?\d)(?:st|nd|rd|th)?(?![\w:]|[.,]\d))
@@ -105,7 +106,7 @@ def _pattern() -> re.Pattern[str]:
         |(?P<han>{_HAN}[点點](?:半)?)
         |(?P<noon>(?<!\w)(?:noon|midday|midnight|mezzogiorno|mediodía|à\smidi)(?!\w))
         |(?P<ordinal>(?<![A-Za-z0-9_.,])(?P<or_d>[0-3]?\d)(?:st|nd|rd|th)(?!\w))
-        |(?P<amount>(?:(?P<sign>{signs})\s?)?(?<![A-Za-z0-9_.,/])(?P<number>{_NUMBER})(?:\s?(?P<scale>{_SCALE})(?![a-zà-ÿа-яё])(?P<rest>\d{{4}})?)?(?:\s?(?P<unit>{units})(?![a-zà-ÿа-яё]))?)(?![\d/]|[-.,:]\d)
+        |(?P<amount>(?:(?P<sign>{signs})\s?)?(?<![A-Za-z0-9_.,/])(?P<number>{_NUMBER})(?:\s?(?P<scale>{_SCALE})(?![a-zà-ÿа-яё])(?P<rest>\d{{4}})?)?(?:\s?(?P<unit>{units})(?![a-zà-ÿа-яё]))?)(?![\d/]|[-.,:]\d))
         """,
         re.IGNORECASE | re.VERBOSE,
     )
