@@ -8,7 +8,7 @@ from functools import lru_cache
 
 __all__ = ["Forms", "any_of"]
 
-_STEM = 5  # letters
+_STEM = 3  # letters
 _WORD = re.compile(r"[^\W\d_]+")
 _LITERAL = re.compile(r"(?:[^\W\d_](?![*+?]))*")
 _DENSE_FROM = "\u0e00"
@@ -66,4 +66,4 @@ def _telling(form: str) -> str:
 @lru_cache(maxsize=1_024)
 def _words_of(text: str) -> frozenset[str]:
     words = set(_WORD.findall(text.lower()))
-    return frozenset(words.union(f"{word[:letters]}*" for word in words for letters in range(2, _STEM + 1)))
+    return frozenset(words.union([f"{word[:_STEM]}*" for word in words]))

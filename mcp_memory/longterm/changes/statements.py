@@ -187,7 +187,7 @@ def _names(text: str, *, german: bool) -> Iterator[tuple[int, int]]:
 
 
 def _content(text: str) -> frozenset[str]:
-    words = (_CLITIC.sub("", word) for word in _WORD.findall(fold(text)))
+    words = (word if word.isalpha() else _CLITIC.sub("", word) for word in _WORD.findall(fold(text)))
     found = {word for word in words if word < "\u0e00" and len(word) > 1}
     return frozenset(found - _idle()).union(_dense_words(text)) if not text.isascii() else frozenset(found - _idle())
 
