@@ -1,4 +1,4 @@
-"""What a pattern of standing rules is: the words that it needs, and how much it says."""
+"""Patterns of standing rules: the words that one needs, and its strength."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["QUOTED", "Grammar", "RuleKind", "RulePattern"]
 RuleKind = Literal["instruction", "constraint"]
 
 QUOTED = "\u00a4"
-"""Stands for each character of a quotation or of code, so that patterns see that there is one and not what it says."""
+"""Replaces each character of a quotation or of code: patterns see that there is one, not its words."""
 
 
 @dataclass(frozen=True)

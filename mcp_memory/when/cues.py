@@ -1,4 +1,4 @@
-"""Whether a sentence tells of the past or of the future, as its own words show it.
+"""Whether a sentence is about the past or the future, by its own words.
 
 "On Friday" is the Friday before or the one after. In what somebody said only the words around it decide, and each
 language lists those in its file (`Language.cues`). The cue that is nearest decides, within the clause of the date:

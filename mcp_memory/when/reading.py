@@ -1,4 +1,4 @@
-"""What a phrase of a turn means, and all that the readers of phrases are given."""
+"""The meaning of a phrase in a turn, and the context that the readers of phrases get."""
 
 from __future__ import annotations
 

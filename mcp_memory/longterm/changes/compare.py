@@ -13,7 +13,7 @@ __all__ = ["Comparison", "may_differ"]
 _HELD = frozenset(["home", "job", "tool"])
 """Relations whose value is a name."""
 _SOLE = _HELD | {"rent", "due", "open"}
-"""Relations that tell by themselves what a value is of, where nothing else is said."""
+"""Relations that are a slot without further words."""
 
 
 @dataclass(frozen=True)

@@ -79,10 +79,10 @@ FORMER = (
     "niet meer|in plaats van|не|вместо|раньше|zamiast|inte|istället för|不是|不再是|原来是|原定|而不是|元は|"
     "以前は|원래|이전"
 )
-"""What is right before a value that no longer holds."""
+"""Words right before a value that no longer holds."""
 
 FROM = "from|von|vom|de|del|du|do|da|dal|van|с|z|从|從"
-"""What is before the first value of "moved from X to Y"."""
+"""Words before the first value of "moved from X to Y"."""
 
 TO = "to|auf|zu|nach|al|a|au|à|para|per|naar|на|do|till|改到|改成|到"
 
@@ -203,7 +203,7 @@ RELATIONS = {
     ),
     "due": "due|deadline|abgabe\\w*|frist|fällig|plazo|prazo|scadenza|échéance|срок|截止|締め切り|締切|마감",
 }
-"""What a value is of, in the words of many languages: "lives in Porto" and "moved to Leeds" are both `home`."""
+"""Relations, in many languages: "lives in Porto" and "moved to Leeds" are both `home`."""
 
 LIGHT = (
     "hemos habéis han abbiamo avete hanno temos têm avons ont soll sollen sollte fürs ins ans beim "
@@ -214,4 +214,4 @@ LIGHT = (
     "wordt worden zijn date datum fecha day tag día jour giorno dia dag time uhr hora heure ora o'clock hour "
     "um at on per pro por par month monat mes mois mese mês maand exactly same about just back last night"
 )
-"""Words that tell nothing of what a value is of, besides the function words."""
+"""Words that say nothing about a slot, in addition to the function words."""

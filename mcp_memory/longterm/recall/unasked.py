@@ -52,7 +52,7 @@ class Gate:
     most_weight: float = 1.5
     cosine: float = 8.0
     usual_cosine: float = 0.36
-    """Taken for the cosine where there is none, or one of another model than the bundled one, whose scale differs."""
+    """Used where there is no cosine, or one of another model than the bundled one, whose scale differs."""
     prompt: float = 0.8
     named: float = 2.0
     """The least that a prompt says of itself, as log-odds, where it names who speaks in the memory."""

@@ -377,7 +377,7 @@ def _distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def without_speakers(text: str, outline: Outline) -> str:
-    """Return a question without the names of those who speak in this space: vectors are of what was said, not by whom.
+    """Return a question without the names of speakers in this space: vectors do not contain the speaker.
 
     On conversations between named people that lifts the vectors' share of evidence in the first ten by a fifth.
     """
