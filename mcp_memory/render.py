@@ -14,11 +14,11 @@ from datetime import datetime
 from typing import assert_never, get_args
 from urllib.parse import quote as encoded
 
-from mcp_memory.longterm.trust import SAID_BY
 from mcp_memory.shortterm.results.stand_in import stand_in
 from mcp_memory.suspicion import MEANINGS, revealed
 from mcp_memory.text import one_line
 from mcp_memory.types import (
+    SAID_BY,
     Atom,
     Bundle,
     CanvasView,

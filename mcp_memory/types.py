@@ -22,6 +22,13 @@ Kind = Literal["persona", "episodic", "instruction"]
 Source = Literal["user", "assistant", "tool", "web"]
 """Whose word something is, from the most trusted voice to the least: a result that was fetched is the web's."""
 
+SAID_BY: dict[Source, str] = {
+    "user": "the user",
+    "assistant": "the assistant",
+    "tool": "a tool",
+    "web": "a web page",
+}
+
 StepStatus = Literal["doing", "done", "paused", "blocked"]
 """Where a step of a task stands; `blocked` is a dead end that nobody should walk again."""
 

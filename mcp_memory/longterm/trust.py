@@ -19,10 +19,9 @@ from typing import get_args
 from mcp_memory.store.protocol import Filters, Layer, NewAtom, Store
 from mcp_memory.suspicion import MEANINGS, Flag, flags, worded
 from mcp_memory.text import base_terms, query_terms
-from mcp_memory.types import Atom, Kind, NewTurn, Role, Source, Turn
+from mcp_memory.types import SAID_BY, Atom, Kind, NewTurn, Role, Source, Turn
 
 __all__ = [
-    "SAID_BY",
     "believed",
     "best",
     "doubts",
@@ -36,13 +35,6 @@ __all__ = [
     "on_arrival",
     "told_less",
 ]
-
-SAID_BY: dict[Source, str] = {
-    "user": "the user",
-    "assistant": "the assistant",
-    "tool": "a tool",
-    "web": "a web page",
-}
 
 _VOICES: tuple[Source, ...] = get_args(Source)
 _WEB = re.compile(

@@ -13,10 +13,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcp_memory.longterm.trust import SAID_BY, told_less
+from mcp_memory.longterm.trust import told_less
 from mcp_memory.store.protocol import NewAtom
 from mcp_memory.text import fold, index_terms, iso, one_line, query_terms, well_formed
-from mcp_memory.types import Atom, Evidence
+from mcp_memory.types import SAID_BY, Atom, Evidence
 
 __all__ = ["Held", "cannot_join", "fact_of", "lacking", "protected", "same_words", "usable"]
 

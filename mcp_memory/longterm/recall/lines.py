@@ -14,7 +14,7 @@ from typing import Literal, get_args
 
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l1_atoms.times import date_of
-from mcp_memory.longterm.trust import SAID_BY, of_tool, of_turn
+from mcp_memory.longterm.trust import of_tool, of_turn
 from mcp_memory.secrets import mask
 from mcp_memory.snippet import matches, snippet
 from mcp_memory.standing_rules import standing_rules
@@ -22,7 +22,7 @@ from mcp_memory.store.citations import plain
 from mcp_memory.store.naming import address
 from mcp_memory.suspicion import flags
 from mcp_memory.text import fold, one_line
-from mcp_memory.types import Atom, Fact, ResultHit, Role, Scene, Source, Turn
+from mcp_memory.types import SAID_BY, Atom, Fact, ResultHit, Role, Scene, Source, Turn
 
 __all__ = [
     "Group", "Line", "is_told", "of_atom", "of_fact", "of_output", "of_rule", "of_scene", "of_turns", "sound", "told",
