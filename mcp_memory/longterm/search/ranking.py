@@ -5,7 +5,8 @@
               sessions hold them. The shorter the turn the more it counts: a short turn lives from its context,
               a long one drowns in it
     related   the same as `words` for related words, which count by the square of how near they are
-    meaning   where the cosine stands between that of the last and the first of the nearest rows
+    meaning   where the cosine stands between that of the last and the first of the nearest rows. The fewer of the
+              question's words any turn has, the more the cosine by the encoder alone counts instead
     beside    the meaning of the turn before or after, whichever is nearer
     reply     the turn before ends with a question that matches: what follows is the answer
     tells     it does not end with a question itself
@@ -23,7 +24,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -90,6 +91,7 @@ On the development sets the best turn for a question that the memory answers has
 _K1, _B = 1.2, 0.75  # of BM25, as everywhere
 _FULL_MATCH = 1.4  # BM25's factor of a word in a row of a quarter of the mean length; of atoms, all as long, 1
 _COVERAGE = 0.7
+_LACKING = 0.1  # least weight of the encoder alone for which it is asked
 _REACH = 5  # turns before and after that are context
 _SHORT = 300  # bytes
 _SEEDS = 400  # rows, best by what is known of them alone, around which others become candidates
@@ -124,15 +126,31 @@ def of_atoms(question: Question, postings: Sequence[Posting], near: Near, *, tot
     return Found(rows=rows, signals=signals)
 
 
-def of_turns(question: Question, postings: Sequence[Posting], near: Near, outline: Outline) -> Found:
-    """Score turns: those that match, and those said around them. Only such as pass the outline's filters."""
+def of_turns(
+    question: Question, postings: Sequence[Posting], near: Near, outline: Outline, *, by_encoder: Callable[[], Near]
+) -> Found:
+    """Score turns: those that match, and those around them; only turns that pass the outline's filters.
+
+    `by_encoder` finds the rows nearest by the encoder alone. It is called only if no turn has many of the question's
+    words: the answer then uses other words, and the word table in `near` cannot find it.
+    """
     import numpy as np
 
     total = len(outline.rows)
     hits = {one.term: _Hit(outline.places(one.rows), _rarity(one.documents, total)) for one in postings}
     near = [_known(outline, rows, cosines) for rows, cosines in near]
-    met = _all_of([*(hit.at for hit in hits.values()), *(at for at, _ in near)])
+    said = _all_of([hit.at for hit in hits.values()])
+    words = _words(question, hits, said, _norms(outline.sizes[said], outline.mean_size))
+    lacking = (1 - _covered(words, full=_FULL_MATCH * _rarity_of_all(question, hits))) ** 2
+    sense: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
+    if lacking >= _LACKING:
+        sense = [_known(outline, *found) for found in by_encoder()]
+    met = _all_of([said, *(at for at, _ in (*near, *sense))])
     alone = _alone(question, hits, near, met, _norms(outline.sizes[met], outline.mean_size), full_match=_FULL_MATCH)
+    for at, cosines in sense:
+        index = np.searchsorted(met, at)
+        before = alone["meaning"][index]
+        alone["meaning"][index] = np.maximum(before, lacking * _standing(cosines) + (1 - lacking) * before)
     places = _candidates(outline, met, 2 * alone["words"] + alone["related"] + alone["meaning"])
     context = _context(question, hits, outline, places)
     found = {name: _spread(scores, met, places) for name, scores in alone.items()} | {
@@ -170,21 +188,14 @@ def _alone(
     """Return words, related and meaning of the rows `at`, whose lengths `norms` are of."""
     import numpy as np
 
-    def bm25(hit: _Hit) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        index = np.searchsorted(at, hit.at)
-        return index, hit.rarity * (_K1 + 1) / (1 + norms[index])
-
-    words, related, meaning = (np.zeros(len(at)) for _ in range(3))
-    for word in question.words:
-        if word in hits:
-            index, scores = bm25(hits[word])
-            words[index] += scores
+    words = _words(question, hits, at, norms)
+    related, meaning = (np.zeros(len(at)) for _ in range(2))
     for group in question.related:
         # Of each word the best relative, not their sum: else words with many of them would win.
         best = np.zeros(len(at))
         for term, nearness in group.items():
             if term in hits:
-                index, scores = bm25(hits[term])
+                index, scores = _bm25(hits[term], at, norms)
                 best[index] = np.maximum(best[index], nearness**2 * scores)
         related += best
     for rows, cosines in near:
@@ -195,6 +206,27 @@ def _alone(
         "related": _relative(related),
         "meaning": meaning,
     }
+
+
+def _words(
+    question: Question, hits: Mapping[str, _Hit], at: NDArray[np.int64], norms: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return BM25 of the question's words in the rows `at`."""
+    import numpy as np
+
+    words = np.zeros(len(at))
+    for word in question.words:
+        if word in hits:
+            index, scores = _bm25(hits[word], at, norms)
+            words[index] += scores
+    return words
+
+
+def _bm25(hit: _Hit, at: NDArray[np.int64], norms: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    import numpy as np
+
+    index = np.searchsorted(at, hit.at)
+    return index, hit.rarity * (_K1 + 1) / (1 + norms[index])
 
 
 def _rarity(documents: int, total: int) -> float:
@@ -231,7 +263,12 @@ def _relative(scores: NDArray[np.float64], *, full: float = 0.0) -> NDArray[np.f
     best = scores.max(initial=0.0)
     if best <= 0:
         return scores
-    return scores / best * (min(1.0, best / full) ** _COVERAGE if full > 0 else 1.0)
+    return scores / best * (_covered(scores, full=full) ** _COVERAGE if full > 0 else 1.0)
+
+
+def _covered(scores: NDArray[np.float64], *, full: float) -> float:
+    """Return how near the best score comes to a `full` match, from 0 to 1."""
+    return min(1.0, float(scores.max(initial=0.0)) / full) if full > 0 else 0.0
 
 
 # --- what is said around it -------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from mcp_memory.embed.bundled import encoder_alone
 from mcp_memory.longterm.search import ranking as ranking
 from mcp_memory.longterm.search.question import Question, read
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, Found, Weights
@@ -104,7 +105,8 @@ class Search:
         outline = self._store.outline(space, filters=filters) if layer == "turn" else None
         near: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
         cosines: dict[int, float] = {}
-        for vectors in embed(question.text if outline is None else ranking.without_speakers(question.text, outline)):
+        asked = embed(question.text if outline is None else ranking.without_speakers(question.text, outline))
+        for vectors in asked:
             rows, scores = self._nearest(space, layer, vectors, filters)
             near.append((rows, scores))
             for row, score in zip(rows.tolist(), scores.tolist(), strict=True):
@@ -112,7 +114,12 @@ class Search:
         if outline is None:
             total = self._store.newest("atom")
             return ranking.of_atoms(question, reading.result(), near, total=total), cosines
-        return ranking.of_turns(question, reading.result(), near, outline), cosines
+
+        def by_encoder() -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+            found = (encoder_alone(vectors) for vectors in asked)
+            return [self._nearest(space, layer, vectors, filters) for vectors in found if vectors is not None]
+
+        return ranking.of_turns(question, reading.result(), near, outline, by_encoder=by_encoder), cosines
 
     def _nearest(
         self, space: str, layer: Layer, vectors: Vectors, filters: Filters
