@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 from mcp_memory.embed import encoder, static
 from mcp_memory.embed.protocol import unit_rows
 from mcp_memory.function_words import languages_of
-from mcp_memory.store.values import Vectors
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["BundledEmbedder", "encoder_alone"]
+__all__ = ["IDENTITY", "BundledEmbedder", "encoder_alone"]
 
 # The end is the start of the SHA-256 of the encoder's files; a test holds it to them.
 IDENTITY = f"{static.IDENTITY}+use-multilingual-v3:256:e6346363"
@@ -57,15 +56,11 @@ class BundledEmbedder:
         return unit_rows(np.concatenate(halves)[None, :])[0]
 
 
-def encoder_alone(question: Vectors) -> Vectors | None:
-    """Return a question's vector without the word table's half; None for other models, or without an encoder's half."""
-    import numpy as np
-
-    if question.identity != IDENTITY:
-        return None
-    data = question.data.copy()
-    data[:, : static.DIMENSIONS] = 0
-    return Vectors(identity=IDENTITY, data=unit_rows(data)) if np.any(data) else None
+def encoder_alone(question: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return a question's vector (one row) without the word table's half; zeros where the encoder has none."""
+    alone = question.copy()
+    alone[:, : static.DIMENSIONS] = 0
+    return unit_rows(alone)
 
 
 def encoder_share(question: str) -> float:

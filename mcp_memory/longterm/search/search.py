@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from mcp_memory.embed.bundled import encoder_alone
+from mcp_memory.embed.bundled import IDENTITY, encoder_alone
 from mcp_memory.longterm.search import ranking as ranking
 from mcp_memory.longterm.search.question import Question, read
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, Found, Weights
@@ -116,8 +116,9 @@ class Search:
             return ranking.of_atoms(question, reading.result(), near, total=total), cosines
 
         def by_encoder() -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-            found = (encoder_alone(vectors) for vectors in asked)
-            return [self._nearest(space, layer, vectors, filters) for vectors in found if vectors is not None]
+            bundled = (one for one in asked if one.identity == IDENTITY)
+            halves = (Vectors(identity=IDENTITY, data=encoder_alone(one.data)) for one in bundled)
+            return [self._nearest(space, layer, half, filters) for half in halves]
 
         return ranking.of_turns(question, reading.result(), near, outline, by_encoder=by_encoder), cosines
 
