@@ -91,7 +91,7 @@ On the development sets the best turn for a question that the memory answers has
 _K1, _B = 1.2, 0.75  # of BM25, as everywhere
 _FULL_MATCH = 1.4  # BM25's factor of a word in a row of a quarter of the mean length; of atoms, all as long, 1
 _COVERAGE = 0.7
-_LACKING = 0.1  # least weight of the encoder alone for which it is asked
+_LACKING = 0.5  # least weight of the encoder alone for which it is asked
 _REACH = 5  # turns before and after that are context
 _SHORT = 300  # bytes
 _SEEDS = 400  # rows, best by what is known of them alone, around which others become candidates
