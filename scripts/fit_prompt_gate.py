@@ -1,9 +1,8 @@
 """Fit the prompt gate: `python scripts/fit_prompt_gate.py [--out FILE]`.
 
-A logistic regression on what the bundled encoder makes of a prompt (`Encoder.features`) tells prompts which lean on
-what a user said earlier from prompts that stand alone. It learns from `fixtures/prompts/train.jsonl` and prints how
-well it tells those of `test.jsonl` apart. The weights are what `mcp_memory/embed/prompts.py` reads: one a feature, and
-a constant. They belong to one encoder.
+A logistic regression on the features of the bundled encoder (`Encoder.features`) separates prompts that need earlier
+conversations from prompts that do not. It learns from `fixtures/prompts/train.jsonl` and prints its accuracy on
+`test.jsonl`. `mcp_memory/embed/prompts.py` reads the weights: one for each feature, and a constant.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ def read(name: str) -> tuple[Floats, Floats]:
     """Return the features of a file's prompts and which of them need memory."""
     rows = [json.loads(line) for line in (PROMPTS / name).read_text(encoding="utf-8").splitlines()]
     encoder = Encoder()
-    features = [found for row in rows if (found := encoder.features(row["text"])) is not None]
-    return np.array(features, np.float64), np.array([row["needs_memory"] for row in rows], np.float64)
+    known = [(found, row["needs_memory"]) for row in rows if (found := encoder.features(row["text"])) is not None]
+    return np.array([found for found, _ in known], np.float64), np.array([needs for _, needs in known], np.float64)
 
 
 def fit(features: Floats, needs: Floats) -> Floats:

@@ -60,8 +60,7 @@ class Encoder:
         """Return one row a text, each of length one; zeros where the text has no known piece."""
         import numpy as np
 
-        with _loading:
-            model = load(self._folder)
+        model = self._loaded()
         rows = np.zeros((len(texts), model.directions.shape[1]), np.float32)
         with model.one_thread():
             for row, text in zip(rows, texts, strict=True):
@@ -77,13 +76,16 @@ class Encoder:
         """
         import numpy as np
 
-        with _loading:
-            model = load(self._folder)
+        model = self._loaded()
         ids = model.pieces(text)
         if not ids:
             return None
         with model.one_thread():
             return np.concatenate(model.outputs(ids))
+
+    def _loaded(self) -> _Model:
+        with _loading:
+            return load(self._folder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

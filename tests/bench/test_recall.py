@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.recall import KINDS, SYSTEMS, main
+from mcp_memory.hooks.events import NEEDED_TOKENS
 
 
 def test_the_figures_of_a_small_set_have_the_documented_shape(
@@ -29,7 +30,7 @@ def test_the_figures_of_a_small_set_have_the_documented_shape(
     assert hook["brought"]["chit-chat"]["percent"] == 0.0
     assert hook["brought"]["other set"] is None
     assert recall["evidence"]["percent"] == search["evidence"]["percent"] == 100.0
-    assert 0 < hook["tokens"] < 395
+    assert 0 < hook["tokens"] < NEEDED_TOKENS
     assert "evidence, %" in capsys.readouterr().out
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from mcp_memory.longterm.changes.compare import Comparison, may_differ
+from mcp_memory.longterm.changes.compare import Comparison
 from mcp_memory.longterm.changes.statements import Statement, says_changed, statements
 
 __all__ = ["CONTRADICTS", "announces_change", "replaces", "same_slot", "slot_score"]
@@ -54,8 +54,8 @@ def slot_score(newer: str, older: str, *, cosine: float | None = None) -> float:
     if newer == older:
         return 0.0
     near = _UNKNOWN if cosine is None else cosine
-    pairs = ((new, old) for new in _first(newer) for old in _first(older) if may_differ(new, old))
-    return max((_slot(Comparison(new, old), near) for new, old in pairs), default=0.0)
+    pairs = (Comparison(new, old) for new in _first(newer) for old in _first(older))
+    return max((_slot(pair, near) for pair in pairs if pair.may_contradict), default=0.0)
 
 
 def announces_change(text: str) -> bool:
@@ -84,14 +84,15 @@ def replaces(newer: str, older: str, *, cosine: float | None = None, asked: str 
     )
 
 
-def _answered(told: tuple[Statement, ...], asked: str) -> Iterator[Statement]:
+def _answered(answer: tuple[Statement, ...], asked: str) -> Iterator[Statement]:
     """Yield the first statement of an answer, with the slot words of the question."""
-    if not told or not told[0].values or told[0].words:
+    first = next(iter(answer), None)
+    if first is None or not first.values or first.words:
         return
     questions = [one for one in _first(asked) if one.text.rstrip().endswith(("?", "？"))]
     if questions:
         last = questions[-1]
-        yield replace(told[0], words=last.words, relations=last.relations, names=told[0].names | last.names)
+        yield replace(first, words=last.words, relations=last.relations, names=first.names | last.names)
 
 
 def _first(text: str) -> tuple[Statement, ...]:

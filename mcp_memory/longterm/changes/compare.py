@@ -8,7 +8,7 @@ from functools import cached_property
 from mcp_memory.longterm.changes.statements import Statement, words_alike
 from mcp_memory.longterm.changes.values import Value, ValueKind, comparable, differ
 
-__all__ = ["Comparison", "may_differ"]
+__all__ = ["Comparison"]
 
 _HELD = frozenset(["home", "job", "tool"])
 """Relations whose value is a name."""
@@ -22,6 +22,11 @@ class Comparison:
 
     newer: Statement
     older: Statement
+
+    @property
+    def may_contradict(self) -> bool:
+        """Whether they have anything that could contradict; most pairs do not, and this is fast."""
+        return self.changed or self.held or not self.newer.kinds.isdisjoint(self.older.kinds)
 
     @property
     def values(self) -> bool:
@@ -119,16 +124,6 @@ class Comparison:
     @cached_property
     def _alike(self) -> tuple[int, int]:
         return words_alike(self.newer.words, self.older.words)
-
-
-def may_differ(newer: Statement, older: Statement) -> bool:
-    """Tell whether two statements have anything by which they could contradict: most pairs do not."""
-    return (
-        newer.changed
-        or bool(newer.former)
-        or not newer.kinds.isdisjoint(older.kinds)
-        or not (newer.relations & older.relations).isdisjoint(_HELD)
-    )
 
 
 def _compared(newer: tuple[Value, ...], older: tuple[Value, ...]) -> tuple[set[ValueKind], bool]:

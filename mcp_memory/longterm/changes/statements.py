@@ -142,8 +142,8 @@ def _statement(text: str, sentence: str, *, german: bool) -> Statement:
     changed = _changed().are_in(sentence)
     names = list(_names(bare, german=german))
     plain = _changed().taken_out(_blanked(bare, names))
-    told, overlapping = _relations_in(plain), _relations_in(bare)  # "switched to" is a change and a relation
-    plain = _without(overlapping, _changed().taken_out(_without(told, plain)))
+    apart, overlapping = _relations_in(plain), _relations_in(bare)  # "switched to" is a change and a relation
+    plain = _without(overlapping, _changed().taken_out(_without(apart, plain)))
     former = [value for value in values if _is_former(text, value, changed=changed)]
     return Statement(
         text=text,
@@ -154,7 +154,7 @@ def _statement(text: str, sentence: str, *, german: bool) -> Statement:
             fold(value.unit) for value in values if value.kind == "version"
         ),
         words=_content(plain),
-        relations=frozenset(told | overlapping),
+        relations=frozenset(apart | overlapping),
         changed=changed,
         asks=sentence.rstrip().endswith(("?", "？")),
     )

@@ -104,7 +104,7 @@ def _pattern() -> re.Pattern[str]:
         |(?P<weekday>(?<![^\W\d_])(?:{weekday})(?![^\W\d_])|(?:{"|".join(_dense_weekdays())})日?)
         |(?P<clock>(?<![A-Za-z0-9_.,:])(?P<ck_h>[0-2]?\d)(?:(?:[:h]|\.(?=\d\d(?:\s?uhr|\s?[ap]\.?m\b)))(?P<ck_m>[0-5]\d)(?:\s?uhr)?(?P<ck_p>\s?[ap]\.?m\b\.?)?|(?P<ck_q>\s?[ap]\.?m\b\.?)|\s?(?:{_CLOCK_WORD}))(?!\w(?<![가-힣一-龥ぁ-ん])|[.,]\d))
         |(?P<han>{_HAN}[点點](?:半)?)
-        |(?P<noon>(?<!\w)(?:noon|midday|midnight|mezzogiorno|mediodía|à\smidi)(?!\w))
+        |(?P<noon>(?<!\w)(?:{_escaped(_NOON)})(?!\w))
         |(?P<ordinal>(?<![A-Za-z0-9_.,])(?P<or_d>[0-3]?\d)(?:st|nd|rd|th)(?!\w))
         |(?P<amount>(?:(?P<sign>{signs})\s?)?(?<![A-Za-z0-9_.,/])(?P<number>{_NUMBER})(?:\s?(?P<scale>{_SCALE})(?![a-zà-ÿа-яё])(?P<rest>\d{{4}})?)?(?:\s?(?P<unit>{units})(?![a-zà-ÿа-яё]))?)(?![\d/]|[-.,:]\d))
         """,
@@ -112,8 +112,8 @@ def _pattern() -> re.Pattern[str]:
     )
 
 
-_DIGIT = re.compile(r"\d|[一二三四五六七八九十两兩]{1,3}[点點]")
-_NOON = "noon|midday|midnight|mezzogiorno|mediodía|midi"
+_DIGIT = re.compile(rf"\d|{_HAN}[点點]")
+_NOON = "noon|midday|midnight|mezzogiorno|mediodía|à midi"
 _BEFORE = re.compile(r"(?<![\w.])([A-Za-z][\w+#]*(?:\.js)?)[ -]?(?:v(?:ersion)? ?)?$")
 _COUNTED = re.compile(r"[ -]([^\W\d_]{2,})")
 _YEAR = re.compile(r"(?:19|20)\d\d")

@@ -70,9 +70,10 @@ def turns(
     )
     ranked = rerank(space, query, found, len(page.shown))
     fresh = _fresh(ranked.hits, page)
-    many = _filling(store, space, fresh[: 2 * limit - 1], neighbours, limit)
+    hits = _turn_hits(store, space, fresh[: 2 * limit - 1 if neighbours else limit], neighbours)
+    many = _filling(hits, limit)
     return TurnResults(
-        hits=_turn_hits(store, space, fresh[:many], neighbours),
+        hits=hits[:many],
         cursor=_next(page, fresh, many),
         start=page.cursor(),
         note=ranked.note,
@@ -142,20 +143,16 @@ def _next(page: Page, fresh: Sequence[Ranked], limit: int) -> str | None:
     return after(page.cursor(), [hit.id for hit in fresh[:limit]]) if len(fresh) > limit else None
 
 
-def _filling(store: Store, space: str, hits: Sequence[Ranked], neighbours: int, limit: int) -> int:
+def _filling(hits: Sequence[TurnHit], limit: int) -> int:
     """Return how many hits, best first, fill `limit` places; a hit that is shown as a neighbour takes none."""
-    if not neighbours:
-        return min(limit, len(hits))
-    places = {turn.id: (turn.session, turn.position) for turn in store.turns(space, _ids(hits))}
-    shown: set[tuple[str, int]] = set()
+    shown: set[str] = set()
     taken = 0
     for many, hit in enumerate(hits):
-        session, position = places.get(hit.id, ("", 0))
-        if (session, position) not in shown:
+        if hit.turn.id not in shown:
             if taken == limit:
                 return many
             taken += 1
-        shown.update((session, position + step) for step in range(-neighbours, neighbours + 1))
+        shown.update(turn.id for turn in (hit.turn, *hit.neighbours))
     return len(hits)
 
 

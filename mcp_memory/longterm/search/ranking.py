@@ -121,7 +121,8 @@ def of_atoms(question: Question, postings: Sequence[Posting], near: Near, *, tot
     rows = _all_of([*(hit.at for hit in hits.values()), *(ids for ids, _ in near)])
     signals = np.zeros((len(rows), len(SIGNALS)))
     norms = _norms(np.ones(len(rows)), 1.0)
-    for name, scores in _alone(question, hits, near, rows, norms, full_match=1.0).items():
+    words = _words(question, hits, rows, norms)
+    for name, scores in _alone(question, hits, near, rows, norms, words, full=_rarity_of_all(question, hits)).items():
         signals[:, SIGNALS.index(name)] = scores
     return Found(rows=rows, signals=signals)
 
@@ -141,12 +142,14 @@ def of_turns(
     near = [_known(outline, rows, cosines) for rows, cosines in near]
     said = _all_of([hit.at for hit in hits.values()])
     words = _words(question, hits, said, _norms(outline.sizes[said], outline.mean_size))
-    lacking = (1 - _covered(words, full=_FULL_MATCH * _rarity_of_all(question, hits))) ** 2
+    full = _FULL_MATCH * _rarity_of_all(question, hits)
+    lacking = (1 - _covered(words, full=full)) ** 2
     sense: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
     if lacking >= _LACKING:
         sense = [_known(outline, *found) for found in by_encoder()]
     met = _all_of([said, *(at for at, _ in (*near, *sense))])
-    alone = _alone(question, hits, near, met, _norms(outline.sizes[met], outline.mean_size), full_match=_FULL_MATCH)
+    norms = _norms(outline.sizes[met], outline.mean_size)
+    alone = _alone(question, hits, near, met, norms, _spread(words, said, met), full=full)
     for at, cosines in sense:
         index = np.searchsorted(met, at)
         before = alone["meaning"][index]
@@ -182,13 +185,13 @@ def _alone(
     near: Near,
     at: NDArray[np.int64],
     norms: NDArray[np.float64],
+    words: NDArray[np.float64],
     *,
-    full_match: float,
+    full: float,
 ) -> dict[str, NDArray[np.float64]]:
-    """Return words, related and meaning of the rows `at`, whose lengths `norms` are of."""
+    """Return words, related and meaning of the rows `at`. `norms` are of their lengths, `words` their BM25."""
     import numpy as np
 
-    words = _words(question, hits, at, norms)
     related, meaning = (np.zeros(len(at)) for _ in range(2))
     for group in question.related:
         # Of each word the best relative, not their sum: else words with many of them would win.
@@ -202,7 +205,7 @@ def _alone(
         index = np.searchsorted(at, rows)
         meaning[index] = np.maximum(meaning[index], _standing(cosines))
     return {
-        "words": _relative(words, full=full_match * _rarity_of_all(question, hits)),
+        "words": _relative(words, full=full),
         "related": _relative(related),
         "meaning": meaning,
     }
