@@ -1,4 +1,4 @@
-"""The gate of hooks: what a prompt needs that nobody asked to be recalled, and nothing for prompts that stand alone."""
+"""Automatic recall: relevant memory for prompts that need it, nothing for the others."""
 
 from __future__ import annotations
 
