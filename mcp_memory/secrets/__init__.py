@@ -19,6 +19,7 @@ from mcp_memory.secrets.masking import (
     mask_id,
     mask_lines,
     mask_values,
+    states_secret,
 )
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "mask_id",
     "mask_lines",
     "mask_values",
+    "states_secret",
 ]

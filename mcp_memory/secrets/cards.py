@@ -1,7 +1,8 @@
 """Numbers of payment cards: digits in the lengths and with the first digits that issuers use, and a right checksum.
 
 One number in ten of that shape has a right checksum by chance, and one in a hundred numbers of its length has the
-shape. So digits without gaps that stand behind a name such as `id=` are left alone, where nothing says `card`.
+shape. So a number that stands behind the name of something else (`id=`, "order") is left alone where nothing says
+`card`. In a tool result, which a wrong mask would change for good, something must say so of digits without gaps.
 Issuers are those of ISO/IEC 7812 in November 2026.
 """
 
@@ -33,23 +34,27 @@ _ISSUERS = (
 
 _NAMED = re.compile(
     r"(?i)(?:id|no|nr|num|number|ref|seq|hash|ts|time|stamp|count|bytes|size|offset)[\"'\]]{0,2}\s?[:=#]?\s?[\"']?$"
+    r"|order|track|ship|parcel|waybill|invoice|receipt|account|acct|booking|reserv|ticket|policy|imei|iccid|iban|phone|tel\b"
+    r"|serial|sku|isbn|barcode|ean\b|case\b|reference|bestell|sendung|rechnung|konto|commande|colis|facture|pedido|envío"
+    r"|factura|заказ|订单|单号|注文|주문"
 )
 _CARD = re.compile(r"(?i)card|\bcc\b|credit|debit|karte|carte|tarjeta|cartão|карт|visa|amex|卡|カード|카드")
 
 
-def cards(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where card numbers stand."""
+def cards(text: str, *, prose: bool = True) -> Iterator[tuple[int, int]]:
+    """Yield where card numbers stand. Without `prose`, digits in a row must be called so."""
     for found in _NUMBER.finditer(text):
         digits = re.sub(r"\D", "", found[0])
         issued = any(head.match(digits) and len(digits) in lengths for head, lengths in _ISSUERS)
-        if issued and _checks(digits) and not (digits == found[0] and _is_named(text, found.start())):
+        alone = prose or digits != found[0]
+        if issued and _checks(digits) and _is_meant(text, found.start(), alone=alone):
             yield found.span()
 
 
-def _is_named(text: str, start: int) -> bool:
-    """Whether what stands before a number says that it is one of something else."""
+def _is_meant(text: str, start: int, *, alone: bool) -> bool:
+    """Tell whether the words before a number say that it is of a card; `alone`: or do not say of what else."""
     before = text[max(0, start - 40) : start]
-    return _NAMED.search(before) is not None and _CARD.search(before) is None
+    return _CARD.search(before) is not None or (alone and _NAMED.search(before) is None)
 
 
 def _checks(digits: str) -> bool:

@@ -1,41 +1,89 @@
 """Keys and tokens whose form their makers publish: how each begins, and what its body is made of.
 
 Forms are from the documentation of each service and from the public rules of gitleaks and detect-secrets, read in
-November 2026. A form whose beginning is also an ordinary word asks more of its body: a digit, or a length.
+November 2026; what gitleaks knows besides is in `published`. A body of letters alone must not read as words: many a
+prefix is also the beginning of a name.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from base64 import b64decode
+from binascii import Error as NoBase64
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+
+from mcp_memory.secrets.values import is_chosen, is_drawn, is_mixed, stands_for_another
+from mcp_memory.secrets.vocabulary import reads_as_words
 
 __all__ = ["FORMS", "Form"]
 
 _BODY = r"[A-Za-z0-9_-]"
 _HEX = r"[a-f0-9]"
 _ALNUM = r"[A-Za-z0-9]"
+_NAME_AND_PASSWORD = re.compile(rb"[\x21-\x7e]{1,200}:[\x20-\x7e]{2,200}")
 _WORDS = r"(?:[a-z]+|[0-9]+|v[0-9]+)(?:[-_](?:[a-z]+|[0-9]+|v[0-9]+)){1,20}"
 """Words and numbers that are joined, such as the name of a file or a branch."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Form:
     """A kind of key. A text that has none of `hints`, in small letters, has none of these keys.
 
-    The pattern matches from a hint on; its group `shown`, where it has one, stays readable.
+    The pattern matches from `back` characters before a hint on. Its group `shown`, where it has one, stays readable;
+    else the hint, where the match begins with it. `takes` looks at the rest of the match, where a pattern cannot tell.
     """
 
     kind: str
     hints: tuple[str, ...]
-    pattern: re.Pattern[str]
+    source: str
+    takes: Callable[[str], bool] | None = None
+    back: int = 0
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        return re.compile(self.source)
+
+    def match(self, text: str, at: int, hint: str) -> tuple[int, int] | None:
+        """Return from where to where a key is to be masked whose hint is at `at`; None where there is none."""
+        found = self.pattern.match(text, at - self.back) if at >= self.back else None
+        if found is None:
+            return None
+        start = found.start()
+        if "shown" in self.pattern.groupindex:
+            start = found.end("shown")
+        elif not self.back:
+            start += len(hint)
+        return (start, found.end()) if self.takes is None or self.takes(text[start : found.end()]) else None
 
 
-_MIXED = r"(?![$<{\[-])(?=[^\s\"'`<>{}|;]{0,99}\d)(?=[^\s\"'`<>{}|;]{0,99}[A-Za-z])[^\s\"'`<>{}|;]"
-"""A value of a command or an element that mixes letters and digits, and is no variable."""
+def _is_key(body: str) -> bool:
+    return any(c.isdigit() for c in body[:300]) or not reads_as_words(body[:300])
 
-_CHOSEN = r"(?!(?i:your|my[-_]|pass(?:word|wd)?\d{0,3}(?![\w!@#]))|secret(?!\w))"
-"""Before a value: nothing that a manual writes in its place."""
+
+def _is_value(value: str) -> bool:
+    return not stands_for_another(value)
+
+
+def _is_password(value: str) -> bool:
+    return is_chosen(value) and not stands_for_another(value)
+
+
+def _is_credential(value: str) -> bool:
+    """Tell whether what stands behind `Basic` or `Bearer` is one: drawn, or a name and a password in base64."""
+    if stands_for_another(value):
+        return False
+    if is_drawn(value, 16):
+        return True
+    try:
+        return _NAME_AND_PASSWORD.fullmatch(b64decode(value, validate=True)) is not None
+    except (NoBase64, ValueError):
+        return False
+
+
+_TAKEN = r"[^\s\"'`<>{}|;&()$\\]"
+"""A character of a value that a command takes."""
 
 
 def _begins(kind: str, body: str, *prefixes: str, joined: bool = False) -> Form:
@@ -45,13 +93,12 @@ def _begins(kind: str, body: str, *prefixes: str, joined: bool = False) -> Form:
     """
     heads = "|".join(re.escape(prefix) for prefix in prefixes)
     before = "A-Za-z0-9" if joined else "A-Za-z0-9_"
-    # A digit tells a key from words that are joined by dashes; one far behind is of something else.
-    pattern = rf"(?<![{before}])(?P<shown>{heads})(?!{_WORDS}(?!{_BODY}))(?={_BODY}{{0,250}}\d){body}"
-    return Form(kind, tuple(prefix.lower() for prefix in prefixes), re.compile(pattern))
+    pattern = rf"(?<![{before}])(?P<shown>{heads})(?!{_WORDS}(?!{_BODY})){body}"
+    return Form(kind, tuple(prefix.lower() for prefix in prefixes), pattern, _is_key)
 
 
 def _forms() -> Iterator[Form]:
-    long, hex32, hex64 = f"{_BODY}{{16,}}", f"{_HEX}{{32}}", f"{_HEX}{{64}}"
+    long, hex32 = f"{_BODY}{{16,}}", f"{_HEX}{{32}}"
     yield _begins("key of a model provider", long, "sk-", "gsk_", "xai-", "pplx-", "r8_", "hf_", "pcsk_", "tvly-")
     yield _begins("key of a model provider", long, "lsv2_pt_", "lsv2_sk_", "nvapi-", "fw_")
     yield _begins(
@@ -80,28 +127,32 @@ def _forms() -> Iterator[Form]:
     yield _begins("registry token", f"{_ALNUM}{{30,}}", "npm_", "rubygems_", joined=True)
     yield _begins("registry token", long, "pypi-AgE", "dckr_pat_")
     yield _begins("SendGrid key", r"[\w-]{16,}\.[\w-]{16,}", "SG.")
+    yield _begins("Notion token", f"{_ALNUM}{{40,}}(?![A-Za-z0-9])", "secret_")
+    yield _begins("Sonar token", f"{_ALNUM}{{40}}(?![A-Za-z0-9])", "squ_", "sqp_", "sqa_")
+    yield _begins("Pulumi token", f"{_ALNUM}{{40}}(?![A-Za-z0-9])", "pul-")
+    yield _begins("Artifactory key", f"{_ALNUM}{{58,}}", "AKCp", "cmVmd")
     yield _begins("Twilio key", f"{hex32}(?![A-Za-z0-9])", "SK")
     yield _begins("Mailgun key", f"{hex32}(?![A-Za-z0-9])", "key-")
-    yield _begins("Shopify token", f"(?i:{_HEX}){{32}}", "shpat_", "shpca_", "shppa_", "shpss_")
+    yield _begins("Shopify token", f"{_ALNUM}{{32}}", "shpat_", "shpca_", "shppa_", "shpss_")
     yield _begins("Square token", f"{_BODY}{{22,}}", "sq0atp-", "sq0csp-", "EAAAE")
-    yield _begins("DigitalOcean token", hex64, "dop_v1_", "doo_v1_", "dor_v1_")
-    yield _begins("Databricks token", hex32, "dapi")
+    yield _begins("DigitalOcean token", f"{_ALNUM}{{64}}", "dop_v1_", "doo_v1_", "dor_v1_")
+    yield _begins("Databricks token", f"{hex32}(?![A-Za-z0-9])", "dapi")
     yield _begins("Atlassian token", long, "ATATT3", "ATBB", "ATCTT3")
     yield _begins("Hugging Face token", f"{_ALNUM}{{30,}}", "api_org_")
     yield _begins("service token", long, "lin_api_", "ntn_", "PMAK-", "NRAK-", "glsa_", "glc_", "sbp_", "sb_secret_")
     yield _begins("service token", long, "figd_", "sntrys_", "sntryu_", "tskey-", "nfp_", "HRKU-", "CFPAT-", "tfp_")
-    yield _begins("service token", long, "pscale_pw_", "pscale_tkn_", "ops_eyJ", "mcm_", "phx_", "dp.pt.", "FlyV1 fm2_")
+    yield _begins("service token", long, "pscale_pw_", "pscale_tkn_", "ops_eyJ", "mcm_", "phx_", "dp.pt.")
     yield _begins("Vault token", f"{_BODY}{{20,}}", "hvs.", "hvb.", "hvr.")
     yield _begins("age key", r"[A-Z0-9]{40,}", "AGE-SECRET-KEY-1")
     yield Form(
         "JSON web token",
         ("eyj",),
-        re.compile(r"(?<![A-Za-z0-9_-])(?P<shown>eyJ)[\w-]{8,}\.[\w-]{8,}\.[\w-]*"),
+        (r"(?<![A-Za-z0-9_-])(?P<shown>eyJ)[\w-]{8,}\.[\w-]{8,}\.[\w-]*"),
     )
     yield Form(
         "private key",
         ("-----begin",),
-        re.compile(
+        (
             r"(?P<shown>----)-BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
             r"(?:(?:[^-]|-(?!----)){0,20000}-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
             # or as much of one as is there
@@ -111,7 +162,7 @@ def _forms() -> Iterator[Form]:
     yield Form(
         "private key",
         ("private-lines:",),  # as PuTTY writes them
-        re.compile(
+        (
             r"(?P<shown>Private-Lines:) ?\d{1,4}(?:(?:\s|\\[rn]){1,9}[A-Za-z0-9+/=]{16,})+"
             r"(?:(?:\s|\\[rn]){1,9}[A-Za-z0-9+/=]{1,15}(?=(?:\s|\\[rn]){1,9}Private-))?"
         ),
@@ -119,7 +170,7 @@ def _forms() -> Iterator[Form]:
     yield Form(
         "private key",
         ("---- begin ssh2 ",),
-        re.compile(
+        (
             r"(?P<shown>---)- BEGIN SSH2 [A-Z0-9 ]*PRIVATE KEY ----"
             r"(?:[^-]|-(?!---)){0,20000}---- END SSH2 [A-Z0-9 ]*PRIVATE KEY ----"
         ),
@@ -127,74 +178,99 @@ def _forms() -> Iterator[Form]:
     yield Form(
         "webhook address",
         ("hooks.slack.com/services/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/"),
-        re.compile(r"(?i)(?P<shown>[a-z.]+/(?:services|api/webhooks)/)[\w/-]{20,}"),
+        (r"(?i)(?P<shown>[a-z.]+/(?:services|api/webhooks)/)[\w/-]{20,}"),
     )
-    yield Form("Telegram token", (":aa",), re.compile(r"(?<=\d{8})(?P<shown>:AA)[\w-]{32,34}(?![\w-])"))
+    yield Form("Telegram token", (":aa",), (r"(?<=\d{8})(?P<shown>:AA)[\w-]{32,34}(?![\w-])"))
     yield Form(
         "password in a URL",
         ("://",),
-        re.compile(r"(?P<shown>://[^/\s:@\"'<>]{0,80}:)(?!\w*password@|[{$<•*%])[^/\s@\"'<>•]{3,}(?=@[\w.\[-])"),
+        r"(?P<shown>://[^/\s:@\"'<>]{0,80}:)[^/\s@\"'<>•]{3,}(?=@[\w.\[-])",
+        _is_value,
     )
     yield Form(
         "credentials of a request",
-        ("bearer ", "basic ", "token "),
-        re.compile(
-            r"(?i)(?<![a-z])(?P<shown>(?:bearer|basic|token)\s+)(?![a-z]+(?:[-_.](?:[a-z]+|v?\d+)){0,20}(?![\w.~+/-]))"
-            r"(?!your|my[-_])(?=\S*\d)[a-z0-9._~+/-]{16,}={0,2}(?![\w(])"
-        ),
+        ("bearer ", "basic ", "token ", "ssws ", "apikey ", "api-key ", "geniekey ", "splunk "),
+        r"(?i)(?<![a-z])(?P<shown>(?:bearer|basic|token|ssws|api-?key|geniekey|splunk)\s+)[a-z0-9._~+/-]{8,}={0,2}(?![\w(])",
+        _is_credential,
+    )
+    yield Form(
+        "credentials of a request",
+        ("authorization",),
+        r"(?i)(?P<shown>authorization[\\\"']{0,4}[ ]?[:=][ ]?[\\\"']{0,4}"
+        r"(?:[a-z][a-z0-9_-]{1,20}[ ]{1,3}(?:[a-z]+=\"?)?)?)"
+        r"[a-z0-9._~+/:-]{12,}={0,2}(?![\w(])",
+        _is_credential,
+    )
+    command = rf"{_TAKEN}{{6,}}"
+    yield Form(
+        "password of a command",
+        (" -u ", " --user ", " -u'", ' -u"'),
+        rf"(?P<shown> (?:-u|--user) ?[\"']?[\w.@-]{{1,60}}:){command}",
+        lambda value: is_mixed(value) and _is_value(value),
     )
     yield Form(
         "password of a command",
-        ("--passw", "--passphrase", "--token", "--api-key", "--apikey", "--auth-token"),
-        re.compile(
-            r"(?P<shown>--(?:password|passwd|passphrase|token|api-?key|auth-token)"
-            rf"(?: [\"']?|[\"'],\s{{0,40}}[\"']))(?!(?i:your|my[-_])){_MIXED}{{6,}}"
-        ),
-    )
-    yield Form(
-        "password of a command",
-        (" -u ", " --user "),
-        re.compile(rf"(?P<shown> (?:-u|--user) [\"']?[\w.@-]{{1,60}}:){_MIXED}{{6,}}"),
+        ("curl ", "wget ", "http "),
+        r"(?P<shown>(?:curl|wget|http) (?:[^\n|;`]{0,200}? )??(?:-u|--user|-a|--auth) ?[\"']?[\w.@-]{1,60}:)" + command,
+        _is_value,
     )
     yield Form(
         "password of a command",
         ("mysql", "mariadb"),
-        re.compile(
-            rf"(?P<shown>(?:mysql|mariadb)[\w-]{{0,20}} (?:[^\n|;&`]{{0,200}}? )??-p[\"']?){_CHOSEN}{_MIXED}{{5,}}"
-        ),
+        rf"(?P<shown>(?:mysql|mariadb)[\w-]{{0,20}} (?:[^\n|;&`]{{0,200}}? )??-p[\"']?)(?![a-z]+-){command}",
+        _is_password,
     )
-    yield Form(
-        "password of a command",
-        ("sshpass ",),
-        re.compile(rf"(?P<shown>sshpass (?:-v )?-p ?[\"']?){_CHOSEN}{_MIXED}{{5,}}"),
-    )
+    yield Form("password of a command", ("sshpass ",), rf"(?P<shown>sshpass (?:-v )?-p ?[\"']?){command}", _is_value)
     yield Form(
         "password of a command",
         ("redis-cli ",),
-        re.compile(rf"(?P<shown>redis-cli (?:[^\n|;&`]{{0,200}}? )??(?:-a|--pass) [\"']?){_CHOSEN}{_MIXED}{{5,}}"),
+        rf"(?P<shown>redis-cli (?:[^\n|;&`]{{0,200}}? )??(?:-a|--pass) [\"']?){command}",
+        _is_value,
     )
     yield Form(
         "named value",
-        ("password>", "passwd>", "passphrase>", "apikey>", "secret>", "token>"),
-        re.compile(rf"(?P<shown>[A-Za-z]+>){_MIXED}{{6,120}}(?=</)"),
+        ("password>", "passwd>", "passphrase>", "apikey>", "secret>", "token>", "pwd>"),
+        r"(?P<shown>[A-Za-z]+>)[^\s<>{}$]{4,200}(?=</)",
+        _is_password,
     )
     yield Form(
         "session cookie",
         ("cookie: ",),
-        re.compile(r"(?i)(?P<shown>cookie: [\w.-]{1,60}=)(?=[^\s;]{0,200}\d)[\w%+/=.~-]{16,}"),
+        r"(?i)(?P<shown>cookie: [\w.-]{1,60}=)[\w%+/=.~-]{16,}",
+        _is_key,
     )
     yield Form(
         "signed address",
         ("sig=", "x-amz-signature=", "x-goog-signature="),
-        re.compile(r"(?i)(?<=[?&])(?P<shown>[a-z-]+=)(?=[^\s&]{0,200}\d)[\w%+/=-]{40,}"),
+        r"(?i)(?<=[?&])(?P<shown>[a-z-]+=)(?=[^\s&]{0,200}\d)[\w%+/=-]{40,}",
     )
     yield Form(
         "registry token",
-        ('"auth":',),
-        re.compile(r"(?P<shown>\"auth\":\s*\")(?=[^\"]*\d)(?=[^\"]*[A-Z])[A-Za-z0-9+/]{16,}={0,2}(?=\")"),
+        ('"auth":', "_auth=", "_authtoken=", "_password="),
+        r"(?P<shown>(?:\"auth\":\s*\"|_(?:auth|authToken|password)=[\"']?))[A-Za-z0-9+/._-]{8,}={0,2}",
+        _is_credential,
     )
+    yield Form("Azure key", ("accountkey=", "sharedaccesskey="), r"(?i)(?P<shown>\w+key=)[a-z0-9+/]{40,}={0,2}")
     yield Form(
-        "Azure key", ("accountkey=", "sharedaccesskey="), re.compile(r"(?i)(?P<shown>\w+key=)[a-z0-9+/]{40,}={0,2}")
+        "Azure client secret",
+        ("q~",),
+        r"(?<![\w~.-])[\w.~-]{3}\dQ~[\w~.-]{31,40}",
+        back=4,
+    )
+    yield Form("Terraform token", (".atlasv1.",), r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{40,}", back=14)
+    yield Form("MaxMind key", ("_mmk",), r"(?<![A-Za-z0-9])[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk(?!\w)", back=36)
+    yield Form("Mailchimp key", ("-us",), r"(?<![A-Za-z0-9])[a-z0-9]{32}-us\d{1,2}(?!\w)", back=32)
+    yield Form(
+        "HubSpot token",
+        ("pat-na", "pat-eu", "pat-ap"),
+        r"(?<![\w-])(?P<shown>pat-(?:na|eu|ap)\d-)[A-Za-z0-9]{8}(?:-?[A-Za-z0-9]{4}){3}-?[A-Za-z0-9]{12}(?!\w)",
+    )
+    yield Form("Airtable token", ("pat",), r"(?<![\w-])(?P<shown>pat)[A-Za-z0-9]{14}\.[A-Za-z0-9]{40,}(?!\w)")
+    yield Form("Mapbox token", ("sk.", "pk.", "tk."), r"(?<![\w.])(?P<shown>[spt]k\.)ey[\w-]{20,}\.[\w-]{20,}")
+    yield Form("Mapbox token", ("sk.",), r"(?<![\w.])(?P<shown>sk\.)[A-Za-z0-9]{50,}\.[\w-]{20,24}(?!\w)")
+    yield Form("Dynatrace token", ("dt0",), r"(?<![\w.])(?P<shown>dt0[a-z]\d\d\.)[A-Z0-9a-z]{24}\.[A-Za-z0-9]{60,}")
+    yield Form(
+        "Fly token", ("fm2_", "fm1r_", "fm1a_", "fo1_"), r"(?<!\w)(?P<shown>fm2_|fm1[ar]_|fo1_)[\w+/-]{40,}={0,3}"
     )
 
 

@@ -10,8 +10,11 @@ from hashlib import sha256
 from typing import Any
 
 from mcp_memory.secrets.cards import SHOWN, cards
-from mcp_memory.secrets.forms import FORMS
-from mcp_memory.secrets.named import COVER, HINTS, end_of_value, named
+from mcp_memory.secrets.named import COVER, assigned
+from mcp_memory.secrets.names import HINTS, name_at
+from mcp_memory.secrets.prose import is_stated, personal_numbers, told
+from mcp_memory.secrets.published import forms
+from mcp_memory.secrets.structures import structured
 
 __all__ = [
     "MASK",
@@ -24,6 +27,7 @@ __all__ = [
     "mask_id",
     "mask_lines",
     "mask_values",
+    "states_secret",
 ]
 
 MASK = "•••"
@@ -54,32 +58,36 @@ class Secret:
     kind: str
 
 
-def find(text: str) -> list[Secret]:
-    """Return the secrets of a text in order; none overlaps another. What stays readable of them is not in them."""
-    found = _standing(text)
+def find(text: str, *, prose: bool = True) -> list[Secret]:
+    """Return the secrets of a text in order; none overlaps another. What stays readable of them is not in them.
+
+    Without `prose` only what a program reads counts, as in tool results: forms of keys, assignments, structures.
+    """
+    found = _standing(text, prose)
     breaks = [one.span() for one in _BROKEN.finditer(text)] if not text.isascii() or "\\" in text else []
     if not breaks and (text.isascii() or _IS_WIDE.search(text) is None):
         return found
     whole, place = _whole(text, breaks)
-    joined = (Secret(place(one.start), place(one.end - 1) + 1, one.kind) for one in _standing(whole))
+    joined = (Secret(place(one.start), place(one.end - 1) + 1, one.kind) for one in _standing(whole, prose))
     return _apart([*found, *joined])
 
 
-def mask(text: str) -> str:
+def mask(text: str, *, prose: bool = True) -> str:
     """Return the text with each secret as `•••`; its name, and what kind of key it was, stay readable."""
-    return _without(text, find(text))
+    return _without(text, find(text, prose=prose))
 
 
 def mask_bytes(data: bytes) -> tuple[bytes, list[Secret]]:
-    """Return bytes with the secrets masked that they hold as text, and where the masks stand, in bytes.
+    """Return a tool result with its secrets masked, and where the masks stand, in bytes.
 
-    What is not UTF-8 (lone surrogates apart) is returned as it is.
+    It is evidence, so talk of passwords in it is left alone. What is not UTF-8 (lone surrogates apart) is returned as
+    it is.
     """
     try:
         text = data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         return data, []
-    secrets = find(text)
+    secrets = find(text, prose=False)
     if not secrets:
         return data, []
     pieces: list[bytes] = []
@@ -109,6 +117,16 @@ def holds_secret(text: str) -> bool:
     return bool(find(text))
 
 
+def states_secret(text: str) -> bool:
+    """Tell whether a statement that is to be remembered gives a secret: a password that is a word, too.
+
+    Nothing is lost by a false alarm here: the statement is refused with the reason, and can be told without the value.
+    """
+    small = _small(text)
+    names = (name_at(text, place.start(), hint) for hint in HINTS for place in re.finditer(re.escape(hint), small))
+    return holds_secret(text) or any(name is not None and is_stated(text, name) for name in names)
+
+
 def holds_key(name: str) -> bool:
     """Tell whether a name that programs give (of a session, a call, a message) has a key in it.
 
@@ -129,14 +147,20 @@ def mask_lines(text: str) -> str:
     or searches for, so all lines of that form are masked.
     """
     text = _BODY.sub(MASK, text)
-    return _without(text, find(text), keep_lines=True)
+    return _without(text, find(text, prose=False), keep_lines=True)
 
 
-def _standing(text: str) -> list[Secret]:
+def _standing(text: str, prose: bool) -> list[Secret]:
     """Return the secrets that stand in a text as it is written."""
     small = _small(text)
-    formed = [*_formed(text, small), *(Secret(start, end - SHOWN, _CARD) for start, end in cards(text))]
-    return _apart([*formed, *_named(_covered(text, _apart(formed)), small)])
+    numbers = (Secret(start, end - SHOWN, _CARD) for start, end in cards(text, prose=prose))
+    formed = _apart([*_formed(text, small), *numbers])
+    covered = _covered(text, formed)
+    while formed and (more := [*_formed(covered, small)]):  # a key that another stood before
+        formed = _apart([*formed, *more])
+        covered = _covered(text, formed)
+    named = [*_named(covered, small, prose), *structured(covered, small), *(personal_numbers(text) if prose else ())]
+    return _apart([*formed, *(Secret(start, end, "named value") for start, end in named)])
 
 
 def _whole(text: str, breaks: Sequence[tuple[int, int]]) -> tuple[str, Callable[[int], int]]:
@@ -160,26 +184,28 @@ def _small(text: str) -> str:
 
 
 def _formed(text: str, small: str) -> Iterator[Secret]:
-    for form in FORMS:
-        shows = "shown" in form.pattern.groupindex
+    for form in forms():
         for hint in form.hints:
             place = small.find(hint)
             while place >= 0:
-                found, after = form.pattern.match(text, place), place + 1
-                if found is not None:
-                    yield Secret(found.end("shown") if shows else found.start(), found.end(), form.kind)
-                    after = max(after, found.end() - len(hint) + 1)  # a run of a million hints is one key
+                span, after = form.match(text, place, hint), place + 1
+                if span is not None:
+                    yield Secret(*span, form.kind)
+                    after = max(after, span[1] - len(hint) + 1)  # a run of a million hints is one key
                 place = small.find(hint, after)
 
 
-def _named(covered: str, small: str) -> Iterator[Secret]:
+def _named(covered: str, small: str, prose: bool) -> Iterator[tuple[int, int]]:
     for hint in HINTS:
         place, end = small.find(hint), 0
         while place >= 0:
-            start = named(covered, place, hint, beyond=end)
-            if start is not None:
-                end = end_of_value(covered, start)
-                yield Secret(start, end, "named value")
+            name = name_at(covered, place, hint) if place >= end else None
+            if name is not None:
+                spans = assigned(covered, name, prose=prose)
+                if not spans and prose and (span := told(covered, name)):
+                    spans = [span]
+                yield from spans
+                end = max((last for _, last in spans), default=end)
             place = small.find(hint, place + 1)
 
 

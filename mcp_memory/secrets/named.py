@@ -1,110 +1,218 @@
-"""Values whose name says that they are secret: `password: hunter22`, `"api_key": "…"`, "das Passwort ist …".
+"""Values whose name says that they are secret, where a program reads them: `DB_PASSWORD=…`, `"api_key": "…"`.
 
-A name is not enough: code is full of `password = form.password` and `api_key: "your-key-here"`. So the value must look
-like nothing that a program or a manual would put there. What people say in so many words ("the password is
-bluewhale") stays as it is: it cannot be told from talk about passwords.
+In an assignment (environment, JSON, YAML, INI, a URL, an option, a quoted value) the name of a password is enough: what
+stands behind it is masked, unless it stands for another value, as `${PASSWORD}`, `form.password`, `string` or
+`changeme` do. Code assigns names too (`password = hashed`), so a value without quotes that reads like a name of code
+stays. Behind the name of a key the value must look drawn. `prose` reads what people say.
 """
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["COVER", "HINTS", "end_of_value", "named"]
+from mcp_memory.secrets.names import Name
+from mcp_memory.secrets.values import LONGEST, is_chosen, is_drawn, is_mixed, is_phrase, stands_for_another
+from mcp_memory.secrets.vocabulary import reads_as_words
 
-HINTS = (
-    *("password", "passwd", "passphrase", "passcode", "pwd", "passwort", "kennwort", "contraseña", "mot de passe"),
-    *("senha", "пароль", "密码", "密碼", "パスワード", "비밀번호", "parola d'ordine"),
-    *("secret", "api_key", "api-key", "apikey", "api key", "access_key", "access-key", "accesskey", "private_key"),
-    *("auth_token", "access_token", "refresh_token", "private_token", "bot_token", "auth-token", "access-token"),
-    *("authtoken", "accesstoken", "refreshtoken", "session_token", "sessionid", "session_id", "credential"),
-    *("hasło", "wachtwoord", "şifre", "lösenord", "adgangskode", "heslo", "jelszó", "salasana", "κωδικός"),
-    *("كلمة المرور", "كلمة السر", "סיסמה", "รหัสผ่าน", "mật khẩu", "kata sandi", "private key", "secret key"),
-    *("encryption_key", "signing_key", "master_key", "_token", "-token", "token="),
-    *("pw", "pass"),
-)
-"""A name that has none of these, in small letters, is no name of a secret."""
+__all__ = ["COVER", "VALUE", "assigned", "is_drawn_for", "without_sentence"]
+
+_SCRIPT = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 
 COVER = "\uffff"
 """Stands in the text where a secret is known already, so that a value with one in it is secret, whatever it says."""
 
-_VALUE = r"""[^\s"'`<>{}()\[\],;|\\•，。；、！？」』】]"""
-_JUDGED = 128
-"""Characters of a value that tell whether it is secret. All that follows a name may be one long run of names."""
-
-_IS = "is|was|ist|lautet|est|es|è|é|—|–|-"
-_FOR = "for|of|to|on|del|de|do|da|für|vom|zum|pour|per"
-_JOINT = (
-    r"[ \t]{0,3}(?::=|=>|==?|:|：)(?:\*\*)?[ \t]{0,3}"
-    rf"|[ ](?:{_IS})[ ](?:now[ ])?|[ ]?[是はе이가은는][ ]?"
-    rf"|[ ](?:{_FOR})[ ](?:[\w'.-]{{1,20}}[ ]){{0,2}}[\w'.-]{{1,20}}(?:[ ](?:{_IS})|:)[ ]"
-    r"|:[ \t]{0,3}(?:\r?\n[ \t]{0,8}){1,2}(?=\S{5,64}[^\s:,;{(][ \t]*(?:\n|\Z))"
+VALUE = r"""[^\s"'`<>{}()\[\],;|\\•，。；、！？」』】]"""
+_CLOSING = r"(?P<close>(?:\\{0,7}[\"'`]|\\|\]|\*\*){0,6})"
+_ASSIGN = re.compile(
+    rf"(?x:{_CLOSING}(?P<joint>[ \t]{{0,20}}(?P<sign>:=|=>|==?|:|：)(?:\*\*)?[ \t]{{0,20}}))"
+    r"(?:(?P<many>\[)[ \t]{0,3}|(?P<nested>\{)[ \t\r\n]{0,40}\\{0,7}\"value\\{0,7}\"[ \t]{0,3}:[ \t]{0,3})?"
+    r"(?P<quote>(?:\\{0,7}|[rbuf])[\"'`](?![\"'`]))?"
 )
-_AFTER = re.compile(
-    rf"""(?ix)
-    (?P<rest> [\w-]{{0,30}} ) [\\"'`\]*]{{0,8}} (?: {_JOINT} )
-    (?P<quote> \\{{0,7}}["'`]? ) (?P<value> {_VALUE}{{4,{_JUDGED}}} )
+_OPTION = re.compile(r"(?P<quote>[ \t]{1,3}[\"']?|[\"'],\s{0,40}[\"'])")
+_SQL = re.compile(r"(?i)(?P<quote>[ \t]{1,3}')")
+_RUN = re.compile(rf"{VALUE}{{1,{LONGEST}}}")
+_IN_URL = re.compile(r"[^\s\"'`<>{}&;#•|\\，。]{1,4096}")
+_OF_OPTION = re.compile(r"[^\s\"'`<>{}|;&•()\\]{1,4096}")
+_COMMENT = re.compile(r"[ \t]*(?:[ \t]#[^\n]*|[ \t]//[^\n]*)?(?:\\n|\\r|\r|\n|\"|'|\Z)")
+_BEFORE = re.compile(
+    r"(?:^|[\n\r]|\\n)[ \t]*(?:-[ \t]+|export[ \t]+|set[ \t]+|ENV[ \t]+|ARG[ \t]+|[#;>|*+-]{1,3}[ \t]*)?[\"'*]{0,3}\Z"
+)
+_MARKS = ".:!?*_,"
+_CODE_LINE = re.compile(
+    r"[;,{(\[)]\s*$|^\s*(?:def|class|return|if|for|const|let|var|import|from|public|private|fn|func)\b"
+)
+_ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]{2,60}")
+_NEXT_OF_URL = re.compile(r"&(?=[\w-]{1,40}[=:])")
+_NEXT_OF_CONNECTION = re.compile(r";[\w ]{1,40}=")
+_SETTING = re.compile(r"^[ \t]*(?:-[ \t]+)?[\"']?[\w.-]{1,60}[\"']?(?P<sign>[ \t]*[:=])(?:[ \t]+\S|\S|$)")
+_LEAST_OF_PASSWORD, _LEAST_DIGITS, _LEAST_OF_KEY = 4, 6, 8
+
+
+def assigned(text: str, name: Name, *, prose: bool) -> list[tuple[int, int]]:
+    """Return where the secret values stand that are assigned to a name; none for most names.
+
+    In `prose`, mixed letters and digits are enough anywhere; else a word with a number stays: tests are named so.
     """
-)
-_SHORT = ("pw", "pass")
-_SAID = re.compile(r"""[\\"'`\]*]{0,8}[ \t]?(?::=|=>|=|:|：)""")
-_CURSOR = re.compile(r"(?i)(?:next|page|continu(?:e|ation)|cursor|sync|eos|bos|pad|unk|mask|sep|cls|special|stop)$")
-_SESSION = re.compile(r"(?=(?:\D*\d){4})[\w+/=.%]{20,}")
-_SCRIPT = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
-_SIGN = re.compile(r"[^\w./=-]")
-_MARKS = ".:!?*_"
-_RUN = re.compile(f"{_VALUE}*")
-_ABOUT = re.compile(
-    r"(?i)hash|field|label|reset|polic|manager|generat|input|file|path|url|name|length|type|hint|algo|^s?[_-]?ids?$"
-)
-"""A name with one of these after the hint is of something about a secret."""
-_SAMPLE = "(?:my|the|test|foo|bar|baz|demo|fake|some|new|old|user|admin)"
-_PLACEHOLDER = re.compile(
-    r"(?i)your|example|exampl|placeholder|change.?me|replace|insert|dummy|sample|redacted|hidden|x{4}|\*{3}|\.{3}|…"
-    rf"|1234567|abcdef|qwerty|^{_SAMPLE}(?:[_-]|{_SAMPLE}|pass|pw|secret|key|token|value|string|auth|api|db|app|\d*[!@#$]?$)|_here|-here"
-    r"|(?:pass(?:word|wd|wort)?|secret|api_?key|token|senha|contraseña)s?[_-]?\d{0,4}[!@#$]?$|^(?:secret|pass)(?:[_-]|\d|$)"
-)
-_IN_CODE = re.compile(
-    r"^\$|\$[{(]|^%[A-Z]|^(?:os|process|env|self|this|settings|config|secrets?|vault|import|require|base64)[._]|^(?:pbkdf2|scrypt|argon2|bcrypt|sha\d+)[\w-]*[:$]|::|->|^/|^\.|://"
-)
+    if name.text.startswith("--"):
+        option = _OPTION.match(text, name.end)
+        if option:
+            return _option(text, name, option.end())
+    found = _ASSIGN.match(text, name.end)
+    if found is None:
+        quoted = _SQL.match(text, name.end) if name.of_password and not name.is_short else None
+        return _quoted(text, name, quoted.end(), "'") if quoted else []
+    start, quote = found.end(), found["quote"]
+    if found["many"]:
+        return _listed(text, name, start, quote) if quote else []
+    if quote:
+        return _quoted(text, name, start, quote)
+    return _bare(text, name, found, prose=prose)
 
 
-def named(text: str, at: int, hint: str, *, beyond: int = 0) -> int | None:
-    """Return where the value begins of the name that has this hint at `at`; None where it is no secret.
-
-    None as well for a value that begins before `beyond`.
-    """
-    if text[at : at + len(hint)].lower() != hint:
-        return None  # covered
-    found = _AFTER.match(text, at + len(hint))
-    if found is None or found.start("value") < beyond or _ABOUT.search(found["rest"]):
-        return None
-    if hint in _SHORT and (found["rest"] or text[at - 1 : at].isalnum() or not _SAID.match(text, found.end("rest"))):
-        return None  # many a word has these in it, and many a sentence
-    value = found["value"].rstrip(_MARKS) or found["value"]
-    if hint in ("_token", "-token") and _CURSOR.search(text[max(0, at - 20) : at]):
-        return None  # where a list goes on
-    if "session" in hint and not _SESSION.fullmatch(value):
-        return None  # most sessions have names, and those are no secrets
-    value = _SCRIPT.split(value, maxsplit=1)[0]  # what follows in Chinese is the sentence
-    asks_a_key = "key" in hint or "token" in hint or "secret" in hint or "session" in hint
-    is_secret = COVER in value or _is_secret(value, asks_a_key=asks_a_key, quoted=bool(found["quote"]))
-    return found.start("value") if is_secret else None
+def _quoted(text: str, name: Name, start: int, quote: str) -> list[tuple[int, int]]:
+    """Return the value between quotes. It may hold spaces, as passphrases do."""
+    closing = quote.lstrip("rbuf")
+    line = text.find("\n", start, start + LONGEST)
+    end = text.find(closing, start, line if line >= 0 else start + LONGEST)
+    while end > start and len(closing) == 1 and text[end - 1] == "\\":  # a quote inside the value
+        end = text.find(closing, end + 1, line if line >= 0 else start + LONGEST)
+    if end < 0:
+        run = _RUN.match(text, start)
+        if run is None:
+            return []
+        end = run.end()  # cut off
+    value = text[start:end]
+    secret = COVER in value or (_is_quoted_secret(value, name) and not _is_label(text, start, end))
+    return [(start, end)] if secret else []
 
 
-def end_of_value(text: str, start: int) -> int:
-    """Return where a value ends, without the marks that end a sentence."""
-    run = _RUN.match(text, start)
-    value = run[0] if run else ""
-    return start + len(value.rstrip(_MARKS) or value)
-
-
-def _is_secret(value: str, *, asks_a_key: bool, quoted: bool) -> bool:
-    """Whether a value is what somebody chose or drew for a secret. A key is long; a password mixes its characters."""
-    digits, letters = sum(c.isdigit() for c in value), sum(c.isalpha() for c in value)
-    if not value:
+def _is_quoted_secret(value: str, name: Name) -> bool:
+    if stands_for_another(value, name.text):
         return False
-    if asks_a_key:
-        shaped = len(value) >= 12 and digits >= 2 and letters >= 4
+    if not name.of_password:
+        return " " not in value and is_drawn_for(name, value)
+    if any(c.isspace() for c in value):
+        return is_phrase(value) or (len(value.split()) <= 4 and any(is_mixed(part) for part in value.split()))
+    if value.isdigit():
+        return len(value) >= (_LEAST_DIGITS if not name.is_short else 10**9)
+    return len(value) >= _LEAST_OF_PASSWORD and (not name.is_short or is_mixed(value)) and _has_letters(value)
+
+
+def _is_label(text: str, start: int, end: int) -> bool:
+    """Tell whether a quoted value begins with a capital and is one plain word, as labels on forms do."""
+    value = text[start:end]
+    return value.isalpha() and value[:1].isupper() and value[1:].islower() and not is_chosen(value)
+
+
+def _listed(text: str, name: Name, start: int, quote: str) -> list[tuple[int, int]]:
+    """Return the values of a list of quoted ones."""
+    closing = quote.lstrip("rbuf")
+    end = text.find("]", start, start + LONGEST)
+    inside = re.finditer(
+        rf"{re.escape(closing)}?([^\"'`\n]{{1,200}}){re.escape(closing)}",
+        text[start : end if end > 0 else start + LONGEST],
+    )
+    spans = [(start + one.start(1), start + one.end(1)) for one in inside if one[1].strip(", ")]
+    return [(first, last) for first, last in spans if _is_quoted_secret(text[first:last], name)]
+
+
+def _option(text: str, name: Name, start: int) -> list[tuple[int, int]]:
+    run = _OF_OPTION.match(text, start)
+    if run is None:
+        return []
+    value = run[0]
+    if value.startswith("-") or _is_metavar(value) or stands_for_another(value, name.text):
+        return []
+    if name.of_password:
+        secret = is_chosen(value) or (value.isdigit() and len(value) >= _LEAST_DIGITS) or is_phrase(value)
     else:
-        shaped = len(value) >= 6 and letters >= 2 and (digits >= 1 or (quoted and _SIGN.search(value) is not None))
-    return shaped and not (_PLACEHOLDER.search(value) or _IN_CODE.search(value))
+        secret = is_drawn(value, 8)
+    return [run.span()] if secret or COVER in value else []
+
+
+def _is_metavar(value: str) -> bool:
+    return value.isupper() and value.replace("_", "").isalpha() and len(value) <= 16
+
+
+def _bare(text: str, name: Name, found: re.Match[str], *, prose: bool) -> list[tuple[int, int]]:
+    """Return the value without quotes, where its place is one that a program reads."""
+    start = found.end()
+    tight = found["joint"] == found["sign"] == "="
+    before = text[name.start - 1 : name.start]
+    if tight and before in ("?", "&"):
+        run = _IN_URL.match(text, start)
+        return _spans(run, name, is_strict=True)
+    if tight and (name.text.startswith("-") or before == "-"):
+        return _option(text, name, start)
+    run = _RUN.match(text, start)
+    if run is None:
+        return []
+    is_environment = (
+        tight and name.text.upper() == name.text and name.text.replace("_", "").isalpha() and len(name.text) > 2
+    )
+    of_connection = tight and (
+        before == ";" or re.match(r";[\w ]{1,40}=", text[run.end() : run.end() + 45]) is not None
+    )
+    if is_environment or of_connection:
+        if is_environment and text[run.end() : run.end() + 1] in ("(", "["):
+            return []
+        return _spans(_OF_OPTION.match(text, start) if is_environment else run, name, is_strict=True)
+    if found["close"] and text[start : start + 1].isdigit() and not name.is_short:  # {"password": 739876039017}
+        return _spans(run, name, is_strict=True)
+    at_start = _BEFORE.search(text, max(0, name.start - 60), name.start) is not None
+    to_the_end = _COMMENT.match(text, run.end()) is not None
+    if at_start and to_the_end and not name.is_short and found["sign"] in (":", "="):
+        return _spans(run, name, is_strict=_among_settings(text, name.start, run.end()), is_line=True)
+    if name.is_short or (not prose and name.of_password and reads_as_words(run[0])):
+        return []
+    return _spans(run, name, is_strict=False)
+
+
+def _spans(run: re.Match[str] | None, name: Name, *, is_strict: bool, is_line: bool = False) -> list[tuple[int, int]]:
+    if run is None:
+        return []
+    value = without_sentence(_NEXT_OF_URL.split(run[0], maxsplit=1)[0])
+    secret = COVER in value or (
+        not stands_for_another(value, name.text) and _is_bare_secret(value, name, is_strict=is_strict, is_line=is_line)
+    )
+    return [(run.start(), run.start() + len(value))] if secret else []
+
+
+def _is_bare_secret(value: str, name: Name, *, is_strict: bool, is_line: bool) -> bool:
+    if not name.of_password:
+        return is_drawn_for(name, value) or (
+            is_strict and not is_line and len(value) >= _LEAST_OF_KEY and is_phrase(value, 3)
+        )
+    if value.isdigit():
+        return (is_strict or is_line) and not name.is_short and len(value) >= _LEAST_DIGITS
+    if is_strict:
+        return len(value) >= _LEAST_OF_PASSWORD and _has_letters(value) and (not name.is_short or is_chosen(value))
+    if is_line:
+        return is_chosen(value) or is_phrase(value)
+    return is_mixed(value)
+
+
+def is_drawn_for(name: Name, value: str) -> bool:
+    """Tell whether a value was drawn for a key; most ids of sessions are names, and no secrets."""
+    if "session" not in name.text.lower():
+        return is_drawn(value)
+    return is_drawn(value, 20) and "-" not in value and sum(c.isdigit() for c in value) >= 4
+
+
+def without_sentence(value: str) -> str:
+    """Return a value without the marks that end a sentence; what follows in Chinese letters is the sentence, too."""
+    bare = value.rstrip(_MARKS) or value
+    return _SCRIPT.split(bare, maxsplit=1)[0]
+
+
+def _has_letters(value: str) -> bool:
+    return sum(c.isalpha() for c in value) >= 2
+
+
+def _among_settings(text: str, start: int, end: int) -> bool:
+    """Tell whether the lines beside a line are settings too, and no code."""
+    begin = text.rfind("\n", max(0, start - 400), start) + 1
+    above = text[max(0, begin - 400) : begin].rstrip().rsplit("\n", 1)[-1]
+    below = text[end : end + 400].split("\n", 2)[1:2]
+    beside = [line for line in (above, *below) if line.strip()]
+    return bool(beside) and any(_SETTING.match(line) for line in beside) and not any(map(_CODE_LINE.search, beside))

@@ -1,0 +1,121 @@
+"""Passwords that people tell: "my password is hunter22", "the pw for staging: …", "密码是…".
+
+Talk about passwords is more frequent than passwords in talk, so a value counts only where it is no word: letters mixed
+with digits or capitals, letters that spell nothing, a number, or words in a row that are no sentence. Tool results are
+not read so: there a wrong mask would change evidence for good.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mcp_memory.secrets.named import COVER, VALUE, is_drawn_for, without_sentence
+from mcp_memory.secrets.names import Name
+from mcp_memory.secrets.values import is_mixed, is_phrase, stands_for_another
+from mcp_memory.secrets.vocabulary import is_word, words_of
+
+__all__ = ["is_stated", "personal_numbers", "told"]
+
+_IS = r"is|was|equals|ist|war|lautet|heißt|est|es|era|è|é|jest|je|är|er|on|to|adalah|là|—|–|-"
+_FOR = "for|of|to|on|in|at|del|de|do|da|für|vom|zum|von|im|pour|per|du|di|voor|na"
+_JOINT = re.compile(
+    rf"""(?ix)[\\"'`\]*]{{0,8}}(?:
+      :[ \t]{{0,3}}(?:\r?\n[ \t]{{0,8}}){{1,2}}(?=\S{{5,64}}[^\s:,;{{(][ \t]*(?:\n|\Z))
+    | [ \t]{{0,3}}(?::|：|=|=>)[ \t]{{0,3}}(?:\*\*)?[ \t]{{0,3}}
+    | [ ](?:{_IS})[ ](?:now[ ]|currently[ ]|still[ ]|jetzt[ ])?
+    | [ ]?[是はがे이가은는を][ ]?:?[ ]?
+    | [ ](?:{_FOR})[ ](?:[\w'’.-]{{1,20}}[ ]){{0,3}}?[\w'’.-]{{1,20}}(?:[ ](?:{_IS})(?:[ ]now)?|:)[ ]
+    )(?P<quote>["'`“„«「『])?"""
+)
+_TOKEN = re.compile(rf"{VALUE}{{4,128}}")
+_PHRASE = re.compile(r"[a-z]{3,9}(?:[ -][a-z]{3,9}){3,23}(?=[ \t]*(?:[.!?;,)\n\"'`”]|$))")
+_MARKS = ".:!?*_,"
+_PIN = re.compile(
+    r"\b(?:PIN|Pin|pin)(?: (?:code|number))?(?: (?:for|of|to) (?:[\w'’-]{1,20} ){0,3}?[\w'’-]{1,20})?"
+    r"(?: is(?: now)?|:| ist| est| es| è| é) (?P<value>\d{4})\b(?![-.,/:]\d)"
+)
+_ACCOUNT = re.compile(r"(?i)\b(?:user(?:name)?|login|log in|account|e-?mail|ssid|wi-?fi|network|host|ssh|admin|id)\b|@")
+_CLOSINGS = {'"': '"', "'": "'", "`": "`", "“": "”", "„": "“", "«": "»", "「": "」", "『": "』"}
+_STATED = re.compile(r"(?=[ \t]*(?:[.,;!?)\n]|$|\s(?:and|und|et|y|e)\s))")
+_ADJECTIVE = re.compile(r"(?i)(?:ed|ing|able|ible|less|ful|ous|ive|ic|ant|ent|al|ly|ory|ary|y)$")
+
+
+def told(text: str, name: Name) -> tuple[int, int] | None:
+    """Return where the value stands that somebody tells behind a name; None where it is talk."""
+    joint = _JOINT.match(text, name.end)
+    if joint is None or (name.is_short and not _is_of_account(text, name, joint)):
+        return None
+    start = joint.end()
+    if (quote := joint["quote"]) and name.of_password:
+        end = text.find(_CLOSINGS[quote], start, start + 128)
+        value = text[start:end]
+        if end > 0 and " " in value:
+            return (start, end) if is_phrase(value) and not stands_for_another(value) else None
+    if name.of_password and not name.is_short and (phrase := _PHRASE.match(text, start)) and is_phrase(phrase[0], 4):
+        return phrase.span()
+    found = _TOKEN.match(text, start)
+    if found is None:
+        return None
+    value = found[0].rstrip(_MARKS) or found[0]
+    value = without_sentence(value)
+    if COVER in value or (not stands_for_another(value, name.text) and _is_no_word(value, name)):
+        return start, start + len(value)
+    return None
+
+
+def _is_of_account(text: str, name: Name, joint: re.Match[str]) -> bool:
+    """Tell whether `pass:` or `pw:` is a password's: a pass may be for a train or over a mountain, or a test's."""
+    if not joint[0].strip().startswith((":", "=", "：")) or name.text == "PASS":
+        return False
+    return name.text.lower() != "pass" or _ACCOUNT.search(text, max(0, name.start - 80), name.start) is not None
+
+
+def _is_no_word(value: str, name: Name) -> bool:
+    if not name.of_password:
+        return is_drawn_for(name, value)
+    if is_mixed(value):
+        return True
+    if name.is_short:
+        return False
+    if value.isdigit():
+        return len(value) >= 6
+    parts = [part for part in words_of(value) if not part.isdigit()]
+    return (
+        len(value) >= 6
+        and value.isascii()
+        and bool(parts)
+        and not any(c in value for c in "/@")
+        and (is_phrase(value, 4) or _is_spelled_by_nobody(value, parts))
+    )
+
+
+def _is_spelled_by_nobody(value: str, parts: list[str]) -> bool:
+    """Tell whether letters are in no order that words have, or capitals stand inside a word."""
+    if value.isalpha() and (value.islower() or value.istitle() or value.isupper()):
+        return not is_word(value) and not _ADJECTIVE.search(value)
+    return not all(is_word(part) for part in parts if len(part) > 1)
+
+
+def is_stated(text: str, name: Name) -> bool:
+    """Tell whether a statement gives a password in one word at the end of a clause: "the wifi password is sunshine".
+
+    It is asked of what is to be remembered, where a false alarm costs a question and a miss is shown for years.
+    """
+    joint = _JOINT.match(text, name.end) if name.of_password and not name.is_short else None
+    found = _TOKEN.match(text, joint.end()) if joint else None
+    if found is None:
+        return False
+    value = found[0].rstrip(_MARKS)
+    return (
+        bool(value)
+        and _STATED.match(text, found.start() + len(value)) is not None
+        and not stands_for_another(value, name.text)
+        and not _ADJECTIVE.search(value)
+    )
+
+
+def personal_numbers(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where a PIN of four digits is told."""
+    for found in _PIN.finditer(text):
+        yield found.span("value")

@@ -1,0 +1,133 @@
+"""What stands behind the name of a secret: a value that was drawn or chosen, or what code and manuals write there."""
+
+from __future__ import annotations
+
+import re
+
+from mcp_memory.secrets.vocabulary import reads_as_words, words_of
+
+__all__ = ["LONGEST", "is_chosen", "is_drawn", "is_mixed", "is_phrase", "stands_for_another"]
+
+LONGEST = 4_096
+"""Characters of a value that are masked; a longer run is some other data."""
+
+_JUDGED = 256
+_LONG = 20  # characters, from which on a run such as 1234567 may be part of a key
+_SAMPLE = "(?:my|the|test|foo|bar|baz|demo|fake|some|new|old|user|admin)"
+_PLACEHOLDER = re.compile(
+    r"(?i)your|example|exampl|placeholder|change.?(?:me|it|this)|replace|insert|dummy|sample|redacted|hidden|x{4}|\*{3}"
+    r"|\.{3}|…|^(?P<one>.)(?P=one)*$|to.?be.?(?:set|filled)|fill.?(?:me|in)|^(?:todo|tbd|fixme)"
+    rf"|^{_SAMPLE}(?:[_-]|{_SAMPLE}|pass|pw|secret|key|token|value|string|auth|api|db|app|\d*[!@#$]?$)|_here|-here"
+    r"|(?:pass(?:word|wd|wort|phrase|code)?|pwd|secret|credential|api_?key|token|senha|contraseña|kennwort|username"
+    r"|salasana|lösenord|пароль|密码|密碼|パスワード|비밀번호)s?[_-]?\d{0,4}[!@#$]?$"
+    r"|^(?:secret|pass|pw)(?:[_-]|\d|$)|^p[a@]ss\w?w[o0]r[dt]"
+)
+_RUN = re.compile(r"(?i)1234567|^1234|^abc(?:def)?[a-z]*\d{0,6}$|qwerty")
+_DEFAULTS_TEXT = """
+admin administrator root toor user guest test testing tester demo default postgres postgresql mysql mariadb
+mongo mongodb redis rabbitmq minio minioadmin elastic sa system sys oracle nobody anonymous foo bar baz foobar
+spam eggs letmein welcome changeit changeme docker vagrant ubuntu pi cisco value string text none null nil true
+false yes no on off empty blank unset undefined missing required optional masked encrypted hashed plain
+plaintext raw secure strong weak valid invalid correct incorrect wrong right same different new old any all auto
+never always ask prompt input output data type hash salt form field label key keys name id int integer float
+bool boolean str bytes array list dict object char varchar nvarchar enum number date datetime timestamp email
+url uri path file stdin env token tokens self this request response result error errors warning info debug ok
+okay fail failed success disabled enabled expired revoked unknown pending active inactive inherit shared private
+public internal external basic bearer digest secret secrets session cookie header body query params props state
+config settings options visible invisible authentication authorization anything something nothing whatever
+redacted
+"""
+_DEFAULTS = frozenset(_DEFAULTS_TEXT.split())
+"""What is written for a value and is none: defaults of programs, types, states."""
+
+_IN_CODE = re.compile(
+    r"^\$|\$[{(]|^%[A-Za-z({]|^#\{|\{\{|^<|>$|^@|^&|^!\w|^\*\w|::|->|=>|^/|^\.{1,2}/|^~/|://|^[A-Za-z]:\\"
+    r"|^(?:os|process|env|self|this|settings|config|cfg|secrets?|vault|import|require|base64|var|local|data|module|each|op|ssm"
+    r"|arn|projects|azurekeyvault|request|req|res|props|params|form|user|account|credentials?|ctx|conf|opts?|options|args)[._:\[(]"
+    r"|^(?:pbkdf2|scrypt|argon2|bcrypt|sha\d+|md5|crypt)[\w-]*[:$(]|^\{[A-Z0-9-]+\}|^\$\d\w?\$"
+)
+_CALL = re.compile(r"^[A-Za-z_][\w.]*[(\[]|^(?:async|await|new|lambda|not|typeof)\b|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$")
+_NAME = re.compile(r"[A-Za-z_]\w*\Z")
+_PART_OF_PHRASE = re.compile(r"[^\W\d_]{2,}\Z")
+_TALK_TEXT = """
+a an and are as at be but by can for from has have here how if in into is it its just may more must not of on or
+our please per should so that the their then there they this to too until very was what when where which will
+with without you your we i my enter type choose forgot reset confirm at least less than too only also never
+always required optional incorrect invalid wrong missing expired changed set unset weak strong long short el la
+los las un una de del y en con por para que su es no der die das ein eine und mit von zu im ist nicht le les des
+et du une dans pour avec est pas il lo gli di che per non o os da do em com para
+"""
+_TALK = frozenset(_TALK_TEXT.split())
+_SENTENCE = re.compile(r"[.?!:,;…]$|[?!:,;]\s|\.\s")
+
+
+def stands_for_another(value: str, name: str = "") -> bool:
+    """Tell whether a value stands in the place of one: a placeholder, a default, a type, or code that gives it."""
+    value = value[:_JUDGED]
+    small = value.lower().strip("_-.!?")
+    return (
+        not small
+        or small in _DEFAULTS
+        or small in (part.lower() for part in words_of(name))
+        or _PLACEHOLDER.search(value) is not None
+        or (len(value) < _LONG and _RUN.search(value) is not None)
+        or _IN_CODE.search(value) is not None
+        or _CALL.search(value) is not None
+    )
+
+
+def is_mixed(value: str) -> bool:
+    """Tell whether a password mixes letters with digits, as no word does."""
+    return (
+        len(value) >= 6
+        and sum(c.isalpha() for c in value[:_JUDGED]) >= 2
+        and any(c.isdigit() for c in value[:_JUDGED])
+        and not _is_numbered(value)
+    )
+
+
+def _is_numbered(value: str) -> bool:
+    """Tell whether words are numbered or joined by marks, as in `tests/unit/foo-1.test` and `token_2`."""
+    return re.fullmatch(r"(?:[a-z]+|\d{1,4}|v\d+)(?:[-_./](?:[a-z]+|\d{1,4}|v\d+))+", value) is not None and (
+        reads_as_words(value)
+    )
+
+
+def is_drawn(value: str, least: int = 12) -> bool:
+    """Tell whether a key or token was drawn: long, of letters and digits in no order that words have."""
+    value = value[:_JUDGED]
+    digits, letters = sum(c.isdigit() for c in value), sum(c.isalpha() for c in value)
+    if len(value) < least or len(set(value)) < 5:
+        return False
+    if digits >= 2 and letters >= 4:
+        return not (_is_numbered(value) or (digits <= 4 and _NAME.match(value) and reads_as_words(value)))
+    if letters >= 4:
+        return len(value) >= 16 and not reads_as_words(value)
+    return digits >= 16 and value.isdigit()
+
+
+def is_chosen(value: str) -> bool:
+    """Tell whether one token is what somebody chose: mixed, or no word and no name of code."""
+    return is_mixed(value) or (
+        len(value) >= 6
+        and any(c.isalpha() for c in value)
+        and not (_NAME.match(value) and ("_" in value or reads_as_words(value)))
+        and not reads_as_words(value)
+    )
+
+
+def is_phrase(value: str, least: int = 3) -> bool:
+    """Tell whether words in a row are a passphrase: bare words, joined alike, and no sentence."""
+    for joint in (" ", "-", ".", "_"):
+        words = value.split(joint)
+        if least <= len(words) <= 24:
+            break
+    else:
+        return False
+    small = [word.lower() for word in words]
+    return (
+        all(_PART_OF_PHRASE.match(word) for word in words)
+        and not _SENTENCE.search(value)
+        and not any(word in _TALK or word in _DEFAULTS for word in small)
+        and (value == value.lower() or all(word[:1].isupper() for word in words))
+    )
