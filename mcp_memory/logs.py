@@ -3,7 +3,8 @@
 By default no record shows contents, whoever wrote it, other people's libraries included, and at every level. Shown is
 what is known to be none: a message that stands as a constant in the code that logs it, numbers, `Word`s, the `fields`
 of an event of ours, and of an error its type and where it was raised. All else is an ellipsis. What is withheld is
-there for its owner in `status` and `doctor`, and in the log where the setting `log_contents` is on.
+there for its owner in `status` and `doctor`, and in the log where the setting `log_contents` is on; there, too,
+keys and passwords are masked.
 """
 
 from __future__ import annotations
@@ -73,6 +74,13 @@ class Formatter(logging.Formatter):
         self._contents = contents
 
     def format(self, record: logging.LogRecord) -> str:
+        if not self._contents:
+            return self._line(record)
+        from mcp_memory.secrets import mask
+
+        return mask(self._line(record))
+
+    def _line(self, record: logging.LogRecord) -> str:
         message = record.getMessage() if self._contents else _message(record)
         fields: dict[str, Any] = getattr(record, "fields", {})
         if self._form == "json":

@@ -51,9 +51,10 @@ class Program(click.Group):
         try:
             return super().invoke(ctx)
         except McpMemoryError as error:
+            from mcp_memory.secrets import mask
             from mcp_memory.terminal import visible
 
-            click.echo(f"Error: {visible(str(error))}", err=True)
+            click.echo(f"Error: {visible(mask(str(error)))}", err=True)
             ctx.exit(2 if isinstance(error, InvalidInput) else 1)
 
 

@@ -58,7 +58,7 @@ def admit(turns: Sequence[NewTurn]) -> Admitted:
         _check(turn, place)
         told = _own(turn.content)
         if told.strip():
-            content = mask(told)
+            content = mask(told, prose=turn.role != "tool")
             masked += content != told
             name = None if turn.name is None else mask(turn.name)
             id = None if turn.client_id is None else mask_id(turn.client_id)

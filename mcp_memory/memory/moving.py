@@ -30,12 +30,12 @@ def _doubts(row: carried.Turn | carried.Atom) -> tuple[str, ...]:
     from mcp_memory.suspicion import flags
 
     if isinstance(row, carried.Turn):
-        text = row.content
+        text, prose = row.content, row.role != "tool"
         found = (*flags(text, of_role(row.role, row.name)), *flags(row.name or "", "tool"))
     else:
-        text = row.text
+        text, prose = row.text, True
         found = flags(text, row.source)
-    return tuple(dict.fromkeys((*found, *(["secret"] if holds_secret(text) else []))))
+    return tuple(dict.fromkeys((*found, *(["secret"] if holds_secret(text, prose=prose) else []))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

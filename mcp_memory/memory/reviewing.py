@@ -57,7 +57,7 @@ class Reviewing(Verbs):
                 {
                     turn.id: why
                     for turn, one in judged
-                    if (why := (*one.held, *(["secret"] if holds_secret(turn.content) else [])))
+                    if (why := (*one.held, *(["secret"] if holds_secret(turn.content, prose=turn.role != "tool") else [])))
                 }
             )
         last: str | None = None

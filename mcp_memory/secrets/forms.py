@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from mcp_memory.secrets.values import is_chosen, is_drawn, is_mixed, stands_for_another
+from mcp_memory.secrets.values import is_chosen, is_drawn, is_mixed, is_phrase, stands_for_another
 from mcp_memory.secrets.vocabulary import reads_as_words
 
 __all__ = ["FORMS", "Form"]
@@ -23,7 +23,7 @@ _BODY = r"[A-Za-z0-9_-]"
 _HEX = r"[a-f0-9]"
 _ALNUM = r"[A-Za-z0-9]"
 _NAME_AND_PASSWORD = re.compile(rb"[\x21-\x7e]{1,200}:[\x20-\x7e]{2,200}")
-_WORDS = r"(?:[a-z]+|[0-9]+|v[0-9]+)(?:[-_](?:[a-z]+|[0-9]+|v[0-9]+)){1,20}"
+_WORDS = r"(?:[a-z]+|[0-9]{1,8}|v[0-9]+)(?:[-_](?:[a-z]+|[0-9]{1,8}|v[0-9]+)){1,20}"
 """Words and numbers that are joined, such as the name of a file or a branch."""
 
 
@@ -67,14 +67,15 @@ def _is_value(value: str) -> bool:
 
 
 def _is_password(value: str) -> bool:
-    return is_chosen(value) and not stands_for_another(value)
+    chosen = is_chosen(value) or is_phrase(value) or (value.isdigit() and len(value) >= 6)
+    return chosen and not stands_for_another(value)
 
 
 def _is_credential(value: str) -> bool:
     """Tell whether what stands behind `Basic` or `Bearer` is one: drawn, or a name and a password in base64."""
     if stands_for_another(value):
         return False
-    if is_drawn(value, 16):
+    if is_drawn(value, 16) or is_phrase(value, 4):
         return True
     try:
         return _NAME_AND_PASSWORD.fullmatch(b64decode(value, validate=True)) is not None

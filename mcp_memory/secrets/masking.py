@@ -6,10 +6,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
 from mcp_memory.secrets.cards import SHOWN, cards
+from mcp_memory.secrets.forms import Form
 from mcp_memory.secrets.named import COVER, assigned
 from mcp_memory.secrets.names import HINTS, name_at
 from mcp_memory.secrets.prose import is_stated, personal_numbers, told
@@ -112,9 +114,9 @@ def mask_values(value: Any) -> Any:
     return _masked(value, "", _DEEPEST)
 
 
-def holds_secret(text: str) -> bool:
+def holds_secret(text: str, *, prose: bool = True) -> bool:
     """Tell whether a text has anything that `mask` would take out."""
-    return bool(find(text))
+    return bool(find(text, prose=prose))
 
 
 def states_secret(text: str) -> bool:
@@ -123,7 +125,9 @@ def states_secret(text: str) -> bool:
     Nothing is lost by a false alarm here: the statement is refused with the reason, and can be told without the value.
     """
     small = _small(text)
-    names = (name_at(text, place.start(), hint) for hint in HINTS for place in re.finditer(re.escape(hint), small))
+    names = (
+        name_at(text, place.start(), hint) for hint in _hints_in(small) for place in re.finditer(re.escape(hint), small)
+    )
     return holds_secret(text) or any(name is not None and is_stated(text, name) for name in names)
 
 
@@ -184,8 +188,10 @@ def _small(text: str) -> str:
 
 
 def _formed(text: str, small: str) -> Iterator[Secret]:
-    for form in forms():
-        for hint in form.hints:
+    for shared, hinted in _forms_by_beginning().items():
+        if shared not in small:
+            continue
+        for form, hint in hinted:
             place = small.find(hint)
             while place >= 0:
                 span, after = form.match(text, place, hint), place + 1
@@ -195,8 +201,18 @@ def _formed(text: str, small: str) -> Iterator[Secret]:
                 place = small.find(hint, after)
 
 
+@cache
+def _forms_by_beginning() -> dict[str, list[tuple[Form, str]]]:
+    """Return the forms with each of their hints by how the hint begins: most texts have few of the beginnings."""
+    grouped: dict[str, list[tuple[Form, str]]] = {}
+    for form in forms():
+        for hint in form.hints:
+            grouped.setdefault(hint[:3], []).append((form, hint))
+    return grouped
+
+
 def _named(covered: str, small: str, prose: bool) -> Iterator[tuple[int, int]]:
-    for hint in HINTS:
+    for hint in _hints_in(small):
         place, end = small.find(hint), 0
         while place >= 0:
             name = name_at(covered, place, hint) if place >= end else None
@@ -207,6 +223,20 @@ def _named(covered: str, small: str, prose: bool) -> Iterator[tuple[int, int]]:
                 yield from spans
                 end = max((last for _, last in spans), default=end)
             place = small.find(hint, place + 1)
+
+
+def _hints_in(small: str) -> Iterator[str]:
+    """Yield the names of secrets that may be in a text: those without a word in them that is not there."""
+    return (hint for shared, hints in _hints_by_word().items() if shared in small for hint in hints)
+
+
+@cache
+def _hints_by_word() -> dict[str, list[str]]:
+    grouped: dict[str, list[str]] = {}
+    for hint in HINTS:
+        shared = next((word for word in ("pass", "key", "token", "secret") if word in hint), hint)
+        grouped.setdefault(shared, []).append(hint)
+    return grouped
 
 
 def _covered(text: str, secrets: Iterable[Secret]) -> str:

@@ -45,7 +45,7 @@ _ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]{2,60}")
 _NEXT_OF_URL = re.compile(r"&(?=[\w-]{1,40}[=:])")
 _NEXT_OF_CONNECTION = re.compile(r";[\w ]{1,40}=")
 _SETTING = re.compile(r"^[ \t]*(?:-[ \t]+)?[\"']?[\w.-]{1,60}[\"']?(?P<sign>[ \t]*[:=])(?:[ \t]+\S|\S|$)")
-_LEAST_OF_PASSWORD, _LEAST_DIGITS, _LEAST_OF_KEY = 4, 6, 8
+_LEAST_OF_PASSWORD, _LEAST_DIGITS = 4, 6
 
 
 def assigned(text: str, name: Name, *, prose: bool) -> list[tuple[int, int]]:
@@ -180,9 +180,7 @@ def _spans(run: re.Match[str] | None, name: Name, *, is_strict: bool, is_line: b
 
 def _is_bare_secret(value: str, name: Name, *, is_strict: bool, is_line: bool) -> bool:
     if not name.of_password:
-        return is_drawn_for(name, value) or (
-            is_strict and not is_line and len(value) >= _LEAST_OF_KEY and is_phrase(value, 3)
-        )
+        return is_drawn_for(name, value) or (is_strict and not is_line and is_phrase(value))
     if value.isdigit():
         return (is_strict or is_line) and not name.is_short and len(value) >= _LEAST_DIGITS
     if is_strict:
@@ -194,8 +192,9 @@ def _is_bare_secret(value: str, name: Name, *, is_strict: bool, is_line: bool) -
 
 def is_drawn_for(name: Name, value: str) -> bool:
     """Tell whether a value was drawn for a key; most ids of sessions are names, and no secrets."""
-    if "session" not in name.text.lower():
-        return is_drawn(value)
+    small = name.text.lower()
+    if "session" not in small:
+        return is_drawn(value) or (small not in ("secret", "credential", "token") and is_phrase(value, 4))
     return is_drawn(value, 20) and "-" not in value and sum(c.isdigit() for c in value) >= 4
 
 

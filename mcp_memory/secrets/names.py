@@ -35,6 +35,16 @@ KEY_HINTS = (
         "credential",
     ),
     *("authtoken", "accesstoken", "refreshtoken", "sessiontoken", "bottoken", "apitoken", "_token", "-token", "token"),
+    *(
+        "fastly-key",
+        "subscription-key",
+        "insert-key",
+        "application-key",
+        "master-key",
+        "art-api",
+        "x-key",
+        "ingestion-key",
+    ),
     *("credential", "sessionid", "session_id"),
 )
 HINTS = (*PASSWORD_HINTS, *KEY_HINTS)

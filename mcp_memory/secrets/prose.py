@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from mcp_memory.secrets.named import COVER, VALUE, is_drawn_for, without_sentence
 from mcp_memory.secrets.names import Name
-from mcp_memory.secrets.values import is_mixed, is_phrase, stands_for_another
+from mcp_memory.secrets.values import is_mixed, is_phrase, may_be_word, stands_for_another
 from mcp_memory.secrets.vocabulary import is_word, words_of
 
 __all__ = ["is_stated", "personal_numbers", "told"]
@@ -32,7 +32,8 @@ _TOKEN = re.compile(rf"{VALUE}{{4,128}}")
 _PHRASE = re.compile(r"[a-z]{3,9}(?:[ -][a-z]{3,9}){3,23}(?=[ \t]*(?:[.!?;,)\n\"'`”]|$))")
 _MARKS = ".:!?*_,"
 _PIN = re.compile(
-    r"\b(?:PIN|Pin|pin)(?: (?:code|number))?(?: (?:for|of|to) (?:[\w'’-]{1,20} ){0,3}?[\w'’-]{1,20})?"
+    r"(?i:\b(?:my|our|your|his|her|their|card|bank|door|sim|phone|alarm|safe|mein|mon|mi|mio|meu)(?:['’]s)? (?:[\w-]{1,12} )?)"
+    r"(?:PIN|Pin|pin)(?: (?:code|number))?(?: (?:for|of|to) (?:[\w'’-]{1,20} ){0,3}?[\w'’-]{1,20})?"
     r"(?: is(?: now)?|:| ist| est| es| è| é) (?P<value>\d{4})\b(?![-.,/:]\d)"
 )
 _ACCOUNT = re.compile(r"(?i)\b(?:user(?:name)?|login|log in|account|e-?mail|ssid|wi-?fi|network|host|ssh|admin|id)\b|@")
@@ -93,7 +94,7 @@ def _is_no_word(value: str, name: Name) -> bool:
 def _is_spelled_by_nobody(value: str, parts: list[str]) -> bool:
     """Tell whether letters are in no order that words have, or capitals stand inside a word."""
     if value.isalpha() and (value.islower() or value.istitle() or value.isupper()):
-        return not is_word(value) and not _ADJECTIVE.search(value)
+        return not (is_word(value) or may_be_word(value) or _ADJECTIVE.search(value))
     return not all(is_word(part) for part in parts if len(part) > 1)
 
 

@@ -6,23 +6,24 @@ import re
 
 from mcp_memory.secrets.vocabulary import reads_as_words, words_of
 
-__all__ = ["LONGEST", "is_chosen", "is_drawn", "is_mixed", "is_phrase", "stands_for_another"]
+__all__ = ["LONGEST", "is_chosen", "is_drawn", "is_mixed", "is_phrase", "may_be_word", "stands_for_another"]
 
 LONGEST = 4_096
 """Characters of a value that are masked; a longer run is some other data."""
 
 _JUDGED = 256
-_LONG = 20  # characters, from which on a run such as 1234567 may be part of a key
+_LONG = 20  # characters: a longer value may begin or end with anything, where it was drawn
 _SAMPLE = "(?:my|the|test|foo|bar|baz|demo|fake|some|new|old|user|admin)"
 _PLACEHOLDER = re.compile(
     r"(?i)your|example|exampl|placeholder|change.?(?:me|it|this)|replace|insert|dummy|sample|redacted|hidden|x{4}|\*{3}"
-    r"|\.{3}|…|^(?P<one>.)(?P=one)*$|to.?be.?(?:set|filled)|fill.?(?:me|in)|^(?:todo|tbd|fixme)"
-    rf"|^{_SAMPLE}(?:[_-]|{_SAMPLE}|pass|pw|secret|key|token|value|string|auth|api|db|app|\d*[!@#$]?$)|_here|-here"
+    r"|\.{3}|…|^(?P<one>.)(?P=one)*$|to.?be.?(?:set|filled)|fill.?(?:me|in)|^(?:todo|tbd|fixme)|_here|-here"
+)
+_SHORT_PLACEHOLDER = re.compile(
+    rf"(?i)^{_SAMPLE}(?:[_-]|{_SAMPLE}|pass|pw|secret|key|token|value|string|auth|api|db|app|\d*[!@#$]?$)"
     r"|(?:pass(?:word|wd|wort|phrase|code)?|pwd|secret|credential|api_?key|token|senha|contraseña|kennwort|username"
     r"|salasana|lösenord|пароль|密码|密碼|パスワード|비밀번호)s?[_-]?\d{0,4}[!@#$]?$"
-    r"|^(?:secret|pass|pw)(?:[_-]|\d|$)|^p[a@]ss\w?w[o0]r[dt]"
+    r"|^(?:secret|pass|pw)(?:[_-]|\d|$)|^p[a@]ss\w?w[o0]r[dt]|1234567|^1234|^abc(?:def)?[a-z]*\d{0,6}$|qwerty"
 )
-_RUN = re.compile(r"(?i)1234567|^1234|^abc(?:def)?[a-z]*\d{0,6}$|qwerty")
 _DEFAULTS_TEXT = """
 admin administrator root toor user guest test testing tester demo default postgres postgresql mysql mariadb
 mongo mongodb redis rabbitmq minio minioadmin elastic sa system sys oracle nobody anonymous foo bar baz foobar
@@ -44,10 +45,11 @@ _IN_CODE = re.compile(
     r"^\$|\$[{(]|^%[A-Za-z({]|^#\{|\{\{|^<|>$|^@|^&|^!\w|^\*\w|::|->|=>|^/|^\.{1,2}/|^~/|://|^[A-Za-z]:\\"
     r"|^(?:os|process|env|self|this|settings|config|cfg|secrets?|vault|import|require|base64|var|local|data|module|each|op|ssm"
     r"|arn|projects|azurekeyvault|request|req|res|props|params|form|user|account|credentials?|ctx|conf|opts?|options|args)[._:\[(]"
-    r"|^(?:pbkdf2|scrypt|argon2|bcrypt|sha\d+|md5|crypt)[\w-]*[:$(]|^\{[A-Z0-9-]+\}|^\$\d\w?\$"
+    r"|^(?:pbkdf2|scrypt|argon2|bcrypt|sha\d+|md5|crypt)[\w-]*[:$(]|^\{[A-Z0-9-]+\}|^\$\d\w?\$|^[x*!]:\d"
 )
 _CALL = re.compile(r"^[A-Za-z_][\w.]*[(\[]|^(?:async|await|new|lambda|not|typeof)\b|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$")
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
+_CLUSTER = re.compile(r"[bcdfghjklmnpqrstvwxz]{4}|[aeiou]{4}|[jqvxz]{2}|q[^u]")
 _PART_OF_PHRASE = re.compile(r"[^\W\d_]{2,}\Z")
 _TALK_TEXT = """
 a an and are as at be but by can for from has have here how if in into is it its just may more must not of on or
@@ -70,7 +72,7 @@ def stands_for_another(value: str, name: str = "") -> bool:
         or small in _DEFAULTS
         or small in (part.lower() for part in words_of(name))
         or _PLACEHOLDER.search(value) is not None
-        or (len(value) < _LONG and _RUN.search(value) is not None)
+        or (_SHORT_PLACEHOLDER.search(value) is not None and (len(value) < _LONG or reads_as_words(value)))
         or _IN_CODE.search(value) is not None
         or _CALL.search(value) is not None
     )
@@ -111,9 +113,19 @@ def is_chosen(value: str) -> bool:
     return is_mixed(value) or (
         len(value) >= 6
         and any(c.isalpha() for c in value)
-        and not (_NAME.match(value) and ("_" in value or reads_as_words(value)))
+        and not (_NAME.match(value) and "_" in value)
         and not reads_as_words(value)
+        and not may_be_word(value)
     )
+
+
+def may_be_word(value: str) -> bool:
+    """Tell whether letters could be a word of a language that the vocabulary has little of."""
+    if not value.isalpha() or not (value.islower() or value.istitle() or value.isupper()):
+        return False
+    small = value.lower()
+    vowels = sum(c in "aeiouyäöüáéíóúàèìòùâêîôûåæøœıăąęėű" for c in small)
+    return not small.isascii() or (0.25 <= vowels / len(small) <= 0.7 and _CLUSTER.search(small) is None)
 
 
 def is_phrase(value: str, least: int = 3) -> bool:

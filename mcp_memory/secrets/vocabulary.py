@@ -1,20 +1,21 @@
-"""Ordinary words of sixteen languages: the whole-word pieces of the bundled encoder's vocabulary.
+"""Ordinary words of sixteen languages: the whole words in the vocabularies of the bundled models.
 
 A drawn password is no word, so this tells `token = request_token` from `token = kqzwlmvxprtyub`. Read when first
-asked (some 15 ms and 6 MB), which most texts never do. It knows frequent words only, so words with a common ending or
+asked (some 30 ms and 8 MB), which most texts never do. It knows frequent words only, so words with a common ending or
 prefix, and two or three words written as one, count as well.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
 from importlib import resources
 
 __all__ = ["is_word", "reads_as_words", "words_of"]
 
-_PIECES = "embed/model/encoder_pieces.txt"
-_WORD_START = "▁"
+_PIECES, _WORD_START = "embed/model/encoder_pieces.txt", "▁"
+_WORDS, _NO_START = "embed/model/tokenizer.json", "##"
 _IN_CODE_TEXT = """
 api arg args argon async attr auth aws base bcrypt bool cfg cli cmd cn conf config conn cred creds csrf ctx dao
 db dest dev dict dir dns decrypt dst dto elem enc encrypt env err exec expr fmt fn func gcp gpg hex hmac html
@@ -35,9 +36,12 @@ _SHORTEST_PART = 4  # letters of a word within a compound
 
 @cache
 def _vocabulary() -> frozenset[str]:
-    text = (resources.files("mcp_memory") / _PIECES).read_text(encoding="utf-8")
-    pieces = (line[1:] for line in text.split("\n") if line.startswith(_WORD_START))
-    return _IN_CODE | {piece.lower() for piece in pieces if piece.isalpha()}
+    package = resources.files("mcp_memory")
+    pieces = (package / _PIECES).read_text(encoding="utf-8").split("\n")
+    words = json.loads((package / _WORDS).read_text(encoding="utf-8"))["model"]["vocab"]
+    known = [line[1:] for line in pieces if line.startswith(_WORD_START)]
+    known += [word for word in words if not word.startswith(_NO_START)]
+    return _IN_CODE | {word.lower() for word in known if word.isalpha()}
 
 
 def is_word(text: str) -> bool:

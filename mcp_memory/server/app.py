@@ -140,7 +140,7 @@ class MemoryServer(MCPServer[None]):
             return await tool.call(partial(self._memory_of, context), arguments)
         except McpMemoryError as error:
             failed = type(error).__name__
-            raise ToolError(str(error)) from error
+            raise ToolError(mask(str(error))) from error
         except Exception as error:
             failed = type(error).__name__
             raise UnexpectedToolError(f"Internal error in {name}. Its traceback is in the server's log.") from error
@@ -182,9 +182,9 @@ class MemoryServer(MCPServer[None]):
         try:
             return [await read_resource(await self._memory(), str(uri))]
         except (NotFound, InvalidInput) as error:
-            raise ResourceNotFoundError(str(error)) from error
+            raise ResourceNotFoundError(mask(str(error))) from error
         except McpMemoryError as error:
-            raise ResourceError(str(error)) from error
+            raise ResourceError(mask(str(error))) from error
         except Exception as error:
             raise UnexpectedResourceError("Internal error. Its traceback is in the server's log.") from error
 

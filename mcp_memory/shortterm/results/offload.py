@@ -200,7 +200,7 @@ def _understood(request: OffloadRequest, shown: bytes, talk: str) -> tuple[Synop
     made = synopsise(
         text, tool=request.tool_name, arguments=request.arguments, talk=talk, budget_chars=request.preview_chars
     )
-    preview = mask(made.preview).encode("utf-8", "replace").decode()
+    preview = mask(made.preview, prose=False).encode("utf-8", "replace").decode()
     return replace(made, preview=preview), text
 
 
