@@ -1,14 +1,17 @@
 """Secrets that are masked, and texts that only look so: `python -m bench.secrets [PATH...] [--each N] [--show N]`
 
-    caught   of invented secrets, one a text, drawn in the forms of their makers and set into what people and
-             programs write around them: the share of which no run of eight characters (of a password: all of it)
-             stands in the masked text. They are of our own making, so this says that nothing was forgotten, not how
-             well unknown ones are known.
-    alarms   of the turns of real conversations (a folder with sessions.jsonl.gz) and of agents' runs (a .jsonl.gz):
-             the share with anything masked. These sets are public, and hold no secrets but made-up ones.
+    drawn    secrets in the forms of their makers and in the places where programs keep them, set into what stands
+             around them, drawn in four alphabets (mixed, letters, digits, words): the share that is gone, as a tool's
+             result.
+    told     secrets in what people write, as a message.
+             Both are of our own making, so they say that nothing was forgotten, not how well unknown ones are known.
+    alarms   of the turns of real conversations (a folder with sessions.jsonl.gz) and of agents' runs (a .jsonl.gz): the
+             share with anything masked, as what they are: a message or a tool's result. These sets are public, and
+             hold no secrets but made-up ones. Then our own look-alikes and what real tools print (`fixtures/`).
 
-Beside each stands detect-secrets 1.5 with all its detectors but those of entropy and keywords ("forms"), and with all
-but those of entropy ("forms and names").
+Gone is a secret of which no run of eight characters (of a shorter one: its half) can be read. Beside each stands
+detect-secrets 1.5 with all its detectors but those of entropy and keywords ("forms"), and with all but those of
+entropy ("forms and names").
 """
 
 from __future__ import annotations
@@ -30,7 +33,9 @@ from detect_secrets.settings import transient_settings  # pyright: ignore[report
 from mcp_memory.secrets import find, mask
 from mcp_memory.text import one_line
 
-__all__ = ["alarms", "caught", "invented"]
+__all__ = ["ALPHABETS", "alarms", "benign", "caught", "drawn", "invented"]
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
 
 FORMS = [
     *("AWSKeyDetector", "AzureStorageKeyDetector", "BasicAuthDetector", "DiscordBotTokenDetector"),
@@ -39,6 +44,99 @@ FORMS = [
     *("SquareOAuthDetector", "StripeDetector", "TelegramBotTokenDetector", "TwilioKeyDetector"),
 ]
 _LETTERS, _HEX = string.ascii_letters + string.digits, "0123456789abcdef"
+
+_NOUNS = """
+amber anchor apron bacon badge basil beacon birch bishop blanket bottle brick bronze bucket cabin cactus candle canyon
+carbon cedar cellar cherry chisel cinder cobalt comet copper coral cotton cradle cricket dagger dolphin ember engine
+falcon fennel ferry fiddle flint forest fossil garlic ginger glacier goblet gravel hammer harbor hazel helmet hollow
+island jacket jasper kettle ladder lantern lemon linen lizard magnet maple marble meadow mirror monkey napkin needle
+nickel nutmeg onion orchid otter paddle pebble pepper pigeon pillow planet pocket poplar powder quarry quartz rabbit
+radish raven ribbon rocket saddle salmon sapphire shovel silver sparrow spider squid stable summit sunset temple thistle
+ticket timber tomato trumpet tulip tunnel turnip velvet violin walnut willow window winter zipper
+"""
+ALPHABETS = ("mixed", "letters", "digits", "words")
+
+
+def _of(alphabet: str, length: int, chance: random.Random) -> str:
+    """Return a value of an alphabet; words are joined by dashes, as many as make the length."""
+    match alphabet:
+        case "letters":
+            return "".join(chance.choices(string.ascii_letters, k=length))
+        case "digits":
+            return "".join(chance.choices(string.digits, k=length))
+        case "words":
+            return "-".join(chance.sample(_NOUNS.split(), max(4, length // 7)))
+        case _:
+            return "".join(chance.choices(_LETTERS, k=length - 2)) + "7k"
+
+
+# Forms of makers: the parts of a key that are fixed, and the lengths of those that are drawn.
+_MADE: dict[str, tuple[str | int, ...]] = {
+    "Airtable": ("pat", 14, ".", 64),
+    "Artifactory": ("AKCp", 69),
+    "Azure": (3, "8Q~", 34),
+    "Dynatrace": ("dt0c01.", 24, ".", 64),
+    "Fly": ("fm2_", 120),
+    "GitHub": ("ghp_", 36),
+    "GitLab": ("glpat-", 20),
+    "Grafana": ("glc_", 60),
+    "HubSpot": ("pat-na1-", 8, "-", 4, "-", 4, "-", 4, "-", 12),
+    "Hugging Face": ("hf_", 34),
+    "Linear": ("lin_api_", 40),
+    "Mapbox": ("sk.eyJ1Ijoi", 40, ".", 22),
+    "Notion": ("secret_", 43),
+    "npm": ("npm_", 36),
+    "OpenAI": ("sk-proj-", 48),
+    "Pulumi": ("pul-", 40),
+    "SendGrid": ("SG.", 22, ".", 43),
+    "Sonar": ("squ_", 40),
+    "Stripe": ("sk_live_", 24),
+    "Terraform": (14, ".atlasv1.", 67),
+}
+_PLACES = {
+    "environment": "DB_PASSWORD={}",
+    "export": "export SMTP_PASSWORD={}",
+    "JSON": '{{"password": "{}"}}',
+    "JSON, escaped": '{{\\"password\\": \\"{}\\"}}',
+    "JSON, list": '"passwords": ["{}"]',
+    "YAML": "password: {}",
+    "YAML, block": "password: |\n  {}",
+    "quoted": 'password = "{}"',
+    "address": "https://db.example.org/login?user=ann&password={}",
+    "address of a user": "postgres://ann:{}@db.example.org/app",
+    "option": "tool --password {} --user ann",
+    "option, joined": "tool --password={}",
+    "element": "<password>{}</password>",
+    "field of a page": "<input type=password value={}>",
+    "list of names": "- name: DB_PASSWORD\n  value: {}",
+    "state of Terraform": '"db_password": {{"value": "{}", "type": "string"}}',
+    "netrc": "machine db.example.org login ann password {}",
+    "pgpass": "db.example.org:5432:app:ann:{}",
+    "table": "user | password\n-----+---------\nann | {}",
+    "connection": "Server=db;Password={};Database=app",
+    "key": "API_KEY={}",
+    "key, JSON": '{{"client_secret": "{}"}}',
+    "header": "X-Auth-Key: {}",
+    "header, Fastly": "Fastly-Key: {}",
+    "header, SSWS": "Authorization: SSWS {}",
+    "header, ApiKey": "Authorization: ApiKey {}",
+}
+_AROUND_KEYS = ("{}", "the key is {} here", "export KEY={}", '{{"key": "{}"}}', "see {}, thanks")
+_AROUND_PLACES = ("{}", "2026-11-22 step 3\n{}\ndone", "```\n{}\n```", "{}\nport: 5432", "host: db\n{}\nport: 5432")
+
+
+def drawn(chance: random.Random) -> Iterator[tuple[str, str, str, str]]:
+    """Yield (form, alphabet, the secret part, text): each form in each alphabet, in each of what stands around it."""
+    for alphabet in ALPHABETS:
+        for form, parts in _MADE.items() if alphabet != "words" else ():  # no maker draws words
+            for around in _AROUND_KEYS:
+                bodies = [part if isinstance(part, str) else _of(alphabet, part, chance) for part in parts]
+                yield form, alphabet, bodies[-1], around.format("".join(bodies))
+        for form, place in _PLACES.items():
+            for around in _AROUND_PLACES:
+                value = _of(alphabet, chance.randint(20, 32), chance)
+                yield form, alphabet, value, around.format(place.format(value))
+
 
 _AROUND = [
     "{}",
@@ -127,8 +225,30 @@ def invented(chance: random.Random) -> dict[str, tuple[str, str]]:
 # --- the two measures -------------------------------------------------------------------------------
 
 
+def left_of(times: int, *, seed: int = 0) -> tuple[dict[str, tuple[int, int]], list[str]]:
+    """Return, by alphabet, how many drawn secrets are gone of how many, and the texts of those that are not."""
+    chance = random.Random(seed)
+    counts: dict[str, tuple[int, int]] = {}
+    missed: list[str] = []
+    for _ in range(times):
+        for form, alphabet, secret, text in drawn(chance):
+            gone = not _stands(secret, mask(text, prose=False))
+            many, of = counts.get(alphabet, (0, 0))
+            counts[alphabet] = (many + gone, of + 1)
+            if not gone:
+                missed.append(f"{form}, {alphabet}: {text}")
+    return counts, missed
+
+
+def benign() -> list[tuple[str, bool]]:
+    """Return our look-alikes, as talk and as results, and what real tools print: nothing of them may be masked."""
+    lines = (FIXTURES / "secrets" / "lookalikes.txt").read_text(encoding="utf-8").splitlines()
+    outputs = (path.read_text(encoding="utf-8") for path in sorted((FIXTURES / "outputs").iterdir()))
+    return [*((line, prose) for line in lines for prose in (True, False)), *((output, False) for output in outputs)]
+
+
 def caught(each: int, *, seed: int = 0) -> dict[str, dict[str, float]]:
-    """Return, by kind and by detector, the share of secrets that are gone."""
+    """Return, by kind and by detector, the share of told secrets that are gone."""
     chance = random.Random(seed)
     gone: dict[str, dict[str, int]] = {}
     for _ in range(each):
@@ -148,11 +268,11 @@ def _stands(secret: str, left: str) -> bool:
     return any(body[at : at + 8] in left for at in range(max(1, len(body) - 7)))
 
 
-def alarms(texts: Sequence[str], alarm: Callable[[str], bool]) -> tuple[int, float]:
-    """Return how many of the texts raise an alarm, and the megabytes a second."""
+def alarms(texts: Sequence[tuple[str, bool]], alarm: Callable[[str, bool], bool]) -> tuple[int, float]:
+    """Return how many of the texts (each with whether it is talk) raise an alarm, and the megabytes a second."""
     began = perf_counter()
-    many = sum(map(alarm, texts))
-    return many, sum(map(len, texts)) / 1e6 / max(perf_counter() - began, 1e-9)
+    many = sum(alarm(text, prose) for text, prose in texts)
+    return many, sum(len(text) for text, _ in texts) / 1e6 / max(perf_counter() - began, 1e-9)
 
 
 def _alarms_by(text: str, plugins: Sequence[str]) -> bool:
@@ -163,15 +283,19 @@ def _alarms_by(text: str, plugins: Sequence[str]) -> bool:
 # --- what is read -----------------------------------------------------------------------------------
 
 
-def _texts(path: Path) -> Iterator[str]:
+def _texts(path: Path) -> Iterator[tuple[str, bool]]:
+    """Yield the messages of a set once each, and whether they are talk; the others are results of tools."""
     file, runs = (path / "sessions.jsonl.gz", False) if path.is_dir() else (path, True)
+    seen: set[str] = set()
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         for line in lines:
             value: Any = json.loads(line)
             for turn in value["messages" if runs else "turns"]:
                 content = turn["content"]
-                if content:
-                    yield content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+                text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+                if content and text not in seen:
+                    seen.add(text)
+                    yield text, turn.get("role") != "tool"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -179,20 +303,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="a retrieval set or a file of runs")
     parser.add_argument("--each", type=int, default=200, help="secrets of each kind")
     parser.add_argument("--show", type=int, default=0, metavar="N", help="show N false alarms of each set")
+    parser.add_argument("--seed", type=int, default=0, help="another draw")
     asked = parser.parse_args(arguments)
-    print(f"{'caught, of ' + str(asked.each):24}{'ours':>8}{'forms':>8}{'forms and names':>18}")
-    for kind, shares in caught(asked.each).items():
+    counts, missed = left_of(max(1, asked.each // 40), seed=asked.seed)
+    forms = len(_MADE) + len(_PLACES)
+    print(f"drawn: {forms} forms x {len(_AROUND_KEYS)} surroundings, as results of tools")
+    for alphabet, (many, of) in counts.items():
+        print(f"    {alphabet:10}{many:6,} of {of:6,}  {many / of:7.2%}")
+    for text in missed[: asked.show]:
+        print(f"    left: {one_line(text, 120)}")
+    print(f"\n{'told, of ' + str(asked.each):24}{'ours':>8}{'forms':>8}{'forms and names':>18}")
+    for kind, shares in caught(asked.each, seed=asked.seed).items():
         print(f"{kind:24}{shares['ours']:8.1%}{shares['forms']:8.1%}{shares['forms and names']:18.1%}")
-    if asked.paths:
-        print(f"\n{'alarms, of turns':24}{'turns':>8}{'ours':>9}{'forms':>9}{'forms and names':>18}{'ours MB/s':>11}")
-    for path in asked.paths:
-        texts = list(_texts(path))
-        ours, speed = alarms(texts, lambda text: bool(find(text)))
-        forms, _ = alarms(texts, lambda text: _alarms_by(text, FORMS))
-        named, _ = alarms(texts, lambda text: _alarms_by(text, [*FORMS, "KeywordDetector"]))
-        shares = (f"{many / len(texts):.3%}" for many in (ours, forms, named))
-        print(f"{path.name:24}{len(texts):8,}{next(shares):>9}{next(shares):>9}{next(shares):>18}{speed:11.1f}")
-        for said, one in ((text, one) for text in texts for one in find(text)) if asked.show else ():
+    print(f"\n{'alarms, of messages':24}{'messages':>8}{'ours':>9}{'forms':>9}{'forms and names':>18}{'ours MB/s':>11}")
+    sets = {path.name: list(_texts(path)) for path in asked.paths}
+    sets["look-alikes, outputs"] = benign()
+    for name, given in sets.items():
+        ours, speed = alarms(given, lambda text, prose: bool(find(text, prose=prose)))
+        formed, _ = alarms(given, lambda text, _: _alarms_by(text, FORMS))
+        named, _ = alarms(given, lambda text, _: _alarms_by(text, [*FORMS, "KeywordDetector"]))
+        shares = (f"{many / len(given):.3%}" for many in (ours, formed, named))
+        print(f"{name:24}{len(given):8,}{next(shares):>9}{next(shares):>9}{next(shares):>18}{speed:11.1f}")
+        for said, one in (
+            ((text, one) for text, prose in given for one in find(text, prose=prose)) if asked.show else ()
+        ):
             print(f"    {one.kind}: {one_line(said[max(0, one.start - 60) : one.end + 20], 120)}")
 
 

@@ -48,18 +48,15 @@ class Reviewing(Verbs):
         from mcp_memory.suspicion import flags
         from mcp_memory.types import NewTurn
 
+        def _secret(turn: Turn) -> list[str]:
+            return ["secret"] if holds_secret(turn.content, prose=turn.role != "tool") else []
+
         store = self._parts.store
         new: list[str] = []
         for turns in self._turns():
             given = [NewTurn(role=turn.role, content=turn.content, name=turn.name) for turn in turns]
             judged = zip(turns, on_arrival(store, self.space, given), strict=True)
-            new += self._hold(
-                {
-                    turn.id: why
-                    for turn, one in judged
-                    if (why := (*one.held, *(["secret"] if holds_secret(turn.content, prose=turn.role != "tool") else [])))
-                }
-            )
+            new += self._hold({turn.id: why for turn, one in judged if (why := (*one.held, *_secret(turn)))})
         last: str | None = None
         while atoms := store.list_atoms(self.space, filters=Filters(), after=last, limit=_PAGE):
             last = atoms[-1].id

@@ -18,7 +18,7 @@ from mcp_memory.secrets.vocabulary import is_word, words_of
 __all__ = ["is_stated", "personal_numbers", "told"]
 
 _IS = r"is|was|equals|ist|war|lautet|heißt|est|es|era|è|é|jest|je|är|er|on|to|adalah|là|—|–|-"
-_FOR = "for|of|to|on|in|at|del|de|do|da|für|vom|zum|von|im|pour|per|du|di|voor|na"
+_FOR = "for|of|to|on|in|at|del|de|do|da|für|fürs|vom|zum|von|im|am|pour|per|du|di|voor|na"
 _JOINT = re.compile(
     rf"""(?ix)[\\"'`\]*]{{0,8}}(?:
       :[ \t]{{0,3}}(?:\r?\n[ \t]{{0,8}}){{1,2}}(?=\S{{5,64}}[^\s:,;{{(][ \t]*(?:\n|\Z))
@@ -32,7 +32,8 @@ _TOKEN = re.compile(rf"{VALUE}{{4,128}}")
 _PHRASE = re.compile(r"[a-z]{3,9}(?:[ -][a-z]{3,9}){3,23}(?=[ \t]*(?:[.!?;,)\n\"'`”]|$))")
 _MARKS = ".:!?*_,"
 _PIN = re.compile(
-    r"(?i:\b(?:my|our|your|his|her|their|card|bank|door|sim|phone|alarm|safe|mein|mon|mi|mio|meu)(?:['’]s)? (?:[\w-]{1,12} )?)"
+    r"(?i:\b(?:my|our|your|his|her|their|card|bank|door|sim|phone|alarm|safe|mein|mon|mi|mio|meu)(?:['’]s)? )"
+    r"(?:[\w-]{1,12} )?"
     r"(?:PIN|Pin|pin)(?: (?:code|number))?(?: (?:for|of|to) (?:[\w'’-]{1,20} ){0,3}?[\w'’-]{1,20})?"
     r"(?: is(?: now)?|:| ist| est| es| è| é) (?P<value>\d{4})\b(?![-.,/:]\d)"
 )
@@ -101,10 +102,11 @@ def _is_spelled_by_nobody(value: str, parts: list[str]) -> bool:
 def is_stated(text: str, name: Name) -> bool:
     """Tell whether a statement gives a password in one word at the end of a clause: "the wifi password is sunshine".
 
-    It is asked of what is to be remembered, where a false alarm costs a question and a miss is shown for years.
+    It is asked of what is to be remembered, where a false alarm costs a question and a miss is shown for years. It
+    knows the adjectives of English alone; in other languages a word behind "is" stays talk.
     """
     joint = _JOINT.match(text, name.end) if name.of_password and not name.is_short else None
-    found = _TOKEN.match(text, joint.end()) if joint else None
+    found = _TOKEN.match(text, joint.end()) if joint and " is " in joint[0] else None
     if found is None:
         return False
     value = found[0].rstrip(_MARKS)

@@ -27,6 +27,7 @@ _KUBERNETES = re.compile(r"(?m)^(?P<indent>[ \t]*)kind:[ \t]*[\"']?Secret[\"']?[
 _DATA = re.compile(
     r"(?m)^(?P<indent>[ \t]*)(?:data|stringData):[ \t]*\n(?P<rows>(?:(?P=indent)[ \t]+[^\n]*(?:\n|\Z)){1,80})"
 )
+_NEXT_OBJECT = re.compile(r"(?m)^[ \t]*(?:---[ \t]*$|(?:- )?apiVersion:)")
 _ROW = re.compile(r"(?m)^[ \t]+[\w.-]{1,80}:[ \t]+[\"']?(?P<value>[^\s\"']{4,4096})[\"']?[ \t]*$")
 _NETRC = re.compile(
     r"(?:\bmachine[ \t]+\S{1,200}|\bdefault)\s{1,20}(?:login|user)[ \t]+\S{1,200}\s{1,20}"
@@ -121,14 +122,10 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
 
 def _of_kubernetes(text: str) -> Iterator[tuple[int, int]]:
     for secret in _KUBERNETES.finditer(text):
-        beside = max(0, secret.start() - 4_000)
-        for data in _DATA.finditer(text, beside, secret.end() + 8_000):
-            if (
-                len(data["indent"]) != len(secret["indent"])
-                or "\n---" in text[min(data.start(), secret.end()) : max(secret.start(), data.start())]
-            ):
-                continue
-            for row in _ROW.finditer(data["rows"]):
+        begin = max((one.end() for one in _NEXT_OBJECT.finditer(text, 0, secret.start())), default=0)
+        end = next((one.start() for one in _NEXT_OBJECT.finditer(text, secret.end())), len(text))
+        for data in _DATA.finditer(text, max(begin, secret.start() - 4_000), min(end, secret.end() + 8_000)):
+            for row in _ROW.finditer(data["rows"]) if data["indent"] == secret["indent"] else ():
                 if not stands_for_another(row["value"]):
                     start = data.start("rows") + row.start("value")
                     yield start, start + len(row["value"])

@@ -62,7 +62,7 @@ def reads_as_words(text: str) -> bool:
     """
     parts = [part for part in words_of(text) if not part.isdigit()]
     letters = sum(map(len, parts))
-    known = sum(len(part) for part in parts if len(part) > 1 and is_word(part))
+    known = sum(len(part) for part in parts if len(part) > 2 and is_word(part))
     return bool(letters) and known >= (_SHARE_JOINED if _JOINED.fullmatch(text) else _SHARE) * letters
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.secrets import caught, invented
-from mcp_memory.secrets import MASK, find, holds_secret, mask, mask_bytes, mask_lines, mask_values
+from bench.secrets import benign, caught, invented, left_of
+from mcp_memory.secrets import MASK, find, holds_secret, mask, mask_bytes, mask_lines, mask_values, states_secret
 from mcp_memory.shortterm.results.records import call_line, subject_of, title_of
 from mcp_memory.shortterm.stages.sample import sample
 
@@ -140,6 +140,83 @@ def test_what_is_no_secret_stays(text: str) -> None:
 
 def test_a_secret_of_every_known_kind_is_caught_in_what_people_and_programs_write() -> None:
     assert {kind: shares["ours"] for kind, shares in caught(5).items() if shares["ours"] < 1} == {}
+
+
+def test_a_secret_is_gone_in_every_form_place_surrounding_and_alphabet() -> None:
+    counts, missed = left_of(2)
+    assert missed == []
+    assert set(counts) == {"mixed", "letters", "digits", "words"}
+
+
+def test_nothing_is_masked_in_look_alikes_and_in_what_real_tools_print() -> None:
+    texts = benign()
+    assert [
+        (text[:200], mask(text, prose=prose)[:200]) for text, prose in texts if mask(text, prose=prose) != text
+    ] == []
+    assert len(texts) > 250
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        "--- PASS: TestParse2 (0.00s)",
+        "PASS: tests/unit/foo-1.test",
+        "PASS: aoi=100, n=1: got 0.0",
+        "Boarding pass: BA2490, seat 12A",
+        "the pass: Khyber1070",
+        "order 4012888888881881 was shipped",
+        "4012888888881881",
+        "my password is hunter22, she said",
+        "Basic Overview, Token Overview1",
+    ],
+)
+def test_a_result_is_kept_as_it_came_where_only_talk_would_read_a_secret_in_it(result: str) -> None:
+    data = result.encode()
+    assert mask_bytes(data) == (data, [])
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "The wifi password is sunshine",
+        "The wifi password is SunnyDays",
+        "Ann's door code: the passcode is 739812",
+        "The Netflix password is bluewhale.",
+        "My bank card's PIN is 4821",
+        "My passphrase is tulip kazoo mango brick otter",
+        "Das Passwort fürs WLAN ist Zqwtlkz",
+    ],
+)
+def test_a_statement_that_gives_a_password_is_no_statement_to_remember(statement: str) -> None:
+    assert states_secret(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "The wifi password is on the fridge",
+        "Ann's password is in the vault of 1Password",
+        "The staging password was rotated",
+        "The password of the router is weak and has to be changed",
+        "Prefers a password manager: Bitwarden",
+        "The secret of her bread is patience",
+        "Das Passwort ist abgelaufen",
+        "The PIN of the card comes by mail",
+    ],
+)
+def test_a_statement_about_a_password_may_be_remembered(statement: str) -> None:
+    assert not states_secret(statement)
+
+
+def test_a_value_is_masked_whole_where_quotes_hold_spaces_in_it() -> None:
+    assert mask('password: "tulip kazoo mango brick"') == 'password: "•••"'
+    assert mask('password = "Blau\\"wal77x"') == 'password = "•••"'
+
+
+def test_secrets_of_kubernetes_are_masked_and_what_stands_beside_them_stays() -> None:
+    secret = "apiVersion: v1\ndata:\n  db: WnE3d1pxN3c=\nkind: Secret\nmetadata:\n  name: db\n"
+    beside = "---\napiVersion: v1\ndata:\n  policy: strict2024\nkind: ConfigMap\n"
+    assert mask(secret + beside, prose=False) == secret.replace("WnE3d1pxN3c=", "•••") + beside
 
 
 @given(st.integers(0, 1_000))
