@@ -156,12 +156,17 @@ async def test_messages_whose_ids_hold_keys_are_told_apart(home: Path) -> None:
         assert (await memory.record_turns(turns)).duplicates == 2
 
 
+def unmasked(text: str, *, prose: bool) -> str:
+    """Leave secrets as they are, as versions before masking did."""
+    return text
+
+
 async def test_what_an_export_of_before_brings_with_a_key_in_it_waits_for_review(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_memory(home=tmp_path / "older", embedder="none") as memory:
         with monkeypatch.context() as before:
-            before.setattr("mcp_memory.longterm.l0_turns.mask", lambda text, prose: text)
+            before.setattr("mcp_memory.longterm.l0_turns.mask", unmasked)
             said = [NewTurn(role="user", content=f"Use {KEY}."), NewTurn(role="user", content="Use the boat.")]
             await memory.record_turns(said, session="s")
         await memory.export(tmp_path / "a.zip")
