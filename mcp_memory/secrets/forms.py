@@ -211,6 +211,12 @@ def _forms() -> Iterator[Form]:
     )
     yield Form(
         "password of a command",
+        ('"-u",', '"--user",', "'-u',", "'--user',"),
+        rf"(?P<shown>[\"'](?:-u|--user)[\"'],\s{{0,40}}[\"'][\w.@-]{{1,60}}:){command}",
+        _is_value,
+    )
+    yield Form(
+        "password of a command",
         ("curl ", "wget ", "http "),
         r"(?P<shown>(?:curl|wget|http) (?:[^\n|;`]{0,200}? )??(?:-u|--user|-a|--auth) ?[\"']?[\w.@-]{1,60}:)" + command,
         _is_value,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -279,7 +280,7 @@ def _masked(value: Any, head: str, depth: int) -> Any:
     match value:
         case str():
             return _behind(head, mask(value))
-        case int() if 10**11 < value < 10**19:
+        case int() if 10**5 < value < 10**19:
             shown = _behind(head, str(value))
             return value if shown == str(value) else shown
         case list() | tuple() | dict() if depth == 0:
@@ -287,7 +288,7 @@ def _masked(value: Any, head: str, depth: int) -> Any:
         case list() | tuple():
             return list(_items(value, head, depth - 1))  # pyright: ignore[reportUnknownArgumentType]
         case dict():
-            return {_key(name): _masked(item, f"{str(name)[-80:]}: ", depth - 1) for name, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            return {_key(name): _masked(item, f'"{str(name)[-80:]}": "', depth - 1) for name, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         case _:
             return value
 
@@ -295,11 +296,14 @@ def _masked(value: Any, head: str, depth: int) -> Any:
 def _items(values: Iterable[Any], head: str, depth: int) -> Iterator[Any]:
     before = ""
     for value in values:
-        yield _masked(value, f" {before[-80:]} " if before.startswith("-") else head, depth)
+        yield _masked(value, f'"{before[-80:]}", "' if before.startswith("-") else head, depth)
         before = value if isinstance(value, str) else ""
 
 
 def _behind(head: str, text: str) -> str:
-    """Return a text masked as it is behind a name, which may say what the text does not."""
-    whole = mask(head + text)
-    return whole.removeprefix(head) if whole.startswith(head) else text
+    """Return a text masked as it is behind a name in JSON, which may say what the text does not."""
+    whole = f'{head}{json.dumps(text, ensure_ascii=False)[1:-1]}"'
+    masked = mask(whole) if head else whole
+    if masked == whole or not masked.startswith(head):
+        return text
+    return json.loads(f'"{masked.removeprefix(head)}')

@@ -56,7 +56,7 @@ def assigned(text: str, name: Name, *, prose: bool) -> list[tuple[int, int]]:
     if name.text.startswith("--"):
         option = _OPTION.match(text, name.end)
         if option:
-            return _option(text, name, option.end())
+            return _option(text, name, option.end(), is_listed="," in option[0])
     found = _ASSIGN.match(text, name.end)
     if found is None:
         quoted = _SQL.match(text, name.end) if name.of_password and not name.is_short else None
@@ -116,18 +116,20 @@ def _listed(text: str, name: Name, start: int, quote: str) -> list[tuple[int, in
     return [(first, last) for first, last in spans if _is_quoted_secret(text[first:last], name)]
 
 
-def _option(text: str, name: Name, start: int) -> list[tuple[int, int]]:
+def _option(text: str, name: Name, start: int, *, is_listed: bool = False) -> list[tuple[int, int]]:
+    """Return the value of an option. In a list (`["--password", "…"]`) it is no word of a sentence, so any counts."""
     run = _OF_OPTION.match(text, start)
     if run is None:
         return []
-    value = run[0]
+    value = run[0].rstrip("\"'") if is_listed else run[0]
     if value.startswith("-") or _is_metavar(value) or stands_for_another(value, name.text):
         return []
-    if name.of_password:
-        secret = is_chosen(value) or (value.isdigit() and len(value) >= _LEAST_DIGITS) or is_phrase(value)
-    else:
+    if not name.of_password:
         secret = is_drawn(value, 8)
-    return [run.span()] if secret or COVER in value else []
+    else:
+        secret = is_listed and len(value) >= _LEAST_OF_PASSWORD and _has_letters(value)
+        secret = secret or is_chosen(value) or (value.isdigit() and len(value) >= _LEAST_DIGITS) or is_phrase(value)
+    return [(start, start + len(value))] if secret or COVER in value else []
 
 
 def _is_metavar(value: str) -> bool:
