@@ -1,11 +1,13 @@
-"""Secrets in a text: recognised by their form, or by the name in front of them, and masked.
+"""Secrets in a text: recognised by their form, by the name in front of them or the structure around them, and masked.
 
-    forms   keys and tokens whose form their makers publish      named   values behind `password:`, `api_key =` …
-    cards   numbers of payment cards, by issuer and checksum
+    forms, published   keys and tokens whose form their makers publish; those of gitleaks are kept as data
+    names, named       assignments: `DB_PASSWORD=…`, `"api_key": "…"`      structures   tables, `.netrc`, Kubernetes …
+    prose              what people say: "my password is …"      cards   payment cards, by issuer and checksum
+    values, vocabulary what a value looks like: drawn, chosen, a word, or something that stands for another value
 
-Masking comes before anything is stored, indexed, shown or sent to a model. It cannot be undone, so it errs on the side
-of leaving a text as it is: a value is taken for a secret when its form is that of a key, or when its name says so and
-it looks like nothing else, such as a placeholder or a variable. `python -m bench.secrets` counts how often it errs.
+Masking comes before anything is stored, indexed, logged, shown or sent to a model, and cannot be undone. So it has two
+levels. A message is read as prose, too. A tool result is evidence: there only what a program would read as a secret is
+masked, and a value that reads like words of code or talk stays. `python -m bench.secrets` counts how often both err.
 """
 
 from mcp_memory.secrets.masking import (
