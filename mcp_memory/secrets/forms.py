@@ -23,7 +23,8 @@ _BODY = r"[A-Za-z0-9_-]"
 _HEX = r"[a-f0-9]"
 _ALNUM = r"[A-Za-z0-9]"
 _NAME_AND_PASSWORD = re.compile(rb"[\x21-\x7e]{1,200}:[\x20-\x7e]{2,200}")
-_WORDS = r"(?:[a-z]+|[0-9]{1,8}|v[0-9]+)(?:[-_](?:[a-z]+|[0-9]{1,8}|v[0-9]+)){1,20}"
+_PART = r"(?:[a-z]{1,14}\d{0,5}|[0-9]{1,8}[a-z]{0,2}|v[0-9]+)"
+_WORDS = rf"{_PART}(?:[-_]{_PART}){{1,20}}"
 """Words and numbers that are joined, such as the name of a file or a branch."""
 
 
@@ -64,6 +65,27 @@ def _is_key(body: str) -> bool:
 
 def _is_value(value: str) -> bool:
     return not stands_for_another(value)
+
+
+_MARKERS = re.compile(r"-{1,5}(?:BEGIN|END)[^-\n]{0,60}-{3,5}|[^\S\n]*[A-Z][A-Za-z-]{2,20}: [^\n]*")
+_ENCODED = re.compile(r"[A-Za-z0-9+/]{16}")
+
+
+def _is_key_body(text: str) -> bool:
+    """Tell whether the lines of a key stand behind its first one, and no code or talk about such lines."""
+    body = _MARKERS.sub("", text)
+    return (
+        _ENCODED.search(body) is not None
+        or (not body.strip(" -\\nr\n\t\"'") and "END" in text[5:])
+        or (len(body.split()) == 1 and body.strip().isalnum())
+    )
+
+
+def _says_private(text: str) -> bool:
+    try:
+        return b"PRIVATE KEY" in b64decode(text[:80], validate=True)
+    except (NoBase64, ValueError):
+        return False
 
 
 def _is_password(value: str) -> bool:
@@ -143,6 +165,9 @@ def _forms() -> Iterator[Form]:
     yield _begins("service token", long, "lin_api_", "ntn_", "PMAK-", "NRAK-", "glsa_", "glc_", "sbp_", "sb_secret_")
     yield _begins("service token", long, "figd_", "sntrys_", "sntryu_", "tskey-", "nfp_", "HRKU-", "CFPAT-", "tfp_")
     yield _begins("service token", long, "pscale_pw_", "pscale_tkn_", "ops_eyJ", "mcm_", "phx_", "dp.pt.")
+    yield _begins(
+        "service token", long, "CCIPAT_", "CCIPRJ_", "bkua_", "bkagt_", "dckr_oat_", "cio_", "rnd_", "tr_dev_"
+    )
     yield _begins("Vault token", f"{_BODY}{{20,}}", "hvs.", "hvb.", "hvr.")
     yield _begins("age key", r"[A-Z0-9]{40,}", "AGE-SECRET-KEY-1")
     yield Form(
@@ -150,15 +175,22 @@ def _forms() -> Iterator[Form]:
         ("eyj",),
         (r"(?<![A-Za-z0-9_-])(?P<shown>eyJ)[\w-]{8,}\.[\w-]{8,}\.[\w-]*"),
     )
+    header = r"[A-Z][A-Za-z-]{2,20}: [^\n\\]{1,80}"
     yield Form(
         "private key",
         ("-----begin",),
-        (
-            r"(?P<shown>----)-BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
-            r"(?:(?:[^-]|-(?!----)){0,20000}-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
-            # or as much of one as is there
-            r"|(?:(?:\s|\\[rn]){1,9}(?:[A-Z][A-Za-z-]{3,20}: [^\n\\]{1,80}|[A-Za-z0-9+/=]{16,}))*)"
-        ),
+        r"(?P<shown>----)-BEGIN [A-Z0-9 ]*(?:PRIVATE KEY(?: BLOCK)?|(?:OpenVPN )?Static key V1)-----"
+        rf"(?:(?:{header}|[A-Za-z0-9+/=\s\\.,:;|>→•*#'\"-](?<!----)){{0,20000}}?"
+        r"-----END [A-Z0-9 ]*(?:PRIVATE KEY(?: BLOCK)?|(?:OpenVPN )?Static key V1)-----"
+        # or as much of one as is there
+        rf"|(?:(?:\s|\\[rn]){{1,9}}(?:{header}|[A-Za-z0-9+/=]{{16,}}))*)",
+        _is_key_body,
+    )
+    yield Form(
+        "private key",
+        ("ls0tls1crudjti",),  # the same in base64
+        r"(?P<shown>LS0tLS1CRUdJTi)[A-Za-z0-9+/=]{20,}",
+        lambda rest: _says_private("LS0tLS1CRUdJTi" + rest),
     )
     yield Form(
         "private key",
@@ -227,6 +259,54 @@ def _forms() -> Iterator[Form]:
         rf"(?P<shown>(?:mysql|mariadb)[\w-]{{0,20}} (?:[^\n|;&`]{{0,200}}? )??-p[\"']?)(?![a-z]+-){command}",
         _is_password,
     )
+    yield Form(
+        "password of a command",
+        ("-passin ", "-passout ", "pass:"),
+        rf"(?P<shown>(?:-passin|-passout|-k)[ ]+[\"']?pass:){command}",
+        _is_value,
+    )
+    yield Form(
+        "password of a command",
+        ("7z ", "7za ", "ldapsearch ", "ldapadd ", "ldapmodify ", "useradd ", "smbclient ", "ipmitool "),
+        r"(?P<shown>(?:7za? (?:[^\n|;]{0,200} )?-p|ldap\w+ (?:[^\n|;]{0,200} )?-w ?[\"']?"
+        r"|useradd (?:[^\n|;]{0,200} )?-p [\"']?|smbclient (?:[^\n|;]{0,200} )?-U [\"']?[\w.\\-]{1,60}%|ipmitool (?:[^\n|;]{0,200} )?-P [\"']?))"
+        + command,
+        _is_password,
+    )
+    yield Form(
+        "password of a command",
+        ("echo ", "printf "),
+        r"(?P<shown>(?:echo|printf)(?: -n)? [\"']?(?:[\w.-]{1,60}:)?)"
+        r"[^\s\"'|$]{6,200}(?=[\"']?(?:\\n)?[\"']?[ ]*\|[ ]*(?:sudo )?"
+        r"(?:chpasswd|docker login|[\w/ -]{1,40}--password-stdin))",
+        _is_value,
+    )
+    yield Form(
+        "password of a command",
+        ("/user:", "sqlplus ", "jdbc:oracle:thin:"),
+        r"(?i)(?P<shown>(?:/user:[\w\\.-]{1,60}[ ]|sqlplus (?:-\w+ )*\w{1,40}/|jdbc:oracle:thin:\w{1,40}/)[\"']?)"
+        r"[^\s\"'@/<>{}$]{6,200}",
+        _is_password,
+    )
+    yield Form(
+        "password in an address",
+        ("https://", "http://"),
+        r"(?P<shown>https?://)[A-Za-z0-9_-]{16,255}(?=@(?:github|gitlab|bitbucket|dev\.azure|[\w-]+\.\w))",
+        lambda value: is_drawn(value, 16),
+    )
+    yield Form(
+        "password of a program",
+        ("basicauth(", "networkcredential(", "auth=(", "auth = (", "login("),
+        r"(?i)(?P<shown>(?:basicauth|networkcredential|auth\s?=\s?|login)\(\s?[\"'][^\"'\n]{1,60}[\"'],\s?[\"'])[^\"'\n]{4,200}",
+        _is_password,
+    )
+    yield Form(
+        "password of a program",
+        ("convertto-securestring ", "identified by ", "identified with "),
+        r"(?i)(?P<shown>(?:ConvertTo-SecureString (?:-String )?|identified (?:with \S{1,40} )?(?:by|as) (?:password )?)[\"'])"
+        r"[^\"'\n]{4,200}",
+        _is_value,
+    )
     yield Form("password of a command", ("sshpass ",), rf"(?P<shown>sshpass (?:-v )?-p ?[\"']?){command}", _is_value)
     yield Form(
         "password of a command",
@@ -265,6 +345,9 @@ def _forms() -> Iterator[Form]:
         back=4,
     )
     yield Form("Terraform token", (".atlasv1.",), r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{40,}", back=14)
+    yield Form("Discord token", (".g",), r"(?<![\w.])[MNO][\w-]{23,27}\.G[\w-]{5}\.[\w-]{27,40}", back=24)
+    yield Form("Discord token", (".g",), r"(?<![\w.])[MNO][\w-]{23,27}\.G[\w-]{5}\.[\w-]{27,40}", back=26)
+    yield Form("Asana token", ("1/",), r"(?<![\w/])(?P<shown>1/)\d{12,20}:[a-f0-9]{32}(?!\w)")
     yield Form("MaxMind key", ("_mmk",), r"(?<![A-Za-z0-9])[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk(?!\w)", back=36)
     yield Form("Mailchimp key", ("-us",), r"(?<![A-Za-z0-9])[a-z0-9]{32}-us\d{1,2}(?!\w)", back=32)
     yield Form(

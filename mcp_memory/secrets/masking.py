@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -18,6 +17,7 @@ from mcp_memory.secrets.names import HINTS, name_at
 from mcp_memory.secrets.prose import is_stated, personal_numbers, told
 from mcp_memory.secrets.published import forms
 from mcp_memory.secrets.structures import structured
+from mcp_memory.secrets.views import views
 
 __all__ = [
     "MASK",
@@ -35,19 +35,15 @@ __all__ = [
 
 MASK = "•••"
 _CARD = "card number"
-_DEEPEST = 100
-
-_BROKEN = re.compile(
-    "[\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]+"
-    r"|\\\r?\n[ \t]*"
+_BYTES = "latin-1"
+_WIDE_CODECS = (
+    (b"\xff\xfe\0\0", "utf-32-le"),
+    (b"\0\0\xfe\xff", "utf-32-be"),
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xfe\xff", "utf-16-be"),
+    (b"", "utf-16-le"),
 )
-"""What a reader, or a shell, leaves out of a text: characters without width, and where a line goes on in the next."""
-
-_WIDE = {
-    wide: wide - 0xFEE0 for wide in (*range(0xFF10, 0xFF1A), *range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B), 0xFF0D)
-}
-_IS_WIDE = re.compile("[\uff0d\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
-"""Letters and digits as wide as a Chinese character, and their dash."""
+_DEEPEST = 100
 
 _BODY = re.compile(r"(?m)^[ \t\"']*[A-Za-z0-9+/]{60,76}={0,2}[\"',]*$")
 
@@ -66,13 +62,10 @@ def find(text: str, *, prose: bool = True) -> list[Secret]:
 
     Without `prose` only what a program reads counts, as in tool results: forms of keys, assignments, structures.
     """
-    found = _standing(text, prose)
-    breaks = [one.span() for one in _BROKEN.finditer(text)] if not text.isascii() or "\\" in text else []
-    if not breaks and (text.isascii() or _IS_WIDE.search(text) is None):
-        return found
-    whole, place = _whole(text, breaks)
-    joined = (Secret(place(one.start), place(one.end - 1) + 1, one.kind) for one in _standing(whole, prose))
-    return _apart([*found, *joined])
+    found: list[Secret] = []
+    for view, place in views(text):
+        found += (Secret(place(one.start), place(one.end - 1) + 1, one.kind) for one in _standing(view, prose))
+    return _apart(found)
 
 
 def mask(text: str, *, prose: bool = True) -> str:
@@ -83,27 +76,50 @@ def mask(text: str, *, prose: bool = True) -> str:
 def mask_bytes(data: bytes) -> tuple[bytes, list[Secret]]:
     """Return a tool result with its secrets masked, and where the masks stand, in bytes.
 
-    It is evidence, so talk of passwords in it is left alone. What is not UTF-8 (lone surrogates apart) is returned as
-    it is.
+    It is evidence, so talk of passwords in it is left alone. What is no text in any encoding is returned as it is.
     """
-    try:
-        text = data.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
+    codec = _codec(data)
+    if codec is None:
         return data, []
-    secrets = find(text, prose=False)
-    if not secrets:
-        return data, []
+    text = data.decode(codec, "surrogatepass" if codec == "utf-8" else "strict")
     pieces: list[bytes] = []
     places: list[Secret] = []
     at = length = 0
-    for one in secrets:
-        before = text[at : one.start].encode("utf-8", "surrogatepass")
-        hidden = MASK.encode()
+    for one in find(text, prose=False):
+        before = _encoded(text[at : one.start], codec)
+        hidden = MASK.encode() if codec == _BYTES else _encoded(MASK, codec)
         places.append(Secret(length + len(before), length + len(before) + len(hidden), one.kind))
         pieces += [before, hidden]
         length += len(before) + len(hidden)
         at = one.end
-    return b"".join([*pieces, text[at:].encode("utf-8", "surrogatepass")]), places
+    return (b"".join([*pieces, _encoded(text[at:], codec)]), places) if places else (data, [])
+
+
+def _codec(data: bytes) -> str | None:
+    """Return how bytes can be read and written back the same; None for what is no text.
+
+    In other encodings of one byte the letters of keys are those of ASCII, so these are read as if each byte were a
+    letter.
+    """
+    try:
+        data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        pass
+    else:
+        return "utf-8"
+    for mark, codec in _WIDE_CODECS:
+        if data.startswith(mark) or (not mark and b"\0" in data[:200]):
+            try:
+                if data.decode(codec).encode(codec) == data:
+                    return codec
+            except UnicodeError:
+                continue
+    controls = sum(data.count(bytes([one])) for one in range(32) if one not in b"\t\n\r\x1b\f")
+    return _BYTES if controls * 100 < len(data) else None
+
+
+def _encoded(text: str, codec: str) -> bytes:
+    return text.encode(codec, "surrogatepass" if codec == "utf-8" else "strict")
 
 
 def mask_values(value: Any) -> Any:
@@ -158,28 +174,12 @@ def mask_lines(text: str) -> str:
 def _standing(text: str, prose: bool) -> list[Secret]:
     """Return the secrets that stand in a text as it is written."""
     small = _small(text)
-    numbers = (Secret(start, end - SHOWN, _CARD) for start, end in cards(text, prose=prose))
-    formed = _apart([*_formed(text, small), *numbers])
-    covered = _covered(text, formed)
-    while formed and (more := [*_formed(covered, small)]):  # a key that another stood before
+    covered, formed = text, list[Secret]()
+    while more := [*_formed(covered, small), *_numbers(covered, prose)]:  # again: a key may have stood before a key
         formed = _apart([*formed, *more])
         covered = _covered(text, formed)
     named = [*_named(covered, small, prose), *structured(covered, small), *(personal_numbers(text) if prose else ())]
     return _apart([*formed, *(Secret(start, end, "named value") for start, end in named)])
-
-
-def _whole(text: str, breaks: Sequence[tuple[int, int]]) -> tuple[str, Callable[[int], int]]:
-    """Return a text without its breaks, in letters of one width, and what tells where a character of it stood."""
-    pieces: list[str] = []
-    starts, lost = [0], [0]
-    at = 0
-    for start, end in breaks:
-        pieces.append(text[at:start])
-        lost.append(lost[-1] + end - start)
-        starts.append(end - lost[-1])
-        at = end
-    whole = "".join([*pieces, text[at:]]).translate(_WIDE)
-    return whole, lambda place: place + lost[bisect_right(starts, place) - 1]
 
 
 def _small(text: str) -> str:
@@ -202,6 +202,10 @@ def _formed(text: str, small: str) -> Iterator[Secret]:
                 place = small.find(hint, after)
 
 
+def _numbers(text: str, prose: bool) -> Iterator[Secret]:
+    return (Secret(start, end - SHOWN, _CARD) for start, end in cards(text, prose=prose))
+
+
 @cache
 def _forms_by_beginning() -> dict[str, list[tuple[Form, str]]]:
     """Return the forms with each of their hints by how the hint begins: most texts have few of the beginnings."""
@@ -219,7 +223,7 @@ def _named(covered: str, small: str, prose: bool) -> Iterator[tuple[int, int]]:
             name = name_at(covered, place, hint) if place >= end else None
             if name is not None:
                 spans = assigned(covered, name, prose=prose)
-                if not spans and prose and (span := told(covered, name)):
+                if not spans and (span := told(covered, name, prose=prose)):
                     spans = [span]
                 yield from spans
                 end = max((last for _, last in spans), default=end)

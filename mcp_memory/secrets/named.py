@@ -23,13 +23,24 @@ COVER = "\uffff"
 
 VALUE = r"""[^\s"'`<>{}()\[\],;|\\•，。；、！？」』】]"""
 _CLOSING = r"(?P<close>(?:\\{0,7}[\"'`]|\\|\]|\*\*){0,6})"
+_TYPE = (
+    r"(?::[ \t]{0,3}[&?]?[A-Za-z][\w.\[\]<>|?]{0,40}|[ ](?:string|String|str|char|NSString)[ ]?\*?)[ \t]{0,3}=(?=[ \t]{0,3}[\"'`])"
+    r"|[ ]As[ ][A-Za-z]{1,20}[ ]="
+)
+_SIGN = rf":=|=>|===?|[?+]=|\|\||\?\?|{_TYPE}|=|:|：|,(?=[ \t]{{0,20}}[\"'])|\((?=[\"'])"
+"""What gives a value to a name: an assignment, one with a type before it, a default, a call."""
 _ASSIGN = re.compile(
-    rf"(?x:{_CLOSING}(?P<joint>[ \t]{{0,20}}(?P<sign>:=|=>|==?|:|：)(?:\*\*)?[ \t]{{0,20}}))"
+    rf"(?x:{_CLOSING}(?P<joint>[ \t]{{0,20}}(?P<sign>{_SIGN})(?:\*\*)?[ \t]{{0,20}}))"
     r"(?:(?P<many>\[)[ \t]{0,3}|(?P<nested>\{)[ \t\r\n]{0,40}\\{0,7}\"value\\{0,7}\"[ \t]{0,3}:[ \t]{0,3})?"
-    r"(?P<quote>(?:\\{0,7}|[rbuf])[\"'`](?![\"'`]))?"
+    r"(?P<quote>(?:\\{0,7}|[rbufN])(?:\"\"\"|'''|[\"'`](?![\"'`])))?"
 )
 _OPTION = re.compile(r"(?P<quote>[ \t]{1,3}[\"']?|[\"'],\s{0,40}[\"'])")
-_SQL = re.compile(r"(?i)(?P<quote>[ \t]{1,3}')")
+_SPACED = re.compile(r"[ \t]{1,40}(?P<quote>[\"'])?")
+_COMMAND = re.compile(
+    r"(?:^|[\n\r])[ \t]*(?:(?:ENV|ARG|setx|set|set -[gxU]+|default|login \S{1,60}|user \S{1,60}|#define|aws configure set)[ \t]+)?"
+    r"[\"'*-]{0,3}\Z"
+)
+_ONE_OF_MANY = re.compile(r"\w[ \t]*,[ \t]*\Z")
 _RUN = re.compile(rf"{VALUE}{{1,{LONGEST}}}")
 _IN_URL = re.compile(r"[^\s\"'`<>{}&;#•|\\，。]{1,4096}")
 _OF_OPTION = re.compile(r"[^\s\"'`<>{}|;&•()\\]{1,4096}")
@@ -59,9 +70,12 @@ def assigned(text: str, name: Name, *, prose: bool) -> list[tuple[int, int]]:
             return _option(text, name, option.end(), is_listed="," in option[0])
     found = _ASSIGN.match(text, name.end)
     if found is None:
-        quoted = _SQL.match(text, name.end) if name.of_password and not name.is_short else None
-        return _quoted(text, name, quoted.end(), "'") if quoted else []
+        return _spaced(text, name)
     start, quote = found.end(), found["quote"]
+    if _ONE_OF_MANY.search(text, max(0, name.start - 40), name.start) and found["sign"] == "=":
+        return []  # user, password = …
+    if quote and found["sign"] in (",", "("):
+        return [span for span in _quoted(text, name, start, quote) if is_chosen(text[slice(*span)])]
     if found["many"]:
         return _listed(text, name, start, quote) if quote else []
     if quote:
@@ -69,9 +83,25 @@ def assigned(text: str, name: Name, *, prose: bool) -> list[tuple[int, int]]:
     return _bare(text, name, found, prose=prose)
 
 
+def _spaced(text: str, name: Name) -> list[tuple[int, int]]:
+    """Return a value behind a space: in quotes, or alone to the end of a line that begins with the name."""
+    found = _SPACED.match(text, name.end)
+    if found is None or (name.is_short and not found["quote"]):
+        return []
+    if found["quote"]:
+        return [span for span in _quoted(text, name, found.end(), found["quote"]) if is_chosen(text[slice(*span)])]
+    run = _RUN.match(text, found.end())
+    alone = "\t" in found[0] or name.text.isupper()
+    if run is None or not (alone or _COMMAND.search(text, max(0, name.start - 80), name.start)):
+        return []
+    if _COMMENT.match(text, run.end()) is None or stands_for_another(run[0], name.text) or reads_as_words(run[0]):
+        return []
+    return [run.span()] if (is_mixed(run[0]) if name.of_password else is_drawn(run[0], 16)) else []
+
+
 def _quoted(text: str, name: Name, start: int, quote: str) -> list[tuple[int, int]]:
     """Return the value between quotes. It may hold spaces, as passphrases do."""
-    closing = quote.lstrip("rbuf")
+    closing = quote.lstrip("rbufN")
     line = text.find("\n", start, start + LONGEST)
     end = text.find(closing, start, line if line >= 0 else start + LONGEST)
     while end > start and len(closing) == 1 and text[end - 1] == "\\":  # a quote inside the value
@@ -106,7 +136,7 @@ def _is_label(text: str, start: int, end: int) -> bool:
 
 def _listed(text: str, name: Name, start: int, quote: str) -> list[tuple[int, int]]:
     """Return the values of a list of quoted ones."""
-    closing = quote.lstrip("rbuf")
+    closing = quote.lstrip("rbufN")
     end = text.find("]", start, start + LONGEST)
     inside = re.finditer(
         rf"{re.escape(closing)}?([^\"'`\n]{{1,200}}){re.escape(closing)}",
@@ -165,9 +195,11 @@ def _bare(text: str, name: Name, found: re.Match[str], *, prose: bool) -> list[t
     to_the_end = _COMMENT.match(text, run.end()) is not None
     if at_start and to_the_end and not name.is_short and found["sign"] in (":", "="):
         return _spans(run, name, is_strict=_among_settings(text, name.start, run.end()), is_line=True)
-    if name.is_short or (not prose and name.of_password and reads_as_words(run[0])):
+    if text[run.end() : run.end() + 1] in ("(", "[") or (not prose and name.of_password and reads_as_words(run[0])):
         return []
-    return _spans(run, name, is_strict=False)
+    if name.is_short:
+        return _spans(run, name, is_strict=False) if is_drawn(run[0], 10) else []
+    return _spans(run, name, is_strict=False, is_line=tight)
 
 
 def _spans(run: re.Match[str] | None, name: Name, *, is_strict: bool, is_line: bool = False) -> list[tuple[int, int]]:

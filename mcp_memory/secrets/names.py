@@ -17,7 +17,19 @@ PASSWORD_HINTS = (
     *("hasło", "wachtwoord", "şifre", "lösenord", "adgangskode", "passord", "heslo", "jelszó", "salasana", "κωδικός"),
     *("كلمة المرور", "كلمة السر", "סיסמה", "סיסמא", "रहस्य शब्द", "पासवर्ड", "รหัสผ่าน", "mật khẩu", "kata sandi"),
     *("parolă", "parola", "lozinka", "گذرواژه", "رمز عبور"),
-    *("_pass", "-pass", ".pass", "dbpass", "userpass", "smtppass", "pass", "pw"),
+    *(
+        "_pass",
+        "-pass",
+        ".pass",
+        "dbpass",
+        "userpass",
+        "smtppass",
+        "requirepass",
+        "masterauth",
+        "rootpass",
+        "adminpass",
+    ),
+    *("keypass", "storepass", "mypass", "pass", "pw", "psk", "口令", "kata laluan", "contrasenya"),
 )
 KEY_HINTS = (
     *("secret", "api_key", "api-key", "apikey", "api key", "access_key", "access-key", "accesskey", "private_key"),
@@ -45,12 +57,26 @@ KEY_HINTS = (
         "x-key",
         "ingestion-key",
     ),
+    *(
+        "presharedkey",
+        "preshared_key",
+        "schlüssel",
+        "clé api",
+        "clé d'api",
+        "clave",
+        "chiave api",
+        "chave",
+        "密钥",
+        "密鑰",
+    ),
+    *("api キー", "apiキー", "api 키", "ключ", "authentication key", "license key"),
     *("credential", "sessionid", "session_id"),
 )
 HINTS = (*PASSWORD_HINTS, *KEY_HINTS)
 """A name that has none of these, in small letters, is no name of a secret."""
 
-_SHORT = ("pw", "pass")
+_SHORT = ("pw", "pass", "psk")
+_ENDS_NAME = ("_pass", "-pass", ".pass", "_psk", "-psk", ".psk")
 _ABOUT_BEFORE = re.compile(
     r"(?i)(?:^|[_.\[-])(?:forg[eo]t|reset|show|hide|has|have|is|no|without|min|max|change|hash|hashed|verify|check|validate"
     r"|invalid|wrong|empty|missing|require|required|lost|update|toggle|use|with|allow|bad|need|needs|prompt|set|get|num"
@@ -63,7 +89,7 @@ _ABOUT_AFTER = re.compile(
     r"|expir|_age|min|max|_len|count|attempt|retr|chang|updat|creat|requir|enabl|valid|streng|score|error|protect|column"
     r"|prompt|format|pattern|regex|rule|confirm(?:ed|ation)$|hasher|encod|check|form|view|page|store|backend|class|schema"
     r"|version|arn|scope|ttl|rotat|index|iz|is[ei]|bucket|limit|rate|usage|budget|price|cost|per|list|ref|mount|mode|prefix"
-    r"|suffix|header|status|state|descr|help|title|text|size|bytes|source|provider|endpoint|agent|less|^s?[_-]?ids?$|^s?[_-]?id[_-]"
+    r"|suffix|header|status|state|descr|help|title|text|size|bytes|source|provider|endpoint|agent|less|param|manager|^s?[_-]?ids?$|^s?[_-]?id[_-]"
 )
 
 
@@ -97,6 +123,12 @@ def name_at(text: str, at: int, hint: str) -> Name | None:
     is_short = hint in _SHORT
     if is_short and (after or before.strip("-[].")):
         return None  # many a word has these in it
+    if hint in _ENDS_NAME and after.strip("0123456789"):
+        return None  # pass_through
+    if text[at - len(before) - 2 : at - len(before)] == "::" or (
+        text[at - 1 : at] == ":" and text[at - 2 : at - 1].isalnum() and hint != "password"
+    ):
+        return None  # a path of parts, as in an ARN
     if (after and _ABOUT_AFTER.search(after)) or (before and _ABOUT_BEFORE.search(before.rstrip("["))):
         return None
     if hint == "token" and after[:1] in ("s", "i"):

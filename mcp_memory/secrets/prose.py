@@ -12,19 +12,25 @@ from collections.abc import Iterator
 
 from mcp_memory.secrets.named import COVER, VALUE, is_drawn_for, without_sentence
 from mcp_memory.secrets.names import Name
-from mcp_memory.secrets.values import is_mixed, is_phrase, may_be_word, stands_for_another
-from mcp_memory.secrets.vocabulary import is_word, words_of
+from mcp_memory.secrets.values import is_drawn, is_mixed, is_phrase, may_be_word, stands_for_another
+from mcp_memory.secrets.vocabulary import is_word, reads_as_words, words_of
 
 __all__ = ["is_stated", "personal_numbers", "told"]
 
 _IS = r"is|was|equals|ist|war|lautet|heißt|est|es|era|è|é|jest|je|är|er|on|to|adalah|là|—|–|-"
-_FOR = "for|of|to|on|in|at|del|de|do|da|für|fürs|vom|zum|von|im|am|pour|per|du|di|voor|na"
+_SENTENCE = re.compile(r"(?:[^\n.!?。！？]|[.!?](?=\S)){0,60}")
+_NEAR = re.compile(r"(?<![^\s\"'`:：(（=「『“„«/])[A-Za-z0-9][!-~]{7,63}")
+_OTHER = re.compile(
+    r"(?i)://|^[a-f0-9]{7,40}$|^[a-f0-9]{8}-|\.(?:com|org|net|io|py|js|ts|md|txt|html|json|ya?ml)\b|^v?\d+\.\d|@"
+)
+_FOR = "for|of|to|on|in|at|del|de|do|da|für|fürs|vom|zum|von|im|am|pour|per|du|di|voor|na|от|для|на|к|til|för|pro|pentru|için"
 _JOINT = re.compile(
     rf"""(?ix)[\\"'`\]*]{{0,8}}(?:
       :[ \t]{{0,3}}(?:\r?\n[ \t]{{0,8}}){{1,2}}(?=\S{{5,64}}[^\s:,;{{(][ \t]*(?:\n|\Z))
     | [ \t]{{0,3}}(?::|：|=|=>)[ \t]{{0,3}}(?:\*\*)?[ \t]{{0,3}}
-    | [ ](?:{_IS})[ ](?:now[ ]|currently[ ]|still[ ]|jetzt[ ])?
-    | [ ]?[是はがे이가은는を][ ]?:?[ ]?
+    | [ ](?:{_IS}):?[ ](?:now[ ]|currently[ ]|still[ ]|jetzt[ ])?
+    | [ ]?(?:[是为為はがे이가은는を]|คือ)[ ]?[:：]?[ ]?
+    | (?:['’]s|[ ]will[ ]be|[ ](?:was|is|got)?[ ]?(?:set|changed|reset|updated)[ ](?:from|to)|[ ](?:from|to)|[ ]هي|[ ]है)[ ]
     | [ ](?:{_FOR})[ ](?:[\w'’.-]{{1,20}}[ ]){{0,3}}?[\w'’.-]{{1,20}}(?:[ ](?:{_IS})(?:[ ]now)?|:)[ ]
     )(?P<quote>["'`“„«「『])?"""
 )
@@ -43,8 +49,37 @@ _STATED = re.compile(r"(?=[ \t]*(?:[.,;!?)\n]|$|\s(?:and|und|et|y|e)\s))")
 _ADJECTIVE = re.compile(r"(?i)(?:ed|ing|able|ible|less|ful|ous|ive|ic|ant|ent|al|ly|ory|ary|y)$")
 
 
-def told(text: str, name: Name) -> tuple[int, int] | None:
-    """Return where the value stands that somebody tells behind a name; None where it is talk."""
+def told(text: str, name: Name, *, prose: bool) -> tuple[int, int] | None:
+    """Return where the value stands that somebody tells behind a name; None where it is talk.
+
+    Without `prose` (programs say it, too: "your initial password is …") it must be as mixed as no name and word is.
+    """
+    span = _direct(text, name) or (_near(text, name) if prose or name.of_password else None)
+    if span and not prose and not text[: span[0]].endswith((": ", " is ", "= ", ":\t")):
+        return None
+    return span if span and (prose or COVER in text[slice(*span)] or _is_strong(text[slice(*span)])) else None
+
+
+def _is_strong(value: str) -> bool:
+    return sum(c.isdigit() for c in value) >= 2 and is_drawn(value, 10) and not reads_as_words(value)
+
+
+def _near(text: str, name: Name) -> tuple[int, int] | None:
+    """Return a value that stands near a name in a sentence and is too mixed for anything else: "my password's Qm3Xk9"."""
+    if name.is_short and not _ACCOUNT.search(text, max(0, name.start - 80), name.start):
+        return None
+    sentence = _SENTENCE.match(text, name.end)
+    if text[name.end : name.end + 1] == "(" or (sentence and "•" in sentence[0]):
+        return None  # a function; or it was given, and is masked
+    for found in _NEAR.finditer(text, name.end, sentence.end() if sentence else name.end):
+        value = found[0].rstrip(_MARKS)
+        least = 8 if name.of_password else 16
+        if len(value) >= least and _is_strong(value) and not stands_for_another(value) and not _OTHER.search(value):
+            return found.start(), found.start() + len(value)
+    return None
+
+
+def _direct(text: str, name: Name) -> tuple[int, int] | None:
     joint = _JOINT.match(text, name.end)
     if joint is None or (name.is_short and not _is_of_account(text, name, joint)):
         return None
@@ -59,8 +94,9 @@ def told(text: str, name: Name) -> tuple[int, int] | None:
     found = _TOKEN.match(text, start)
     if found is None:
         return None
-    value = found[0].rstrip(_MARKS) or found[0]
-    value = without_sentence(value)
+    value = without_sentence(found[0])
+    if text[found.end() : found.end() + 1] in ("(", "["):
+        return None  # a call
     if COVER in value or (not stands_for_another(value, name.text) and _is_no_word(value, name)):
         return start, start + len(value)
     return None

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from mcp_memory.secrets.names import HINTS, name_at
 from mcp_memory.secrets.values import is_chosen, is_drawn, is_phrase, stands_for_another
+from mcp_memory.secrets.vocabulary import reads_as_words
 
 __all__ = ["structured"]
 
@@ -30,8 +31,8 @@ _DATA = re.compile(
 _NEXT_OBJECT = re.compile(r"(?m)^[ \t]*(?:---[ \t]*$|(?:- )?apiVersion:)")
 _ROW = re.compile(r"(?m)^[ \t]+[\w.-]{1,80}:[ \t]+[\"']?(?P<value>[^\s\"']{4,4096})[\"']?[ \t]*$")
 _NETRC = re.compile(
-    r"(?:\bmachine[ \t]+\S{1,200}|\bdefault)\s{1,20}(?:login|user)[ \t]+\S{1,200}\s{1,20}"
-    r"password[ \t]+(?P<value>\S{1,500})"
+    r"(?:\bmachine\s{1,20}\S{1,200}|\bdefault)\s{1,20}(?:login|user)\s{1,20}\S{1,200}\s{1,20}"
+    r"password\s{1,20}(?P<value>\S{1,500})"
 )
 _PGPASS = re.compile(
     r"(?m)^[ \t]*(?:[\w*-]+(?:\.[\w-]+){0,6}|\[[\da-f:]+\]):(?:54\d\d|6432|\*):[^:\s/]{1,63}:[^:\s/]{1,63}:"
@@ -48,8 +49,46 @@ _SENSITIVE = re.compile(
     r"\"(?P<name>[\w.-]{1,80})\":\s*\{\s*(?:\"sensitive\":\s*true,\s*)?(?:\"type\":\s*\"string\",\s*)?"
     r"\"value\":\s*\"(?P<value>[^\"\n]{1,4096})\"(?P<after>[^{}]{0,120})"
 )
-_CUT = re.compile(r"\t|[ \t]*\|[ \t]*|,|;|[ ]{2,}")
+_NAMES = r"(?P<name>[\w.:-]{2,80})"
+_QUOTED_NAME = rf"\b(?:key|name)=\\?[\"']{_NAMES}\\?[\"']"
+_MORE = (
+    # XML: text of its own, an element inside, or the attributes the other way round
+    re.compile(rf"(?i)<{_NAMES}>\s*<!\[CDATA\[(?P<value>[^\]<>\n]{{4,500}})\]"),
+    re.compile(
+        rf"(?i)<\w+\s[^<>]{{0,80}}?{_QUOTED_NAME}[^<>]{{0,80}}>\s*(?:<value>\s*)?(?P<value>[^<>\n]{{4,500}}?)\s*</"
+    ),
+    re.compile(rf"(?i)\bvalue=\\?[\"'](?P<value>[^\"'<>\n]{{4,500}}?)\\?[\"']\s+{_QUOTED_NAME}"),
+    re.compile(rf"(?i)<key>{_NAMES}</key>\s*<string>(?P<value>[^<>\n]{{4,500}})</string>"),
+    # JSON and HCL: the value first, or in a block that has the name
+    re.compile(rf"(?i)\"value\"\s?:\s?\"(?P<value>[^\"\n]{{4,4096}})\",\s{{0,20}}\"name\"\s?:\s?\"{_NAMES}\""),
+    re.compile(rf"variable\s+\"{_NAMES}\"\s*\{{[^{{}}]{{0,400}}?default\s*=\s*\"(?P<value>[^\"\n]{{4,4096}})\""),
+    re.compile(
+        rf"(?m)^[ \t]*(?:-[ ]+)?{_NAMES}:[ \t]*\n[ \t]*-[ ]+[\"']?(?P<value>[^\s\"':,{{}}\[\]]{{4,500}})[\"']?[ \t]*$"
+    ),
+    re.compile(rf"(?m)^{_NAMES}[ ]*\|[ ]+(?P<value>\S{{6,500}})[ \t]*$"),  # a row of psql's expanded form
+)
+_ALWAYS = (  # places of secrets, whatever their names
+    re.compile(r"\"(?i:Type)\"\s?:\s?\"SecureString\",\s{0,20}\"Value\"\s?:\s?\"(?P<value>[^\"\n]{4,4096})\""),
+    re.compile(r"\"github\.com\"\s?:\s?\"(?P<value>[A-Za-z0-9_-]{16,100})\""),
+    re.compile(
+        r"\"random_password\"[^{}]{0,200}\{[^{}]{0,80}\{?[^{}]{0,400}?\"result\"\s?:\s?\"(?P<value>[^\"\n]{4,500})\""
+    ),
+    re.compile(r"(?<=:)(?P<value>[^\s\"'@:/<>{}$]{6,100})(?=@tcp\()"),
+    re.compile(r"(?i)\.set_?(?:Password|Secret|ApiKey|Token|ClientSecret)\(\s?[\"'](?P<value>[^\"'\n]{4,500})[\"']\)"),
+    re.compile(
+        r"(?m)^[ \t]*(?:enable secret|username \S{1,60} (?:privilege \d+ )?(?:password|secret)) [05789] (?P<value>\S{4,200})"
+    ),
+    re.compile(r"(?m)^\$ pass (?:show )?\S+\n(?P<value>\S{6,200})$"),
+)
+_BELOW = re.compile(
+    r"(?im)^[^\n]{0,160}pass(?:word|phrase|code)[^\n]{0,160}:[ \t]*\n[ \t\n]{0,40}(?P<value>\S{8,64})[ \t]*$"
+)
+_INSERT = re.compile(
+    r"(?i)insert into [\w.`\"]{1,80}\s?\((?P<names>[^()]{3,600})\)\s*values\s*(?P<rows>(?:\([^()\n]{0,2000}\)\s*,?\s*){1,50})"
+)
+_FIELD = re.compile(r"'((?:[^']|'')*)'|[^,()']+")
 _HEAD = re.compile(r"[\"'`*]{0,2}[^\W\d][\w .#/-]{0,30}[\"'`*]{0,2}")
+_WORDS_OF_NAMES = ("pass", "secret", "token", "key", "pwd", "credential")
 _MOST_ROWS = 2_000
 
 
@@ -63,6 +102,12 @@ def structured(text: str, small: str) -> Iterator[tuple[int, int]]:
             for found in _SENSITIVE.finditer(text):
                 if '"sensitive": true' in found[0] and not stands_for_another(found["value"], found["name"]):
                     yield found.span("value")
+    if any(word in small for word in _WORDS_OF_NAMES):
+        yield from _around(text, small)
+    for pattern in _ALWAYS:
+        for found in pattern.finditer(text):
+            if is_chosen(found["value"]) and not stands_for_another(found["value"]):
+                yield found.span("value")
     if "<input" in small:
         yield from _fields(text)
     if "password" in small and ("machine " in small or "default" in small):
@@ -99,6 +144,31 @@ def _kind_of(name: str) -> str | None:
         if found is not None and not found.is_short and found.start == 0 and found.end == len(name):
             return "password" if found.of_password else "key"
     return None
+
+
+def _around(text: str, small: str) -> Iterator[tuple[int, int]]:
+    for pattern in _MORE:
+        for found in pattern.finditer(text):
+            if _is_secret(found["value"], found["name"]) and not reads_as_words(found["value"]):
+                yield found.span("value")
+    for found in _BELOW.finditer(text):
+        if is_drawn(found["value"], 8):
+            yield found.span("value")
+    if "insert into" in small:
+        yield from _inserted(text)
+
+
+def _inserted(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the values of columns that are named as secrets, where SQL inserts rows."""
+    for found in _INSERT.finditer(text):
+        kinds = [_kind_of(name.strip(' `"\n\t')) for name in found["names"].split(",")]
+        for row in re.finditer(r"\(([^()\n]*)\)", found["rows"]):
+            fields = [one for one in _FIELD.finditer(row[1]) if one[0].strip()]
+            for kind, field in zip(kinds, fields, strict=False):
+                value = field[1] or ""
+                if kind and is_chosen(value) and not stands_for_another(value):
+                    start = found.start("rows") + row.start(1) + field.start(1)
+                    yield start, start + len(value)
 
 
 def _fields(text: str) -> Iterator[tuple[int, int]]:
@@ -156,7 +226,9 @@ def _of_table(lines: list[str], starts: list[int], number: int, cut: str) -> Ite
         return
     if number and len(_cells(lines[number - 1], cut)) == len(head):
         return  # a row
-    kinds = {place: kind for place, cell in enumerate(head) if (kind := _kind_of(cell.replace(" ", "_")))}
+    kinds = {
+        place: kind for place, cell in enumerate(head) if (kind := _kind_of(cell.strip("\"'`*").replace(" ", "_")))
+    }
     if not kinds:
         return
     for below in range(number + 1, min(len(lines), number + _MOST_ROWS)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from mcp_memory.secrets.vocabulary import reads_as_words, words_of
 
@@ -35,21 +36,27 @@ bool boolean str bytes array list dict object char varchar nvarchar enum number 
 url uri path file stdin env token tokens self this request response result error errors warning info debug ok
 okay fail failed success disabled enabled expired revoked unknown pending active inactive inherit shared private
 public internal external basic bearer digest secret secrets session cookie header body query params props state
-config settings options visible invisible authentication authorization anything something nothing whatever
+config settings options visible invisible authentication authorization anything compat files systemd sss ldap nis db dns int64 int32 uuid something nothing whatever
 redacted
 """
 _DEFAULTS = frozenset(_DEFAULTS_TEXT.split())
 """What is written for a value and is none: defaults of programs, types, states."""
 
 _IN_CODE = re.compile(
-    r"^\$|\$[{(]|^%[A-Za-z({]|^#\{|\{\{|^<|>$|^@|^&|^!\w|^\*\w|::|->|=>|^/|^\.{1,2}/|^~/|://|^[A-Za-z]:\\"
-    r"|^(?:os|process|env|self|this|settings|config|cfg|secrets?|vault|import|require|base64|var|local|data|module|each|op|ssm"
-    r"|arn|projects|azurekeyvault|request|req|res|props|params|form|user|account|credentials?|ctx|conf|opts?|options|args)[._:\[(]"
+    r"^0x[0-9a-fA-F]|^\{|^\$|\$[{(]|^%[A-Za-z({]|^#\{|\{\{|^<|>$|^@|^&|^!\w|^\*\w|::|->|=>|^/|^\.{1,2}/|^~/|://|^[A-Za-z]:\\"
+    r"|^(?:os|process|env|self|this|settings|config|cfg|secrets?|vault|import|require|var|local|data|module|each|op|ssm"
+    r"|arn|projects|azurekeyvault|request|req|res|props|params|form|user|account|credentials?|ctx|conf|opts?|options|args)[._:\[(]|^base64[.(]"
     r"|^(?:pbkdf2|scrypt|argon2|bcrypt|sha\d+|md5|crypt)[\w-]*[:$(]|^\{[A-Z0-9-]+\}|^\$\d\w?\$|^[x*!]:\d"
 )
 _CALL = re.compile(r"^[A-Za-z_][\w.]*[(\[]|^(?:async|await|new|lambda|not|typeof)\b|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$")
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
+_CONSTANT = re.compile(r"_?[A-Za-z]+(?:_[A-Za-z]+)+_?\d{0,2}|[a-z]{2,}(?:-[a-z]{2,})+")
+"""A name of code: a constant, or words joined by one kind of mark."""
+_CONSONANTS = re.compile(r"(?i)[bcdfghjklmnpqrstvwxz]{4}")
 _CLUSTER = re.compile(r"[bcdfghjklmnpqrstvwxz]{4}|[aeiou]{4}|[jqvxz]{2}|q[^u]")
+_PART_OF_RULE = re.compile(r"[|,;:\s]")
+_OF_ITSELF = re.compile(r"(?i)passwor[dt]|passphrase|secret|token|credential|api[_-]?key|private[_-]?key")
+"""A value of words with the name of a secret in it is a name, too."""
 _PART_OF_PHRASE = re.compile(r"[^\W\d_]{2,}\Z")
 _TALK_TEXT = """
 a an and are as at be but by can for from has have here how if in into is it its just may more must not of on or
@@ -67,9 +74,12 @@ def stands_for_another(value: str, name: str = "") -> bool:
     """Tell whether a value stands in the place of one: a placeholder, a default, a type, or code that gives it."""
     value = value[:_JUDGED]
     small = value.lower().strip("_-.!?")
+    first = _PART_OF_RULE.split(small, maxsplit=1)[0]
     return (
         not small
         or small in _DEFAULTS
+        or (first != small and first in _DEFAULTS)  # "required|string|min:12"
+        or (_OF_ITSELF.search(value) is not None and reads_as_words(value))
         or small in (part.lower() for part in words_of(name))
         or _PLACEHOLDER.search(value) is not None
         or (_SHORT_PLACEHOLDER.search(value) is not None and (len(value) < _LONG or reads_as_words(value)))
@@ -101,11 +111,24 @@ def is_drawn(value: str, least: int = 12) -> bool:
     digits, letters = sum(c.isdigit() for c in value), sum(c.isalpha() for c in value)
     if len(value) < least or len(set(value)) < 5:
         return False
-    if digits >= 2 and letters >= 4:
+    if value.isdigit():
+        return len(value) >= 12
+    if letters < 4 or _CONSTANT.fullmatch(value):
+        return False
+    if digits >= 2:
         return not (_is_numbered(value) or (digits <= 4 and _NAME.match(value) and reads_as_words(value)))
-    if letters >= 4:
-        return len(value) >= 16 and not reads_as_words(value)
-    return digits >= 16 and value.isdigit()
+    return len(value) >= 16 and value.isascii() and not reads_as_words(value) and _is_scrambled(value)
+
+
+def _is_scrambled(value: str) -> bool:
+    """Tell whether letters follow each other as in no language and in no name of code: consonants, or capitals."""
+    bare = "".join(filter(str.isalpha, value))
+    if len(bare) < 8:
+        return False
+    clusters = sum(1 for at in range(len(bare) - 3) if _CONSONANTS.fullmatch(bare, at, at + 4))
+    switches = sum(one.isupper() != other.isupper() for one, other in pairwise(bare))
+    few = 0.14 if len(bare) >= 24 else 0.18  # of long ones nearly none has fewer
+    return clusters >= few * len(bare) or switches >= 0.38 * len(bare)
 
 
 def is_chosen(value: str) -> bool:

@@ -133,7 +133,7 @@ class MemoryServer(MCPServer[None]):
                 _check(name, needed_by(added))
                 return await super().call_tool(name, arguments, context)
             names = ", ".join(one.name for one in known)
-            raise ToolError(f"There is no tool {one_line(name, 60)!r}. Tools: {names}.")
+            raise ToolError(f"There is no tool {one_line(mask(name), 60)!r}. Tools: {names}.")
         _check(name, needed(read_only=tool.read_only, destructive=tool.destructive))
         began, failed = time.perf_counter(), None
         try:

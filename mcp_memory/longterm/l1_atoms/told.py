@@ -14,7 +14,7 @@ from datetime import datetime
 from mcp_memory.errors import InvalidInput
 from mcp_memory.longterm.changes import CONTRADICTS, slot_score
 from mcp_memory.longterm.search.search import Search
-from mcp_memory.secrets import states_secret
+from mcp_memory.secrets import mask_values, states_secret
 from mcp_memory.store.protocol import Filters, NewAtom, Store, Vectors, WrittenAtom
 from mcp_memory.text import fold, index_terms, well_formed
 from mcp_memory.types import Atom, Kind, Source
@@ -116,7 +116,8 @@ def told(
         )
     if not all(map(well_formed, (words, *given.values()))):
         raise InvalidInput("The text has a lone surrogate, which is not text. Nothing was stored.")
-    if any(map(states_secret, (words, *given.values()))):
+    fact = {given["relation"]: given["value"]} if given else {}
+    if any(map(states_secret, (words, *given.values()))) or mask_values(fact) != fact:
         raise InvalidInput(
             "This looks like a key or password, and what is remembered is shown in later conversations. Nothing was "
             "stored. Leave the value out; where it is kept may be remembered."

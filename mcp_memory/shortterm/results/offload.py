@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, get_args
 
 from mcp_memory.errors import InvalidInput, StoreUnavailable
-from mcp_memory.secrets import mask, mask_id
+from mcp_memory.secrets import mask, mask_id, mask_values
 from mcp_memory.shortterm.canvas.flowchart import number_of, padded
 from mcp_memory.shortterm.canvas.intent import doing
 from mcp_memory.shortterm.canvas.label import clean
@@ -97,12 +97,13 @@ def offload(
     """
     request = _without_secrets(request)
     result = _raw(request)
+    shown = mask_values(request.arguments)
     synopsis, text = _understood(request, result.shown, talk)
     call = _Call(
         request=request,
         synopsis=synopsis,
-        line=call_line(request.tool_name, request.arguments),
-        title=title_of(request.tool_name, request.arguments),
+        line=call_line(request.tool_name, shown),
+        title=title_of(request.tool_name, shown),
         summary=summary_line(request.summary or "") or summary_line(synopsis.summary),
         goal_hint=mask(goal_hint),
         now=now,
@@ -198,7 +199,11 @@ def _understood(request: OffloadRequest, shown: bytes, talk: str) -> tuple[Synop
     except UnicodeDecodeError:
         return _binary(shown), shown.decode("latin-1")
     made = synopsise(
-        text, tool=request.tool_name, arguments=request.arguments, talk=talk, budget_chars=request.preview_chars
+        text,
+        tool=request.tool_name,
+        arguments=mask_values(request.arguments),
+        talk=talk,
+        budget_chars=request.preview_chars,
     )
     preview = mask(made.preview, prose=False).encode("utf-8", "replace").decode()
     return replace(made, preview=preview), text
