@@ -211,7 +211,7 @@ def _stands(store: Store, space: str, text: str, places: Sequence[tuple[Layer, R
 
 def _rows(store: Store, space: str, layer: Layer, role: Role | None, words: Sequence[str]) -> list[str]:
     """Return the texts of the rows that have the most of the words."""
-    if not store.newest(layer):
+    if not store.size(space, layer):
         return []
     found: dict[int, float] = {}
     for one in store.postings(space, layer, words, filters=Filters()):

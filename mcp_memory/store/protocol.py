@@ -450,8 +450,12 @@ class Store(Protocol):
 
     # search --------------------------------------------------------------------------------------
 
-    def newest(self, layer: Layer) -> int:
-        """The number of the row stored last, of any space; rows stored later have higher ones."""
+    def newest(self, space: str, layer: Layer) -> int:
+        """The number of the space's row stored last; rows stored later have higher ones."""
+        ...
+
+    def size(self, space: str, layer: Layer) -> int:
+        """How many rows of a layer a space has, notes left out; turns and atoms that are forgotten count."""
         ...
 
     def postings(

@@ -82,7 +82,7 @@ class ByHand:
     def write(self, *lines: str) -> str:
         """Store a page as a model's, unchecked, and return it."""
         text = "# Persona\n\n" + "\n".join(lines) + "\n"
-        work, upto = self.work("persona"), self.store.newest("atom")
+        work, upto = self.work("persona"), self.store.newest(SPACE, "atom")
         self.store.commit_persona(SPACE, work.id, text, reason="by hand", upto=upto, outcome={}, now=self.tick())
         return text
 

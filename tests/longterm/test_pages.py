@@ -192,9 +192,9 @@ def test_a_page_of_ten_makes_a_cursor_of_some_fifty_characters_and_the_depth_has
 
 
 def test_a_cursor_of_another_question_says_so(store: Store) -> None:
-    cursor = page_of(None, "one", at=NOW, store=store).cursor()
+    cursor = page_of(None, "one", at=NOW, store=store, space="me").cursor()
     with pytest.raises(InvalidInput, match="belongs to another question"):
-        page_of(cursor, "other", at=NOW, store=store)
+        page_of(cursor, "other", at=NOW, store=store, space="me")
 
 
 async def test_yesterday_is_the_same_day_on_every_page(memory: Memory, clock: FixedClock) -> None:

@@ -206,7 +206,7 @@ def test_scenes_are_written_when_twenty_statements_are_new_or_one_has_waited_a_d
     until = clock() + timedelta(hours=9)
     work = store.take_work(SPACE, "scenes", None, '{"after": 0}', holder="h", until=until, now=clock())
     assert work is not None
-    store.commit_scenes(SPACE, work.id, edits=[], upto=store.newest("atom"), outcome={}, now=clock())
+    store.commit_scenes(SPACE, work.id, edits=[], upto=store.newest(SPACE, "atom"), outcome={}, now=clock())
     assert not scenes_due()
     learn(20)
     assert not scenes_due()  # so soon after the last
@@ -214,7 +214,7 @@ def test_scenes_are_written_when_twenty_statements_are_new_or_one_has_waited_a_d
     assert scenes_due()
     work = store.take_work(SPACE, "scenes", None, '{"after": 20}', holder="h", until=until, now=clock())
     assert work is not None
-    store.commit_scenes(SPACE, work.id, edits=[], upto=store.newest("atom"), outcome={}, now=clock())
+    store.commit_scenes(SPACE, work.id, edits=[], upto=store.newest(SPACE, "atom"), outcome={}, now=clock())
     learn(1)
     clock.advance(hours=23)
     assert not scenes_due()

@@ -67,7 +67,7 @@ def test_a_large_text_has_no_more_runs_than_the_bound_and_a_larger_one_only_its_
 
 
 def rows(store: Store, ref: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    last = store.newest("chunk")
+    last = store.newest("default", "chunk")
     return [
         (one.lines, one.span)
         for one, _ in store.chunks("default", [f"c{n}" for n in range(1, last + 1)])

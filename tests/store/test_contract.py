@@ -135,7 +135,7 @@ def test_the_surroundings_of_several_turns_hold_each_turn_once_by_session_in_ord
 def test_a_search_can_be_held_to_the_rows_that_were_there_before(store: Store) -> None:
     (held,) = append(store, user("green kettle"))
     told = store.add_atom("me", atom("Owns a green kettle"), now=NOW).atom.id
-    upto = {"turn": store.newest("turn"), "atom": store.newest("atom")}
+    upto = {"turn": store.newest("me", "turn"), "atom": store.newest("me", "atom")}
     append(store, user("another green kettle"))
     store.add_atom("me", atom("Owns another green kettle"), now=NOW)
     assert words(store, "kettle", filters=Filters(upto=upto["turn"])) == [held]

@@ -141,7 +141,7 @@ def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
     reason = trigger(store, space, desk.settings)
     if reason is None:
         return None
-    upto = store.newest("atom")
+    upto = store.newest(space, "atom")
     held = _held(store, space)
     mode = _mode(held, reason)
     shown: list[Scene] = []

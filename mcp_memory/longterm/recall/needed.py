@@ -149,7 +149,9 @@ def _found(
         said = [row for row in weighed(wanted, "turn", limit=many) if row.id not in there]
         aside = held_ids(desk.store, desk.space, [row.id for row in said])
         said = [row for row in said if row.id not in aside]
-        held = _borne_out(desk, weighed(wanted, "atom", limit=_ATOMS), said) if desk.store.newest("atom") else []
+        held = (
+            _borne_out(desk, weighed(wanted, "atom", limit=_ATOMS), said) if desk.store.size(desk.space, "atom") else []
+        )
         if not gate((*said, *held)):
             return None
         said = [row for row in said if not row.is_echo]
@@ -325,7 +327,7 @@ def _scenes(wanted: Asked, held: Sequence[Weighed]) -> list[Line]:
 def _outputs(wanted: Asked, words: AbstractSet[str]) -> list[Line]:
     """Return relevant lines of tool results; they need the weight that a turn would need."""
     desk = wanted.desk
-    if not desk.store.newest("chunk"):
+    if not desk.store.size(desk.space, "chunk"):
         return []
     read_as = read(wanted.text, desk.now, relatives=False)
     hits = {

@@ -191,7 +191,7 @@ def _rarities(desk: Desk, layer: Layer, text: str, heard: set[str], echoes: Sequ
     words = _words(text)
     found = desk.store.postings(desk.space, layer, words, filters=Filters())
     rows = {one.term: max(0, one.documents - sum(one.term in echo for echo in echoes)) for one in found}
-    total = max([_FEW, _size(desk, layer), *rows.values()])
+    total = max([_FEW, desk.store.size(desk.space, layer), *rows.values()])
     return {word: 0.0 if word in heard and word not in rows else _rarity(rows.get(word, 0), total) for word in words}
 
 
@@ -203,12 +203,6 @@ def _words(text: str) -> list[str]:
 
 def _rarity(rows: int, total: int) -> float:
     return math.log(1 + (total - rows + 0.5) / (rows + 0.5)) / math.log(total + 2)
-
-
-def _size(desk: Desk, layer: Layer) -> int:
-    if layer != "turn":
-        return desk.store.newest(layer)
-    return len(desk.store.outline(desk.space, filters=Filters()).rows)
 
 
 def _hints(wanted: Asked, layer: Layer, hit: Ranked) -> float:

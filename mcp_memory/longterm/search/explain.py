@@ -171,7 +171,7 @@ def _with_texts(store: Store, space: str, rows: Sequence[Row], question: Questio
 
 def _results(store: Store, space: str, question: Question, filters: Filters) -> tuple[tuple[str, Signals, bool], ...]:
     passing = allowed(filters)
-    if passing is None or not store.newest("chunk"):
+    if passing is None or not store.size(space, "chunk"):
         return ()
     about = {
         address(hit.ref, hit.lines)

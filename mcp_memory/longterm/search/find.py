@@ -58,7 +58,7 @@ def turns(
     if filters.session is not None and not store.session_turns(space, filters.session, limit=1):
         name = one_line(filters.session, 60)
         raise NotFound(f"There is no session {name!r} in this space. Leave it out to search all of them.")
-    page = page_of(cursor, ("turns", space, query, filters), at=at, store=store)
+    page = page_of(cursor, ("turns", space, query, filters), at=at, store=store, space=space)
     found = search(
         space,
         "turn",
@@ -101,7 +101,7 @@ def memories(
     """
     filters = find_scenes.named(store, space, filters)
     listing = not query.strip()
-    page = page_of(cursor, ("memories", space, query, filters), at=at, store=store, listing=listing)
+    page = page_of(cursor, ("memories", space, query, filters), at=at, store=store, space=space, listing=listing)
     note, atoms = None, list[Ranked]()
     if listing:
         fresh = _listed(store, space, filters, page, limit + 1)
@@ -205,7 +205,7 @@ def mixed(store: Store, space: str, atoms: Sequence[Ranked], verbatim: Sequence[
 def _results(store: Store, space: str, query: str, filters: Filters, page: Page, limit: int) -> list[ResultHit]:
     """Return lines of tool results, on the first page: a few that are about the query; any, if only they are asked."""
     passing = allowed(filters) if page.first else None
-    if passing is None or not store.newest("chunk"):
+    if passing is None or not store.size(space, "chunk"):
         return []
     question = read(query, page.at, relatives=False)
     if filters.role == "tool":

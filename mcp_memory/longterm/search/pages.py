@@ -63,11 +63,14 @@ def asked_at(cursor: str | None, now: datetime) -> datetime:
     return _parse(cursor).at if cursor is not None else now.replace(microsecond=0)
 
 
-def page_of(cursor: str | None, asked: object, *, at: datetime, store: Store, listing: bool = False) -> Page:
+def page_of(
+    cursor: str | None, asked: object, *, at: datetime, store: Store, space: str, listing: bool = False
+) -> Page:
     """Return the page that a cursor points to, or the first. InvalidInput for a cursor of another question."""
     question = hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).digest()[:_QUESTION]
     if cursor is None:
-        return Page(question=question, at=at, newest=(store.newest("turn"), store.newest("atom")), listing=listing)
+        newest = store.newest(space, "turn"), store.newest(space, "atom")
+        return Page(question=question, at=at, newest=newest, listing=listing)
     page = _parse(cursor)
     if page.question != question:
         raise InvalidInput(

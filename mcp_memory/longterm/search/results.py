@@ -90,7 +90,7 @@ def results(
     store: Store, space: str, question: Question, *, filters: Filters, limit: int, least: float = ABOUT
 ) -> list[ResultHit]:
     """Return the best lines of the results that hold so much of the question, at most two places of each result."""
-    total = store.newest("chunk")
+    total = store.size(space, "chunk")
     if not question.words or not total:
         return []
     postings = store.postings(space, "chunk", question.words, filters=filters)

@@ -112,7 +112,7 @@ class Search:
             for row, score in zip(rows.tolist(), scores.tolist(), strict=True):
                 cosines[row] = max(score, cosines.get(row, -1.0))
         if outline is None:
-            total = self._store.newest("atom")
+            total = self._store.size(space, "atom")
             return ranking.of_atoms(question, reading.result(), near, total=total), cosines
 
         def by_encoder() -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:

@@ -13,7 +13,7 @@ import apsw
 from mcp_memory.errors import Damaged
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
-from mcp_memory.store.protocol import Change, Counts, Grown, Layer
+from mcp_memory.store.protocol import Change, Counts, Grown
 from mcp_memory.store.sqlite import linefiles, scenes
 from mcp_memory.store.sqlite.canvases import canvas_path
 from mcp_memory.store.sqlite.entities import KNOWN
@@ -26,7 +26,6 @@ __all__ = [
     "counts",
     "grown",
     "last_change",
-    "newest",
     "page_problems",
     "problems",
     "ref_problems",
@@ -99,10 +98,6 @@ def grown(con: apsw.Connection, space: str, *, since: datetime) -> Grown:
 
 def last_change(con: apsw.Connection) -> int:
     return con.execute("SELECT max(seq) FROM change").get or 0
-
-
-def newest(con: apsw.Connection, layer: Layer) -> int:
-    return con.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (layer,)).get or 0
 
 
 def changes(con: apsw.Connection, after: int, *, space: str | None) -> list[Change]:

@@ -77,7 +77,7 @@ from mcp_memory.store.sqlite import (
     works,
 )
 from mcp_memory.store.sqlite.database import Database
-from mcp_memory.store.sqlite.finding import outlines, postings, renewal, vectors
+from mcp_memory.store.sqlite.finding import extents, outlines, postings, renewal, vectors
 from mcp_memory.store.sqlite.forgetting import marking, matching, purging, reach, retention, tombstones
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.moving import arrivals, carrying
@@ -121,6 +121,7 @@ class SQLiteStore:
         self._db = database
         self._common = postings.CommonTerms()
         self._outlines = outlines.Outlines()
+        self._extents = extents.Extents(self._outlines)
         self._seen = vectors.Seen()
 
     def folder(self, space: str) -> Path:
@@ -370,8 +371,11 @@ class SQLiteStore:
 
     # search
 
-    def newest(self, layer: Layer) -> int:
-        return self._db.read(lambda con: checks.newest(con, layer))
+    def newest(self, space: str, layer: Layer) -> int:
+        return self._db.read(lambda con: self._extents.of(con, space, layer).newest)
+
+    def size(self, space: str, layer: Layer) -> int:
+        return self._db.read(lambda con: self._extents.of(con, space, layer).rows)
 
     def postings(
         self, space: str, layer: Layer, wanted: Sequence[str], *, filters: Filters, also: Sequence[str] = ()

@@ -112,6 +112,7 @@ class _Query:
         self._con = con
         self._layer: Layer = layer
         self._name = name
+        self._id = space
         self._filters = filters
         self._outlines = outlines
         self._space = f"space : s{space} AND " if several else ""
@@ -164,6 +165,15 @@ class _Query:
         rows = self.rows(term, passing=True)
         if not len(rows):
             return None
-        newest: int = self._con.execute(f"SELECT max(id) FROM {self._layer}").get
-        documents = _COMMON * newest // max(1, newest - int(rows[-1])) if self.plain else 0
-        return Posting(term=term, rows=rows, documents=max(documents, _COMMON))
+        total, since = self._counts(int(rows[-1])) if self.plain else (0, 1)
+        return Posting(term=term, rows=rows, documents=max(_COMMON * total // max(1, since), _COMMON))
+
+    def _counts(self, first: int) -> tuple[int, int]:
+        """Return how many rows the space has, and how many of them from `first` on."""
+        if self._layer == "turn":
+            rows = self._outlines.of(self._con, self._name, Filters()).rows
+            return len(rows), int((rows >= first).sum())
+        counted: Any = self._con.execute(
+            f"SELECT count(*), count(*) FILTER (WHERE id >= ?) FROM {self._layer} WHERE space = ?", (first, self._id)
+        ).fetchone()
+        return counted

@@ -1,9 +1,9 @@
 """Sketches of vectors: what makes the search of many rows fast, at the price of a row in some hundred.
 
-A sketch of a row is its vector less the mean, along the directions in which the vectors of this store vary
-most: a third of the numbers, or less. The search scores all sketches, then scores the best few thousand rows
-in full. How much that loses stands in `bench/RESULTS.md` (`python -m bench.vectors` measures it); the scores
-of what is found are the exact ones.
+A space of fewer rows is scanned exactly, whatever is kept beside it. A sketch of a row is its vector less the mean,
+along the directions in which the vectors of this store vary most: a third of the numbers, or less. The search scores
+all sketches, then scores the best few thousand rows in full. How much that loses stands in `bench/RESULTS.md`
+(`python -m bench.vectors` measures it); the scores of what is found are the exact ones.
 
 For the `vec0` table `turn_vec_1` there are `turn_sketch_1`, a `vec0` table of sketches, `turn_row_1`, the same
 vectors again, each in a row of its own so that it can be read alone, and `turn_plan_1`: the directions, and up
@@ -64,7 +64,7 @@ def nearest(
 
     best = Best(query, limit)
     covered = 0
-    plan = _plan(con, layer, index, len(query))
+    plan = _plan(con, layer, index, len(query)) if _is_large(con, layer, index, space) else None
     if plan is not None:
         covered = plan.covered
         candidates = None if allowed is None else np.flatnonzero(allowed[: covered + 1])
@@ -136,6 +136,18 @@ def missing(con: apsw.Connection, layer: Layer, index: int) -> int:
 
 
 # --- the search -------------------------------------------------------------------------------------
+
+
+def _is_large(con: apsw.Connection, layer: Layer, index: int, space: int) -> bool:
+    """Whether one space alone has so many rows that sketches are worth what they lose; what others hold is no matter.
+
+    By full chunks: they are a thousandth of the rows.
+    """
+    if _covered(con, layer, index) is None:
+        return False
+    table = f"{layer}_vec_{index}_chunks"
+    rows: int | None = con.execute(f"SELECT sum(size) - max(size) FROM {table} WHERE partition00 = ?", (space,)).get
+    return (rows or 0) >= _FROM
 
 
 def _promising(

@@ -159,8 +159,8 @@ def _allowed(
     import numpy as np
 
     if is_plain(layer, replace(filters, upto=None)):
-        # As far as there are rows: the number comes out of a cursor, and a forged one names any.
-        newest: int = con.execute(f"SELECT coalesce(max(id), 0) FROM {layer}").get
+        # As far as the space has rows: the number comes out of a cursor, and a forged one names any.
+        newest = int(outlines.of(con, name, Filters()).rows.max(initial=0))
         if filters.upto is None or filters.upto >= newest:
             return None
         if filters.upto > sketch.CANDIDATES:  # of fewer, each is scored: those of other spaces have to be left out

@@ -1,0 +1,127 @@
+"""What another space holds, however much and in the same words, changes no answer of this one: no id, score or text."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import closing
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from mcp_memory.config import load_settings
+from mcp_memory.memory import Memory, open_memory
+from mcp_memory.store.sqlite.finding import sketch
+from mcp_memory.types import NewTurn
+
+NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+PLACES = ("harbour", "station", "market", "library", "garden", "bridge", "tower", "museum")
+THINGS = ("kettle", "ladder", "carpet", "mirror", "basket", "pencil", "saddle", "lantern", "anchor")
+QUESTIONS = (
+    "Where was the kettle of number 7 left?",
+    "What did Maya say about the harbour",
+    "number 41 lantern",
+    "plan",
+    "Where does Maya work?",
+    "What is the wifi password?",
+)
+ROOM = 20_000
+"""A budget that cuts nothing: a longer id is more tokens."""
+_ID = re.compile(r"\b[tac]\d+\b")
+
+
+async def fill(memory: Memory, turns: int, statements: int, *, first: int = 0) -> None:
+    said = [
+        NewTurn(
+            role=("user", "assistant")[n % 2],
+            content=f"The plan says: {THINGS[n % 9]} number {n} was left at the {PLACES[n % 8]} by Maya.",
+            said_at=NOON - timedelta(minutes=20_000 - n),
+        )
+        for n in range(first, first + turns)
+    ]
+    await memory.record_turns(said, session=f"talk {first}")
+    for n in range(first, first + statements):
+        await memory.remember(f"Maya keeps the {THINGS[n % 9]} of number {n} at the {PLACES[n % 8]}.", session="told")
+    log = "\n".join(f"{n} {THINGS[n % 9]} of Maya found at the {PLACES[n % 8]}" for n in range(first, first + 200))
+    await memory.offload_tool_result("find_things", log, session="told", tool_call_id=f"call-{first}")
+
+
+async def answers(memory: Memory) -> list[str]:
+    """Ask everything, and return each answer as text; ids are numbered within the space, and times left out."""
+    found: list[Any] = []
+    for question in QUESTIONS:
+        found.append(asdict(await memory.conversation_search(question, limit=8, neighbours=1)))
+        page = await memory.memory_search(question, limit=5)
+        found.append(asdict(page))
+        if page.cursor:
+            found.append(asdict(await memory.memory_search(question, limit=5, cursor=page.cursor)))
+        found.append(asdict(await memory.recall(question, budget_tokens=ROOM)))
+        found.append(asdict(await memory.recall_beyond(question, known="", session="told", budget_tokens=ROOM)))
+        explained, recalled = await memory.explain(question, budget_tokens=ROOM)
+        found += [asdict(explained), asdict(recalled)]
+    found.append(asdict(await memory.memory_search("", limit=20)))
+    found.append(asdict(await memory.read_persona()))
+    status = await memory.status()
+    found.append({name: status[name] for name in ("counts", "grown", "pyramid", "offload", "savings", "held")})
+    return [repr(one) for one in found]
+
+
+def numbered(texts: list[str], home: Path) -> list[str]:
+    """Replace the ids by their places among the rows of the space, and leave out cursors and
+    token counts, which have ids in them."""
+    with closing(sqlite3.connect(home / "memory.db")) as con:
+        places = {
+            f"{table[0]}{id}": f"{table}#{place}"
+            for table in ("turn", "atom", "chunk")
+            for place, (id,) in enumerate(
+                con.execute(
+                    f"SELECT id FROM {table} WHERE space = (SELECT id FROM space WHERE name = 'mine') ORDER BY id"
+                ).fetchall()
+            )
+        }
+    texts = [re.sub(r"'(?:cursor|start)': '[^']*'|'tokens': \d+", "…", text) for text in texts]
+    return [_ID.sub(lambda id: places.get(id[0], f"foreign {id[0]}"), text) for text in texts]
+
+
+async def told(
+    home: Path, *, neighbour: Literal["none", "after", "between"], embedder: str, turns: int, beside: int
+) -> list[str]:
+    settings = load_settings({}, home=home, embedder=embedder, space="mine", rate_limit=0)
+    async with open_memory(settings, now=lambda: NOON, distil=False) as memory:
+        theirs = memory.in_space("theirs")
+        if neighbour == "between":
+            await fill(theirs, beside // 2, 20)
+        await fill(memory, turns, 12)
+        if neighbour == "between":
+            await fill(theirs, beside // 2, 20, first=beside)
+        await fill(memory, 30, 6, first=turns)
+        if neighbour == "after":
+            await fill(theirs, beside, 40)
+        ready = memory._parts.indexing
+        while ready.state().refs_waiting or ready.state().embedded < ready.state().total * (embedder != "none"):
+            ready.stored()
+        return numbered(await answers(memory), home)
+
+
+@pytest.mark.parametrize("neighbour", ["after", "between"])
+async def test_a_large_neighbour_with_the_same_words_moves_no_score(
+    neighbour: Literal["after", "between"], tmp_path: Path
+) -> None:
+    alone = await told(tmp_path / "alone", neighbour="none", embedder="none", turns=1_800, beside=0)
+    beside = await told(tmp_path / "beside", neighbour=neighbour, embedder="none", turns=1_800, beside=4_000)
+    assert beside == alone
+
+
+@pytest.mark.parametrize("neighbour", ["after", "between"])
+async def test_nor_does_one_that_is_searched_by_meaning_with_sketches(
+    neighbour: Literal["after", "between"], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sketch, "_FROM", 600)
+    monkeypatch.setattr(sketch, "_STEP", 200)
+    monkeypatch.setattr(sketch, "CANDIDATES", 20)
+    alone = await told(tmp_path / "alone", neighbour="none", embedder="bundled", turns=120, beside=0)
+    beside = await told(tmp_path / "beside", neighbour=neighbour, embedder="bundled", turns=120, beside=900)
+    assert beside == alone
