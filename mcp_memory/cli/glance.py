@@ -34,6 +34,8 @@ def lines(answer: dict[str, Any]) -> list[tuple[str, str]]:
         ("review", f"{plural(answer['held'], 'row')} held: mcp-memory review" if answer["held"] else "nothing is held"),
         ("forgotten", plural(counts["forgotten"], "time")),
         ("retention", _retention(answer["retention"])),
+        ("recovered", _recovered(answer["recovered"])),
+        ("set aside", _set_aside(answer["set_aside"])),
         ("on disk", _disk(answer["disk"])),
         ("embedding", _embedding(answer["embedding"])),
         ("model", _model(answer["model"])),
@@ -77,6 +79,21 @@ def _retention(policies: list[dict[str, Any]]) -> str:
         f"{what.get(one['what'], one['what'])} after {plural(one['days'], 'day')}, {one['took']:,} so far"
         for one in policies
     )
+
+
+def _recovered(found: list[dict[str, Any]]) -> str:
+    """What the database had lost and the files gave back; nothing where nothing was."""
+    if not found:
+        return ""
+    lines, left = sum(one["lines"] for one in found), sum(one["left"] for one in found)
+    told = f"{plural(lines, 'line')} that the database had lost came back from the files"
+    return f"{told}, the last on {minute(datetime.fromisoformat(found[0]['at']))}" + (
+        f"; {plural(left, 'line')} could not" if left else ""
+    )
+
+
+def _set_aside(found: list[str]) -> str:
+    return f"{_few(found, 3)}: mcp-memory doctor --repair brings them in" if found else ""
 
 
 def _disk(disk: dict[str, Any]) -> str:

@@ -38,6 +38,7 @@ def standing(status: dict[str, Any], home: Path) -> Iterator[Check]:
     yield work(status["pyramid"])
     yield model(status["model"], status["pyramid"])
     yield review(status["held"])
+    yield recovered(status["recovered"], now=datetime.now(UTC))
     yield processes(status["connected"])
     yield backups(listed(folder_of(home)), turns=status["counts"]["turns"], now=datetime.now(UTC))
 
@@ -76,6 +77,23 @@ def model(model: dict[str, Any], pyramid: dict[str, Any]) -> Check:
         )
     failed = sum(call["failed"] for call in model["today"])
     return Check(name="model", state="ok", found=found + (f", {plural(failed, 'call')} failed" if failed else ""))
+
+
+def recovered(found: Sequence[dict[str, Any]], *, now: datetime) -> Check:
+    """Whether the database lost something that the files had; it is back, and whoever runs this should know."""
+    late = [one for one in found if now - datetime.fromisoformat(one["at"]) < _OLD]
+    if not late:
+        return Check(name="recovered", state="ok", found="the database had all that the files have, whenever opened")
+    lines, left = sum(one["lines"] for one in late), sum(one["left"] for one in late)
+    could_not = f", {plural(left, 'line')} could not" if left else ""
+    return Check(
+        name="recovered",
+        state="warn",
+        found=f"{plural(lines, 'line')} that the database had lost came back from the files{could_not}, last on"
+        f" {late[0]['at'][:16].replace('T', ' ')}: {one_line(', '.join(one['path'] for one in late), 160)}",
+        next_step="Nothing is to be done. Its log of writes, memory.db-wal, was deleted, or the home was copied "
+        "without it: use `mcp-memory backup` for copies.",
+    )
 
 
 def review(held: int) -> Check:

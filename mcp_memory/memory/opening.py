@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -14,7 +14,7 @@ import anyio
 import anyio.to_thread
 
 from mcp_memory.config import Settings, load_settings
-from mcp_memory.errors import InvalidInput
+from mcp_memory.errors import InvalidInput, NotFound
 from mcp_memory.memory.access import Access
 from mcp_memory.memory.conversation import Conversation
 from mcp_memory.memory.economy import Economy
@@ -105,6 +105,7 @@ def _join(
     from mcp_memory.metered import Metered, make_llm, make_others
     from mcp_memory.pipeline import Pipeline, Worker
     from mcp_memory.presence import note
+    from mcp_memory.shortterm.canvas.rebuild import mend
     from mcp_memory.shortterm.results.chunks import index_next
     from mcp_memory.store.sqlite import open_store
     from mcp_memory.telemetry import traced
@@ -131,6 +132,9 @@ def _join(
         if held:
             held.close()
         raise
+    for space, number in sorted({(one.space, number) for one in store.taken_back for number in one.canvases}):
+        with suppress(NotFound):  # it has nothing to be drawn from: its file is all there is
+            mend(store, space, number, now=now())
     model = Metered(llm, store, settings, now=now, others=others) if llm else None
     indexing = Indexing(store, embedder, settings, index_result=partial(index_next, store, set[tuple[str, str]]()))
     search = Search(store, now)

@@ -135,6 +135,8 @@ class Seeing(Verbs):
             "offload": {**saved, "tokens_saved": saved["tokens_raw"] - saved["tokens_kept"]},
             "savings": self._savings_status(),
             "held": store.held_count(self.space),
+            "recovered": [asdict(one) | {"at": one.at.isoformat()} for one in store.recovered(self.space)],
+            "set_aside": store.set_aside(self.space),
             "retention": [
                 {
                     "what": one.what,

@@ -229,7 +229,7 @@ def append(path: Path, lines: Iterable[bytes], *, committed: int) -> int:
     Raises Damaged when the file is shorter than what was committed: it has lost acknowledged lines.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    note(path, whole=False)
+    note(path, whole=False, length=committed)
     created = not path.exists()
     with path.open("r+b" if not created else "x+b") as file:
         if file.seek(0, os.SEEK_END) < committed:

@@ -59,6 +59,7 @@ from mcp_memory.store.values import (
     Spend,
     Spent,
     StageState,
+    TakenBack,
     TakenStep,
     ThinRecord,
     Tombstone,
@@ -121,6 +122,7 @@ __all__ = [
     "Spent",
     "StageState",
     "Store",
+    "TakenBack",
     "TakenStep",
     "ThinRecord",
     "Tombstone",
@@ -960,6 +962,19 @@ class Store(Protocol):
         """Everything that `doctor` should tell: damaged rows, files that are missing, torn or strange."""
         ...
 
+    @property
+    def taken_back(self) -> Sequence[TakenBack]:
+        """What the files gave back as this store was opened; the canvases among it are to be drawn anew."""
+        ...
+
+    def recovered(self, space: str) -> list[TakenBack]:
+        """What was taken back from the files of a space, for the database had lost it; the last first."""
+        ...
+
+    def set_aside(self, space: str) -> list[str]:
+        """The names of files beside those of a space that hold lines which were moved aside."""
+        ...
+
     # upkeep --------------------------------------------------------------------------------------
 
     def snapshot(self, to: Path) -> None:
@@ -970,7 +985,7 @@ class Store(Protocol):
         """Make indexes and files that `problems` tells of anew from the rows, and say what was mended.
 
         Files that something else takes the place of are handed to `set_aside`, which moves them. With `everything` all
-        line files are brought to what the rows say.
+        line files are brought to what the rows say. What files that were moved aside hold is taken back first.
         """
         ...
 

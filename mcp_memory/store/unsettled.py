@@ -2,10 +2,10 @@
 
 Files are written inside the transaction of their rows, before it commits: a kill, or a failure, in between leaves a
 file that is ahead of its row, a line that no row has, or a result that nothing points at. So each transaction that
-writes files keeps a mark, `<home>/unsettled/<process>-<thread>-<lot>`, with a line for each: `=` and its path, or `+`
-where it is appended to. It takes the mark away when it has committed. Transactions on a home come one after the other;
-a mark that stands when one begins is of one that is over, and `sqlite.settling` brings its files back into line with
-the rows.
+writes files keeps a mark, `<home>/unsettled/<process>-<thread>-<lot>`, with a line for each: `=` and its path, or `+`,
+how many bytes of it were committed, `:` and its path where it is appended to. It takes the mark away when it has
+committed. Transactions on a home come one after the other; a mark that stands when one begins is of one that is over,
+and `sqlite.settling` brings its files back into line with the rows.
 
 A mark is not flushed to the disk: it outlives its process, not a power cut. `doctor` finds what that leaves.
 """
@@ -14,16 +14,19 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import threading
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-__all__ = ["left", "note", "noting", "paths_of", "take_away"]
+__all__ = ["Written", "left", "note", "noting", "paths_of", "take_away"]
 
 _FOLDER = "unsettled"
 _WHOLE, _MORE = b"=", b"+"
+_APPENDED = re.compile(rb"(?:(\d+):)?(.*)", re.DOTALL)
 
 
 class _Running(threading.local):
@@ -48,12 +51,16 @@ def noting(home: Path) -> Generator[None]:
         _running.home = None
 
 
-def note(path: Path, *, whole: bool = True) -> None:
-    """Note that a file is about to be replaced or deleted, or appended to; outside of a transaction, do nothing."""
+def note(path: Path, *, whole: bool = True, length: int | None = None) -> None:
+    """Note that a file is about to be replaced or deleted, or appended to after its first `length` bytes.
+
+    Outside of a transaction, do nothing.
+    """
     home, mark = _running.home, _running.mark
     if home is None or not path.is_relative_to(home):
         return
-    line = (_WHOLE if whole else _MORE) + path.relative_to(home).as_posix().encode("utf-8", "surrogateescape") + b"\n"
+    kind = _WHOLE if whole else _MORE if length is None else b"%s%d:" % (_MORE, length)
+    line = kind + path.relative_to(home).as_posix().encode("utf-8", "surrogateescape") + b"\n"
     try:
         handle = os.open(mark, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     except FileNotFoundError:
@@ -81,8 +88,16 @@ def take_away(marks: Iterable[Path]) -> None:
             mark.unlink(missing_ok=True)
 
 
-def paths_of(mark: Path) -> dict[PurePosixPath, bool]:
-    """Return what a mark names, from the home on, and whether it was written whole.
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How a file was written to: `whole`, or after its first `length` bytes, which were committed."""
+
+    whole: bool
+    length: int = 0
+
+
+def paths_of(mark: Path) -> dict[PurePosixPath, Written]:
+    """Return what a mark names, from the home on, and how it was written to.
 
     A last line that was cut short names nothing that was touched.
     """
@@ -90,8 +105,11 @@ def paths_of(mark: Path) -> dict[PurePosixPath, bool]:
         lines = mark.read_bytes().split(b"\n")[:-1]
     except FileNotFoundError:
         return {}
-    found: dict[PurePosixPath, bool] = {}
+    found: dict[PurePosixPath, Written] = {}
     for line in lines:
-        path = PurePosixPath(line[1:].decode("utf-8", "surrogateescape"))
-        found[path] = found.get(path, False) or line[:1] == _WHOLE
+        length, name = _APPENDED.fullmatch(line[1:]).groups()  # type: ignore[union-attr]
+        path = PurePosixPath(name.decode("utf-8", "surrogateescape"))
+        before = found.get(path)
+        whole = line[:1] == _WHOLE or (before is not None and before.whole)
+        found[path] = Written(whole, min(int(length or 0), before.length) if before else int(length or 0))
     return found

@@ -53,6 +53,7 @@ __all__ = [
     "Spend",
     "Spent",
     "StageState",
+    "TakenBack",
     "TakenStep",
     "ThinRecord",
     "Tombstone",
@@ -173,6 +174,21 @@ class NewAtom:
     """Whose word it is: of the voices that said it the most trusted."""
     held: Sequence[str] = ()
     """Why it waits for review; see `Store.held`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenBack:
+    """What came back of a file of lines when the database was found to lack them: how many lines, how many of them
+    under new numbers, and how many could not. `canvases` have lines among them."""
+
+    at: datetime
+    space: str
+    path: str
+    """Within the space's folder."""
+    lines: int
+    renumbered: int = 0
+    left: int = 0
+    canvases: Sequence[int] = ()
 
 
 Verdict = Literal["released", "kept"]

@@ -1,8 +1,8 @@
 """`doctor --repair`: what can be mended is, and the rest is named. Nothing is deleted: what is replaced is set aside.
 
-A database that is gone or torn, or lacks lines that its files have, is made anew of the files. Indexes and files made
-of rows are made of them again; results that are missing or damaged come back from backups, where one has them; a
-canvas that is not what its records come to is drawn anew. Run again, it finds nothing more to do.
+A database that is gone or torn is made anew of the files; lines that it lacks are taken back from them. Indexes and
+files made of rows are made of them again; results that are missing or damaged come back from backups, where one has
+them; a canvas that is not what its records come to is drawn anew. Run again, it finds nothing more to do.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mcp_memory.presence import alone
 from mcp_memory.shortterm.canvas import rebuild as drawing
 from mcp_memory.shortterm.canvas.drawing import drawing_of
 from mcp_memory.store import files
-from mcp_memory.store.protocol import Store
+from mcp_memory.store.protocol import Store, TakenBack
 from mcp_memory.upkeep import archive
 from mcp_memory.upkeep.archive import DATABASE
 from mcp_memory.upkeep.aside import Aside
@@ -49,10 +49,15 @@ def repair(home: Path, *, now: datetime) -> Repaired:
         raise NotFound(f"There is no memory in {home}. Name another home with --home.")
     with alone(home, "doctor --repair"):
         home = home.resolve()
-        rebuilt = _whole_database(home, now=now)
+        rebuilt, back = _whole_database(home, now=now)
         aside = Aside(home, "repair", now)
         with closing(open_store(home)) as store:
             mended = [] if rebuilt is None else [_told(rebuilt)]
+            mended += [
+                f"{one.space}: {one.lines} lines of {one.path} that the database had lost are back."
+                for one in back or store.taken_back
+                if one.lines
+            ]
             mended += _left_over(home)
             mended += store.mend(aside.take)
             mended += _purges(store)
@@ -66,33 +71,26 @@ def repair(home: Path, *, now: datetime) -> Repaired:
 # --- the database -----------------------------------------------------------------------------------
 
 
-def _whole_database(home: Path, *, now: datetime) -> Rebuilt | None:
-    """Make the database anew where it is damaged or behind its files."""
+def _whole_database(home: Path, *, now: datetime) -> tuple[Rebuilt | None, Sequence[TakenBack]]:
+    """Make the database anew where it is damaged; return what one that was behind its files took back instead."""
+    back: Sequence[TakenBack] = ()
     damaged = not (home / DATABASE).exists()
     if not damaged:
         try:
-            open_store(home).close()
-            damaged = bool(snapshots.check(home / DATABASE)) or _is_behind(home)
+            with closing(open_store(home)) as store:
+                back = store.taken_back
+            damaged = bool(snapshots.check(home / DATABASE))
         except StoreUnavailable:
             damaged = True
-    return remake(home, accept=True, now=now) if damaged else None
-
-
-def _is_behind(home: Path) -> bool:
-    """Whether files have lines that the database lacks: it was copied without its log of writes, or is another."""
-    with snapshots.opened(home / DATABASE) as con:
-        lengths = {home / "spaces" / one.space / one.path: one.length for one in snapshots.named(con)}
-    found = [path for what in snapshots.LINE_FILES for path in (home / "spaces").glob(f"*/{what}")]
-    return any(path.stat().st_size > (lengths.get(path) or 0) for path in found)
+    return (remake(home, accept=True, now=now), ()) if damaged else (None, back)
 
 
 def _told(rebuilt: Rebuilt) -> str:
-    why = rebuilt.damage[0] if rebuilt.damage else "its files had lines that it lacked"
     kept = f"; what it replaced is in {rebuilt.aside}" if rebuilt.aside else ""
     source = "" if rebuilt.source in (None, "database") else f", what models made is from {rebuilt.source}"
     lost = f" Lost: {' '.join(rebuilt.lost)}" if rebuilt.lost else ""
     back = "".join(f" {one}" for one in rebuilt.back)
-    return f"The database is made anew of its files ({why}){source}{kept}.{lost}{back}"
+    return f"The database is made anew of its files ({rebuilt.damage[0]}){source}{kept}.{lost}{back}"
 
 
 def _left_over(home: Path) -> Iterator[str]:

@@ -82,7 +82,7 @@ class Older:
         held: int = con.execute("SELECT bytes FROM file WHERE space = ? AND path = ?", (space, path)).get or 0
         (self.folder / "conversations").mkdir(parents=True, exist_ok=True)
         with (self.folder / path).open("ab") as file:
-            file.truncate(held)
+            file.truncate(min(held, file.tell()))
             file.write(json.dumps({"turn": f"t{last + 1}", "content": text}).encode() + b"\n")
             length = file.tell()
         con.execute("INSERT OR REPLACE INTO file (space, path, bytes) VALUES (?, ?, ?)", (space, path, length))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import anyio
@@ -19,6 +20,7 @@ from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.settling import settle
 from mcp_memory.store.sqlite.store import SQLiteStore
 from mcp_memory.store.unsettled import left, note
+from mcp_memory.types import NewTurn
 from mcp_memory.upkeep.repair import repair
 from tests.durability.filling import NOON, RESULT, SAID, capture, fill, keep, said
 
@@ -115,20 +117,72 @@ def test_a_write_that_fails_and_one_that_goes_well_leave_no_mark(filled: Path) -
     store.close()
 
 
-def test_lines_that_the_database_has_lost_are_set_aside_and_not_written_over(filled: Path, tmp_path: Path) -> None:
+def behind(home: Path, tmp_path: Path, *texts: str) -> Path:
+    """Return a copy of a home whose database has lost what its files have since."""
     older = tmp_path / "older"
-    shutil.copytree(filled, older)
-    store = open_store(filled)
-    capture(store, "Only in the journal.")
+    shutil.copytree(home, older)
+    store = open_store(home)
+    store.append_turns("default", "first", [NewTurn(role="user", content=text) for text in texts], now=NOON)
     store.close()
-    shutil.copytree(filled / "spaces", older / "spaces", dirs_exist_ok=True)
+    shutil.copytree(home / "spaces", older / "spaces", dirs_exist_ok=True)
+    return older
+
+
+def test_lines_that_the_database_has_lost_come_back_when_it_is_opened_and_are_told_of(
+    filled: Path, tmp_path: Path
+) -> None:
+    older = behind(filled, tmp_path, "Only in the journal.", "And this.")
+    files, whole = files_of(older), open_store(filled)
     store = open_store(older)
-    (problem,) = store.problems()
-    assert "has 1 lines that the database lacks" in problem
+    assert said(store) == said(whole) == [*SAID, "Only in the journal.", "And this."]
+    assert store.session_turns("default", "first") == whole.session_turns("default", "first")
+    assert files_of(older) == files
+    assert [(one.path, one.lines, one.renumbered) for one in store.recovered("default")] == [
+        ("conversations/2026-11-20.jsonl", 2, 0)
+    ]
+    assert (capture(store, "After it."), store.problems()) == (capture(whole, "After it."), [])
+    store.close()
+    whole.close()
+
+
+def test_they_come_back_where_others_have_their_numbers_too(filled: Path, tmp_path: Path) -> None:
+    """As in a home in which an earlier version moved them aside and wrote on."""
+    older = behind(filled, tmp_path, "Only in the journal.", "ok", "ok")
+    (journal,) = (older / "spaces" / "default" / "conversations").glob("2026-11-20.jsonl")
+    with closing(apsw.Connection(str(older / "memory.db"))) as con:
+        length = con.execute("SELECT bytes FROM file WHERE path LIKE 'conversations/2026-11-20%'").get or 0
+    lines = journal.read_bytes()
+    journal.write_bytes(lines[:length])
+    (journal.parent / f"{journal.name}.beyond-1").write_bytes(lines[length:])
+    store = open_store(older)
     capture(store, "After it.")
-    assert store.problems() == []
-    (aside,) = (older / "spaces" / "default" / "conversations").glob("*.beyond-1")
-    assert b"Only in the journal." in aside.read_bytes()
+    (problem,) = store.problems()
+    assert "beyond-1 has 3 lines that were moved aside. `mcp-memory doctor --repair`" in problem
+    assert store.set_aside("default") == [f"{journal.name}.beyond-1"]
+    store.close()
+    for _ in range(2):
+        done = repair(older, now=NOON)
+        assert done.left == []
+        store = open_store(older)
+        assert said(store) == [*SAID, "After it.", "Only in the journal.", "ok", "ok"]
+        assert (store.set_aside("default"), store.problems()) == ([], [])
+        store.close()
+
+
+def test_lines_that_were_committed_outlive_a_writer_that_died_on_a_database_that_had_lost_them(
+    filled: Path, tmp_path: Path
+) -> None:
+    older = behind(filled, tmp_path, "Only in the journal.")
+    journal = older / "spaces" / "default" / "conversations" / "2026-11-20.jsonl"
+    length = journal.stat().st_size
+    with journal.open("ab") as file:
+        file.write(b'{"never": "committed"}\n')
+    mark = older / "unsettled" / "1-1-aaaaaaaa"
+    mark.parent.mkdir(exist_ok=True)
+    mark.write_bytes(b"+%d:spaces/default/conversations/2026-11-20.jsonl\n" % length)
+    store = open_store(older)
+    assert (said(store), store.problems()) == ([*SAID, "Only in the journal."], [])
+    assert journal.stat().st_size == length
     store.close()
 
 

@@ -6,7 +6,7 @@ import json
 import sqlite3
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -328,6 +328,17 @@ def test_made_of_the_files_alone_it_is_the_same_memory_and_knows_the_forgotten_a
         assert anyio.run(again) == (1, 0)
 
 
+def put_first(home: Path, name: str, line: str) -> None:
+    """Have a line file of the space begin with a line, as if it had been committed."""
+    path = home / "spaces" / "work" / name
+    path.write_bytes(line.encode() + b"\n" + path.read_bytes())
+    with closing(sqlite3.connect(home / "memory.db")) as con, con:
+        con.execute(
+            "UPDATE file SET bytes = bytes + ? WHERE path = ? AND space = (SELECT id FROM space WHERE name = 'work')",
+            (len(line.encode()) + 1, name),
+        )
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -348,8 +359,7 @@ def test_made_of_the_files_alone_it_is_the_same_memory_and_knows_the_forgotten_a
 )
 def test_a_line_about_the_forgotten_that_makes_no_sense_is_named(home: Path, lived: Lived, line: Any) -> None:
     lived(home)
-    with (home / "spaces" / "work" / "tombstones.jsonl").open("a") as file:
-        file.write(json.dumps(line) + "\n")
+    put_first(home, "tombstones.jsonl", json.dumps(line))
     done = rebuild(home, check=True, now=NOW)
     assert done.notes == [f"work: {str(line['tombstone'])[:20]} in tombstones.jsonl cannot be read."]
 
@@ -371,8 +381,7 @@ def test_a_line_about_the_forgotten_that_makes_no_sense_is_named(home: Path, liv
 def test_a_line_that_does_not_say_what_it_should_is_named_and_the_others_count(
     home: Path, lived: Lived, name: str, line: str
 ) -> None:
-    path = lived(home) / "spaces" / "work" / name
-    path.write_bytes(line.encode() + b"\n" + path.read_bytes())
+    put_first(lived(home), name, line)
     done = rebuild(home, check=True, now=NOW)
     assert [note.partition(f" of {name} ")[0] for note in done.notes] == ["work: line 1"]
     assert not done.differing

@@ -95,7 +95,20 @@ def shown(tools: list[wire.Tool], grant: Grant) -> list[wire.Tool]:
 # --- what of the status -----------------------------------------------------------------------------
 
 _OF_THE_SPACE = frozenset(
-    {"version", "space", "counts", "grown", "offload", "savings", "pyramid", "tokenizer", "held", "retention"}
+    {
+        "version",
+        "space",
+        "counts",
+        "grown",
+        "offload",
+        "savings",
+        "pyramid",
+        "tokenizer",
+        "held",
+        "retention",
+        "recovered",
+        "set_aside",
+    }
 )
 _OF_THE_HOME = frozenset({"schema", "disk", "embedding", "model"})
 

@@ -9,6 +9,7 @@ Any thread may call; none keeps a connection. A home that cannot be written to i
 from __future__ import annotations
 
 import errno
+import logging
 import queue
 import threading
 from collections.abc import Callable, Generator
@@ -21,17 +22,22 @@ import sqlite_vec  # pyright: ignore[reportMissingTypeStubs]
 
 from mcp_memory.errors import StoreUnavailable
 from mcp_memory.store import unsettled
+from mcp_memory.store.protocol import TakenBack
 from mcp_memory.store.sqlite import home as homes
+from mcp_memory.store.sqlite import linefiles
 from mcp_memory.store.sqlite.migrations import migrate, must_be_current
 from mcp_memory.store.sqlite.settling import settle
+from mcp_memory.store.sqlite.upkeep import recovering
 
 __all__ = ["Database"]
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 _BUSY_MS = 30_000
 _READERS = 4
-_SETTLINGS = 3  # before one transaction: others may die meanwhile
+_SETTLINGS = 5  # before one transaction: others may die meanwhile
 _RETRIES = 8
 
 
@@ -55,10 +61,26 @@ class Database:
         self._closed = False
         with self._explained():
             self._writer = None if self.read_only else self._open_writer()
+        self.taken_back: list[TakenBack] = []
+        """What the files had and the database had lost, when this opened it."""
         if self.read_only:
             self.read(must_be_current)
-        elif unsettled.left(home):
-            self.write(lambda con: None)
+        else:
+            if unsettled.left(home):
+                self.write(lambda con: None)
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Take back what the files have and the database has lost, before a number of it is given again."""
+        if not self.read(lambda con: recovering.is_behind(con, self.home)):
+            return
+        try:  # asked again in the transaction: others may have been in the middle of one
+            self.taken_back = self.write(self._take_back)
+        except StoreUnavailable as error:  # a full disk keeps nobody from reading
+            logger.warning("lines that the database has lost cannot be taken back yet: %s", error)
+
+    def _take_back(self, con: apsw.Connection) -> list[TakenBack]:
+        return recovering.take_back(con, self.home, recovering.behind(con, self.home))
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` in one transaction: all of it is committed when this returns, or none of it."""
@@ -69,6 +91,9 @@ class Database:
                 try:
                     with unsettled.noting(self.home):
                         return _in_transaction(con, lambda con: self._when_settled(con, work))
+                except linefiles.Behind:
+                    with unsettled.noting(self.home):
+                        self.taken_back += _in_transaction(con, self._take_back)
                 except _Unsettled:
                     unsettled.take_away(
                         _in_transaction(con, lambda con: settle(con, self.home, unsettled.left(self.home)))

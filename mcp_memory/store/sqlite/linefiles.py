@@ -2,7 +2,8 @@
 
 The table `file` holds how long each was at the last commit. A file that has lost lines is set aside and written anew
 from the rows, which have them all. Lines that lie behind that length were never committed, or the database has lost
-them, as a copy without its WAL has: they are evidence, and are set aside before anything is written in their place.
+them, as a copy without its WAL has: then they are evidence, and nothing is written in their place until
+`upkeep.recovering` has taken them back.
 """
 
 from __future__ import annotations
@@ -13,10 +14,14 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.errors import Damaged
+from mcp_memory.errors import Damaged, StoreUnavailable
 from mcp_memory.store import files
 
-__all__ = ["append_lines", "committed", "problems", "rewrite_lines"]
+__all__ = ["Behind", "append_lines", "aside", "committed", "note_length", "problems", "rewrite_lines"]
+
+
+class Behind(StoreUnavailable):
+    """A line file has lines that the database lacks, and something is to be appended to it."""
 
 
 def append_lines(
@@ -31,30 +36,36 @@ def append_lines(
 ) -> None:
     """Append to `folder/path` in this transaction; `rewrite` gives every line, these included.
 
+    Raises Behind where the file has lines that the database does not know of.
     With `whole` the first write has them all: rows may be older than the file is.
     """
     held = committed(con, space, path)
     target = folder / path
     if whole and held is None:
         lines = rewrite()
-    if beyond := files.beyond(target, held or 0):
-        files.write_whole(_aside(target, "beyond"), beyond)
+    if files.beyond(target, held or 0):
+        raise Behind(f"{target} has lines that the database lacks. `mcp-memory doctor --repair` takes them back.")
     try:
         length = files.append(target, lines, committed=held or 0)
     except Damaged:
         if target.exists():
-            target.replace(_aside(target, "damaged"))
+            target.replace(aside(target, "damaged"))
         everything = b"".join(rewrite())
         files.write_whole(target, everything)
         length = len(everything)
-    con.execute("INSERT OR REPLACE INTO file (space, path, bytes) VALUES (?, ?, ?)", (space, path, length))
+    note_length(con, space, path, length)
 
 
 def rewrite_lines(con: apsw.Connection, folder: Path, space: int, path: str, lines: Iterable[bytes]) -> None:
     """Write `folder/path` anew in this transaction, with these lines alone: for what is erased from the rows."""
     everything = b"".join(lines)
     files.write_whole(folder / path, everything)
-    con.execute("INSERT OR REPLACE INTO file (space, path, bytes) VALUES (?, ?, ?)", (space, path, len(everything)))
+    note_length(con, space, path, len(everything))
+
+
+def note_length(con: apsw.Connection, space: int, path: str, length: int) -> None:
+    """Note how much of a line file is committed with this transaction."""
+    con.execute("INSERT OR REPLACE INTO file (space, path, bytes) VALUES (?, ?, ?)", (space, path, length))
 
 
 def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
@@ -72,7 +83,14 @@ def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
             count = files.beyond(target, length).count(b"\n")
             yield (
                 f"{path} has {count} lines that the database lacks, as where it was copied without its -wal file. "
-                "`mcp-memory doctor --repair` brings them back; the next line written sets them aside first."
+                "They are taken back when the home is next opened where it can be written to."
+            )
+    for why in ("beyond", "damaged"):
+        for target in sorted(folder.glob(f"**/*.jsonl.{why}-*")):
+            count = target.read_bytes().count(b"\n")
+            yield (
+                f"{target.relative_to(folder).as_posix()} has {count} lines that were moved aside. "
+                "`mcp-memory doctor --repair` takes back what the database lacks of them, and keeps the file."
             )
 
 
@@ -81,8 +99,9 @@ def committed(con: apsw.Connection, space: int | None, path: str) -> int | None:
     return con.execute("SELECT bytes FROM file WHERE space = ? AND path = ?", (space, path)).get
 
 
-def _aside(path: Path, why: str) -> Path:
+def aside(path: Path, why: str) -> Path:
+    """Return the next free name beside a line file, for what is kept of it: `….beyond-1`, `….damaged-1`."""
     number = 1
-    while (aside := path.with_name(f"{path.name}.{why}-{number}")).exists():
+    while (beside := path.with_name(f"{path.name}.{why}-{number}")).exists():
         number += 1
-    return aside
+    return beside

@@ -28,15 +28,15 @@ def settle(con: apsw.Connection, home: Path, marks: Sequence[Path]) -> list[Path
     settled: list[Path] = []
     for mark in marks:
         try:
-            for path, whole in unsettled.paths_of(mark).items():
-                _settle(con, home, path, whole=whole)
+            for path, written in unsettled.paths_of(mark).items():
+                _settle(con, home, path, written)
             settled.append(mark)
         except OSError as error:
             logger.warning("a write that was cut short cannot be tidied up yet: %s", error)
     return settled
 
 
-def _settle(con: apsw.Connection, home: Path, path: PurePosixPath, *, whole: bool) -> None:
+def _settle(con: apsw.Connection, home: Path, path: PurePosixPath, written: unsettled.Written) -> None:
     target = home / path
     for beside in target.parent.glob(f".{target.name.replace('[', '[[]')}.*.tmp"):
         beside.unlink(missing_ok=True)
@@ -53,16 +53,18 @@ def _settle(con: apsw.Connection, home: Path, path: PurePosixPath, *, whole: boo
             if known is None:
                 target.unlink(missing_ok=True)
         case ("spaces", space, *rest) if target.suffix == ".jsonl":
-            _settle_lines(con, home / "spaces" / space, space_id(con, space), "/".join(rest), whole=whole)
+            _settle_lines(con, home / "spaces" / space, space_id(con, space), "/".join(rest), written)
         case _:
             pass  # it is the transaction's that names it, whatever it is: no row says what it should hold
 
 
-def _settle_lines(con: apsw.Connection, folder: Path, space: int | None, path: str, *, whole: bool) -> None:
-    committed = linefiles.committed(con, space, path)
-    if space is None or committed is None:
-        (folder / path).unlink(missing_ok=True)
-    elif whole:
+def _settle_lines(con: apsw.Connection, folder: Path, space: int | None, path: str, written: unsettled.Written) -> None:
+    held = linefiles.committed(con, space, path)
+    # A database that has lost its latest part knows of less than was committed: those lines are evidence.
+    committed = max(held or 0, written.length)
+    if space is not None and held is not None and written.whole:
         linefiles.rewrite_lines(con, folder, space, path, snapshots.lines_of(con, space, path))
+    elif not committed:
+        (folder / path).unlink(missing_ok=True)
     elif files.beyond(folder / path, committed):
         files.append(folder / path, (), committed=committed)

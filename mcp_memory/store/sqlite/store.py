@@ -42,6 +42,7 @@ from mcp_memory.store.protocol import (
     Spend,
     Spent,
     StageState,
+    TakenBack,
     TakenStep,
     ThinRecord,
     Tombstone,
@@ -82,7 +83,7 @@ from mcp_memory.store.sqlite.forgetting import marking, matching, purging, reach
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.moving import arrivals, carrying
 from mcp_memory.store.sqlite.rows import space_id
-from mcp_memory.store.sqlite.upkeep import compacting, mending, snapshots
+from mcp_memory.store.sqlite.upkeep import compacting, mending, recovering, snapshots
 from mcp_memory.store.traces import Traces
 from mcp_memory.types import (
     Atom,
@@ -794,7 +795,22 @@ class SQLiteStore:
 
     def mend(self, set_aside: Callable[[Path], object], *, everything: bool = False) -> list[str]:
         home = self._db.home
-        return self._db.write(lambda con: mending.mend(con, home, set_aside, everything=everything))
+        return self._db.write(
+            lambda con: [
+                *recovering.bring_in(con, home, set_aside),
+                *mending.mend(con, home, set_aside, everything=everything),
+            ]
+        )
+
+    def recovered(self, space: str) -> list[TakenBack]:
+        return recovering.noted(self._db.home, space)
+
+    def set_aside(self, space: str) -> list[str]:
+        return [path.name for path in recovering.set_aside(self._db.home) if path.is_relative_to(self.folder(space))]
+
+    @property
+    def taken_back(self) -> Sequence[TakenBack]:
+        return self._db.taken_back
 
     def compact(self, *, vacuum: bool) -> None:
         more = self._db.write(lambda con: compacting.optimise(con, begin=True))

@@ -21,7 +21,7 @@ from mcp_memory.store.sqlite.forgetting import tombstones
 from mcp_memory.store.sqlite.rows import from_ms
 from mcp_memory.store.sqlite.upkeep.snapshots import line_files, lines_of
 
-__all__ = ["mend"]
+__all__ = ["mend", "words"]
 
 SetAside = Callable[[Path], object]
 
@@ -29,7 +29,7 @@ SetAside = Callable[[Path], object]
 def mend(con: apsw.Connection, home: Path, set_aside: SetAside, *, everything: bool) -> list[str]:
     """See `Store.mend`."""
     return [
-        *_words(con),
+        *words(con),
         *_sketches(con),
         *_line_files(con, home, set_aside, everything=everything),
         *_pages(con, home, set_aside),
@@ -39,7 +39,7 @@ def mend(con: apsw.Connection, home: Path, set_aside: SetAside, *, everything: b
 # --- indexes ----------------------------------------------------------------------------------------
 
 
-def _words(con: apsw.Connection) -> Iterator[str]:
+def words(con: apsw.Connection) -> Iterator[str]:
     layers: tuple[Layer, ...] = ("turn", "atom")
     for layer in layers:
         columns = "content, name" if layer == "turn" else "text, NULL"

@@ -30,7 +30,7 @@ from mcp_memory.store.sqlite.upkeep.salvaging import tables
 from mcp_memory.store.sqlite.upkeep.snapshots import opened
 from mcp_memory.types import CanvasRow
 
-__all__ = ["Built", "Drawn", "begin", "drawable", "finish"]
+__all__ = ["Built", "Drawn", "begin", "drawable", "facts", "finish", "mentions"]
 
 Drawn = dict[tuple[str, int], CanvasRow]
 """Canvases as their history has them, by space and number."""
@@ -88,13 +88,13 @@ def finish(new: Path, old: Path | None, refilled: Refilled, drawn: Drawn) -> Bui
         _draw(con, drawn)
         if has_old:
             _adopt(con, refilled)
-        _facts(con, refilled, has_old=has_old)
+        facts(con, refilled, has_old=has_old)
         compared = compare(con) if has_old else []
         taken = _Taken(con)
         if has_old:
             taken.all()
         back = _forgotten_still(con) if has_old else {}
-        _mentions(con, refilled)
+        mentions(con, refilled)
         con.executemany(
             "INSERT OR IGNORE INTO main.held (space, id, reasons, at) VALUES (?, ?, ?, ?)",
             refilled.held,  # pyright: ignore[reportArgumentType]
@@ -169,7 +169,7 @@ def _adopt(con: apsw.Connection, refilled: Refilled) -> None:
     passed["told, and said again since"] += len(surer)
 
 
-def _facts(con: apsw.Connection, refilled: Refilled, *, has_old: bool) -> None:
+def facts(con: apsw.Connection, refilled: Refilled, *, has_old: bool) -> None:
     number = "NULL"
     if has_old:  # those that it lacks come after all that it has
         newest = ", ".join(f"coalesce((SELECT max(id) FROM {db}.fact), 0)" for db in ("old", "main"))
@@ -253,7 +253,7 @@ def _columns(con: apsw.Connection, table: str) -> str:
     return ", ".join(name for name in names if (table, name) != ("ref", "indexed"))
 
 
-def _mentions(con: apsw.Connection, refilled: Refilled) -> None:
+def mentions(con: apsw.Connection, refilled: Refilled) -> None:
     for atom, (space, names) in refilled.about.items():
         if con.execute("SELECT 1 FROM mention WHERE atom = ?", (atom,)).get is None:
             entities.mention(con, space, atom, names)

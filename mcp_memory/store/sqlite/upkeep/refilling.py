@@ -27,15 +27,31 @@ from mcp_memory.store.sqlite.forgetting import tombstones
 from mcp_memory.store.sqlite.rows import session_for, space_for, to_ms
 from mcp_memory.types import NewTurn
 
-__all__ = ["Refilled", "refill"]
+__all__ = [
+    "INSERT_TURN",
+    "WRONG",
+    "Refilled",
+    "refill",
+    "take_canvas",
+    "take_record",
+    "take_ref",
+    "take_told",
+    "take_tombstone",
+    "turn_row",
+]
 
 _SHOWN = 20
 _BATCH = 2_000
-_WRONG = (
+WRONG = (
     *(AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError),
     *(apsw.ConstraintError, apsw.MismatchError),
 )
 """What a line raises that is JSON, but not what was written: it is named, and the others count."""
+INSERT_TURN = (
+    "INSERT INTO turn (id, space, session, position, role, name, content, client_id, said_at, dated, learned_at,"
+    " sha256, told) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
+"""For the values of `turn_row`."""
 
 
 @dataclass
@@ -114,7 +130,7 @@ class _Source:
         """Note a line that does not say what it should, and go on behind it."""
         try:
             yield
-        except _WRONG:
+        except WRONG:
             self.done.note(f"{self.at} does not say what it should.")
 
 
@@ -134,10 +150,10 @@ def _turns(con: apsw.Connection, source: _Source) -> None:
     for path in sorted((source.folder / "conversations").glob("*.jsonl")):
         for fields in source.lines(path):
             try:
-                rows.append(_turn(con, source.space, fields))
+                rows.append(turn_row(con, source.space, fields))
                 if why := fields.get("held"):
                     source.done.held.append((source.space, fields["turn"], json.dumps(why), rows[-1][-3]))
-            except _WRONG:
+            except WRONG:
                 turn = fields.get("turn")
                 what = f"{source.folder.name}: {turn[:20]} in the journal" if isinstance(turn, str) else source.at
                 source.done.note(f"{what} is not what its hash says.")
@@ -147,7 +163,7 @@ def _turns(con: apsw.Connection, source: _Source) -> None:
     _insert_turns(con, source, rows)
 
 
-def _turn(con: apsw.Connection, space: int, fields: dict[str, Any]) -> tuple[Any, ...]:
+def turn_row(con: apsw.Connection, space: int, fields: dict[str, Any]) -> tuple[Any, ...]:
     said, digest = datetime.fromisoformat(fields["said_at"]), bytes.fromhex(fields["sha256"])
     role, name, content, told = fields["role"], fields["name"], fields["content"], fields.get("told")
     hashes = [evidence_hash(NewTurn(role=role, name=name, content=content, said_at=at)) for at in (None, said)]
@@ -171,17 +187,13 @@ def _turn(con: apsw.Connection, space: int, fields: dict[str, Any]) -> tuple[Any
 
 
 def _insert_turns(con: apsw.Connection, source: _Source, rows: list[tuple[Any, ...]]) -> None:
-    sql = (
-        "INSERT INTO turn (id, space, session, position, role, name, content, client_id, said_at, dated, learned_at,"
-        " sha256, told) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
-    )
     try:
-        con.executemany(sql, rows)
-    except _WRONG:
+        con.executemany(INSERT_TURN, rows)
+    except WRONG:
         for row in rows:
             source.at = f"{source.folder.name}: t{row[0]} in the journal"
             with source.named_if_wrong():
-                con.execute(sql, row)
+                con.execute(INSERT_TURN, row)
 
 
 # --- what was told ----------------------------------------------------------------------------------
@@ -201,18 +213,18 @@ def _told(con: apsw.Connection, done: Refilled, *, is_alone: bool) -> None:
                 done.passed["told before its line said what it ended"] += 1
                 continue
             last = int(told["atom"][1:]) if "atom" in told else last + 1
-        except _WRONG:
+        except WRONG:
             done.note(f"What was told in t{row[0]} cannot be read.")
         else:
             found.append((last, row, told))
     for number, row, told in sorted(found, key=lambda one: one[0]):
         try:
-            _atom(con, done, number, row, told)
-        except _WRONG:
+            take_told(con, done, number, row, told)
+        except WRONG:
             done.note(f"What was told in t{row[0]} cannot be read.")
 
 
-def _atom(con: apsw.Connection, done: Refilled, number: int, row: Any, told: dict[str, Any]) -> None:
+def take_told(con: apsw.Connection, done: Refilled, number: int, row: Any, told: dict[str, Any]) -> None:
     turn, space, text, learned, _ = row
     by = told.get("by")
     con.execute(
@@ -267,42 +279,47 @@ def _end(con: apsw.Connection, number: int, told: dict[str, Any]) -> None:
 
 def _refs(con: apsw.Connection, source: _Source) -> None:
     for path in sorted((source.folder / "refs").glob("*.md")):
-        try:
-            fields, _ = files.read_ref_file(path.read_bytes())
-            masked = fields.get("masked")
-            row = (
-                source.space,
-                fields["ref"],
-                f"refs/{path.name}",
-                fields["tool"],
-                json.dumps(fields["arguments"]),
-                fields["tool_call_id"],
-                fields["session"],
-                _as_stored(fields["timestamp"]),
-                fields["bytes"],
-                fields["sha256"],
-                fields["content_type"],
-                json.dumps(masked) if masked else None,
-            )
-            con.execute(
-                "INSERT INTO ref (space, id, path, tool, arguments, tool_call_id, session, timestamp, bytes, sha256,"
-                " content_type, masked) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                row,
-            )
-        except Damaged as error:
-            source.done.note(f"{source.folder.name}: refs/{path.name} is damaged: {error}.")
-        except _WRONG:
-            source.done.note(f"{source.folder.name}: refs/{path.name} is damaged: its front matter says too little.")
+        take_ref(con, source.space, path, source.done)
+
+
+def take_ref(con: apsw.Connection, space: int, path: Path, done: Refilled) -> None:
+    """Insert the row of a result's file, unless there is one."""
+    try:
+        fields, _ = files.read_ref_file(path.read_bytes())
+        masked = fields.get("masked")
+        row = (
+            space,
+            fields["ref"],
+            f"refs/{path.name}",
+            fields["tool"],
+            json.dumps(fields["arguments"]),
+            fields["tool_call_id"],
+            fields["session"],
+            _as_stored(fields["timestamp"]),
+            fields["bytes"],
+            fields["sha256"],
+            fields["content_type"],
+            json.dumps(masked) if masked else None,
+        )
+        con.execute(
+            "INSERT INTO ref (space, id, path, tool, arguments, tool_call_id, session, timestamp, bytes, sha256,"
+            " content_type, masked) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            row,
+        )
+    except Damaged as error:
+        done.note(f"{path.parent.parent.name}: refs/{path.name} is damaged: {error}.")
+    except WRONG:
+        done.note(f"{path.parent.parent.name}: refs/{path.name} is damaged: its front matter says too little.")
 
 
 def _canvases(con: apsw.Connection, source: _Source) -> None:
     """Insert canvases as yet undrawn, what was done to them, and which is active."""
     for line in source.lines(source.folder / canvases.FILE):
         with source.named_if_wrong():
-            _canvas(con, source.space, line)
+            take_canvas(con, source.space, line)
 
 
-def _canvas(con: apsw.Connection, space: int, line: dict[str, Any]) -> None:
+def take_canvas(con: apsw.Connection, space: int, line: dict[str, Any]) -> None:
     if "edit" in line:
         work = line["work"]
         con.execute(
@@ -344,10 +361,10 @@ def _records(con: apsw.Connection, source: _Source) -> None:
                 source.done.passed["recorded before its line said what it did"] += 1
                 continue
             with source.named_if_wrong():
-                _record(con, source.space, line)
+                take_record(con, source.space, line)
 
 
-def _record(con: apsw.Connection, space: int, line: dict[str, Any]) -> None:
+def take_record(con: apsw.Connection, space: int, line: dict[str, Any]) -> None:
     con.execute(
         "INSERT OR REPLACE INTO record (id, space, session, canvas, node, tool_call, summary, result_ref,"
         " tool_call_id, timestamp, score, tokens_raw, tokens_kept, ref, summary_by, step)"
@@ -391,12 +408,12 @@ def _tombstones(con: apsw.Connection, source: _Source) -> None:
     last = {str(line.get("tombstone")): line for line in source.lines(source.folder / tombstones.FILE)}
     for name, line in last.items():
         try:
-            _tombstone(con, source.space, line, is_alone=source.is_alone)
-        except _WRONG:
+            take_tombstone(con, source.space, line, is_alone=source.is_alone)
+        except WRONG:
             source.done.note(f"{source.folder.name}: {name[:20]} in {tombstones.FILE} cannot be read.")
 
 
-def _tombstone(con: apsw.Connection, space: int, line: dict[str, Any], *, is_alone: bool) -> None:
+def take_tombstone(con: apsw.Connection, space: int, line: dict[str, Any], *, is_alone: bool) -> None:
     number, purged, ids = int(line["tombstone"][1:]), _ms(line["purged_at"]), [str(id) for id in line["ids"]]
     digests = [(space, bytes.fromhex(digest), number) for digest in line.get("digests", ())]
     con.execute(

@@ -1,0 +1,453 @@
+"""Lines that the files of a home have and its database lacks, taken back into the database.
+
+A database falls behind its files where its log of writes was deleted or torn, or where an older copy took its place.
+What the files have was acknowledged: it is evidence. Each line comes back under its own number where that is free.
+A turn or a statement whose number was given again since gets a new one; a line of another kind that cannot come back is
+kept in a file beside, which `linefiles.problems` names.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from mcp_memory.errors import McpMemoryError
+from mcp_memory.store import files
+from mcp_memory.store.evidence import evidence_hash
+from mcp_memory.store.protocol import NewAtom, TakenBack
+from mcp_memory.store.sqlite import atoms, canvases, citing, linefiles, turns
+from mcp_memory.store.sqlite.forgetting import tombstones
+from mcp_memory.store.sqlite.rows import from_ms, session_for, session_id, space_for, to_ms, touch
+from mcp_memory.store.sqlite.upkeep import mending, rebuilding, refilling
+from mcp_memory.store.sqlite.upkeep.refilling import WRONG
+from mcp_memory.store.sqlite.upkeep.snapshots import LINE_FILES, lines_of
+from mcp_memory.text import iso
+from mcp_memory.types import NewTurn
+
+__all__ = ["Lost", "behind", "bring_in", "is_behind", "lost_in", "noted", "set_aside", "take_back"]
+
+logger = logging.getLogger(__name__)
+
+_CANVAS = re.compile(rb"%% (\{.*\})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """Lines that the database may lack: `path` of a line file within a space's folder, and what it holds of them."""
+
+    space: str
+    path: str
+    content: bytes
+    aside: bool = False
+    """Whether it is of a file that was moved aside, and its lines are not in the line file."""
+
+
+def is_behind(con: apsw.Connection, home: Path) -> bool:
+    """Whether a line file has more than the database knows of. Asks the size of each, and no more."""
+    return any(True for _ in _longer(con, home))
+
+
+def behind(con: apsw.Connection, home: Path) -> list[Lost]:
+    """Return what line files have behind the length that the database knows."""
+    return [
+        Lost(space=space, path=path, content=_from_a_line_on(home / "spaces" / space / path, length))
+        for space, path, length in _longer(con, home)
+    ]
+
+
+def _longer(con: apsw.Connection, home: Path) -> Iterator[tuple[str, str, int]]:
+    """Yield (space, path, bytes that the database knows of) of each line file that is longer."""
+    rows: Any = con.execute("SELECT s.name, f.path, f.bytes FROM file f JOIN space s ON s.id = f.space")
+    known = {(space, path): length for space, path, length in rows}
+    for path in sorted(path for what in LINE_FILES for path in (home / "spaces").glob(f"*/{what}")):
+        space = path.relative_to(home / "spaces").parts[0]
+        name = path.relative_to(home / "spaces" / space).as_posix()
+        length = known.get((space, name), 0)
+        if path.stat().st_size > length and _is_ours(name):
+            yield space, name, length
+
+
+def take_back(con: apsw.Connection, home: Path, lost: Iterable[Lost]) -> list[TakenBack]:
+    """Take lines back in this transaction; files and rows are in step then. What came back is noted, for `noted`."""
+    done = [one for one in _Taking(con, home, list(lost)).all() if one.lines or one.left]
+    if done:
+        _note(home, done)
+    return done
+
+
+def set_aside(home: Path) -> list[Path]:
+    """Return the files that hold lines that were moved aside, here or by an earlier version."""
+    return sorted(
+        path
+        for what in LINE_FILES
+        for path in (home / "spaces").glob(f"*/{what}.*")
+        if re.search(r"\.(?:beyond|damaged)-\d+$", path.name)
+    )
+
+
+def lost_in(home: Path, path: Path) -> Lost:
+    """Return what such a file holds."""
+    space, name = path.relative_to(home / "spaces").as_posix().split("/", 1)
+    return Lost(space=space, path=name.rpartition(".")[0], content=path.read_bytes(), aside=True)
+
+
+def bring_in(con: apsw.Connection, home: Path, set_aside_file: Callable[[Path], object]) -> Iterator[str]:
+    """Take back what files that were moved aside hold, hand them to `set_aside_file`, and say so, a sentence each."""
+    for path in set_aside(home):
+        lost = lost_in(home, path)
+        came = next(iter(take_back(con, home, [lost])), None)
+        set_aside_file(path)
+        what = _told(came) if came and came.lines else "the database has all of its lines"
+        left = f"; {came.left} lines cannot come back" if came and came.left else ""
+        yield f"{lost.space}: {path.name}: {what}{left}. The file is kept."
+
+
+def _told(one: TakenBack) -> str:
+    again = f", {one.renumbered} of them under new numbers, for theirs were given again" if one.renumbered else ""
+    return f"{one.lines} lines that the database lacked are back{again}"
+
+
+# --- what came back, for people ---------------------------------------------------------------------
+
+_NOTED = "recovered.jsonl"
+_SHOWN = 100
+
+
+def _note(home: Path, done: Iterable[TakenBack]) -> None:
+    lines = [files.json_line({**asdict(one), "at": iso(one.at)}) for one in done]
+    held = (home / _NOTED).read_bytes() if (home / _NOTED).exists() else b""
+    files.write_whole(home / _NOTED, b"".join([*held.splitlines(keepends=True)[-_SHOWN:], *lines]))
+
+
+def noted(home: Path, space: str) -> list[TakenBack]:
+    """Return what was taken back, the last first; nothing of a note that cannot be read."""
+    try:
+        lines: list[Any] = [json.loads(line) for line in (home / _NOTED).read_bytes().splitlines()]
+        found = [replace(TakenBack(**line), at=datetime.fromisoformat(line["at"])) for line in lines]
+    except (OSError, ValueError, TypeError, KeyError):
+        return []
+    return [one for one in reversed(found) if one.space == space]
+
+
+# --- lines ------------------------------------------------------------------------------------------
+
+
+def _is_ours(name: str) -> bool:
+    """Whether a file is one that this program writes; of a journal its name is a day."""
+    try:
+        folder, _, file = name.rpartition("/")
+        return not folder or bool(date.fromisoformat(file.removesuffix(".jsonl")))
+    except ValueError:
+        return False
+
+
+def _from_a_line_on(path: Path, length: int) -> bytes:
+    """Return what is behind `length`; all of it where no line ends there, as in a file of another database."""
+    beyond = files.beyond(path, max(0, length - 1))
+    return beyond[1:] if length and beyond.startswith(b"\n") else files.beyond(path, 0)
+
+
+@dataclass
+class _File:
+    """A file with the lines that were not there: `again` get new numbers, `left` cannot come back."""
+
+    lost: Lost
+    number: int
+    """Of the space."""
+    folder: Path
+    came: int = 0
+    torn: bool = False
+    again: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    left: list[bytes] = field(default_factory=list[bytes])
+    canvases: set[int] = field(default_factory=set[int])
+
+    def lines(self) -> Iterator[tuple[bytes, dict[str, Any]]]:
+        for line in self.lost.content.splitlines(keepends=True):
+            if not line.endswith(b"\n"):  # never acknowledged: a line is whole before its row is committed
+                self.torn = True
+                continue
+            try:
+                fields: Any = json.loads(line)
+                if not isinstance(fields, dict):
+                    raise ValueError
+            except (ValueError, RecursionError):
+                self.left.append(line)
+            else:
+                yield line, fields
+
+    def take(self, take: Callable[[dict[str, Any]], bool | None]) -> None:
+        """Have each line taken: True where it came back, None where its row is there, False where it cannot be."""
+        for line, fields in self.lines():
+            self.try_one(line, lambda fields=fields: take(fields))
+
+    def try_one(self, line: bytes, take: Callable[[], bool | None]) -> None:
+        try:
+            done = take()
+        except WRONG:
+            done = False
+        if done:
+            self.came += 1
+        elif done is False:
+            self.left.append(line)
+
+
+class _Taking:
+    def __init__(self, con: apsw.Connection, home: Path, lost: list[Lost]) -> None:
+        self._con = con
+        self._files = [
+            _File(lost=one, number=space_for(con, one.space), folder=home / "spaces" / one.space) for one in lost
+        ]
+        self._refilled = refilling.Refilled()
+        self._last: int = con.execute("SELECT coalesce(max(id), 0) FROM turn").get
+        self._moved = set[int]()
+        """Sessions in which a turn has another place now: those said after it come after it still."""
+        self._atoms: dict[int, dict[str, str]] = {}
+        """By space: statements that have another number now."""
+
+    def all(self) -> list[TakenBack]:
+        con = self._con
+        self._results()
+        self._turns()
+        for name, take in ((canvases.FILE, self._canvas), ("offload-", self._record), (tombstones.FILE, self._gone)):
+            for file in self._files:
+                if file.lost.path.startswith(name):
+                    file.take(lambda fields, file=file, take=take: take(file, fields))
+        for file in self._files:
+            self._pictures(file)
+            self._bring_into_step(file)
+        con.execute(
+            "UPDATE fact SET valid_to = a.valid_to FROM atom a WHERE a.id = fact.atom"
+            " AND a.valid_to IS NOT fact.valid_to"
+        )
+        rebuilding.facts(con, self._refilled, has_old=False)
+        rebuilding.mentions(con, self._refilled)
+        con.executemany(
+            "INSERT OR IGNORE INTO held (space, id, reasons, at) VALUES (?, ?, ?, ?)",
+            self._refilled.held,  # pyright: ignore[reportArgumentType]
+        )
+        con.execute(
+            "UPDATE fact SET tombstone = a.tombstone FROM atom a WHERE a.id = fact.atom"
+            " AND a.tombstone IS NOT fact.tombstone"
+        )
+        list(mending.words(con))
+        for file in self._files:
+            for fields in file.again:
+                self._tell_again(file, fields)
+        return [
+            TakenBack(
+                at=datetime.now(UTC),
+                space=file.lost.space,
+                path=file.lost.path,
+                lines=file.came + len(file.again),
+                renumbered=len(file.again),
+                left=len(file.left),
+                canvases=tuple(sorted(file.canvases)),
+            )
+            for file in self._files
+        ]
+
+    def _results(self) -> None:
+        """Take in the results whose files no row knows."""
+        for space, folder in {file.number: file.folder for file in self._files}.items():
+            known = {path for (path,) in self._con.execute("SELECT path FROM ref WHERE space = ?", (space,))}
+            for path in sorted((folder / "refs").glob("*.md")):
+                if f"refs/{path.name}" not in known:
+                    refilling.take_ref(self._con, space, path, self._refilled)
+
+    # the journal
+
+    def _turns(self) -> None:
+        """Take turns in the order of their numbers: what was told ends what was told before it."""
+        found: list[tuple[int, int, bytes, dict[str, Any], _File]] = []
+        for place, file in enumerate(self._files):
+            if file.lost.path.startswith("conversations/"):
+                for line, fields in file.lines():
+                    try:
+                        found.append((int(fields["turn"][1:]), place, line, fields, file))
+                    except WRONG:
+                        file.left.append(line)
+        for number, _, line, fields, file in sorted(found, key=lambda one: one[:2]):
+            file.try_one(line, lambda number=number, fields=fields, file=file: self._turn(file, number, fields))
+
+    def _turn(self, file: _File, number: int, fields: dict[str, Any]) -> bool | None:
+        con, told = self._con, fields.get("told")
+        row = refilling.turn_row(con, file.number, fields)
+        session, position, client, learned, digest = row[2], row[3], row[7], row[10], row[11]
+        held: Any = con.execute("SELECT session, sha256 FROM turn WHERE id = ?", (number,)).fetchone()
+        if held is not None and held[0] == session and bytes(held[1]) == digest:
+            return None
+        told_as = int(told["atom"][1:]) if told else None
+        if (
+            session in self._moved
+            or held is not None
+            or con.execute("SELECT 1 FROM turn WHERE session = ? AND position = ?", (session, position)).get
+            or con.execute("SELECT 1 FROM atom WHERE id = ?", (told_as,)).get
+        ):
+            if fields["content"] and not self._is_there(session, position, client, digest, learned):
+                file.again.append(fields)
+                self._moved.add(session)
+            return None
+        with con:
+            con.execute(refilling.INSERT_TURN, row)
+            if why := fields.get("held"):
+                self._refilled.held.append((file.number, fields["turn"], json.dumps(why), learned))
+            if told and told_as is not None:
+                note = (number, file.number, fields["content"], learned, None)
+                refilling.take_told(con, self._refilled, told_as, note, self._renamed(file.number, told))
+        if fields["role"] != "note":
+            citing.note(con, file.number, fields["turn"], fields["content"])
+        touch(con, file.number, f"session:{fields['session']}")
+        return True
+
+    def _is_there(self, session: int, position: int, client: str | None, digest: bytes, learned: int) -> bool:
+        """Whether the session had the turn under another number: handed in again since, or taken back before."""
+        return bool(
+            self._con.execute(
+                "SELECT 1 FROM turn WHERE session = ?1 AND sha256 = ?2 AND id <= ?6"
+                " AND (position = ?3 OR client_id = ?4 OR learned_at = ?5)",
+                (session, digest, position, client, learned, self._last),
+            ).get
+        )
+
+    def _renamed(self, space: int, told: Mapping[str, Any]) -> dict[str, Any]:
+        names = self._atoms.get(space, {})
+        lists = {name: [names.get(id, id) for id in told.get(name, ())] for name in ("ends", "supersedes")}
+        return {**told, **{name: ids for name, ids in lists.items() if name in told}}
+
+    def _tell_again(self, file: _File, fields: dict[str, Any]) -> None:
+        """Store a turn whose number is another's now at the end of its session; what was told, as if told now."""
+        con, told = self._con, fields.get("told")
+        learned = datetime.fromisoformat(fields["learned_at"])
+        if told:
+            told = self._renamed(file.number, told)
+            new = NewAtom(
+                **{name: told[name] for name in ("kind", "priority", "confidence", "entity", "relation", "value")},
+                text=fields["content"],
+                session=fields["session"],
+                valid_from=from_ms(told["valid_from"]),
+                valid_to=None if told["valid_to"] is None else from_ms(told["valid_to"]),
+                single_valued=told["single_valued"],
+                because=told.get("because", ""),
+                entities=told["entities"],
+                source=told.get("source", "user"),
+                held=told.get("held", ()),
+            )
+            try:
+                written = atoms.put(con, file.folder, file.lost.space, new, now=learned)
+                self._atoms.setdefault(file.number, {})[told["atom"]] = written.atom.id
+                return
+            except McpMemoryError as error:  # forgotten since: its note is kept, as what was said
+                logger.warning("%s was not told again: %s", told["atom"], error)
+        said = datetime.fromisoformat(fields["said_at"])
+        turn = NewTurn(
+            role=fields["role"],
+            name=fields["name"],
+            content=fields["content"],
+            client_id=fields["client_id"],
+            said_at=said,
+            guessed=evidence_hash(NewTurn(role=fields["role"], name=fields["name"], content=fields["content"])).hex()
+            == fields["sha256"],
+            held=tuple(fields.get("held", ())),
+        )
+        session = session_for(con, file.number, fields["session"])
+        stored = turns.insert(
+            con, file.number, session, fields["session"], [turn], now=learned, hashes=[evidence_hash(turn)]
+        )
+        turns.journal(con, file.folder, file.number, stored, now=learned)
+        touch(con, file.number, f"session:{fields['session']}")
+
+    # tasks
+
+    def _canvas(self, file: _File, fields: dict[str, Any]) -> bool | None:
+        con = self._con
+        if "edit" in fields:
+            held = con.execute(
+                "SELECT space, canvas, kind, at FROM canvas_edit WHERE id = ?", (fields["edit"],)
+            ).fetchone()
+            if held is not None and held != (file.number, fields["canvas"], fields["kind"], fields["at"]):
+                return False
+            file.canvases.add(fields["canvas"])
+        elif "canvas" in fields:
+            held = con.execute(
+                "SELECT s.name, c.version FROM canvas c JOIN session s ON s.id = c.session"
+                " WHERE c.space = ? AND c.number = ?",
+                (file.number, fields["canvas"]),
+            ).fetchone()
+            if held is not None and (held[0] != fields["of"] or held[1] > fields["version"]):
+                return False
+            file.canvases.add(fields["canvas"])
+        with con:
+            refilling.take_canvas(con, file.number, fields)
+        return True
+
+    def _record(self, file: _File, fields: dict[str, Any]) -> bool | None:
+        con, session = self._con, session_id(self._con, file.number, fields["session"])
+        held = con.execute("SELECT space, session, node, ref FROM record WHERE id = ?", (fields["record"],)).fetchone()
+        if held is not None and held != (file.number, session, fields["node_id"], fields["ref"]):
+            return False
+        with con:
+            refilling.take_record(con, file.number, fields)
+        file.canvases.add(int(fields["node_id"].partition("-")[0]))
+        return True
+
+    def _pictures(self, file: _File) -> None:
+        """Give canvases whose lines came back the drawing of their file, until they are drawn from their records."""
+        for number in file.canvases:
+            for path in (file.folder / "mmds").glob(f"{number:03}-*.mmd"):
+                text = path.read_bytes()
+                status = "doing"
+                if head := _CANVAS.match(text):
+                    with_status: Any = json.loads(head[1])
+                    status = str(with_status.get("status", status))
+                self._con.execute(
+                    "UPDATE canvas SET text = ?, status = ? WHERE space = ? AND number = ?",
+                    (text.decode(errors="replace"), status, file.number, number),
+                )
+
+    # what was forgotten
+
+    def _gone(self, file: _File, fields: dict[str, Any]) -> bool | None:
+        con, number = self._con, int(fields["tombstone"][1:])
+        held = con.execute("SELECT space, at FROM tombstone WHERE id = ?", (number,)).fetchone()
+        if held is not None:
+            if held != (file.number, to_ms(datetime.fromisoformat(fields["at"]))):
+                return False
+            for table in ("turn", "atom", "fact", "ref"):
+                con.execute(f"UPDATE {table} SET tombstone = NULL WHERE tombstone = ?", (number,))
+            con.execute("DELETE FROM forgotten WHERE tombstone = ?", (number,))
+            con.execute("PRAGMA defer_foreign_keys = ON")
+            con.execute("DELETE FROM tombstone WHERE id = ?", (number,))
+        with con:
+            refilling.take_tombstone(con, file.number, fields, is_alone=True)
+            # What is there with its words is not purged: it can be purged again.
+            kept = con.execute(
+                "SELECT EXISTS (SELECT 1 FROM turn WHERE tombstone = ?1 AND content <> '')"
+                " OR EXISTS (SELECT 1 FROM atom WHERE tombstone = ?1 AND text <> '')",
+                (number,),
+            ).get
+            if kept:
+                for table in ("turn", "atom", "ref"):
+                    con.execute(f"UPDATE {table} SET purged_at = NULL WHERE tombstone = ?", (number,))
+                con.execute("UPDATE tombstone SET purged_at = NULL WHERE id = ?", (number,))
+        return True
+
+    # the file
+
+    def _bring_into_step(self, file: _File) -> None:
+        """Have the file end where the rows do; what cannot come back is kept beside it."""
+        target = file.folder / file.lost.path
+        if file.left and not file.lost.aside:
+            files.write_whole(linefiles.aside(target, "beyond"), b"".join(file.left))
+        if file.left or file.again or file.torn or file.lost.aside or not target.exists():
+            lines = lines_of(self._con, file.number, file.lost.path)
+            linefiles.rewrite_lines(self._con, file.folder, file.number, file.lost.path, lines)
+        else:
+            linefiles.note_length(self._con, file.number, file.lost.path, target.stat().st_size)
