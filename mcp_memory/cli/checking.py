@@ -66,8 +66,8 @@ def _beside(home: Path) -> dict[str, Any]:
 def doctor(repair: bool, as_json: bool) -> None:
     """Examine the installation and the memory.
 
-    Each check says what it found and what to do where that is not well. Every file is read and compared
-    with its hash. Exit code 1 when a check fails.
+    Each check says what it found and what to do where that is not well. Every file is read, and what
+    files and the database both tell is compared, row by row. Exit code 1 when a check fails.
 
     \b
     mcp-memory doctor

@@ -25,6 +25,7 @@ from mcp_memory.text import one_line
 
 if TYPE_CHECKING:
     from mcp_memory.config import Settings
+    from mcp_memory.upkeep.rebuild import Agreement
 
 __all__ = ["Check", "examine"]
 
@@ -172,6 +173,7 @@ def _store(settings: Settings) -> Iterator[Check]:
 
     from mcp_memory.memory import open_memory
     from mcp_memory.store.files import database_is_gone
+    from mcp_memory.upkeep.rebuild import agreement
 
     if not os.access(settings.home / "memory.db", os.F_OK) and not database_is_gone(settings.home):
         yield Check(name="database", state="ok", found="none yet, made when something is first stored")
@@ -193,10 +195,11 @@ def _store(settings: Settings) -> Iterator[Check]:
         return
     yield Check(name="database", state="ok", found=f"opens, schema {status['schema']}")
     yield _index(status["embedding"])
-    if not problems:
-        yield Check(name="files", state="ok", found="every row and file is there and matches its hash")
-    for problem in problems:
+    agreed = agreement(settings.home)
+    for problem in (*problems, *agreed.problems):
         yield Check(name="files", state="fail", found=problem)
+    if not (problems or agreed.problems):
+        yield Check(name="files", state="ok", found=_compared(agreed))
     if unproven:
         yield Check(
             name="purge",
@@ -206,6 +209,18 @@ def _store(settings: Settings) -> Iterator[Check]:
             "be looked for: look through logs, spaces/*/*.jsonl.* and backups/ in the home yourself.",
         )
     yield from standing(status, settings.home)
+
+
+def _compared(agreed: Agreement) -> str:
+    """Say what was compared with what, and what there was nothing to compare with."""
+    same = ", ".join(f"{count:,} {what}" for what, count in agreed.same.items() if count) or "no rows yet"
+    told = f"the same in the files and in the database: {same}. Turns and results match their hashes"
+    if agreed.alone:
+        alone = ", ".join(f"{count:,} {what}" for what, count in agreed.alone.items())
+        told += f". In the database alone, so not compared beyond their quotes: {alone}"
+    if agreed.passed:
+        told += ". Not told by files: " + ", ".join(f"{count:,} {why}" for why, count in agreed.passed.items())
+    return told
 
 
 def _index(embedding: dict[str, Any]) -> Check:

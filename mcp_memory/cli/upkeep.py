@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -49,7 +50,7 @@ def backup(to: Path | None, keep: int, listing: bool, verify: Path | None, as_js
         click.echo(
             json_text(manifest) if as_json else f"{verify} is whole: {_holds(manifest.counts, manifest.spaces)}."
         )
-        return
+        _exit_lacking(manifest.lacking, as_json=as_json)
     if listing:
         _list(upkeep.listed(to or upkeep.folder_of(home)), as_json=as_json)
         return
@@ -66,8 +67,13 @@ def backup(to: Path | None, keep: int, listing: bool, verify: Path | None, as_js
         )
         for path in made.removed:
             click.echo(f"removed the older {visible(path.name)}")
-        for one in lacking:
-            click.echo(f"not in it, for the memory has lost it: {visible(one)}")
+    _exit_lacking(lacking, as_json=as_json)
+
+
+def _exit_lacking(lacking: Sequence[str], *, as_json: bool) -> NoReturn:
+    """Name what a memory had lost when its backup was made, and exit: with 1 where there is any."""
+    for one in () if as_json else lacking:
+        click.echo(f"not in it, for the memory had lost it: {visible(one)}")
     sys.exit(1 if lacking else 0)
 
 
@@ -135,7 +141,8 @@ def restore(file: Path, as_json: bool) -> None:
     """Make the memory what it was when a backup FILE was made.
 
     The backup is proven first. What is there now is kept, in a folder that the answer names; what was forgotten here
-    since stays forgotten, and can be brought back. Nobody else may hold the home meanwhile. With --home it goes into
+    since stays forgotten, and can be brought back. Exit code 1 where the memory
+    had lost something when the backup was made. Nobody else may hold the home meanwhile. With --home it goes into
     another one, which is made where there is none.
 
     \b
@@ -147,8 +154,19 @@ def restore(file: Path, as_json: bool) -> None:
     done = upkeep(file, settings().home, now=datetime.now().astimezone())
     if as_json:
         aside = done.aside and str(done.aside)
-        click.echo(json_text({"home": str(done.home), "at": done.manifest.at, "aside": aside, "again": done.again}))
-        return
+        lacking = list(done.manifest.lacking)
+        click.echo(
+            json_text(
+                {
+                    "home": str(done.home),
+                    "at": done.manifest.at,
+                    "aside": aside,
+                    "again": done.again,
+                    "lacking": lacking,
+                }
+            )
+        )
+        _exit_lacking(lacking, as_json=True)
     click.echo(
         f"{visible(str(done.home))} is as it was on {minute(done.manifest.made.astimezone())}: "
         f"{_holds(done.manifest.counts, done.manifest.spaces)}"
@@ -166,6 +184,7 @@ def restore(file: Path, as_json: bool) -> None:
                 f"purged since then, and on the disk again: {under}. To erase it: "
                 f"mcp-memory purge {one.tombstone} --space {visible(one.space)}"
             )
+    _exit_lacking(done.manifest.lacking, as_json=False)
 
 
 @click.command()
@@ -178,7 +197,7 @@ def rebuild(check: bool, accept: bool, as_json: bool) -> None:
 
     The files tell what was said, told, put away, drawn and forgotten. What a model made of it is taken over from the
     database, or from the newest backup where that is damaged. The old database is kept. Exit code 1 where what both
-    tell differs.
+    tell differs, or something is damaged or lost.
 
     \b
     mcp-memory rebuild --check
@@ -192,7 +211,7 @@ def rebuild(check: bool, accept: bool, as_json: bool) -> None:
         click.echo(json_text(answer))
     else:
         click.echo(visible("\n".join(_rebuilt(done, check=check))))
-    sys.exit(1 if done.differing and not done.is_swapped else 0)
+    sys.exit(0 if done.is_well else 1)
 
 
 def _rebuilt(done: Rebuilt, *, check: bool) -> list[str]:

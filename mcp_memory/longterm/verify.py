@@ -108,5 +108,7 @@ class _Ground:
 def _quote_problems(atom: Atom, evidence: Evidence, turn: Turn | None) -> Iterator[str]:
     if turn is None:
         yield f"{atom.id} rests on {evidence.turn}, which was forgotten."
-    elif turn.content[slice(*evidence.span)] != evidence.quote:
+    elif turn.content[slice(*evidence.span)] != evidence.quote or evidence.span[1] - evidence.span[0] != len(
+        evidence.quote
+    ):
         yield f"{atom.id} quotes words of {evidence.turn} that do not stand there."

@@ -4,6 +4,20 @@ from __future__ import annotations
 
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.forgetting import returning
+from mcp_memory.store.sqlite.home import why_read_only
 from mcp_memory.store.sqlite.upkeep import comparing, rebuilding, salvaging, snapshots
+from mcp_memory.store.sqlite.upkeep.comparing import RESULTS
+from mcp_memory.store.sqlite.upkeep.refilling import DAMAGED, UNNAMED
 
-__all__ = ["comparing", "open_store", "rebuilding", "returning", "salvaging", "snapshots"]
+__all__ = [
+    "DAMAGED",
+    "RESULTS",
+    "UNNAMED",
+    "comparing",
+    "open_store",
+    "rebuilding",
+    "returning",
+    "salvaging",
+    "snapshots",
+    "why_read_only",
+]

@@ -26,7 +26,7 @@ from mcp_memory.upkeep.archive import DATABASE
 from mcp_memory.upkeep.aside import Aside
 from mcp_memory.upkeep.backup import folder_of, listed
 from mcp_memory.upkeep.engine import open_store, snapshots
-from mcp_memory.upkeep.rebuild import Rebuilt, remake
+from mcp_memory.upkeep.rebuild import Rebuilt, agreement, remake
 
 __all__ = ["Repaired", "repair"]
 
@@ -60,10 +60,12 @@ def repair(home: Path, *, now: datetime) -> Repaired:
             ]
             mended += _left_over(home)
             mended += store.mend(aside.take)
+            mended += _files(store, home, aside)
             mended += _purges(store)
             mended += _results(home, aside)
+            mended += _named_again(store, home, aside)
             mended += _canvases(store, aside, home, now=now)
-            left = [*store.problems()]
+            left = [*store.problems(), *agreement(home).problems]
             left += [f"{space}: {each}" for space in store.spaces() for each in drawing.problems(store, space)]
     return Repaired(mended=mended, left=left, aside=aside.folder if aside.took else None, rebuilt=rebuilt)
 
@@ -114,6 +116,15 @@ def _purges(store: Store) -> Iterator[str]:
         )
 
 
+def _files(store: Store, home: Path, aside: Aside) -> Iterator[str]:
+    """Write line files anew that lack rows or have damaged lines, unless a row is what was changed."""
+    if agreement(home).is_short and not any("does not match its hash" in problem for problem in store.problems()):
+        before = len(aside.took)
+        yield from store.mend(aside.take, everything=True)
+        for name in aside.took[before:]:
+            yield f"{name.removeprefix('spaces/')} is written anew from the database."
+
+
 # --- results ----------------------------------------------------------------------------------------
 
 
@@ -132,6 +143,24 @@ def _results(home: Path, aside: Aside) -> Iterator[str]:
                 files.write_whole(home / name, content)
                 del bad[name]
                 yield f"{name.removeprefix('spaces/')} is back, from {one.path.name}."
+
+
+def _named_again(store: Store, home: Path, aside: Aside) -> Iterator[str]:
+    """Write the front matter of results anew whose bytes are whole and whose names are not, from their rows."""
+    with snapshots.opened(home / DATABASE) as con:
+        named = [one for one in snapshots.named(con) if one.sha256 is not None]
+    for one in named:
+        path = home / "spaces" / one.space / one.path
+        with suppress(OSError, Damaged, NotFound):
+            fields, data = files.read_ref_file(path.read_bytes())
+            if _NAMES - fields.keys() and fields["sha256"] == one.sha256:
+                row = store.ref(one.space, f"r-{fields['sha256'][:12]}")
+                aside.copy(path)
+                files.write_whole(path, files.ref_file(row, data))
+                yield f"{one.space}/{one.path} has its front matter again, from its row."
+
+
+_NAMES = {"ref", "tool", "arguments", "tool_call_id", "session", "timestamp", "bytes", "sha256", "content_type"}
 
 
 def _packed(backup: Path, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:

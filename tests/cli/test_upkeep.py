@@ -55,7 +55,7 @@ def test_what_a_backup_lacks_is_said_and_is_an_exit_code(mine: Home) -> None:
     gone.unlink()
     result = mine.run("backup")
     assert result.exit_code == 1
-    assert f"not in it, for the memory has lost it: default: refs/{gone.name} is missing." in result.stdout
+    assert f"not in it, for the memory had lost it: default: refs/{gone.name} is missing." in result.stdout
 
 
 def test_older_backups_go_and_that_is_said(mine: Home) -> None:

@@ -15,8 +15,10 @@ from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import Change, Counts, Grown
 from mcp_memory.store.sqlite import linefiles, scenes
+from mcp_memory.store.sqlite.atoms import folded_text
 from mcp_memory.store.sqlite.canvases import canvas_path
 from mcp_memory.store.sqlite.entities import KNOWN
+from mcp_memory.store.sqlite.entities import key as entity_key
 from mcp_memory.store.sqlite.finding import vectors
 from mcp_memory.store.sqlite.rows import from_ms, space_id, to_ms
 from mcp_memory.types import NewTurn
@@ -121,6 +123,7 @@ def problems(con: apsw.Connection) -> list[str]:
     ]
     found += _turn_problems(con)
     found += _quote_problems(con)
+    found += _statement_problems(con)
     found += vectors.problems(con)
     return found
 
@@ -152,7 +155,7 @@ def _turn_problems(con: apsw.Connection) -> Iterator[str]:
     for number, role, name, content, said_at, dated, digest in rows:
         turn = NewTurn(role=role, name=name, content=content, said_at=from_ms(said_at) if dated else None)
         if evidence_hash(turn) != bytes(digest):
-            yield f"Turn t{number} does not match its hash: its words were changed outside this program."
+            yield f"Turn t{number} does not match its hash: its words were changed outside this program. {_ROW}"
     indexed = {"turn": "tombstone IS NULL AND role <> 'note'", "atom": "tombstone IS NULL", "chunk": "TRUE"}
     for layer, wanted in indexed.items():
         lacking = con.execute(
@@ -162,6 +165,9 @@ def _turn_problems(con: apsw.Connection) -> Iterator[str]:
             yield f"{lacking} {layer}s are not in the word index."
 
 
+_ROW = "`mcp-memory rebuild --accept` takes what the journal says, and keeps this database."
+
+
 def _quote_problems(con: apsw.Connection) -> Iterator[str]:
     rows: Any = con.execute(
         "SELECT e.atom, e.turn, e.span_start, e.span_end, e.quote, t.content"
@@ -169,11 +175,30 @@ def _quote_problems(con: apsw.Connection) -> Iterator[str]:
         " WHERE t.purged_at IS NULL AND a.purged_at IS NULL"
     )
     for atom, turn, start, end, quote, content in rows:
-        if content[start:end] != quote:
-            yield f"Atom a{atom} quotes words of t{turn} that do not stand there."
+        if content[start:end] != quote or end - start != len(quote):
+            yield f"Atom a{atom} quotes words of t{turn} that do not stand there. {_AS_IT_WAS}"
     bare: Any = con.execute("SELECT id FROM atom WHERE id NOT IN (SELECT atom FROM evidence)")
     for (atom,) in bare:
-        yield f"Atom a{atom} rests on no words at all."
+        yield f"Atom a{atom} rests on no words at all. {_AS_IT_WAS}"
+
+
+def _statement_problems(con: apsw.Connection) -> Iterator[str]:
+    """Compare what rows of statements say twice: a change outside this program is made in one place."""
+    rows: Any = con.execute("SELECT id, text, folded FROM atom WHERE purged_at IS NULL")
+    for number, text, folded in rows:
+        if folded != folded_text(text):
+            yield f"The text of a{number} was changed outside this program. {_AS_IT_WAS}"
+    rows = con.execute(
+        "SELECT f.atom, f.entity, f.entity_key, (f.space, f.valid_from, f.valid_to, f.tombstone)"
+        " IS NOT (a.space, a.valid_from, a.valid_to, a.tombstone) FROM fact f JOIN atom a ON a.id = f.atom"
+        " WHERE a.purged_at IS NULL"
+    )
+    for number, entity, key, differs in rows:
+        if differs or key != entity_key(entity):
+            yield f"The fact of a{number} does not fit it: one was changed outside this program. {_AS_IT_WAS}"
+
+
+_AS_IT_WAS = "`mcp-memory rebuild --check` shows what the files say; else restore a backup: `mcp-memory backup --list`."
 
 
 def _ref_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:

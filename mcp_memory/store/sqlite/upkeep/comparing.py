@@ -18,9 +18,10 @@ import apsw
 from mcp_memory.store.protocol import Layer
 from mcp_memory.store.sqlite.rows import to_ms
 
-__all__ = ["Compared", "compare", "compare_words"]
+__all__ = ["RESULTS", "Compared", "compare", "compare_words", "of_the_database_alone"]
 
 _EXAMPLES = 5
+RESULTS = "results"
 _TOLD = (
     "EXISTS (SELECT 1 FROM {db}.turn note WHERE note.id = {r}.evidence AND note.role = 'note')"
     " AND {r}.work IS NULL AND {r}.purged_at IS NULL"
@@ -81,7 +82,7 @@ _TABLES = (
         where=f"EXISTS (SELECT 1 FROM {{db}}.atom a WHERE a.id = {{r}}.atom AND {_TOLD.format(r='a', db='{db}')})",
     ),
     _Table(
-        what="results",
+        what=RESULTS,
         table="ref",
         key="{r}.id || ' of ' || {r}.space",
         same=("space", "id"),
@@ -119,6 +120,13 @@ _TABLES = (
         where="({r}.activated_at IS NOT NULL OR EXISTS (SELECT 1 FROM {db}.turn t WHERE t.session = {r}.id))",
     ),
     _Table(
+        what="digests of what was forgotten",
+        table="forgotten",
+        key="'x' || {r}.tombstone",
+        same=("space", "digest", "tombstone"),
+        columns="space",
+    ),
+    _Table(
         what="tombstones",
         table="tombstone",
         key="'x' || {r}.id",
@@ -132,6 +140,20 @@ def compare(con: apsw.Connection) -> list[Compared]:
     """Compare all tables that can be."""
     con.create_scalar_function("ms", _ms, 1, deterministic=True)
     return [_compared(con, table) for table in _TABLES]
+
+
+def of_the_database_alone(con: apsw.Connection) -> dict[str, int]:
+    """Count the rows of the old database that no file tells of: there is nothing that they could be compared with."""
+    is_told = _TOLD.format(r="r", db="old")
+    counts = {
+        "statements that models or imports made": f"atom r WHERE r.purged_at IS NULL AND NOT ({is_told})",
+        "older versions of scenes": "scene r WHERE version < (SELECT max(version) FROM old.scene n"
+        " WHERE n.space = r.space AND n.slug = r.slug)",
+        "versions of the persona": "persona r",
+    }
+    return {
+        what: count for what, rows in counts.items() if (count := con.execute(f"SELECT count(*) FROM old.{rows}").get)
+    }
 
 
 def _ms(*text: Any) -> int:

@@ -24,13 +24,13 @@ from mcp_memory.store.sqlite import canvases, entities
 from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite.finding import terms, vectors
 from mcp_memory.store.sqlite.rows import to_ms
-from mcp_memory.store.sqlite.upkeep.comparing import Compared, compare, compare_words
+from mcp_memory.store.sqlite.upkeep.comparing import Compared, compare, compare_words, of_the_database_alone
 from mcp_memory.store.sqlite.upkeep.refilling import Refilled, refill
 from mcp_memory.store.sqlite.upkeep.salvaging import tables
 from mcp_memory.store.sqlite.upkeep.snapshots import opened
 from mcp_memory.types import CanvasRow
 
-__all__ = ["Built", "Drawn", "begin", "drawable", "facts", "finish", "mentions"]
+__all__ = ["Built", "Drawn", "begin", "compared", "drawable", "facts", "finish", "mentions"]
 
 Drawn = dict[tuple[str, int], CanvasRow]
 """Canvases as their history has them, by space and number."""
@@ -52,8 +52,8 @@ class Built:
     """Rows that were purged, and are in what stands in for the old database: forgotten, by space and tombstone."""
 
 
-def begin(new: Path, old: Path | None, home: Path) -> Refilled:
-    """Fill the new, empty database from the files of the home."""
+def begin(new: Path, old: Path | None, home: Path, *, within: bool = False) -> Refilled:
+    """Fill the new, empty database from the files of the home; `within` what the old one knows of them."""
     with opened(new, write=True) as con:
         known = _attach(con, old)
         con.execute("BEGIN")
@@ -62,7 +62,7 @@ def begin(new: Path, old: Path | None, home: Path) -> Refilled:
             _copy(con, "session", but="active_canvas, activated_at")
         if held := homes.identity(home):  # the old one's own word is taken over it
             con.execute("UPDATE main.home SET uuid = ?, key = ?", held)
-        refilled = refill(con, home, known=known)
+        refilled = refill(con, home, known=known, within=within)
         con.execute("COMMIT")
         return refilled
 
@@ -77,6 +77,31 @@ def drawable(new: Path, old: Path | None) -> list[tuple[str, int]]:
             pairs = [(count.format("old", table), count.format("main", table)) for table in ("record", "canvas_edit")]
             sql += "".join(f" AND {theirs} <= {ours}" for theirs, ours in pairs)
         return [(str(space), int(number)) for space, number in con.execute(sql)]
+
+
+def compared(new: Path, old: Path, refilled: Refilled, drawn: Drawn) -> tuple[list[Compared], dict[str, int]]:
+    """Say how the new one, filled from files alone, compares with the old one, and what that one alone has.
+
+    The new one is of no use then.
+    """
+    with opened(new, write=True) as con:
+        _attach(con, old)
+        con.execute("PRAGMA foreign_keys = OFF; PRAGMA temp_store = FILE")
+        con.execute("BEGIN")
+        _draw(con, drawn)
+        _adopt(con, refilled)
+        facts(con, refilled, has_old=True)
+        # What was purged and came back with a restored database is forgotten, and told of: it is no difference.
+        con.execute(
+            "UPDATE main.turn AS n SET (role, name, content, client_id, said_at, sha256, told, purged_at) ="
+            " (o.role, o.name, o.content, o.client_id, o.said_at, o.sha256, o.told, o.purged_at) FROM old.turn o"
+            " WHERE o.id = n.id AND n.content = '' AND n.tombstone = o.tombstone"
+        )
+        con.execute(
+            "UPDATE main.tombstone AS n SET purged_at = NULL FROM old.tombstone o"
+            " WHERE o.id = n.id AND o.purged_at IS NULL"
+        )
+        return compare(con), of_the_database_alone(con)
 
 
 def finish(new: Path, old: Path | None, refilled: Refilled, drawn: Drawn) -> Built:

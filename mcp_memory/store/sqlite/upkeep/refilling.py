@@ -28,7 +28,9 @@ from mcp_memory.store.sqlite.rows import session_for, space_for, to_ms
 from mcp_memory.types import NewTurn
 
 __all__ = [
+    "DAMAGED",
     "INSERT_TURN",
+    "UNNAMED",
     "WRONG",
     "Refilled",
     "refill",
@@ -41,6 +43,9 @@ __all__ = [
 ]
 
 _SHOWN = 20
+UNNAMED = "its front matter says too little."
+DAMAGED = "damaged"
+"""The reason under which `Refilled.passed` counts what `notes` tell of."""
 _BATCH = 2_000
 WRONG = (
     *(AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError),
@@ -69,18 +74,23 @@ class Refilled:
     facts: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
 
     def note(self, text: str) -> None:
-        self.passed["damaged"] += 1
+        self.passed[DAMAGED] += 1
         if len(self.notes) < _SHOWN:
             self.notes.append(text)
 
 
-def refill(con: apsw.Connection, home: Path, *, known: dict[tuple[int, str], int] | None) -> Refilled:
-    """Fill an empty database; `known` is how long line files were by the database before, if there is one."""
+def refill(
+    con: apsw.Connection, home: Path, *, known: dict[tuple[int, str], int] | None, within: bool = False
+) -> Refilled:
+    """Fill an empty database; `known` is how long line files were by the database before, if there is one.
+
+    `within` leaves out what is behind that length: others write meanwhile.
+    """
     done = Refilled()
     for folder in sorted((home / "spaces").iterdir() if (home / "spaces").is_dir() else ()):
         if folder.is_dir():
             space = space_for(con, folder.name)
-            source = _Source(folder, space, done, known)
+            source = _Source(folder, space, done, known, within)
             _turns(con, source)
             _refs(con, source)
             _canvases(con, source)
@@ -89,17 +99,20 @@ def refill(con: apsw.Connection, home: Path, *, known: dict[tuple[int, str], int
                 _pictures(con, source)
     _told(con, done, is_alone=known is None)
     for folder in sorted((home / "spaces").glob("*/")):
-        _tombstones(con, _Source(folder, space_for(con, folder.name), done, known))
+        _tombstones(con, _Source(folder, space_for(con, folder.name), done, known, within))
     return done
 
 
 class _Source:
     """The files of a space, read line by line."""
 
-    def __init__(self, folder: Path, space: int, done: Refilled, known: dict[tuple[int, str], int] | None) -> None:
+    def __init__(
+        self, folder: Path, space: int, done: Refilled, known: dict[tuple[int, str], int] | None, within: bool
+    ) -> None:
         self.folder, self.space, self.done, self.is_alone = folder, space, done, known is None
         self.at = folder.name
         self._known = known or {}
+        self._within = within
 
     def lines(self, path: Path) -> Iterator[dict[str, Any]]:
         """Yield the objects of a line file; a last line that was cut short never counted."""
@@ -109,7 +122,7 @@ class _Source:
             return
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
-                if not line.endswith(b"\n"):
+                if not line.endswith(b"\n") or (self._within and length + len(line) > least):
                     break
                 length += len(line)
                 self.at = f"{self.folder.name}: line {number} of {name}"
@@ -309,7 +322,7 @@ def take_ref(con: apsw.Connection, space: int, path: Path, done: Refilled) -> No
     except Damaged as error:
         done.note(f"{path.parent.parent.name}: refs/{path.name} is damaged: {error}.")
     except WRONG:
-        done.note(f"{path.parent.parent.name}: refs/{path.name} is damaged: its front matter says too little.")
+        done.note(f"{path.parent.parent.name}: refs/{path.name} is damaged: {UNNAMED}")
 
 
 def _canvases(con: apsw.Connection, source: _Source) -> None:
@@ -413,7 +426,12 @@ def _tombstones(con: apsw.Connection, source: _Source) -> None:
             source.done.note(f"{source.folder.name}: {name[:20]} in {tombstones.FILE} cannot be read.")
 
 
+_OF_A_TOMBSTONE = {"tombstone", "at", "reason", "how", "ids", "undone_at", "purged_at", "digests"}
+
+
 def take_tombstone(con: apsw.Connection, space: int, line: dict[str, Any], *, is_alone: bool) -> None:
+    if line.keys() - _OF_A_TOMBSTONE:
+        raise ValueError
     number, purged, ids = int(line["tombstone"][1:]), _ms(line["purged_at"]), [str(id) for id in line["ids"]]
     digests = [(space, bytes.fromhex(digest), number) for digest in line.get("digests", ())]
     con.execute(

@@ -1,0 +1,161 @@
+"""What `doctor` vouches for it has compared: a change of one byte or one value, of any kind, is told, with a next step."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_memory.store.sqlite import open_store
+from mcp_memory.upkeep.rebuild import agreement, rebuild
+from mcp_memory.upkeep.repair import repair
+
+Lived = Callable[[Path], Path]
+NOW = datetime(2026, 3, 2, tzinfo=UTC)
+
+# A value of each column that is not the one there. What is left out is told by no file, and said to be (`alone`), or
+# is no word of anybody: how far an index has come, which work made a row, and numbers that only count.
+CHANGES = {
+    "turn": "position role name content client_id said_at dated learned_at sha256 told tombstone",
+    "atom": "kind text folded priority confidence span_start span_end valid_from valid_to learned_at superseded_by"
+    " closed_because source tombstone",
+    "fact": "entity entity_key relation value single_valued valid_from valid_to tombstone",
+    "evidence": "span_start span_end quote",
+    "ref": "path tool arguments tool_call_id session timestamp bytes sha256 content_type masked tombstone",
+    "record": "canvas node tool_call summary result_ref tool_call_id timestamp score tokens_raw tokens_kept ref"
+    " summary_by step",
+    "canvas": "label text status folded groups updated version",
+    "canvas_edit": "canvas after_record kind body at undone_at",
+    "session": "name active_canvas activated_at",
+    "tombstone": "reason at undone_at purged_at",
+    "file": "bytes",
+}
+_OTHER: dict[str, Any] = {
+    "role": "system",
+    "kind": "persona",
+    "source": "web",
+    "told": '{"atom": "a1"}',
+    "arguments": '{"other": 1}',
+    "masked": "[[1, 2, 'key']]",
+    "groups": '{"other": []}',
+    "sha256": b"0" * 32,
+    "status": "paused",
+    "step": "{}",
+    "body": '{"other": 1}',
+    "timestamp": "2026-03-01T10:00:00+00:00",
+    "at": "2026-03-01T10:00:00+00:00",
+    "undone_at": "2026-03-01T10:00:00+00:00",
+    "learned_at": 5,
+    "purged_at": 5,
+}
+_NUMBERS = {("tombstone", "at"): 5, ("tombstone", "undone_at"): 5, ("ref", "sha256"): "0" * 64}
+
+
+def told(home: Path) -> list[str]:
+    """Return what doctor would say of the rows and files of a home."""
+    with closing(open_store(home)) as store:
+        return [*store.problems(), *agreement(home).problems]
+
+
+def changed(home: Path, table: str, column: str) -> None:
+    """Change one value of one row, as a hand or a fault would: past the program and its triggers."""
+    with closing(sqlite3.connect(home / "memory.db")) as con, con:
+        con.execute("DROP TRIGGER turn_is_evidence")
+        con.execute("PRAGMA ignore_check_constraints = ON")
+        rowid, old = con.execute(
+            f"SELECT rowid, {column} FROM {table} ORDER BY {column} IS NULL, rowid LIMIT 1"
+            if table not in ("ref", "evidence", "file")
+            else f"SELECT NULL, {column} FROM {table} LIMIT 1"
+        ).fetchone()
+        new = _NUMBERS.get((table, column), _OTHER.get(column))
+        if new is None or new == old:
+            new = old + 1_000 if isinstance(old, int) else old / 2 if isinstance(old, float) else f"{old or ''}x"
+        if (old is None or column == "tombstone") and column in (
+            *("valid_to", "superseded_by", "tombstone", "activated_at", "active_canvas", "updated"),
+        ):
+            new = 1
+        where = "rowid = ?" if rowid is not None else f"{column} IS ?"
+        con.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (new, old if rowid is None else rowid))
+
+
+@pytest.mark.parametrize(
+    ("table", "column"), [(table, column) for table, columns in CHANGES.items() for column in columns.split()]
+)
+def test_a_value_that_was_changed_is_told_with_what_to_do_next(
+    home: Path, lived: Lived, table: str, column: str
+) -> None:
+    lived(home)
+    changed(home, table, column)
+    found = told(home)
+    assert found
+    assert all("`mcp-memory " in line or "next line written" in line or "points at nothing" in line for line in found)
+
+
+def words_of(home: Path) -> Iterator[tuple[Path, int]]:
+    """Yield a place in the middle of a word of each kind of file."""
+    folder = home / "spaces" / "work"
+    for pattern in (*("conversations/*.jsonl", "offload-*.jsonl", "canvases.jsonl", "tombstones.jsonl"),
+                    *("refs/*.md", "mmds/*.mmd")):  # fmt: skip
+        path = sorted(folder.glob(pattern))[0]
+        letters = [match.start() for match in re.finditer(rb"(?<=[a-z])[a-z](?=[a-z])", path.read_bytes())]
+        # Of lines about the same thing the last counts, so these are of the end.
+        for share in (0.1, 0.4, 0.7, 0.95) if pattern[:4] in ("conv", "refs", "mmds") else (0.85, 0.9, 0.95, 0.99):
+            yield path.relative_to(home), letters[int(share * len(letters))]
+
+
+PLACES = range(24)
+
+
+@pytest.mark.parametrize("number", PLACES)
+def test_a_letter_that_was_changed_in_any_file_is_told(home: Path, lived: Lived, number: int) -> None:
+    path, place = list(words_of(lived(home)))[number]
+    data = bytearray((home / path).read_bytes())
+    data[place] = ord("q") if data[place] != ord("q") else ord("z")
+    (home / path).write_bytes(bytes(data))
+    assert [line for line in told(home) if "`mcp-memory " in line]
+
+
+def test_a_home_that_nobody_changed_agrees_with_itself(home: Path, lived: Lived) -> None:
+    found = agreement(lived(home))
+    assert (told(home), found.problems, found.passed, found.is_short) == ([], [], {}, False)
+    assert (found.same["turns"], found.same["statements that were told"]) == (14, 8)
+
+
+def test_a_journal_whose_words_were_changed_is_written_anew_from_rows_that_match_their_hashes(
+    home: Path, lived: Lived
+) -> None:
+    journal = next((lived(home) / "spaces" / "default" / "conversations").iterdir())
+    whole = journal.read_bytes()
+    journal.write_bytes(whole.replace(b"moved to Lisbon", b"moved to Madrid"))
+    assert any("in the journal is not what its hash says" in line for line in told(home))
+    done = repair(home, now=NOW)
+    assert (done.left, journal.read_bytes()) == ([], whole)
+    assert done.aside is not None
+    assert b"Madrid" in (done.aside / journal.relative_to(home)).read_bytes()
+
+
+def test_rows_that_were_changed_are_as_the_files_say_after_a_rebuilding_that_accepts_it(
+    home: Path, lived: Lived
+) -> None:
+    lived(home)
+    for table, column in (("turn", "content"), ("atom", "text"), ("fact", "value")):
+        with closing(sqlite3.connect(home / "memory.db")) as con, con:
+            con.execute("DROP TRIGGER IF EXISTS turn_is_evidence")
+            con.execute(f"UPDATE {table} SET {column} = {column} || ' once'")
+    assert len(told(home)) > 3
+    assert rebuild(home, accept=True, now=NOW).is_swapped
+    assert told(home) == []
+
+
+def test_a_changed_row_is_not_written_into_the_journal(home: Path, lived: Lived) -> None:
+    lived(home)
+    changed(home, "turn", "content")
+    journals = {path: path.read_bytes() for path in (home / "spaces").glob("*/conversations/*")}
+    assert repair(home, now=NOW).left
+    assert {path: path.read_bytes() for path in journals} == journals
