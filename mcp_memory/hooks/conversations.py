@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
@@ -38,10 +38,12 @@ _GROWN = 50  # logs that are looked at
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a client is to be answered, and the text that its model has then been told."""
+    """What a client is to be answered, and what is so once it has that: the text that its model has been told, and
+    what stands for results."""
 
     json: dict[str, Any] | None = None
     told: str = ""
+    replaced: Sequence[offloading.Replaced] = ()
 
 
 class Conversations:
@@ -77,8 +79,9 @@ class Conversations:
             case "tool":
                 if event.call is None:
                     return Answer()
-                response = await offloading.offloaded(await self._memory(), event.session, event.call, log=event.log)
-                return Answer(json=None if response is None else dialects.output(event, response))
+                memory = await self._memory()
+                response, done = await offloading.offloaded(memory, event.session, event.call, log=event.log)
+                return Answer(json=None if response is None else dialects.output(event, response), replaced=done)
             case "compacting":
                 await self._follow(event, AT_THE_END, flushed=True)
             case "compacted":
@@ -102,10 +105,13 @@ class Conversations:
         for note in notes:
             await self.following.soon(note, AT_THE_END)
 
-    def was_told(self, event: Event, text: str) -> None:
-        """Note what has been put before the model, once it has."""
-        if text:
-            self._known.setdefault(event.session, []).append(text)
+    async def was_answered(self, event: Event, answer: Answer) -> None:
+        """Note what has been put before the model, once it has: what comes too late is neither told nor saves."""
+        if answer.told:
+            self._known.setdefault(event.session, []).append(answer.told)
+        for one in answer.replaced:
+            memory = await self._memory()
+            await memory.note_replaced(one.kept, shown=one.shown, note=one.note)
 
     async def _start(self, event: Event) -> Answer:
         memory = await self._memory()

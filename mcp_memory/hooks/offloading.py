@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,8 +26,9 @@ from mcp_memory.tokens import token_counter
 
 if TYPE_CHECKING:
     from mcp_memory.memory import Memory
+    from mcp_memory.types import Offloaded
 
-__all__ = ["offloaded"]
+__all__ = ["Replaced", "offloaded"]
 
 _READ_FACTOR = 4
 """A file that was read is about to be edited, so it is kept out only from so many times the threshold on."""
@@ -34,24 +37,37 @@ _FILE = re.compile(r"(?:^|[;&|])\s*(?:cat|nl)\b[^;&|]*$")
 _PART = re.compile(r"(?:^|[;&|])\s*(?:sed -n|head|tail)\b[^;&|]*$")
 
 
-async def offloaded(memory: Memory, session: str, call: Call, *, log: Path | None = None) -> Any:
-    """Keep what is large of a tool's answer, and return the answer with what stands for it; None to leave it.
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A note that stands where the client would have shown a text: once it has the answer, `kept` saves something."""
+
+    kept: Offloaded
+    shown: str
+    note: str
+
+
+async def offloaded(
+    memory: Memory, session: str, call: Call, *, log: Path | None = None
+) -> tuple[Any, Sequence[Replaced]]:
+    """Keep what is large of a tool's answer. Return the answer with what stands for it, None to leave it; and that.
 
     `log` is the client's log of the conversation, which has whole what the answer may have cut.
     """
     over = memory.settings.offload_over * (_READ_FACTOR if _is_reading(call) else 1)
     if not over or _is_ours(call, memory.settings.home) or _is_asked_for(call):
-        return None
-    notes: dict[Any, str] = {}
+        return None, ()
+    done: dict[Any, Replaced] = {}
     for part in parts_of(call.client, call.tool, call.response):
         if await anyio.to_thread.run_sync(partial(_is_large, part.text, over, memory.settings.tokenizer)):
-            note = await _kept(memory, session, call, part, log)
+            kept = await _kept(memory, session, call, part, log)
+            note = render_offloaded(kept)
             if len(note) < len(part.text):
-                notes[part.way] = note
-    return replaced(call.response, notes) if notes else None
+                done[part.way] = Replaced(kept, part.text, note)
+    notes = {way: one.note for way, one in done.items()}
+    return (replaced(call.response, notes), tuple(done.values())) if notes else (None, ())
 
 
-async def _kept(memory: Memory, session: str, call: Call, part: Part, log: Path | None) -> str:
+async def _kept(memory: Memory, session: str, call: Call, part: Part, log: Path | None) -> Offloaded:
     data: str | bytes = part.text
     id = call.id
     if _is_cut(call.client, part.text):
@@ -59,14 +75,14 @@ async def _kept(memory: Memory, session: str, call: Call, part: Part, log: Path 
         data, id = (whole, id) if whole else (data, None)  # what is not found now is kept when its log is read
     if part.way == ("stdout",) and (file := whole_file(call.tool, call.response)):
         data = await anyio.to_thread.run_sync(partial(_whole, Path(file), part.text))
-    kept = await memory.offload_tool_result(
+    return await memory.offload_tool_result(
         call.tool,
         data,
         arguments=call.arguments,
         tool_call_id=id,
         session=session,
+        replaced=False,  # until the client has the answer
     )
-    return render_offloaded(kept)
 
 
 def _is_cut(client: Agent, text: str) -> bool:

@@ -202,10 +202,17 @@ class _Resident:
         told = json.dumps(answer.json).encode() if answer.json else b""
         writer.write(b"%d\n" % len(told) + told)
         await writer.drain()
-        if event is not None and answer.told:
+        if event is not None and (answer.told or answer.replaced):
             async with asyncio.timeout(_PROVING_S):
-                if await reader.readexactly(len(ACKNOWLEDGED)) == ACKNOWLEDGED:
-                    self._conversations.was_told(event, answer.told)
+                acknowledged = await reader.readexactly(len(ACKNOWLEDGED)) == ACKNOWLEDGED
+            if acknowledged:
+                await self._acknowledged(event, answer)
+
+    async def _acknowledged(self, event: Event, answer: Answer) -> None:
+        try:
+            await self._conversations.was_answered(event, answer)
+        except McpMemoryError as error:
+            logger.warning("%s: what it saved is not booked: %s", Word(event.name), error)
 
     async def _in_time(self, event: Event) -> Answer:
         """Return the answer if it is there while its hook waits. What was begun is finished all the same."""

@@ -195,7 +195,7 @@ class _Run:
         tool = result.tool or "tool"
         if self._live and result.said_at is not None and result.said_at > self._now() - LIVE_FOR:
             await self._memory.offload_tool_result(
-                tool, data, arguments=result.arguments, tool_call_id=result.call, session=session
+                tool, data, arguments=result.arguments, tool_call_id=result.call, session=session, replaced=False
             )
         else:
             await self._memory.keep_tool_result(

@@ -38,8 +38,13 @@ class Tasks(Verbs):
         after: Sequence[str] = (),
         status: StepStatus | None = None,
         summary: str | None = None,
+        replaced: bool = True,
     ) -> Offloaded:
-        """Keep a tool result whole in a file and return what may stand in the context in its place."""
+        """Keep a tool result whole in a file and return what may stand in the context in its place.
+
+        With `replaced` off no saving is booked: the result stays in the context, or `note_replaced` is called once it
+        does not.
+        """
         from mcp_memory.shortterm.results.offload import AGAIN, OffloadRequest, offload
 
         name = self._session(session)
@@ -61,6 +66,7 @@ class Tasks(Verbs):
                 after=tuple(after),
                 status=status,
                 summary=summary,
+                replaced=replaced,
                 keep_secrets=self.settings.keep_secrets,
             ),
             counter=self._parts.counter,
@@ -69,10 +75,21 @@ class Tasks(Verbs):
             talk="\n".join(turn.content[:2_000] for turn in said),
             said=said,
         )
-        if done.note != AGAIN:
+        if replaced and done.note != AGAIN:
             self._note_saving("offload", name, saved=done.tokens_raw, spent=done.tokens_kept)
         self._index(self._parts.store.ref(self.space, done.ref))
         return done
+
+    @in_thread
+    def note_replaced(self, done: Offloaded, *, shown: str, note: str) -> None:
+        """Book what a result saves, once `note` stands where its client would have `shown` that much of it."""
+        from mcp_memory.shortterm.results.offload import tokens_of
+
+        saved, spent = tokens_of(shown, self._parts.counter), self._parts.counter.count(note)
+        if self._parts.store.note_replaced(
+            self.space, session=done.session, node=done.node, ref=done.ref, tokens_raw=saved, tokens_kept=spent
+        ):
+            self._note_saving("offload", done.session, saved=saved, spent=spent)
 
     @in_thread
     def keep_tool_result(

@@ -626,6 +626,15 @@ class Store(Protocol):
         """
         ...
 
+    def note_replaced(
+        self, space: str, *, session: str, node: str, ref: str, tokens_raw: int, tokens_kept: int
+    ) -> bool:
+        """Have the last such record say what its result would have taken of a context, and what is there instead.
+
+        False where it says so already, or there is none.
+        """
+        ...
+
     def save_canvas(
         self,
         space: str,

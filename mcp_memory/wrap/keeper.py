@@ -118,7 +118,9 @@ class Keeper:
             return None
         match keeping.exception():
             case None:
-                return keeping.result()
+                if found := keeping.result():
+                    await self._book(text, *found)
+                return found
             case StoreUnavailable() as error:
                 self._rest(str(error), error.__cause__)
             case McpMemoryError() as error:
@@ -138,8 +140,15 @@ class Keeper:
             arguments=call.arguments,
             tool_call_id=f"{self._connection}-{call.id}",
             session=self._session(call.client),
+            replaced=False,  # until it is sure that it did not take too long
         )
         return await anyio.to_thread.run_sync(self._noted, text, kept, expand)
+
+    async def _book(self, text: str, kept: Offloaded, note: str) -> None:
+        try:
+            await (await self._memory()).note_replaced(kept, shown=text, note=note)
+        except McpMemoryError as error:
+            self._tell("what a result saves is not booked: %s", error)
 
     def _noted(self, text: str, kept: Offloaded, expand: str) -> tuple[Offloaded, str] | None:
         from mcp_memory.render import render_offloaded

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from mcp_memory.hooks.offloading import offloaded
 from mcp_memory.hooks.rendezvous import Place
 from mcp_memory.importing.formats.logs import summary_id
 from mcp_memory.memory import Memory, open_memory
+from mcp_memory.tokens import token_counter
 from mcp_memory.types import NewTurn
 
 SESSION = "claude-code-3f2a9c1e"
@@ -35,6 +37,11 @@ async def memory(home: Path) -> AsyncIterator[Memory]:
 def bash(stdout: str, command: str = "make log", **more: Any) -> Call:
     response = {"stdout": stdout, "stderr": "", "interrupted": False, "isImage": False, **more}
     return Call(client="claude-code", tool="Bash", arguments={"command": command}, id="toolu_1", response=response)
+
+
+async def answered(memory: Memory, session: str, call: Call, *, log: Path | None = None) -> Any:
+    """Return what the client is answered."""
+    return (await offloaded(memory, session, call, log=log))[0]
 
 
 # --- before the model -------------------------------------------------------------------------------
@@ -65,7 +72,7 @@ async def test_a_conversation_begins_with_what_is_known_unless_its_context_has_i
 
 
 async def test_after_a_compaction_the_task_at_hand_is_shown(memory: Memory) -> None:
-    await offloaded(memory, SESSION, bash(LOG))
+    await answered(memory, SESSION, bash(LOG))
     before = await events.opening(memory, SESSION, source="resume", recorded=True)
     after = await events.opening(memory, SESSION, source="compact", recorded=True)
     assert "flowchart" not in before
@@ -140,7 +147,7 @@ async def test_a_summary_that_its_log_told_first_is_kept_once(memory: Memory) ->
 
 
 async def test_a_large_output_is_kept_whole_and_something_short_stands_in_its_place(memory: Memory) -> None:
-    answer = await offloaded(memory, SESSION, bash(LOG))
+    answer = await answered(memory, SESSION, bash(LOG))
     (record,) = await memory.records(session=SESSION)
     _, data = await memory.ref(record.ref)
     assert data.decode() == LOG
@@ -154,12 +161,49 @@ async def test_the_whole_of_an_output_that_the_client_cut_is_kept(memory: Memory
     whole = tmp_path / "b1.txt"
     whole.write_text(LOG + "\nthe end\n")
     cut = bash(LOG[:20_000], persistedOutputPath=str(whole), persistedOutputSize=len(LOG))
-    answer = await offloaded(memory, SESSION, cut)
+    answer = await answered(memory, SESSION, cut)
     (record,) = await memory.records(session=SESSION)
     assert (await memory.ref(record.ref))[1] == whole.read_bytes()
     assert "persistedOutputPath" not in answer
     gone = bash(LOG[:20_000], "cat it", persistedOutputPath=str(tmp_path / "gone"))
-    assert (await offloaded(memory, SESSION, gone))["stdout"].startswith("[")
+    assert (await answered(memory, SESSION, gone))["stdout"].startswith("[")
+
+
+async def savings(memory: Memory) -> tuple[int, int]:
+    """Return what the ledger and what the records say was saved."""
+    status = await memory.status()
+    return status["savings"]["saved_once"], status["offload"]["tokens_saved"]
+
+
+async def test_a_result_saves_something_once_its_client_has_the_note_and_not_before(memory: Memory) -> None:
+    talks = of(memory)
+    asked = replace(event("tool", Path("none.jsonl")), call=bash(LOG))
+    late = await talks.answer(asked)
+    assert await savings(memory) == (0, 0)  # as where the hook had gone by then
+    await talks.was_answered(asked, late)
+    (record,) = await memory.records(session=SESSION)
+    assert late.json is not None
+    assert await savings(memory) == (record.tokens_raw - record.tokens_kept,) * 2
+    assert record.tokens_kept < record.tokens_raw / 10
+    await talks.was_answered(asked, late)
+    assert await savings(memory) == (record.tokens_raw - record.tokens_kept,) * 2
+
+
+async def test_of_an_output_that_the_client_cut_only_what_it_would_have_shown_is_saved(
+    memory: Memory, tmp_path: Path
+) -> None:
+    whole = tmp_path / "b1.txt"
+    whole.write_text(LOG * 10)
+    shown = LOG[:20_000]
+    asked = replace(
+        event("tool", tmp_path / "none.jsonl"), call=bash(shown, persistedOutputPath=str(whole), persistedOutputSize=9)
+    )
+    talks = of(memory)
+    await talks.was_answered(asked, await talks.answer(asked))
+    (record,) = await memory.records(session=SESSION)
+    assert (await memory.ref(record.ref))[1] == whole.read_bytes()
+    assert record.tokens_raw == token_counter(memory.settings.tokenizer).count(shown)
+    assert await savings(memory) == (record.tokens_raw - record.tokens_kept,) * 2
 
 
 LARGE = {"file": {"filePath": "/p/a.log", "content": LOG, "numLines": 400, "startLine": 1, "totalLines": 400}}
@@ -201,32 +245,32 @@ LARGE = {"file": {"filePath": "/p/a.log", "content": LOG, "numLines": 400, "star
     ],
 )
 async def test_some_outputs_are_left_alone(memory: Memory, call: Call) -> None:
-    assert await offloaded(memory, SESSION, call) is None
+    assert await answered(memory, SESSION, call) is None
     assert await memory.records() == []
 
 
 async def test_what_lies_in_the_home_is_left_alone(memory: Memory, home: Path) -> None:
-    assert await offloaded(memory, SESSION, bash(LOG, f"cat {home}/spaces/default/refs/x.md")) is None
+    assert await answered(memory, SESSION, bash(LOG, f"cat {home}/spaces/default/refs/x.md")) is None
 
 
 async def test_the_threshold_is_a_setting_and_zero_leaves_all(home: Path) -> None:
     async with open_memory(home=home, embedder="none", offload_over=0) as memory:
-        assert await offloaded(memory, SESSION, bash(LOG)) is None
+        assert await answered(memory, SESSION, bash(LOG)) is None
     async with open_memory(home=home, embedder="none", offload_over=100_000) as memory:
-        assert await offloaded(memory, SESSION, bash(LOG)) is None
+        assert await answered(memory, SESSION, bash(LOG)) is None
     async with open_memory(home=home, embedder="none", offload_over=100) as memory:
-        assert await offloaded(memory, SESSION, bash(LOG[:3_000])) is not None
+        assert await answered(memory, SESSION, bash(LOG[:3_000])) is not None
 
 
 async def test_codex_reads_files_with_its_shell_and_is_told_in_words_what_was_kept(memory: Memory) -> None:
     def shell(command: str, text: str) -> Call:
         return Call(client="codex", tool="Bash", arguments={"command": command}, id="call_1", response=text)
 
-    assert await offloaded(memory, SESSION, shell("cat planner.py", LOG[:9_000])) is None
-    note = await offloaded(memory, SESSION, shell("make log", LOG[:9_000]))
+    assert await answered(memory, SESSION, shell("cat planner.py", LOG[:9_000])) is None
+    note = await answered(memory, SESSION, shell("make log", LOG[:9_000]))
     assert note.startswith("[001-N1 r-")
     cut = "Warning: truncated output (original token count: 90000)\n\n" + LOG
-    assert await offloaded(memory, SESSION, shell("make", cut))
+    assert await answered(memory, SESSION, shell("make", cut))
     assert [record.tool_call_id for record in await memory.records(session=SESSION)] == ["call_1", None]
 
 
@@ -239,7 +283,7 @@ async def test_what_codex_has_cut_is_taken_whole_from_its_log(memory: Memory, tm
     log.write_text(ended("call_1", "another") + ended("call_2", LOG) + ended("call_22", "a third") + '{"torn')
     cut = f"Warning: truncated output (original token count: 9000)\n\n{LOG[:5_000]}…8000 chars truncated…{LOG[-500:]}"
     call = Call(client="codex", tool="Bash", arguments={"command": "cat queue.log"}, id="call_2", response=cut)
-    note = await offloaded(memory, SESSION, call, log=log)
+    note = await answered(memory, SESSION, call, log=log)
     assert "log of 400 lines" in note
     assert "truncated" not in note
     [record] = await memory.records(session=SESSION)
@@ -260,7 +304,7 @@ async def test_what_was_told_is_told_again_only_after_a_compaction(memory: Memor
     log = tmp_path / "none.jsonl"
     asked = event("prompt", log, "Who is harbour master of Torvik?")
     started = await talks.answer(event("start", log, source="startup"))
-    talks.was_told(asked, started.told)
+    await talks.was_answered(asked, started)
     assert "Odd Berge" in started.told
     assert (await talks.answer(asked)).json is None
     await talks.answer(event("compacting", log))

@@ -244,6 +244,15 @@ def test_a_live_result_comes_onto_the_canvas_and_an_old_one_does_not(home: Path,
     assert (opened(late, records), refs(late)) == ([], [LONG.encode()])
 
 
+def test_a_result_that_stayed_in_its_context_is_kept_and_saves_nothing(home: Path, tmp_path: Path) -> None:
+    followed(home, written(tmp_path, "claude-code"), live=True, now=BEGAN + timedelta(minutes=5))
+    (record,) = opened(home, records)
+    assert record.tokens_kept == record.tokens_raw > 0
+    status = opened(home, lambda memory: memory.status())
+    assert (status["offload"]["tokens_saved"], status["savings"]["saved_once"]) == (0, 0)
+    assert status["savings"]["kinds"] == []
+
+
 def test_a_result_that_a_hook_has_kept_is_not_kept_again(home: Path, tmp_path: Path) -> None:
     async def kept(memory: Memory) -> None:
         await memory.offload_tool_result(

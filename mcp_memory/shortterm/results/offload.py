@@ -31,7 +31,7 @@ from mcp_memory.types import CanvasRow, Offloaded, Record, Ref, StepStatus, Turn
 if TYPE_CHECKING:
     from mcp_memory.tokens import TokenCounter
 
-__all__ = ["AGAIN", "MAX_BYTES", "OVER_CHARS", "OffloadRequest", "keep", "offload"]
+__all__ = ["AGAIN", "MAX_BYTES", "OVER_CHARS", "OffloadRequest", "keep", "offload", "tokens_of"]
 
 MAX_BYTES = 128 * 2**20
 OVER_CHARS = 1_000
@@ -60,6 +60,9 @@ class OffloadRequest:
     summary: str | None = None
     preview_chars: int | None = None
     """At most so long a preview; None: as long as what it is of deserves."""
+    replaced: bool = True
+    """Whether what is returned takes the result's place in a context. Where it does not, or nobody knows yet, the
+    record says that all of it is kept there: it saves nothing."""
     keep_secrets: bool = False
     """Whether the file holds keys and passwords as they came; what is shown and indexed never does."""
 
@@ -111,15 +114,17 @@ def offload(
     arrival = _arrival(call, said)
     found = land(store, space, arrival)  # what is refused is refused before anything is written
     ref = store.put_ref(space, _new_ref(request, result, synopsis.content_type, now))
-    tokens_raw = _tokens_of(text, counter)
+    tokens_raw = tokens_of(text, counter)
     for _ in range(ATTEMPTS):
         if earlier := _earlier(store, space, request, ref):
-            return _answer(store.canvas(space, number_of(earlier.node_id)), earlier, synopsis, again=True)
+            kept = _record(call, ref, earlier.node_id, tokens_raw, counter).tokens_kept
+            row = store.canvas(space, number_of(earlier.node_id))
+            return _answer(row, replace(earlier, tokens_kept=kept), synopsis, again=True)
         record = _record(call, ref, found.node, tokens_raw, counter)
         try:
             store.commit_step(
                 space,
-                record=record,
+                record=record if request.replaced else replace(record, tokens_kept=tokens_raw),
                 canvas=found.row,
                 expected=found.row.version,
                 move=found.move,
@@ -209,7 +214,7 @@ def _understood(request: OffloadRequest, shown: bytes, talk: str) -> tuple[Synop
     return replace(made, preview=preview), text
 
 
-def _tokens_of(text: str, counter: TokenCounter) -> int:
+def tokens_of(text: str, counter: TokenCounter) -> int:
     if len(text) <= COUNTED_CHARS:
         return counter.count(text)
     step, size = len(text) // SAMPLES, COUNTED_CHARS // SAMPLES // 4

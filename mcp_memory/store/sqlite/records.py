@@ -66,6 +66,30 @@ def commit_step(
     append(con, folder, space, record.session, [number])
 
 
+def note_replaced(
+    con: apsw.Connection,
+    folder: Path,
+    space: str,
+    session: str,
+    node: str,
+    ref: str,
+    *,
+    tokens_raw: int,
+    tokens_kept: int,
+) -> bool:
+    """See `Store.note_replaced`."""
+    space_no = space_id(con, space)
+    number = con.execute(
+        "UPDATE record SET tokens_raw = ?, tokens_kept = ? WHERE tokens_kept >= tokens_raw AND id = (SELECT max(id)"
+        " FROM record WHERE space = ? AND session = ? AND node = ? AND ref = ?) RETURNING id",
+        (tokens_raw, tokens_kept, space_no, session_id(con, space_no, session), node, ref),
+    ).get
+    if number is None:
+        return False
+    append(con, folder, space, session, [number])
+    return True
+
+
 def append(con: apsw.Connection, folder: Path, space: str, session: str, numbers: Sequence[int]) -> None:
     """Append the lines of records to their session's file; the rows are there already."""
     space_no = space_for(con, space)

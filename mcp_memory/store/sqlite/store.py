@@ -505,6 +505,16 @@ class SQLiteStore:
             )
         )
 
+    def note_replaced(
+        self, space: str, *, session: str, node: str, ref: str, tokens_raw: int, tokens_kept: int
+    ) -> bool:
+        folder = self.folder(space)
+        return self._db.write(
+            lambda con: records.note_replaced(
+                con, folder, space, session, node, ref, tokens_raw=tokens_raw, tokens_kept=tokens_kept
+            )
+        )
+
     def save_canvas(
         self,
         space: str,
