@@ -45,15 +45,21 @@ class CutOnArrival:
         raise NotImplementedError
 
 
+def _is_large(text: str, characters: int, tokens: int) -> bool:
+    return len(text) > characters and (not tokens or tokens_of(text) > tokens)
+
+
 @dataclass
 class HeadTail(CutOnArrival):
     """The first two thirds and the last third of `budget` characters, a marker between them included."""
 
     budget: int
+    over: int = 0
+    """Tokens that a result must have more than, beside its characters."""
 
     def kept(self, run: Trajectory, place: int) -> str:
         text = run.messages[place].text
-        if len(text) <= FLOOR_OVER:
+        if not _is_large(text, FLOOR_OVER, self.over):
             return text
         marker = f"\n... {len(text) - self.budget} characters cut ...\n"
         room = max(0, self.budget - len(marker))
@@ -79,11 +85,12 @@ class Arrival(CutOnArrival):
 
     store: Store
     budget: int | None = None
+    over: int = 0
     recovered: Recovered = field(default_factory=Recovered)
 
     def kept(self, run: Trajectory, place: int) -> str:
         text = run.messages[place].text
-        if len(text) <= OVER_CHARS:
+        if not _is_large(text, OVER_CHARS, self.over):
             return text
         call = call_of(run, place)
         answer = offload(

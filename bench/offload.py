@@ -1,4 +1,4 @@
-"""What offloading is worth on real agent runs: `python -m bench.offload FILE [--policy P] [--budget N] [--curve]`
+"""What offloading is worth on real agent runs: `python -m bench.offload FILE [--policy P] [--over N] [--curve]`
 
 FILE holds runs as `bench.trajectories` reads them, which also says what tokens, cost and survival are. Every call
 of every run is counted, against sending everything. Policies:
@@ -8,6 +8,9 @@ of every run is counted, against sending everything. Policies:
 * `both`     the one, with longer previews, then the other
 
 Beside it stands head and tail, on arrival: 400 characters, or those of `--budget`. `--curve` shows both over budgets.
+
+A result is large from 1,000 characters on; with `--over` it needs more than so many tokens too. Hooks of clients begin
+at 1,500 (`offload_over`), the proxy likewise.
 
 Of the two rows of each system the first counts what is sent of the run itself and is the one to compare with the
 floor, which has nothing else; `all in` adds what the policy causes: the definition of expand_node ahead of every
@@ -46,15 +49,15 @@ CURVE = (200, 300, 400, 600, 800, 1_000, 1_200, 1_600, 2_400)
 WITH_BATCHES = 1_150
 """Characters of a preview where results go later anyway: then more can be kept when they arrive."""
 
-Making = Callable[[Store, int | None], Policy]
+Making = Callable[[Store, int | None, int], Policy]
 
 
-def _batched(store: Store, _: int | None) -> Policy:
+def _batched(store: Store, _: int | None, over: int) -> Policy:
     return Batched(store)
 
 
-def _both(store: Store, budget: int | None) -> Policy:
-    return Batched(store, first=Arrival(store, WITH_BATCHES if budget is None else budget))
+def _both(store: Store, budget: int | None, over: int) -> Policy:
+    return Batched(store, first=Arrival(store, WITH_BATCHES if budget is None else budget, over))
 
 
 POLICIES: dict[str, Making] = {"arrival": Arrival, "batched": _batched, "both": _both}
@@ -98,18 +101,19 @@ def measure(runs: Sequence[Trajectory], make: Callable[[Store], Policy], *, all_
     return Run(alone=alone, all_in=causing, recovered=recovered)
 
 
-def report(name: str, runs: Sequence[Trajectory], policy: str, budget: int | None) -> dict[str, Any]:
+def report(name: str, runs: Sequence[Trajectory], policy: str, budget: int | None, over: int = 0) -> dict[str, Any]:
     """Return the figures in the shape that `--json` writes."""
     floor = FLOOR_BUDGET if budget is None else budget
     systems = {
-        "ours": measure(runs, lambda store: POLICIES[policy](store, budget)),
-        "headtail": measure(runs, lambda _: HeadTail(floor)),
+        "ours": measure(runs, lambda store: POLICIES[policy](store, budget, over)),
+        "headtail": measure(runs, lambda _: HeadTail(floor, over)),
     }
     return {
         "set": name,
         "trajectories": len(runs),
         "policy": policy,
         "budget": budget,
+        "over": over,
         "systems": {name: _figures(run) for name, run in systems.items()},
     }
 
@@ -153,7 +157,7 @@ def curve(runs: Sequence[Trajectory], policy: str) -> Iterator[str]:
     """Yield, for each budget, tokens, cost and survival of the policy and of head and tail."""
     yield _row("characters", "tokens", "cost", "survival", "head+tail:", "tokens", "cost", "survival")
     for budget in (*CURVE, None):
-        ours = measure(runs, lambda store, chars=budget: POLICIES[policy](store, chars), all_in=False).alone
+        ours = measure(runs, lambda store, chars=budget: POLICIES[policy](store, chars, 0), all_in=False).alone
         cells = [_saved(ours.tokens_saved), _saved(ours.cost_saved), _percent(ours.survival)]
         if budget is not None:
             floor = measure(runs, lambda _, chars=budget: HeadTail(chars), all_in=False).alone
@@ -181,6 +185,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("file", type=Path, metavar="FILE")
     parser.add_argument("--policy", choices=tuple(POLICIES), default="arrival", help="default: %(default)s")
     parser.add_argument("--budget", type=int, metavar="N", help="characters of a preview; default: by its result")
+    parser.add_argument(
+        "--over", type=int, default=0, metavar="N", help="only results of more tokens, as hooks do from 1,500 on"
+    )
     parser.add_argument("--limit", type=int, metavar="N", help="the first N runs")
     parser.add_argument("--curve", action="store_true", help="budget against survival, instead of one budget")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the figures there")
@@ -193,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for line in curve(runs, options.policy):
                 print(line, flush=True)
             return
-        found = report(options.file.name.split(".")[0], runs, options.policy, options.budget)
+        found = report(options.file.name.split(".")[0], runs, options.policy, options.budget, options.over)
     except McpMemoryError as error:
         sys.exit(f"bench.offload: {error}")
     print("\n".join(table(found)))

@@ -214,10 +214,13 @@ def _store(settings: Settings) -> Iterator[Check]:
 def _compared(agreed: Agreement) -> str:
     """Say what was compared with what, and what there was nothing to compare with."""
     same = ", ".join(f"{count:,} {what}" for what, count in agreed.same.items() if count) or "no rows yet"
-    told = f"the same in the files and in the database: {same}. Turns and results match their hashes"
+    told = (
+        f"the same in the files and in the database: {same}. "
+        "Turns and results match their hashes, and quotes stand in their turns"
+    )
     if agreed.alone:
         alone = ", ".join(f"{count:,} {what}" for what, count in agreed.alone.items())
-        told += f". In the database alone, so not compared beyond their quotes: {alone}"
+        told += f". In the database alone, so not compared: {alone}"
     if agreed.passed:
         told += ". Not told by files: " + ", ".join(f"{count:,} {why}" for why, count in agreed.passed.items())
     return told

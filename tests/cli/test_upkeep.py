@@ -7,10 +7,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from click.testing import CliRunner, Result
 
 from mcp_memory.cli import program
+from mcp_memory.memory import open_memory
 
 
 class Home:
@@ -126,3 +128,48 @@ def test_doctor_mends_what_it_finds_when_asked_to(mine: Home) -> None:
     assert result.exit_code == 0
     assert f"mended default: conversations/{journal.name} was missing: it is written anew." in result.stdout
     assert mine.answer("doctor", "--repair")["mended"] == ["Nothing: there was nothing that can be."]
+
+
+def test_what_a_check_names_as_damaged_is_an_exit_code(mine: Home) -> None:
+    journal = next((mine.path / "spaces/default/conversations").iterdir())
+    words = journal.read_bytes()
+    journal.write_bytes(words.replace(b'"role":"user"', b'"role":"tool"', 1))
+    checked = mine.run("rebuild", "--check")
+    assert (checked.exit_code, "1 damaged" in checked.stdout) == (1, True)
+    found = mine.run("doctor")
+    assert (found.exit_code, "in the journal is not what its hash says" in found.stdout) == (1, True)
+    assert mine.run("doctor", "--repair").exit_code == 0
+    assert (journal.read_bytes(), mine.run("rebuild", "--check").exit_code) == (words, 0)
+
+
+def test_what_a_backup_lacked_when_it_was_made_is_an_exit_code_of_its_proof_and_of_restoring_it(mine: Home) -> None:
+    result = next((mine.path / "spaces").glob("*/refs/*.md"))
+    result.unlink()
+    made = str(next((mine.path / "backups").glob("*.zip"))) if mine.run("backup").exit_code == 1 else ""
+    for command in (["backup", "--verify", made], ["restore", made]):
+        told = mine.run(*command)
+        assert told.exit_code == 1
+        assert f"not in it, for the memory had lost it: default: refs/{result.name} is missing." in told.stdout
+
+
+def test_doctor_says_what_it_compared(mine: Home) -> None:
+    (files,) = [check for check in mine.answer("doctor")["checks"] if check["name"] == "files"]
+    assert files["found"].startswith("the same in the files and in the database: 8 turns, ")
+    assert "Turns and results match their hashes, and quotes stand in their turns" in files["found"]
+
+
+def test_what_came_back_after_the_log_of_writes_was_lost_is_said_by_status_and_doctor(mine: Home) -> None:
+    early = (mine.path / "memory.db").read_bytes()
+
+    async def tell() -> None:
+        async with open_memory(home=mine.path, embedder="none") as memory:
+            await memory.remember("The ferry to Torvik sails at noon.")
+
+    anyio.run(tell)
+    (mine.path / "memory.db").write_bytes(early)
+    for ending in ("-wal", "-shm"):
+        (mine.path / f"memory.db{ending}").unlink(missing_ok=True)
+    assert "The ferry to Torvik sails at noon." in mine.run("search", "ferry").stdout
+    assert "1 line that the database had lost came back from the files" in mine.run("status").stdout
+    found = mine.run("doctor")
+    assert (found.exit_code, "1 line that the database had lost came back" in found.stdout) == (0, True)
