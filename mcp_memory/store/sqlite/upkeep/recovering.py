@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -67,12 +70,21 @@ def _longer(con: apsw.Connection, home: Path) -> Iterator[tuple[str, str, int]]:
     """Yield (space, path, bytes that the database knows of) of each line file that is longer."""
     rows: Any = con.execute("SELECT s.name, f.path, f.bytes FROM file f JOIN space s ON s.id = f.space")
     known = {(space, path): length for space, path, length in rows}
-    for path in sorted(path for what in LINE_FILES for path in (home / "spaces").glob(f"*/{what}")):
-        space = path.relative_to(home / "spaces").parts[0]
-        name = path.relative_to(home / "spaces" / space).as_posix()
+    for space, name, size in sorted(_line_files(home)):
         length = known.get((space, name), 0)
-        if path.stat().st_size > length and _is_ours(name):
+        if size > length and _is_ours(name):
             yield space, name, length
+
+
+def _line_files(home: Path) -> Iterator[tuple[str, str, int]]:
+    """Yield (space, path, bytes) of every line file. Asked at each opening, so by the quickest way that there is."""
+    for folder in (home / "spaces").glob("*/"):
+        for within in ("", "conversations/"):
+            with suppress(FileNotFoundError), os.scandir(folder / within) as entries:
+                for entry in entries:
+                    name = within + entry.name
+                    if name.endswith(".jsonl") and (within or any(fnmatchcase(name, what) for what in LINE_FILES)):
+                        yield folder.name, name, entry.stat().st_size
 
 
 def take_back(con: apsw.Connection, home: Path, lost: Iterable[Lost]) -> list[TakenBack]:
@@ -105,9 +117,9 @@ def bring_in(con: apsw.Connection, home: Path, set_aside_file: Callable[[Path], 
         lost = lost_in(home, path)
         came = next(iter(take_back(con, home, [lost])), None)
         set_aside_file(path)
-        what = _told(came) if came and came.lines else "the database has all of its lines"
-        left = f"; {came.left} lines cannot come back" if came and came.left else ""
-        yield f"{lost.space}: {path.name}: {what}{left}. The file is kept."
+        told = [_told(came)] if came and came.lines else []
+        told += [f"{came.left} lines cannot come back"] if came and came.left else []
+        yield f"{lost.space}: {path.name}: {'; '.join(told) or 'the database has all of its lines'}. The file is kept."
 
 
 def _told(one: TakenBack) -> str:
