@@ -205,7 +205,10 @@ def test_a_change_of_words_outside_this_program_is_found(home: Path) -> None:
         con.execute("DROP TRIGGER turn_is_evidence; UPDATE turn SET content = 'two'")
 
     database.write(forge)
-    assert store.problems() == ["Turn t1 does not match its hash: its words were changed outside this program."]
+    assert store.problems() == [
+        "Turn t1 does not match its hash: its words were changed outside this program. "
+        "`mcp-memory rebuild --accept` takes what the journal says, and keeps this database."
+    ]
     database.close()
     store.close()
 
