@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tomllib
 from collections.abc import Mapping
@@ -15,10 +16,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mcp_memory.errors import InvalidInput
+from mcp_memory.regular_files import read_regular
 
 __all__ = ["Settings", "load_settings"]
 
 PREFIX = "MCP_MEMORY_"
+_LARGEST = 2**20
+"""Bytes of a `config.toml`."""
 
 
 class Settings(BaseModel):
@@ -180,8 +184,10 @@ def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError:
+        text = read_regular(path, _LARGEST).decode()
+    except OSError as error:
+        if error.errno in (errno.ESPIPE, errno.EFBIG):
+            raise InvalidInput(f"{path} cannot be read: {error.strerror}. Mend or remove it.") from None
         return {}  # no file, or a home that cannot be read: opening the store says the latter better
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path} is not UTF-8 (byte {error.start + 1}). Mend or remove it.") from None

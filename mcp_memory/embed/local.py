@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mcp_memory.embed.prefixes import Prefixes, is_folder
 from mcp_memory.embed.protocol import unit_rows
 from mcp_memory.errors import EmbeddingFailed
+from mcp_memory.regular_files import read_regular
 
 if TYPE_CHECKING:
     import numpy as np
@@ -213,9 +214,12 @@ def _fingerprint(folder: Path) -> str:
     return digest.hexdigest()[:12]
 
 
+_LARGEST_JSON = 64 * 2**20
+
+
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(read_regular(path, _LARGEST_JSON))
     except FileNotFoundError:
         return {}
 

@@ -34,6 +34,8 @@ AFTER_A_TURN = (0.0, 0.5, 2.0)
 AT_THE_END = (0.0, 0.7)
 """Seconds after an event at which a log is read."""
 _AGAIN_S, _ATTEMPTS = 20.0, 6
+_PASS_S = 5.0
+"""After so many seconds with one log it is the turn of the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ class Following:
         self.storing = asyncio.Lock()
         """Held while turns are stored: what is known is looked up before, so that none is stored twice."""
         self._finishing = False
+        self._passed = set[str]()
 
     async def soon(self, note: Note, delays: Sequence[float] = AFTER_A_TURN) -> None:
         """Have a log read after so many seconds each; this takes the place of what was due of it before."""
@@ -88,8 +91,10 @@ class Following:
         due = min(self._due, key=lambda one: one.when)
         self._due.remove(due)
         try:
-            await self._read(await self._memory(), due.note)
-            await self._is_done(due.note)
+            if await self._read(await self._memory(), due.note):
+                await self._is_done(due.note)
+            elif not self._finishing:  # else its note stays
+                self._due.append(_Due(asyncio.get_running_loop().time(), due.note))
         except McpMemoryError as error:
             logger.warning("a log of %s was not taken in: %s", Word(due.note.client), error)
             if not self._finishing and due.attempt < _ATTEMPTS:  # else its note stays
@@ -111,20 +116,33 @@ class Following:
             if not any(due.note.log == note.log for due in self._due):
                 await anyio.to_thread.run_sync(note.withdraw, self._place)
 
-    async def _read(self, memory: Memory, note: Note) -> None:
+    async def _read(self, memory: Memory, note: Note) -> bool:
+        """Read a log for a while, and tell whether all of it is read."""
         client = agent_named(note.client)
         if client is None:
-            return
+            return True
         try:
             async with self.storing:
-                read = await follow(memory, Path(note.log), live=True, client=client)
-        except InvalidInput as unfit:  # the client has not written it yet, or it is gone
-            logger.debug("%s", unfit)
-            return
+                read = await follow(memory, Path(note.log), live=True, client=client, within_s=_PASS_S)
+        except InvalidInput as unfit:
+            if not isinstance(unfit.__cause__, FileNotFoundError):  # not written yet, or gone
+                self._pass_over(note, unfit.__cause__ or unfit)
+            return True
         if read.bad:
             logger.warning("%d lines of a log of %s could not be read", read.bad, Word(client))
+        if read.unread and read.session is not None:
+            return False
+        if read.unread:
+            self._pass_over(note, InvalidInput("so far it tells of no conversation"))
         if note.flushed:
             await memory.flush(session_name(client, note.conversation))
+        return True
+
+    def _pass_over(self, note: Note, why: BaseException) -> None:
+        """Log once that a log cannot be read; `doctor` shows it."""
+        if note.log not in self._passed:
+            self._passed.add(note.log)
+            logger.warning("a log of %s was passed over: %s", Word(note.client), why)
 
 
 async def within(waiting: Coroutine[Any, Any, object], seconds: float) -> None:

@@ -21,6 +21,7 @@ from mcp_memory.hooks.outputs import Part, parts_of, replaced, whole_file
 from mcp_memory.hooks.recollecting import whole_output
 from mcp_memory.importing.agents import Agent
 from mcp_memory.importing.formats.logs import is_own, is_stand_in
+from mcp_memory.regular_files import read_regular
 from mcp_memory.render import render_offloaded
 from mcp_memory.tokens import token_counter
 
@@ -92,9 +93,7 @@ def _is_cut(client: Agent, text: str) -> bool:
 def _whole(file: Path, begun: str) -> str | bytes:
     """Return what the file holds; what it begins with where it cannot be read, or is too large to be kept."""
     try:
-        if file.stat().st_size > _MAX_FILE:
-            return begun
-        data = file.read_bytes()
+        data = read_regular(file, _MAX_FILE)
     except OSError:
         return begun
     try:

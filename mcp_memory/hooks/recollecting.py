@@ -8,11 +8,13 @@ whole before it shows a hook, and the model, as much of it as it lets through.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from mcp_memory.importing.formats.told import list_of, object_of
+from mcp_memory.regular_files import open_regular
 
 __all__ = ["told_before", "whole_output"]
 
@@ -20,6 +22,8 @@ _OURS = b"mcp-memory-recall"
 _BOUNDARIES = (b'"compact_boundary"', b'"compacted"')
 _TAIL = 16 * 2**20
 """Bytes at the end of a log that are looked at: Codex keeps a megabyte of an output, and six as JSON at worst."""
+_MOST = 512 * 2**20
+"""Bytes at the end of a log in which it is looked for what was told: less than a second's work."""
 
 
 def told_before(log: Path | None) -> list[str]:
@@ -28,8 +32,10 @@ def told_before(log: Path | None) -> list[str]:
     if log is None:
         return told
     try:
-        with log.open("rb") as lines:
-            for line in lines:
+        with open_regular(log) as lines:
+            end = os.fstat(lines.fileno()).st_size
+            lines.seek(max(0, end - _MOST))
+            while (left := end - lines.tell()) > 0 and (line := lines.readline(min(left, _TAIL))):
                 if any(mark in line for mark in _BOUNDARIES) and _is_boundary(_read(line)):
                     told.clear()
                 elif _OURS in line:
@@ -44,9 +50,9 @@ def whole_output(log: Path | None, call: str | None) -> str | None:
     if log is None or not call:
         return None
     try:
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - _TAIL))
-            lines = file.read().split(b"\n")
+        with open_regular(log) as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
+            lines = file.read(_TAIL).split(b"\n")
     except OSError:
         return None
     for line in reversed(lines):
@@ -60,7 +66,7 @@ def whole_output(log: Path | None, call: str | None) -> str | None:
 def _read(line: bytes) -> dict[str, Any]:
     try:
         held = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return object_of(held) or {}
 

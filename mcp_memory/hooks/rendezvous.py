@@ -18,6 +18,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from mcp_memory import __version__
+from mcp_memory.regular_files import read_regular
 
 __all__ = [
     "ACKNOWLEDGED",
@@ -40,6 +41,7 @@ ACKNOWLEDGED = b"\n"
 """What a hook says last, when it has the answer."""
 
 _PREFIX = "MCP_MEMORY_"
+_LARGEST_CONFIG = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ def place_of(home: Path | str | None, space: str | None) -> Place | None:
         return None
     folder, space = Path(named).absolute(), space or os.environ.get(f"{_PREFIX}SPACE") or None
     try:
-        config = (folder / "config.toml").read_bytes()
+        config = read_regular(folder / "config.toml", _LARGEST_CONFIG)
     except OSError:
         config = b""
     variables = sorted(item for item in os.environ.items() if item[0].startswith(_PREFIX))

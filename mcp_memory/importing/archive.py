@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import io
+import os
 import re
 import struct
 import zipfile
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import IO
 
 from mcp_memory.errors import InvalidInput
+from mcp_memory.regular_files import open_regular, opener
 from mcp_memory.text import one_line
 
 __all__ = ["Archive", "holds_notes", "is_archive", "opened", "unpacked_in"]
@@ -50,8 +52,8 @@ class _Counted(io.FileIO):
     """A file that tells how many bytes of it were read."""
 
     def __init__(self, path: Path, at: Callable[[int], None]) -> None:
-        super().__init__(path)
-        self._end = path.stat().st_size
+        super().__init__(path, opener=opener)
+        self._end = os.fstat(self.fileno()).st_size
         self._done = 0
         self._at = at
 
@@ -86,7 +88,7 @@ def is_archive(head: bytes) -> bool:
 def holds_notes(path: Path) -> bool:
     """Tell whether an archive holds notes and no conversations; one that cannot be read holds none."""
     try:
-        with zipfile.ZipFile(path) as packed:
+        with open_regular(path) as file, zipfile.ZipFile(file) as packed:
             names = [_path(one) for one in packed.infolist() if not _NOT_FILES.search(_path(one))]
     except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile, struct.error):
         return False

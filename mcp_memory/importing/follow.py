@@ -8,6 +8,7 @@ parent's lines), a result by its call. Two processes at one log both find all of
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -56,6 +57,8 @@ class Followed:
     """Lines that could not be read, and were passed over."""
     offset: int = 0
     torn: bool = False
+    unread: bool = False
+    """The time was over before the end was reached."""
     first: datetime | None = None
     last: datetime | None = None
     notes: list[str] = field(default_factory=list[str])
@@ -74,15 +77,20 @@ async def follow(
     live: bool,
     client: Agent | None = None,
     again: bool = False,
+    within_s: float | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Followed:
     """Store what a log tells that is not stored yet, from where it was read to last time up to its last whole line.
 
     `live`: results of the last hour come onto the session's canvas; all others are kept and indexed only. `client` says
-    whose log it is, where that is known; `again` reads it from its start. InvalidInput where it cannot be read, or is
-    no log.
+    whose log it is, where that is known; `again` reads it from its start. It stops after `within_s` seconds, and the
+    next call goes on from there. InvalidInput where it cannot be read, or is no log.
     """
-    path = await to_thread(path.resolve)
+    try:
+        path = await to_thread(path.resolve)
+    except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: a link to itself; ValueError: a NUL
+        raise InvalidInput(f"{path} cannot be read: {error}.") from error
+    until = None if within_s is None else time.monotonic() + within_s
     whose = client or await to_thread(agent_of, path)
     if whose is None:
         raise InvalidInput(f"{path} is no log of a coding agent. `mcp-memory import --help` says what can be read.")
@@ -93,6 +101,9 @@ async def follow(
     with closing(pieces(path, whose, known)) as read:
         while piece := await to_thread(partial(next, read, None)):
             await run.take(piece)
+            if until is not None and time.monotonic() > until:
+                run.done.unread = True
+                break
     return run.done
 
 

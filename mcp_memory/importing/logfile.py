@@ -1,15 +1,17 @@
 """The log of a coding agent as a file: whose it is, and what was written to it since it was read last.
 
-Read in pieces, each with the place behind it, up to the last whole line. A file is known again by hashes of its first
-bytes and of those before the place that was reached: one that shrank, was replaced or was written anew is read from
-its start. Lines that are no JSON, or longer than 64 MiB, are counted and passed over. A log that is one document (of
-older versions of Gemini CLI) is read whole when it has changed.
+Read in pieces, each with the place behind it, up to the last whole line that it has when it is opened: a file that
+grows all the time is read to an end. It is known again by hashes of its first bytes and of those before the place that
+was reached: one that shrank, was replaced or was written anew is read from its start. Lines that are no JSON, or longer
+than 64 MiB, are counted and passed over. A log that is one document (of older versions of Gemini CLI) is read whole
+when it has changed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from itertools import count, islice
@@ -21,6 +23,7 @@ from mcp_memory.importing.agents import AGENTS, Agent
 from mcp_memory.importing.formats import claude_code, codex, gemini
 from mcp_memory.importing.formats.logs import SoFar
 from mcp_memory.importing.formats.told import Passed, Result, Told
+from mcp_memory.regular_files import open_regular, read_regular
 from mcp_memory.store.protocol import FollowedLog
 
 __all__ = ["Piece", "agent_of", "pieces", "whole_of"]
@@ -52,7 +55,7 @@ class Piece:
 def agent_of(path: Path) -> Agent | None:
     """Tell whose log a file is; None where it is none. InvalidInput where it cannot be read."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             head = stream.read(2_048)
             if head.lstrip().startswith(b"{") and b'"sessionId"' in head and b'"projectHash"' in head:
                 return "gemini"
@@ -65,20 +68,20 @@ def agent_of(path: Path) -> Agent | None:
                     if _FORMATS[agent].is_line(value):
                         return agent
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise _unreadable(path, error) from error
     return None
 
 
 def pieces(path: Path, agent: Agent, known: FollowedLog | None) -> Generator[Piece, None, None]:
     """Yield what was written since the log was `known`, or all of it. InvalidInput where it cannot be read."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             if agent == "gemini" and path.suffix == ".json":
                 yield from _document(stream, agent, known, path)
             else:
                 yield from _lines(stream, agent, known)
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise _unreadable(path, error) from error
 
 
 def whole_of(path: Path, agent: Agent, conversation: str, name: str) -> bytes | None:
@@ -92,10 +95,10 @@ def whole_of(path: Path, agent: Agent, conversation: str, name: str) -> bytes | 
         folder = path.with_suffix("") / "tool-results"
     found = folder / name
     try:
-        if found.resolve().parent != folder.resolve() or found.stat().st_size > _LARGEST_RESULT:
+        if found.resolve().parent != folder.resolve():
             return None
-        return found.read_bytes() or None
-    except OSError:
+        return read_regular(found, _LARGEST_RESULT) or None
+    except (OSError, RuntimeError):  # RuntimeError: a link that leads to itself
         return None
 
 
@@ -105,19 +108,24 @@ def whole_of(path: Path, agent: Agent, conversation: str, name: str) -> bytes | 
 def _lines(stream: IO[bytes], agent: Agent, known: FollowedLog | None) -> Iterator[Piece]:
     offset, so_far = _reached(stream, known)
     name = "new line" if offset else "line"
+    end = os.fstat(stream.fileno()).st_size
     stream.seek(offset)
     numbers = count(1)
+    is_rest = False  # of a line that is too long
     while True:
         piece, start = Piece(so_far=so_far), offset
         for number in islice(numbers, _LINES):
-            data, length, ended = _next_line(stream)
-            value = _parsed(data)
-            if value is None and not ended:
-                piece.torn = length > 0
+            data = stream.readline(max(0, min(_LONGEST, end - offset)))
+            ended = data.endswith(b"\n")
+            is_too_long = is_rest or (len(data) == _LONGEST and not ended)
+            value = None if is_too_long else _parsed(data)
+            if value is None and not ended and not (is_too_long and data):
+                piece.torn = len(data) > 0
                 break
-            offset += length
-            if data.strip():
+            offset += len(data)
+            if data.strip() and not is_rest:
                 _take(piece, agent, value, f"{name} {number}")
+            is_rest = is_too_long and not ended
             if offset - start > _BYTES:
                 break
         if offset == start and not piece.torn:
@@ -128,16 +136,6 @@ def _lines(stream: IO[bytes], agent: Agent, known: FollowedLog | None) -> Iterat
         yield piece
         if piece.torn:
             return
-
-
-def _next_line(stream: IO[bytes]) -> tuple[bytes, int, bool]:
-    """Return the next line (of one that is too long, its start), its length, and whether it has an end."""
-    data = more = stream.readline(_LONGEST)
-    length = len(data)
-    while len(more) == _LONGEST and not more.endswith(b"\n"):
-        more = stream.readline(_LONGEST)
-        length += len(more)
-    return data, length, more.endswith(b"\n")
 
 
 def _take(piece: Piece, agent: Agent, value: Any, where: str) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.importing import archive
+from mcp_memory.regular_files import open_regular
 
 __all__ = ["digest", "found_in", "texts"]
 
@@ -41,7 +42,7 @@ def texts(path: Path, name: str, at: Callable[[int], None]) -> Iterator[tuple[st
     for file in files:
         shown = file.relative_to(path.resolve()).as_posix() if path.is_dir() else file.name
         try:
-            with file.open("rb") as stream:
+            with open_regular(file) as stream:
                 data = _whole(shown, stream.read(_LONGEST + 1))
         except OSError as error:
             raise InvalidInput(f"{shown} in {name} cannot be read: {error.strerror or error}.") from None

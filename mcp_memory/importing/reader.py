@@ -24,6 +24,7 @@ from typing import IO, Any, Literal, NoReturn
 from mcp_memory.errors import InvalidInput
 from mcp_memory.importing import archive, notes
 from mcp_memory.importing.formats.told import Wrong
+from mcp_memory.regular_files import opener
 
 __all__ = ["Layout", "Source", "Value", "layout", "remarks", "values"]
 
@@ -164,7 +165,10 @@ def _nowhere(_: int) -> None: ...
 def _opened(source: Source, at: At = _nowhere) -> Generator[io.BufferedIOBase]:
     """Open the text of a file, unpacked. What goes wrong in reading it is InvalidInput."""
     try:
-        with io.FileIO(source.path) as raw, io.BufferedReader(_Upto(raw, source.size, at), _BLOCK) as packed:
+        with (
+            io.FileIO(source.path, opener=opener) as raw,
+            io.BufferedReader(_Upto(raw, source.size, at), _BLOCK) as packed,
+        ):
             yield gzip.GzipFile(fileobj=packed) if packed.peek(2)[:2] == b"\x1f\x8b" else packed
     except (EOFError, gzip.BadGzipFile, zlib.error):
         raise InvalidInput(f"{source.name} is damaged or cut off: it cannot be unpacked. Fetch it again.") from None

@@ -30,6 +30,7 @@ from mcp_memory.importing.results import not_kept, worth
 from mcp_memory.importing.survey import STDIN, Asked, Survey, default_session, start, survey, turns
 from mcp_memory.importing.telling import told_by
 from mcp_memory.memory import Memory
+from mcp_memory.regular_files import open_regular
 from mcp_memory.secrets import mask
 from mcp_memory.store.protocol import Imported
 from mcp_memory.types import NewTurn
@@ -159,7 +160,7 @@ def _digest(source: Source) -> str:
         return notes.digest(source.path, source.name)
     digest, left = hashlib.sha256(), source.size
     try:
-        with source.path.open("rb") as stream:
+        with open_regular(source.path) as stream:
             while left and (chunk := stream.read(min(left, 2**20))):
                 digest.update(chunk)
                 left -= len(chunk)

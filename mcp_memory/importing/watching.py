@@ -16,6 +16,8 @@ from mcp_memory.memory import Memory
 
 __all__ = ["watch"]
 
+_PASS_S = 10.0
+"""After so many seconds with one log it is the turn of the others."""
 _SHARE = 20
 """Looking takes at most one part in so many of the time."""
 
@@ -42,8 +44,10 @@ async def watch(
             if seen.get(log.path) == stamp:
                 continue
             try:
-                told(log, await follow(memory, log.path, live=live, client=log.client))
-                seen[log.path] = stamp
+                read = await follow(memory, log.path, live=live, client=log.client, within_s=_PASS_S)
+                told(log, read)
+                if not read.unread:
+                    seen[log.path] = stamp
             except McpMemoryError as error:
                 told(log, error)
         live = True

@@ -23,6 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 from mcp_memory.errors import Damaged, InvalidInput
 from mcp_memory.portable.form import FORMAT, KINDS, MANIFEST, VERSION, data_name
 from mcp_memory.portable.lines import row_of
+from mcp_memory.regular_files import open_regular
 from mcp_memory.store import carried
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.files import read_ref_file
@@ -93,7 +94,7 @@ class Parcel:
 def is_parcel(path: Path) -> bool:
     """Tell whether a file is an exported memory, by its manifest, or the names of its rows where that is lost."""
     try:
-        with zipfile.ZipFile(path) as packed:
+        with open_regular(path) as file, zipfile.ZipFile(file) as packed:
             names = packed.namelist()
             if any(_ROWS.fullmatch(name) for name in names):
                 return True
@@ -116,7 +117,7 @@ def is_parcel(path: Path) -> bool:
 def opened(path: Path, name: str | None = None) -> Generator[Parcel]:
     """Open an export, all of it checked. InvalidInput says in a sentence why it cannot be taken."""
     shown = name or path.name
-    with _refusing(shown), zipfile.ZipFile(path) as packed:
+    with _refusing(shown), open_regular(path) as file, zipfile.ZipFile(file) as packed:
         manifest = _manifest(packed, shown)
         _check_names(packed, manifest, shown, size=path.stat().st_size)
         for member, said in manifest.members.items():

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from mcp_memory.errors import Damaged, InvalidInput, McpMemoryError
+from mcp_memory.regular_files import open_regular
 
 __all__ = ["DATABASE", "FORMAT", "Manifest", "Member", "Writer", "is_backup", "opened", "unpack"]
 
@@ -95,7 +96,7 @@ class Writer:
 def is_backup(path: Path) -> bool:
     """Tell whether a file is a backup, by the names in it alone."""
     try:
-        with zipfile.ZipFile(path) as packed:
+        with open_regular(path) as file, zipfile.ZipFile(file) as packed:
             return {_MANIFEST, DATABASE} <= set(packed.namelist())
     except (OSError, ValueError, *_TORN):
         return False
@@ -104,12 +105,20 @@ def is_backup(path: Path) -> bool:
 @contextmanager
 def opened(path: Path) -> Generator[tuple[Manifest, zipfile.ZipFile]]:
     """Open a backup for reading. Raises InvalidInput where the file is none, Damaged where it was one."""
-    with _telling(path):
-        path.stat()
-        if not zipfile.is_zipfile(path):
+    with _telling(path), _file(path) as file:
+        if not zipfile.is_zipfile(file):
             raise InvalidInput(f"{path} is no backup: it is no zip archive, or cut off. Name one of `backup --list`.")
-        with zipfile.ZipFile(path) as packed:
+        with zipfile.ZipFile(file) as packed:
             yield _checked(path, packed), packed
+
+
+def _file(path: Path) -> IO[bytes]:
+    try:
+        return open_regular(path)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}. Name one of `backup --list`.") from None
 
 
 def unpack(packed: zipfile.ZipFile, name: str, member: Member, to: IO[bytes] | None) -> None:

@@ -1,0 +1,73 @@
+"""Only regular files are read: no device, no pipe, nothing larger than was allowed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from mcp_memory.config import load_settings
+from mcp_memory.errors import InvalidInput
+from mcp_memory.hooks.recollecting import told_before, whole_output
+from mcp_memory.importing.archive import holds_notes
+from mcp_memory.importing.logfile import agent_of, pieces
+from mcp_memory.portable import is_parcel
+from mcp_memory.regular_files import open_regular, read_regular
+from mcp_memory.upkeep.archive import is_backup
+from mcp_memory.upkeep.backup import verify
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices have other names there")
+
+
+@pytest.fixture(params=["a device", "a pipe", "a link to a device"])
+def endless(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / "endless.jsonl"
+    match request.param:
+        case "a device":
+            return Path("/dev/zero")
+        case "a pipe":
+            os.mkfifo(path)
+        case _:
+            path.symlink_to("/dev/zero")
+    return path
+
+
+def test_what_is_no_regular_file_is_not_opened(endless: Path) -> None:
+    with pytest.raises(OSError, match="it is no regular file"):
+        open_regular(endless)
+
+
+def test_a_folder_is_none_and_a_name_with_a_nul_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError):
+        open_regular(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        open_regular(tmp_path / "a\0b")
+
+
+def test_a_file_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"12345")
+    (tmp_path / "link").symlink_to(path)
+    assert read_regular(tmp_path / "link", 5) == b"12345"
+    with pytest.raises(OSError, match="larger than"):
+        read_regular(path, 4)
+
+
+def test_every_reader_of_a_named_path_passes_an_endless_one_over(endless: Path) -> None:
+    assert told_before(endless) == []
+    assert whole_output(endless, "call_1") is None
+    assert not holds_notes(endless)
+    assert not is_parcel(endless)
+    assert not is_backup(endless)
+    for read in (agent_of, lambda path: list(pieces(path, "codex", None)), verify):  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType, reportUnknownArgumentType]
+        with pytest.raises(InvalidInput, match="it is no regular file"):
+            read(endless)
+
+
+def test_settings_that_are_a_device_are_refused(home: Path) -> None:
+    home.mkdir(exist_ok=True)
+    (home / "config.toml").symlink_to("/dev/zero")
+    with pytest.raises(InvalidInput, match=r"config\.toml cannot be read: it is no regular file"):
+        load_settings({}, home=home)
