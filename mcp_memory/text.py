@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.errors import InvalidInput
@@ -17,6 +18,7 @@ __all__ = [
     "base_terms",
     "fold",
     "index_terms",
+    "is_blank",
     "iso",
     "one_line",
     "query_terms",
@@ -24,6 +26,7 @@ __all__ = [
     "spoken",
     "well_formed",
     "without_blocks",
+    "zoned",
 ]
 
 
@@ -69,6 +72,21 @@ def safe_name(name: str, *, what: str) -> str:
     raise InvalidInput(
         f"The {what} {shown!r} {problem}. Use letters, digits, spaces and - _ . + @ , at most 120 bytes."
     )
+
+
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Letters and marks that have no shape: fillers, the joiner of graphemes, the empty braille pattern."""
+
+
+def is_blank(text: str) -> bool:
+    """Tell whether nobody can see anything of a text: white space, control and zero-width characters, fillers."""
+    return not any(map(_is_visible, text))
+
+
+def _is_visible(char: str) -> bool:
+    if char in _BLANK or unicodedata.category(char) in ("Cc", "Cf", "Zs", "Zl", "Zp"):
+        return False
+    return not ("\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef")  # selectors of variants
 
 
 def well_formed(text: str) -> bool:
@@ -120,3 +138,16 @@ def one_line(text: str, limit: int) -> str:
 def iso(moment: datetime) -> str:
     """Return ISO-8601 with milliseconds and offset: `2026-04-16T22:19:53.895+08:00`."""
     return moment.isoformat(timespec="milliseconds")
+
+
+def zoned(moment: datetime) -> datetime:
+    """Return a moment with its zone, that of this machine where it names none.
+
+    Raises ValueError where UTC has no such time: `9999-12-31T23:59:59-14:00` can be written, and not be reckoned with.
+    """
+    try:
+        moment = moment if moment.tzinfo else moment.astimezone()
+        moment.astimezone(UTC)
+    except (OverflowError, OSError):
+        raise ValueError("it is out of range") from None
+    return moment

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.text import one_line, safe_name, well_formed, without_blocks
+from mcp_memory.text import is_blank, one_line, safe_name, well_formed, without_blocks
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,15 @@ def test_what_is_said_beside_blocks_is_kept_and_openings_that_nothing_closes_too
     assert own("one <a>x</b></a> two<b>y</b>") == "one two"
     assert own("<a>one <b>x</b>two</b>") == "<a>one two</b>"
     assert own("<a>" * 200_000 + "<b>x</b>") == "<a>" * 200_000
+
+
+@pytest.mark.parametrize(
+    "text", ["", " \t\n", "\u200b\u200d\ufeff", "\u2060\u00ad\u202e", "\u2800\u3164\ufe0f\U000e0041", "\0"]
+)
+def test_a_text_that_nobody_can_see_is_blank(text: str) -> None:
+    assert is_blank(text)
+
+
+@pytest.mark.parametrize("text", [".", "👍\ufe0f", "\u200b字", "\u0301", "\ue000", "👨\u200d👩\u200d👧"])
+def test_a_text_of_which_anything_can_be_seen_is_not_blank(text: str) -> None:
+    assert not is_blank(text)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Program", "as_json", "ask", "home", "place", "settings", "span", "told"]
 
+_LONGEST_DAYS = 100 * 365
 _DAYS = {"h": 1 / 24, "d": 1, "w": 7, "y": 365}
 
 T = TypeVar("T")
@@ -94,7 +95,10 @@ def span(text: str, option: str) -> timedelta:
     match = re.fullmatch(r"(\d{1,5})\s*([hdwy])", text.strip().lower(), flags=re.ASCII)
     if match is None:
         raise InvalidInput(f"{option} takes a number with h, d, w or y, such as 90d, not {text!r}.")
-    return timedelta(days=int(match[1]) * _DAYS[match[2]])
+    days = int(match[1]) * _DAYS[match[2]]
+    if days > _LONGEST_DAYS:
+        raise InvalidInput(f"{option} takes at most {_LONGEST_DAYS // 365}y, not {text.strip()}.")
+    return timedelta(days=days)
 
 
 def told() -> Told:

@@ -170,11 +170,22 @@ class _Run:
             done.bad += len(too_large)
             done.notes.append(f"Turns over {MAX_TURN_BYTES // 2**20} MiB are left out: {len(too_large)}.")
         if new:
-            stored = await self._memory.record_turns(new, session=session)
-            done.stored += len(stored.stored)
-            done.duplicates += stored.duplicates
-            done.forgotten += stored.forgotten
-            done.emptied += stored.emptied
+            try:
+                await self._store(session, new)
+            except InvalidInput:  # of all of them, for one: it alone is left out
+                for turn in new:
+                    try:
+                        await self._store(session, [turn])
+                    except InvalidInput as error:
+                        done.bad += 1
+                        done.notes.append(f"A turn is left out. {error}")
+
+    async def _store(self, session: str, turns: Sequence[NewTurn]) -> None:
+        done, stored = self.done, await self._memory.record_turns(turns, session=session)
+        done.stored += len(stored.stored)
+        done.duplicates += stored.duplicates
+        done.forgotten += stored.forgotten
+        done.emptied += stored.emptied
 
     async def _keep(self, session: str, conversation: str, results: Sequence[Result]) -> None:
         done, large = self.done, list[Result]()

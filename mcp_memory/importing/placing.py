@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from mcp_memory.errors import InvalidInput
 from mcp_memory.importing.formats.told import Told
 from mcp_memory.secrets import holds_key, mask
-from mcp_memory.text import safe_name
+from mcp_memory.text import safe_name, zoned
 from mcp_memory.types import NewTurn
 
 __all__ = ["STEP", "Places"]
@@ -75,7 +75,7 @@ class Places:
         self.undated += 1
         known = session.clock or began
         if known is not None:
-            return known + STEP * session.since
+            return _after(known, session.since)
         self._next += STEP
         return self._next - STEP
 
@@ -102,6 +102,13 @@ class Places:
             like = _FORBIDDEN.sub("-", mask(name)).encode()[:_LONGEST].decode(errors="ignore").strip(" .-")
             self.renamed[name] = f"{like or 'session'}-{mark}"
             return self.renamed[name]
+
+
+def _after(known: datetime, turns: int) -> datetime:
+    try:
+        return zoned(known + STEP * turns)
+    except (OverflowError, ValueError):  # there is no later moment
+        return known
 
 
 def _known_by(session: _Session, told: Told) -> str:

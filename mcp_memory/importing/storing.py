@@ -33,6 +33,7 @@ from mcp_memory.memory import Memory
 from mcp_memory.regular_files import open_regular
 from mcp_memory.secrets import mask
 from mcp_memory.store.protocol import Imported
+from mcp_memory.text import is_blank
 from mcp_memory.types import NewTurn
 
 __all__ = ["bring", "look", "source_of"]
@@ -40,6 +41,7 @@ __all__ = ["bring", "look", "source_of"]
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how many bytes of the file are behind it, and of how many."""
 
+_LATEST_MS = 100_000_000_000_000  # in the year 5138
 BATCH = 500
 BATCH_CHARS = 8 * 2**20
 _RACE = timedelta(seconds=2)
@@ -54,12 +56,17 @@ def source_of(path: Path, *, name: str | None = None) -> Source:
     except OSError as error:
         raise InvalidInput(f"{shown} cannot be read: {error.strerror}.") from None
     if path.is_dir() and (files := notes.found_in(path)):
-        modified = max(file.stat().st_mtime_ns for file in files) // 1_000_000
+        modified = _in_range(max(file.stat().st_mtime_ns for file in files))
         size = sum(file.stat().st_size for file in files)
         return Source(path=path.absolute(), name=shown, size=size, modified=modified, is_folder=True)
     if not path.is_file():
         raise InvalidInput(f"{shown} is not a file. Name the files to import, as with {shown.rstrip('/')}/*.jsonl.")
-    return Source(path=path.absolute(), name=shown, size=found.st_size, modified=found.st_mtime_ns // 1_000_000)
+    return Source(path=path.absolute(), name=shown, size=found.st_size, modified=_in_range(found.st_mtime_ns))
+
+
+def _in_range(mtime_ns: int) -> int:
+    """Return an mtime in ms; some file systems keep times that no calendar has."""
+    return min(max(mtime_ns // 1_000_000, 0), _LATEST_MS)
 
 
 async def bring(memory: Memory, source: Source, asked: Asked, *, now: datetime, progress: Progress) -> Brought:
@@ -233,7 +240,7 @@ def _placed(
         match one:
             case Told():
                 session, turn = places.place(one)
-                if turn.content.strip():
+                if not is_blank(turn.content):
                     yield session, turn
             case Result():
                 if one.session is not None and worth(one) == "large":

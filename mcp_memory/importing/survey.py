@@ -20,7 +20,7 @@ from mcp_memory.importing.placing import STEP, Places
 from mcp_memory.importing.reader import At, Layout, Source, Value, layout, remarks, values
 from mcp_memory.importing.results import worth
 from mcp_memory.secrets import holds_key, mask
-from mcp_memory.text import safe_name
+from mcp_memory.text import is_blank, safe_name
 from mcp_memory.types import NewTurn
 
 __all__ = ["STDIN", "Asked", "Survey", "default_session", "start", "survey", "turns"]
@@ -174,7 +174,7 @@ def _layout(source: Source, asked: Asked) -> Layout:
 
 
 def _count(found: Survey, told: Told, placed: tuple[str, NewTurn], size: Size | None) -> None:
-    if not told.content.strip():
+    if is_blank(told.content):
         found.without_text += 1
         return
     found.turns += 1

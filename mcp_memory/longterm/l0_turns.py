@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from mcp_memory.errors import InvalidInput
 from mcp_memory.secrets import mask, mask_id
 from mcp_memory.suspicion import TAG, defused
-from mcp_memory.text import well_formed, without_blocks
+from mcp_memory.text import is_blank, well_formed, without_blocks, zoned
 from mcp_memory.types import NewTurn, Role
 
 __all__ = ["MAX_TURN_BYTES", "SUMMARY", "Admitted", "admit", "recall_block"]
@@ -57,7 +57,7 @@ def admit(turns: Sequence[NewTurn]) -> Admitted:
     for place, turn in enumerate(turns, start=1):
         _check(turn, place)
         told = _own(turn.content)
-        if told.strip():
+        if not is_blank(told):
             content = mask(told, prose=turn.role != "tool")
             masked += content != told
             name = None if turn.name is None else mask(turn.name)
@@ -73,8 +73,18 @@ def _own(text: str) -> str:
 
 
 def _check(turn: NewTurn, place: int) -> None:
-    if not turn.content.strip():
-        raise InvalidInput(f"Turn {place} is empty. Leave it out; nothing of this call was stored.")
+    if is_blank(turn.content):
+        raise InvalidInput(
+            f"Turn {place} is empty: it has no visible character. Leave it out; nothing of this call was stored."
+        )
+    if turn.said_at is not None:
+        try:
+            zoned(turn.said_at)
+        except ValueError:
+            raise InvalidInput(
+                f"Turn {place} was said at {turn.said_at.isoformat()}, which is out of range. Send a time such as "
+                "2026-05-07T10:00:00Z; nothing of this call was stored."
+            ) from None
     for field in (turn.content, turn.name or "", turn.client_id or ""):
         if not well_formed(field):
             raise InvalidInput(

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.store import carried, files
-from mcp_memory.text import iso, one_line, well_formed
+from mcp_memory.text import iso, one_line, well_formed, zoned
 
 __all__ = ["line_of", "row_of"]
 
@@ -108,6 +108,11 @@ def _must_be_aware(row: Any) -> None:
         held = getattr(row, name)
         if isinstance(held, datetime) and held.tzinfo is None:
             raise InvalidInput(f"has a time without its zone in {name}")
+        if isinstance(held, datetime):
+            try:
+                zoned(held)
+            except ValueError:
+                raise InvalidInput(f"has a time that is out of range in {name}") from None
         if isinstance(held, tuple):
             for inner in cast("tuple[Any, ...]", held):
                 if is_dataclass(inner):

@@ -21,7 +21,7 @@ from pydantic_core import to_json, to_jsonable_python
 from mcp_memory.errors import InvalidInput
 from mcp_memory.render import Answer, render
 from mcp_memory.server.arguments import argument_model, input_schema, output_schema, parse_arguments, parse_json
-from mcp_memory.text import well_formed
+from mcp_memory.text import well_formed, zoned
 from mcp_memory.tokens import token_counter
 from mcp_memory.types import (
     MIN_BUDGET,
@@ -95,8 +95,8 @@ class TurnIn(BaseModel):
     def new_turn(self) -> NewTurn:
         said_at = self.said_at
         try:
-            said_at = said_at if said_at is None or said_at.tzinfo else said_at.astimezone()
-        except (ValueError, OverflowError, OSError):  # the year 1 has no moment before it
+            said_at = said_at and zoned(said_at)
+        except ValueError:
             raise InvalidInput(
                 f"said_at {said_at} is out of range. Send a time such as 2026-05-07T10:00:00Z."
             ) from None

@@ -23,6 +23,7 @@ from typing import IO, Any
 
 from mcp_memory.errors import Damaged, InvalidInput, McpMemoryError
 from mcp_memory.regular_files import open_regular
+from mcp_memory.text import zoned
 
 __all__ = ["DATABASE", "FORMAT", "Manifest", "Member", "Writer", "is_backup", "opened", "unpack"]
 
@@ -180,7 +181,7 @@ def _manifest(path: Path, text: bytes) -> Manifest:
                 for name, one in fields["members"].items()
             },
         )
-        if made.made.tzinfo is None:
+        if made.made.tzinfo is None or not zoned(made.made):
             raise ValueError
     except (ValueError, KeyError, TypeError, AttributeError):
         raise Damaged(f"the manifest of {path.name} cannot be read") from None

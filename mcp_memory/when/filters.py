@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.text import one_line
+from mcp_memory.text import one_line, zoned
 from mcp_memory.when.spans import readings_of
 
 __all__ = ["parse_time"]
@@ -53,11 +53,9 @@ def _written_out(value: str, *, end: bool) -> datetime | None:
             moment = datetime.fromisoformat(value) + timedelta(days=1 if end else 0)
         else:
             moment = datetime.fromisoformat(value)
-        moment = moment if moment.tzinfo else moment.astimezone()
-        moment.astimezone(UTC)  # the year 1 has no moment before it
-    except (ValueError, OverflowError, OSError):
+        return zoned(moment)
+    except (ValueError, OverflowError):  # the year 1 has no moment before it
         return None
-    return moment
 
 
 def _slashed(value: str) -> list[str]:

@@ -359,3 +359,24 @@ def test_times_are_those_of_the_log(home: Path, tmp_path: Path) -> None:
         at(0).replace("Z", "+00:00"),
         at(9).replace("Z", "+00:00"),
     )
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("when", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", 1e18, -1, "soon"])
+def test_a_line_with_an_impossible_time_costs_that_line_alone(
+    home: Path, tmp_path: Path, agent: Agent, when: object
+) -> None:
+    path = written(tmp_path, agent)
+    lines = WRITERS[agent](TALK)
+    nth = next(nth for nth, line in enumerate(lines) if "berth 3 is the busiest." in json.dumps(line))
+    lines[nth] = {**lines[nth], "timestamp": when}
+    path.write_bytes(data(lines))
+    (done,) = followed(home, path)
+    assert (done.stored, done.bad, done.torn) == (5, 1, False)
+    assert done.offset == path.stat().st_size
+
+
+def test_a_turn_that_cannot_be_stored_costs_that_turn_alone(home: Path, tmp_path: Path) -> None:
+    path = written(tmp_path, "claude-code", [("user", "One"), ("assistant", "\u200b\u2060"), ("user", "Two")])
+    (done,) = followed(home, path)
+    assert (done.stored, done.offset) == (2, path.stat().st_size)

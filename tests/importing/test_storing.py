@@ -272,3 +272,16 @@ def test_what_is_no_file_is_refused_with_its_name(missing: bool, tmp_path: Path)
     path = tmp_path / "gone" if missing else tmp_path
     with pytest.raises(InvalidInput, match="gone cannot be read: No such file" if missing else "is not a file. Name"):
         source_of(path)
+
+
+@pytest.mark.parametrize("when", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", 1e18, -1, 10**400])
+def test_a_time_that_no_calendar_has_is_one_wrong_line(home: Path, file: File, when: object) -> None:
+    path = file(jsonl([turn("One"), turn("Two", said_at=when), turn("Three")]))
+    assert brought(home, path).bad == 1
+    done = brought(home, path, skip_bad=True)
+    assert (done.state, done.bad, done.stored) == ("stored", 1, 2)
+
+
+def test_turns_without_a_time_after_the_last_moment_there_is_keep_that(home: Path, file: File) -> None:
+    path = file(jsonl([turn("One", said_at="9999-12-31T23:59:59.999+00:00"), turn("Two"), turn("Three")]))
+    assert brought(home, path).stored == 3

@@ -214,3 +214,8 @@ async def test_search_goes_on_by_words_when_the_model_fails(memory: Memory, embe
 async def test_a_turn_is_stored_even_when_the_model_fails(memory: Memory, embedder: HashEmbedder) -> None:
     embedder.failing = True
     assert (await memory.record_turns([user("kept all the same")], session="s")).stored == ["t1"]
+
+
+async def test_a_turn_of_invisible_characters_is_empty(memory: Memory) -> None:
+    with pytest.raises(InvalidInput, match="Turn 2 is empty: it has no visible character"):
+        await memory.record_turns([user("Hi"), user("\u200b\u2060\ufeff")], session="s")

@@ -86,6 +86,7 @@ async def test_an_older_statement_can_be_told_later(memory: Memory) -> None:
     ("arguments", "problem"),
     [
         ({"text": " "}, "text is empty"),
+        ({"text": "\u200b\ufeff\u2060\u3164"}, "no visible character"),
         ({"text": "x" * 2001}, "at most 2000"),
         ({"text": "a\ud800"}, "lone surrogate"),
         ({"text": "The key of the staging box is sk-live-9aF3kQ77LmZ0pXw2RtYb"}, "looks like a key or password"),

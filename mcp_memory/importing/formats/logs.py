@@ -15,7 +15,7 @@ from typing import Any
 
 from mcp_memory.importing.formats.told import LONGEST_ID, Passed, Told, list_of, mended, moment, object_of
 from mcp_memory.longterm.l0_turns import SUMMARY
-from mcp_memory.text import well_formed, without_blocks
+from mcp_memory.text import is_blank, well_formed, without_blocks
 from mcp_memory.types import Role
 
 __all__ = [
@@ -99,7 +99,7 @@ def turn(
     name: str | None = None,
 ) -> Iterator[Told]:
     """Yield the turn that a line tells; none where it has no text."""
-    if text:
+    if not is_blank(text):
         yield Told(
             where=where,
             role=role,

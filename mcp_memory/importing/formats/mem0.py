@@ -28,6 +28,7 @@ from mcp_memory.importing.formats.told import (
     list_of,
     object_of,
 )
+from mcp_memory.text import is_blank
 
 __all__ = ["is_mem0", "told"]
 
@@ -74,7 +75,7 @@ def told(value: Any, where: str, passed: Passed) -> Iterator[Statement | Told | 
 
 def _memory(thing: Mapping[str, Any], where: str, passed: Passed) -> Statement | Told | Wrong:
     text = thing.get("memory")
-    if not isinstance(text, str) or not text.strip():
+    if not isinstance(text, str) or is_blank(text):
         return Wrong(where=where, what=f"has a memory that is {kind_of(text)}, and it has to be a text.")
     id = id_of(thing, "id")
     try:

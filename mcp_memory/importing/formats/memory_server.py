@@ -25,6 +25,7 @@ from mcp_memory.importing.formats.told import (
     list_of,
     object_of,
 )
+from mcp_memory.text import is_blank
 
 __all__ = ["is_graph", "told"]
 
@@ -86,6 +87,6 @@ def _about(name: str, text: str) -> str:
 
 def _text(thing: Mapping[str, Any], key: str) -> str:
     value = thing.get(key)
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str) or is_blank(value):
         raise Unfit(f"{key} is {kind_of(value) if not isinstance(value, str) else 'empty'}, and has to be a text.")
     return value.strip()

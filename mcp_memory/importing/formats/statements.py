@@ -10,9 +10,10 @@ import hashlib
 from datetime import datetime
 
 from mcp_memory.importing.formats.exports import fitting
-from mcp_memory.importing.formats.told import Passed, Statement, Told, mended
+from mcp_memory.importing.formats.told import Passed, Statement, Told, Unfit, mended
 from mcp_memory.longterm.l1_atoms.told import MAX_CHARS
 from mcp_memory.secrets import mask
+from mcp_memory.text import is_blank
 
 __all__ = ["as_turn", "statement"]
 
@@ -45,6 +46,8 @@ def statement(
     )
     if len(words) > MAX_CHARS or (whole is not None and max(map(len, whole)) > MAX_CHARS):
         return as_turn(where, words, passed, program=program, said_at=said_at, id=id, session=session)
+    if any(map(is_blank, whole or (words,))):
+        raise Unfit("is empty, or has no visible character. Take it out.")
     return Statement(where=where, text=words, said_at=said_at, id=id, fact=whole, about=names)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-from mcp_memory.text import one_line, well_formed
+from mcp_memory.text import one_line, well_formed, zoned
 from mcp_memory.types import Role
 
 __all__ = [
@@ -145,8 +145,7 @@ def moment(thing: Mapping[str, Any], keys: tuple[str, ...]) -> datetime | None:
     try:
         match value:
             case str():
-                moment = datetime.fromisoformat(value)
-                return moment if moment.tzinfo else moment.astimezone()
+                return zoned(datetime.fromisoformat(value))
             case int() | float() if not isinstance(value, bool) and _FIRST_S <= value < _LAST_MS:
                 ms = round(value * 1000 if value < _FIRST_MS else value)
                 return _1970 + timedelta(milliseconds=ms)  # exact, where fractions of seconds are not

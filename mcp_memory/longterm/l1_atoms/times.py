@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import MAXYEAR, datetime, time, timedelta
 
+from mcp_memory.text import zoned
+
 __all__ = ["Times", "date_of", "dated", "holds"]
 
 _A_DAY = timedelta(days=1)
@@ -67,8 +69,8 @@ def _moment(given: str | None, said_at: datetime, *, end: bool = False) -> datet
         else:
             moment = datetime.fromisoformat(text)
         # Not said_at's offset: a day begins at midnight in summer and in winter.
-        moment = moment if moment.tzinfo else moment.astimezone()
-    except (ValueError, OverflowError, OSError):
+        moment = zoned(moment)
+    except (ValueError, OverflowError):
         return _as_words(text, said_at, end=end)
     return moment if _YEARS[0] <= moment.year <= _YEARS[1] else None
 

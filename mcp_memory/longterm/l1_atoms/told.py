@@ -16,7 +16,7 @@ from mcp_memory.longterm.changes import CONTRADICTS, slot_score
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.secrets import mask_values, states_secret
 from mcp_memory.store.protocol import Filters, NewAtom, Store, Vectors, WrittenAtom
-from mcp_memory.text import fold, index_terms, well_formed
+from mcp_memory.text import fold, index_terms, is_blank, well_formed
 from mcp_memory.types import Atom, Kind, Source
 
 __all__ = ["SINGLE_VALUED", "Candidates", "knows_scale", "relation_name", "similar", "told"]
@@ -102,13 +102,13 @@ def told(
 ) -> NewAtom:
     """Return the atom that a `remember` asks for. Raises InvalidInput."""
     parts = {"entity": entity, "relation": relation, "value": value}
-    given = {name: part.strip() for name, part in parts.items() if part is not None and part.strip()}
+    given = {name: part.strip() for name, part in parts.items() if part is not None and not is_blank(part)}
     if given and len(given) < 3:
         lacking = " and ".join(sorted(parts.keys() - given.keys()))
         raise InvalidInput(f"A fact needs entity, relation and value together; add {lacking}. Nothing was stored.")
-    words = text.strip() or " ".join(given.values())
+    words = " ".join(given.values()) if is_blank(text) else text.strip()
     if not words:
-        raise InvalidInput("There is nothing to remember: text is empty.")
+        raise InvalidInput("There is nothing to remember: text is empty, or has no visible character.")
     if len(words) > MAX_CHARS:
         raise InvalidInput(
             f"{len(words)} characters are more than one statement (at most {MAX_CHARS}). Split it into several, or "

@@ -35,7 +35,10 @@ def to_ms(moment: datetime) -> int:
 
 def from_ms(ms: int) -> datetime:
     """Return the moment in the zone of this machine, as people and agents read it."""
-    moment = _EPOCH + timedelta(milliseconds=ms)
+    try:
+        moment = _EPOCH + timedelta(milliseconds=ms)
+    except OverflowError:  # a row that another program wrote
+        return datetime.max.replace(tzinfo=UTC) if ms > 0 else datetime.min.replace(tzinfo=UTC)
     try:
         return moment.astimezone()
     except (OverflowError, OSError, ValueError):  # far from now, some systems know no local time
