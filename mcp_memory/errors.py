@@ -6,6 +6,7 @@
     ├── Refused           the words are fine, the rules forbid it (a token missing, a read-only home, a cap)
     ├── Damaged           a file no longer matches the hash that was stored with it
     ├── StoreUnavailable  the home cannot be used now (not writable, disk full, locked, from a newer version)
+    │   └── NoRoom        the disk is full, or a quota is used up; nothing is damaged
     ├── EmbeddingFailed   the configured embedding model did not answer; lexical search goes on without it
     └── ModelFailed       the configured language model gave no usable answer; all else goes on without it
 
@@ -21,6 +22,7 @@ __all__ = [
     "InvalidInput",
     "McpMemoryError",
     "ModelFailed",
+    "NoRoom",
     "NotFound",
     "Refused",
     "StoreUnavailable",
@@ -49,6 +51,10 @@ class Damaged(McpMemoryError):
 
 class StoreUnavailable(McpMemoryError):
     """The store cannot be opened or written to now. Nothing that was acknowledged is lost."""
+
+
+class NoRoom(StoreUnavailable):
+    """The disk is full, or a quota is used up. What is there is whole."""
 
 
 class EmbeddingFailed(McpMemoryError):

@@ -1,11 +1,13 @@
 """What the commands share: the options that say which memory, the way to ask it, and how errors leave.
 
 Exit codes: 0 done, 1 not found or something is wrong, 2 the command line itself is wrong. An error of ours is
-one sentence on stderr; anything else is a bug and keeps its traceback.
+one sentence on stderr, and so is a full disk or a file that may not be written; anything else is a bug and keeps its
+traceback.
 """
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import re
@@ -26,6 +28,19 @@ __all__ = ["Program", "as_json", "ask", "home", "place", "settings", "span", "to
 
 _LONGEST_DAYS = 100 * 365
 _DAYS = {"h": 1 / 24, "d": 1, "w": 7, "y": 365}
+
+_MAKE_ROOM = "Free some disk space and try again."
+_GIVE_RIGHT = "Give yourself the right to it, or name another place."
+_OF_THE_MACHINE = {
+    errno.ENOSPC: _MAKE_ROOM,
+    errno.EDQUOT: _MAKE_ROOM,
+    errno.EFBIG: _MAKE_ROOM,
+    errno.EACCES: _GIVE_RIGHT,
+    errno.EPERM: _GIVE_RIGHT,
+    errno.EROFS: _GIVE_RIGHT,
+    errno.EIO: "The disk does not answer as it should: look at it first.",
+}
+"""What is no bug of ours, and what to do about it."""
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -57,6 +72,14 @@ class Program(click.Group):
 
             click.echo(f"Error: {visible(mask(str(error)))}", err=True)
             ctx.exit(2 if isinstance(error, InvalidInput) else 1)
+        except OSError as error:
+            if error.errno not in _OF_THE_MACHINE:
+                raise
+            from mcp_memory.terminal import visible
+
+            where = f"{error.filename}: " if error.filename else ""
+            click.echo(f"Error: {visible(f'{where}{error.strerror}')}. {_OF_THE_MACHINE[error.errno]}", err=True)
+            ctx.exit(1)
 
 
 class Told(dict[str, Any]):

@@ -76,7 +76,10 @@ def export(store: Store, target: Path, spaces: Sequence[str] | None = None, *, s
                 os.fsync(file.fileno())
             beside.replace(target)
     except OSError as error:
-        raise StoreUnavailable(f"{target} cannot be written: {error.strerror or error}.") from None
+        raise StoreUnavailable(
+            f"{target} cannot be written: {error.strerror or error}. Nothing was kept of it; make room, or name "
+            "another place."
+        ) from None
     finally:
         beside.unlink(missing_ok=True)
     return Exported(path=str(target), bytes=size, sha256=digest, rows=counts, lacking=tree.lacking)

@@ -27,7 +27,7 @@ from mcp_memory.store import files
 from mcp_memory.store.protocol import Store
 from mcp_memory.upkeep import archive
 from mcp_memory.upkeep.archive import DATABASE, FORMAT, Manifest, Writer
-from mcp_memory.upkeep.engine import snapshots
+from mcp_memory.upkeep.engine import explained, snapshots
 
 __all__ = ["Backup", "back_up", "folder_of", "listed", "verify"]
 
@@ -59,6 +59,11 @@ def back_up(store: Store, home: Path, *, to: Path | None = None, keep: int = KEP
         raise InvalidInput(f"keep is {keep}; it can be 1 or more.")
     folder = to or folder_of(home)
     _make(folder)
+    with explained(folder, so="No backup was made"):
+        return _made(store, home, folder, keep=keep, now=now)
+
+
+def _made(store: Store, home: Path, folder: Path, *, keep: int, now: datetime) -> Backup:
     handle, name = tempfile.mkstemp(prefix=".mcp-memory-", suffix=".tmp", dir=folder)
     part = Path(name)
     try:
@@ -168,7 +173,11 @@ def _make(folder: Path) -> None:
 
 def verify(path: Path) -> Manifest:
     """Read a backup whole and examine its database. Raises Damaged or InvalidInput, which say what is wrong."""
-    with archive.opened(path) as (manifest, packed), _scratch(path) as scratch:
+    with (
+        explained(path.parent, so="Nothing was changed"),
+        archive.opened(path) as (manifest, packed),
+        _scratch(path) as scratch,
+    ):
         for name, member in manifest.members.items():
             if name != DATABASE:
                 archive.unpack(packed, name, member, None)

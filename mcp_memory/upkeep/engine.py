@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.store.sqlite.explaining import explained
 from mcp_memory.store.sqlite.forgetting import returning
 from mcp_memory.store.sqlite.home import why_read_only
 from mcp_memory.store.sqlite.upkeep import comparing, rebuilding, salvaging, snapshots
@@ -14,6 +15,7 @@ __all__ = [
     "RESULTS",
     "UNNAMED",
     "comparing",
+    "explained",
     "open_store",
     "rebuilding",
     "returning",

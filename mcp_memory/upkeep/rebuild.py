@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from mcp_memory.errors import McpMemoryError, NotFound, StoreUnavailable
+from mcp_memory.errors import McpMemoryError, NoRoom, NotFound, StoreUnavailable
 from mcp_memory.presence import alone
 from mcp_memory.shortterm.canvas import rebuild as drawing
 from mcp_memory.shortterm.canvas.drawing import row_of
@@ -31,6 +31,7 @@ from mcp_memory.upkeep.engine import (
     RESULTS,
     UNNAMED,
     comparing,
+    explained,
     open_store,
     rebuilding,
     salvaging,
@@ -171,7 +172,7 @@ def rebuild(home: Path, *, check: bool = False, accept: bool = False, now: datet
 
     Raises StoreUnavailable where others hold the home, NotFound where there is nothing to make it of.
     """
-    with alone(home, "rebuild"):
+    with explained(home, so="Nothing is lost"), alone(home, "rebuild"):
         return remake(home.resolve(), check=check, accept=accept, now=now)
 
 
@@ -237,6 +238,8 @@ def _before(home: Path, staging: Path) -> _Before:
             verify(one.path)
             with archive.opened(one.path) as (manifest, packed), (stands_in / DATABASE).open("wb") as file:
                 archive.unpack(packed, DATABASE, manifest.members[DATABASE], file)
+        except NoRoom:
+            raise
         except McpMemoryError:
             continue
         open_store(stands_in).close()  # brings it to this schema
@@ -257,6 +260,8 @@ def _copied(home: Path, copy: Path) -> list[str]:
     try:
         with closing(open_store(home)) as store:
             store.snapshot(copy)
+    except NoRoom:  # which is no damage
+        raise
     except StoreUnavailable as error:
         for ending in ("", "-wal"):
             if (part := home / f"{DATABASE}{ending}").exists():

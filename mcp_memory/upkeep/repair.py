@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from mcp_memory.errors import Damaged, McpMemoryError, NotFound, StoreUnavailable
+from mcp_memory.errors import Damaged, McpMemoryError, NoRoom, NotFound, StoreUnavailable
 from mcp_memory.presence import alone
 from mcp_memory.shortterm.canvas import rebuild as drawing
 from mcp_memory.shortterm.canvas.drawing import drawing_of
@@ -25,7 +25,7 @@ from mcp_memory.upkeep import archive
 from mcp_memory.upkeep.archive import DATABASE
 from mcp_memory.upkeep.aside import Aside
 from mcp_memory.upkeep.backup import folder_of, listed
-from mcp_memory.upkeep.engine import open_store, snapshots
+from mcp_memory.upkeep.engine import explained, open_store, snapshots
 from mcp_memory.upkeep.rebuild import Rebuilt, agreement, remake
 
 __all__ = ["Repaired", "repair"]
@@ -47,7 +47,7 @@ def repair(home: Path, *, now: datetime) -> Repaired:
     """Mend a home. Raises StoreUnavailable while others hold it, NotFound where there is none."""
     if not (home / DATABASE).exists() and not (home / "spaces").is_dir():
         raise NotFound(f"There is no memory in {home}. Name another home with --home.")
-    with alone(home, "doctor --repair"):
+    with explained(home, so="Nothing is lost"), alone(home, "doctor --repair"):
         home = home.resolve()
         rebuilt, back = _whole_database(home, now=now)
         aside = Aside(home, "repair", now)
@@ -82,6 +82,8 @@ def _whole_database(home: Path, *, now: datetime) -> tuple[Rebuilt | None, Seque
             with closing(open_store(home)) as store:
                 back = store.taken_back
             damaged = bool(snapshots.check(home / DATABASE))
+        except NoRoom:  # which is no damage
+            raise
         except StoreUnavailable:
             damaged = True
     return (remake(home, accept=True, now=now), ()) if damaged else (None, back)

@@ -27,7 +27,7 @@ from mcp_memory.upkeep import archive
 from mcp_memory.upkeep.archive import DATABASE, Manifest
 from mcp_memory.upkeep.aside import Aside
 from mcp_memory.upkeep.backup import verify
-from mcp_memory.upkeep.engine import open_store, returning
+from mcp_memory.upkeep.engine import explained, open_store, returning
 
 __all__ = ["Again", "Restored", "restore"]
 
@@ -61,7 +61,7 @@ def restore(path: Path, home: Path, *, now: datetime) -> Restored:
     """
     path = path.resolve()
     verify(path)
-    with alone(home, "restore"):
+    with explained(home, so="Nothing is lost"), alone(home, "restore"):
         home = home.resolve()
         staging = Path(tempfile.mkdtemp(prefix=".restore-", suffix=".tmp", dir=home))
         try:

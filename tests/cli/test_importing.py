@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 from mcp_memory.cli import program, sources
 from mcp_memory.importing import agents
+from tests.durability.faults import no_file_over
 from tests.importing.agents import TALK, codex, data, written
 
 Run = Callable[..., Result]
@@ -227,3 +228,10 @@ def test_a_watch_stores_what_is_there_and_goes_on_until_it_is_ended(logs: Path, 
             watching.send_signal(signal.SIGINT)
         assert "Ended." in watching.stderr.read()
         assert watching.wait(30) == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of files")
+def test_what_finds_no_room_on_the_disk_is_said_without_a_traceback(run: Run) -> None:
+    with no_file_over(100):
+        done = run("import", "-", stdin=DATA)
+    assert (done.exit_code, done.stderr) == (1, "Error: File too large. Free some disk space and try again.\n")

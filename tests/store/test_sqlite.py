@@ -289,7 +289,7 @@ def test_a_full_disk_is_called_that(home: Path) -> None:
     database = Database(home)
     full = OSError(errno.ENOSPC, "No space left on device")
     with pytest.raises(
-        StoreUnavailable, match=r"No room to write .* \(No space left on device\).* free some disk space"
+        StoreUnavailable, match=r"No room to write in .* \(No space left on device\).* free some disk space"
     ):
         database.write(lambda _: (_ for _ in ()).throw(full))
     database.close()

@@ -8,12 +8,10 @@ Any thread may call; none keeps a connection. A home that cannot be written to i
 
 from __future__ import annotations
 
-import errno
 import logging
 import queue
 import threading
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,6 +23,7 @@ from mcp_memory.store import unsettled
 from mcp_memory.store.protocol import TakenBack
 from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite import linefiles
+from mcp_memory.store.sqlite.explaining import BUSY_MS, explained
 from mcp_memory.store.sqlite.migrations import migrate, must_be_current
 from mcp_memory.store.sqlite.settling import settle
 from mcp_memory.store.sqlite.upkeep import recovering
@@ -35,7 +34,6 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_BUSY_MS = 30_000
 _READERS = 4
 _SETTLINGS = 5  # before one transaction: others may die meanwhile
 _RETRIES = 8
@@ -59,7 +57,7 @@ class Database:
         for _ in range(_READERS):
             self._readers.put(None)  # opened when first needed
         self._closed = False
-        with self._explained():
+        with explained(self.home):
             self._writer = None if self.read_only else self._open_writer()
         self.taken_back: list[TakenBack] = []
         """What the files had and the database had lost, when this opened it."""
@@ -84,7 +82,7 @@ class Database:
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` in one transaction: all of it is committed when this returns, or none of it."""
-        with self._explained(), self._write_lock:
+        with explained(self.home), self._write_lock:
             self._must_be_open()
             con = self._free_writer()
             for _ in range(_SETTLINGS):
@@ -109,13 +107,13 @@ class Database:
 
     def outside(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` on the connection that writes, in no transaction: for what SQLite only does so, as VACUUM."""
-        with self._explained(), self._write_lock:
+        with explained(self.home), self._write_lock:
             self._must_be_open()
             return work(self._free_writer())
 
     def read(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` on a connection that cannot write; all its queries see one moment."""
-        with self._explained():
+        with explained(self.home):
             self._must_be_open()
             con = self._readers.get()
             try:
@@ -189,41 +187,6 @@ class Database:
             return _equipped(homes.open_to_read(self.path))
         return _equipped(apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READONLY))
 
-    @contextmanager
-    def _explained(self) -> Generator[None]:
-        """Turn what SQLite and the file system say into a sentence with the next step."""
-        try:
-            yield
-        except apsw.BusyError:
-            raise StoreUnavailable(
-                f"{self.path} has been locked by another program for {_BUSY_MS // 1000} s. "
-                "Nothing was written; try again."
-            ) from None
-        except (apsw.FullError, apsw.NoMemError) as error:
-            raise StoreUnavailable(_no_room(self.path, str(error))) from None
-        except (apsw.CorruptError, apsw.NotADBError) as error:
-            raise StoreUnavailable(
-                f"{self.path} is damaged ({error}). `mcp-memory doctor --repair` makes it anew, and keeps this one."
-            ) from None
-        except (
-            apsw.CantOpenError,
-            apsw.ReadOnlyError,
-            apsw.IOError,
-            apsw.AuthError,
-            apsw.PermissionsError,
-        ) as error:
-            raise StoreUnavailable(self._not_writable(str(error))) from None
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-                raise StoreUnavailable(_no_room(self.home, error.strerror or str(error))) from None
-            raise StoreUnavailable(self._not_writable(error.strerror or str(error))) from None
-
-    def _not_writable(self, why: str) -> str:
-        return (
-            f"The home {self.home} cannot be used ({why}). Nothing was written. Make it a folder you can write to, "
-            f"or choose another with MCP_MEMORY_HOME."
-        )
-
     def _only_readable(self) -> str:
         return (
             f"This memory can only be read: {self.read_only}. Nothing was written. Give yourself the right to write "
@@ -243,13 +206,9 @@ def _in_transaction(con: apsw.Connection, work: Callable[[apsw.Connection], T]) 
     return result
 
 
-def _no_room(path: Path, why: str) -> str:
-    return f"No room to write {path} ({why}). Nothing was written; free some disk space and try again."
-
-
 def _equipped(con: apsw.Connection) -> apsw.Connection:
     try:
-        con.set_busy_timeout(_BUSY_MS)
+        con.set_busy_timeout(BUSY_MS)
         con.enable_load_extension(True)
         con.load_extension(sqlite_vec.loadable_path())
         con.enable_load_extension(False)

@@ -453,7 +453,8 @@ def migrate(con: apsw.Connection) -> None:
                 con.execute("INSERT INTO migration VALUES (?, strftime('%Y-%m-%dT%H:%M:%fZ'))", (step[0],))
             con.execute("COMMIT")
         except BaseException:
-            con.execute("ROLLBACK")
+            if con.in_transaction:  # a full disk has ended it already
+                con.execute("ROLLBACK")
             raise
         if step is None:
             return

@@ -110,6 +110,8 @@ def described(path: Path) -> Described:
     try:
         with opened(path) as con:
             return describe(con)
+    except apsw.FullError:
+        raise
     except apsw.Error as error:
         raise Damaged(f"its database cannot be read ({error})") from None
 
@@ -133,6 +135,8 @@ def check(path: Path) -> list[str]:
             found = [str(line) for (line,) in con.execute("PRAGMA integrity_check") if line != "ok"]
             found += [f"row {row} of {table} points at nothing" for table, row, *_ in _foreign(con)]
             return found
+    except apsw.FullError:
+        raise
     except apsw.Error as error:
         return [str(error)]
 

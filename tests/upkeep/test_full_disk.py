@@ -1,0 +1,71 @@
+"""Upkeep on a disk that is full: it says so and what to do, changes nothing, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from mcp_memory.errors import NoRoom
+from mcp_memory.store.sqlite import open_store
+from mcp_memory.upkeep.backup import back_up, verify
+from mcp_memory.upkeep.rebuild import rebuild
+from mcp_memory.upkeep.repair import repair
+from mcp_memory.upkeep.restore import restore
+from tests.durability.faults import no_file_over
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="limits of files")
+
+Lived = Callable[[Path], Path]
+NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
+ROOM = 60_000
+"""Bytes that a file may have: too few for any copy of the database."""
+
+
+def contents(home: Path) -> dict[str, bytes]:
+    """All that counts in a home; what it locks with, and the log of writes that each opening makes, does not."""
+    kept = (path for path in sorted(home.rglob("*")) if path.is_file() and path.parent.name != "run")
+    return {str(path.relative_to(home)): path.read_bytes() for path in kept if "memory.db-" not in path.name}
+
+
+def backed_up(home: Path) -> Path:
+    with closing(open_store(home)) as store:
+        return back_up(store, home, to=home.parent / "elsewhere", now=NOW).path
+
+
+def made(home: Path, backup: Path) -> object:
+    with closing(open_store(home)) as store:
+        return back_up(store, home, now=NOW)
+
+
+VERBS: dict[str, Callable[[Path, Path], object]] = {
+    "rebuild": lambda home, _: rebuild(home, accept=True, now=NOW),
+    "repair": lambda home, _: repair(home, now=NOW),
+    "restore": lambda home, backup: restore(backup, home, now=NOW),
+    "backup": made,
+    "verify": lambda _, backup: verify(backup),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_upkeep_on_a_full_disk_is_refused_in_a_sentence_and_changes_nothing(
+    home: Path, lived: Lived, verb: str
+) -> None:
+    home = lived(home)
+    backup = backed_up(home)
+    if verb == "repair":  # or there is nothing to make
+        (home / "memory.db").unlink()
+    before, beside = contents(home), sorted(backup.parent.iterdir())
+    with (
+        no_file_over(ROOM),
+        pytest.raises(NoRoom, match=r"No room to write in .*; free some disk space and try again\."),
+    ):
+        VERBS[verb](home, backup)
+    assert contents(home) == before
+    assert sorted(backup.parent.iterdir()) == beside
+    assert [*home.rglob("*.tmp")] == []
+    VERBS[verb](home, backup)
