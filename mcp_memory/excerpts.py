@@ -9,7 +9,6 @@ they are one passage, each turn once.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
@@ -17,12 +16,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
-from pydantic_core import to_jsonable_python
-
 from mcp_memory.errors import InvalidInput
 from mcp_memory.longterm.search.pages import after
 from mcp_memory.longterm.search.ranking import CLOSE
-from mcp_memory.render import render
+from mcp_memory.render import as_json, render
 from mcp_memory.snippet import Match, matches, snippet, words
 from mcp_memory.store.naming import address
 from mcp_memory.suspicion import flags, revealed
@@ -83,8 +80,7 @@ class Asking:
         return frozenset(query_terms(self.query))
 
     def fits(self, answer: ShownTurns | ShownMemories) -> bool:
-        data = json.dumps(to_jsonable_python(answer), ensure_ascii=False, separators=(",", ":"))
-        return self._fits(data) and self._fits(render(answer))
+        return self._fits(as_json(answer)) and self._fits(render(answer))
 
     def _fits(self, text: str) -> bool:
         """Tell whether a text is within the budget: one that was given is counted, the usual one goes by bytes.

@@ -14,6 +14,8 @@ from datetime import datetime
 from typing import assert_never, get_args
 from urllib.parse import quote as encoded
 
+from pydantic_core import to_jsonable_python
+
 from mcp_memory.shortterm.results.stand_in import stand_in
 from mcp_memory.suspicion import MEANINGS, revealed
 from mcp_memory.text import one_line
@@ -41,7 +43,7 @@ from mcp_memory.types import (
     ShownTurns,
 )
 
-__all__ = ["Answer", "day", "fence", "minute", "quote", "render", "render_offloaded"]
+__all__ = ["Answer", "as_json", "day", "fence", "minute", "quote", "render", "render_offloaded"]
 
 Answer = (
     Bundle
@@ -87,6 +89,11 @@ def render(answer: Answer) -> str:
             return _distilled(answer)
         case _:
             assert_never(answer)
+
+
+def as_json(answer: Answer) -> str:
+    """Return the answer as JSON, as short as it can be: what programs get beside the text."""
+    return json.dumps(to_jsonable_python(answer), ensure_ascii=False, separators=(",", ":"))
 
 
 # --- stored words -----------------------------------------------------------------------------------

@@ -543,7 +543,7 @@ class Bundle:
     dynamic: str
     tokens: int
     left_out: list[str]
-    """Ids that were relevant and did not fit the budget."""
+    """Ids that were relevant and did not fit the budget; a last … stands for more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,7 +134,7 @@ class Knowledge(Verbs):
         """Return what a context needs for this question, within the budget: a stable and a dynamic block."""
         from mcp_memory.longterm.recall import bundle as recall
 
-        in_range(budget_tokens, "budget_tokens", 100, 100_000)
+        in_range(budget_tokens, "budget_tokens", 1, 100_000)
         parts = self._parts
         return recall.bundle(parts.pipeline.desk(), query, session=session, counter=parts.counter, budget=budget_tokens)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
@@ -19,8 +19,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, W
 from pydantic_core import to_json, to_jsonable_python
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.render import Answer, render
+from mcp_memory.render import Answer, as_json, render
 from mcp_memory.server.arguments import argument_model, input_schema, output_schema, parse_arguments, parse_json
+from mcp_memory.server.budgets import FRAME_TOKENS, within
 from mcp_memory.text import well_formed, zoned
 from mcp_memory.tokens import token_counter
 from mcp_memory.types import (
@@ -54,7 +55,8 @@ __all__ = ["TOOLS", "Tool", "sendable"]
 Results = TypeVar("Results")
 Shown = TypeVar("Shown", ShownTurns, ShownMemories)
 
-_FRAME_TOKENS = 40  # what `render` puts around a text that was asked for within a budget
+_TOKENS_A_LEFT_OUT = 50
+"""For each so many tokens of a budget one id of what did not fit is named."""
 
 
 # --- arguments --------------------------------------------------------------------------------------
@@ -268,7 +270,24 @@ async def recall(
     Call it before the first answer that this could change, and again when the topic turns to the user, their people
     or earlier work. Not for sums or small talk, nor for what an <mcp-memory-recall> block tells already.
     """
-    return await memory.recall(query, session=session, budget_tokens=max(100, budget_tokens - _FRAME_TOKENS))
+
+    async def recalled(budget: int) -> Bundle:
+        found = await memory.recall(query, session=session, budget_tokens=budget)
+        named = max(1, budget_tokens // _TOKENS_A_LEFT_OUT)
+        return replace(found, left_out=[*found.left_out[:named], *(["…"] if len(found.left_out) > named else [])])
+
+    # As JSON, line ends and quotation marks take more.
+    first = budget_tokens - FRAME_TOKENS - budget_tokens // 20
+    found = await within(memory, recalled, budget_tokens, first=first, forms=(render, as_json))
+    if found.left_out and not (found.stable or found.dynamic):
+        enough = budget_tokens
+        while not (found.stable or found.dynamic):
+            enough = enough * 3 // 2
+            found = await recalled(enough - FRAME_TOKENS)
+        raise InvalidInput(
+            f"budget_tokens={budget_tokens} holds nothing of what was found. Ask again with budget_tokens={enough}."
+        )
+    return found
 
 
 async def read_persona(
@@ -373,15 +392,19 @@ async def expand_node(
     """
     if (node is None) == (ref is None):
         raise InvalidInput("expand_node takes either node (such as 003-N4) or ref (such as r-9f2c1a7b3d4e).")
-    return await memory.expand_node(
-        node or ref or "",
-        view=view,
-        lines=lines,
-        grep=grep,
-        json_path=json_path,
-        max_tokens=max_tokens - _FRAME_TOKENS,
-        cursor=cursor,
-    )
+
+    async def expanded(budget: int) -> Expansion:
+        return await memory.expand_node(
+            node or ref or "",
+            view=view,
+            lines=lines,
+            grep=grep,
+            json_path=json_path,
+            max_tokens=budget,
+            cursor=cursor,
+        )
+
+    return await within(memory, expanded, max_tokens, first=max_tokens - FRAME_TOKENS)
 
 
 async def fold_canvas(
@@ -397,7 +420,14 @@ async def fold_canvas(
     fold what is finished (it stays one call away), unfold it, complete a task, or switch to another one.
     Show it after a compaction, to go on where you were.
     """
-    return await memory.fold_canvas(task=task, nodes=nodes, action=action, budget_tokens=budget_tokens, session=session)
+    done = await memory.fold_canvas(task=task, nodes=nodes, action=action, budget_tokens=budget_tokens, session=session)
+    if budget_tokens is None:
+        return done
+
+    async def shown(budget: int) -> CanvasView:
+        return done if budget == budget_tokens else await memory.fold_canvas(task=done.canvas, budget_tokens=budget)
+
+    return await within(memory, shown, budget_tokens, first=budget_tokens)
 
 
 # --- the table --------------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ def test_output_schemas_are_valid_and_carry_the_docs_of_the_fields(definitions: 
         jsonschema.Draft202012Validator.check_schema(tool.output_schema)
         assert tool.output_schema["type"] == "object"
     assert definitions["recall"].output_schema["properties"]["left_out"]["description"] == snapshot(
-        "Ids that were relevant and did not fit the budget."
+        "Ids that were relevant and did not fit the budget; a last … stands for more."
     )
 
 
