@@ -89,6 +89,7 @@ class Conversation(Verbs):
         in_range(neighbours, "neighbours", 0, MAX_NEIGHBOURS)
         asking = self._parts.asking()
         at = asked_at(cursor, self._parts.now())
+        begin, end = self._parts.times(since, until, now=at)
         results = find.turns(
             self._parts.store,
             self._parts.search,
@@ -98,8 +99,8 @@ class Conversation(Verbs):
             filters=Filters(
                 session=session,
                 role=role,
-                since=self._parts.moment(since, "since", now=at),
-                until=self._parts.moment(until, "until", now=at, end=True),
+                since=begin,
+                until=end,
             ),
             neighbours=neighbours,
             limit=limit,

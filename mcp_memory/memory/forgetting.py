@@ -50,8 +50,7 @@ class Forgetting(Verbs):
                 raise InvalidInput("Give the tombstone to undo, or say what to forget: not both in one call.")
             return self._undo(undo)
         parts, store = self._parts, self._parts.store
-        begin = parts.moment(since, "since") if since else None
-        end = parts.moment(until, "until", end=True) if until else None
+        begin, end = parts.times(since, until)
         wanted = forgetting.chosen(store, self.space, ids=ids, query=query, session=session, since=begin, until=end)
         alone = bool(ids) and not (query or session or since or until)
         shows = dry_run if dry_run is not None else not alone

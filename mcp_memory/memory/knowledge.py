@@ -108,6 +108,7 @@ class Knowledge(Verbs):
         in_range(limit, "limit", 1, MAX_LIMIT)
         asking = self._parts.asking()
         at = asked_at(cursor, self._parts.now())
+        begin, end = self._parts.times(since, until, now=at)
         results = find.memories(
             self._parts.store,
             self._parts.search,
@@ -119,8 +120,8 @@ class Knowledge(Verbs):
                 entity=entity,
                 scene=scene,
                 as_of=self._parts.moment(as_of, "as_of", now=at, end=True),
-                since=self._parts.moment(since, "since", now=at),
-                until=self._parts.moment(until, "until", now=at, end=True),
+                since=begin,
+                until=end,
             ),
             limit=limit,
             cursor=cursor,

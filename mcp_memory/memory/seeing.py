@@ -86,11 +86,12 @@ class Seeing(Verbs):
         in_range(budget_tokens, "budget_tokens", 100, 100_000)
         parts, now = self._parts, self._parts.now()
         asking = parts.asking()
+        begin, end = parts.times(since, until, now=now)
         filters = Filters(
             kind=kind,
             entity=entity,
-            since=parts.moment(since, "since", now=now),
-            until=parts.moment(until, "until", now=now, end=True),
+            since=begin,
+            until=end,
         )
         found = explain(
             parts.store, parts.search, self.space, query, embed=asking.vectors, filters=filters, limit=limit, at=now

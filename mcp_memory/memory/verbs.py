@@ -14,7 +14,7 @@ import anyio.to_thread
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput
 from mcp_memory.secrets import holds_key, mask
-from mcp_memory.text import safe_name
+from mcp_memory.text import one_line, safe_name
 
 if TYPE_CHECKING:
     from mcp_memory.indexing import Indexing
@@ -93,6 +93,18 @@ class Parts:
         from mcp_memory.when import parse_time
 
         return parse_time(text, what=what, now=now or self.now(), end=end) if text else None
+
+    def times(
+        self, since: str | None, until: str | None, *, now: datetime | None = None
+    ) -> tuple[datetime | None, datetime | None]:
+        """Return from when and before when something is looked for. InvalidInput where no time is between."""
+        begin, end = self.moment(since, "since", now=now), self.moment(until, "until", now=now, end=True)
+        if begin is not None and end is not None and begin >= end:
+            raise InvalidInput(
+                f"Nothing is between since {one_line(since or '', 40)!r} ({begin:%Y-%m-%d %H:%M}) and until "
+                f"{one_line(until or '', 40)!r}, which ends at {end:%Y-%m-%d %H:%M}. since has to be the earlier one."
+            )
+        return begin, end
 
     def asking(self) -> Asking:
         return Asking(self.indexing)

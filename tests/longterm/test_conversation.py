@@ -219,3 +219,20 @@ async def test_a_turn_is_stored_even_when_the_model_fails(memory: Memory, embedd
 async def test_a_turn_of_invisible_characters_is_empty(memory: Memory) -> None:
     with pytest.raises(InvalidInput, match="Turn 2 is empty: it has no visible character"):
         await memory.record_turns([user("Hi"), user("\u200b\u2060\ufeff")], session="s")
+
+
+RANGES = [("2026-11-21", "2026-11-20"), ("last week", "2 weeks ago"), ("2026-11-20T10:00", "2026-11-20T10:00")]
+
+
+@pytest.mark.parametrize(("since", "until"), RANGES)
+async def test_a_range_with_nothing_between_is_said_as_it_was_understood(
+    memory: Memory, since: str, until: str
+) -> None:
+    await memory.record_turns([user("Rain")], session="s")
+    for ask in (memory.conversation_search, memory.memory_search, memory.explain):
+        with pytest.raises(
+            InvalidInput, match=rf"Nothing is between since '{since}' \(20\d\d-.*\) and until '{until}'"
+        ):
+            await ask("rain", since=since, until=until)
+    with pytest.raises(InvalidInput, match="since has to be the earlier one"):
+        await memory.forget(query="rain", since=since, until=until)
