@@ -37,6 +37,8 @@ class Access(Verbs):
         named = one_line(name, 80)
         if not named:
             raise InvalidInput("A token needs a name, such as that of the machine or program that will show it.")
+        if len(name.strip()) > len(named):
+            raise InvalidInput(f"The name of a token can have 80 characters on one line, and this has {len(name):,}.")
         if right not in RIGHTS:
             raise InvalidInput(f"right {right!r} is unknown. Allowed: {', '.join(RIGHTS)}.")
         if expires is not None and expires <= timedelta():

@@ -20,6 +20,7 @@ __all__ = ["Forgetting"]
 _ATTEMPTS = 20
 _LISTED = 200
 _CANVASES = 1_000
+_MAX_REASON = 200
 
 
 class Forgetting(Verbs):
@@ -49,6 +50,10 @@ class Forgetting(Verbs):
             if ids or query or session or since or until:
                 raise InvalidInput("Give the tombstone to undo, or say what to forget: not both in one call.")
             return self._undo(undo)
+        if len(one_line(reason, len(reason))) > _MAX_REASON:
+            raise InvalidInput(
+                f"reason has {len(reason):,} characters; it can have {_MAX_REASON}. Nothing was forgotten."
+            )
         parts, store = self._parts, self._parts.store
         begin, end = parts.times(since, until)
         wanted = forgetting.chosen(store, self.space, ids=ids, query=query, session=session, since=begin, until=end)
@@ -62,7 +67,7 @@ class Forgetting(Verbs):
         tombstone = None
         if not shows:
             how = forgetting.how(query=query, session=session, timed=bool(since or until))
-            tombstone = self._forget(wanted, reach.refs, reason=one_line(mask(reason), 200), how=how)
+            tombstone = self._forget(wanted, reach.refs, reason=one_line(mask(reason), _MAX_REASON), how=how)
         gone = tombstone.ids if tombstone else reach.ids
         return Forgotten(
             ids=gone[:_LISTED],

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mcp_memory.errors import Refused
+from mcp_memory.errors import InvalidInput, Refused
 from mcp_memory.memory import Memory
 from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.protocol import Merging, NewAtom, Store
@@ -143,3 +143,10 @@ async def test_a_forgotten_result_is_not_kept_again_and_the_agent_is_told(memory
         await memory.offload_tool_result("shell", result, session="other")
     assert await memory.keep_tool_result("shell", result, arguments=None, tool_call_id="c9", session="s", at=clock())
     assert (await memory.status())["counts"]["refs"] == 0
+
+
+async def test_a_reason_that_is_too_long_to_be_kept_is_refused_and_nothing_is_forgotten(memory: Memory) -> None:
+    done = await memory.record_turns([NewTurn(role="user", content="The kettle leaks")], session="s")
+    with pytest.raises(InvalidInput, match="reason has 5,000 characters; it can have 200"):
+        await memory.forget(done.stored, reason="r" * 5_000)
+    assert (await memory.conversation_search("kettle")).hits

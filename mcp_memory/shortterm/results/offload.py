@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, get_args
 
 from mcp_memory.errors import InvalidInput, StoreUnavailable
 from mcp_memory.secrets import mask, mask_id, mask_values
-from mcp_memory.shortterm.canvas.flowchart import number_of, padded
+from mcp_memory.shortterm.canvas.flowchart import SUMMARY_LIMIT, TITLE_LIMIT, number_of, padded
 from mcp_memory.shortterm.canvas.intent import doing
 from mcp_memory.shortterm.canvas.label import clean
 from mcp_memory.shortterm.canvas.landing import Arrival, land, leave
@@ -39,6 +39,7 @@ OVER_CHARS = 1_000
 COUNTED_CHARS = 4_000_000
 """Longer texts are counted in even samples: counting all of 50 MB takes longer than a client waits."""
 SAMPLES = 50
+TOOL_LIMIT = 100
 AGAIN = "This call was offloaded before; nothing was written. Its node and ref are the same."
 ATTEMPTS = 50
 """Each conflict means that another writer got its step in, so only that many writers at once can use them up."""
@@ -136,7 +137,8 @@ def offload(
         if found.left:
             leave(store, space, found.left, now=now)
         noted = bool(summary_line(request.summary or ""))  # a step with its conclusion, whatever it saves
-        return _answer(found.row, record, synopsis, noted=noted, estimated=len(text) > COUNTED_CHARS)
+        answer = _answer(found.row, record, synopsis, noted=noted, estimated=len(text) > COUNTED_CHARS)
+        return replace(answer, note=" ".join(filter(None, (answer.note, _shortened(request)))) or None)
     raise StoreUnavailable(
         f"The canvas is being written to by many others at once. The result is safe as {ref.id}; "
         "call again with the same tool_call_id and result to give it its place."
@@ -185,6 +187,17 @@ def _checked(request: OffloadRequest) -> bytes:
             "or split it into several calls with the same step."
         )
     return data
+
+
+def _shortened(request: OffloadRequest) -> str | None:
+    """Return which arguments were cut, and to what length."""
+    given = (
+        ("summary", request.summary, SUMMARY_LIMIT),
+        ("step", request.step, TITLE_LIMIT),
+        ("tool_name", request.tool_name, TOOL_LIMIT),
+    )
+    cut = [f"{name} to {limit}" for name, text, limit in given if text and len(clean(text, len(text))) > limit]
+    return f"Cut to what a node holds: {', '.join(cut)} characters." if cut else None
 
 
 def _without_secrets(request: OffloadRequest) -> OffloadRequest:
@@ -244,7 +257,7 @@ _MAGIC = {
 def _new_ref(request: OffloadRequest, result: Raw, content_type: str, now: datetime) -> NewRef:
     return NewRef(
         data=result.data,
-        tool=clean(request.tool_name, 100),
+        tool=clean(request.tool_name, TOOL_LIMIT),
         arguments=result.arguments,
         tool_call_id=request.tool_call_id,
         session=request.session,
