@@ -1,20 +1,19 @@
 """The door before everything that is served over HTTP and SSE, whatever its route.
 
-In this order: a request that is too large in its head, of a name or page that is not ours, too frequent from its
-address, without a good token where one is needed, for a space that is not its own, or too frequent for its token is
-answered here. What comes through has its `Grant` in its scope, and the SDK's session of it can be used by the same
-client in the same space alone. A stream ends soon after the token that it was opened with.
+In this order: a request that is too large in its head, of a name or page that is not ours, without a good token where
+one is needed, for a space that is not its own, or too frequent for its token is answered here. What comes through has
+its `Grant` in its scope, and the SDK's session of it can be used by the same client in the same space alone. A stream
+ends soon after the token that it was opened with.
 
-A wrong token costs its address some patience: after twenty in a minute it is not asked any more, but for tokens that
-were right from there before. What the door says is the same for a space that is not there and one that is another's.
+A good token opens the door whatever others do from its address. Whoever shows none, or a wrong one, is counted by
+address: after twenty wrong tokens in a minute, or too many requests, the answer is to wait. What the door says is the
+same for a space that is not there and one that is another's.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from dataclasses import dataclass, field
-from hashlib import sha256
 from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING
 
@@ -50,7 +49,6 @@ _AT_ONCE = 256
 _BODY_SECONDS = 60.0
 _LOOK_SECONDS = 1.0
 _LEAVE_SECONDS = 5.0
-_MOST_KNOWN = 10_000
 _NEEDED = "This memory needs its token: send the header `Authorization: Bearer <token>`."
 
 
@@ -76,7 +74,6 @@ class Gate:
         self._clients = Rate(a_minute) if a_minute else None
         self._addresses = Rate(a_minute) if a_minute else None
         self._wrong = Rate(_WRONG_A_MINUTE)
-        self._right = OrderedDict[bytes, None]()
         self._at_once = AtOnce(_AT_ONCE)
         issuer = credentials.issuer
         routes = oauth.metadata_routes(issuer) if issuer else []
@@ -95,6 +92,7 @@ class Gate:
             if refused is not None:
                 await refused(scope, receive, send)
             elif scope["path"] in self._open_paths:
+                self._count(scope)
                 await self._open(scope, receive, send)
             else:
                 await self._let_in(scope, receive, send)
@@ -109,10 +107,13 @@ class Gate:
             raise _Turned(431, "The headers of this request are too large.")
         if not all(map(hosts.is_plain, Headers(scope=scope).getlist("host") + Headers(scope=scope).getlist("origin"))):
             raise _Turned(421, "This is no name of a host.")
-        refused = await self._security.validate_request(Request(scope))
-        if refused is None and self._addresses and not _is_here(_address(scope)):
-            _waited(self._addresses.take(_address(scope), anyio.current_time()))
-        return refused
+        return await self._security.validate_request(Request(scope))
+
+    def _count(self, scope: Scope) -> None:
+        """Count a request of an address, where no token says whose it is. Raises _Turned where they are too many."""
+        address = _address(scope)
+        if self._addresses and not _is_here(address):
+            _waited(self._addresses.take(address, anyio.current_time()))
 
     async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -121,7 +122,7 @@ class Gate:
             logger.warning("nobody can be let in: %s", error)
             raise _Turned(503, "This memory cannot be opened now. Its log says why.") from None
         scope, space = _chosen(scope, client)
-        if self._clients and client.who:
+        if self._clients and (client.who or not _is_here(_address(scope))):
             _waited(self._clients.take(client.who, anyio.current_time()))
         scope[GRANT] = Grant(who=client.who, space=space, right=client.right, is_owner=client.is_owner)
         # The SDK answers on a session, and takes messages for one, only for the user and subject that opened it.
@@ -133,15 +134,14 @@ class Gate:
             await _Visit(self._credentials, client, ended).answer(self._app, scope, receive, send)
 
     async def _client(self, scope: Scope) -> Client:
-        shown, address, now = _bearer(scope), _address(scope), anyio.current_time()
+        shown = _bearer(scope)
         owner = await self._credentials.owner()
         if owner is not None:
+            self._count(scope)
             return owner
         if shown is None:
+            self._count(scope)
             raise self._unknown("")
-        mark = sha256(f"{address}\0{shown}".encode()).digest()
-        if mark not in self._right:
-            _waited(self._wrong.wait(address, now))
         try:
             client = await self._credentials.of(shown)
         except oauth.Unreachable as error:
@@ -151,12 +151,9 @@ class Gate:
             wanted = f'{self._challenge}, error="insufficient_scope", scope="{oauth.SCOPES["read"]}"'
             raise _Turned(403, "This token opens no space here.", {"WWW-Authenticate": wanted}) from None
         if client is None:
-            self._right.pop(mark, None)
-            self._wrong.take(address, now)
+            self._count(scope)
+            _waited(self._wrong.take(_address(scope), anyio.current_time()))
             raise self._unknown(', error="invalid_token"')
-        self._right[mark] = None
-        if len(self._right) > _MOST_KNOWN:
-            self._right.popitem(last=False)
         return client
 
     def _unknown(self, why: str, text: str = _NEEDED) -> _Turned:

@@ -30,11 +30,6 @@ class Rate:
             self._left.popitem(last=False)
         return 0
 
-    def wait(self, key: str, now: float) -> int:
-        """Return what `take` would, and take none."""
-        left = self._now_left(key, now)
-        return self._wait(left) if left < 1 else 0
-
     def _now_left(self, key: str, now: float) -> float:
         left, then = self._left.get(key, (float(self._a_minute), now))
         return min(float(self._a_minute), left + max(0.0, now - then) * self._a_minute / 60)
