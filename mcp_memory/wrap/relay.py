@@ -1,16 +1,18 @@
 """The two directions between a client and a server, and who waits for which answer.
 
 Each message goes on as the bytes it came in. Only answers that somebody asked for are looked at, and a large one
-is kept (`edit`) while other messages go past it. When the server is gone, all who still wait get an error that
+is kept (`edit`) while other messages go past it; a second answer to the same request goes no further, for nobody would
+look at it. When the server is gone, all who still wait get an error that
 says so: nobody waits for ever.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeGuard, cast
 
 import anyio
 import anyio.to_thread
@@ -31,6 +33,7 @@ LARGE_LINE = 8 * 2**20  # bytes; a longer one is kept before the next message is
 AT_ONCE = 8
 DRAIN_SECONDS = 10.0
 STRAY_LINES = 20
+MOST_DONE = 1_000
 
 _META = "io.modelcontextprotocol/"
 """What the keys of the protocol generation begin with that has no handshake: each message says who speaks."""
@@ -78,6 +81,9 @@ class Relay:
         self._client_name = ""
         self._slots = anyio.Semaphore(AT_ONCE)
         self._stray = 0
+        self._done = dict[str, None]()
+        """Requests that were answered, the latest last; of one whose id is used again the answer is awaited again."""
+        self._repeated = 0
 
     async def run(self) -> int:
         """Relay until the server has gone, or the client, and then the server; return the server's exit code."""
@@ -141,7 +147,9 @@ class Relay:
 
     def _note(self, message: Message, call: Call | None) -> None:
         if "id" in message and isinstance(method := message.get("method"), str):
-            self._waiting[key_of(message["id"])] = Waiting(message["id"], method, call)
+            key = key_of(message["id"])
+            self._done.pop(key, None)
+            self._waiting[key] = Waiting(message["id"], method, call)
 
     def _cancelled(self, key: str) -> bool:
         self._waiting.pop(key, None)
@@ -164,11 +172,16 @@ class Relay:
     # --- from the server ----------------------------------------------------------------------------
 
     async def _from_server(self, editing: TaskGroup) -> None:
-        passing, cut_off = False, None
+        passing, dropping, cut_off = False, False, None
         async for line in self._server.lines():
             if isinstance(line, bytes):
                 if line.strip():
                     await self._one_from_server(line, editing)
+                continue
+            if not passing and not dropping:
+                dropping = self._is_repeated(wire.id_in(line.data))
+            if dropping:
+                dropping = not line.last
                 continue
             if not passing:
                 logger.warning("a message is over %d MB and passes as it is", wire.MAX_LINE // 2**20)
@@ -201,8 +214,19 @@ class Relay:
             await self._broken(line)
             return
         except Unread:
-            self._answered(wire.id_in(line))
+            key = wire.id_in(line)
+            if self._is_repeated(key):
+                return
+            self._answered(key)
             await self._send(line + b"\n")
+            return
+        if isinstance(message, list):
+            fresh = [one for one in message if not self._is_second(one)]
+            if len(fresh) < len(message):
+                if not fresh:
+                    return
+                message, line = fresh, json.dumps(fresh).encode()
+        elif self._is_second(message):
             return
         waiting = self._answers(message)
         if waiting is None or isinstance(message, list):
@@ -238,12 +262,27 @@ class Relay:
                 if isinstance(one, dict):
                     self._answers(cast("Message", one))
             return None
-        if "id" not in message or "method" in message:
-            return None
-        return self._answered(key_of(message["id"]))
+        return self._answered(key_of(message["id"])) if _is_answer(message) else None
+
+    def _is_second(self, message: object) -> bool:
+        return _is_answer(message) and self._is_repeated(key_of(message["id"]))
 
     def _answered(self, key: str | None) -> Waiting | None:
-        return None if key is None else self._waiting.pop(key, None)
+        waiting = None if key is None else self._waiting.pop(key, None)
+        if waiting is not None and key is not None:
+            self._done[key] = None
+            if len(self._done) > MOST_DONE:
+                del self._done[next(iter(self._done))]
+        return waiting
+
+    def _is_repeated(self, key: str | None) -> bool:
+        """Tell whether an answer is the second one to its request, and say so in the log."""
+        if key is None or key in self._waiting or key not in self._done:
+            return False
+        self._repeated += 1
+        if self._repeated <= STRAY_LINES:
+            logger.warning("left out a second answer to a request (%d so far)", self._repeated)
+        return True
 
     async def _broken(self, line: bytes) -> None:
         """Answer who waits for a line that is no message, and show it where a person looks."""
@@ -264,6 +303,10 @@ class Relay:
         waiting, self._waiting = self._waiting, {}
         for one in waiting.values():
             await self._send(wire.failure(one.id, text))
+
+
+def _is_answer(message: object) -> TypeGuard[Message]:
+    return isinstance(message, dict) and "id" in message and "method" not in message
 
 
 async def _parsed(line: bytes) -> Message | list[Any]:

@@ -413,3 +413,27 @@ async def test_an_expansion_can_be_cancelled(settings: Settings) -> None:
         await here.say("notifications/cancelled", {"requestId": 5}, id=None)
         assert await here.ask("ping", id=6) == {}
         assert all(b"expand" not in line for line in here.asked)
+
+
+async def test_a_second_answer_to_a_request_goes_no_further_and_is_logged(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    result = {"content": [{"type": "text", "text": LONG}]}
+
+    def twice(message: dict[str, Any]) -> Iterable[bytes | Piece]:
+        line = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+        return [line, line, b"[" + line + b"]", Piece(line, last=False), Piece(b"\n", last=True)]
+
+    async with relayed(settings, twice) as here:
+        for _ in range(2):  # an id that is used again is answered again
+            named_in(await here.call("long"))
+        await here.say("tools/call", {"name": "long", "arguments": {}}, id="other")
+        assert (await here.hear())["id"] == "other"
+    assert len([one for one in caplog.records if "second answer" in one.getMessage()]) >= 6
+
+
+async def test_an_answer_that_nobody_asked_for_passes_as_before(settings: Settings) -> None:
+    line = b'{"jsonrpc":"2.0","id":9,"result":{}}'
+    async with relayed(settings, lambda _: [line, line]) as here:
+        await here.say("notifications/x", id=None)
+        assert [await here.hear_raw() for _ in range(2)] == [line + b"\n"] * 2
