@@ -142,7 +142,17 @@ async def _answer_malformed(
     async with checked:
         async for line in lines:
             message = second_look(line) if isinstance(line, Exception) else line
+            if is_request_without_id(message.message):
+                message = _failure(None, wire.INVALID_REQUEST, "The id of a request has to be a string or an integer.")
             await (replies if isinstance(message.message, wire.JSONRPCError) else checked).send(message)
+
+
+def is_request_without_id(message: wire.JSONRPCMessage) -> bool:
+    """Tell whether a request has no id that an answer can carry: `{}`, true, null or 1.5.
+
+    The SDK takes it for a notification, and its client would wait for ever. Those of MCP all begin alike.
+    """
+    return isinstance(message, wire.JSONRPCNotification) and not message.method.startswith("notifications/")
 
 
 def second_look(error: Exception) -> SessionMessage:

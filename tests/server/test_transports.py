@@ -123,6 +123,20 @@ def test_stdio_answers_malformed_and_huge_lines_and_goes_on(piped: subprocess.Po
     assert not ask(piped, call(7, "remember", {"text": "still here"}))["result"].get("isError")
 
 
+def test_stdio_answers_a_request_whose_id_is_none_and_no_notification(piped: subprocess.Popen[str]) -> None:
+    ask(piped, json.dumps(INITIALIZE))
+    for id_ in ("{}", "[]", "true", "null", "1.5"):
+        assert ask(piped, f'{{"jsonrpc": "2.0", "id": {id_}, "method": "tools/list", "params": {{}}}}') == {
+            "jsonrpc": "2.0",
+            "id": None,
+            "error": {"code": -32600, "message": "The id of a request has to be a string or an integer."},
+        }
+    assert piped.stdin is not None
+    for method in ("notifications/initialized", "notifications/of/tomorrow"):
+        piped.stdin.write(json.dumps({"jsonrpc": "2.0", "method": method}) + "\n")
+    assert ask(piped, json.dumps({"jsonrpc": "2.0", "id": 9, "method": "ping"}))["id"] == 9
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGTERM on Windows")
 def test_stdio_ends_on_a_signal_though_its_input_stays_open(piped: subprocess.Popen[str]) -> None:
     ask(piped, json.dumps(INITIALIZE))
