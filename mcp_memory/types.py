@@ -44,6 +44,10 @@ SummaryBy = Literal["agent", "synopsis", "model"]
 # --- long-term rows ---------------------------------------------------------------------------------
 
 
+IMPORTED = "import-"
+"""What the id of a turn begins with that an import gave it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTurn:
     """A message as a client hands it in. `client_id` or `said_at` tells a repeat from a retry."""

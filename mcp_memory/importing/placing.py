@@ -17,7 +17,7 @@ from mcp_memory.errors import InvalidInput
 from mcp_memory.importing.formats.told import Told
 from mcp_memory.secrets import holds_key, mask
 from mcp_memory.text import safe_name, zoned
-from mcp_memory.types import NewTurn
+from mcp_memory.types import IMPORTED, NewTurn
 
 __all__ = ["STEP", "Places"]
 
@@ -117,4 +117,4 @@ def _known_by(session: _Session, told: Told) -> str:
     for field in (session.name, clock, str(session.since), told.role, told.name or "", told.content):
         data = field.encode()
         digest.update(b"%d:" % len(data) + data)
-    return f"import-{digest.hexdigest()[:24]}"
+    return f"{IMPORTED}{digest.hexdigest()[:24]}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -150,3 +151,19 @@ async def test_a_reason_that_is_too_long_to_be_kept_is_refused_and_nothing_is_fo
     with pytest.raises(InvalidInput, match="reason has 5,000 characters; it can have 200"):
         await memory.forget(done.stored, reason="r" * 5_000)
     assert (await memory.conversation_search("kettle")).hits
+
+
+@pytest.mark.parametrize("words", [LONG, "The tin."])
+@pytest.mark.parametrize("was_dated", [True, False])
+def test_a_history_without_times_brings_nothing_back_whenever_it_was_written(
+    store: Store, then: Callable[[Store, str], None], words: str, was_dated: bool
+) -> None:
+    store.append_turns("me", "s", [user(words, NOON if was_dated else None, "m1"), user("Hello", None, "m2")], now=NOON)
+    then(store, forget(store, "t1"))
+    later = NOON + timedelta(days=9)
+    guessed = [replace(user(words, later, "import-1"), guessed=True), replace(user("No", later, "i-2"), guessed=True)]
+    again = store.append_turns("me", "s", guessed, now=later)
+    assert ([turn.content for turn in again.stored], again.forgotten) == (["No"], 1)
+    dated = store.append_turns("me", "s", [user(words, NOON, "import-3")], now=later)
+    assert (dated.stored, dated.forgotten) == ([], 1)
+    assert len(store.append_turns("me", "s", [user(words, later, "said anew")], now=later).stored) == 1

@@ -2,7 +2,8 @@
 
 They outlive the words themselves, which a purge erases. The key is the home's own, so that nobody who has them alone
 can find out by trial what it was. Words are compared without case, width and white space. A turn of a few words is
-known by its time too: everybody says "yes, please", and one of them that was forgotten says nothing of the others.
+known by its time too, and where it comes without one by its session: everybody says "yes, please", and one of them
+that was forgotten says nothing of the others.
 """
 
 from __future__ import annotations
@@ -37,9 +38,14 @@ def add(con: apsw.Connection, space: int, tombstone: int) -> None:
     """Keep the digests of all that a tombstone took."""
     key = key_of(con)
     found = list[bytes]()
-    turns: Any = con.execute("SELECT role, content, said_at, dated FROM turn WHERE tombstone = ?", (tombstone,))
-    for role, content, said_at, dated in turns:
-        found += _of_turn(key, role, content, said_at if dated else None)
+    turns: Any = con.execute(
+        "SELECT t.role, t.content, t.said_at, t.dated, s.name FROM turn t JOIN session s ON s.id = t.session"
+        " WHERE t.tombstone = ?",
+        (tombstone,),
+    )
+    for role, content, said_at, dated, session in turns:
+        found += [*_of_turn(key, role, content, said_at if dated else None), _in_session(key, role, content, session)]
+        found += [] if dated else [_in_session(key, role, content, session, undated=True)]
     atoms: Any = con.execute("SELECT folded FROM atom WHERE tombstone = ?", (tombstone,))
     found += [_digest(key, "atom", folded) for (folded,) in atoms]
     refs: Any = con.execute("SELECT sha256 FROM ref WHERE space = ? AND tombstone = ?", (space, tombstone))
@@ -71,12 +77,13 @@ def turns(con: apsw.Connection, space: int, session: int, given: Sequence[NewTur
     """Return the places of turns that were forgotten, and come again.
 
     Those that were said before they were forgotten, by the time given with them; those without a time, in a session
-    that held them. What is said anew is no longer what was forgotten.
+    that held them. What is said anew is no longer what was forgotten. Of a history without times nobody knows when it
+    was said: what was forgotten does not come back with it.
     """
     if not _any(con, space):
         return set()
-    key = key_of(con)
-    return {place for place, turn in enumerate(given) if _is_again(con, key, space, session, turn)}
+    key, name = key_of(con), str(con.execute("SELECT name FROM session WHERE id = ?", (session,)).get)
+    return {place for place, turn in enumerate(given) if _is_again(con, key, space, (session, name), turn)}
 
 
 def statement(con: apsw.Connection, space: int, folded: str, *, said: int) -> int | None:
@@ -118,18 +125,28 @@ def _any(con: apsw.Connection, space: int) -> bool:
     return con.execute("SELECT 1 FROM forgotten WHERE space = ? LIMIT 1", (space,)).get is not None
 
 
-def _is_again(con: apsw.Connection, key: Key, space: int, session: int, turn: NewTurn) -> bool:
+def _is_again(con: apsw.Connection, key: Key, space: int, session: tuple[int, str], turn: NewTurn) -> bool:
     said = None if turn.said_at is None else to_ms(turn.said_at)
-    for digest in _of_turn(key, turn.role, turn.content, None if turn.guessed else said):
+    known_by = _of_turn(key, turn.role, turn.content, None if turn.guessed else said)
+    if said is not None:
+        known_by.append(_in_session(key, turn.role, turn.content, session[1], undated=not turn.guessed))
+    for digest in known_by:
         row: Any = con.execute(_FOUND, (space, digest)).fetchone()
         if row is None:
             continue
+        if turn.guessed:
+            return True
         if said is not None and said <= row[1]:
             return True
         held_here = "SELECT 1 FROM turn WHERE tombstone = ? AND session = ? LIMIT 1"
-        if said is None and con.execute(held_here, (row[0], session)).get is not None:
+        if said is None and con.execute(held_here, (row[0], session[0])).get is not None:
             return True
     return False
+
+
+def _in_session(key: Key, role: str, content: str, session: str, *, undated: bool = False) -> bytes:
+    """Return what a turn of any length is known by within its session: where one of the two has no time."""
+    return _digest(key, "undated turn in" if undated else "turn in", role, " ".join(fold(content).split()), session)
 
 
 def _of_turn(key: Key, role: str, content: str, said_at: int | None) -> list[bytes]:

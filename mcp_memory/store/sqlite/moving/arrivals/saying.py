@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from mcp_memory.store import carried
@@ -11,7 +12,7 @@ from mcp_memory.store.sqlite import turns
 from mcp_memory.store.sqlite.forgetting import digests
 from mcp_memory.store.sqlite.moving.arrivals.desk import GONE, Desk
 from mcp_memory.store.sqlite.rows import session_for, touch
-from mcp_memory.types import NewTurn
+from mcp_memory.types import IMPORTED, NewTurn
 
 __all__ = ["say"]
 
@@ -31,7 +32,9 @@ def say(desk: Desk, rows: Sequence[carried.Turn], *, told: dict[str, Any] | None
         )
         for row in rows
     ]
-    again = digests.turns(con, desk.number, session, new)
+    # The time of a turn without one is when it was learned, which counts here; that of an import is nobody's.
+    learned = [turn if (turn.client_id or "").startswith(IMPORTED) else replace(turn, guessed=False) for turn in new]
+    again = digests.turns(con, desk.number, session, learned)
     desk.names |= {rows[place].id: GONE for place in again}
     taken = [(row, turn) for place, (row, turn) in enumerate(zip(rows, new, strict=True)) if place not in again]
     if not taken:
