@@ -18,9 +18,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mcp_memory.errors import InvalidInput
 from mcp_memory.regular_files import read_regular
 
-__all__ = ["Settings", "load_settings"]
+__all__ = ["Settings", "load_settings", "unknown_variables"]
 
 PREFIX = "MCP_MEMORY_"
+_OTHERS = {"MCP_MEMORY_SESSION"}
+"""What `wrap` takes from the environment, and is no setting."""
 _LARGEST = 2**20
 """Bytes of a `config.toml`."""
 
@@ -180,6 +182,19 @@ def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
         return Settings.model_validate(values)
     except ValidationError as error:
         raise InvalidInput(_explain(error)) from None
+
+
+def unknown_variables(environ: Mapping[str, str] | None = None) -> dict[str, str | None]:
+    """Return variables that begin as ours do and set nothing, each with the name of ours that was meant, if any is near."""
+    environ = os.environ if environ is None else environ
+    known = {PREFIX + name.upper() for name in Settings.model_fields} | _OTHERS
+    unknown = sorted(name for name, value in environ.items() if name.startswith(PREFIX) and name not in known and value)
+    if not unknown:
+        return {}
+    from difflib import get_close_matches
+
+    near = {name: get_close_matches(name, sorted(known), n=1, cutoff=0.8) for name in unknown}
+    return {name: found[0] if found else None for name, found in near.items()}
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

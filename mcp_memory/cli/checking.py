@@ -40,12 +40,14 @@ def status(as_json: bool) -> None:
 
 
 def _beside(home: Path) -> dict[str, Any]:
-    """Return what the memory itself does not know: its hooks and its backups."""
+    """Return what the memory itself does not know: its hooks, its backups, and the environment."""
+    from mcp_memory.config import unknown_variables
     from mcp_memory.hooks.health import health
     from mcp_memory.upkeep.backup import folder_of, listed
 
     hooks = health(home, now=datetime.now())
     return {
+        "unknown_variables": unknown_variables(),
         "hooks": {"used": hooks.used, "residents": hooks.residents, "failures": hooks.failures},
         "backups": [
             {

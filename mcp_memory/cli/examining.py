@@ -97,6 +97,16 @@ def _engine() -> Check:
 
 
 def _settings(settings: Settings) -> Check:
+    from mcp_memory.config import unknown_variables
+
+    if unknown := unknown_variables():
+        near = [f"{name} (perhaps {nearest})" if nearest else name for name, nearest in unknown.items()]
+        return Check(
+            name="settings",
+            state="warn",
+            found=f"variables that begin with MCP_MEMORY_ and set nothing: {', '.join(near)}",
+            next_step="Mend their names, or unset them. The README lists all settings.",
+        )
     path = settings.home / "config.toml"
     source = path if path.is_file() else "the defaults"
     return Check(name="settings", state="ok", found=f"valid, from the options, the environment and {source}")

@@ -45,10 +45,16 @@ def lines(answer: dict[str, Any]) -> list[tuple[str, str]]:
         ("savings", _savings(answer["savings"])),
         ("connected", _connected(answer["connected"])),
         ("access", _keys(answer["tokens"])),
+        ("settings", _unknown(answer["unknown_variables"])),
         ("hooks", _hooks(answer["hooks"])),
         ("backups", _backups(answer["backups"])),
     ]
     return [(name, told) for name, told in rows if told]
+
+
+def _unknown(variables: dict[str, str | None]) -> str:
+    near = [f"{name} (perhaps {nearest})" if nearest else name for name, nearest in variables.items()]
+    return f"unknown variables: {', '.join(near)}" if near else ""
 
 
 def _few(names: Sequence[str], many: int = 5) -> str:

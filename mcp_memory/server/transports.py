@@ -9,6 +9,7 @@ on SIGINT and when its client is gone.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import socket
@@ -27,9 +28,9 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from mcp_memory import telemetry
-from mcp_memory.config import Settings
+from mcp_memory.config import Settings, unknown_variables
 from mcp_memory.errors import Refused
-from mcp_memory.logs import set_up
+from mcp_memory.logs import Word, set_up
 from mcp_memory.server.access import hosts
 from mcp_memory.server.access.credentials import Credentials
 from mcp_memory.server.access.gate import Gate
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 __all__ = ["TRANSPORTS", "http_app", "serve"]
+
+logger = logging.getLogger(__name__)
 
 TRANSPORTS = ("stdio", "http", "sse")
 MAX_BODY = 64 * 2**20
@@ -63,6 +66,7 @@ def serve(settings: Settings, transport: str = "stdio", host: str = "127.0.0.1",
     """
     bound_heaps()
     _log_to_stderr(settings)
+    _warn_of_unknown_variables()
     telemetry.set_up({*(tool.name for tool in TOOLS), *(prompt.name for prompt in PROMPTS)})
     server = build_server(settings)
     server.memory.what = f"serve {transport}"
@@ -276,6 +280,14 @@ def _signals() -> Generator[AsyncIterator[int]]:
 async def _no_signals() -> AsyncIterator[int]:
     await anyio.sleep_forever()
     yield 0
+
+
+def _warn_of_unknown_variables() -> None:
+    for name, nearest in unknown_variables().items():
+        if nearest:
+            logger.warning("%s is no setting, and sets nothing. Did you mean %s?", Word(name), Word(nearest))
+        else:
+            logger.warning("%s is no setting, and sets nothing.", Word(name))
 
 
 def _log_to_stderr(settings: Settings) -> None:

@@ -223,3 +223,27 @@ def test_a_search_by_words_alone_is_a_warning(run: Run, copy: Path) -> None:
     code, found = checks(run, copy)
     assert (code, found["embedder"][0]["state"]) == (0, "warn")
     assert "MCP_MEMORY_EMBEDDER" in found["embedder"][0]["next_step"]
+
+
+# --- the environment --------------------------------------------------------------------------------
+
+
+def test_a_variable_that_sets_nothing_is_named_with_the_one_that_was_meant(
+    run: Run, small_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCP_MEMORY_HOEM", "/elsewhere")
+    monkeypatch.setenv("MCP_MEMORY_EMBEDING", "none")
+    monkeypatch.setenv("MCP_MEMORY_UNHEARD_OF_FLAVOUR", "1")
+    monkeypatch.setenv("MCP_MEMORY_SESSION", "s")
+    monkeypatch.setenv("MCP_MEMORY_LOG_LEVL", "")  # set to nothing, it is not set
+    said = (
+        "MCP_MEMORY_EMBEDING (perhaps MCP_MEMORY_EMBEDDER), MCP_MEMORY_HOEM (perhaps MCP_MEMORY_HOME), "
+        "MCP_MEMORY_UNHEARD_OF_FLAVOUR"
+    )
+    lines = dict(line.split(maxsplit=1) for line in run("status").stdout.splitlines())
+    assert lines["settings"] == f"unknown variables: {said}"
+    (check,) = checks(run, small_home)[1]["settings"]
+    assert (check["state"], check["found"]) == (
+        "warn",
+        f"variables that begin with MCP_MEMORY_ and set nothing: {said}",
+    )

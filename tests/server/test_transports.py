@@ -154,6 +154,20 @@ def test_stdio_ends_with_its_input(piped: subprocess.Popen[str]) -> None:
     assert (output, log, piped.returncode) == ("", "", 0)
 
 
+def test_a_server_warns_of_a_variable_that_sets_nothing_and_serves(tmp_path: Path) -> None:
+    done = subprocess.run(
+        command(),
+        input=json.dumps(INITIALIZE) + "\n",
+        env={**environment(tmp_path / "home"), "MCP_MEMORY_HOEM": "/elsewhere"},
+        capture_output=True,
+        text=True,
+        timeout=WAIT,
+        check=True,
+    )
+    assert json.loads(done.stdout)["result"]["serverInfo"]["name"] == "mcp-memory"
+    assert "MCP_MEMORY_HOEM is no setting, and sets nothing. Did you mean MCP_MEMORY_HOME?" in done.stderr
+
+
 def test_nothing_heavy_is_loaded_when_initialize_is_answered(tmp_path: Path) -> None:
     code = (
         "import sys, threading\n"
