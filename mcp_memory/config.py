@@ -185,7 +185,7 @@ def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
 
 
 def unknown_variables(environ: Mapping[str, str] | None = None) -> dict[str, str | None]:
-    """Return variables that begin as ours do and set nothing, each with the name of ours that was meant, if any is near."""
+    """Return variables that begin as ours do and set nothing, each with that which was meant, if one is near."""
     environ = os.environ if environ is None else environ
     known = {PREFIX + name.upper() for name in Settings.model_fields} | _OTHERS
     unknown = sorted(name for name, value in environ.items() if name.startswith(PREFIX) and name not in known and value)

@@ -33,6 +33,8 @@ def lines(one: Brought) -> Iterator[str]:
         gone = f", {one.forgotten:,} were forgotten here and stay so" if one.forgotten else ""
         emptied = f", {one.emptied:,} held only what this memory had recalled" if one.emptied else ""
         yield f"  {one.stored:,} stored{before}{gone}{emptied}"
+    if one.state == "seen" and one.forgotten:
+        yield f"  {one.forgotten:,} were forgotten here and would stay so"
     if one.statements:
         yield _told(one)
     if one.kept or one.small:

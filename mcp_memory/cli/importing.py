@@ -7,6 +7,7 @@ import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from mcp_memory.importing.finding import Log
     from mcp_memory.importing.follow import Followed
     from mcp_memory.importing.reader import Source
-    from mcp_memory.importing.storing import Progress
+    from mcp_memory.importing.storing import Forgotten, Progress
     from mcp_memory.portable import Brought as Taken
 
 __all__ = ["import_"]
@@ -215,21 +216,48 @@ def _look(found: Sequence[Found], asked: Asked, report: _Report) -> Cost | None:
     known = ask(lambda memory: memory.imported()) if held else []
     logs = {log.path: log for log in (ask(lambda memory: memory.followed_logs()) if held and not asked.again else [])}
     whole = Size(chosen.batch_turns)
-    for one in found:
-        try:
-            if isinstance(one, InvalidInput):
-                raise one
-            if isinstance(one, Log):
-                before = logs.get(str(one.path.resolve()))
-                name = str(one.path)
-                report.add(foresee(one.path, one.client, chosen, name=name, price=price, known=before, within=whole))
-                continue
-            with _bar(one) as progress:
-                seen = look(one, asked, chosen, price=price, files=known, progress=progress, within=whole)
-            report.add(seen)
-        except InvalidInput as error:
-            report.add(error)
+    with _forgotten(held=held) as forgotten:
+        for one in found:
+            try:
+                if isinstance(one, InvalidInput):
+                    raise one
+                if isinstance(one, Log):
+                    before = logs.get(str(one.path.resolve()))
+                    name = str(one.path)
+                    report.add(
+                        foresee(one.path, one.client, chosen, name=name, price=price, known=before, within=whole)
+                    )
+                    continue
+                with _bar(one) as progress:
+                    seen = look(
+                        one,
+                        asked,
+                        chosen,
+                        price=price,
+                        files=known,
+                        progress=progress,
+                        within=whole,
+                        forgotten=forgotten,
+                    )
+                report.add(seen)
+            except InvalidInput as error:
+                report.add(error)
     return cost(whole, chosen, price)
+
+
+@contextmanager
+def _forgotten(*, held: bool) -> Generator[Forgotten | None]:
+    """Give what counts turns that were forgotten in the memory that the options name; None where there is none."""
+    from anyio.from_thread import start_blocking_portal
+
+    from mcp_memory.memory import open_memory
+
+    if not held:
+        yield None
+        return
+    opening = open_memory(settings(), distil=False, what="import")
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(opening) as memory:
+        yield lambda turns, session: portal.call(partial(memory.forgotten_among, turns, session=session))
 
 
 def _watch(found: Sequence[Found], files: Sequence[Path], layout: str, asked: Asked, report: _Report) -> None:

@@ -42,6 +42,9 @@ Progress = Callable[[str, int, int], None]
 """Told what is being done, how many bytes of the file are behind it, and of how many."""
 
 _LATEST_MS = 100_000_000_000_000  # in the year 5138
+Forgotten = Callable[[Sequence[NewTurn], str], int]
+"""How many of these turns of a session were forgotten, and stay so."""
+
 BATCH = 500
 BATCH_CHARS = 8 * 2**20
 _RACE = timedelta(seconds=2)
@@ -132,10 +135,11 @@ def look(
     files: Sequence[Imported] = (),
     progress: Progress,
     within: Size | None = None,
+    forgotten: Forgotten | None = None,
 ) -> Brought:
     """Return what `bring` would do, and what it would cost to have the result read. Writes nothing; blocks.
 
-    `files` are those that the memory knows. The turns are added to `within`.
+    `files` are those that the memory knows, and `forgotten` what it counts. The turns are added to `within`.
     """
     if files and not asked.again and (known := _untouched(files, source) or _with(files, _digest(source))):
         return unchanged(source, known)
@@ -143,7 +147,16 @@ def look(
     found = _surveyed(source, asked, progress, size)
     if found.bad and not asked.skip_bad:
         return answer(source, found, state="refused")
-    return answer(source, found, state="seen", noise=size.noise, cost=cost(size, settings, price))
+    gone = 0
+    if forgotten is not None:
+        comparing = partial(_named, progress, "comparing")
+        with closing(_batches(source, found, asked, comparing)) as batches:
+            gone = sum(forgotten(new, session) for batch in batches for session, new in batch.turns.items())
+    return answer(source, found, state="seen", forgotten=gone, noise=size.noise, cost=cost(size, settings, price))
+
+
+def _named(progress: Progress, doing: str, _: str, done: int, of: int) -> None:
+    progress(doing, done, of)
 
 
 # --- what was done before ---------------------------------------------------------------------------

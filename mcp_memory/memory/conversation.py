@@ -49,6 +49,13 @@ class Conversation(Verbs):
         )
 
     @in_thread
+    def forgotten_among(self, turns: Sequence[NewTurn], *, session: str) -> int:
+        """Return how many of these turns were forgotten, and would stay so. Nothing is written."""
+        from mcp_memory.longterm.l0_turns import admit
+
+        return self._parts.store.forgotten_among(self.space, session, admit(turns).turns)
+
+    @in_thread
     def undistilled(self) -> str | None:
         """Return a note for the connected agent, where no model is set: enough turns wait to be worth its questions."""
         return self._undistilled(None)

@@ -446,6 +446,10 @@ class Store(Protocol):
         """Those of the ids that a turn of any session has, and whether it is forgotten."""
         ...
 
+    def forgotten_among(self, space: str, session: str, new: Sequence[NewTurn]) -> int:
+        """How many of these turns `append_turns` would keep out, because they were forgotten. Writes nothing."""
+        ...
+
     def kept_calls(self, space: str, session: str, ids: Sequence[str]) -> set[str]:
         """Those of the ids of tool calls of a session whose result is kept, forgotten or not."""
         ...

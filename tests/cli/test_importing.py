@@ -59,6 +59,7 @@ def test_a_history_is_stored_in_a_memory_made_for_it_and_found(run: Run, history
 def test_turns_that_were_forgotten_here_are_said_to_stay_so(run: Run, history: Path) -> None:
     run("import", str(history))
     run("forget", "t1", "--yes")
+    assert "  1 were forgotten here and would stay so\n" in run("import", "--again", "--dry-run", str(history)).stdout
     again = run("import", "--again", str(history)).stdout
     assert "  0 stored, 1 were there before, 1 were forgotten here and stay so\n" in again
     assert "Porto" not in run("search", "Porto").stdout

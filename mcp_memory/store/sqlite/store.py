@@ -367,6 +367,9 @@ class SQLiteStore:
     def known_client_ids(self, space: str, ids: Sequence[str]) -> dict[str, bool]:
         return self._db.read(lambda con: logs.known_turns(con, space, ids))
 
+    def forgotten_among(self, space: str, session: str, new: Sequence[NewTurn]) -> int:
+        return self._db.read(lambda con: turns.forgotten_among(con, space, session, new))
+
     def kept_calls(self, space: str, session: str, ids: Sequence[str]) -> set[str]:
         return self._db.read(lambda con: logs.kept_calls(con, space, session, ids))
 

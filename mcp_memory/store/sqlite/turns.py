@@ -75,6 +75,16 @@ def append(
     return Appended(stored=stored, duplicates=len(turns) - len(lacking) - gone, forgotten=len(unwanted) + gone)
 
 
+def forgotten_among(con: apsw.Connection, space: str, session: str, turns: Sequence[NewTurn]) -> int:
+    """See `Store.forgotten_among`."""
+    space_no = space_id(con, space)
+    if space_no is None:
+        return 0
+    session_no = con.execute("SELECT id FROM session WHERE space = ? AND name = ?", (space_no, session)).get or 0
+    lacking, gone = _not_yet_stored(con, session_no, turns, [evidence_hash(turn) for turn in turns])
+    return gone + len(digests.turns(con, space_no, session_no, [turns[i] for i in lacking]))
+
+
 def insert(
     con: apsw.Connection,
     space: int,
