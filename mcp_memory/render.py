@@ -20,7 +20,7 @@ from mcp_memory.shortterm.results.stand_in import stand_in
 from mcp_memory.suspicion import MEANINGS, revealed
 from mcp_memory.text import one_line
 from mcp_memory.types import (
-    SAID_BY,
+    ATTRIBUTION,
     Atom,
     Bundle,
     CanvasView,
@@ -41,6 +41,7 @@ from mcp_memory.types import (
     ShownResult,
     ShownScene,
     ShownTurns,
+    Source,
 )
 
 __all__ = ["Answer", "as_json", "day", "fence", "minute", "quote", "render", "render_offloaded"]
@@ -374,8 +375,7 @@ def _atom(atom: Atom) -> str:
     times = f"since {day(atom.valid_from)}" + _until(atom.valid_to)
     replaced = f", replaced by {atom.superseded_by}" if atom.superseded_by else ""
     because = f": {one_line(atom.closed_because, 200)}" if atom.closed_because else ""
-    whose = "" if atom.source == "user" else f", said by {SAID_BY[atom.source]}"
-    about = f"({atom.kind}, {times}{replaced}{because}; from {atom.evidence}{whose}{held(atom.held)})"
+    about = f"({atom.kind}, {times}{replaced}{because}; from {atom.evidence}{_whose(atom.source)}{held(atom.held)})"
     return f"> {atom.id} {one_line(atom.text, 600)} {about}"
 
 
@@ -390,7 +390,11 @@ def held(why: Sequence[str]) -> str:
 
 def _fact(fact: Fact) -> str:
     words = " · ".join(one_line(word, 200) for word in (fact.entity, fact.relation, fact.value))
-    return f"> {words} (since {day(fact.valid_from)}{_until(fact.valid_to)}; {fact.atom})"
+    return f"> {words} (since {day(fact.valid_from)}{_until(fact.valid_to)}; {fact.atom}{_whose(fact.source)})"
+
+
+def _whose(source: Source) -> str:
+    return f", {ATTRIBUTION[source]}" if ATTRIBUTION[source] else ""
 
 
 def _until(valid_to: datetime | None) -> str:

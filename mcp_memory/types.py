@@ -19,15 +19,33 @@ Role = Literal["user", "assistant", "system", "tool", "note"]
 Kind = Literal["persona", "episodic", "instruction"]
 """What an atom is about: a stable trait of the user, something that happened, a rule for the agent."""
 
-Source = Literal["user", "assistant", "tool", "web"]
-"""Whose word something is, from the most trusted voice to the least: a result that was fetched is the web's."""
+Voice = Literal["user", "assistant", "tool", "web"]
+"""Who can tell a statement outright."""
+
+Source = Literal["user", "assistant", "import", "quoted", "tool", "web"]
+"""Whose word something is, from the most trusted voice to the least: a result that was fetched is the web's.
+
+`import` is what another memory or a file of notes held, `quoted` a text that the user pasted or forwarded.
+"""
 
 SAID_BY: dict[Source, str] = {
     "user": "the user",
     "assistant": "the assistant",
+    "import": "an imported file",
+    "quoted": "a text that the user quoted",
     "tool": "a tool",
     "web": "a web page",
 }
+
+ATTRIBUTION: dict[Source, str] = {
+    "user": "",
+    "assistant": "said by the assistant",
+    "import": "from an imported file",
+    "quoted": "from a text that the user quoted",
+    "tool": "said by a tool",
+    "web": "said by a web page",
+}
+"""How a statement is marked wherever it is shown. The user's own word needs no mark."""
 
 StepStatus = Literal["doing", "done", "paused", "blocked"]
 """Where a step of a task stands; `blocked` is a dead end that nobody should walk again."""
@@ -88,6 +106,8 @@ class Fact:
     value: str
     valid_from: datetime
     valid_to: datetime | None = None
+    source: Source = "user"
+    """Whose word it is: that of its atom."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ __all__ = ["told_by"]
 
 
 def told_by(statements: Sequence[Statement], *, session: str, now: datetime) -> list[ToldElsewhere]:
-    """Return what to tell. A statement is a program's word: rules and traits are the user's to tell.
+    """Return what to tell. A statement is the imported file's word, whoever that heard it from: no rule and no trait.
 
     It is held true from when the other memory says it was noted, where that was in the past.
     """
@@ -36,6 +36,6 @@ def _atom(one: Statement, *, session: str, now: datetime) -> NewAtom:
         value=value and mask(value),
         supersedes=(),
         valid_from=min(one.said_at or now, now),
-        source="assistant",
+        source="import",
     )
     return replace(atom, entities=tuple(map(mask, one.about)), single_valued=False)

@@ -16,12 +16,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import get_args
 
+from mcp_memory.store.citations import marked
 from mcp_memory.store.protocol import Filters, Layer, NewAtom, Store
 from mcp_memory.suspicion import MEANINGS, Flag, flags, worded
 from mcp_memory.text import base_terms, query_terms
-from mcp_memory.types import SAID_BY, Atom, Kind, NewTurn, Role, Source, Turn
+from mcp_memory.types import ATTRIBUTION, SAID_BY, Atom, Kind, NewTurn, Role, Source, Turn
 
 __all__ = [
+    "attributed",
     "believed",
     "best",
     "doubts",
@@ -34,6 +36,7 @@ __all__ = [
     "of_turn",
     "on_arrival",
     "told_less",
+    "worst",
 ]
 
 _VOICES: tuple[Source, ...] = get_args(Source)
@@ -77,6 +80,11 @@ def best(sources: Iterable[Source]) -> Source:
         if voice in found:
             return voice
     return "user"
+
+
+def worst(sources: Iterable[Source]) -> Source:
+    """Return the least trusted of some voices: that of a text with the words of all of them."""
+    return max(sources, key=_VOICES.index)
 
 
 def told_less(one: Source, other: Source) -> bool:
@@ -178,8 +186,13 @@ def _without_the_users(store: Store, space: str, atom: NewAtom) -> NewAtom:
 
 
 def fit_for_pages(atom: Atom) -> bool:
-    """Tell whether pages may be made of an atom: it is not held, and people or the assistant said it."""
-    return not atom.held and atom.source in ("user", "assistant")
+    """Tell whether pages may tell an atom, marked with whose word it is: it is not held, and it was told on purpose."""
+    return not atom.held and atom.source in ("user", "assistant", "import")
+
+
+def attributed(page: str, atoms: Iterable[Atom]) -> str:
+    """Return a page with whose word it is before each citation that names nothing of the user's."""
+    return marked(page, {atom.id: ATTRIBUTION[atom.source] for atom in atoms if ATTRIBUTION[atom.source]})
 
 
 def held_for(atom: NewAtom, why: Sequence[str]) -> NewAtom:

@@ -41,8 +41,8 @@ from mcp_memory.types import (
     Role,
     ShownMemories,
     ShownTurns,
-    Source,
     StepStatus,
+    Voice,
 )
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ async def remember(
     supersedes: Annotated[Ids, Field(description="Atoms it makes outdated")] = [],  # noqa: B006
     valid_from: Annotated[str | None, Field(description="Date; left out, now")] = None,
     cites: Annotated[Ids, Field(description="Results it rests on")] = [],  # noqa: B006
-    source: Annotated[Source, Field(description="Who says so")] = "user",
+    source: Annotated[Voice, Field(description="Who says so")] = "user",
 ) -> Remembered:
     """Keep one durable statement about the user, their world, or how they want you to work.
 

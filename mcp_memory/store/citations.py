@@ -10,7 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-__all__ = ["cited", "covered", "links", "plain", "renamed", "tails", "uncovered", "unlinked", "unwrapped", "without"]
+__all__ = [
+    "cited",
+    "covered",
+    "links",
+    "marked",
+    "plain",
+    "renamed",
+    "tails",
+    "tidy",
+    "uncovered",
+    "unlinked",
+    "unwrapped",
+    "without",
+]
 
 # Models write `[a12]`, `(a12; a57)` and `（a12、a57）` where they were asked for `(a12, a57)`.
 _PART = r"(?:a[0-9]{1,18}|\[\[[^\[\]\n]+\]\])"
@@ -65,7 +78,7 @@ def covered(text: str) -> str:
     """Return the text without its uncovered lines and tails, and without headings that nothing is left under."""
     bare = set(uncovered(text))
     lines = [line for line in text.splitlines() if line.strip() not in bare]
-    return _tidy([line[: len(line) - len(_tail(line))].rstrip() for line in lines])
+    return tidy([line[: len(line) - len(_tail(line))].rstrip() for line in lines])
 
 
 def without(text: str, ids: Collection[str]) -> str:
@@ -77,12 +90,24 @@ def without(text: str, ids: Collection[str]) -> str:
     if gone.isdisjoint(cited(text)):
         return text
     lines = [_line_without(line, gone) for line in text.splitlines()]
-    return _tidy([line for line in lines if line is not None]) + ("\n" if text.endswith("\n") else "")
+    return tidy([line for line in lines if line is not None]) + ("\n" if text.endswith("\n") else "")
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:
     """Return the text with the atoms that it names as its evidence under other ids."""
     return _GROUP.sub(lambda group: _ID.sub(lambda id: names.get(id[0], id[0]), group[0]), text)
+
+
+def marked(text: str, marks: Mapping[str, str]) -> str:
+    """Return the text with a mark before each citation whose atoms all have one: `…, said by a tool (a12)`."""
+
+    def mark(group: re.Match[str]) -> str:
+        found = [marks.get(id) for id in _ids(group)]
+        if not found or found[0] is None or None in found or text.endswith(found[0], 0, group.start()):
+            return group[0]
+        return f", {found[0]} {group[0].lstrip()}"
+
+    return _SPACED_GROUP.sub(mark, text)
 
 
 def plain(text: str) -> str:
@@ -159,7 +184,8 @@ def _stop(line: str, end: int) -> int:
     return found.end() if found else end
 
 
-def _tidy(lines: Sequence[str]) -> str:
+def tidy(lines: Sequence[str]) -> str:
+    """Return lines as a page, without headings that nothing stands under."""
     return re.sub(r"\n{3,}", "\n\n", "\n".join(_with_something_under(lines))).strip("\n")
 
 

@@ -130,7 +130,7 @@ def test_a_graph_of_the_reference_server_becomes_statements_and_facts(whole: boo
     fact = found["Otto Brandt works at Hafen AG"].fact
     assert fact is not None
     assert (fact.entity, fact.relation, fact.value) == ("Otto_Brandt", "works_at", "Hafen AG")
-    assert {(atom.kind, atom.source) for atom in found.values()} == {("episodic", "assistant")}
+    assert {(atom.kind, atom.source) for atom in found.values()} == {("episodic", "import")}
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_what_mem0_holds_is_told_with_its_time(under: str | None, home: Path, fi
     done = brought(home, file(json.dumps(rows).encode(), "mem0.json"))
     assert (done.statements, done.told) == (1, 1)
     (atom,) = atoms(home)
-    assert (atom.text, atom.source) == ("Plays cricket", "assistant")
+    assert (atom.text, atom.source) == ("Plays cricket", "import")
     assert atom.valid_from == datetime(2024, 7, 26, 15, 44, 41, tzinfo=UTC)
 
 

@@ -113,6 +113,7 @@ def test_rules_and_what_must_not_be_missed_come_first_and_once(hand: ByHand) -> 
     assert recall(hand, "What may I cook?").stable.splitlines()[1:-1] == [
         "Always:",
         "- Answer in French",
+        "Keep in mind:",
         "- Is allergic to peanuts",
         "## About the user",
         "- Likes tea (a1)",

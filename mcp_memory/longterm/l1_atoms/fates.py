@@ -15,11 +15,11 @@ from typing import Any
 
 from mcp_memory.longterm.l1_atoms.decisions import Action
 from mcp_memory.longterm.l1_atoms.rules import Held, fact_of
-from mcp_memory.longterm.trust import best, held_for
+from mcp_memory.longterm.trust import best, entitled, held_for, worst
 from mcp_memory.store.protocol import NewAtom
 from mcp_memory.suspicion import flags
 from mcp_memory.text import fold, index_terms, one_line, query_terms
-from mcp_memory.types import Atom, Evidence, Kind
+from mcp_memory.types import Atom, Evidence, Kind, Source
 
 __all__ = ["Fate", "made"]
 
@@ -54,7 +54,7 @@ def made(draft: NewAtom, fate: Fate, said_at: Mapping[str, datetime]) -> NewAtom
     told = [*parts, *(held.atom for held in kept)]
     joined = fate.action == "merge"
     kind = _kind(draft, fate, old)
-    source = best(part.source for part in told)
+    source = _voice(text, parts, kept)
     atom = replace(
         draft,
         text=text,
@@ -70,10 +70,18 @@ def made(draft: NewAtom, fate: Fate, said_at: Mapping[str, datetime]) -> NewAtom
         because=_because(draft, fate),
         **_fact(draft, text, [*fate.followers, *_goes_on(fate, text, kind)]),
     )
-    return held_for(atom, [*(why for part in told for why in part.held), *flags(text, source)])
+    return held_for(entitled(atom), [*(why for part in told for why in part.held), *flags(text, source)])
 
 
-def _keeps(text: str, old: Atom, parts: Sequence[NewAtom]) -> bool:
+def _voice(text: str, parts: Sequence[NewAtom], kept: Sequence[Held]) -> Source:
+    """Return whose word a text is: the least trusted voice of those whose words it has."""
+    first = best(part.source for part in parts)
+    own = [part for part in parts if part.source == first]
+    others = [*(part for part in parts if part not in own), *(held.atom for held in kept)]
+    return worst([first, *(other.source for other in others if _keeps(text, other, own))])
+
+
+def _keeps(text: str, old: NewAtom | Atom, parts: Sequence[NewAtom]) -> bool:
     """Tell whether a text says something that only the old statement says; one word of it is no more than wording."""
     new = {term for part in parts for term in index_terms(part.text)}
     words = {term for term in query_terms(text) if len(term) > 1} - new

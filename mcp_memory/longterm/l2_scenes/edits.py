@@ -17,6 +17,7 @@ from mcp_memory.longterm.l2_scenes.page import MERGED_INTO, USER, called
 from mcp_memory.longterm.l2_scenes.reply import Edit, Reply
 from mcp_memory.longterm.l2_scenes.slugs import free_slug, slug_of
 from mcp_memory.longterm.l2_scenes.text import heading_of, undressed, unnamed
+from mcp_memory.longterm.trust import attributed
 from mcp_memory.store.citations import cited, covered, links, plain, tails, uncovered, unlinked, unwrapped, without
 from mcp_memory.store.forgotten import gist
 from mcp_memory.store.protocol import Outcome, SceneEdit
@@ -73,7 +74,8 @@ def checked(reply: Reply, given: Round) -> Checked:
         raise InvalidInput(" ".join(dict.fromkeys(draft.complaints)))
     _leave_out_orders(draft)
     for slug, page in draft.pages.items():
-        draft.pages[slug] = _with_links_that_lead_somewhere(draft, page)
+        linked = _with_links_that_lead_somewhere(draft, page)
+        draft.pages[slug] = replace(linked, body=attributed(linked.body, given.atoms.values()))
     seen_again = [_as_it_was(given.scenes[slug]) for slug in given.stale if slug not in draft.touched]
     told = _told(draft) & set(given.new)
     silent = [id for id in _to_tell(given) if id not in told | explained]

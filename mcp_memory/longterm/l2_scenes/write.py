@@ -39,7 +39,7 @@ from mcp_memory.stage import Applied, StageOf
 from mcp_memory.store.citations import plain
 from mcp_memory.store.protocol import Store, Work
 from mcp_memory.text import one_line
-from mcp_memory.types import Atom, Scene
+from mcp_memory.types import ATTRIBUTION, Atom, Scene
 
 __all__ = [
     "SCENES",
@@ -174,6 +174,8 @@ def _statement(atom: Atom, newer: Atom | None, named: Collection[str]) -> str:
         told.append("a rule for the assistant")
     if atom.confidence < _SAID:
         told.append("implied")
+    if ATTRIBUTION[atom.source]:
+        told.append(ATTRIBUTION[atom.source])
     if atom.entities:
         told.append(f"about {_one_line(', '.join(atom.entities))}")
     end = f" [{_end(atom, newer, named)}]" if atom.valid_to else ""

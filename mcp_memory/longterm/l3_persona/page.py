@@ -21,7 +21,7 @@ from mcp_memory.longterm.trust import fit_for_pages
 from mcp_memory.store.citations import cited, links, without
 from mcp_memory.store.protocol import Filters, Store
 from mcp_memory.text import fold, one_line
-from mcp_memory.types import Atom, Kind, PersonaVersion, Scene
+from mcp_memory.types import ATTRIBUTION, Atom, Kind, PersonaVersion, Scene
 
 __all__ = [
     "EMPTY",
@@ -100,9 +100,10 @@ def navigation(scenes: Sequence[Scene]) -> str:
 
 
 def identity(store: Store, space: str) -> list[str]:
-    """Return what tells who the user is, most telling first: the facts about the user, as `name: Maya`."""
+    """Return what tells who the user is, most telling first: the facts the user told of themselves, as `name: Maya`."""
     about = store.facts(space, filters=Filters(entity="user", unheld=True), limit=_READ)
-    facts = [fact for fact in about if fold(fact.entity) == "user"]  # not of others whom the user is named beside
+    # Not of others whom the user is named beside, and not what others say of the user.
+    facts = [fact for fact in about if fold(fact.entity) == "user" and fact.source == "user"]
     rank = {name: place for place, name in enumerate(("name", "preferred_name", "full_name", "pronouns", "works_as"))}
     facts.sort(key=lambda fact: rank.get(fact.relation, len(rank)))
     return [f"{fact.relation.replace('_', ' ')}: {one_line(fact.value, 80)}" for fact in facts]
@@ -232,7 +233,7 @@ def _since(closed: Sequence[tuple[Atom, Atom | None]], told: Sequence[Atom]) -> 
     """Return the section, at most 500 characters; its last line says how much more there is."""
     lines = [_closing(old, newer) for old, newer in closed]
     known = {newer.id for _, newer in closed if newer}
-    lines += [f"- {one_line(atom.text, _LINE)} ({atom.id})" for atom in told if atom.id not in known]
+    lines += [f"- {_said(atom, _LINE)} ({atom.id})" for atom in told if atom.id not in known]
     for shown in range(len(lines), 0, -1):
         rest = len(lines) - shown
         more = [f"- … and {rest} more: memory_search without a query lists what holds"] if rest else []
@@ -243,12 +244,18 @@ def _since(closed: Sequence[tuple[Atom, Atom | None]], told: Sequence[Atom]) -> 
 
 
 def _closing(old: Atom, newer: Atom | None) -> str:
-    before = f"{one_line(old.text, _LINE // 2)} ({old.id})"
+    before = f"{_said(old, _LINE // 2)} ({old.id})"
     if newer is None:
         return f"- No longer: {before}"
     if is_joined(old, newer):
-        return f"- {one_line(newer.text, _LINE)} ({newer.id})"
-    return f"- {one_line(newer.text, _LINE)} ({newer.id}). No longer: {before}"
+        return f"- {_said(newer, _LINE)} ({newer.id})"
+    return f"- {_said(newer, _LINE)} ({newer.id}). No longer: {before}"
+
+
+def _said(atom: Atom, limit: int) -> str:
+    """Return a statement behind whose word it is, which the user's own needs not."""
+    text = one_line(atom.text, limit)
+    return f"{ATTRIBUTION[atom.source]}: {text}" if ATTRIBUTION[atom.source] else text
 
 
 # --- without a model --------------------------------------------------------------------------------
@@ -300,4 +307,4 @@ def _rest(kind: Kind, more: int) -> str:
 
 def _line(kind: Kind, atom: Atom) -> str:
     when = f"{atom.valid_from:%Y-%m-%d}: " if kind == "episodic" else ""
-    return f"- {when}{one_line(atom.text, _LINE)} ({atom.id})"
+    return f"- {when}{_said(atom, _LINE)} ({atom.id})"

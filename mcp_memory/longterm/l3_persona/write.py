@@ -40,14 +40,14 @@ from mcp_memory.longterm.l3_persona.page import (
     whole,
     without_forgotten,
 )
-from mcp_memory.longterm.trust import fit_for_pages
+from mcp_memory.longterm.trust import attributed, fit_for_pages
 from mcp_memory.metered import Question
 from mcp_memory.prompts import fenced, prompt
 from mcp_memory.stage import Applied, StageOf
 from mcp_memory.store.citations import cited
 from mcp_memory.store.protocol import Conflict, Filters, Store, Work
 from mcp_memory.text import one_line
-from mcp_memory.types import Atom, Kind, PersonaVersion, Scene
+from mcp_memory.types import ATTRIBUTION, Atom, Kind, PersonaVersion, Scene
 
 __all__ = [
     "EMPTY",
@@ -238,7 +238,8 @@ def _scene(scene: Scene) -> str:
 def _statement(atom: Atom) -> str:
     known = "outright" if atom.confidence >= 1 else "said" if atom.confidence >= STATED else "implied"
     kind = "standing rule" if atom.kind == "instruction" and atom.priority < 0 else atom.kind
-    return f"({atom.id}) {date_of(atom.valid_from, atom.text)}, {kind}, {known}: {_one_line(atom.text)}"
+    whose = f", {ATTRIBUTION[atom.source]}" if ATTRIBUTION[atom.source] else ""
+    return f"({atom.id}) {date_of(atom.valid_from, atom.text)}, {kind}, {known}{whose}: {_one_line(atom.text)}"
 
 
 def _ageing(store: Store, space: str, held: PersonaVersion, now: datetime) -> Iterator[str]:
@@ -281,6 +282,7 @@ def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
     text, ordered = without_orders(text)
     check_form(text)
     check_evidence(text, _citable(store, space, basis, held), sound_scenes(store, space))
+    text = attributed(text, store.atoms(space, cited(text)))
     lines, bare = lines_of(text), unfounded(text)
     outcome = {"characters": len(text), "covered": len(lines) - len(bare), "uncovered": len(bare)}
     reason = one_line(f"{basis.reason}: {reply.changed}" if reply.changed.strip() else basis.reason, 300)

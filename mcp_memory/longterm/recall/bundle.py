@@ -24,16 +24,17 @@ from mcp_memory.longterm.recall.lines import Group, Line, is_told, told
 from mcp_memory.longterm.recall.needed import needed, surest
 from mcp_memory.longterm.recall.unasked import unasked
 from mcp_memory.longterm.search.scenes import current
-from mcp_memory.store.citations import without
+from mcp_memory.store.citations import tidy, without
 from mcp_memory.store.protocol import Filters
 from mcp_memory.suspicion import flags
 from mcp_memory.tokens import TokenCounter
-from mcp_memory.types import Atom, Bundle, Turn
+from mcp_memory.types import Atom, Bundle, Kind, Turn
 
 __all__ = ["beyond", "bundle", "context_of", "stable"]
 
 IDENTITY_TOKENS = 50
-ALWAYS_TOKENS = 120
+ALWAYS, CRITICAL = "Always:\n", "Keep in mind:\n"
+ALWAYS_TOKENS = 120  # for both
 _CRITICAL = 90  # priority: facts for every question, such as an allergy
 _STABLE_SHARE = 0.6  # of the budget, so that a long persona leaves room for the question
 _EXCHANGES = 3
@@ -115,10 +116,13 @@ def _stable(desk: Desk, counter: TokenCounter, budget: int) -> tuple[str, list[s
     """Return the block, and the ids of rules and slugs of scenes that did not fit; the coldest scenes are cut first."""
     store, space = desk.store, desk.space
     who = _head("User: ", l3_page.identity(store, space), "; ", counter, IDENTITY_TOKENS)
-    rules = _always(desk)
-    always = _head("Always:\n", [f"- {told(atom)}" for atom in rules], "\n", counter, ALWAYS_TOKENS)
-    shown = {atom.id for atom in rules if is_told(atom, f"{always}\n")}
-    lines = [*who.splitlines(), *always.splitlines(), *_persona(desk, shown)]
+    rules, traits = _rules(desk), _critical(desk)
+    always = _head(ALWAYS, [f"- {told(atom)}" for atom in rules], "\n", counter, ALWAYS_TOKENS)
+    left = ALWAYS_TOKENS - (counter.count(always) if always else 0)
+    critical = _head(CRITICAL, [f"- {told(atom)}" for atom in traits], "\n", counter, left)
+    rules += traits
+    shown = {atom.id for atom in rules if is_told(atom, f"{always}\n{critical}\n")}
+    lines = [*who.splitlines(), *always.splitlines(), *critical.splitlines(), *_persona(desk, shown)]
     scenes = [one for one in current(store, space) if not flags(f"{one.title}\n{one.summary}", "assistant")]
 
     def block(many: int, of_scenes: int) -> str:
@@ -127,20 +131,32 @@ def _stable(desk: Desk, counter: TokenCounter, budget: int) -> tuple[str, list[s
         return recall_block(text, part="stable") if text else ""
 
     many = _most(len(lines), lambda count: counter.fits(block(count, 0), budget))
-    while many < len(lines) and many and lines[many - 1].startswith("#"):
-        many -= 1  # a heading with nothing under it
+    while many < len(lines) and many and _is_heading(lines[many - 1]):
+        many -= 1  # nothing is left under it
     of_scenes = _most(len(scenes), lambda count: counter.fits(block(many, count), budget)) if many == len(lines) else 0
     text = block(many, of_scenes)
     rest = [atom.id for atom in rules if not is_told(atom, text)]
     return text, [*rest, *(scene.slug for scene in scenes[of_scenes:])]
 
 
-def _always(desk: Desk) -> list[Atom]:
-    """Return standing instructions, newest first, and critical facts about the user."""
-    listed = desk.store.list_atoms(desk.space, filters=Filters(kind="instruction", unheld=True), limit=50)
-    traits = desk.store.list_atoms(desk.space, filters=Filters(kind="persona", unheld=True), limit=50)
-    rules = sorted((atom for atom in listed if atom.priority < 0), key=lambda one: one.valid_from, reverse=True)
-    return [*rules, *(atom for atom in traits if atom.priority >= _CRITICAL)]
+def _is_heading(line: str) -> bool:
+    return line.startswith("#") or f"{line}\n" in (ALWAYS, CRITICAL)
+
+
+def _rules(desk: Desk) -> list[Atom]:
+    """Return the user's standing instructions, newest first."""
+    listed = _users(desk, "instruction")
+    return sorted((atom for atom in listed if atom.priority < 0), key=lambda one: one.valid_from, reverse=True)
+
+
+def _critical(desk: Desk) -> list[Atom]:
+    """Return what the user said of themselves that matters whatever is asked."""
+    return [atom for atom in _users(desk, "persona") if atom.priority >= _CRITICAL]
+
+
+def _users(desk: Desk, kind: Kind) -> list[Atom]:
+    listed = desk.store.list_atoms(desk.space, filters=Filters(kind=kind, unheld=True), limit=50)
+    return [atom for atom in listed if atom.source == "user"]
 
 
 def _persona(desk: Desk, shown: set[str]) -> list[str]:
@@ -151,7 +167,8 @@ def _persona(desk: Desk, shown: set[str]) -> list[str]:
     lines = [line for line in without(page, shown).splitlines() if line and not line.startswith("# ")]
     held = desk.store.persona(desk.space)
     by_model = held is not None and held.by_model
-    return [line for line in lines if not flags(line, "assistant" if by_model else "user")]
+    sound = [line for line in lines if not flags(line, "assistant" if by_model else "user")]
+    return [line for line in tidy(sound).splitlines() if line]
 
 
 def _head(label: str, items: Sequence[str], joint: str, counter: TokenCounter, budget: int) -> str:

@@ -22,7 +22,7 @@ from mcp_memory.store.citations import plain
 from mcp_memory.store.naming import address
 from mcp_memory.suspicion import flags
 from mcp_memory.text import fold, one_line
-from mcp_memory.types import SAID_BY, Atom, Fact, ResultHit, Role, Scene, Source, Turn
+from mcp_memory.types import ATTRIBUTION, SAID_BY, Atom, Fact, ResultHit, Role, Scene, Source, Turn
 
 __all__ = [
     "Group", "Line", "is_told", "of_atom", "of_fact", "of_output", "of_rule", "of_scene", "of_turns", "sound", "told",
@@ -82,15 +82,19 @@ def is_told(atom: Atom, text: str) -> bool:
 
 
 def of_atom(atom: Atom) -> Line:
-    whose = "" if atom.source == "user" else f" · said by {SAID_BY[atom.source]}"
-    head = f"- [{atom.id} · {date_of(atom.valid_from, atom.text)}{whose}]"
+    head = f"- [{atom.id} · {date_of(atom.valid_from, atom.text)}{_whose(atom.source)}]"
     return Line(group="atom", id=atom.id, text=f"{head} {told(atom)}", source=atom.source)
 
 
 def of_fact(fact: Fact) -> Line:
     parts = (fact.entity, fact.relation.replace("_", " "), fact.value)
     said = " · ".join(one_line(part, 80) for part in parts)
-    return Line(group="fact", id=fact.atom, text=f"- [{fact.atom} · {fact.valid_from:%Y-%m-%d}] {said}")
+    head = f"- [{fact.atom} · {fact.valid_from:%Y-%m-%d}{_whose(fact.source)}]"
+    return Line(group="fact", id=fact.atom, text=f"{head} {said}", source=fact.source)
+
+
+def _whose(source: Source) -> str:
+    return f" · {ATTRIBUTION[source]}" if ATTRIBUTION[source] else ""
 
 
 def of_scene(scene: Scene, words: AbstractSet[str]) -> Line:

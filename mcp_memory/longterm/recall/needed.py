@@ -74,7 +74,14 @@ class Reach:
     """Whether to show lines of tool results: numbers match by chance."""
 
 
-TRUST: dict[Source, float] = {"user": 1.0, "assistant": 0.95, "tool": 0.85, "web": 0.7}
+TRUST: dict[Source, float] = {
+    "user": 1.0,
+    "assistant": 0.95,
+    "import": 0.95,
+    "quoted": 0.85,
+    "tool": 0.85,
+    "web": 0.7,
+}
 """Factor of an atom's rank by its source: of two equal answers the user's comes first."""
 
 

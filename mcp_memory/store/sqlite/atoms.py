@@ -38,7 +38,7 @@ from mcp_memory.types import Atom, Evidence, Fact, NewTurn, Source
 
 __all__ = ["add", "by_ids", "evidence", "facts", "folded_text", "listed", "put", "replaced", "since"]
 
-_FACT = "f.entity, f.relation, f.value, f.valid_from, f.valid_to"
+_FACT = "f.entity, f.relation, f.value, f.valid_from, f.valid_to, r.source"
 _COLUMNS = (
     "r.id, r.kind, r.text, r.priority, r.confidence, r.valid_from, r.valid_to, r.learned_at, r.superseded_by,"
     f" r.closed_because, {grounds.OF_ATOM}, {entities.OF_ATOM}, r.source, {held.OF_ATOM}, {_FACT}"
@@ -349,7 +349,7 @@ def _atom(row: Sequence[Any]) -> Atom:
     )
 
 
-def _fact(atom: Any, entity: Any, relation: Any, value: Any, since: Any, until: Any) -> Fact:
+def _fact(atom: Any, entity: Any, relation: Any, value: Any, since: Any, until: Any, source: Any) -> Fact:
     return Fact(
         atom=f"a{atom}",
         entity=entity,
@@ -357,4 +357,5 @@ def _fact(atom: Any, entity: Any, relation: Any, value: Any, since: Any, until: 
         value=value,
         valid_from=from_ms(since),
         valid_to=None if until is None else from_ms(until),
+        source=source,
     )
