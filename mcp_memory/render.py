@@ -16,8 +16,9 @@ from urllib.parse import quote as encoded
 
 from pydantic_core import to_jsonable_python
 
+from mcp_memory.longterm.trust import REASONS
 from mcp_memory.shortterm.results.stand_in import stand_in
-from mcp_memory.suspicion import MEANINGS, revealed
+from mcp_memory.suspicion import revealed
 from mcp_memory.text import one_line
 from mcp_memory.types import (
     ATTRIBUTION,
@@ -382,7 +383,7 @@ def _atom(atom: Atom) -> str:
 def held(why: Sequence[str]) -> str:
     """Return the mark of what waits for review."""
     return (
-        f"; not believed before a person has reviewed it: {', '.join(MEANINGS.get(one, one) for one in why)}"
+        f"; not believed before a person has reviewed it: {', '.join(REASONS.get(one, one) for one in why)}"
         if why
         else ""
     )

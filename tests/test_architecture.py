@@ -18,7 +18,7 @@ SOURCES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE
 # From the floor up. A unit imports from the layers below it and from itself; two units of one layer do not
 # know each other.
 LAYERS: list[set[str]] = [
-    {"errors", "function_words", "regular_files"},
+    {"errors", "function_words", "regular_files", "quoted"},
     {"words"},
     {"types", "text", "estimate", "replies", "secrets", "standing_rules"},
     {"config", "tokens", "when", "snippet", "suspicion", "presence", "logs", "telemetry"},

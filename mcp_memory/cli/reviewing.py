@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from mcp_memory.cli.base import as_json, ask, place
+from mcp_memory.longterm.trust import REASONS
 from mcp_memory.secrets import mask
-from mcp_memory.suspicion import MEANINGS
 from mcp_memory.terminal import json_text, one_line, plural, visible, wrapped
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _told(action: str, found: list[Reviewed]) -> str:
 
 
 def _one(one: Reviewed) -> str:
-    why = ", ".join(MEANINGS.get(reason, reason) for reason in one.reasons)
+    why = ", ".join(REASONS.get(reason, reason) for reason in one.reasons)
     place = f", session {one.session}" if one.session else ""
     head = visible(f"{one.kind} of the {one.source}{place}, {one.at:%Y-%m-%d %H:%M}: {why}")
     text = mask(one.text)

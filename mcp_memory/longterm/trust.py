@@ -3,30 +3,35 @@
 A rule for the agent and a trait of the user need a person's word; whatever rests on a voice less trusted is a thing
 that was said, an episode. What reads like an attack (`suspicion`) is held: it is stored and found, and not recalled
 unasked until somebody has looked at it. So is a statement that an agent brings as the user's, where its words stand in
-what a tool put out and in nothing that the user said: pages tell agents what to remember.
+what a tool put out and in nothing that the user said: pages tell agents what to remember. A rule needs more: a turn of
+the user that states it, in their own words, not in a text that they quote; where there is none it is held.
 
-Whether words stand somewhere is told by the share of a statement's terms that stand close together there. A tool's
-output that nobody recorded or offloaded is not known here.
+Whether a turn states a rule is told by `support`, across paraphrase and language. Whether words stand somewhere is told
+by the share of a statement's terms that stand close together there. A tool's output that nobody recorded or offloaded
+is not known here.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import get_args
 
+from mcp_memory.longterm.support import carried
+from mcp_memory.quoted import FILL, own_part
+from mcp_memory.standing_rules import standing_rules
 from mcp_memory.store.citations import marked
-from mcp_memory.store.protocol import Filters, Layer, NewAtom, Store
+from mcp_memory.store.protocol import Filters, Layer, NewAtom, Store, Vectors
 from mcp_memory.suspicion import MEANINGS, Flag, flags, worded
 from mcp_memory.text import base_terms, query_terms
 from mcp_memory.types import ATTRIBUTION, SAID_BY, Atom, Kind, NewTurn, Role, Source, Turn
 
 __all__ = [
+    "REASONS",
     "attributed",
     "believed",
     "best",
-    "doubts",
     "entitled",
     "fit_for_pages",
     "held_for",
@@ -39,6 +44,15 @@ __all__ = [
     "worst",
 ]
 
+REASONS: dict[str, str] = {
+    **MEANINGS,
+    "unstated": "it is a rule, and no recorded turn of the user states it",
+    "unsupported": "a part of it stands in nothing that was said",
+}
+"""Why something is held, in words for people: what it is suspected of, or whose word is missing."""
+
+Embed = Callable[[str], Sequence[Vectors]]
+
 _VOICES: tuple[Source, ...] = get_args(Source)
 _WEB = re.compile(
     r"(?i)(?:^|[^a-z])(?:web|fetch|browser?|brows(?:e|ing)|url|https?|curl|wget|crawl(?:er)?|scrape[r]?|navigate|page|playwright"
@@ -50,6 +64,8 @@ _SAME = 0.75  # of a statement's terms: it says what stands there
 _OWN = 0.5  # of them in the user's words: it may be the user's, told in others
 _FEWEST = 3  # terms; fewer stand together by chance
 _READ = 8  # rows
+_NEAREST, _SESSIONS, _LATEST = 16, 3, 8  # turns of the user that may state a rule: by meaning; and in how many sessions
+_SURELY_A_RULE = 0.8  # strength, of a statement that is not called a rule
 _CHARS = 60_000  # of a row
 _ROOM = 3  # times the length of a statement: so far apart its terms may stand
 
@@ -129,26 +145,53 @@ def _suspect(text: str) -> list[str]:
     return [line for line in text.splitlines() if worded(line)][:5] or [text[:2_000]]
 
 
-def doubts(store: Store, space: str, text: str, source: Source) -> tuple[str, ...]:
-    """Return why a statement that an agent brings is to be held."""
-    if source != "user":
-        return flags(text, source)
-    hidden, said = flags(text, "user"), _stands(store, space, text, _USERS)
+def _doubts(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) -> tuple[str, ...]:
+    """Return why a statement that an agent brings is to be held. `text` is all that it says."""
+    if atom.source != "user":
+        return flags(text, atom.source)
+    hidden = flags(text, "user")
+    if _is_rule(atom):
+        if carried(atom.text, _users_turns(store, space, atom.text, embed)):
+            return hidden
+        return (*hidden, *_suspects(text, hidden), "unstated")
+    said = _stands(store, space, text, _USERS)
     if said >= _SAME:
         return hidden
-    suspect = [flag for flag in flags(text, "assistant") if flag not in hidden]
     echo = said < _OWN and _stands(store, space, text, _OUTPUTS) >= _SAME
-    return (*hidden, *suspect, *(["unsaid"] if echo else []))
+    return (*hidden, *_suspects(text, hidden), *(["unsaid"] if echo else []))
 
 
-def believed(store: Store, space: str, atom: NewAtom) -> tuple[NewAtom, str | None]:
+def _suspects(text: str, known: Sequence[Flag]) -> list[Flag]:
+    return [flag for flag in flags(text, "assistant") if flag not in known]
+
+
+def _is_rule(atom: NewAtom) -> bool:
+    """Tell whether a statement is a rule, whatever it is called: "Always run …" is none of the user's traits."""
+    ruled = (rule.strength for rule in standing_rules(atom.text) if rule.kind == "instruction")
+    return atom.kind == "instruction" or max(ruled, default=0.0) >= _SURELY_A_RULE
+
+
+def _users_turns(store: Store, space: str, text: str, embed: Embed) -> list[str]:
+    """Return the user's turns that may state a rule: those with its words, those of its meaning, and the latest."""
+    ids = _row_ids(store, space, "turn", "user", list(_telling(text)))
+    for vectors in embed(text):
+        ids += [hit.id for hit in store.nearest(space, "turn", vectors, filters=Filters(role="user"), limit=_NEAREST)]
+    turns = store.turns(space, dict.fromkeys(ids))
+    for session in store.sessions(space, limit=_SESSIONS):
+        turns += store.last_turns(space, session.session, limit=_LATEST, roles=("user",))
+    held = held_ids(store, space, [turn.id for turn in turns])
+    return list(dict.fromkeys(turn.content[:_CHARS] for turn in turns if turn.id not in held))
+
+
+def believed(store: Store, space: str, atom: NewAtom, *, embed: Embed) -> tuple[NewAtom, str | None]:
     """Return what an agent tells as far as it is believed, and a sentence about what is not, for the agent.
 
-    What is held ends nothing and states no fact; nor does what is said by others end the user's word.
+    `embed` gives the vectors by which turns of the same meaning are found. What is held ends nothing and states no
+    fact; nor does what is said by others end the user's word.
     """
     names = [] if atom.relation is None else [atom.entity, atom.relation.replace("_", " "), atom.value]
     given = "\n".join(part for part in (atom.text, *names) if part)
-    why = doubts(store, space, given, atom.source)
+    why = _doubts(store, space, atom, given, embed)
     if why:
         return entitled(held_for(atom, why)), _waits(why)
     told = _without_the_users(store, space, entitled(atom))
@@ -163,10 +206,13 @@ def believed(store: Store, space: str, atom: NewAtom) -> tuple[NewAtom, str | No
 
 
 def _waits(why: Sequence[str]) -> str:
-    because = ", ".join(MEANINGS.get(one, one) for one in why)
+    because = ", ".join(REASONS.get(one, one) for one in why)
+    again = "record their words with record_turns, unless that is done for you, and call again"
+    if "unstated" in why:
+        again += " with the rule in their words"
     return (
         f"It waits for review and is not recalled until then: {because}. Tell the user in a sentence; they release it "
-        "with `mcp-memory review`. If they said it themselves, record their words with record_turns and call again."
+        f"with `mcp-memory review`. If they said it themselves, {again}."
     )
 
 
@@ -223,7 +269,15 @@ def _stands(store: Store, space: str, text: str, places: Sequence[tuple[Layer, R
 
 
 def _rows(store: Store, space: str, layer: Layer, role: Role | None, words: Sequence[str]) -> list[str]:
-    """Return the texts of the rows that have the most of the words."""
+    """Return the texts of the rows that have the most of the words; of the user's turns what is their own."""
+    ids = _row_ids(store, space, layer, role, words)
+    if layer == "chunk":
+        return [data.decode("utf-8", "replace")[:_CHARS] for _, data in store.chunks(space, ids)]
+    texts = [turn.content[:_CHARS] for turn in store.turns(space, ids)]
+    return [own_part(text).replace(FILL, " ") for text in texts] if role == "user" else texts
+
+
+def _row_ids(store: Store, space: str, layer: Layer, role: Role | None, words: Sequence[str]) -> list[str]:
     if not store.size(space, layer):
         return []
     found: dict[int, float] = {}
@@ -232,11 +286,10 @@ def _rows(store: Store, space: str, layer: Layer, role: Role | None, words: Sequ
             found[row] = found.get(row, 0.0) + 1 / (1 + one.documents)
     first = sorted(found, key=lambda row: (-found[row], -row))
     if layer == "chunk":
-        return [data.decode("utf-8", "replace")[:_CHARS] for _, data in store.chunks(space, _ids("c", first[:_READ]))]
+        return _ids("c", first[:_READ])
     # Whose rows they are the outline tells at once. As a filter of the postings it would be asked of every row of every
     # common word: seconds, where a million turns are and few or none of them are a tool's.
-    theirs = store.outline(space, filters=Filters(role=role)).passing(first)[:_READ]
-    return [turn.content[:_CHARS] for turn in store.turns(space, _ids("t", theirs))]
+    return _ids("t", store.outline(space, filters=Filters(role=role)).passing(first)[:_READ])
 
 
 def _ids(letter: str, rows: Iterable[int]) -> list[str]:

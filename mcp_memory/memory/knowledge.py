@@ -33,8 +33,10 @@ class Knowledge(Verbs):
     ) -> Remembered:
         """Store one durable statement, told explicitly, and say what it replaced or may repeat.
 
-        `source` is whose word it is. A rule or a trait is the user's to tell, and what stands in a tool's output and in
-        no words of the user is not believed to be theirs: it is held (`longterm.trust`), and the answer says so.
+        `source` is whose word it is. A rule or a trait is the user's to tell. A rule that no recorded turn of the user
+        states waits for review, and so does what stands in a tool's output and in no words of the user
+        (`longterm.trust`); the answer says so. A memory without the user's turns can vouch for no rule: record the
+        words in which they gave it first.
 
         `cites` names tool results that it rests on, as does its text: refs, with or without lines, or nodes.
         NotFound where one is not there.
@@ -59,7 +61,8 @@ class Knowledge(Verbs):
             cites=cites,
             source=source,
         )
-        atom, note = believed(parts.store, self.space, atom)
+        asking = parts.asking()
+        atom, note = believed(parts.store, self.space, atom, embed=asking.vectors)
         embedded = parts.indexing.of_rows([atom.text])
         written = parts.store.add_atom(self.space, atom, now=now, vectors=embedded)
         if written.atom.held and not atom.held:  # told before without the user's word, and now with it
@@ -72,7 +75,7 @@ class Knowledge(Verbs):
             parts.search,
             self.space,
             written,
-            embed=(lambda _: [embedded]) if embedded else parts.asking().vectors,
+            embed=(lambda _: [embedded]) if embedded else asking.vectors,
         )
         return Remembered(
             atom=written.atom,

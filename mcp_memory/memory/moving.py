@@ -114,7 +114,8 @@ class Moving(Forgetting):
                 repeated += 1
                 continue
             replaced = [atom.id for atom in before if atom.valid_to is None]
-            atom, _ = believed(store, space, replace(one.atom, supersedes=replaced))
+            told_here = replace(one.atom, supersedes=replaced)
+            atom, _ = believed(store, space, told_here, embed=parts.asking().vectors)
             written = store.add_atom(space, atom, now=parts.now())
             if one.id:
                 store.note_origins(space, {one.id: written.atom.id})

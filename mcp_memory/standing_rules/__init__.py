@@ -9,6 +9,6 @@ Nothing is compiled before a text needs it.
 
 from __future__ import annotations
 
-from mcp_memory.standing_rules.find import READ, Rule, standing_rules
+from mcp_memory.standing_rules.find import READ, Rule, is_question, sentences, standing_rules
 
-__all__ = ["READ", "Rule", "standing_rules"]
+__all__ = ["READ", "Rule", "is_question", "sentences", "standing_rules"]

@@ -17,9 +17,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from mcp_memory.standing_rules.grammar import QUOTED, Grammar, RuleKind, RulePattern
+from mcp_memory.quoted import FILL, own_part
+from mcp_memory.standing_rules.grammar import Grammar, RuleKind, RulePattern
 
-__all__ = ["READ", "Rule", "standing_rules"]
+__all__ = ["READ", "Rule", "is_question", "sentences", "standing_rules"]
 
 READ = 4_000
 """Characters of a text that are read; what follows is a document more often than words of a person."""
@@ -47,13 +48,13 @@ def standing_rules(text: str) -> list[Rule]:
     reached = 0  # where the sentence before ends, without white space
     masked = _masked(text[:READ])
     least = 0.0 if len(text) <= _LONG else _SURE
-    for start, end in _sentences(masked):
+    for start, end in sentences(masked):
         sentence = masked[start:end]
         inner = start + len(sentence) - len(sentence.lstrip())
         new_paragraph = "\n\n" in masked[reached:inner] and listed < _LISTED  # a list may begin below its heading
         listed = 0 if new_paragraph else listed - 1
         reached = start + len(sentence.rstrip())
-        if _is_question(sentence):
+        if is_question(sentence):
             continue
         rule = _rule_of(sentence)
         if _HEADINGS.search(sentence):
@@ -70,7 +71,7 @@ def standing_rules(text: str) -> list[Rule]:
 
 _SHORTEST = 8  # characters of a sentence under a heading
 _SPOKEN_BY_OTHERS = re.compile(
-    r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]{1,200}`|^[ \t]*>[^\n]*|https?://\S+"
+    r"`[^`\n]{1,200}`|https?://\S+"
     r"|\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|„[^“”\n]{1,300}[“”]|«[^»\n]{1,300}»|»[^«\n]{1,300}«"
     r"|「[^」\n]{1,300}」|『[^』\n]{1,300}』",
     re.DOTALL | re.MULTILINE,
@@ -84,14 +85,15 @@ _ABBREVIATED = re.compile(
 
 def _masked(text: str) -> str:
     """Return a text in lower case and of the same length, with quotations and code made unreadable."""
-    lower = text.lower()
-    if len(lower) != len(text):  # a few capital letters become two
-        lower = "".join(one if len(one := c.lower()) == 1 else c for c in text)
+    own = own_part(text)
+    lower = own.lower()
+    if len(lower) != len(own):  # a few capital letters become two
+        lower = "".join(one if len(one := c.lower()) == 1 else c for c in own)
     lower = lower.replace("’", "'")
-    return _SPOKEN_BY_OTHERS.sub(lambda quote: QUOTED * len(quote[0]), lower)
+    return _SPOKEN_BY_OTHERS.sub(lambda quote: FILL * len(quote[0]), lower)
 
 
-def _sentences(text: str) -> Iterator[tuple[int, int]]:
+def sentences(text: str) -> Iterator[tuple[int, int]]:
     """Yield the spans of sentences and of lines."""
     start = 0
     for ending in _ENDING.finditer(text):
@@ -116,7 +118,8 @@ _TAG = re.compile(
 )
 
 
-def _is_question(sentence: str) -> bool:
+def is_question(sentence: str) -> bool:
+    """Tell whether a sentence, in lower case, only asks: "no emoji, ok?" does not."""
     return _QUESTION.search(sentence) is not None and _TAG.search(sentence) is None
 
 

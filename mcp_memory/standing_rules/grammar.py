@@ -8,12 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-__all__ = ["QUOTED", "Grammar", "RuleKind", "RulePattern"]
+__all__ = ["Grammar", "RuleKind", "RulePattern"]
 
 RuleKind = Literal["instruction", "constraint"]
-
-QUOTED = "\u00a4"
-"""Replaces each character of a quotation or of code: patterns see that there is one, not its words."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +19,7 @@ class RulePattern:
 
     `words`: the pattern is tried only on sentences with one of these words (lower case); none: on every sentence.
     `strength`: how surely a match is a lasting rule, in (0, 1].
-    `source`: a regular expression over a sentence in lower case, its quotations masked with `QUOTED`.
+    `source`: a regular expression over a sentence in lower case, its quotations masked with `quoted.FILL`.
     `guard`: which part of the clause around the match has to be free of the grammar's `narrative` words: nothing, the
     part up to the end of the match, or the clause.
     """

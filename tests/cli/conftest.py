@@ -45,7 +45,8 @@ async def _fill(home: Path) -> None:
         await memory.record_turns(turns, session="moving")
         await memory.remember("Tamsin is allergic to hazelnuts.")
         await memory.remember("Tamsin lives in Bergen.", entity="user", relation="lives in", value="Bergen")
-        await memory.remember("No emoji in answers.", kind="instruction")
+        rule = await memory.remember("No emoji in answers.", kind="instruction")
+        await memory.review([rule.atom.id], "released")
         task = {"session": "moving", "task": "Fix the import"}
         first = await memory.offload_tool_result("shell", LOG, step="Read the log", status="done", **task)
         await memory.offload_tool_result("shell", ODD, step="Try a newer library", status="blocked", **task)

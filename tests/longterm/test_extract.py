@@ -306,7 +306,7 @@ def test_single_notes_that_do_not_hold_are_refused_with_a_reason(store: Store) -
         "it is longer than 600 characters, and a note says one thing.",
         "its priority is under 50, the least for persona.",
         "its priority is under 60, the least for episodic.",
-        "a rule has to stand in the user's own words.",
+        "a rule has to stand in the user's own words, and 'Answer in Portuguese.' does not.",
         "what is true of a person has to stand in that person's words, not in the assistant's.",
     ]
     assert done.outcome["refused"] == 9
@@ -456,7 +456,7 @@ def test_what_is_to_come_is_no_fact_yet(store: Store) -> None:
     ],
 )
 def test_a_time_is_shown_as_exact_as_it_was_said(store: Store, given: str | None, text: str, shown: str) -> None:
-    say(store, "As I told you. 你好。我告诉过你。")
+    say(store, f"As I told you. 你好。我告诉过你。{text}")
     done = answer(at(store), scene(note("t1", "As I told you", text, valid_from=given)))
     draft = first_draft(store)
     assert (date_of(draft.valid_from, draft.text), done.refused) == (shown, [])

@@ -61,6 +61,7 @@ def talk(hand: ByHand, *contents: str, session: str = "talk") -> list[str]:
 
 async def fill(memory: Memory) -> None:
     await memory.remember("Is called Maya", entity="user", relation="name", value="Maya")
+    await memory.record_turns([NewTurn(role="user", content="Always answer briefly.")], session="rules")
     await memory.remember("Answer briefly", kind="instruction")
     await memory.remember("Plays the cello in a quartet")
     await memory.record_turns(

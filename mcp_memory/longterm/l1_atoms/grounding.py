@@ -4,14 +4,19 @@ A statement is kept if words that it quotes stand in a new turn, it is worth its
 order that somebody wrote into a turn for a model to find. What is kept rests on the turns' words, not on the model's
 copy of them; entities have the names that are known, and times are moments (`times`).
 
-It does not know whether a statement follows from its quote; that is the model's to judge.
+Each part of it has to be carried by what was said (`support`): a rule by the user's own words, or it is refused; of
+others, what only the assistant's words carry is the assistant's word, and what nothing carries is held for review. What
+a user quotes of others is not their word.
+
+It does not know whether a statement follows from words that carry each part of it; that is the model's to judge.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from mcp_memory.longterm.l1_atoms.batch import Batch
 from mcp_memory.longterm.l1_atoms.names import Names, is_person
@@ -20,11 +25,13 @@ from mcp_memory.longterm.l1_atoms.quotes import locate
 from mcp_memory.longterm.l1_atoms.reply import Quoted, Statement
 from mcp_memory.longterm.l1_atoms.times import dated, holds
 from mcp_memory.longterm.l1_atoms.told import SINGLE_VALUED, relation_name
-from mcp_memory.longterm.trust import best, held_for, of_turn
+from mcp_memory.longterm.support import unsupported
+from mcp_memory.longterm.trust import best, entitled, held_for, of_turn
+from mcp_memory.quoted import FILL, own_part
 from mcp_memory.store.protocol import NewAtom
 from mcp_memory.suspicion import drops, flags, worded
 from mcp_memory.text import base_terms, one_line, query_terms
-from mcp_memory.types import Evidence, Kind, Turn
+from mcp_memory.types import Evidence, Kind, Source, Turn
 
 __all__ = ["Kept", "Refusal", "grounded"]
 
@@ -33,7 +40,7 @@ CONFIDENCE = {"stated": 0.9, "implied": 0.6}
 MAX_TEXT = 600
 _MAX_ENTITIES = 8
 _MAX_MORE = 3  # further quotes
-_OF_A_RULE = 0.3  # of its words stand in what the user said, at the least
+_ANSWER = 200  # characters; what is shorter may answer the turn before it, and says what that says
 _OF_A_FACT = 0.5  # of the words of its value in the statement, or what that rests on
 _ONE_AT_A_TIME = SINGLE_VALUED - {"status"}  # models call many things the status of a person
 
@@ -66,7 +73,7 @@ def grounded(statement: Statement, batch: Batch, names: Names, session: str) -> 
     if isinstance(found, Refusal):
         return found
     words, told = found
-    refusal = _unfit(statement, text, words)
+    refusal = _unfit(statement, text, words, names)
     if refusal is not None:
         return Refusal(reason=refusal)
     turn = words[0][0]
@@ -87,12 +94,60 @@ def grounded(statement: Statement, batch: Batch, names: Names, session: str) -> 
         relation=fact[1] if fact else None,
         value=fact[2] if fact else None,
         single_valued=bool(fact) and fact[1] in _ONE_AT_A_TIME and statement.certainty == "stated",
-        source=best(of_turn(one) for one, _ in words),
+        source=best(_voice(one, span) for one, span in words),
         evidence=tuple(Evidence(turn=one.id, span=span, quote=one.content[slice(*span)]) for one, span in words),
         entities=tuple(dict.fromkeys(chief for chief in chiefs if chief))[:_MAX_ENTITIES],
     )
+    atom, untold = _supported(atom, text, words, batch, names)
     atom = held_for(atom, _suspicions(statement, atom, words))
-    return Kept(turn=turn, atom=atom, told=(*told, *times.told))
+    return Kept(turn=turn, atom=atom, told=(*told, *times.told, *untold))
+
+
+def _supported(
+    atom: NewAtom, text: str, words: Sequence[Words], batch: Batch, names: Names
+) -> tuple[NewAtom, Sequence[str]]:
+    """Return an atom as far as what was said carries it, and a remark on what does not.
+
+    The words of people count, and the question that a short answer answers. What the assistant's words alone carry is
+    the assistant's.
+    """
+    if atom.source == "quoted":
+        return entitled(atom), ()
+    turns = [*batch.background, *batch.turns]
+    known = _known_names(names)
+    if unsupported(text, _said_by_people(turns, words), names=known) is None:
+        return atom, ()
+    missing = unsupported(text, [turn.content for turn in turns], names=known)
+    if missing is None:
+        return (entitled(replace(atom, source="assistant")) if atom.source == "user" else atom), ()
+    return held_for(atom, ["unsupported"]), [
+        f"{one_line(missing, 80)!r} stands in nothing that was said; it waits for review"
+    ]
+
+
+def _said_by_people(turns: Sequence[Turn], words: Sequence[Words]) -> list[str]:
+    named = {turn.id for turn, _ in words}
+    answered = [
+        before.content
+        for before, turn in pairwise(turns)
+        if turn.id in named and turn.role == "user" and len(turn.content) <= _ANSWER and before.role == "assistant"
+    ]
+    return [*(turn.content for turn in turns if is_person(turn)), *answered]
+
+
+def _known_names(names: Names) -> list[str]:
+    aliases = [name for entity in names.known for name in (entity.name, *entity.aliases)]
+    return [*filter(None, [names.user]), *names.others, *aliases, *names.relations.values()]
+
+
+def _voice(turn: Turn, span: tuple[int, int]) -> Source:
+    """Return whose word a place in a turn is: what a user quotes of others is not theirs."""
+    return "quoted" if turn.role == "user" and _is_quoted(turn, span) else of_turn(turn)
+
+
+def _is_quoted(turn: Turn, span: tuple[int, int]) -> bool:
+    own = own_part(turn.content)[slice(*span)]
+    return own.count(FILL) > len(own) / 2
 
 
 # --- the words it rests on --------------------------------------------------------------------------
@@ -164,11 +219,13 @@ def _stands(quote: str, turn: Turn) -> tuple[int, int] | None:
 # --- what is not kept whatever it rests on ----------------------------------------------------------
 
 
-def _unfit(statement: Statement, text: str, words: Sequence[Words]) -> str | None:
+def _unfit(statement: Statement, text: str, words: Sequence[Words], names: Names) -> str | None:
     """Return why a statement that rests on words is not kept, None if it is."""
-    users = " ".join(turn.content for turn, _ in words if turn.role == "user")
-    if statement.kind == "instruction" and (not users or _share(text, users) < _OF_A_RULE):
-        return "a rule has to stand in the user's own words"
+    if statement.kind == "instruction":
+        own = [turn for turn, span in words if turn.role == "user" and not _is_quoted(turn, span)]
+        missing = unsupported(text, [turn.content for turn in own], names=_known_names(names)) if own else text
+        if missing is not None:
+            return f"a rule has to stand in the user's own words, and {one_line(missing, 80)!r} does not"
     if statement.kind == "persona" and not any(is_person(turn) for turn, _ in words):
         return "what is true of a person has to stand in that person's words, not in the assistant's"
     if 0 <= statement.priority < LEAST[statement.kind]:

@@ -1,0 +1,241 @@
+"""Whether words carry a statement: each part of it, across paraphrase and language.
+
+`unsupported` goes through a statement part by part and returns the first that nothing which was said carries. `carried`
+tells whether a user stated a rule: a sentence of theirs has to say it, and to be more than a question or a request of
+the moment. A part is carried by its words or by its meaning, as the bundled encoder has it; addresses and large numbers
+only by themselves. What a text quotes of others does not count.
+
+It does not know who did what to whom, negation, or a lie in the same words ("always" for "never"). Measured on 108
+honest statements in fourteen languages and on 511 with a clause that nobody said: 1 % and 96 % are unsupported. Of 107
+rules that a user stated 8 % are not found, mostly translated ones; of 94 that they did not, 4 % are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from mcp_memory.errors import EmbeddingFailed
+from mcp_memory.function_words import languages_of
+from mcp_memory.quoted import FILL, own_part
+from mcp_memory.standing_rules import is_question, sentences, standing_rules
+from mcp_memory.text import base_terms, index_terms, query_terms
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+__all__ = ["carried", "unsupported"]
+
+_WORDS = 0.5  # share of a part's words that suffices
+_MEANING = 0.38  # cosine of a part to a piece of what was said that suffices
+_NO_WORDS = 0.5  # cosine for a part of some length that shares no word, where the rest of the statement shares many
+_SHORT, _SHORT_MEANING = 2, 0.35  # words of a part that hardly says anything, and its cosine
+_TINY_MEANING = 0.2  # of a single word
+_SMALL = 12  # numbers that people write as words too
+_PIECES = 400  # of what was said, for their meaning
+
+# A sentence that states a rule, by its grammar, carries one that is as close as this; in another language the same
+# words are missing and cosines are lower. A sentence without such a grammar may be a request of the moment.
+_RULE, _RULE_ABROAD = 0.58, 0.51
+_RULE_WORDS, _RULE_WITH_WORDS = 0.5, 0.5
+_PLAIN, _PLAIN_ABROAD = 0.78, 0.69
+_PLAIN_WORDS = ((0.3, 0.66), (0.5, 0.6), (0.75, 0.5))  # shares of its words, and the cosine that suffices with each
+
+_CUT = re.compile(
+    r"[,;:()–—、，；：。!?！？…]\s*|\.\s+|\s+-\s+|(?=并|而且|但)|\s+(?=و\S)"
+    r"|\s+(?=(?:and|but|so|because|who|und|aber|weil|et|mais|y|pero|e|ed|ma|mas|en|maar|i|oraz|ale|и|но|ve|ama)\s)"
+)
+_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w|(?:[\w-]+\.)+[a-z]{2,}\b")
+_COINED = re.compile(r"\b[A-Z]?[a-z]+[A-Z]\w*")  # AcmeVPN
+_NUMBER = re.compile(r"\d{1,18}")
+_GROUPED = re.compile(r"(?<=\d)[.,' \u00a0](?=\d{3}\b)")
+_REQUEST = re.compile(
+    r"^\W*(?:(?:can|could|would|will) you|(?:kannst|könntest|würdest) du|(?:können|könnten|würden) sie"
+    r"|(?:peux|pourrais|veux)-tu|(?:pouvez|pourriez)-vous|(?:tu )?(?:puedes|podrías)|(?:puede|podría)(?: usted)?"
+    r"|(?:puoi|potresti)|(?:você )?(?:pode|poderia)|(?:podes|podias)|(?:kun|kan|wil|zou) je|kunt u"
+    r"|(?:możesz|mógłbyś|mogłabyś)|(?:можешь|можете|могли бы вы))\b[ ,]*",
+    re.IGNORECASE,
+)
+_USERS = (
+    "user nutzer nutzerin benutzer utilisateur utilisatrice usuario usuaria usuário usuária utilizador utente gebruiker"
+    " användaren brugeren użytkownik użytkownika пользователь пользователя kullanıcı kullanıcının 用户 用戶 ユーザー"
+    " 사용자 المستخدم"
+)
+
+
+def unsupported(statement: str, said: Sequence[str], *, names: Collection[str] = ()) -> str | None:
+    """Return the first part of a statement that nothing of what was said carries, None where all is carried.
+
+    `names` are of people and things that are known: a statement may use them for "she" and "there".
+    """
+    texts = [own_part(text).replace(FILL, " ") for text in said]
+    if strange := _strange(_ADDRESS.findall(statement), [*texts, *names]):
+        return strange[0]
+    parts = list(_parts(statement))
+    places = [_known((place, *names)) for text in texts for place in _places(text)]
+    shares = [max((_share(part, place) for place in places), default=0.0) for part in parts]
+    apart = [place for place, share in enumerate(shares) if share < _WORDS]
+    if not apart:
+        return None
+    pieces = _vectors(tuple(dict.fromkeys(piece for text in texts for piece in _pieces(text)))[:_PIECES])
+    alike = max(shares) >= _WORDS  # most is told in the words that were said, so the language is the same
+    for place in apart:
+        words = len(_terms(parts[place]))
+        least = _TINY_MEANING if words < _SHORT else _SHORT_MEANING if words == _SHORT else _MEANING
+        if alike and shares[place] == 0 and words > _SHORT:
+            least = _NO_WORDS
+        if _nearest(parts[place], pieces) < least:
+            return parts[place]
+    return None
+
+
+def carried(rule: str, turns: Iterable[str]) -> bool:
+    """Tell whether one of a user's turns states a rule."""
+    return any(_states(turn, rule) and unsupported(rule, [turn]) is None for turn in turns)
+
+
+# --- rules ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Said:
+    """A sentence of a user, the vectors of its pieces, and whether it states a rule."""
+
+    text: str
+    pieces: Floats | None
+    is_rule: bool
+    asks: bool
+
+
+def _states(turn: str, rule: str) -> bool:
+    numbers = {number for number in _numbers(rule) - _numbers(turn) if number > _SMALL}
+    if numbers or _strange([*_ADDRESS.findall(rule), *_COINED.findall(rule)], [turn]):
+        return False
+    return any(_says(sentence, rule) for sentence in _sentences(turn))
+
+
+def _says(said: _Said, rule: str) -> bool:
+    meaning, words = _nearest(rule, said.pieces), _share(rule, _known((said.text,)))
+    abroad = not words or _differ(rule, said.text)
+    if said.is_rule:
+        near = meaning >= _RULE or (abroad and meaning >= _RULE_ABROAD)
+        return near or (words >= _RULE_WORDS and meaning >= _RULE_WITH_WORDS)
+    if said.asks:
+        return False
+    near = meaning >= (_PLAIN_ABROAD if abroad else _PLAIN)
+    return near or any(words >= share and meaning >= least for share, least in _PLAIN_WORDS)
+
+
+@lru_cache(maxsize=256)
+def _sentences(turn: str) -> tuple[_Said, ...]:
+    own = own_part(turn)
+    rules = standing_rules(turn)
+    found: list[_Said] = []
+    for start, end in sentences(own):
+        text = own[start:end].replace(FILL, " ").strip()
+        if not any(map(str.isalnum, text)):
+            continue
+        asked = re.sub(r"[?？]\W*$", ".", _REQUEST.sub("", text))  # "could you always …?" tells more than it asks
+        is_rule = any(rule.start < end and start < rule.end for rule in rules) or bool(standing_rules(asked))
+        found.append(_Said(text, _vectors(tuple(_pieces(text))), is_rule, is_question(text.lower())))
+    return tuple(found)
+
+
+def _differ(one: str, other: str) -> bool:
+    """Tell whether two texts are in different languages, as far as that shows."""
+    mine, theirs = languages_of(one.split()), languages_of(other.split())
+    return _dense(one) != _dense(other) or bool(mine and theirs and set(mine).isdisjoint(theirs))
+
+
+def _dense(text: str) -> int:
+    """Return which of three kinds of script a text is mostly in: Latin, others with an alphabet, those without."""
+    letters = [2 if letter >= "\u2e80" else 1 if letter >= "\u0370" else 0 for letter in text if letter.isalpha()]
+    return max(set(letters), key=letters.count, default=0)
+
+
+# --- parts and pieces -------------------------------------------------------------------------------
+
+
+def _parts(statement: str) -> Iterator[str]:
+    """Yield the clauses of a statement; what says next to nothing stays with the one before."""
+    kept = ""
+    for part in _CUT.split(statement):
+        if not part or not part.strip():
+            continue
+        if kept and len(_terms(part)) >= _SHORT:
+            yield kept
+            kept = part.strip()
+        else:
+            kept = f"{kept} {part.strip()}".strip()
+    if kept and _terms(kept):
+        yield kept
+
+
+def _places(text: str) -> Iterator[str]:
+    """Yield the sentences of a text, each with the one after it: words count where they stand together."""
+    single = [text[start:end].strip() for start, end in sentences(text)]
+    yield from (f"{one} {other or ''}" for one, other in zip_longest(single, single[1:]))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield what a part may be near to: a text, its sentences, neighbouring ones together, and their clauses."""
+    yield text
+    yield from _places(text)
+    for start, end in sentences(text):
+        sentence = text[start:end]
+        yield sentence.strip()
+        yield from (part.strip() for part in _CUT.split(sentence) if part and len(part.strip()) > 1)
+
+
+def _strange(names: Iterable[str], said: Sequence[str]) -> list[str]:
+    """Return the addresses and names that nobody said."""
+    whole = "\n".join(said).casefold()
+    return [name for name in names if name.casefold() not in whole]
+
+
+def _numbers(text: str) -> set[int]:
+    return set(map(int, _NUMBER.findall(_GROUPED.sub("", text))))
+
+
+def _terms(text: str) -> set[str]:
+    """Return the words that say something; of whom, if it is of the user, and when, are judged elsewhere."""
+    words = set(query_terms(text)) & set(base_terms(text)) - _user_terms()
+    return {word for word in words if not any(map(str.isdigit, word))}
+
+
+@cache
+def _user_terms() -> frozenset[str]:
+    return frozenset(base_terms(_USERS))
+
+
+@lru_cache(maxsize=1_024)
+def _known(texts: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(term for text in texts for term in (*index_terms(text), *base_terms(text)))
+
+
+def _share(text: str, known: Collection[str]) -> float:
+    words = _terms(text)
+    return len(words.intersection(known)) / len(words) if words else 1.0
+
+
+@lru_cache(maxsize=64)
+def _vectors(texts: tuple[str, ...]) -> Floats | None:
+    """Return the vectors of texts; None where the encoder cannot be read, and words alone count."""
+    from mcp_memory.embed.encoder import Encoder
+
+    try:
+        return Encoder().embed(texts)
+    except EmbeddingFailed:
+        return None
+
+
+def _nearest(text: str, pieces: Floats | None) -> float:
+    vector = _vectors((text,)) if pieces is not None and len(pieces) else None
+    return 0.0 if vector is None or pieces is None else float((pieces @ vector[0]).max())
