@@ -38,7 +38,7 @@ _HEADER = (
 )
 _MESSAGE = (
     r"messages?|nachrichten?|mensajes?|messaggi[o]?|mensage(?:m|ns)|bericht(?:en)?|wiadomo\w+|сообщени\w+|письм\w+|ileti\w*"
-    r"|e-?mails?|mails?|courriels?|correos?|epostalar\w*|letters?|brief\w*|lettres?|cartas?|letter[ae]|list\w{0,2}"
+    r"|e-?mails?|mails?|courriels?|correos?|epostalar\w*|letters?|brief\w*|lettres?|cartas?|letter[ae]"
     r"|articles?|artikel|artículos?|articol[oi]|artigos?|pages?|seite|página|pagina|strona|страниц\w+|sayfa\w*|posts?"
     r"|tickets?|readme|documents?|dokument\w*|documentos?|text[eos]?|texto?|testo|tekst|текст|metin|websites?"
     r"|reviews?|chats?"
@@ -61,7 +61,7 @@ def _marks() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], re.Patt
     """Compiled when a text first needs them."""
     to_the_end = (
         rf"^[ \t]*(?:{_SENDER})[ ]*[:：][ ]*\S[^\n]*\n(?:[^\n]*\n){{0,4}}?[ \t]*(?:{_HEADER})[ ]*[:：]",
-        rf"^[ \t]*-{{2,}}[^\n]{{0,40}}(?:{_MESSAGE}|{_DENSE_MESSAGE})[^\n]{{0,20}}-{{2,}}[ \t]*$",
+        rf"^[ \t]*-{{2,}}+[^\n]{{0,40}}(?:{_MESSAGE}|{_DENSE_MESSAGE})[^\n]{{0,20}}-{{2,}}[ \t]*$",
         r"^[ \t]*begin forwarded message",
         r"^[ \t]*(?:on|am|le|el|il|em|op|w dniu)\b[^\n]{5,100}(?:wrote|schrieb|a écrit|escribió|ha scritto|escreveu"
         r"|schreef|napisał\w*)[ ]*:[ \t]*$",

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from mcp_memory.errors import EmbeddingFailed
 from mcp_memory.function_words import languages_of
 from mcp_memory.quoted import FILL, own_part
-from mcp_memory.standing_rules import is_question, sentences, standing_rules
+from mcp_memory.standing_rules import READ, is_question, sentences, standing_rules
 from mcp_memory.text import base_terms, index_terms, query_terms
 
 if TYPE_CHECKING:
@@ -104,12 +104,12 @@ def carried(rule: str, turns: Iterable[str]) -> bool:
 # --- rules ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class _Said:
-    """A sentence of a user, the vectors of its pieces, and whether it states a rule."""
+    """A sentence of a user, its pieces, and whether it states a rule or asks something."""
 
     text: str
-    pieces: Floats | None
+    pieces: tuple[str, ...]
     is_rule: bool
     asks: bool
 
@@ -122,20 +122,20 @@ def _states(turn: str, rule: str) -> bool:
 
 
 def _says(said: _Said, rule: str) -> bool:
-    meaning, words = _nearest(rule, said.pieces), _share(rule, _known((said.text,)))
+    if said.asks and not said.is_rule:
+        return False
+    meaning, words = _nearest(rule, _vectors(said.pieces)), _share(rule, _known((said.text,)))
     abroad = not words or _differ(rule, said.text)
     if said.is_rule:
         near = meaning >= _RULE or (abroad and meaning >= _RULE_ABROAD)
         return near or (words >= _RULE_WORDS and meaning >= _RULE_WITH_WORDS)
-    if said.asks:
-        return False
     near = meaning >= (_PLAIN_ABROAD if abroad else _PLAIN)
     return near or any(words >= share and meaning >= least for share, least in _PLAIN_WORDS)
 
 
 @lru_cache(maxsize=256)
 def _sentences(turn: str) -> tuple[_Said, ...]:
-    own = own_part(turn)
+    own = own_part(turn)[:READ]
     rules = standing_rules(turn)
     found: list[_Said] = []
     for start, end in sentences(own):
@@ -144,7 +144,7 @@ def _sentences(turn: str) -> tuple[_Said, ...]:
             continue
         asked = re.sub(r"[?？]\W*$", ".", _REQUEST.sub("", text))  # "could you always …?" tells more than it asks
         is_rule = any(rule.start < end and start < rule.end for rule in rules) or bool(standing_rules(asked))
-        found.append(_Said(text, _vectors(tuple(_pieces(text))), is_rule, is_question(text.lower())))
+        found.append(_Said(text, tuple(dict.fromkeys(_pieces(text))), is_rule, is_question(text.lower())))
     return tuple(found)
 
 
