@@ -39,7 +39,7 @@ _NO_WORDS = 0.5  # cosine for a part of some length that shares no word, where t
 _SHORT, _SHORT_MEANING = 2, 0.35  # words of a part that hardly says anything, and its cosine
 _TINY_MEANING = 0.2  # of a single word
 _SMALL = 12  # numbers that people write as words too
-_PIECES = 400  # of what was said, for their meaning
+_PIECES = 200  # of a text, for their meaning
 
 # A sentence that states a rule, by its grammar, carries one that is as close as this; in another language the same
 # words are missing and cosines are lower. A sentence without such a grammar may be a request of the moment.
@@ -81,19 +81,24 @@ def unsupported(statement: str, said: Sequence[str], *, names: Collection[str] =
     parts = list(_parts(statement))
     places = [_known((place, *names)) for text in texts for place in _places(text)]
     shares = [max((_share(part, place) for place in places), default=0.0) for part in parts]
-    apart = [place for place, share in enumerate(shares) if share < _WORDS]
-    if not apart:
-        return None
-    pieces = _vectors(tuple(dict.fromkeys(piece for text in texts for piece in _pieces(text)))[:_PIECES])
-    alike = max(shares) >= _WORDS  # most is told in the words that were said, so the language is the same
-    for place in apart:
-        words = len(_terms(parts[place]))
-        least = _TINY_MEANING if words < _SHORT else _SHORT_MEANING if words == _SHORT else _MEANING
-        if alike and shares[place] == 0 and words > _SHORT:
-            least = _NO_WORDS
-        if _nearest(parts[place], pieces) < least:
-            return parts[place]
+    alike = max(shares, default=0.0) >= _WORDS  # some is told in the words that were said, so the language is the same
+    for part, share in zip(parts, shares, strict=True):
+        if share < _WORDS and not _means(part, texts, _least(part, share, alike=alike)):
+            return part
     return None
+
+
+def _least(part: str, share: float, *, alike: bool) -> float:
+    """Return the cosine that suffices for a part with this share of its words in what was said."""
+    words = len(_terms(part))
+    if words <= _SHORT:
+        return _TINY_MEANING if words < _SHORT else _SHORT_MEANING
+    return _NO_WORDS if alike and share == 0 else _MEANING
+
+
+def _means(part: str, texts: Iterable[str], least: float) -> bool:
+    """Tell whether a piece of some text is as near to a part as this; texts are read until one is."""
+    return any(_nearest(part, _vectors(tuple(dict.fromkeys(_pieces(text)))[:_PIECES])) >= least for text in texts)
 
 
 def carried(rule: str, turns: Iterable[str]) -> bool:

@@ -27,7 +27,8 @@ What stands in an <mcp-memory-recall> block needs no second recall.
 
 How
 - remember one sentence a call: names for pronouns, dates for "Monday". A correction names what it corrects in \
-supersedes; the answer shows what is similar. Tell the user no more than that it is noted.
+supersedes; the answer shows what is similar. Before a rule, record_turns their words. Tell the user no more than \
+that it is noted.
 - In a task of more than some ten calls, note each finished step and dead end: offload_tool_result with task, step, \
 status, your conclusion as summary, and as result only the lines it rests on. Retyping a whole output saves nothing.
 - [003-N4 r-9f2c1a7b3d4e; expand_node] in place of an output: all of it is kept. Open the lines you need with \

@@ -101,6 +101,19 @@ def test_no_heading_stands_without_a_line_under_it(hand: ByHand) -> None:
             assert not (line.endswith(":") or line.startswith("#")) or below.startswith(("- ", "#")), budget
 
 
+def test_a_trait_that_another_speaker_told_of_themselves_stays_a_trait() -> None:
+    draft = NewAtom(
+        kind="persona",
+        text="Melanie paints",
+        priority=80,
+        confidence=1,
+        session="s",
+        valid_from=NOW,
+        source="assistant",
+    )
+    assert made(draft, Fate(), {}).kind == "persona"
+
+
 def test_a_page_of_a_model_marks_what_rests_on_others_alone() -> None:
     marks = {"a2": "said by the assistant"}
     page = "- Likes tea (a1)\n- Approves refunds (a2)\n- Both (a1, a2)\n"

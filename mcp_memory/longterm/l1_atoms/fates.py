@@ -15,7 +15,7 @@ from typing import Any
 
 from mcp_memory.longterm.l1_atoms.decisions import Action
 from mcp_memory.longterm.l1_atoms.rules import Held, fact_of
-from mcp_memory.longterm.trust import best, entitled, held_for, worst
+from mcp_memory.longterm.trust import best, entitled, held_for, told_less, worst
 from mcp_memory.store.protocol import NewAtom
 from mcp_memory.suspicion import flags
 from mcp_memory.text import fold, index_terms, one_line, query_terms
@@ -70,7 +70,9 @@ def made(draft: NewAtom, fate: Fate, said_at: Mapping[str, datetime]) -> NewAtom
         because=_because(draft, fate),
         **_fact(draft, text, [*fate.followers, *_goes_on(fate, text, kind)]),
     )
-    return held_for(entitled(atom), [*(why for part in told for why in part.held), *flags(text, source)])
+    if told_less(source, best(part.source for part in parts)):
+        atom = entitled(atom)
+    return held_for(atom, [*(why for part in told for why in part.held), *flags(text, source)])
 
 
 def _voice(text: str, parts: Sequence[NewAtom], kept: Sequence[Held]) -> Source:

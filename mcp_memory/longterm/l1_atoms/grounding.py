@@ -132,7 +132,8 @@ def _said_by_people(turns: Sequence[Turn], words: Sequence[Words]) -> list[str]:
         for before, turn in pairwise(turns)
         if turn.id in named and turn.role == "user" and len(turn.content) <= _ANSWER and before.role == "assistant"
     ]
-    return [*(turn.content for turn in turns if is_person(turn)), *answered]
+    people = sorted(filter(is_person, turns), key=lambda turn: turn.id not in named)  # the likeliest first
+    return [*(turn.content for turn in people), *answered]
 
 
 def _known_names(names: Names) -> list[str]:
