@@ -44,8 +44,8 @@ _NAMED = re.compile(
     r"|factura|заказ|订单|单号|注文|주문"
 )
 _CARD = re.compile(
-    r"(?i)(?<![a-z])cards?(?![a-z])|card[_ -]?n|credit_?card|\bcc\b|credit|debit|karte|carte|tarjeta|cartão|карт|visa|amex"
-    r"|卡|カード|카드"
+    r"(?i)(?<![a-z])cards?(?![a-z])|card[_ -]?n|credit_?card|\bcc\b|credit|debit|karte|carte|tarjeta|cartão|карт"
+    r"|visa|amex|卡|カード|카드"
 )
 
 

@@ -269,8 +269,8 @@ def _forms() -> Iterator[Form]:
         "password of a command",
         ("7z ", "7za ", "ldapsearch ", "ldapadd ", "ldapmodify ", "useradd ", "smbclient ", "ipmitool "),
         r"(?P<shown>(?:7za? (?:[^\n|;]{0,200} )?-p|ldap\w+ (?:[^\n|;]{0,200} )?-w ?[\"']?"
-        r"|useradd (?:[^\n|;]{0,200} )?-p [\"']?|smbclient (?:[^\n|;]{0,200} )?-U [\"']?[\w.\\-]{1,60}%|ipmitool (?:[^\n|;]{0,200} )?-P [\"']?))"
-        + command,
+        r"|useradd (?:[^\n|;]{0,200} )?-p [\"']?|ipmitool (?:[^\n|;]{0,200} )?-P [\"']?"
+        r"|smbclient (?:[^\n|;]{0,200} )?-U [\"']?[\w.\\-]{1,60}%))" + command,
         _is_password,
     )
     yield Form(
@@ -303,7 +303,8 @@ def _forms() -> Iterator[Form]:
     yield Form(
         "password of a program",
         ("convertto-securestring ", "identified by ", "identified with "),
-        r"(?i)(?P<shown>(?:ConvertTo-SecureString (?:-String )?|identified (?:with \S{1,40} )?(?:by|as) (?:password )?)[\"'])"
+        r"(?i)(?P<shown>(?:ConvertTo-SecureString (?:-String )?"
+        r"|identified (?:with \S{1,40} )?(?:by|as) (?:password )?)[\"'])"
         r"[^\"'\n]{4,200}",
         _is_value,
     )

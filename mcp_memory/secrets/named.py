@@ -24,7 +24,8 @@ COVER = "\uffff"
 VALUE = r"""[^\s"'`<>{}()\[\],;|\\•，。；、！？」』】]"""
 _CLOSING = r"(?P<close>(?:\\{0,7}[\"'`]|\\|\]|\*\*){0,6})"
 _TYPE = (
-    r"(?::[ \t]{0,3}[&?]?[A-Za-z][\w.\[\]<>|?]{0,40}|[ ](?:string|String|str|char|NSString)[ ]?\*?)[ \t]{0,3}=(?=[ \t]{0,3}[\"'`])"
+    r"(?::[ \t]{0,3}[&?]?[A-Za-z][\w.\[\]<>|?]{0,40}|[ ](?:string|String|str|char|NSString)[ ]?\*?)"
+    r"[ \t]{0,3}=(?=[ \t]{0,3}[\"'`])"
     r"|[ ]As[ ][A-Za-z]{1,20}[ ]="
 )
 _SIGN = rf":=|=>|===?|[?+]=|\|\||\?\?|{_TYPE}|=|:|：|,(?=[ \t]{{0,20}}[\"'])|\((?=[\"'])"
@@ -37,7 +38,8 @@ _ASSIGN = re.compile(
 _OPTION = re.compile(r"(?P<quote>[ \t]{1,3}[\"']?|[\"'],\s{0,40}[\"'])")
 _SPACED = re.compile(r"[ \t]{1,40}(?P<quote>[\"'])?")
 _COMMAND = re.compile(
-    r"(?:^|[\n\r])[ \t]*(?:(?:ENV|ARG|setx|set|set -[gxU]+|default|login \S{1,60}|user \S{1,60}|#define|aws configure set)[ \t]+)?"
+    r"(?:^|[\n\r])[ \t]*"
+    r"(?:(?:ENV|ARG|setx|set|set -[gxU]+|default|login \S{1,60}|user \S{1,60}|#define|aws configure set)[ \t]+)?"
     r"[\"'*-]{0,3}\Z"
 )
 _ONE_OF_MANY = re.compile(r"\w[ \t]*,[ \t]*\Z")

@@ -23,14 +23,18 @@ _NEAR = re.compile(r"(?<![^\s\"'`:：(（=「『“„«/])[A-Za-z0-9][!-~]{7,63
 _OTHER = re.compile(
     r"(?i)://|^[a-f0-9]{7,40}$|^[a-f0-9]{8}-|\.(?:com|org|net|io|py|js|ts|md|txt|html|json|ya?ml)\b|^v?\d+\.\d|@"
 )
-_FOR = "for|of|to|on|in|at|del|de|do|da|für|fürs|vom|zum|von|im|am|pour|per|du|di|voor|na|от|для|на|к|til|för|pro|pentru|için"
+_FOR = (
+    "for|of|to|on|in|at|del|de|do|da|für|fürs|vom|zum|von|im|am|pour|per|du|di|voor|na|от|для|на|к|til|för|pro|pentru"
+    "|için"
+)
 _JOINT = re.compile(
     rf"""(?ix)[\\"'`\]*]{{0,8}}(?:
       :[ \t]{{0,3}}(?:\r?\n[ \t]{{0,8}}){{1,2}}(?=\S{{5,64}}[^\s:,;{{(][ \t]*(?:\n|\Z))
     | [ \t]{{0,3}}(?::|：|=|=>)[ \t]{{0,3}}(?:\*\*)?[ \t]{{0,3}}
     | [ ](?:{_IS}):?[ ](?:now[ ]|currently[ ]|still[ ]|jetzt[ ])?
     | [ ]?(?:[是为為はがे이가은는を]|คือ)[ ]?[:：]?[ ]?
-    | (?:['’]s|[ ]will[ ]be|[ ](?:was|is|got)?[ ]?(?:set|changed|reset|updated)[ ](?:from|to)|[ ](?:from|to)|[ ]هي|[ ]है)[ ]
+    | (?:['’]s|[ ]will[ ]be|[ ](?:from|to)|[ ]هي|[ ]है)[ ]
+    | [ ](?:was|is|got)?[ ]?(?:set|changed|reset|updated)[ ](?:from|to)[ ]
     | [ ](?:{_FOR})[ ](?:[\w'’.-]{{1,20}}[ ]){{0,3}}?[\w'’.-]{{1,20}}(?:[ ](?:{_IS})(?:[ ]now)?|:)[ ]
     )(?P<quote>["'`“„«「『])?"""
 )
@@ -65,7 +69,7 @@ def _is_strong(value: str) -> bool:
 
 
 def _near(text: str, name: Name) -> tuple[int, int] | None:
-    """Return a value that stands near a name in a sentence and is too mixed for anything else: "my password's Qm3Xk9"."""
+    """Return a value that stands near a name in a sentence and is too mixed for anything else."""
     if name.is_short and not _ACCOUNT.search(text, max(0, name.start - 80), name.start):
         return None
     sentence = _SENTENCE.match(text, name.end)

@@ -63,7 +63,8 @@ _MORE = (
     re.compile(rf"(?i)\"value\"\s?:\s?\"(?P<value>[^\"\n]{{4,4096}})\",\s{{0,20}}\"name\"\s?:\s?\"{_NAMES}\""),
     re.compile(rf"variable\s+\"{_NAMES}\"\s*\{{[^{{}}]{{0,400}}?default\s*=\s*\"(?P<value>[^\"\n]{{4,4096}})\""),
     re.compile(
-        rf"(?m)^[ \t]*(?:-[ ]+)?{_NAMES}:[ \t]*\n[ \t]*-[ ]+[\"']?(?P<value>[^\s\"':,{{}}\[\]]{{4,500}})[\"']?[ \t]*$"
+        rf"(?m)^[ \t]*(?:-[ ]+)?{_NAMES}:[ \t]*\n[ \t]*-[ ]+"
+        r"[\"']?(?P<value>[^\s\"':,{}\[\]]{4,500})[\"']?[ \t]*$"
     ),
     re.compile(rf"(?m)^{_NAMES}[ ]*\|[ ]+(?P<value>\S{{6,500}})[ \t]*$"),  # a row of psql's expanded form
 )
@@ -76,7 +77,8 @@ _ALWAYS = (  # places of secrets, whatever their names
     re.compile(r"(?<=:)(?P<value>[^\s\"'@:/<>{}$]{6,100})(?=@tcp\()"),
     re.compile(r"(?i)\.set_?(?:Password|Secret|ApiKey|Token|ClientSecret)\(\s?[\"'](?P<value>[^\"'\n]{4,500})[\"']\)"),
     re.compile(
-        r"(?m)^[ \t]*(?:enable secret|username \S{1,60} (?:privilege \d+ )?(?:password|secret)) [05789] (?P<value>\S{4,200})"
+        r"(?m)^[ \t]*(?:enable secret|username \S{1,60} (?:privilege \d+ )?(?:password|secret)) [05789] "
+        r"(?P<value>\S{4,200})"
     ),
     re.compile(r"(?m)^\$ pass (?:show )?\S+\n(?P<value>\S{6,200})$"),
 )
@@ -84,7 +86,8 @@ _BELOW = re.compile(
     r"(?im)^[^\n]{0,160}pass(?:word|phrase|code)[^\n]{0,160}:[ \t]*\n[ \t\n]{0,40}(?P<value>\S{8,64})[ \t]*$"
 )
 _INSERT = re.compile(
-    r"(?i)insert into [\w.`\"]{1,80}\s?\((?P<names>[^()]{3,600})\)\s*values\s*(?P<rows>(?:\([^()\n]{0,2000}\)\s*,?\s*){1,50})"
+    r"(?i)insert into [\w.`\"]{1,80}\s?\((?P<names>[^()]{3,600})\)\s*values\s*"
+    r"(?P<rows>(?:\([^()\n]{0,2000}\)\s*,?\s*){1,50})"
 )
 _FIELD = re.compile(r"'((?:[^']|'')*)'|[^,()']+")
 _HEAD = re.compile(r"[\"'`*]{0,2}[^\W\d][\w .#/-]{0,30}[\"'`*]{0,2}")

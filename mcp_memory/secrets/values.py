@@ -26,18 +26,18 @@ _SHORT_PLACEHOLDER = re.compile(
     r"|^(?:secret|pass|pw)(?:[_-]|\d|$)|^p[a@]ss\w?w[o0]r[dt]|1234567|^1234|^abc(?:def)?[a-z]*\d{0,6}$|qwerty"
 )
 _DEFAULTS_TEXT = """
-admin administrator root toor user guest test testing tester demo default postgres postgresql mysql mariadb
-mongo mongodb redis rabbitmq minio minioadmin elastic sa system sys oracle nobody anonymous foo bar baz foobar
-spam eggs letmein welcome changeit changeme docker vagrant ubuntu pi cisco value string text none null nil true
-false yes no on off empty blank unset undefined missing required optional masked encrypted hashed plain
-plaintext raw secure strong weak valid invalid correct incorrect wrong right same different new old any all auto
-never always ask prompt input output data type hash salt form field label key keys name id int integer float
-bool boolean str bytes array list dict object char varchar nvarchar enum number date datetime timestamp email
-url uri path file stdin env token tokens self this request response result error errors warning info debug ok
-okay fail failed success disabled enabled expired revoked unknown pending active inactive inherit shared private
-public internal external basic bearer digest secret secrets session cookie header body query params props state
-config settings options visible invisible authentication authorization anything compat files systemd sss ldap nis db dns int64 int32 uuid something nothing whatever
-redacted
+admin administrator root toor user guest test testing tester demo default postgres postgresql mysql mariadb mongo
+mongodb redis rabbitmq minio minioadmin elastic sa system sys oracle nobody anonymous foo bar baz foobar spam eggs
+letmein welcome changeit changeme docker vagrant ubuntu pi cisco value string text none null nil true false yes no
+on off empty blank unset undefined missing required optional masked encrypted hashed plain plaintext raw secure
+strong weak valid invalid correct incorrect wrong right same different new old any all auto never always ask prompt
+input output data type hash salt form field label key keys name id int integer float bool boolean str bytes array
+list dict object char varchar nvarchar enum number date datetime timestamp email url uri path file stdin env token
+tokens self this request response result error errors warning info debug ok okay fail failed success disabled
+enabled expired revoked unknown pending active inactive inherit shared private public internal external basic bearer
+digest secret secrets session cookie header body query params props state config settings options visible invisible
+authentication authorization anything compat files systemd sss ldap nis db dns int64 int32 uuid something nothing
+whatever redacted
 """
 _DEFAULTS = frozenset(_DEFAULTS_TEXT.split())
 """What is written for a value and is none: defaults of programs, types, states."""
