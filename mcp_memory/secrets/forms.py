@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from mcp_memory.secrets.values import is_chosen, is_drawn, is_mixed, is_phrase, stands_for_another
+from mcp_memory.secrets.values import is_drawn, is_given, is_mixed, is_phrase, stands_for_another
 from mcp_memory.secrets.vocabulary import reads_as_words
 
 __all__ = ["FORMS", "Form"]
@@ -89,8 +89,7 @@ def _says_private(text: str) -> bool:
 
 
 def _is_password(value: str) -> bool:
-    chosen = is_chosen(value) or is_phrase(value) or (value.isdigit() and len(value) >= 6)
-    return chosen and not stands_for_another(value)
+    return is_given(value) and not stands_for_another(value)
 
 
 def _is_credential(value: str) -> bool:

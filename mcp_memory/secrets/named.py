@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from mcp_memory.secrets.names import Name
-from mcp_memory.secrets.values import LONGEST, is_chosen, is_drawn, is_mixed, is_phrase, stands_for_another
+from mcp_memory.secrets.values import LONGEST, is_chosen, is_drawn, is_given, is_mixed, is_phrase, stands_for_another
 from mcp_memory.secrets.vocabulary import reads_as_words
 
 __all__ = ["COVER", "VALUE", "assigned", "is_drawn_for", "without_sentence"]
@@ -48,7 +48,8 @@ _IN_URL = re.compile(r"[^\s\"'`<>{}&;#•|\\，。]{1,4096}")
 _OF_OPTION = re.compile(r"[^\s\"'`<>{}|;&•()\\]{1,4096}")
 _COMMENT = re.compile(r"[ \t]*(?:[ \t]#[^\n]*|[ \t]//[^\n]*)?(?:\\n|\\r|\r|\n|\"|'|\Z)")
 _BEFORE = re.compile(
-    r"(?:^|[\n\r]|\\n)[ \t]*(?:-[ \t]+|export[ \t]+|set[ \t]+|ENV[ \t]+|ARG[ \t]+|[#;>|*+-]{1,3}[ \t]*)?[\"'*]{0,3}\Z"
+    r"(?:^|[\n\r]|\\n)[ \t]*(?:-[ \t]+|export[ \t]+|set[ \t]+|ENV[ \t]+|ARG[ \t]+|[#;>|*+-]{1,3}[ \t]*)?"
+    r"(?:[A-Za-z][a-z]{1,12}[ ]){0,3}[\"'*]{0,3}\Z"
 )
 _MARKS = ".:!?*_,"
 _CODE_LINE = re.compile(
@@ -77,7 +78,7 @@ def assigned(text: str, name: Name, *, prose: bool) -> list[tuple[int, int]]:
     if _ONE_OF_MANY.search(text, max(0, name.start - 40), name.start) and found["sign"] == "=":
         return []  # user, password = …
     if quote and found["sign"] in (",", "("):
-        return [span for span in _quoted(text, name, start, quote) if is_chosen(text[slice(*span)])]
+        return [span for span in _quoted(text, name, start, quote) if is_given(text[slice(*span)])]
     if found["many"]:
         return _listed(text, name, start, quote) if quote else []
     if quote:
@@ -91,14 +92,14 @@ def _spaced(text: str, name: Name) -> list[tuple[int, int]]:
     if found is None or (name.is_short and not found["quote"]):
         return []
     if found["quote"]:
-        return [span for span in _quoted(text, name, found.end(), found["quote"]) if is_chosen(text[slice(*span)])]
+        return [span for span in _quoted(text, name, found.end(), found["quote"]) if is_given(text[slice(*span)])]
     run = _RUN.match(text, found.end())
     alone = "\t" in found[0] or name.text.isupper()
     if run is None or not (alone or _COMMAND.search(text, max(0, name.start - 80), name.start)):
         return []
-    if _COMMENT.match(text, run.end()) is None or stands_for_another(run[0], name.text) or reads_as_words(run[0]):
+    if _COMMENT.match(text, run.end()) is None or stands_for_another(run[0], name.text):
         return []
-    return [run.span()] if (is_mixed(run[0]) if name.of_password else is_drawn(run[0], 16)) else []
+    return [run.span()] if (is_given(run[0]) if name.of_password else is_drawn(run[0])) else []
 
 
 def _quoted(text: str, name: Name, start: int, quote: str) -> list[tuple[int, int]]:
@@ -126,8 +127,10 @@ def _is_quoted_secret(value: str, name: Name) -> bool:
     if any(c.isspace() for c in value):
         return is_phrase(value) or (len(value.split()) <= 4 and any(is_mixed(part) for part in value.split()))
     if value.isdigit():
-        return len(value) >= (_LEAST_DIGITS if not name.is_short else 10**9)
-    return len(value) >= _LEAST_OF_PASSWORD and (not name.is_short or is_mixed(value)) and _has_letters(value)
+        return len(value) >= (_LEAST_DIGITS if not name.is_short else 10)
+    return len(value) >= _LEAST_OF_PASSWORD and (
+        (not name.is_short or is_mixed(value) or is_drawn(value, 10)) and _has_letters(value)
+    )
 
 
 def _is_label(text: str, start: int, end: int) -> bool:
@@ -195,12 +198,12 @@ def _bare(text: str, name: Name, found: re.Match[str], *, prose: bool) -> list[t
         return _spans(run, name, is_strict=True)
     at_start = _BEFORE.search(text, max(0, name.start - 60), name.start) is not None
     to_the_end = _COMMENT.match(text, run.end()) is not None
-    if at_start and to_the_end and not name.is_short and found["sign"] in (":", "="):
+    if at_start and to_the_end and not name.is_short and found["sign"] in (":", "：", "=", ":=", "?="):
         return _spans(run, name, is_strict=_among_settings(text, name.start, run.end()), is_line=True)
     if text[run.end() : run.end() + 1] in ("(", "[") or (not prose and name.of_password and reads_as_words(run[0])):
         return []
     if name.is_short:
-        return _spans(run, name, is_strict=False) if is_drawn(run[0], 10) else []
+        return _spans(run, name, is_strict=False, is_line=True) if is_drawn(run[0], 10) else []
     return _spans(run, name, is_strict=False, is_line=tight)
 
 
@@ -229,7 +232,7 @@ def _is_bare_secret(value: str, name: Name, *, is_strict: bool, is_line: bool) -
 def is_drawn_for(name: Name, value: str) -> bool:
     """Tell whether a value was drawn for a key; most ids of sessions are names, and no secrets."""
     small = name.text.lower()
-    if "session" not in small:
+    if "session" not in small or "token" in small:
         return is_drawn(value) or (small not in ("secret", "credential", "token") and is_phrase(value, 4))
     return is_drawn(value, 20) and "-" not in value and sum(c.isdigit() for c in value) >= 4
 

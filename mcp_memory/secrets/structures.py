@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from mcp_memory.secrets.names import HINTS, name_at
-from mcp_memory.secrets.values import is_chosen, is_drawn, is_phrase, stands_for_another
+from mcp_memory.secrets.values import is_drawn, is_given, is_phrase, stands_for_another
 from mcp_memory.secrets.vocabulary import reads_as_words
 
 __all__ = ["structured"]
@@ -109,7 +109,7 @@ def structured(text: str, small: str) -> Iterator[tuple[int, int]]:
         yield from _around(text, small)
     for pattern in _ALWAYS:
         for found in pattern.finditer(text):
-            if is_chosen(found["value"]) and not stands_for_another(found["value"]):
+            if is_given(found["value"]) and not stands_for_another(found["value"]):
                 yield found.span("value")
     if "<input" in small:
         yield from _fields(text)
@@ -169,7 +169,7 @@ def _inserted(text: str) -> Iterator[tuple[int, int]]:
             fields = [one for one in _FIELD.finditer(row[1]) if one[0].strip()]
             for kind, field in zip(kinds, fields, strict=False):
                 value = field[1] or ""
-                if kind and is_chosen(value) and not stands_for_another(value):
+                if kind and is_given(value) and not stands_for_another(value):
                     start = found.start("rows") + row.start(1) + field.start(1)
                     yield start, start + len(value)
 
@@ -243,9 +243,7 @@ def _of_table(lines: list[str], starts: list[int], number: int, cut: str) -> Ite
         for place, kind in kinds.items():
             cell, start = cells[place]
             value = cell.strip("\"'`")
-            chosen = " " not in value and (
-                is_chosen(value) or is_phrase(value) or (value.isdigit() and len(value) >= 6)
-            )
+            chosen = " " not in value and is_given(value)
             if not stands_for_another(value) and (is_drawn(value) if kind == "key" else chosen):
                 begin = starts[below] + start + cell.index(value)
                 yield begin, begin + len(value)

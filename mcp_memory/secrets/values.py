@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from mcp_memory.secrets.vocabulary import reads_as_words, words_of
 
-__all__ = ["LONGEST", "is_chosen", "is_drawn", "is_mixed", "is_phrase", "may_be_word", "stands_for_another"]
+__all__ = ["LONGEST", "is_chosen", "is_drawn", "is_given", "is_mixed", "is_phrase", "may_be_word", "stands_for_another"]
 
 LONGEST = 4_096
 """Characters of a value that are masked; a longer run is some other data."""
@@ -140,6 +140,11 @@ def is_chosen(value: str) -> bool:
         and not reads_as_words(value)
         and not may_be_word(value)
     )
+
+
+def is_given(value: str) -> bool:
+    """Tell whether a password stands in a place made for one: chosen, a number, or a phrase."""
+    return is_chosen(value) or (value.isdigit() and len(value) >= 6) or is_phrase(value)
 
 
 def may_be_word(value: str) -> bool:

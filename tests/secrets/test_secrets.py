@@ -219,6 +219,89 @@ def test_secrets_of_kubernetes_are_masked_and_what_stands_beside_them_stays() ->
     assert mask(secret + beside, prose=False) == secret.replace("WnE3d1pxN3c=", "•••") + beside
 
 
+STRONG = "Qm3Xk9Zt7Lw2Rv5Yb8"
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        '{"out": "a\\nDB_PASSWORD=%s\\n"}',
+        '{"out": "{\\"password\\": \\"%s\\"}"}',
+        "     2→password: %s\n     3→port: 5432",
+        "config.yml:12:password: %s\nconfig.yml:13:port: 5432",
+        "@@ -1,2 +1,2 @@\n context\n+password: %s\n",
+        "web_1  | requirepass %s\nweb_1  | port 6379",
+        "password: %s\r\nport: 5432\r\n",
+        "CREATE USER jo IDENTIFIED BY '%s';",
+        "INSERT INTO users (id, name, password) VALUES (1, 'jo', '%s');",
+        '"user","password"\n"jo","%s"',
+        "id       | 1\npassword | %s",
+        "<clientSecret><![CDATA[%s]]></clientSecret>",
+        "<key>Password</key>\n<string>%s</string>",
+        '<add value="%s" key="ApiPassword" />',
+        '{"value": "%s", "name": "DB_PASSWORD"}',
+        'variable "db_password" {\n  type = string\n  default = "%s"\n}',
+        "passwords:\n  - %s",
+        'api_key: str = "%s"',
+        'const password: String = "%s";',
+        "os.getenv('DB_PASSWORD', '%s')",
+        "process.env.JWT_SECRET || '%s'",
+        '#define WIFI_PASSWORD "%s"',
+        "aws configure set aws_secret_access_key %s0000",
+        "echo %s | docker login --password-stdin",
+        "dsn: app:%s@tcp(db:3306)/app",
+        'requests.get(url, auth=("jo", "%s"))',
+        "Please use the following password to proceed:\n\n%s\n",
+        "A temporary password is generated for root@localhost: %s",
+        'password = """%s"""',
+        "machine db.example.org\nlogin\njo\npassword\n%s\n",
+    ],
+)
+def test_a_result_holds_no_password_wherever_a_program_keeps_it(result: str) -> None:
+    masked = mask(result % STRONG, prose=False)
+    assert STRONG not in masked
+    assert "•••" in masked
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "latin-1", "utf-16", "utf-16-le", "utf-32"])
+def test_a_result_of_any_encoding_is_masked_and_read_back_in_it(codec: str) -> None:
+    text = f"Grüße\nDB_PASSWORD={STRONG}\nPORT=5432\n"
+    data, places = mask_bytes(text.encode(codec))
+    assert STRONG.encode(codec)[-24:] not in data
+    assert len(places) == 1
+    shown = "•••".encode().decode("latin-1") if codec == "latin-1" else "•••"
+    assert data.decode(codec) == text.replace(STRONG, shown)
+
+
+def test_bytes_that_are_a_program_or_a_picture_stay_as_they_are() -> None:
+    data = bytes(range(256)) * 8 + b"DB_PASSWORD=" + STRONG.encode()
+    assert mask_bytes(data) == (data, [])
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        "00000ed0: 2600 0000 0000 0000 a502 0000",
+        "1234 5678 9012 3452\n4539 1488 0343 6467",
+        '"user_id": "4786589388409884"',
+        "sk-ecdsa-sha2-nistp256@openssh.com sk-ssh-ed25519-cert-v01@openssh.com",
+        'START = b"-----BEGIN OPENSSH PRIVATE KEY-----"\nEND = b"-----END OPENSSH PRIVATE KEY-----"',
+        "self.passthrough_behavior = passthrough_behavior",
+        "file_secret_settings: PydanticBaseSettingsSource,",
+        "credentials = standard_b64encode(credentials)",
+        "secret_code = COGNITO_TOTP_MFA_SECRET",
+        'user, password = "wile", "coyote"',
+        "'password' => 'required|string|min:12|confirmed'",
+        "existingSecret: my-release-postgresql",
+        "arn:aws:secretsmanager:eu-west-1:1234:secret:prodDatabase-1234f",
+        '<label for="password" class="form-label">Password</label>',
+        "token: Authentifizierungstoken",
+    ],
+)
+def test_code_and_numbers_in_a_result_stay_as_they_came(result: str) -> None:
+    assert mask(result, prose=False) == result
+
+
 @given(st.integers(0, 1_000))
 def test_nothing_is_lost_of_the_text_around_a_secret(seed: int) -> None:
     for secret, text in invented(random.Random(seed)).values():
