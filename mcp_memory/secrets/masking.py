@@ -44,6 +44,7 @@ _WIDE_CODECS = (
     (b"", "utf-16-le"),
 )
 _DEEPEST = 100
+_READ_AGAIN = 50_000
 
 _BODY = re.compile(r"(?m)^[ \t\"']*[A-Za-z0-9+/]{60,76}={0,2}[\"',]*$")
 
@@ -175,9 +176,11 @@ def _standing(text: str, prose: bool) -> list[Secret]:
     """Return the secrets that stand in a text as it is written."""
     small = _small(text)
     covered, formed = text, list[Secret]()
-    while more := [*_formed(covered, small), *_numbers(covered, prose)]:  # again: a key may have stood before a key
+    while more := [*_formed(covered, small), *_numbers(covered, prose)]:
         formed = _apart([*formed, *more])
         covered = _covered(text, formed)
+        if len(text) > _READ_AGAIN:
+            break  # again, for a key that stood before a key: rare, and long texts take long
     named = [*_named(covered, small, prose), *structured(covered, small), *(personal_numbers(text) if prose else ())]
     return _apart([*formed, *(Secret(start, end, "named value") for start, end in named)])
 

@@ -1,13 +1,17 @@
 """Secrets whose name stands elsewhere: in the line above, in the head of a column, in another attribute.
 
-Kubernetes and compose lists (`- name: DB_PASSWORD` over `value: …`), secrets of Kubernetes, YAML blocks, `.netrc` and
-`.pgpass`, tables, and input fields of pages.
+`_PLACES` is a table: the words that a text must have, a pattern, and what its value must be. Below it stand the places
+that a pattern cannot tell: secrets of Kubernetes, YAML blocks, input fields of pages, inserted rows, and tables.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 
 from mcp_memory.secrets.names import HINTS, name_at
 from mcp_memory.secrets.values import is_drawn, is_given, is_phrase, stands_for_another
@@ -15,11 +19,142 @@ from mcp_memory.secrets.vocabulary import reads_as_words
 
 __all__ = ["structured"]
 
-_VALUE_OF = re.compile(
-    r"""(?ix)\bname[\\"']{0,8}\s{0,3}[:=]\s{0,3}[\\"']{0,8}(?P<name>[\w.-]{2,80})[\\"']{0,8}
-    (?:\s{0,3},)?(?:\s|\\n){0,20}[\\"']{0,8}value[\\"']{0,8}\s{0,3}[:=]\s{0,3}
-    (?P<quote>\\{0,7}["'])?(?P<value>(?(quote)[^"'\n\\]{1,4096}|[^\s"',{}]{1,4096}))"""
+
+@dataclass(frozen=True)
+class _Place:
+    """Where programs keep secrets. A text that lacks one of `needs`, in small letters, has none of these."""
+
+    needs: tuple[str, ...]
+    source: str
+    takes: Callable[[re.Match[str]], bool]
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        return re.compile(self.source)
+
+
+def _is_named(found: re.Match[str]) -> bool:
+    """Tell whether the name that a structure gives is a secret's, and the value one."""
+    return _is_secret(found["value"], found["name"]) and not reads_as_words(found["value"])
+
+
+def _is_assigned(found: re.Match[str]) -> bool:
+    """Tell the same where the structure assigns, so that the name is enough."""
+    return _is_secret(found["value"], found["name"])
+
+
+def _is_any(found: re.Match[str]) -> bool:
+    """Tell whether a value that can only be a secret is one, and stands for no other."""
+    return is_given(found["value"]) and not stands_for_another(found["value"])
+
+
+def _is_no_placeholder(found: re.Match[str]) -> bool:
+    return not stands_for_another(found["value"])
+
+
+_NAME = r"(?P<name>[\w.:-]{2,80})"
+_NAMED = rf"\b(?:key|name)=\\?[\"']{_NAME}\\?[\"']"
+_REST = r"(?P<value>[^\"\n]{4,4096})"
+
+_PLACES = (
+    # lists of names and values: Kubernetes, compose, ECS
+    _Place(
+        ("name", "value"),
+        r"""(?ix)\bname[\\"']{0,8}\s{0,3}[:=]\s{0,3}[\\"']{0,8}(?P<name>[\w.-]{2,80})[\\"']{0,8}
+        (?:\s{0,3},)?(?:\s|\\n){0,20}[\\"']{0,8}value[\\"']{0,8}\s{0,3}[:=]\s{0,3}
+        (?P<quote>\\{0,7}["'])?(?P<value>(?(quote)[^"'\n\\]{1,4096}|[^\s"',{}]{1,4096}))""",
+        _is_assigned,
+    ),
+    _Place(
+        ('"name"', '"value"'),
+        rf"(?i)\"value\"\s?:\s?\"{_REST}\",\s{{0,20}}\"name\"\s?:\s?\"{_NAME}\"",
+        _is_named,
+    ),
+    _Place(
+        (":\n", "- "),
+        rf"(?m)^[ \t]*(?:-[ ]+)?{_NAME}:[ \t]*\n[ \t]*-[ ]+[\"']?(?P<value>[^\s\"':,{{}}\[\]]{{4,500}})[\"']?[ \t]*$",
+        _is_named,
+    ),
+    # XML: attributes in either order, an element inside, text of its own
+    _Place(
+        ("value=",),
+        r"(?i)<(?:add|entry|property|setting|param)\b[^<>]{0,80}?\b(?:key|name)\s*=\s*[\"'](?P<name>[\w.:-]{2,80})[\"']"
+        r"[^<>]{0,80}?\bvalue\s*=\s*[\"'](?P<value>[^\"'<>\n]{1,500})[\"']",
+        _is_assigned,
+    ),
+    _Place(("value=",), rf"(?i)\bvalue=\\?[\"'](?P<value>[^\"'<>\n]{{4,500}}?)\\?[\"']\s+{_NAMED}", _is_named),
+    _Place(
+        ("name=", "</"),
+        rf"(?i)<\w+\s[^<>]{{0,80}}?{_NAMED}[^<>]{{0,80}}>\s*(?:<value>\s*)?(?P<value>[^<>\n]{{4,500}}?)\s*</",
+        _is_named,
+    ),
+    _Place(("<![cdata[",), rf"(?i)<{_NAME}>\s*<!\[CDATA\[(?P<value>[^\]<>\n]{{4,500}})\]", _is_named),
+    _Place(("</string>",), rf"(?i)<key>{_NAME}</key>\s*<string>(?P<value>[^<>\n]{{4,500}})</string>", _is_named),
+    # Terraform
+    _Place(
+        ("variable ", "default"), rf"variable\s+\"{_NAME}\"\s*\{{[^{{}}]{{0,400}}?default\s*=\s*\"{_REST}\"", _is_named
+    ),
+    _Place(
+        ('"sensitive": true',),
+        r"\"[\w.-]{1,80}\":\s*\{\s*(?:\"sensitive\":\s*true,\s*)?(?:\"type\":\s*\"string\",\s*)?"
+        r"\"value\":\s*\"(?P<value>[^\"\n]{1,4096})\"(?=[^{}]{0,120})",
+        lambda found: (
+            '"sensitive": true' in found.string[found.start() : found.end() + 120] and _is_no_placeholder(found)
+        ),
+    ),
+    _Place(
+        ('"random_password"', '"result"'),
+        rf"\"random_password\"[^{{}}]{{0,200}}\{{[^{{}}]{{0,80}}\{{?[^{{}}]{{0,400}}?\"result\"\s?:\s?\"{_REST}\"",
+        _is_any,
+    ),
+    # files and stores of passwords
+    _Place(
+        ("machine", "password"),
+        r"\bmachine\s{1,20}\S{1,200}\s{1,20}(?:login|user)\s{1,20}\S{1,200}\s{1,20}password\s{1,20}(?P<value>\S{1,500})",
+        _is_no_placeholder,
+    ),
+    _Place(
+        ("default", "login", "password"),
+        r"\bdefault\s{1,20}(?:login|user)\s{1,20}\S{1,200}\s{1,20}password\s{1,20}(?P<value>\S{1,500})",
+        _is_no_placeholder,
+    ),
+    *(
+        _Place(
+            (port,),
+            r"(?m)^[ \t]*(?:[\w*-]+(?:\.[\w-]+){0,6}|\[[\da-f:]+\]):(?:54\d\d|6432|\*):[^:\s/]{1,63}:[^:\s/]{1,63}:"
+            r"(?P<value>[^\s:/]{4,200})[ \t]*$",
+            _is_no_placeholder,
+        )
+        for port in (":54", ":6432:", ":*:")  # .pgpass
+    ),
+    _Place(("securestring",), rf"\"(?i:Type)\"\s?:\s?\"SecureString\",\s{{0,20}}\"Value\"\s?:\s?\"{_REST}\"", _is_any),
+    _Place(('"github.com"',), r"\"github\.com\"\s?:\s?\"(?P<value>[A-Za-z0-9_-]{16,100})\"", _is_any),
+    _Place(("$ pass ",), r"(?m)^\$ pass (?:show )?\S+\n(?P<value>\S{6,200})$", _is_any),
+    _Place((" | ",), rf"(?m)^{_NAME}[ ]*\|[ ]+(?P<value>\S{{6,500}})[ \t]*$", _is_named),  # psql, expanded
+    # addresses, calls, devices
+    _Place(("@tcp(",), r"(?<=:)(?P<value>[^\s\"'@:/<>{}$]{6,100})(?=@tcp\()", _is_any),
+    _Place(
+        (".set", '("'),
+        r"(?i)\.set_?(?:Password|Secret|ApiKey|Token|ClientSecret)\(\s?[\"'](?P<value>[^\"'\n]{4,500})[\"']\)",
+        _is_any,
+    ),
+    *(
+        _Place(
+            (word,),
+            r"(?m)^[ \t]*(?:enable secret|username \S{1,60} (?:privilege \d+ )?(?:password|secret)) [05789] "
+            r"(?P<value>\S{4,200})",
+            _is_any,
+        )
+        for word in ("enable secret", "username ")  # Cisco
+    ),
+    # "… the following password:" over a line of its own
+    _Place(
+        (":\n", "pass"),
+        r"[Pp]ass(?:word|phrase|code)[^\n]{0,160}:[ \t]*\n[ \t\n]{0,40}(?P<value>\S{8,64})(?=[ \t]*(?:\n|\Z))",
+        lambda found: is_drawn(found["value"], 8),
+    ),
 )
+
 _BLOCK = re.compile(
     r"(?m)^(?P<indent>[ \t]*)(?:-[ ]+)?(?P<name>[\w.-]{2,80})[ \t]*:[ \t]*[|>][-+\d]{0,2}[ \t]*\n"
     r"(?P<value>(?:(?P=indent)[ \t]+[^\n]*(?:\n|\Z)){1,60})"
@@ -30,61 +165,9 @@ _DATA = re.compile(
 )
 _NEXT_OBJECT = re.compile(r"(?m)^[ \t]*(?:---[ \t]*$|(?:- )?apiVersion:)")
 _ROW = re.compile(r"(?m)^[ \t]+[\w.-]{1,80}:[ \t]+[\"']?(?P<value>[^\s\"']{4,4096})[\"']?[ \t]*$")
-_NETRC = re.compile(
-    r"(?:\bmachine\s{1,20}\S{1,200}|\bdefault)\s{1,20}(?:login|user)\s{1,20}\S{1,200}\s{1,20}"
-    r"password\s{1,20}(?P<value>\S{1,500})"
-)
-_PGPASS = re.compile(
-    r"(?m)^[ \t]*(?:[\w*-]+(?:\.[\w-]+){0,6}|\[[\da-f:]+\]):(?:54\d\d|6432|\*):[^:\s/]{1,63}:[^:\s/]{1,63}:"
-    r"(?P<value>[^\s:/]{4,200})[ \t]*$"
-)
 _INPUT = re.compile(r"(?i)<input\b(?P<inside>[^<>]{1,600})>")
 _IS_PASSWORD = re.compile(r"(?i)\b(?:type|name|id|autocomplete)\s*=\s*[\"']?[\w-]*password")
 _ITS_VALUE = re.compile(r"(?i)\bvalue\s*=\s*(?P<quote>\\?[\"'])?(?P<value>(?(quote)[^\"'\\]{1,500}|[^\s\"'>]{1,500}))")
-_ADDED = re.compile(
-    r"(?i)<(?:add|entry|property|setting|param)\b[^<>]{0,80}?\b(?:key|name)\s*=\s*[\"'](?P<name>[\w.:-]{2,80})[\"'][^<>]{0,80}?"
-    r"\bvalue\s*=\s*[\"'](?P<value>[^\"'<>\n]{1,500})[\"']"
-)
-_SENSITIVE = re.compile(
-    r"\"(?P<name>[\w.-]{1,80})\":\s*\{\s*(?:\"sensitive\":\s*true,\s*)?(?:\"type\":\s*\"string\",\s*)?"
-    r"\"value\":\s*\"(?P<value>[^\"\n]{1,4096})\"(?P<after>[^{}]{0,120})"
-)
-_NAMES = r"(?P<name>[\w.:-]{2,80})"
-_QUOTED_NAME = rf"\b(?:key|name)=\\?[\"']{_NAMES}\\?[\"']"
-_MORE = (
-    # XML: text of its own, an element inside, or the attributes the other way round
-    re.compile(rf"(?i)<{_NAMES}>\s*<!\[CDATA\[(?P<value>[^\]<>\n]{{4,500}})\]"),
-    re.compile(
-        rf"(?i)<\w+\s[^<>]{{0,80}}?{_QUOTED_NAME}[^<>]{{0,80}}>\s*(?:<value>\s*)?(?P<value>[^<>\n]{{4,500}}?)\s*</"
-    ),
-    re.compile(rf"(?i)\bvalue=\\?[\"'](?P<value>[^\"'<>\n]{{4,500}}?)\\?[\"']\s+{_QUOTED_NAME}"),
-    re.compile(rf"(?i)<key>{_NAMES}</key>\s*<string>(?P<value>[^<>\n]{{4,500}})</string>"),
-    # JSON and HCL: the value first, or in a block that has the name
-    re.compile(rf"(?i)\"value\"\s?:\s?\"(?P<value>[^\"\n]{{4,4096}})\",\s{{0,20}}\"name\"\s?:\s?\"{_NAMES}\""),
-    re.compile(rf"variable\s+\"{_NAMES}\"\s*\{{[^{{}}]{{0,400}}?default\s*=\s*\"(?P<value>[^\"\n]{{4,4096}})\""),
-    re.compile(
-        rf"(?m)^[ \t]*(?:-[ ]+)?{_NAMES}:[ \t]*\n[ \t]*-[ ]+"
-        r"[\"']?(?P<value>[^\s\"':,{}\[\]]{4,500})[\"']?[ \t]*$"
-    ),
-    re.compile(rf"(?m)^{_NAMES}[ ]*\|[ ]+(?P<value>\S{{6,500}})[ \t]*$"),  # a row of psql's expanded form
-)
-_ALWAYS = (  # places of secrets, whatever their names
-    re.compile(r"\"(?i:Type)\"\s?:\s?\"SecureString\",\s{0,20}\"Value\"\s?:\s?\"(?P<value>[^\"\n]{4,4096})\""),
-    re.compile(r"\"github\.com\"\s?:\s?\"(?P<value>[A-Za-z0-9_-]{16,100})\""),
-    re.compile(
-        r"\"random_password\"[^{}]{0,200}\{[^{}]{0,80}\{?[^{}]{0,400}?\"result\"\s?:\s?\"(?P<value>[^\"\n]{4,500})\""
-    ),
-    re.compile(r"(?<=:)(?P<value>[^\s\"'@:/<>{}$]{6,100})(?=@tcp\()"),
-    re.compile(r"(?i)\.set_?(?:Password|Secret|ApiKey|Token|ClientSecret)\(\s?[\"'](?P<value>[^\"'\n]{4,500})[\"']\)"),
-    re.compile(
-        r"(?m)^[ \t]*(?:enable secret|username \S{1,60} (?:privilege \d+ )?(?:password|secret)) [05789] "
-        r"(?P<value>\S{4,200})"
-    ),
-    re.compile(r"(?m)^\$ pass (?:show )?\S+\n(?P<value>\S{6,200})$"),
-)
-_BELOW = re.compile(
-    r"(?im)^[^\n]{0,160}pass(?:word|phrase|code)[^\n]{0,160}:[ \t]*\n[ \t\n]{0,40}(?P<value>\S{8,64})[ \t]*$"
-)
 _INSERT = re.compile(
     r"(?i)insert into [\w.`\"]{1,80}\s?\((?P<names>[^()]{3,600})\)\s*values\s*"
     r"(?P<rows>(?:\([^()\n]{0,2000}\)\s*,?\s*){1,50})"
@@ -92,41 +175,28 @@ _INSERT = re.compile(
 _FIELD = re.compile(r"'((?:[^']|'')*)'|[^,()']+")
 _HEAD = re.compile(r"[\"'`*]{0,2}[^\W\d][\w .#/-]{0,30}[\"'`*]{0,2}")
 _WORDS_OF_NAMES = ("pass", "secret", "token", "key", "pwd", "credential")
-_MOST_ROWS = 2_000
+_OF_NAMES = re.compile("|".join(_WORDS_OF_NAMES))
+_LONGEST_LINE, _MOST_ROWS = 400, 2_000
 
 
 def structured(text: str, small: str) -> Iterator[tuple[int, int]]:
     """Yield where secrets stand that a structure around them names. `small` is the text in small letters."""
-    if "value" in small:
-        for found in (*_VALUE_OF.finditer(text), *_ADDED.finditer(text)):
-            if _is_secret(found["value"], found["name"]):
-                yield found.span("value")
-        if '"sensitive"' in small:
-            for found in _SENSITIVE.finditer(text):
-                if '"sensitive": true' in found[0] and not stands_for_another(found["value"], found["name"]):
+    named = any(word in small for word in _WORDS_OF_NAMES)
+    for place in _PLACES:
+        if (named or place.takes not in (_is_named, _is_assigned)) and all(part in small for part in place.needs):
+            for found in place.pattern.finditer(text):
+                if place.takes(found):
                     yield found.span("value")
-    if any(word in small for word in _WORDS_OF_NAMES):
-        yield from _around(text, small)
-    for pattern in _ALWAYS:
-        for found in pattern.finditer(text):
-            if is_given(found["value"]) and not stands_for_another(found["value"]):
-                yield found.span("value")
     if "<input" in small:
         yield from _fields(text)
-    if "password" in small and ("machine " in small or "default" in small):
-        for found in _NETRC.finditer(text):
-            if not stands_for_another(found["value"]):
-                yield found.span("value")
-    if "|" in text or ">" in text:
+    if ": |" in text or ": >" in text:
         yield from _blocks(text)
     if "secret" in small and "kind:" in small:
         yield from _of_kubernetes(text)
-    if ":54" in text or ":6432:" in text or ":*:" in text:
-        for found in _PGPASS.finditer(text):
-            if not stands_for_another(found["value"]):
-                yield found.span("value")
-    if "pass" in small or "secret" in small or "token" in small or "api" in small or "pwd" in small:
-        yield from _columns(text)
+    if "insert into" in small:
+        yield from _inserted(text)
+    if named:
+        yield from _columns(text, small)
 
 
 def _is_secret(value: str, name: str) -> bool:
@@ -141,24 +211,12 @@ def _is_secret(value: str, name: str) -> bool:
 def _kind_of(name: str) -> str | None:
     """Return what a name alone asks: a password, a key, or nothing secret."""
     small = name.lower()
-    for hint in HINTS:
+    for hint in HINTS if _OF_NAMES.search(small) or not small.isascii() else ():
         at = small.find(hint)
         found = name_at(name, at, hint) if at >= 0 else None
         if found is not None and not found.is_short and found.start == 0 and found.end == len(name):
             return "password" if found.of_password else "key"
     return None
-
-
-def _around(text: str, small: str) -> Iterator[tuple[int, int]]:
-    for pattern in _MORE:
-        for found in pattern.finditer(text):
-            if _is_secret(found["value"], found["name"]) and not reads_as_words(found["value"]):
-                yield found.span("value")
-    for found in _BELOW.finditer(text):
-        if is_drawn(found["value"], 8):
-            yield found.span("value")
-    if "insert into" in small:
-        yield from _inserted(text)
 
 
 def _inserted(text: str) -> Iterator[tuple[int, int]]:
@@ -204,21 +262,15 @@ def _of_kubernetes(text: str) -> Iterator[tuple[int, int]]:
                     yield start, start + len(row["value"])
 
 
-def _columns(text: str) -> Iterator[tuple[int, int]]:
+def _columns(text: str, small: str) -> Iterator[tuple[int, int]]:
     """Yield the cells of columns whose head is the name of a secret, in tables that cut their lines alike."""
-    at = 0
     lines = text.split("\n")
-    starts: list[int] = []
-    for line in lines:
-        starts.append(at)
-        at += len(line) + 1
-    for number, line in enumerate(lines):
-        if len(line) > 400 or not any(
-            hint in line.lower() for hint in ("pass", "secret", "token", "api", "pwd", "key")
-        ):
-            continue
-        for cut in ("|", "\t", ",", ";", "  "):
-            yield from _of_table(lines, starts, number, cut)
+    starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    numbers = {bisect_right(starts, found.start()) - 1 for found in _OF_NAMES.finditer(small)}
+    for number in sorted(numbers):
+        if len(lines[number]) <= _LONGEST_LINE:
+            for cut in ("|", "\t", ",", ";", "  "):
+                yield from _of_table(lines, starts, number, cut)
 
 
 def _of_table(lines: list[str], starts: list[int], number: int, cut: str) -> Iterator[tuple[int, int]]:

@@ -41,23 +41,31 @@ _BEFORE_LINE = re.compile(
 )
 _HUNK, _OF_HUNK = re.compile(r"(?m)^@@ "), re.compile(r"(?m)^[ +-]")
 _FEWEST, _SHARE = 2, 0.6  # lines that begin so
+_DENSE = 300  # characters for each escape, at most
 
 
 def views(text: str) -> Iterator[View]:
     """Yield the text as it is written, then as it reads, where that differs."""
-    yield text, lambda place: place
-    read = _cut(text, [(*one.span(), "") for one in _BROKEN.finditer(text)] if _may_be_broken(text) else [])
-    if not read[0].isascii() and _IS_WIDE.search(read[0]):
-        read = read[0].translate(_WIDE), read[1]
-    if read[0] is not text:
-        yield read
+    read: View = text, lambda place: place
+    yield read
+    if _may_be_broken(text):
+        read = _cut(text, [(*one.span(), "") for one in _BROKEN.finditer(text)])
+        if not read[0].isascii() and _IS_WIDE.search(read[0]):
+            read = read[0].translate(_WIDE), read[1]
+        if read[0] != text:
+            yield read
     for _ in range(_DEEPEST):
-        if "\\" not in read[0]:
+        if not _is_escaped(read[0]):
             break
         read = _over(read, _unescaped(read[0]))
         yield read
-        yield from _without_prefixes(read)
-    yield from _without_prefixes((text, lambda place: place))
+    yield from _without_prefixes(read)
+
+
+def _is_escaped(text: str) -> bool:
+    """Tell whether a text is, or carries, a file in a JSON string; code has an escape here and there."""
+    escapes = text.count("\\n") + text.count('\\"') + text.count("\\u")
+    return escapes > 0 and (text.lstrip()[:1] in ("{", "[", '"') or escapes * _DENSE >= len(text))
 
 
 def _may_be_broken(text: str) -> bool:
