@@ -50,6 +50,8 @@ _IN_CODE = re.compile(
 )
 _CALL = re.compile(r"^[A-Za-z_][\w.]*[(\[]|^(?:async|await|new|lambda|not|typeof)\b|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$")
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
+_OF_CODE = re.compile(r"[A-Za-z]+\d{0,4}|[A-Za-z]\w*_\w*")
+"""A name of code with digits in it: at its end, or among parts joined by underscores."""
 _CONSTANT = re.compile(r"_?[A-Za-z]+(?:_[A-Za-z]+)+_?\d{0,2}|[a-z]{2,}(?:-[a-z]{2,})+")
 """A name of code: a constant, or words joined by one kind of mark."""
 _CONSONANTS = re.compile(r"(?i)[bcdfghjklmnpqrstvwxz]{4}")
@@ -116,7 +118,7 @@ def is_drawn(value: str, least: int = 12) -> bool:
     if letters < 4 or _CONSTANT.fullmatch(value):
         return False
     if digits >= 2:
-        return not (_is_numbered(value) or (digits <= 4 and _NAME.match(value) and reads_as_words(value)))
+        return not (_is_numbered(value) or (digits <= 4 and _OF_CODE.fullmatch(value) and reads_as_words(value)))
     return len(value) >= 16 and value.isascii() and not reads_as_words(value) and _is_scrambled(value)
 
 

@@ -146,8 +146,6 @@ def test_the_same_seed_makes_the_same_sheets(answered_set: Path, tmp_path: Path)
 
 
 def test_the_budget_is_recalls(answered_set: Path, tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="budget_tokens is 99; it can be 100 to"):
-        make(answered_set, tmp_path / "out", "--budget", "99")
     assert all(
         row["tokens"] <= 100 for row in make(answered_set, tmp_path / "small", "--systems", "recall", "--budget", "100")
     )
