@@ -58,6 +58,7 @@ logger = logging.getLogger(__name__)
 _CACHED = CacheHint(ttl_ms=3_600_000, scope="public")  # what only a new version of this package changes
 _OPENERS = {"initialize", "server/discover", "ping"}
 _LISTENERS = {"subscriptions/listen", "resources/subscribe"}
+_MOST_NAMES = 1_000
 _NAME = 1_000  # characters of a client's name that are looked at, with each of its requests
 
 
@@ -85,6 +86,7 @@ class MemoryServer(MCPServer[None]):
             middleware=[self._prepare],
         )
         self.updates.attach(self)
+        self._names: dict[str, str] = {}
         self.completion()(self._complete)
 
     def running(self) -> AbstractAsyncContextManager[None]:
@@ -108,8 +110,16 @@ class MemoryServer(MCPServer[None]):
         elif ctx.method not in _OPENERS:
             self.memory.open_soon()
         if introduced := ctx.session.client_params:
-            self.memory.meet(one_line(mask(introduced.client_info.name[:_NAME]), 60))
+            self.memory.meet(await self._name_of(introduced.client_info.name[:_NAME]))
         return for_reader(ctx, await call_next(ctx))
+
+    async def _name_of(self, client: str) -> str:
+        """Return a client's name as it may be shown."""
+        if client not in self._names:
+            if len(self._names) >= _MOST_NAMES:
+                self._names.clear()
+            self._names[client] = one_line(await _masked(client), 60)
+        return self._names[client]
 
     async def _memory(self) -> Memory:
         """Return the memory, opened where need be, of the space of the request at work."""
@@ -133,14 +143,14 @@ class MemoryServer(MCPServer[None]):
                 _check(name, needed_by(added))
                 return await super().call_tool(name, arguments, context)
             names = ", ".join(one.name for one in known)
-            raise ToolError(f"There is no tool {one_line(mask(name), 60)!r}. Tools: {names}.")
+            raise ToolError(f"There is no tool {one_line(await _masked(name), 60)!r}. Tools: {names}.")
         _check(name, needed(read_only=tool.read_only, destructive=tool.destructive))
         began, failed = time.perf_counter(), None
         try:
             return await tool.call(partial(self._memory_of, context), arguments)
         except McpMemoryError as error:
             failed = type(error).__name__
-            raise ToolError(mask(str(error))) from error
+            raise ToolError(await _masked(str(error))) from error
         except Exception as error:
             failed = type(error).__name__
             raise UnexpectedToolError(f"Internal error in {name}. Its traceback is in the server's log.") from error
@@ -182,9 +192,9 @@ class MemoryServer(MCPServer[None]):
         try:
             return [await read_resource(await self._memory(), str(uri))]
         except (NotFound, InvalidInput) as error:
-            raise ResourceNotFoundError(mask(str(error))) from error
+            raise ResourceNotFoundError(await _masked(str(error))) from error
         except McpMemoryError as error:
-            raise ResourceError(mask(str(error))) from error
+            raise ResourceError(await _masked(str(error))) from error
         except Exception as error:
             raise UnexpectedResourceError("Internal error. Its traceback is in the server's log.") from error
 
@@ -219,6 +229,10 @@ class MemoryServer(MCPServer[None]):
             return await complete(await self._memory(), reference, argument.name, argument.value)
         except McpMemoryError:
             return wire.Completion(values=[])  # nobody wants an error while typing
+
+
+async def _masked(text: str) -> str:
+    return await anyio.to_thread.run_sync(mask, text)  # it may read its tables first
 
 
 _TOOLS = {tool.name: tool for tool in TOOLS}
