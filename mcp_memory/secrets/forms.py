@@ -231,7 +231,7 @@ def _forms() -> Iterator[Form]:
         r"(?i)(?P<shown>authorization[\\\"']{0,4}[ ]?[:=][ ]?[\\\"']{0,4}"
         r"(?:[a-z][a-z0-9_-]{1,20}[ ]{1,3}(?:[a-z]+=\"?)?)?)"
         r"[a-z0-9._~+/:-]{12,}={0,2}(?![\w(])",
-        _is_credential,
+        lambda value: _is_credential(value) or (len(value) >= 16 and value.isalnum() and not reads_as_words(value)),
     )
     command = rf"{_TAKEN}{{6,}}"
     yield Form(

@@ -43,7 +43,7 @@ _DEFAULTS = frozenset(_DEFAULTS_TEXT.split())
 """What is written for a value and is none: defaults of programs, types, states."""
 
 _IN_CODE = re.compile(
-    r"^0x[0-9a-fA-F]|^\{|^\$|\$[{(]|^%[A-Za-z({]|^#\{|\{\{|^<|>$|^@|^&|^!\w|^\*\w|::|->|=>|^/|^\.{1,2}/|^~/|://|^[A-Za-z]:\\"
+    r"^0x[0-9a-fA-F]{2,}$|^\{|^\$|\$[{(]|^%[A-Za-z({]|^#\{|\{\{|^<|>$|^@|^&|^!\w|^\*\w|::|->|=>|^/|^\.{1,2}/|^~/|://|^[A-Za-z]:\\"
     r"|^(?:os|process|env|self|this|settings|config|cfg|secrets?|vault|import|require|var|local|data|module|each|op|ssm"
     r"|arn|projects|azurekeyvault|request|req|res|props|params|form|user|account|credentials?|ctx|conf|opts?|options|args)[._:\[(]|^base64[.(]"
     r"|^(?:pbkdf2|scrypt|argon2|bcrypt|sha\d+|md5|crypt)[\w-]*[:$(]|^\{[A-Z0-9-]+\}|^\$\d\w?\$|^[x*!]:\d"
