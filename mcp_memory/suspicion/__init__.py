@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from mcp_memory.suspicion.disguises import readings
 from mcp_memory.suspicion.fences import TAG, breaks_out, defused
 from mcp_memory.suspicion.hidden import hides, plain, revealed
-from mcp_memory.suspicion.orders import ORDERS, drops
+from mcp_memory.suspicion.orders import drops, orders_in
 from mcp_memory.suspicion.poses import POSES
 from mcp_memory.suspicion.rows import found
 from mcp_memory.types import Source
@@ -61,10 +62,17 @@ def flags(text: str, source: Source) -> tuple[Flag, ...]:
 def worded(text: str) -> set[Flag]:
     """Return what a text is suspected of by its words, whoever says them."""
     shown = plain(text)
-    signs = found(_SIGNS, shown)
-    if signs and shown != text and not found(_SIGNS, text):
+    signs = _signs(shown)
+    if signs and shown != text and not _signs(text):
         signs.add("disguised")
+    for reading in readings(shown):
+        if read := _signs(reading) - signs:
+            signs |= {*read, "disguised"}
     return {flag for flag in _ORDER if flag in signs}
+
+
+def _signs(text: str) -> set[str]:
+    return found(POSES, text) | orders_in(text)
 
 
 def sifted(text: str) -> str:
@@ -75,5 +83,4 @@ def sifted(text: str) -> str:
     return "\n".join(shown)
 
 
-_SIGNS = (*ORDERS, *POSES)
 _ORDER: tuple[Flag, ...] = ("hidden", "fence", "disguised", "drop", "heed", "keep", "role", "call", "leak")

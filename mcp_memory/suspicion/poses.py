@@ -1,7 +1,7 @@
-"""Text that poses as something else: as another speaker, as a tool's call or answer, as the wire between them.
+"""Marks of text that poses as something else: as another speaker, as a tool's call or answer, as the wire between them.
 
-Also what would make a model carry something out: a picture whose address is filled with what it knows, and orders to
-send what is private somewhere.
+Also a picture whose address is filled with what a model knows, and a call of this memory's own tools. Marks are the same
+in all languages; what is said in words is for `orders`.
 """
 
 from __future__ import annotations
@@ -9,29 +9,6 @@ from __future__ import annotations
 from mcp_memory.suspicion.rows import rows
 
 __all__ = ["POSES"]
-
-_PRIVATE = (
-    r"(?:api[- _]?keys?|passwords?|credentials?|secrets?|(?:access|auth|session)[- _]?tokens?|private\s+keys?"
-    r"|ssh\s+keys?|\.env\b|(?:conversation|chat)(?:\s+history|s)?|memor(?:y|ies)\b|persona\b|personal\s+(?:data|information|details)"
-    r"|system\s+prompt|passw[oö]rte?r?|zugangsdaten|geheimnisse|gesprächsverlauf|mots?\s+de\s+passe|identifiants"
-    r"|contraseñas?|credenciales|credenziali|senhas?|credenciais|парол\w+|секрет\w+|密码|密钥|聊天记录|对话记录|凭证"
-    r"|パスワード|認証情報|会話履歴|비밀번호|자격\s*증명|대화\s*기록)"
-)
-_SENDING = (
-    r"(?:\b(?:send|post\s+(?:it|them|the|this|your|all)|forward|upload|e-?mail|exfiltrate|transmit|submit|leak|deliver"
-    r"|sende|schicke|leite|envoie[rz]?|transmets|env[ií]a|manda|invia|inoltra|envie|encaminhe|отправь\w*|перешли\w*)\b"
-    r"|发送|上传|转发|发到|送信|転送|アップロード|전송|보내|업로드)"
-)
-_SENDING_WORDS = (
-    "send post forward upload email mail exfiltrate transmit submit leak deliver sende schicke leite envoie envoyez"
-    " envoyer transmets envia envía manda invia inoltra envie encaminhe отправь отправьте перешли перешлите"
-    " 发送 上传 转发 发到 送信 転送 アップロード 전송 보내 업로드"
-)
-_PLACE = (
-    r"(?:https?://|\b[\w.+-]+@[\w-]+\.\w|\b(?:the\s+following\s+(?:url|address|endpoint|server)|webhook|attacker|pastebin"
-    r"|ngrok)\b)"
-)
-_PLACE_WORDS = "http https com net org example io dev webhook attacker pastebin ngrok following"
 
 POSES = rows(
     (
@@ -49,19 +26,6 @@ POSES = rows(
         "role",
         "<system </system",
         r"</?\s*system(?:[-_ ](?:prompt|message|reminder|instructions?|override|note|notice|alert))\b[^<>\n]{0,80}>",
-    ),
-    (
-        "role",
-        "system developer admin administrator root",
-        r"^[\W_]{0,6}\[?(?:system|developer|admin(?:istrator)?|root)\]?[\W_]{0,4}"
-        r"(?:message|prompt|override|notice|instructions?|update|alert)?[\W_]{0,3}:[^\n]{0,120}"
-        r"\b(?:you\s+(?:are|must|will|should|may)|ignore|disregard|the\s+assistant|do\s+not|never|always|override|comply)\b",
-    ),
-    (
-        "role",
-        "system 系统 システム 시스템 система sistema système & 你 您 あなた 당신 вы ты du tu vous debes devi você",
-        r"^[\W_]{0,6}(?:system|system\s+message|系统|系统消息|システム|시스템|система|sistema|système)[\W_]{0,3}[:：][^\n]{0,60}"
-        r"(?:你|您|あなた|당신|вы\s|ты\s|du\s+bist|tu\s+es|vous\s+devez|debes|devi\s|você)",
     ),
     (
         "role",
@@ -92,14 +56,8 @@ POSES = rows(
         r"!\[[^\]\n]{0,200}\]\(\s*https?://[^)\s]{0,300}[?&/=](?:\{|\[|<|\$|%7B|YOUR_|SECRET|BASE64)[^)\n]{0,200}\)",
     ),
     (
-        "leak",
-        f"{_SENDING_WORDS} & {_PLACE_WORDS}",
-        rf"{_SENDING}[^\n]{{0,120}}?{_PRIVATE}[^\n]{{0,120}}?{_PLACE}"
-        rf"|{_SENDING}[^\n]{{0,80}}?{_PLACE}[^\n]{{0,120}}?{_PRIVATE}",
-    ),
-    (
-        "leak",
-        f"{_SENDING_WORDS} & {_PLACE_WORDS} & 把 を 을 를",  # languages that send at the end
-        rf"(?:{_PRIVATE}[^\n]{{0,80}}?{_PLACE}|{_PLACE}[^\n]{{0,80}}?{_PRIVATE})[^\n]{{0,60}}?{_SENDING}",
+        "keep",
+        "tool function & remember record_turns memory",
+        r"\b(?:call|use|invoke)\s+(?:the\s+)?[`'\"]?(?:remember|record_turns|memory)[`'\"]?\s+(?:tool|function)\b",
     ),
 )

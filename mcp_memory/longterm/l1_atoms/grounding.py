@@ -41,6 +41,7 @@ MAX_TEXT = 600
 _MAX_ENTITIES = 8
 _MAX_MORE = 3  # further quotes
 _ANSWER = 200  # characters; what is shorter may answer the turn before it, and says what that says
+_SENTENCE_END = re.compile(r"[.!?。！？](?:\s|$)|\n\n")
 _OF_A_FACT = 0.5  # of the words of its value in the statement, or what that rests on
 _ONE_AT_A_TIME = SINGLE_VALUED - {"status"}  # models call many things the status of a person
 
@@ -231,8 +232,9 @@ def _unfit(statement: Statement, text: str, words: Sequence[Words], names: Names
         return "what is true of a person has to stand in that person's words, not in the assistant's"
     if 0 <= statement.priority < LEAST[statement.kind]:
         return f"its priority is under {LEAST[statement.kind]}, the least for {statement.kind}"
-    reports = statement.kind == "episodic" and drops().search(text)
-    ordered = [turn.id for turn, span in words if drops().search(text) or _in_an_order(turn.content, span)]
+    is_order = drops(text)
+    reports = statement.kind == "episodic" and is_order
+    ordered = [turn.id for turn, span in words if is_order or _in_an_order(turn.content, span)]
     return f"it repeats an order to a model that stands in {ordered[0]}" if ordered and not reports else None
 
 
@@ -259,11 +261,9 @@ def _share(text: str, said: str) -> float:
 
 def _in_an_order(content: str, span: tuple[int, int]) -> bool:
     """Tell whether a place lies in an order, which goes on to the end of its paragraph."""
-    for order in drops().finditer(content):
-        end = content.find("\n\n", order.end())
-        if order.start() < span[1] and (end < 0 or span[0] < end):
-            return True
-    return False
+    start = content.rfind("\n\n", 0, span[0]) + 1
+    sentence = _SENTENCE_END.search(content, span[1])
+    return drops(content[start : sentence.start() if sentence else len(content)])
 
 
 # --- facts ------------------------------------------------------------------------------------------

@@ -1,0 +1,101 @@
+"""Other readings of a text: what it says once its disguise is taken off.
+
+Base64, hexadecimal digits, escapes and entities are decoded where they come out as readable text, so that pictures,
+hashes and keys are not. Spaced letters are put together, digits in words read as the letters they stand for. Letters
+turned round or moved by thirteen are read where the words of an order would come out. A disguise within a disguise is
+not looked for.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import codecs
+import html
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from itertools import islice
+from urllib.parse import unquote
+
+from mcp_memory.suspicion.lexicon import parted
+
+__all__ = ["readings"]
+
+_MOST = 200  # runs of a kind that are decoded
+_LONGEST = 20_000  # characters of such a run
+_BASE64 = re.compile(r"(?<![\w+/-])(?:[A-Za-z0-9+/]{4}){6,}(?:[A-Za-z0-9+/]{2,3}={0,2})?(?![\w+/])")
+_BASE64_URL = re.compile(r"(?<![\w+/-])(?=[A-Za-z0-9]*[-_])[\w-]{24,}={0,2}(?![\w+/])", re.ASCII)
+_HEX = re.compile(r"(?<!\w)(?:0x)?(?:[0-9a-fA-F]{2}){12,}(?!\w)")
+_HEX_PAIRS = re.compile(r"(?<!\w)(?:(?:0x|\\x)?[0-9a-fA-F]{2}[\s:,]{1,2}){11,}(?:0x)?[0-9a-fA-F]{2}(?!\w)")
+_ESCAPES = re.compile(r"(?:(?:\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|&#\d{2,6};|&#x[0-9a-fA-F]{2,5};)[ .,!?:]?){6,}")
+_PERCENT = re.compile(r"(?:[\w.,!?'-]*(?:%[0-9a-fA-F]{2})+[\w.,!?'-]*){4,}")
+_MARK = "[\u0300-\u036f\u0591-\u05c7\u064b-\u0655\u0900-\u0903\u093a-\u094f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]"
+_LETTER = rf"(?:[^\W_]{_MARK}*|{_MARK}+)"
+_SPACED = re.compile(rf"(?<![^\W_])(?:{_LETTER}[ \t.\-_*·|]{{1,3}}){{9,}}{_LETTER}(?![^\W_])")
+_GAP = re.compile(r"[ \t.\-_*·|]{2,}| / ")
+_SEPARATOR = re.compile(r"[ \t.\-_*·|]")
+_LEET = re.compile(r"(?<![\w@$])(?=[\w@$!]*[A-Za-z])(?=[\w@$!]*[013457@$!])[\w@$!]{3,20}(?![\w@$])")
+_DIGITS = {one: str.maketrans("013457@$!", f"o{one}easta" + "s" + "i") for one in "il"}
+_FEWEST = 3  # words with digits in them
+_READABLE = 0.7  # of a decoded run are letters and spaces
+_LONG = 20_000  # characters; in longer texts whole readings are tried only where common words of orders stand
+_KEYS = (
+    "instructions",
+    "password",
+    "ignore",
+    "previous",
+    "system",
+    "assistant",
+    "remember",
+    "forget",
+    "secret",
+    "user",
+)
+_TURNED = tuple(key[::-1] for key in _KEYS)
+_MOVED = tuple(codecs.encode(key, "rot13") for key in _KEYS)
+
+
+def readings(text: str) -> Iterator[str]:
+    """Yield what a text also says, one reading after the other."""
+    yield from _decoded(text)
+    for run in islice(_SPACED.finditer(text), _MOST):
+        words = [_SEPARATOR.sub("", word) for word in _GAP.split(run[0])]
+        yield " ".join(words) if max(map(len, words)) > 1 and len(words) > 2 else parted("".join(words))
+    if sum(1 for _ in islice(_LEET.finditer(text), _FEWEST)) == _FEWEST:
+        for letters in _DIGITS.values():
+            yield _LEET.sub(lambda word, letters=letters: word[0].translate(letters), text)
+    lower = text.lower() if len(text) > _LONG else ""
+    if not lower or any(key in lower for key in _TURNED):
+        yield "\n".join(line[::-1] for line in text.split("\n"))
+    if not lower or any(key in lower for key in _MOVED):
+        yield codecs.encode(text, "rot13")
+
+
+def _decoded(text: str) -> Iterator[str]:
+    kinds: list[tuple[re.Pattern[str], Callable[[str], str]]] = [
+        (_BASE64, lambda run: _of_bytes(base64.b64decode, run + "=" * (-len(run) % 4))),
+        (_BASE64_URL, lambda run: _of_bytes(base64.urlsafe_b64decode, run + "=" * (-len(run) % 4))),
+        (_HEX, lambda run: _of_bytes(bytes.fromhex, run.removeprefix("0x"))),
+        (_HEX_PAIRS, lambda run: _of_bytes(bytes.fromhex, re.sub(r"0x|\\x|[\s:,]", "", run))),
+    ]
+    for pattern, decode in kinds:
+        for run in islice(pattern.finditer(text), _MOST):
+            if len(run[0]) <= _LONGEST and (read := decode(run[0])):
+                yield read
+    if "\\" in text or "&#" in text:
+        for run in islice(_ESCAPES.finditer(text), _MOST):
+            yield html.unescape(re.sub(r"\\[ux]([0-9a-fA-F]+)", lambda code: chr(int(code[1], 16)), run[0]))
+    if "%" in text:
+        for run in islice(_PERCENT.finditer(text), _MOST):
+            yield unquote(run[0])
+
+
+def _of_bytes(decode: Callable[[str], bytes], run: str) -> str:
+    """Return what a run of digits says; nothing where it is no text."""
+    try:
+        text = decode(run).decode("utf-8")
+    except (ValueError, binascii.Error):
+        return ""
+    letters = sum(1 for character in text if unicodedata.category(character)[0] in "LMZ")
+    return text if letters >= _READABLE * len(text) else ""

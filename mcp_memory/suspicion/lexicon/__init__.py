@@ -1,0 +1,229 @@
+"""The words of attacks by what they mean, in twenty-eight languages: one file a language, one line a concept.
+
+    drop      to set something aside          orders    instructions, rules       told      what one was told
+    earlier   previous, so far                all       all, any                  you       the second person
+    send      to send or reveal               secret    passwords, conversations  quiet     without telling
+    no, tell  the two halves of that          user      the user, a customer      keep      to store, to remember
+    memory    a memory, later conversations   forever   for good, from now on     act       to run, pay, recommend
+    machine   a model                         helper    assistant, agent, bot     boss      system, developer
+    heed      "note to", "if you are"         must      must, please, at once     reply     answers, summaries
+    pose      "you are now", "new task"       free      "without restrictions"    none      "do not forget"
+    asks      what a user does                matter    what rules of a craft are about: style, syntax, recipes
+
+It does not know grammar: which words mean an attack together is said by `orders`. In a file, a word that ends in `*` is
+a stem, and an entry of several words stands for these words in a row. From Hebrew on, where words carry prefixes or have
+no spaces between them, an entry is found inside words; one with a space at its end only at the end of a word. Entries of
+capitals alone (`AI`, `KI`) count in capitals alone.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import NamedTuple
+
+__all__ = ["ANY", "LANGUAGES", "Match", "concepts_of", "folded", "matches", "parted", "spoken_together"]
+
+LANGUAGES = (
+    "en", "de", "fr", "es", "it", "pt", "nl", "pl", "cs", "uk", "ru", "sv", "da", "fi", "hu", "ro", "el", "tr", "ar", "he",
+    "fa", "hi", "th", "vi", "id", "ja", "ko", "zh",
+)  # fmt: skip
+ANY = (1 << len(LANGUAGES)) - 1
+"""The bits of all languages."""
+
+
+class Match(NamedTuple):
+    """A concept in a text: where it begins and ends, and a bit for each language it is a word of."""
+
+    start: int
+    end: int
+    concept: str
+    languages: int
+
+
+class _Entry(NamedTuple):
+    """What a word means in some languages, if the words or stems of `rest` follow it."""
+
+    concept: str
+    languages: int
+    rest: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Lexicon:
+    """`words` and `stems` are by the first word of an entry, `inside` by the first one or two characters."""
+
+    words: dict[str, list[_Entry]]
+    stems: dict[str, list[_Entry]]
+    inside: dict[str, list[tuple[str, str, int]]]
+    seen: dict[str, tuple[_Entry, ...]]
+    """What a word of a text begins: those of a language come again and again."""
+
+    def begun_by(self, word: str) -> tuple[_Entry, ...]:
+        entries = self.seen.get(word)
+        if entries is None:
+            stems = (self.stems.get(word[:length], ()) for length in range(2, min(len(word), _LONGEST_STEM) + 1))
+            entries = tuple([*self.words.get(word, ()), *(entry for found in stems for entry in found)])
+            if len(self.seen) >= _KEPT_WORDS:
+                self.seen.clear()
+            self.seen[word] = entries
+        return entries
+
+
+_BITS = {language: 1 << place for place, language in enumerate(LANGUAGES)}
+_CAPITALS = "^"  # in the place of further words: the word is written in capitals
+_KEPT_WORDS = 50_000
+_LONGEST_STEM = 24
+_LETTERS = (
+    {"đ": "d", "Đ": "D", "ı": "i", "İ": "I", "ł": "l", "Ł": "L", "ø": "o", "Ø": "O", "æ": "ae", "ß": "ss", "œ": "oe"}
+    | dict.fromkeys("’ʼ‘`´", "'")
+    | {"ي": "ی", "ى": "ی", "ك": "ک", "\u00a0": " "}
+)
+_LETTER = re.compile(f"[{''.join(_LETTERS)}]")
+_APOSTROPHE = re.compile("[’ʼ‘`´]")
+_MARKS = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u0655\u0670\u093c\u0640]")
+_TOKEN = re.compile(r"[0-9a-z_\u00aa-\u058f\u1e00-\u1fff]+")
+_INSIDE = re.compile("[\u0590-\u1cff\u2e80-\uffef]")
+_RUN = re.compile(_INSIDE.pattern + "+")
+_NOT = re.compile(r"n't\b")
+_VIETNAMESE = re.compile("[\u01a0\u01a1\u01af\u01b0\u1ea0-\u1ef9]")
+
+
+def folded(text: str) -> str:
+    """Return a text without accents and vowel points, by which the same word is written in several ways.
+
+    In Vietnamese they make the word, so that they stay where a text has letters of that language.
+    """
+    if text.isascii():
+        return _NOT.sub(" not", text) if "n't" in text else text
+    if _VIETNAMESE.search(text):
+        return _NOT.sub(" not", _APOSTROPHE.sub("'", text))
+    bare = _LETTER.sub(lambda letter: _LETTERS[letter[0]], text)
+    bare = _MARKS.sub("", unicodedata.normalize("NFD", bare))
+    return _NOT.sub(" not", unicodedata.normalize("NFC", bare))
+
+
+def concepts_of(text: str) -> dict[str, int]:
+    """Return the concepts that a folded text may have, and in which languages: no fewer than `matches` finds."""
+    lexicon = _lexicon()
+    lower = text.lower()
+    found: dict[str, int] = {}
+    words = set(_TOKEN.findall(lower))
+    seen, get = lexicon.seen, found.get
+    for word in words:
+        entries = seen.get(word)
+        for concept, languages, rest in lexicon.begun_by(word) if entries is None else entries:
+            if not rest or all(part in words or part[-1] in "*^" for part in rest):
+                found[concept] = get(concept, 0) | languages
+    if not lower.isascii():
+        for match in _of_runs(lexicon, lower):
+            found[match.concept] = found.get(match.concept, 0) | match.languages
+    return found
+
+
+def spoken_together(languages: dict[str, int], groups: Sequence[Sequence[str]]) -> bool:
+    """Tell whether one language has a concept of each group."""
+    shared = ANY
+    for concepts in groups:
+        spoken = 0
+        for concept in concepts:
+            spoken |= languages.get(concept, 0)
+        shared &= spoken
+        if not shared:
+            return False
+    return True
+
+
+def matches(text: str) -> list[Match]:
+    """Return the concepts of a folded text in the order of their place."""
+    lexicon = _lexicon()
+    lower = text.lower()
+    found = list(_of_words(lexicon, text, lower))
+    if not lower.isascii():
+        found += _of_runs(lexicon, lower)
+        found.sort()
+    return found
+
+
+def parted(run: str) -> str:
+    """Return letters that were written without spaces as words, as far as they are words of the lexicon."""
+    lexicon, lower, words, at = _lexicon(), folded(run).lower(), list[str](), 0
+    while at < len(lower):
+        for length in range(min(_LONGEST_STEM, len(lower) - at), 2, -1):
+            word = lower[at : at + length]
+            if word in lexicon.words or word in lexicon.stems:
+                break
+        else:
+            word = lower[at]
+        words.append(word)
+        at += len(word)
+    return " ".join(words)
+
+
+def _of_words(lexicon: _Lexicon, text: str, lower: str) -> Iterator[Match]:
+    places = [place.span() for place in _TOKEN.finditer(lower)]
+    spoken = ANY if _VIETNAMESE.search(text) else ANY & ~_BITS["vi"]
+    for at, (start, end) in enumerate(places):
+        for concept, languages, rest in lexicon.begun_by(lower[start:end]):
+            if not languages & spoken:
+                continue
+            if not rest or (rest[0] == _CAPITALS and text[start:end].isupper()):
+                yield Match(start, end, concept, languages)
+            elif at + len(rest) < len(places) and all(
+                _is(lower[slice(*places[at + 1 + step])], part) for step, part in enumerate(rest)
+            ):
+                yield Match(start, places[at + len(rest)][1], concept, languages)
+
+
+def _of_runs(lexicon: _Lexicon, lower: str) -> Iterator[Match]:
+    inside = lexicon.inside
+    for run in _RUN.finditer(lower):
+        for start in range(run.start(), run.end()):
+            for key in (lower[start], lower[start : start + 2]):
+                for entry, concept, languages in inside.get(key, ()):
+                    end = start + len(entry)
+                    if lower.startswith(entry, start) or (
+                        entry[-1] == " " and lower.startswith(entry[:-1], start) and not lower[end - 1 : end].isalnum()
+                    ):
+                        yield Match(start, end, concept, languages)
+
+
+def _is(word: str, part: str) -> bool:
+    return word.startswith(part[:-1]) if part[-1] == "*" else word == part
+
+
+@cache
+def _lexicon() -> _Lexicon:
+    lexicon = _Lexicon({}, {}, {}, {})
+    folder = resources.files("mcp_memory.suspicion") / "lexicon"
+    for language in LANGUAGES:
+        for line in (folder / f"{language}.txt").read_text(encoding="utf-8").splitlines():
+            concept, _, entries = line.partition(": ")
+            for entry in f"{entries},".split(", "):
+                _add(lexicon, entry.removesuffix(","), concept, language)
+    return lexicon
+
+
+def _add(lexicon: _Lexicon, entry: str, concept: str, language: str) -> None:
+    bit = _BITS[language]
+    if _INSIDE.match(entry):
+        bare = folded(entry).lower()
+        lexicon.inside.setdefault(bare[: min(2, len(bare.rstrip()))], []).append((bare, concept, bit))
+        return
+    as_written = _APOSTROPHE.sub("'", entry)
+    for spelling in {as_written} if language == "vi" else {as_written, folded(entry)}:
+        first, *rest = re.findall(_TOKEN.pattern + r"\*?", _NOT.sub(" not", spelling.lower()))
+        if entry.isupper() and " " not in entry:
+            rest = [_CAPITALS]
+        table = lexicon.stems if first[-1] == "*" else lexicon.words
+        entries = table.setdefault(first.rstrip("*"), [])
+        for place, known in enumerate(entries):
+            if known.concept == concept and known.rest == tuple(rest):
+                entries[place] = known._replace(languages=known.languages | bit)
+                break
+        else:
+            entries.append(_Entry(concept, bit, tuple(rest)))
