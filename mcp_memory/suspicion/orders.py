@@ -56,6 +56,8 @@ SIGNS = (
     ),
     Sign("heed", "addressed", (("heed", 60),)),
     Sign("heed", "addressed", (("act send keep drop quiet", 14),)),
+    Sign("heed", "machine", (("reply reads", 40), ("must", 60))),
+    Sign("heed", "helper", (("reads", 25), ("must", 60))),
     Sign("heed", "helper", (("heed", 25), ("must you", 60), ("act send keep drop quiet pose", 120))),
     Sign("heed", "pose", (("machine helper free drop", 80), ("you must user all reply free", 60))),
     Sign("heed", "free", (("machine helper pose", 60), ("you pose reply", 60))),

@@ -1,7 +1,7 @@
 """Marks of text that poses as something else: as another speaker, as a tool's call or answer, as the wire between them.
 
-Also a picture whose address is filled with what a model knows, and a call of this memory's own tools. Marks are the same
-in all languages; what is said in words is for `orders`.
+Also a picture whose address is filled with what a model knows, and a call of this memory's own tools. Marks are the
+same in all languages; what is said in words is for `orders`.
 """
 
 from __future__ import annotations

@@ -8,12 +8,14 @@
     machine   a model                         helper    assistant, agent, bot     boss      system, developer
     heed      "note to", "if you are"         must      must, please, at once     reply     answers, summaries
     pose      "you are now", "new task"       free      "without restrictions"    none      "do not forget"
-    asks      what a user does                matter    what rules of a craft are about: style, syntax, recipes
+    reads     "reading this"                  asks      what a user does          matter    rules of a craft
 
-It does not know grammar: which words mean an attack together is said by `orders`. In a file, a word that ends in `*` is
-a stem, and an entry of several words stands for these words in a row. From Hebrew on, where words carry prefixes or have
-no spaces between them, an entry is found inside words; one with a space at its end only at the end of a word. Entries of
-capitals alone (`AI`, `KI`) count in capitals alone.
+`any.txt` has the words that are the same in all of them. In a file, a word that ends in `*` is a stem, and an entry of
+several words stands for these words in a row. From Hebrew on, where words carry prefixes or have no spaces between
+them, an entry is found inside words; one with a space at its end only at the end of a word. Entries of capitals alone
+(`AI`, `KI`) count in capitals alone.
+
+It does not know grammar: which words mean an attack together is said by `orders`.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ from typing import NamedTuple
 __all__ = ["ANY", "LANGUAGES", "Match", "concepts_of", "folded", "matches", "parted", "spoken_together"]
 
 LANGUAGES = (
-    "en", "de", "fr", "es", "it", "pt", "nl", "pl", "cs", "uk", "ru", "sv", "da", "fi", "hu", "ro", "el", "tr", "ar", "he",
-    "fa", "hi", "th", "vi", "id", "ja", "ko", "zh",
+    "ar", "cs", "da", "de", "el", "en", "es", "fa", "fi", "fr", "he", "hi", "hu", "id", "it", "ja", "ko", "nl", "pl",
+    "pt", "ro", "ru", "sv", "th", "tr", "uk", "vi", "zh",
 )  # fmt: skip
 ANY = (1 << len(LANGUAGES)) - 1
 """The bits of all languages."""
@@ -67,14 +69,14 @@ class _Lexicon:
         entries = self.seen.get(word)
         if entries is None:
             stems = (self.stems.get(word[:length], ()) for length in range(2, min(len(word), _LONGEST_STEM) + 1))
-            entries = tuple([*self.words.get(word, ()), *(entry for found in stems for entry in found)])
+            entries = (*self.words.get(word, ()), *(entry for found in stems for entry in found))
             if len(self.seen) >= _KEPT_WORDS:
                 self.seen.clear()
             self.seen[word] = entries
         return entries
 
 
-_BITS = {language: 1 << place for place, language in enumerate(LANGUAGES)}
+_BITS = {language: 1 << place for place, language in enumerate(LANGUAGES)} | {"any": ANY}
 _CAPITALS = "^"  # in the place of further words: the word is written in capitals
 _KEPT_WORDS = 50_000
 _LONGEST_STEM = 24
@@ -200,7 +202,7 @@ def _is(word: str, part: str) -> bool:
 def _lexicon() -> _Lexicon:
     lexicon = _Lexicon({}, {}, {}, {})
     folder = resources.files("mcp_memory.suspicion") / "lexicon"
-    for language in LANGUAGES:
+    for language in _BITS:
         for line in (folder / f"{language}.txt").read_text(encoding="utf-8").splitlines():
             concept, _, entries = line.partition(": ")
             for entry in f"{entries},".split(", "):
