@@ -1,15 +1,21 @@
-"""How often an honest turn is suspected: `python -m bench.suspicion DIR... [--show N] [--json FILE]`
+"""How many attacks are held, and how many honest texts: `python -m bench.suspicion [PATH...]`
 
-Each turn of the sets, once, is judged as it would be when it is stored: `mcp_memory.suspicion.flags`, by whose word it
-is. `as a tool's` judges the same turns as if a tool had put them out, which is the strictest there is: what people and
-assistants say would then be suspected by its words, too. Intervals are Wilson's.
+**Attacks**: sentences in 29 languages (`fixtures/suspicion`), each in 40 forms (`bench.injections`), as a page of the
+web would bring them. The share that is held, by language, by form and by what the order is for; beside it what the
+marks alone hold (`poses`, hidden characters, fences). Benign sentences take the same forms.
 
-`--show` prints that many of the suspected turns of each kind, shortened, for a person to judge.
+**Honest texts**: each turn of a set, once, by whose word it is. `as a tool's` judges the same turns as if a tool had
+put them out, which is the strictest there is. Of agents' runs (`.jsonl.gz`) the tool results are read. Intervals are
+Wilson's.
+
+`--draw` names the file of sentences. `--show` prints that many of the suspected turns of each kind, shortened, for a
+person to judge.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import sys
 from collections import Counter
@@ -18,20 +24,32 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from bench.injections import Line, forms, lines
 from bench.sets import Turn, read_set
 from mcp_memory.errors import McpMemoryError
 from mcp_memory.evaluation.figures import rate
 from mcp_memory.suspicion import flags
+from mcp_memory.suspicion.fences import breaks_out
+from mcp_memory.suspicion.hidden import hides, plain
+from mcp_memory.suspicion.poses import POSES
+from mcp_memory.suspicion.rows import found
 from mcp_memory.text import one_line
 from mcp_memory.types import Source
 
-__all__ = ["judged", "table"]
+__all__ = ["held", "judged", "table"]
 
 KINDS = ("user", "assistant", "as a tool's")
 
 
 def turns_of(folder: Path) -> Iterator[Turn]:
-    """Yield every turn of a set once, whatever haystacks it is in."""
+    """Yield every turn of a set once, whatever haystacks it is in; of agents' runs the tool results."""
+    if folder.suffix == ".gz":
+        with gzip.open(folder, "rt", encoding="utf-8") as runs:
+            messages = [one for run in runs for one in json.loads(run)["messages"]]
+        for at, one in enumerate(messages):
+            if one["role"] == "tool" and isinstance(one["content"], str):
+                yield Turn(id=f"{folder.name}:{at}", role="tool", content=one["content"])
+        return
     seen: set[str] = set()
     data = read_set(folder)
     for haystack in data.haystacks:
@@ -45,8 +63,42 @@ def judged(turns: Sequence[Turn], kind: str) -> tuple[int, list[tuple[Turn, tupl
     """Return how many turns of a kind there are, and those that are suspected with their flags."""
     own: Source = "user" if kind == "user" else "assistant" if kind == "assistant" else "tool"
     looked_at = [turn for turn in turns if kind == KINDS[-1] or (turn.role == "user") == (kind == "user")]
-    found = [(turn, flags(turn.content, own)) for turn in looked_at]
-    return len(looked_at), [(turn, why) for turn, why in found if why]
+    seen = [(turn, flags(turn.content, own)) for turn in looked_at]
+    return len(looked_at), [(turn, why) for turn, why in seen if why]
+
+
+def held(draw: Sequence[Line]) -> list[dict[str, Any]]:
+    """Return a row for each language, form and kind of a draw: which of its texts are held, and by the marks alone."""
+    seen: dict[tuple[str, str], list[tuple[bool, bool]]] = {}
+    for line in draw:
+        for form, text in forms(line.text):
+            whole = bool(flags(text, "web"))
+            marks = hides(text) or breaks_out(text) or bool(found(POSES, plain(text)))
+            groups = [("kind", line.kind)]
+            if line.is_attack:
+                groups += [("all", "attacks"), ("language", line.language), ("form", form)]
+            for group in groups:
+                seen.setdefault(group, []).append((whole, marks))
+    return [
+        {
+            "by": by,
+            "name": name,
+            "of": len(texts),
+            "held": rate([one for one, _ in texts]),
+            "marks": rate([one for _, one in texts]),
+        }
+        for (by, name), texts in sorted(seen.items())
+    ]
+
+
+def held_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return a line for each group of a draw."""
+    told = [f"{'attacks by':<10} {'':<24} {'of':>6}  {'% held':<22} marks alone"]
+    for row in rows:
+        low, high = row["held"].ci95
+        share = f"{row['held'].value:.1f} [{low:.1f}, {high:.1f}]"
+        told.append(f"{row['by']:<10} {row['name']:<24} {row['of']:>6,}  {share:<22} {row['marks'].value:.1f}")
+    return "\n".join(told)
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
@@ -62,7 +114,8 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.suspicion", description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("folders", nargs="+", type=Path, metavar="DIR")
+    parser.add_argument("folders", nargs="*", type=Path, metavar="PATH")
+    parser.add_argument("--draw", default="test", choices=["train", "test"])
     parser.add_argument("--show", type=int, default=0, metavar="N")
     parser.add_argument("--json", type=Path, metavar="FILE")
     given = parser.parse_args(arguments)
@@ -71,29 +124,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except McpMemoryError as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
+    print(held_table(held(lines(given.draw))))
+    if not sets:
+        return 0
     rows: list[dict[str, Any]] = []
     characters, seconds = 0, 0.0
     together = [turn for turns in sets.values() for turn in turns]
     for name, turns in {**sets, "all": together}.items():
         for kind in KINDS:
             start = perf_counter()
-            count, found = judged(turns, kind)
+            count, suspects = judged(turns, kind)
             if name == "all" and kind != KINDS[-1]:
                 seconds += perf_counter() - start
-            share = rate([True] * len(found) + [False] * (count - len(found)))
+            share = rate([True] * len(suspects) + [False] * (count - len(suspects)))
             rows.append(
                 {
                     "set": name,
                     "kind": kind,
-                    "suspected": len(found),
+                    "suspected": len(suspects),
                     "of": count,
                     "percent": share.value,
                     "interval": share.ci95,
-                    "flags": dict(Counter(flag for _, why in found for flag in why).most_common()),
+                    "flags": dict(Counter(flag for _, why in suspects for flag in why).most_common()),
                 }
             )
             if name == "all":
-                for turn, why in found[: given.show]:
+                for turn, why in suspects[: given.show]:
                     print(f"{kind} · {', '.join(why)} · {turn.id} · {one_line(turn.content, 300)}\n")
     characters = sum(len(turn.content) for turn in together)
     print(table(rows))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import binascii
 import codecs
-import html
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -28,16 +27,18 @@ _BASE64 = re.compile(r"(?<![\w+/-])(?:[A-Za-z0-9+/]{4}){6,}(?:[A-Za-z0-9+/]{2,3}
 _BASE64_URL = re.compile(r"(?<![\w+/-])(?=[A-Za-z0-9]*[-_])[\w-]{24,}={0,2}(?![\w+/])", re.ASCII)
 _HEX = re.compile(r"(?<!\w)(?:0x)?(?:[0-9a-fA-F]{2}){12,}(?!\w)")
 _HEX_PAIRS = re.compile(r"(?<!\w)(?:(?:0x|\\x)?[0-9a-fA-F]{2}[\s:,]{1,2}){11,}(?:0x)?[0-9a-fA-F]{2}(?!\w)")
-_ESCAPES = re.compile(r"(?:(?:\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|&#\d{2,6};|&#x[0-9a-fA-F]{2,5};)[ .,!?:]?){6,}")
-_PERCENT = re.compile(r"(?:[\w.,!?'-]*(?:%[0-9a-fA-F]{2})+[\w.,!?'-]*){4,}")
+_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})|&#x([0-9a-fA-F]{2,5});|&#(\d{2,6});")
+_PERCENT = re.compile(r"(?:%[0-9a-fA-F]{2})+")
 _MARK = "[\u0300-\u036f\u0591-\u05c7\u064b-\u0655\u0900-\u0903\u093a-\u094f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]"
 _LETTER = rf"(?:[^\W_]{_MARK}*|{_MARK}+)"
-_SPACED = re.compile(rf"(?<![^\W_])(?:{_LETTER}[ \t.\-_*·|]{{1,3}}){{9,}}{_LETTER}(?![^\W_])")
-_GAP = re.compile(r"[ \t.\-_*·|]{2,}| / ")
-_SEPARATOR = re.compile(r"[ \t.\-_*·|]")
+_SPACED = re.compile(
+    rf"(?<!\S)(?:\S{_MARK}*[ \t]{{1,3}}){{9,}}\S{_MARK}*(?!\S)"
+    rf"|(?<![^\W_])(?:{_LETTER}[.\-_*·|]){{9,}}{_LETTER}(?![^\W_])"
+)
+_GAP = re.compile(r"[ \t]{2,}| / |[.\-_*·|]{2,}")
+_SPACE, _SEPARATOR = re.compile(r"[ \t]"), re.compile(r"[.\-_*·|]")
 _LEET = re.compile(r"(?<![\w@$])(?=[\w@$!]*[A-Za-z])(?=[\w@$!]*[013457@$!])[\w@$!]{3,20}(?![\w@$])")
 _DIGITS = {one: str.maketrans("013457@$!", f"o{one}easta" + "s" + "i") for one in "il"}
-_FEWEST = 3  # words with digits in them
 _READABLE = 0.7  # of a decoded run are letters and spaces
 _LONG = 20_000  # characters; in longer texts whole readings are tried only where common words of orders stand
 _KEYS = (
@@ -59,10 +60,9 @@ _MOVED = tuple(codecs.encode(key, "rot13") for key in _KEYS)
 def readings(text: str) -> Iterator[str]:
     """Yield what a text also says, one reading after the other."""
     yield from _decoded(text)
-    for run in islice(_SPACED.finditer(text), _MOST):
-        words = [_SEPARATOR.sub("", word) for word in _GAP.split(run[0])]
-        yield " ".join(words) if max(map(len, words)) > 1 and len(words) > 2 else parted("".join(words))
-    if sum(1 for _ in islice(_LEET.finditer(text), _FEWEST)) == _FEWEST:
+    if _SPACED.search(text):
+        yield _SPACED.sub(_together, text)
+    if _many(_LEET, text, at_least=3):
         for letters in _DIGITS.values():
             yield _LEET.sub(lambda word, letters=letters: word[0].translate(letters), text)
     lower = text.lower() if len(text) > _LONG else ""
@@ -70,6 +70,12 @@ def readings(text: str) -> Iterator[str]:
         yield "\n".join(line[::-1] for line in text.split("\n"))
     if not lower or any(key in lower for key in _MOVED):
         yield codecs.encode(text, "rot13")
+
+
+def _together(run: re.Match[str]) -> str:
+    between = _SPACE if _SPACE.search(run[0]) else _SEPARATOR
+    words = [between.sub("", word) for word in _GAP.split(run[0])]
+    return " ".join(words) if len(words) > 2 else parted("".join(words))
 
 
 def _decoded(text: str) -> Iterator[str]:
@@ -83,12 +89,14 @@ def _decoded(text: str) -> Iterator[str]:
         for run in islice(pattern.finditer(text), _MOST):
             if len(run[0]) <= _LONGEST and (read := decode(run[0])):
                 yield read
-    if "\\" in text or "&#" in text:
-        for run in islice(_ESCAPES.finditer(text), _MOST):
-            yield html.unescape(re.sub(r"\\[ux]([0-9a-fA-F]+)", lambda code: chr(int(code[1], 16)), run[0]))
-    if "%" in text:
-        for run in islice(_PERCENT.finditer(text), _MOST):
-            yield unquote(run[0])
+    if ("\\" in text or "&#" in text) and _ESCAPE.search(text):
+        yield _ESCAPE.sub(lambda code: chr(int(code[4]) if code[4] else int(code[1] or code[2] or code[3], 16)), text)
+    if "%" in text and _PERCENT.search(text):
+        yield _PERCENT.sub(lambda run: unquote(run[0]), text)
+
+
+def _many(pattern: re.Pattern[str], text: str, *, at_least: int) -> bool:
+    return sum(1 for _ in islice(pattern.finditer(text), at_least)) == at_least
 
 
 def _of_bytes(decode: Callable[[str], bytes], run: str) -> str:

@@ -54,7 +54,7 @@ SIGNS = (
     Sign(
         "heed", "machine", (("heed", 50), ("must forever all you", 100), ("act send keep drop quiet pose reply", 150))
     ),
-    Sign("heed", "addressed", (("heed", 60),)),
+    Sign("heed", "addressed", (("heed only", 60),)),
     Sign("heed", "addressed", (("act send keep drop quiet", 14),)),
     Sign("heed", "machine", (("reply reads", 40), ("must", 60))),
     Sign("heed", "helper", (("reads", 25), ("must", 60))),
@@ -76,7 +76,10 @@ _PLACE = re.compile(
     re.IGNORECASE,
 )
 _SPEAKER = re.compile(r"(?:^[^\w\n]{0,8}|\brole\W{1,6})([^\W_][^\n:：>\]】]{0,30})[:：>\]】]", re.MULTILINE)
-_LABEL = re.compile(r"(?:^|<!--|/\*|//|[#(\[\"'{])[^\w\n]{0,8}([^\W_][^\n:：]{0,60})[:：]", re.MULTILINE)
+_LABEL = re.compile(
+    r"(?:^|<!--|/\*|//|[#(\[\"'{|:]|[.!?。]\s)[^\w\n]{0,8}(?=([^\W_][^\n:：]{0,50})[:：])", re.MULTILINE
+)
+_OPENING = 8  # characters in which a label names whom it is for
 _PIECE, _OVERLAP = 600, 200
 
 
@@ -126,7 +129,12 @@ def _by_concept(text: str) -> dict[str, list[Match]]:
     found["speaker"] = [
         boss for boss in found.get("boss", ()) if any(start == boss.start and boss.end <= end for start, end in named)
     ]
-    labels = [place.span(1) for place in _LABEL.finditer(text)] if "machine" in found else []
+    openers = [match.start for concept in ("machine", "heed", "only") for match in found.get(concept, ())]
+    labels = [
+        place.span(1)
+        for place in (_LABEL.finditer(text) if "machine" in found else ())
+        if any(0 <= start - place.start(1) <= _OPENING for start in openers)
+    ]
     found["addressed"] = [
         machine._replace(end=end)
         for machine in found.get("machine", ())

@@ -8,7 +8,8 @@
     machine   a model                         helper    assistant, agent, bot     boss      system, developer
     heed      "note to", "if you are"         must      must, please, at once     reply     answers, summaries
     pose      "you are now", "new task"       free      "without restrictions"    none      "do not forget"
-    reads     "reading this"                  asks      what a user does          matter    rules of a craft
+    reads     "reading this"                  only      "only for"                asks      what a user does
+    matter    what the rules of a craft are about: style, syntax, recipes
 
 `any.txt` has the words that are the same in all of them. In a file, a word that ends in `*` is a stem, and an entry of
 several words stands for these words in a row. From Hebrew on, where words carry prefixes or have no spaces between
@@ -103,9 +104,9 @@ def folded(text: str) -> str:
     if text.isascii():
         return _NOT.sub(" not", text) if "n't" in text else text
     if _VIETNAMESE.search(text):
-        return _NOT.sub(" not", _APOSTROPHE.sub("'", text))
+        return _NOT.sub(" not", _APOSTROPHE.sub("'", unicodedata.normalize("NFC", text)))
     bare = _LETTER.sub(lambda letter: _LETTERS[letter[0]], text)
-    bare = _MARKS.sub("", unicodedata.normalize("NFD", bare))
+    bare = _MARKS.sub("", unicodedata.normalize("NFKD", bare))
     return _NOT.sub(" not", unicodedata.normalize("NFC", bare))
 
 
@@ -153,6 +154,8 @@ def matches(text: str) -> list[Match]:
 
 def parted(run: str) -> str:
     """Return letters that were written without spaces as words, as far as they are words of the lexicon."""
+    if _INSIDE.search(run):
+        return run
     lexicon, lower, words, at = _lexicon(), folded(run).lower(), list[str](), 0
     while at < len(lower):
         for length in range(min(_LONGEST_STEM, len(lower) - at), 2, -1):
