@@ -134,6 +134,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for kind in KINDS:
             start = perf_counter()
             count, suspects = judged(turns, kind)
+            if not count:
+                continue
             if name == "all" and kind != KINDS[-1]:
                 seconds += perf_counter() - start
             share = rate([True] * len(suspects) + [False] * (count - len(suspects)))
