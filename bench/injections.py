@@ -41,7 +41,7 @@ class Line:
 
 
 def lines(name: str) -> list[Line]:
-    """Return the lines of a file of the fixtures: `train` or `test`."""
+    """Return the lines of a file of the fixtures: `train`, `test`, `paraphrases` or `unseen`."""
     rows = (ROOT / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     return [Line(**json.loads(row)) for row in rows]
 

@@ -115,7 +115,7 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.suspicion", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("folders", nargs="*", type=Path, metavar="PATH")
-    parser.add_argument("--draw", default="test", choices=["train", "test"])
+    parser.add_argument("--draw", default="test", choices=["train", "test", "paraphrases", "unseen"])
     parser.add_argument("--show", type=int, default=0, metavar="N")
     parser.add_argument("--json", type=Path, metavar="FILE")
     given = parser.parse_args(arguments)

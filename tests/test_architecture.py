@@ -21,9 +21,11 @@ LAYERS: list[set[str]] = [
     {"errors", "function_words", "regular_files", "quoted"},
     {"words"},
     {"types", "text", "estimate", "replies", "secrets", "standing_rules"},
-    {"config", "tokens", "when", "snippet", "suspicion", "presence", "logs", "telemetry"},
+    {"config", "tokens", "when", "snippet", "presence", "logs", "telemetry"},
     {"llm"},  # under embed: litellm is imported in one place, whatever it is asked for
-    {"store", "embed", "prompts"},
+    {"store", "embed"},
+    {"suspicion"},  # asks the bundled encoder for a second opinion
+    {"prompts"},
     {"metered"},  # what goes to a model is counted in the store
     {"stage"},
     {"longterm", "shortterm", "indexing", "portable"},

@@ -1,7 +1,8 @@
-"""What in a text reads like an attack on the model that will read it. Pure, and in no need of a model.
+"""What in a text reads like an attack on the model that will read it. Pure, and in no need of a language model.
 
     hidden   characters that a person does not see
-    orders   orders to a model, in ten languages
+    orders   orders to a model, by the words of twenty-eight languages
+    meaning  orders in other words, by the bundled encoder
     poses    text that poses as a speaker, a call or an answer; that has something carried out
     fences   what would end the block that recalled text stands in
     rows     how patterns are tried without costing every text their time
@@ -20,6 +21,7 @@ from typing import Literal
 from mcp_memory.suspicion.disguises import readings
 from mcp_memory.suspicion.fences import TAG, breaks_out, defused
 from mcp_memory.suspicion.hidden import hides, plain, revealed
+from mcp_memory.suspicion.meaning import means_order
 from mcp_memory.suspicion.orders import drops, orders_in
 from mcp_memory.suspicion.poses import POSES
 from mcp_memory.suspicion.rows import found
@@ -27,7 +29,7 @@ from mcp_memory.types import Source
 
 __all__ = ["MEANINGS", "TAG", "Flag", "defused", "drops", "flags", "revealed", "sifted", "worded"]
 
-Flag = Literal["hidden", "fence", "disguised", "drop", "heed", "keep", "role", "call", "leak"]
+Flag = Literal["hidden", "fence", "disguised", "drop", "heed", "keep", "role", "call", "leak", "order"]
 
 MEANINGS: dict[str, str] = {
     "hidden": "hidden characters",
@@ -39,6 +41,7 @@ MEANINGS: dict[str, str] = {
     "role": "text that poses as another speaker",
     "call": "text that poses as a tool's call or answer",
     "leak": "an order to send something away",
+    "order": "a sentence that means an order to a model",
     "unsaid": "the user's word for it is missing: its words are a tool's",
     "secret": "a key, password or card number: forget and purge it",
 }
@@ -68,6 +71,8 @@ def worded(text: str) -> set[Flag]:
     for reading in readings(shown):
         if read := _signs(reading) - signs:
             signs |= {*read, "disguised"}
+    if not signs and means_order(shown):
+        signs.add("order")
     return {flag for flag in _ORDER if flag in signs}
 
 
@@ -83,4 +88,4 @@ def sifted(text: str) -> str:
     return "\n".join(shown)
 
 
-_ORDER: tuple[Flag, ...] = ("hidden", "fence", "disguised", "drop", "heed", "keep", "role", "call", "leak")
+_ORDER: tuple[Flag, ...] = ("hidden", "fence", "disguised", "drop", "heed", "keep", "role", "call", "leak", "order")

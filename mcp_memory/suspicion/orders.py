@@ -22,7 +22,7 @@ from functools import cached_property
 
 from mcp_memory.suspicion.lexicon import ANY, Match, concepts_of, folded, matches, spoken_together
 
-__all__ = ["drops", "orders_in"]
+__all__ = ["SENTENCE_END", "drops", "orders_in"]
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,9 @@ SIGNS = (
 )
 
 _SENTENCE = 80
-_END = re.compile(r"[.!?][\"'”»)]*\s|[。！？]|(?<![^\n]{40})\n|\n\s*\n|\n\s*(?:[-*•#]|\d+[.)])\s")  # or a wrapped line
+SENTENCE_END = re.compile(
+    r"[.!?][\"'”»)]*\s|[。！？]|(?<![^\n]{40})\n|\n\s*\n|\n\s*(?:[-*•#]|\d+[.)])\s"
+)  # or a wrapped line
 _DENSE = re.compile("[\u0e00-\u0e7f\u2e80-\uffef]")  # scripts that say as much with half the characters
 _PLACE = re.compile(
     r"https?:|www\.|[\w.+-]+@[\w-]+\.\w|\b(?:webhook|pastebin|ngrok)|\b[a-z0-9-]+\.(?:example|com|net|org|io|dev|ru|cn|xyz)\b",
@@ -178,6 +180,8 @@ def _around(
             if match.start > first.end + span:
                 break
             is_near = match.end >= first.start - span and match[:2] != first[:2]
-            if is_near and (sentence_of is None or not _END.search(sentence_of, *sorted((match.start, first.start)))):
+            if is_near and (
+                sentence_of is None or not SENTENCE_END.search(sentence_of, *sorted((match.start, first.start)))
+            ):
                 languages |= match.languages
     return languages

@@ -29,11 +29,16 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-__all__ = ["ANY", "LANGUAGES", "Match", "concepts_of", "folded", "matches", "parted", "spoken_together"]
+__all__ = ["ANY", "CONCEPTS", "LANGUAGES", "Match", "concepts_of", "folded", "matches", "parted", "spoken_together"]
 
 LANGUAGES = (
     "ar", "cs", "da", "de", "el", "en", "es", "fa", "fi", "fr", "he", "hi", "hu", "id", "it", "ja", "ko", "nl", "pl",
     "pt", "ro", "ru", "sv", "th", "tr", "uk", "vi", "zh",
+)  # fmt: skip
+CONCEPTS = (
+    "drop", "orders", "told", "earlier", "all", "you", "send", "secret", "quiet", "no", "tell", "user", "keep",
+    "memory", "forever", "act", "machine", "helper", "boss", "heed", "must", "reply", "pose", "free", "none",
+    "reads", "only", "asks", "matter",
 )  # fmt: skip
 ANY = (1 << len(LANGUAGES)) - 1
 """The bits of all languages."""
