@@ -16,6 +16,9 @@ from pathlib import Path
 __all__ = ["open_regular", "opener", "read_regular"]
 
 
+_MOST = 2**32
+
+
 def opener(path: str, flags: int) -> int:
     """Open a regular file, as the `opener` of `open` and `io.FileIO`. Raises OSError (ESPIPE) for anything else."""
     handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
@@ -34,7 +37,7 @@ def open_regular(path: Path) -> io.BufferedReader:
         raise FileNotFoundError(errno.ENOENT, str(error), str(path)) from None
 
 
-def read_regular(path: Path, most: int) -> bytes:
+def read_regular(path: Path, most: int = _MOST) -> bytes:
     """Return the bytes of a regular file. Raises OSError, also (EFBIG) where it has more than `most`."""
     with open_regular(path) as file:
         data = file.read(most + 1)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from mcp_memory.regular_files import read_regular
 from mcp_memory.store import files
 from mcp_memory.store.traces import Traces
 
@@ -106,5 +107,5 @@ def _is_copy(home: Path, path: Path) -> bool:
 
 
 def _clear(path: Path, traces: Traces) -> None:
-    lines = path.read_bytes().splitlines(keepends=True)
+    lines = read_regular(path).splitlines(keepends=True)
     files.write_whole(path, b"".join(line for line in lines if not traces.of(line)))

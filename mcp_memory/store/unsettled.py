@@ -22,6 +22,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from mcp_memory.regular_files import read_regular
+
 __all__ = ["Written", "left", "note", "noting", "paths_of", "take_away"]
 
 _FOLDER = "unsettled"
@@ -102,7 +104,7 @@ def paths_of(mark: Path) -> dict[PurePosixPath, Written]:
     A last line that was cut short names nothing that was touched.
     """
     try:
-        lines = mark.read_bytes().split(b"\n")[:-1]
+        lines = read_regular(mark).split(b"\n")[:-1]
     except FileNotFoundError:
         return {}
     found: dict[PurePosixPath, Written] = {}

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mcp_memory.errors import StoreUnavailable
+from mcp_memory.regular_files import read_regular
 from mcp_memory.store import files
 
 __all__ = ["Aside"]
@@ -49,7 +50,7 @@ class Aside:
         try:
             to.hardlink_to(path)
         except OSError:
-            files.write_whole(to, path.read_bytes())
+            files.write_whole(to, read_regular(path))
         files.sync_folder(to.parent)
         self.took.append(name.as_posix())
         return to

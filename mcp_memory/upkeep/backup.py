@@ -23,6 +23,7 @@ from typing import IO
 
 from mcp_memory import __version__
 from mcp_memory.errors import Damaged, InvalidInput, McpMemoryError
+from mcp_memory.regular_files import read_regular
 from mcp_memory.store import files
 from mcp_memory.store.protocol import Store
 from mcp_memory.upkeep import archive
@@ -109,14 +110,14 @@ def _write(file: IO[bytes], home: Path, copy: Path, about: snapshots.Described, 
                 pieces = _lines(where, one.length, rows)
             else:
                 try:
-                    content = where.read_bytes()
+                    content = read_regular(where)
                     files.read_ref_file(content)
                 except FileNotFoundError:
                     lacking.append(f"{one.space}: {one.path} is missing.")
                     continue
                 except Damaged as error:
                     lacking.append(f"{one.space}: {one.path} is damaged: {error}.")
-                    content = where.read_bytes()
+                    content = read_regular(where)
                 pieces = iter((content,))
             writer.add(f"spaces/{one.space}/{one.path}", pieces)
     manifest = Manifest(

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from mcp_memory.errors import Damaged, McpMemoryError, NoRoom, NotFound, StoreUnavailable
 from mcp_memory.presence import alone
+from mcp_memory.regular_files import read_regular
 from mcp_memory.shortterm.canvas import rebuild as drawing
 from mcp_memory.shortterm.canvas.drawing import drawing_of
 from mcp_memory.store import files
@@ -154,7 +155,7 @@ def _named_again(store: Store, home: Path, aside: Aside) -> Iterator[str]:
     for one in named:
         path = home / "spaces" / one.space / one.path
         with suppress(OSError, Damaged, NotFound):
-            fields, data = files.read_ref_file(path.read_bytes())
+            fields, data = files.read_ref_file(read_regular(path))
             if _NAMES - fields.keys() and fields["sha256"] == one.sha256:
                 row = store.ref(one.space, f"r-{fields['sha256'][:12]}")
                 aside.copy(path)
@@ -177,7 +178,7 @@ def _packed(backup: Path, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
 
 def _is_result(path: Path, digest: str | None) -> bool:
     try:
-        return _digest(path.read_bytes()) == digest
+        return _digest(read_regular(path)) == digest
     except OSError:
         return False
 

@@ -11,6 +11,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.errors import Damaged
+from mcp_memory.regular_files import read_regular
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import Change, Counts, Grown
@@ -205,7 +206,7 @@ def _ref_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[st
     refs: Any = con.execute("SELECT id, path, sha256 FROM ref WHERE space = ? AND tombstone IS NULL", (space,))
     for id, path, digest in refs:
         try:
-            fields, _ = files.read_ref_file((folder / path).read_bytes())
+            fields, _ = files.read_ref_file(read_regular(folder / path))
         except FileNotFoundError:
             yield f"The file of {id} is missing: {path}. {_from_a_backup(id)}"
         except OSError as error:
@@ -220,7 +221,7 @@ def _ref_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[st
         if f"refs/{path.name}" in known:
             continue
         try:
-            files.read_ref_file(path.read_bytes())
+            files.read_ref_file(read_regular(path))
         except FileNotFoundError:
             continue  # gone since it was listed
         except OSError as error:
@@ -242,7 +243,7 @@ def _page_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[s
         path = canvas_path(number, label)
         if not (folder / path).exists():
             yield f"{path} is missing; `mcp-memory show canvas {number} --rebuild` writes it anew."
-        elif (folder / path).read_bytes() != text.encode():
+        elif read_regular(folder / path) != text.encode():
             yield f"{path} is torn or was edited; `mcp-memory show canvas {number} --rebuild` writes it anew."
     yield from scenes.problems(con, folder, space)
     if folder.exists():

@@ -14,6 +14,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.errors import StoreUnavailable
+from mcp_memory.regular_files import read_regular
 from mcp_memory.store.files import database_is_gone, write_whole
 
 __all__ = ["DATABASE", "identity", "keep_identity", "keep_private", "make", "open_to_read", "why_read_only"]
@@ -99,7 +100,7 @@ def keep_identity(con: apsw.Connection, home: Path) -> None:
 def identity(home: Path) -> tuple[str, bytes] | None:
     """Return what `keep_identity` wrote; None where nothing that can be read is there."""
     try:
-        fields = json.loads((home / _IDENTITY).read_bytes())
+        fields = json.loads(read_regular(home / _IDENTITY))
         return str(fields["home"]), bytes.fromhex(fields["key"])
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -15,6 +15,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.errors import Damaged, StoreUnavailable
+from mcp_memory.regular_files import read_regular
 from mcp_memory.store import files
 
 __all__ = ["Behind", "append_lines", "aside", "committed", "note_length", "problems", "rewrite_lines"]
@@ -87,7 +88,7 @@ def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
             )
     for why in ("beyond", "damaged"):
         for target in sorted(folder.glob(f"**/*.jsonl.{why}-*")):
-            count = target.read_bytes().count(b"\n")
+            count = read_regular(target).count(b"\n")
             yield (
                 f"{target.relative_to(folder).as_posix()} has {count} lines that were moved aside. "
                 "`mcp-memory doctor --repair` takes back what the database lacks of them, and keeps the file."

@@ -8,6 +8,7 @@ from typing import Any
 
 import apsw
 
+from mcp_memory.regular_files import read_regular
 from mcp_memory.store import files
 from mcp_memory.store.protocol import Outcome
 from mcp_memory.store.sqlite import works
@@ -67,7 +68,7 @@ def _insert(con: apsw.Connection, space: int, text: str, *, now: datetime, reaso
 def is_written(folder: Path, page: str) -> bool:
     """Tell whether the file has the page already."""
     try:
-        return (folder / "persona.md").read_bytes() == page.encode("utf-8", "backslashreplace")
+        return read_regular(folder / "persona.md") == page.encode("utf-8", "backslashreplace")
     except OSError:  # not there, or not readable: writing it anew says why
         return False
 

@@ -11,6 +11,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.errors import Damaged, NotFound, Refused
+from mcp_memory.regular_files import read_regular
 from mcp_memory.store import files
 from mcp_memory.store.protocol import NewRef
 from mcp_memory.store.sqlite.forgetting import digests
@@ -93,7 +94,7 @@ def read(folder: Path, found: Ref) -> bytes:
     """Return the raw bytes of a ref, checked against the hash in the database and the one in the file."""
     path = folder / found.path
     try:
-        fields, data = files.read_ref_file(path.read_bytes())
+        fields, data = files.read_ref_file(read_regular(path))
     except FileNotFoundError:
         raise Damaged(f"The file of {found.id} is missing: {path}. {_TO_DO}") from None
     except OSError as error:
@@ -119,7 +120,7 @@ def _undoing(con: apsw.Connection, tombstone: int) -> str:
 
 def _intact(path: Path) -> bool:
     try:
-        files.read_ref_file(path.read_bytes())
+        files.read_ref_file(read_regular(path))
     except (OSError, Damaged):
         return False
     return True

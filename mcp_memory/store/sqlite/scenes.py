@@ -16,6 +16,7 @@ from typing import Any, assert_never
 import apsw
 
 from mcp_memory.errors import InvalidInput, NotFound
+from mcp_memory.regular_files import read_regular
 from mcp_memory.store import files
 from mcp_memory.store.forgotten import left_of
 from mcp_memory.store.protocol import Conflict, Outcome, SceneEdit
@@ -145,7 +146,7 @@ def files_of(con: apsw.Connection, folder: Path, space: int) -> Iterator[tuple[P
 
 def _content(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return read_regular(path)
     except FileNotFoundError:
         return None
 

@@ -20,6 +20,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.errors import Damaged, NotFound
+from mcp_memory.regular_files import read_regular
 from mcp_memory.store import files
 from mcp_memory.store.citations import cited
 from mcp_memory.store.forgetting import Purge, Purged, Scrubbed
@@ -216,7 +217,7 @@ def _texts(
     for path, arguments in paths:
         yield from _strings(json.loads(arguments))
         try:
-            yield files.read_ref_file((folder / path).read_bytes())[1]
+            yield files.read_ref_file(read_regular(folder / path))[1]
         except (OSError, Damaged):
             continue  # it is gone or torn already
 

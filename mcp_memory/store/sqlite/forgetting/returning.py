@@ -15,6 +15,7 @@ from typing import Any
 
 import apsw
 
+from mcp_memory.regular_files import read_regular
 from mcp_memory.store.forgetting import How
 from mcp_memory.store.sqlite.forgetting import digests, tombstones
 from mcp_memory.store.sqlite.rows import space_id, to_ms
@@ -49,7 +50,7 @@ def returned(database: Path, spaces: Path) -> list[Returned]:
 
 def _of_space(con: apsw.Connection, space: int, folder: Path) -> Iterator[Returned]:
     last: dict[str, bytes] = {}
-    for line in (folder / tombstones.FILE).read_bytes().splitlines():
+    for line in read_regular(folder / tombstones.FILE).splitlines():
         try:
             last[str(json.loads(line)["tombstone"])] = line
         except (ValueError, KeyError, TypeError):

@@ -12,6 +12,7 @@ from typing import Any
 
 import apsw
 
+from mcp_memory.regular_files import read_regular
 from mcp_memory.store import files
 from mcp_memory.store.protocol import Layer
 from mcp_memory.store.sqlite import canvases, checks, chunks, scenes
@@ -92,7 +93,7 @@ def _line_files(con: apsw.Connection, home: Path, set_aside: SetAside, *, everyt
         if not everything and size >= lengths[number, path]:
             continue
         content = b"".join(lines_of(con, number, path))
-        if size >= 0 and target.read_bytes() == content:
+        if size >= 0 and read_regular(target) == content:
             why = ""
         elif size >= 0:
             set_aside(target)
@@ -137,7 +138,7 @@ def _pages(con: apsw.Connection, home: Path, set_aside: SetAside) -> Iterator[st
         wanted = {folder / canvases.canvas_path(canvas, label): text.encode() for canvas, label, text in drawn}
         pages = dict(scenes.files_of(con, folder, number))
         for path, due in {**wanted, **pages}.items():
-            held = path.read_bytes() if path.exists() else None
+            held = read_regular(path) if path.exists() else None
             if held == due:
                 continue
             if held is not None:
@@ -146,7 +147,7 @@ def _pages(con: apsw.Connection, home: Path, set_aside: SetAside) -> Iterator[st
                 files.write_whole(path, due)
             yield f"{name}: {path.relative_to(folder).as_posix()} is as the database has it."
         for path in sorted((folder / "scenes").glob("*.md")):
-            if path not in pages and files.is_scene_file(path.read_bytes()):
+            if path not in pages and files.is_scene_file(read_regular(path)):
                 set_aside(path)
                 yield f"{name}: scenes/{path.name}, of no scene, is set aside."
         for path in list(checks.left_behind(folder)) if folder.exists() else []:

@@ -23,6 +23,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.errors import McpMemoryError
+from mcp_memory.regular_files import read_regular
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import NewAtom, TakenBack
@@ -108,7 +109,7 @@ def set_aside(home: Path) -> list[Path]:
 def lost_in(home: Path, path: Path) -> Lost:
     """Return what such a file holds."""
     space, name = path.relative_to(home / "spaces").as_posix().split("/", 1)
-    return Lost(space=space, path=name.rpartition(".")[0], content=path.read_bytes(), aside=True)
+    return Lost(space=space, path=name.rpartition(".")[0], content=read_regular(path), aside=True)
 
 
 def bring_in(con: apsw.Connection, home: Path, set_aside_file: Callable[[Path], object]) -> Iterator[str]:
@@ -135,14 +136,14 @@ _SHOWN = 100
 
 def _note(home: Path, done: Iterable[TakenBack]) -> None:
     lines = [files.json_line({**asdict(one), "at": iso(one.at)}) for one in done]
-    held = (home / _NOTED).read_bytes() if (home / _NOTED).exists() else b""
+    held = read_regular(home / _NOTED) if (home / _NOTED).exists() else b""
     files.write_whole(home / _NOTED, b"".join([*held.splitlines(keepends=True)[-_SHOWN:], *lines]))
 
 
 def noted(home: Path, space: str) -> list[TakenBack]:
     """Return what was taken back, the last first; nothing of a note that cannot be read."""
     try:
-        lines: list[Any] = [json.loads(line) for line in (home / _NOTED).read_bytes().splitlines()]
+        lines: list[Any] = [json.loads(line) for line in read_regular(home / _NOTED).splitlines()]
         found = [replace(TakenBack(**line), at=datetime.fromisoformat(line["at"])) for line in lines]
     except (OSError, ValueError, TypeError, KeyError):
         return []
@@ -414,7 +415,7 @@ class _Taking:
         """Give canvases whose lines came back the drawing of their file, until they are drawn from their records."""
         for number in file.canvases:
             for path in (file.folder / "mmds").glob(f"{number:03}-*.mmd"):
-                text = path.read_bytes()
+                text = read_regular(path)
                 status = "doing"
                 if head := _CANVAS.match(text):
                     with_status: Any = json.loads(head[1])

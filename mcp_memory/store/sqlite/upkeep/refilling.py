@@ -20,6 +20,7 @@ from typing import Any
 import apsw
 
 from mcp_memory.errors import Damaged
+from mcp_memory.regular_files import read_regular
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.sqlite import atoms, canvases, entities
@@ -298,7 +299,7 @@ def _refs(con: apsw.Connection, source: _Source) -> None:
 def take_ref(con: apsw.Connection, space: int, path: Path, done: Refilled) -> None:
     """Insert the row of a result's file, unless there is one."""
     try:
-        fields, _ = files.read_ref_file(path.read_bytes())
+        fields, _ = files.read_ref_file(read_regular(path))
         masked = fields.get("masked")
         row = (
             space,
@@ -410,7 +411,7 @@ def _pictures(con: apsw.Connection, source: _Source) -> None:
                 "INSERT INTO canvas (space, number, label, session, text, status, folded, groups, updated, version)"
                 " SELECT ?1, ?2, ?3, session, ?4, 'doing', 0, '{}', 0, 1 FROM record WHERE space = ?1 AND canvas = ?2"
                 " ORDER BY id DESC LIMIT 1 ON CONFLICT DO NOTHING",
-                (source.space, int(number), label, path.read_bytes().decode(errors="replace")),
+                (source.space, int(number), label, read_regular(path).decode(errors="replace")),
             )
 
 
