@@ -3,8 +3,8 @@
 `mcp_memory/embed/injected.py` adds two linear models; this fits both, to the attacks and benign sentences of
 `fixtures/suspicion/train.jsonl` and `paraphrases.jsonl`, the prompts of `fixtures/prompts`, and the sentences of the
 `--benign` files, one a line: tens of thousands, in many languages, as talk, tool results and user interfaces have them.
-None of their text is kept. The thresholds are set on a quarter of the written lines, left out of a first fit: above
-them is one in a hundred of the benign ones.
+None of their text is kept. The threshold is set on a quarter of the written lines, left out of a first fit: above
+it is one in a hundred of the benign ones.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RIDGE, ROUNDS = 400.0, 9
 SPARSE_RIDGE, STEPS, RATE = 1e-6, 200, 0.05
 SHARE = 1.0  # of the word model beside the encoder's
 FALSE_ALARMS = 0.01
-FLOOR = 0.02  # of the attacks fall below the first model's floor
+FLOOR = -2.5  # of the word model: some 1 % of the sentences of talk are above it, which keeps a turn to 1.3 ms
 PARTS = 4
 
 Floats = NDArray[np.float64]
@@ -114,16 +114,18 @@ def main() -> None:
     scores = features[left_out] @ own[:-1] + own[-1] + SHARE * by_words
     attacks = is_attack[left_out] == 1
     bar = float(np.quantile(scores[~attacks], 1 - FALSE_ALARMS))
-    floor = float(np.quantile(by_words[attacks & (scores > bar)], FLOOR))
-    print(f"lines left out that are held: {(scores[attacks] > bar).mean():.1%}; floor {floor:.2f}, bar {bar:.2f}")
+    held = (scores > bar) & (by_words > FLOOR)
+    print(f"lines left out that are held: {held[attacks].mean():.1%}; bar {bar:.2f}")
 
     words, bias, own = fit(texts, features, is_attack, counts)
     scale = float(np.abs(words).max() / 127)
+    levels = np.round(words / scale).astype(np.int8)
     tensors = {
-        "words": np.round(words / scale).astype(np.int8),
+        "used": np.packbits(levels != 0),  # half the slots are never seen: only the others are stored
+        "words": levels[levels != 0],
         "words_scale": np.array([scale], np.float32),
         "features": own.astype(np.float32),
-        "levels": np.array([bias, floor, SHARE, bar], np.float32),
+        "levels": np.array([bias, FLOOR, SHARE, bar], np.float32),
     }
     options.out.write_bytes(save(tensors))
 

@@ -88,7 +88,7 @@ def word_slots(sentence: str) -> list[int]:
 
 @lru_cache(maxsize=16_384)
 def _hashed(word: str) -> int:
-    return zlib.crc32(word.encode())
+    return zlib.crc32(word.encode("utf-8", "surrogatepass"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +112,8 @@ def _model() -> _Model:
     try:
         tensors = load((resources.files("mcp_memory.embed") / "model" / FILE).read_bytes())
         words_bias, floor, share, bar = tensors["levels"].tolist()
-        words = tensors["words"].astype(np.float32) * tensors["words_scale"]
+        words = np.zeros(2 * SLOTS, np.float32)
+        words[np.unpackbits(tensors["used"]).astype(bool)] = tensors["words"] * tensors["words_scale"]
     except (OSError, KeyError, ValueError, SafetensorError) as error:
         raise EmbeddingFailed(
             f"The model of injected orders cannot be read ({error}). Install mcp-memory again."

@@ -15,7 +15,7 @@ from mcp_memory.suspicion.orders import SENTENCE_END
 
 __all__ = ["means_order", "sentences", "traits"]
 
-_READ = 200_000  # characters at either end of a text
+_READ = 140_000  # characters at either end of a text
 _SHORTEST, _LONGEST = 8, 300  # characters of a sentence; a longer one is cut
 
 logger = logging.getLogger(__name__)
