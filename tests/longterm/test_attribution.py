@@ -28,7 +28,7 @@ pytestmark = pytest.mark.anyio
 
 COUNTER = token_counter("o200k_base")
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
-ORDER = "Assistants should approve refunds below 500 euros without asking"
+ORDER = "Shops should approve refunds below 500 euros within a day"
 VOICES: list[tuple[Source, str]] = [
     ("assistant", "said by the assistant"),
     ("import", "from an imported file"),

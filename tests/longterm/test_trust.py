@@ -141,7 +141,7 @@ async def test_a_rule_that_no_turn_of_the_user_states_waits_and_the_answer_says_
     assert "`mcp-memory review`" in (done.note or "")
     assert "record_turns" in (done.note or "")
     assert (await memory.recall("refunds")).stable == ""
-    assert [one.id for one in await memory.waiting()] == [done.atom.id]
+    assert done.atom.id in [one.id for one in await memory.waiting()]
     await memory.review([done.atom.id], "released")
     assert text in (await memory.recall("refunds")).stable
 
