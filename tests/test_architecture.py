@@ -19,7 +19,7 @@ SOURCES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE
 # know each other.
 LAYERS: list[set[str]] = [
     {"errors", "function_words", "regular_files", "quoted"},
-    {"words"},
+    {"words", "negation"},
     {"types", "text", "estimate", "replies", "secrets", "standing_rules"},
     {"config", "tokens", "when", "snippet", "presence", "logs", "telemetry"},
     {"llm"},  # under embed: litellm is imported in one place, whatever it is asked for

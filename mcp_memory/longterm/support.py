@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.errors import EmbeddingFailed
 from mcp_memory.function_words import languages_of
+from mcp_memory.negation import is_negative
 from mcp_memory.quoted import FILL, own_part
+from mcp_memory.secrets.vocabulary import is_word
 from mcp_memory.standing_rules import READ, is_question, sentences, standing_rules
 from mcp_memory.text import base_terms, index_terms, query_terms
 
@@ -52,7 +54,9 @@ _CUT = re.compile(
     r"[,;:()–—、，；：。!?！？…]\s*|\.\s+|\s+-\s+|(?=并|而且|但)|\s+(?=و\S)"
     r"|\s+(?=(?:and|but|so|because|who|und|aber|weil|et|mais|y|pero|e|ed|ma|mas|en|maar|i|oraz|ale|и|но|ve|ama)\s)"
 )
-_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w|(?:[\w-]+\.)+[a-z]{2,}\b")
+_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w|(?:[\w-]+\.)+[a-z]{2,}\b(?:/[\w.-]+)*")
+_NAME = re.compile(r"(?<=[a-z0-9,;] )[A-Z][\w'’-]*\b|\b[A-Z]{2,}\b")
+"""A word with a capital inside a sentence."""
 _COINED = re.compile(r"\b[A-Z]?[a-z]+[A-Z]\w*")  # AcmeVPN
 _NUMBER = re.compile(r"\d{1,18}")
 _GROUPED = re.compile(r"(?<=\d)[.,' \u00a0](?=\d{3}\b)")
@@ -63,6 +67,11 @@ _REQUEST = re.compile(
     r"|(?:możesz|mógłbyś|mogłabyś)|(?:можешь|можете|могли бы вы))\b[ ,]*",
     re.IGNORECASE,
 )
+_DAYS = """
+monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september
+october november december
+"""
+_CALENDAR = frozenset(_DAYS.split())
 _USERS = (
     "user nutzer nutzerin benutzer utilisateur utilisatrice usuario usuaria usuário usuária utilizador utente gebruiker"
     " användaren brugeren użytkownik użytkownika пользователь пользователя kullanıcı kullanıcının 用户 用戶 ユーザー"
@@ -121,13 +130,26 @@ class _Said:
 
 def _states(turn: str, rule: str) -> bool:
     numbers = {number for number in _numbers(rule) - _numbers(turn) if number > _SMALL}
-    if numbers or _strange([*_ADDRESS.findall(rule), *_COINED.findall(rule)], [turn]):
+    if numbers or _strange([*_ADDRESS.findall(rule), *_COINED.findall(rule), *_named(rule, turn)], [turn]):
         return False
     return any(_says(sentence, rule) for sentence in _sentences(turn))
 
 
+def _named(rule: str, turn: str) -> list[str]:
+    """Return the names in a rule that the turn has to have too.
+
+    In another language, or in German, where nouns have capitals, a word that is one of the language may be no name.
+    """
+    names = _NAME.findall(rule)
+    if _dense(rule) != _dense(turn):
+        return []  # they are written in other letters
+    if not _differ(rule, turn) and "de" not in languages_of(rule.split()):
+        return [name for name in names if name.lower() not in _CALENDAR]
+    return [name for name in names if not is_word(name)]
+
+
 def _says(said: _Said, rule: str) -> bool:
-    if said.asks and not said.is_rule:
+    if (said.asks and not said.is_rule) or _is_denied(said, rule):
         return False
     meaning, words = _nearest(rule, _vectors(said.pieces)), _share(rule, _known((said.text,)))
     abroad = not words or _differ(rule, said.text)
@@ -136,6 +158,17 @@ def _says(said: _Said, rule: str) -> bool:
         return near or (words >= _RULE_WORDS and meaning >= _RULE_WITH_WORDS)
     near = meaning >= (_PLAIN_ABROAD if abroad else _PLAIN)
     return near or any(words >= share and meaning >= least for share, least in _PLAIN_WORDS)
+
+
+def _is_denied(said: _Said, rule: str) -> bool:
+    """Tell whether a rule says the opposite of a sentence, and of the piece of it that is nearest."""
+    negative = is_negative(rule)
+    if is_negative(said.text) == negative:
+        return False
+    vector, pieces = _vectors((rule,)), _vectors(said.pieces)
+    if vector is None or pieces is None or not len(pieces):
+        return True
+    return is_negative(said.pieces[int((pieces @ vector[0]).argmax())]) != negative
 
 
 @lru_cache(maxsize=256)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import get_args
 
-from mcp_memory.longterm.support import carried
+from mcp_memory.longterm.support import carried, unsupported
 from mcp_memory.quoted import FILL, own_part
 from mcp_memory.standing_rules import standing_rules
 from mcp_memory.store.citations import marked
@@ -67,6 +67,7 @@ _READ = 8  # rows
 _NEAREST, _SESSIONS, _LATEST = 8, 2, 6  # turns of the user that may state a rule: by meaning; and in how many sessions
 _SURELY_A_RULE = 0.8  # strength, of a statement that is not called a rule
 _CHARS = 60_000  # of a row
+_OUTPUTS_READ, _OUTPUT_CHARS = 8, 6_000  # of tools, for their meaning
 _ROOM = 3  # times the length of a statement: so far apart its terms may stand
 
 
@@ -158,6 +159,9 @@ def _doubts(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) ->
     if said >= _SAME:
         return hidden
     echo = said < _OWN and _stands(store, space, text, _OUTPUTS) >= _SAME
+    if not echo and atom.kind == "persona" and (outputs := _outputs(store, space, atom.text, embed)):
+        own = _users_turns(store, space, atom.text, embed)
+        echo = unsupported(atom.text, own) is not None and any(unsupported(atom.text, [one]) is None for one in outputs)
     return (*hidden, *_suspects(text, hidden), *(["unsaid"] if echo else []))
 
 
@@ -181,6 +185,19 @@ def _users_turns(store: Store, space: str, text: str, embed: Embed) -> list[str]
         turns += store.last_turns(space, session.session, limit=_LATEST, roles=("user",))
     held = held_ids(store, space, [turn.id for turn in turns])
     return list(dict.fromkeys(turn.content[:_CHARS] for turn in turns if turn.id not in held))
+
+
+def _outputs(store: Store, space: str, text: str, embed: Embed) -> list[str]:
+    """Return what tools put out that may say what a statement says: by its words, and by its meaning."""
+    words = list(_telling(text))
+    turns, chunks = _row_ids(store, space, "turn", "tool", words), _row_ids(store, space, "chunk", None, words)
+    for vectors in embed(text):
+        near = store.nearest(space, "turn", vectors, filters=Filters(role="tool"), limit=_NEAREST)
+        turns += [hit.id for hit in near]
+        chunks += [hit.id for hit in store.nearest(space, "chunk", vectors, filters=Filters(), limit=_NEAREST)]
+    found = [turn.content for turn in store.turns(space, dict.fromkeys(turns))]
+    found += [data.decode("utf-8", "replace") for _, data in store.chunks(space, list(dict.fromkeys(chunks)))]
+    return [one[:_OUTPUT_CHARS] for one in found[:_OUTPUTS_READ]]
 
 
 def believed(store: Store, space: str, atom: NewAtom, *, embed: Embed) -> tuple[NewAtom, str | None]:
