@@ -194,7 +194,8 @@ def _outputs(store: Store, space: str, text: str, embed: Embed) -> list[str]:
     for vectors in embed(text):
         near = store.nearest(space, "turn", vectors, filters=Filters(role="tool"), limit=_NEAREST)
         turns += [hit.id for hit in near]
-        chunks += [hit.id for hit in store.nearest(space, "chunk", vectors, filters=Filters(), limit=_NEAREST)]
+        if store.size(space, "chunk"):
+            chunks += [hit.id for hit in store.nearest(space, "chunk", vectors, filters=Filters(), limit=_NEAREST)]
     found = [turn.content for turn in store.turns(space, dict.fromkeys(turns))]
     found += [data.decode("utf-8", "replace") for _, data in store.chunks(space, list(dict.fromkeys(chunks)))]
     return [one[:_OUTPUT_CHARS] for one in found[:_OUTPUTS_READ]]

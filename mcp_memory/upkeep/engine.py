@@ -7,12 +7,13 @@ from mcp_memory.store.sqlite.explaining import explained
 from mcp_memory.store.sqlite.forgetting import returning
 from mcp_memory.store.sqlite.home import why_read_only
 from mcp_memory.store.sqlite.upkeep import comparing, rebuilding, salvaging, snapshots
-from mcp_memory.store.sqlite.upkeep.comparing import RESULTS
+from mcp_memory.store.sqlite.upkeep.comparing import RESULTS, TURNS
 from mcp_memory.store.sqlite.upkeep.refilling import DAMAGED, UNNAMED
 
 __all__ = [
     "DAMAGED",
     "RESULTS",
+    "TURNS",
     "UNNAMED",
     "comparing",
     "explained",

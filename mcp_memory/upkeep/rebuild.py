@@ -29,6 +29,7 @@ from mcp_memory.upkeep.backup import folder_of, listed, verify
 from mcp_memory.upkeep.engine import (
     DAMAGED,
     RESULTS,
+    TURNS,
     UNNAMED,
     comparing,
     explained,
@@ -74,14 +75,19 @@ class Rebuilt:
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing is damaged or lost, and both tell the same; rows of which no file tells enough may be more.
+        """Whether nothing is damaged or lost, and both tell the same; rows of which no file tells enough may be more,
+        but no turns and results: their files tell all of them.
 
         Where the new database is in its place, what the old one said is no matter.
         """
         if self.notes or self.lost:
             return False
         same = (
-            not (one.differing or one.only_in_files or (one.only_in_database and not self.passed))
+            not (
+                one.differing
+                or one.only_in_files
+                or (one.only_in_database and (one.what in (TURNS, RESULTS) or not self.passed))
+            )
             for one in self.compared
         )
         return self.is_swapped or (not self.damage and all(same))

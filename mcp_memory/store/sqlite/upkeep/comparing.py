@@ -21,7 +21,7 @@ from mcp_memory.store.sqlite.rows import to_ms
 __all__ = ["RESULTS", "Compared", "compare", "compare_words", "of_the_database_alone"]
 
 _EXAMPLES = 5
-RESULTS = "results"
+TURNS, RESULTS = "turns", "results"
 _TOLD = (
     "EXISTS (SELECT 1 FROM {db}.turn note WHERE note.id = {r}.evidence AND note.role = 'note')"
     " AND {r}.work IS NULL AND {r}.purged_at IS NULL"
@@ -58,7 +58,7 @@ class _Table:
 
 _TABLES = (
     _Table(
-        what="turns",
+        what=TURNS,
         table="turn",
         key="'t' || {r}.id",
         same=("id",),
