@@ -94,7 +94,16 @@ def unsupported(statement: str, said: Sequence[str], *, names: Collection[str] =
     for part, share in zip(parts, shares, strict=True):
         if share < _WORDS and not _means(part, texts, _least(part, share, alike=alike)):
             return part
+        if share >= _WORDS and not is_negative(part) and _only_denied(part, texts, names):
+            return part
     return None
+
+
+def _only_denied(part: str, texts: Iterable[str], names: Collection[str]) -> bool:
+    """Tell whether all that has the words of a part denies it: "I don't trust him" carries no trust."""
+    pieces = dict.fromkeys(piece for text in texts for piece in _sentence_pieces(text))
+    carrying = [piece for piece in pieces if _share(part, _known((piece, *names))) >= _WORDS]
+    return bool(carrying) and all(map(is_negative, carrying))
 
 
 def _least(part: str, share: float, *, alike: bool) -> float:
@@ -226,6 +235,10 @@ def _pieces(text: str) -> Iterator[str]:
     """Yield what a part may be near to: a text, its sentences, neighbouring ones together, and their clauses."""
     yield text
     yield from _places(text)
+    yield from _sentence_pieces(text)
+
+
+def _sentence_pieces(text: str) -> Iterator[str]:
     for start, end in sentences(text):
         sentence = text[start:end]
         yield sentence.strip()

@@ -120,3 +120,29 @@ def test_a_rule_that_says_the_opposite_or_names_somebody_else_is_not_the_users(s
 )
 def test_a_rule_may_be_told_in_words_that_deny_another_way(said: str, rule: str) -> None:
     assert carried(rule, [said])
+
+
+@pytest.mark.parametrize(
+    ("said", "statement"),
+    [
+        ("I don't trust Mallory at all.", "The user trusts Mallory."),
+        ("I no longer live in Oslo.", "The user lives in Oslo."),
+        ("I would never send keys by mail.", "The user sends keys by mail."),
+        ("Ich esse kein Fleisch.", "Der Nutzer isst Fleisch."),
+    ],
+)
+def test_a_statement_that_was_only_denied_is_unsupported(said: str, statement: str) -> None:
+    assert unsupported(statement, [said]) is not None
+
+
+@pytest.mark.parametrize(
+    ("said", "statement"),
+    [
+        ("I never expected it, but I love Lisbon.", "The user loves Lisbon."),
+        ("I quit smoking in May.", "The user quit smoking in May."),
+        ("I stopped eating meat.", "The user does not eat meat."),
+        ("I don't have a dog, I have a cat.", "The user has a cat."),
+    ],
+)
+def test_a_statement_that_a_clause_says_is_supported(said: str, statement: str) -> None:
+    assert unsupported(statement, [said]) is None
