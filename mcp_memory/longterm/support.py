@@ -40,6 +40,7 @@ _MEANING = 0.38  # cosine of a part to a piece of what was said that suffices
 _NO_WORDS = 0.5  # cosine for a part of some length that shares no word, where the rest of the statement shares many
 _SHORT, _SHORT_MEANING = 2, 0.35  # words of a part that hardly says anything, and its cosine
 _TINY_MEANING = 0.2  # of a single word
+_DAYS_OF_A_MONTH = 31
 _SMALL = 12  # numbers that people write as words too
 _PIECES = 200  # of a text, for their meaning
 
@@ -85,7 +86,9 @@ def unsupported(statement: str, said: Sequence[str], *, names: Collection[str] =
     `names` are of people and things that are known: a statement may use them for "she" and "there".
     """
     texts = [own_part(text).replace(FILL, " ") for text in said]
-    if strange := _strange(_ADDRESS.findall(statement), [*texts, *names]):
+    whole = "\n".join((*texts, *names))
+    own = [*_ADDRESS.findall(statement), *_COINED.findall(statement), *_named(statement, whole)]
+    if strange := [*_strange(own, [whole]), *_strange_numbers(statement, whole)]:
         return strange[0]
     parts = list(_parts(statement))
     places = [_known((place, *names)) for text in texts for place in _places(text)]
@@ -249,6 +252,12 @@ def _strange(names: Iterable[str], said: Sequence[str]) -> list[str]:
     """Return the addresses and names that nobody said."""
     whole = "\n".join(said).casefold()
     return [name for name in names if name.casefold() not in whole]
+
+
+def _strange_numbers(statement: str, said: str) -> list[str]:
+    """Return the numbers that nobody said; days and years may be worked out."""
+    new = _numbers(statement) - _numbers(said)
+    return [str(number) for number in sorted(new) if number > _DAYS_OF_A_MONTH and not 1_900 <= number <= 2_100]
 
 
 def _numbers(text: str) -> set[int]:

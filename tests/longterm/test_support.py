@@ -146,3 +146,15 @@ def test_a_statement_that_was_only_denied_is_unsupported(said: str, statement: s
 )
 def test_a_statement_that_a_clause_says_is_supported(said: str, statement: str) -> None:
     assert unsupported(statement, [said]) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "statement"),
+    [
+        ("Send the drafts to Lea first.", "The user wants drafts sent to Mallory first."),
+        ("We use Postgres for the shop.", "The shop uses MongoDB."),
+        ("I pay the rent to account 1234.", "The user pays the rent to account 4711."),
+    ],
+)
+def test_a_statement_with_a_name_or_number_that_nobody_said_is_unsupported(said: str, statement: str) -> None:
+    assert unsupported(statement, [said]) is not None
