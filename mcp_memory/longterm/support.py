@@ -40,7 +40,6 @@ _MEANING = 0.38  # cosine of a part to a piece of what was said that suffices
 _NO_WORDS = 0.5  # cosine for a part of some length that shares no word, where the rest of the statement shares many
 _SHORT, _SHORT_MEANING = 2, 0.35  # words of a part that hardly says anything, and its cosine
 _TINY_MEANING = 0.2  # of a single word
-_DAYS_OF_A_MONTH = 31
 _SMALL = 12  # numbers that people write as words too
 _PIECES = 200  # of a text, for their meaning
 
@@ -86,9 +85,7 @@ def unsupported(statement: str, said: Sequence[str], *, names: Collection[str] =
     `names` are of people and things that are known: a statement may use them for "she" and "there".
     """
     texts = [own_part(text).replace(FILL, " ") for text in said]
-    whole = "\n".join((*texts, *names))
-    own = [*_ADDRESS.findall(statement), *_COINED.findall(statement), *_named(statement, whole)]
-    if strange := [*_strange(own, [whole]), *_strange_numbers(statement, whole)]:
+    if strange := _strange(_ADDRESS.findall(statement), [*texts, *names]):
         return strange[0]
     parts = list(_parts(statement))
     places = [_known((place, *names)) for text in texts for place in _places(text)]
@@ -97,16 +94,7 @@ def unsupported(statement: str, said: Sequence[str], *, names: Collection[str] =
     for part, share in zip(parts, shares, strict=True):
         if share < _WORDS and not _means(part, texts, _least(part, share, alike=alike)):
             return part
-        if share >= _WORDS and not is_negative(part) and _only_denied(part, texts, names):
-            return part
     return None
-
-
-def _only_denied(part: str, texts: Iterable[str], names: Collection[str]) -> bool:
-    """Tell whether all that has the words of a part denies it: "I don't trust him" carries no trust."""
-    pieces = dict.fromkeys(piece for text in texts for piece in _sentence_pieces(text))
-    carrying = [piece for piece in pieces if _share(part, _known((piece, *names))) >= _WORDS]
-    return bool(carrying) and all(map(is_negative, carrying))
 
 
 def _least(part: str, share: float, *, alike: bool) -> float:
@@ -252,12 +240,6 @@ def _strange(names: Iterable[str], said: Sequence[str]) -> list[str]:
     """Return the addresses and names that nobody said."""
     whole = "\n".join(said).casefold()
     return [name for name in names if name.casefold() not in whole]
-
-
-def _strange_numbers(statement: str, said: str) -> list[str]:
-    """Return the numbers that nobody said; days and years may be worked out."""
-    new = _numbers(statement) - _numbers(said)
-    return [str(number) for number in sorted(new) if number > _DAYS_OF_A_MONTH and not 1_900 <= number <= 2_100]
 
 
 def _numbers(text: str) -> set[int]:

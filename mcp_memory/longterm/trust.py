@@ -188,14 +188,12 @@ def _users_turns(store: Store, space: str, text: str, embed: Embed) -> list[str]
 
 
 def _outputs(store: Store, space: str, text: str, embed: Embed) -> list[str]:
-    """Return what tools put out that may say what a statement says: by its words, and by its meaning."""
+    """Return what tools put out that may say what a statement says: by its words, turns also by its meaning."""
     words = list(_telling(text))
     turns, chunks = _row_ids(store, space, "turn", "tool", words), _row_ids(store, space, "chunk", None, words)
     for vectors in embed(text):
         near = store.nearest(space, "turn", vectors, filters=Filters(role="tool"), limit=_NEAREST)
         turns += [hit.id for hit in near]
-        if store.size(space, "chunk"):
-            chunks += [hit.id for hit in store.nearest(space, "chunk", vectors, filters=Filters(), limit=_NEAREST)]
     found = [turn.content for turn in store.turns(space, dict.fromkeys(turns))]
     found += [data.decode("utf-8", "replace") for _, data in store.chunks(space, list(dict.fromkeys(chunks)))]
     return [one[:_OUTPUT_CHARS] for one in found[:_OUTPUTS_READ]]
