@@ -40,6 +40,7 @@ _MEANING = 0.38  # cosine of a part to a piece of what was said that suffices
 _NO_WORDS = 0.5  # cosine for a part of some length that shares no word, where the rest of the statement shares many
 _SHORT, _SHORT_MEANING = 2, 0.35  # words of a part that hardly says anything, and its cosine
 _TINY_MEANING = 0.2  # of a single word
+_AS_NEAR = 0.15  # cosine
 _SMALL = 12  # numbers that people write as words too
 _PIECES = 200  # of a text, for their meaning
 
@@ -161,14 +162,16 @@ def _says(said: _Said, rule: str) -> bool:
 
 
 def _is_denied(said: _Said, rule: str) -> bool:
-    """Tell whether a rule says the opposite of a sentence, and of the piece of it that is nearest."""
+    """Tell whether a rule says the opposite of a sentence, and of all its pieces that are about as near to it."""
     negative = is_negative(rule)
     if is_negative(said.text) == negative:
         return False
     vector, pieces = _vectors((rule,)), _vectors(said.pieces)
     if vector is None or pieces is None or not len(pieces):
         return True
-    return is_negative(said.pieces[int((pieces @ vector[0]).argmax())]) != negative
+    scores = pieces @ vector[0]
+    near = [piece for piece, score in zip(said.pieces, scores, strict=True) if score >= scores.max() - _AS_NEAR]
+    return all(is_negative(piece) != negative for piece in near if 2 * len(piece) >= len(rule))
 
 
 @lru_cache(maxsize=256)

@@ -114,7 +114,7 @@ def test_a_rule_that_says_the_opposite_or_names_somebody_else_is_not_the_users(s
         ("I don't eat dairy, please keep it out of recipes.", "Never include dairy in recipes."),
         ("Please stop using emojis.", "Never use emojis."),
         ("Always ask before deleting files.", "Never delete files without asking."),
-        ("Use Celsius, never Fahrenheit.", "Use Celsius for temperatures."),
+        ("No emoji, and when you show me code use pytest style and type hints.", "Code with type hints, pytest style."),
         ("Always cc Lea on mails to Bruno.", "Copy Lea on every mail to Bruno."),
     ],
 )
