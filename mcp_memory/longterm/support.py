@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["carried", "unsupported"]
+__all__ = ["carried", "repeats", "unsupported"]
 
 _WORDS = 0.5  # share of a part's words that suffices
 _MEANING = 0.38  # cosine of a part to a piece of what was said that suffices
@@ -41,6 +41,7 @@ _NO_WORDS = 0.5  # cosine for a part of some length that shares no word, where t
 _SHORT, _SHORT_MEANING = 2, 0.35  # words of a part that hardly says anything, and its cosine
 _TINY_MEANING = 0.2  # of a single word
 _AS_NEAR = 0.15  # cosine
+_SAME, _SAME_MEANING = 0.75, 0.6
 _SMALL = 12  # numbers that people write as words too
 _PIECES = 200  # of a text, for their meaning
 
@@ -114,6 +115,17 @@ def _means(part: str, texts: Iterable[str], least: float) -> bool:
 def carried(rule: str, turns: Iterable[str]) -> bool:
     """Tell whether one of a user's turns states a rule."""
     return any(_states(turn, rule) and unsupported(rule, [turn]) is None for turn in turns)
+
+
+def repeats(statement: str, text: str) -> bool:
+    """Tell whether a text says what a statement says: in nearly the same words, or close in meaning."""
+    words = _terms(statement)
+    if (
+        len(words) >= _SHORT
+        and max((_share(statement, _known((place,))) for place in _places(text)), default=0) >= _SAME
+    ):
+        return True
+    return _nearest(statement, _vectors(tuple(dict.fromkeys(_pieces(text)))[:_PIECES])) >= _SAME_MEANING
 
 
 # --- rules ------------------------------------------------------------------------------------------

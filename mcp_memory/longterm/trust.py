@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import get_args
 
-from mcp_memory.longterm.support import carried, unsupported
+from mcp_memory.longterm.support import carried, repeats, unsupported
 from mcp_memory.quoted import FILL, own_part
 from mcp_memory.standing_rules import standing_rules
 from mcp_memory.store.citations import marked
@@ -161,7 +161,7 @@ def _doubts(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) ->
     echo = said < _OWN and _stands(store, space, text, _OUTPUTS) >= _SAME
     if not echo and atom.kind == "persona" and (outputs := _outputs(store, space, atom.text, embed)):
         own = _users_turns(store, space, atom.text, embed)
-        echo = unsupported(atom.text, own) is not None and any(unsupported(atom.text, [one]) is None for one in outputs)
+        echo = unsupported(atom.text, own) is not None and any(repeats(atom.text, one) for one in outputs)
     return (*hidden, *_suspects(text, hidden), *(["unsaid"] if echo else []))
 
 
