@@ -10,7 +10,7 @@ import dataclasses
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,7 @@ __all__ = [
     "size",
     "steps",
     "visible",
+    "with_nearest",
     "wrapped",
 ]
 
@@ -117,6 +118,11 @@ def plural(count: int, word: str) -> str:
     """Return `1 turn`, `2 turns`, `3 canvases`."""
     many = f"{word}es" if word.endswith("s") else f"{word}s"
     return f"{count:,} {word if count == 1 else many}"
+
+
+def with_nearest(names: Mapping[str, str | None]) -> str:
+    """Return names that are unknown, each with the known one that was perhaps meant."""
+    return ", ".join(f"{name} (perhaps {nearest})" if nearest else name for name, nearest in names.items())
 
 
 def steps(canvas: Canvas) -> list[str]:

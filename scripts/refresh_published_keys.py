@@ -30,7 +30,6 @@ LEFT_OUT = {
     "lob-pub-api-key": "is public",
 }
 _NAMED = r"[\w.-]{0,50}?"
-_BOUNDARY = re.compile(r"^(?:\(\?i\))?(?:\\b|\()*")
 _ENDS = re.compile(re.escape(r"""(?:[\x60'"\s;]|\\[nr]|$""") + r"(?:\|\\b)?\)")
 """The character behind a key, which gitleaks takes with it."""
 

@@ -98,13 +98,13 @@ def _engine() -> Check:
 
 def _settings(settings: Settings) -> Check:
     from mcp_memory.config import unknown_variables
+    from mcp_memory.terminal import with_nearest
 
     if unknown := unknown_variables():
-        near = [f"{name} (perhaps {nearest})" if nearest else name for name, nearest in unknown.items()]
         return Check(
             name="settings",
             state="warn",
-            found=f"variables that begin with MCP_MEMORY_ and set nothing: {', '.join(near)}",
+            found=f"variables that begin with MCP_MEMORY_ and set nothing: {with_nearest(unknown)}",
             next_step="Mend their names, or unset them. The README lists all settings.",
         )
     path = settings.home / "config.toml"

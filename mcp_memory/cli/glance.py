@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from mcp_memory.terminal import minute, one_line, plural, size
+from mcp_memory.terminal import minute, one_line, plural, size, with_nearest
 
 __all__ = ["lines"]
 
@@ -53,8 +53,7 @@ def lines(answer: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _unknown(variables: dict[str, str | None]) -> str:
-    near = [f"{name} (perhaps {nearest})" if nearest else name for name, nearest in variables.items()]
-    return f"unknown variables: {', '.join(near)}" if near else ""
+    return f"unknown variables: {with_nearest(variables)}" if variables else ""
 
 
 def _few(names: Sequence[str], many: int = 5) -> str:

@@ -177,10 +177,7 @@ def _is_rule(atom: NewAtom) -> bool:
 
 def _users_turns(store: Store, space: str, text: str, embed: Embed) -> list[str]:
     """Return the user's turns that may state a rule: those with its words, those of its meaning, and the latest."""
-    ids = _row_ids(store, space, "turn", "user", list(_telling(text)))
-    for vectors in embed(text):
-        ids += [hit.id for hit in store.nearest(space, "turn", vectors, filters=Filters(role="user"), limit=_NEAREST)]
-    turns = store.turns(space, dict.fromkeys(ids))
+    turns = _near_turns(store, space, text, "user", embed)
     for session in store.sessions(space, limit=_SESSIONS):
         turns += store.last_turns(space, session.session, limit=_LATEST, roles=("user",))
     held = held_ids(store, space, [turn.id for turn in turns])
@@ -189,14 +186,18 @@ def _users_turns(store: Store, space: str, text: str, embed: Embed) -> list[str]
 
 def _outputs(store: Store, space: str, text: str, embed: Embed) -> list[str]:
     """Return what tools put out that may say what a statement says: by its words, turns also by its meaning."""
-    words = list(_telling(text))
-    turns, chunks = _row_ids(store, space, "turn", "tool", words), _row_ids(store, space, "chunk", None, words)
-    for vectors in embed(text):
-        near = store.nearest(space, "turn", vectors, filters=Filters(role="tool"), limit=_NEAREST)
-        turns += [hit.id for hit in near]
-    found = [turn.content for turn in store.turns(space, dict.fromkeys(turns))]
-    found += [data.decode("utf-8", "replace") for _, data in store.chunks(space, list(dict.fromkeys(chunks)))]
+    chunks = store.chunks(space, _row_ids(store, space, "chunk", None, list(_telling(text))))
+    found = [turn.content for turn in _near_turns(store, space, text, "tool", embed)]
+    found += [data.decode("utf-8", "replace") for _, data in chunks]
     return [one[:_OUTPUT_CHARS] for one in found[:_OUTPUTS_READ]]
+
+
+def _near_turns(store: Store, space: str, text: str, role: Role, embed: Embed) -> list[Turn]:
+    """Return the turns of a role that have the words of a text, then those that are near to its meaning."""
+    ids = _row_ids(store, space, "turn", role, list(_telling(text)))
+    for vectors in embed(text):
+        ids += [hit.id for hit in store.nearest(space, "turn", vectors, filters=Filters(role=role), limit=_NEAREST)]
+    return store.turns(space, dict.fromkeys(ids))
 
 
 def believed(store: Store, space: str, atom: NewAtom, *, embed: Embed) -> tuple[NewAtom, str | None]:

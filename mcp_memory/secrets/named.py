@@ -35,7 +35,7 @@ _ASSIGN = re.compile(
     r"(?:(?P<many>\[)[ \t]{0,3}|(?P<nested>\{)[ \t\r\n]{0,40}\\{0,7}\"value\\{0,7}\"[ \t]{0,3}:[ \t]{0,3})?"
     r"(?P<quote>(?:\\{0,7}|[rbufN])(?:\"\"\"|'''|[\"'`](?![\"'`])))?"
 )
-_OPTION = re.compile(r"(?P<quote>[ \t]{1,3}[\"']?|[\"'],\s{0,40}[\"'])")
+_OPTION = re.compile(r"[ \t]{1,3}[\"']?|[\"'],\s{0,40}[\"']")
 _SPACED = re.compile(r"[ \t]{1,40}(?P<quote>[\"'])?")
 _COMMAND = re.compile(
     r"(?:^|[\n\r])[ \t]*"
@@ -55,10 +55,9 @@ _MARKS = ".:!?*_,"
 _CODE_LINE = re.compile(
     r"[;,{(\[)]\s*$|^\s*(?:def|class|return|if|for|const|let|var|import|from|public|private|fn|func)\b"
 )
-_ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]{2,60}")
 _NEXT_OF_URL = re.compile(r"&(?=[\w-]{1,40}[=:])")
 _NEXT_OF_CONNECTION = re.compile(r";[\w ]{1,40}=")
-_SETTING = re.compile(r"^[ \t]*(?:-[ \t]+)?[\"']?[\w.-]{1,60}[\"']?(?P<sign>[ \t]*[:=])(?:[ \t]+\S|\S|$)")
+_SETTING = re.compile(r"^[ \t]*(?:-[ \t]+)?[\"']?[\w.-]{1,60}[\"']?[ \t]*[:=](?:[ \t]+\S|\S|$)")
 _LEAST_OF_PASSWORD, _LEAST_DIGITS = 4, 6
 
 
@@ -163,7 +162,7 @@ def _option(text: str, name: Name, start: int, *, is_listed: bool = False) -> li
         secret = is_drawn(value, 8)
     else:
         secret = is_listed and len(value) >= _LEAST_OF_PASSWORD and _has_letters(value)
-        secret = secret or is_chosen(value) or (value.isdigit() and len(value) >= _LEAST_DIGITS) or is_phrase(value)
+        secret = secret or is_given(value)
     return [(start, start + len(value))] if secret or COVER in value else []
 
 
@@ -187,9 +186,7 @@ def _bare(text: str, name: Name, found: re.Match[str], *, prose: bool) -> list[t
     is_environment = (
         tight and name.text.upper() == name.text and name.text.replace("_", "").isalpha() and len(name.text) > 2
     )
-    of_connection = tight and (
-        before == ";" or re.match(r";[\w ]{1,40}=", text[run.end() : run.end() + 45]) is not None
-    )
+    of_connection = tight and (before == ";" or _NEXT_OF_CONNECTION.match(text, run.end()) is not None)
     if is_environment or of_connection:
         if is_environment and text[run.end() : run.end() + 1] in ("(", "["):
             return []

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, get_args
 
 from mcp_memory.errors import InvalidInput, StoreUnavailable
-from mcp_memory.secrets import mask, mask_id, mask_values
+from mcp_memory.secrets import mask, mask_id
 from mcp_memory.shortterm.canvas.flowchart import SUMMARY_LIMIT, TITLE_LIMIT, number_of, padded
 from mcp_memory.shortterm.canvas.intent import doing
 from mcp_memory.shortterm.canvas.label import clean
@@ -101,13 +101,12 @@ def offload(
     """
     request = _without_secrets(request)
     result = _raw(request)
-    shown = mask_values(request.arguments)
-    synopsis, text = _understood(request, result.shown, talk)
+    synopsis, text = _understood(request, result, talk)
     call = _Call(
         request=request,
         synopsis=synopsis,
-        line=call_line(request.tool_name, shown),
-        title=title_of(request.tool_name, shown),
+        line=call_line(request.tool_name, result.shown_arguments),
+        title=title_of(request.tool_name, result.shown_arguments),
         summary=summary_line(request.summary or "") or summary_line(synopsis.summary),
         goal_hint=mask(goal_hint),
         now=now,
@@ -152,7 +151,7 @@ def keep(store: Store, space: str, *, request: OffloadRequest, now: datetime) ->
     """
     request = _without_secrets(request)
     result = _raw(request)
-    synopsis, _ = _understood(request, result.shown, "")
+    synopsis, _ = _understood(request, result, "")
     return store.put_ref(space, _new_ref(request, result, synopsis.content_type, now), refuse=False)
 
 
@@ -210,16 +209,16 @@ def _raw(request: OffloadRequest) -> Raw:
     return raw(_checked(request), request.arguments, keep_secrets=request.keep_secrets)
 
 
-def _understood(request: OffloadRequest, shown: bytes, talk: str) -> tuple[Synopsis, str]:
+def _understood(request: OffloadRequest, result: Raw, talk: str) -> tuple[Synopsis, str]:
     """Return the synopsis, and the text whose tokens the agent is spared."""
     try:
-        text = shown.decode("utf-8", "surrogatepass")
+        text = result.shown.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
-        return _binary(shown), shown.decode("latin-1")
+        return _binary(result.shown), result.shown.decode("latin-1")
     made = synopsise(
         text,
         tool=request.tool_name,
-        arguments=mask_values(request.arguments),
+        arguments=result.shown_arguments,
         talk=talk,
         budget_chars=request.preview_chars,
     )

@@ -20,12 +20,14 @@ class Raw:
     masked: tuple[MaskedPlace, ...]
     """Where in `data` a mask stands for a secret; none where secrets are kept."""
     shown: bytes
+    shown_arguments: Any
 
 
 def raw(data: bytes, arguments: Any = None, *, keep_secrets: bool) -> Raw:
     """Return the result to keep. With `keep_secrets` its bytes and arguments are as they came."""
     shown, secrets = mask_bytes(data)
+    shown_arguments = mask_values(arguments)
     if keep_secrets:
-        return Raw(data=data, arguments=arguments, masked=(), shown=shown)
+        return Raw(data=data, arguments=arguments, masked=(), shown=shown, shown_arguments=shown_arguments)
     places = tuple(MaskedPlace(start=one.start, end=one.end, kind=one.kind) for one in secrets)
-    return Raw(data=shown, arguments=mask_values(arguments), masked=places, shown=shown)
+    return Raw(data=shown, arguments=shown_arguments, masked=places, shown=shown, shown_arguments=shown_arguments)
