@@ -6,7 +6,9 @@
     ├── Refused           the words are fine, the rules forbid it (a token missing, a read-only home, a cap)
     ├── Damaged           a file no longer matches the hash that was stored with it
     ├── StoreUnavailable  the home cannot be used now (not writable, disk full, locked, from a newer version)
-    │   └── NoRoom        the disk is full, or a quota is used up; nothing is damaged
+    │   ├── NoRoom        the disk is full, or a quota is used up; nothing is damaged
+    │   ├── DamagedRow    the database has a value that cannot be read; `doctor --repair` mends it
+    │   └── NewerHome     written by a newer version; nothing is damaged
     ├── EmbeddingFailed   the configured embedding model did not answer; lexical search goes on without it
     └── ModelFailed       the configured language model gave no usable answer; all else goes on without it
 
@@ -18,10 +20,12 @@ from __future__ import annotations
 
 __all__ = [
     "Damaged",
+    "DamagedRow",
     "EmbeddingFailed",
     "InvalidInput",
     "McpMemoryError",
     "ModelFailed",
+    "NewerHome",
     "NoRoom",
     "NotFound",
     "Refused",
@@ -55,6 +59,14 @@ class StoreUnavailable(McpMemoryError):
 
 class NoRoom(StoreUnavailable):
     """The disk is full, or a quota is used up. What is there is whole."""
+
+
+class DamagedRow(StoreUnavailable):
+    """A row of the database holds a value that cannot be read. Other rows are read all the same."""
+
+
+class NewerHome(StoreUnavailable):
+    """The store was written by a newer version. What is there is whole."""
 
 
 class EmbeddingFailed(McpMemoryError):

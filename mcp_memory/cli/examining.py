@@ -206,7 +206,7 @@ def _store(settings: Settings) -> Iterator[Check]:
     yield Check(name="database", state="ok", found=f"opens, schema {status['schema']}")
     yield _index(status["embedding"])
     agreed = agreement(settings.home)
-    for problem in (*problems, *agreed.problems):
+    for problem in dict.fromkeys((*problems, *agreed.problems)):
         yield Check(name="files", state="fail", found=problem)
     if not (problems or agreed.problems):
         yield Check(name="files", state="ok", found=_compared(agreed))

@@ -20,6 +20,7 @@ def lines(answer: dict[str, Any]) -> list[tuple[str, str]]:
     others = [name for name in answer["spaces"] if name != answer["space"]]
     rows = [
         ("home", answer["home"]),
+        ("damaged", " ".join(answer["damaged"][:1])),
         ("space", answer["space"] + (f" (also here: {_few(others)})" if others else "")),
         ("version", f"{answer['version']}, schema {answer['schema']}"),
         ("conversation", f"{plural(counts['turns'], 'turn')} in {plural(counts['sessions'], 'session')}"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp_memory import __version__
-from mcp_memory.errors import InvalidInput, Refused
+from mcp_memory.errors import DamagedRow, InvalidInput, Refused
 from mcp_memory.memory.verbs import MAX_LIMIT, Verbs, in_range, in_thread, notes
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["Seeing"]
 
 _MANY = 10_000
+
+T = TypeVar("T")
 
 
 class Seeing(Verbs):
@@ -43,8 +46,11 @@ class Seeing(Verbs):
         from mcp_memory.shortterm.canvas import rebuild
 
         store = self._parts.store
-        drawn = [f"{space}: {each}" for space in store.spaces() for each in rebuild.problems(store, space)]
-        return [*store.problems(), *drawn]
+        found = store.problems()
+        try:
+            return found + [f"{space}: {each}" for space in store.spaces() for each in rebuild.problems(store, space)]
+        except DamagedRow:
+            return found  # which names it
 
     @in_thread
     def drop_old_vectors(self) -> list[str]:
@@ -110,6 +116,7 @@ class Seeing(Verbs):
         from mcp_memory.memory import state
 
         parts, store, now = self._parts, self._parts.store, self._parts.now()
+        damaged: list[str] = []
         counts = asdict(store.counts(self.space))
         saved = {name: counts.pop(name) for name in ("raw_bytes", "tokens_raw", "tokens_kept")}
         sizes = state.disk(self.settings.home)
@@ -131,7 +138,7 @@ class Seeing(Verbs):
             },
             "embedding": asdict(parts.indexing.state()),
             "model": self._model_status(),
-            "pyramid": self._pyramid_status(),
+            "pyramid": self._pyramid_status(damaged),
             "tokenizer": {"name": parts.counter.name, "exact": parts.counter.exact},
             "offload": {**saved, "tokens_saved": saved["tokens_raw"] - saved["tokens_kept"]},
             "savings": self._savings_status(),
@@ -147,8 +154,9 @@ class Seeing(Verbs):
                 }
                 for one in store.policies(self.space)
             ],
-            "tokens": state.keys(store.tokens(), now=now),
+            "tokens": state.keys(_read(store.tokens, damaged), now=now),
             "connected": state.connected(self.settings.home),
+            "damaged": list(dict.fromkeys(damaged)),
         }
 
     def _savings_status(self) -> dict[str, Any]:
@@ -171,23 +179,27 @@ class Seeing(Verbs):
             "kinds": [asdict(one) for one in kinds],
         }
 
-    def _pyramid_status(self) -> dict[str, Any]:
+    def _pyramid_status(self, damaged: list[str]) -> dict[str, Any]:
         from mcp_memory.shortterm.stages import canvas, summaries
 
         parts, store = self._parts, self._parts.store
         backlog, paused = store.backlog(self.space), store.paused()
         told = store.stage_states(self.space).get("scenes")
-        untold = store.atoms_since(self.space, told.position if told else 0, limit=_MANY)
+        after = told.position if told else 0
+        untold = _read(lambda: store.atoms_since(self.space, after, limit=_MANY), damaged)
+        drafts = _read(lambda: store.drafts(self.space, limit=_MANY), damaged)
+        thin = _read(lambda: summaries.thin(store, self.space, parts.now(), limit=_MANY), damaged)
+        grown = _read(lambda: canvas.grown(store, self.space, parts.now()), damaged)
         return {
             "answered_by": parts.model.name if parts.model and parts.settings.distil else None,
             "paused": None if paused is None else {"reason": paused[0], "since": paused[1].isoformat()},
             "waiting": {
                 "turns": sum(one.turns for one in backlog),
                 "sessions": len(backlog),
-                "drafts": len(store.drafts(self.space, limit=_MANY)),
+                "drafts": len(drafts),
                 "atoms_in_no_scene_yet": len(untold),
-                "poor_summaries": len(summaries.thin(store, self.space, parts.now(), limit=_MANY)),
-                "grown_canvases": len(canvas.grown(store, self.space, parts.now())),
+                "poor_summaries": len(thin),
+                "grown_canvases": len(grown),
             },
             "works": [
                 {
@@ -199,11 +211,11 @@ class Seeing(Verbs):
                     "attempts": work.attempts,
                     "error": work.error,
                 }
-                for work in store.works(self.space)
+                for work in _read(lambda: store.works(self.space), damaged)
             ],
             "done": {
                 done.stage: {"works": done.works, "last": done.last.isoformat(), **done.outcome}
-                for done in store.done(self.space)
+                for done in _read(lambda: store.done(self.space), damaged)
             },
         }
 
@@ -225,6 +237,15 @@ class Seeing(Verbs):
             "today": [asdict(one) for one in calls],
             "ever": [asdict(one) for one in ever],
         }
+
+
+def _read(read: Callable[[], list[T]], damaged: list[str]) -> list[T]:
+    """Return what is read. What a damaged row keeps from being read is noted in `damaged`: the rest counts."""
+    try:
+        return read()
+    except DamagedRow as error:
+        damaged.append(str(error))
+        return []
 
 
 CACHED_PRICE = 0.1

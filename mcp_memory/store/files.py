@@ -11,6 +11,7 @@ committed. So rows and files say the same after any kill.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_memory.errors import Damaged
+from mcp_memory.regular_files import read_regular
 from mcp_memory.store.unsettled import note
 from mcp_memory.text import iso
 from mcp_memory.types import Record, Ref, Scene, Turn
@@ -29,6 +31,7 @@ from mcp_memory.types import Record, Ref, Scene, Turn
 __all__ = [
     "append",
     "beyond",
+    "content_of",
     "database_is_gone",
     "is_scene_file",
     "journal_line",
@@ -206,6 +209,18 @@ def write_whole(path: Path, data: bytes) -> None:
     finally:
         beside.unlink(missing_ok=True)
     sync_folder(path.parent)
+
+
+def content_of(path: Path) -> bytes | None:
+    """Return what a file holds; None where there is none, or something else than a file in its place."""
+    try:
+        return read_regular(path)
+    except (FileNotFoundError, IsADirectoryError):
+        return None
+    except OSError as error:
+        if error.errno == errno.ESPIPE:
+            return None
+        raise
 
 
 def remove(path: Path) -> None:

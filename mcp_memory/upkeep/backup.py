@@ -112,7 +112,7 @@ def _write(file: IO[bytes], home: Path, copy: Path, about: snapshots.Described, 
                 try:
                     content = read_regular(where)
                     files.read_ref_file(content)
-                except FileNotFoundError:
+                except (FileNotFoundError, IsADirectoryError):
                     lacking.append(f"{one.space}: {one.path} is missing.")
                     continue
                 except Damaged as error:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from mcp_memory.errors import McpMemoryError, NoRoom, NotFound, StoreUnavailable
+from mcp_memory.errors import McpMemoryError, NewerHome, NoRoom, NotFound, StoreUnavailable
 from mcp_memory.presence import alone
 from mcp_memory.shortterm.canvas import rebuild as drawing
 from mcp_memory.shortterm.canvas.drawing import row_of
@@ -31,6 +31,7 @@ from mcp_memory.upkeep.engine import (
     RESULTS,
     TURNS,
     UNNAMED,
+    Unreadable,
     comparing,
     explained,
     open_store,
@@ -114,6 +115,11 @@ def agreement(home: Path) -> Agreement:
 
     It takes about as long and as much room as a rebuilding without its indexes.
     """
+    with explained(home, so="Nothing was changed"):
+        return _twice(home)
+
+
+def _twice(home: Path) -> Agreement:
     found = _agreement(home)
     if found.problems:  # a file may be written anew while it is read, as by a purge: that differs once
         again = _agreement(home)
@@ -128,6 +134,7 @@ def _agreement(home: Path) -> Agreement:
         old, new = Path(staging) / "old.db", Path(staging) / "new" / DATABASE
         with closing(open_store(home)) as store:
             store.snapshot(old)
+        snapshots.leave_out(old)  # the rows of values that cannot be read are named elsewhere, and lacking here
         open_store(new.parent).close()
         refilled = rebuilding.begin(new, old, home, within=True)
         compared, alone = rebuilding.compared(new, old, refilled, _drawn(new, old))
@@ -210,7 +217,7 @@ def _built(home: Path, staging: Path) -> tuple[Rebuilt, Path]:
         carried=built.carried,
         damage=before.damage,
         source=before.source,
-        lost=list(_lost(built, before)),
+        lost=list(_lost(built, before, new)),
         back=[
             f"{count} rows that were purged under {tombstone} are back from there, forgotten still. To erase them: "
             f"`mcp-memory purge {tombstone} --space {space}`."
@@ -228,9 +235,17 @@ class _Before:
     source: str | None
     damage: list[str] = field(default_factory=list[str])
     unreadable: list[str] = field(default_factory=list[str])
+    left_out: list[Unreadable] = field(default_factory=list[Unreadable])
 
 
 def _before(home: Path, staging: Path) -> _Before:
+    found = _standing(home, staging)
+    left_out = snapshots.leave_out(found.path) if found.path else []
+    damage = found.damage or [str(one) for one in left_out]
+    return replace(found, damage=damage, left_out=left_out)
+
+
+def _standing(home: Path, staging: Path) -> _Before:
     folder = staging / "old"
     folder.mkdir()
     copy = folder / DATABASE
@@ -266,7 +281,7 @@ def _copied(home: Path, copy: Path) -> list[str]:
     try:
         with closing(open_store(home)) as store:
             store.snapshot(copy)
-    except NoRoom:  # which is no damage
+    except (NoRoom, NewerHome):  # which is no damage
         raise
     except StoreUnavailable as error:
         for ending in ("", "-wal"):
@@ -290,12 +305,14 @@ def _drawn(new: Path, old: Path | None) -> rebuilding.Drawn:
     return found
 
 
-def _lost(built: rebuilding.Built, before: _Before) -> Iterator[str]:
+def _lost(built: rebuilding.Built, before: _Before, new: Path) -> Iterator[str]:
     if before.source is None:
         yield "What a model made (statements drawn from turns, scenes, the persona): it is distilled again."
         yield "The bill, the ledger of savings, tokens, retention and reviews: they were in the database alone."
     for table in before.unreadable:
         yield f"Of {table}, what no file tells."
+    for one in rebuilding.lacking(new, before.left_out):
+        yield f"{one} No file tells it."
     if built.dangling:
         yield f"{built.dangling} rows that rested on these."
 

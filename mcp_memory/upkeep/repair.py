@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from mcp_memory.errors import Damaged, McpMemoryError, NoRoom, NotFound, StoreUnavailable
+from mcp_memory.errors import Damaged, McpMemoryError, NewerHome, NoRoom, NotFound, StoreUnavailable
 from mcp_memory.presence import alone
 from mcp_memory.regular_files import read_regular
 from mcp_memory.shortterm.canvas import rebuild as drawing
@@ -82,8 +82,8 @@ def _whole_database(home: Path, *, now: datetime) -> tuple[Rebuilt | None, Seque
         try:
             with closing(open_store(home)) as store:
                 back = store.taken_back
-            damaged = bool(snapshots.check(home / DATABASE))
-        except NoRoom:  # which is no damage
+            damaged = bool(snapshots.check(home / DATABASE) or snapshots.unreadable(home / DATABASE))
+        except (NoRoom, NewerHome):  # which is no damage
             raise
         except StoreUnavailable:
             damaged = True

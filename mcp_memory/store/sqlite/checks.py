@@ -15,7 +15,7 @@ from mcp_memory.regular_files import read_regular
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import Change, Counts, Grown
-from mcp_memory.store.sqlite import linefiles, scenes
+from mcp_memory.store.sqlite import forms, linefiles, scenes
 from mcp_memory.store.sqlite.atoms import folded_text
 from mcp_memory.store.sqlite.canvases import canvas_path
 from mcp_memory.store.sqlite.entities import KNOWN
@@ -33,6 +33,7 @@ __all__ = [
     "problems",
     "ref_problems",
     "spaces",
+    "unreadable",
 ]
 
 _AT_WORK_S = 600.0
@@ -110,6 +111,11 @@ def changes(con: apsw.Connection, after: int, *, space: str | None) -> list[Chan
         (after, space),
     )
     return [Change(space=str(name), topic=str(topic)) for name, topic in rows]
+
+
+def unreadable(con: apsw.Connection) -> list[str]:
+    """Return what rows hold that nobody can read. Reads everything too."""
+    return [f"{one} {forms.NEXT_STEP}" for one in forms.unreadable(con)]
 
 
 def problems(con: apsw.Connection) -> list[str]:
@@ -241,9 +247,10 @@ def _page_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[s
     canvases: Any = con.execute("SELECT number, label, text FROM canvas WHERE space = ?", (space,))
     for number, label, text in canvases:
         path = canvas_path(number, label)
-        if not (folder / path).exists():
-            yield f"{path} is missing; `mcp-memory show canvas {number} --rebuild` writes it anew."
-        elif read_regular(folder / path) != text.encode():
+        held = files.content_of(folder / path)
+        if held is None:
+            yield f"{path} is missing, or no file; `mcp-memory show canvas {number} --rebuild` writes it anew."
+        elif held != text.encode():
             yield f"{path} is torn or was edited; `mcp-memory show canvas {number} --rebuild` writes it anew."
     yield from scenes.problems(con, folder, space)
     if folder.exists():

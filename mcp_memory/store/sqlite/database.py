@@ -18,11 +18,11 @@ from typing import TypeVar
 import apsw
 import sqlite_vec  # pyright: ignore[reportMissingTypeStubs]
 
-from mcp_memory.errors import StoreUnavailable
+from mcp_memory.errors import DamagedRow, StoreUnavailable
 from mcp_memory.store import unsettled
 from mcp_memory.store.protocol import TakenBack
+from mcp_memory.store.sqlite import forms, linefiles
 from mcp_memory.store.sqlite import home as homes
-from mcp_memory.store.sqlite import linefiles
 from mcp_memory.store.sqlite.explaining import BUSY_MS, explained
 from mcp_memory.store.sqlite.migrations import migrate, must_be_current
 from mcp_memory.store.sqlite.settling import settle
@@ -122,7 +122,7 @@ class Database:
                 done = False
                 con.execute("BEGIN")
                 try:
-                    found = work(con)
+                    found = _read(con, work)
                     done = True
                     return found
                 finally:
@@ -197,13 +197,23 @@ class Database:
 def _in_transaction(con: apsw.Connection, work: Callable[[apsw.Connection], T]) -> T:
     con.execute("BEGIN IMMEDIATE")
     try:
-        result = work(con)
+        result = _read(con, work)
         con.execute("COMMIT")
     except BaseException:
         if con.in_transaction:
             con.execute("ROLLBACK")
         raise
     return result
+
+
+def _read(con: apsw.Connection, work: Callable[[apsw.Connection], T]) -> T:
+    """Run `work`. Where it fails on a row whose value nobody can read, that is what is raised, and no bug of ours."""
+    try:
+        return work(con)
+    except (*forms.WRONG, apsw.SQLError):
+        if damaged := next(forms.unreadable(con), None):
+            raise DamagedRow(f"{damaged} {forms.NEXT_STEP}") from None
+        raise
 
 
 def _equipped(con: apsw.Connection) -> apsw.Connection:

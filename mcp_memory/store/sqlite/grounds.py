@@ -21,11 +21,13 @@ Words = tuple[int, int, int, str]
 """A row: the number of the turn, where the words begin and end, and they."""
 
 OF_ATOM = (
-    "(SELECT json_group_array(json_array(e.turn, e.span_start, e.span_end, e.quote) ORDER BY"
-    "  (e.turn, e.span_start, e.span_end) = (r.evidence, r.span_start, r.span_end) DESC, e.turn, e.span_start)"
+    "(SELECT iif(count(*) > 0, json_group_array(json_array(e.turn, e.span_start, e.span_end, e.quote) ORDER BY"
+    "  (e.turn, e.span_start, e.span_end) = (r.evidence, r.span_start, r.span_end) DESC, e.turn, e.span_start),"
+    "  json_array(json_array(r.evidence, r.span_start, r.span_end, '')))"
     " FROM evidence e JOIN turn t ON t.id = e.turn WHERE e.atom = r.id AND t.tombstone IS NULL)"
 )
-"""Of a row `r` of atoms, its words as `read` takes them, the first evidence first."""
+"""Of a row `r` of atoms, its words as `read` takes them, the first evidence first: where their rows are lost, without
+the quote."""
 
 _CERTAIN = 0.99  # as sure as saying it again can make; what was told explicitly is sure
 

@@ -21,6 +21,7 @@ __all__ = ["DATABASE", "identity", "keep_identity", "keep_private", "make", "ope
 
 DATABASE = "memory.db"
 _IDENTITY = "identity.json"
+_KEY = 32
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -89,8 +90,12 @@ def keep_identity(con: apsw.Connection, home: Path) -> None:
     forgotten is known again.
     """
     row: Any = con.execute("SELECT uuid, key FROM home").fetchone()
-    uuid, key = str(row[0]), bytes(row[1])
-    if identity(home) != (uuid, key):
+    uuid, key = (str(row[0]), bytes(row[1])) if row else ("", b"")
+    held = identity(home)
+    if not (uuid and len(key) == _KEY):  # lost, or changed outside this program
+        uuid, key = held or (os.urandom(16).hex(), os.urandom(_KEY))
+        con.execute("INSERT OR REPLACE INTO home VALUES (1, ?, ?)", (uuid, key))
+    if held != (uuid, key):
         with suppress(OSError):  # a full disk keeps nobody from reading
             content = json.dumps({"home": uuid, "key": key.hex()}).encode()
             write_whole(home / _IDENTITY, content + b"\n")

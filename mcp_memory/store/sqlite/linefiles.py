@@ -44,6 +44,8 @@ def append_lines(
     target = folder / path
     if whole and held is None:
         lines = rewrite()
+    if target.exists() and not target.is_file():  # a folder is in its place
+        target.replace(aside(target, "damaged"))
     if files.beyond(target, held or 0):
         raise Behind(f"{target} has lines that the database lacks. `mcp-memory doctor --repair` takes them back.")
     try:
@@ -76,8 +78,9 @@ def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
     unknown = {path.relative_to(folder).as_posix(): 0 for path in held}
     for path, length in (unknown | dict(rows)).items():
         target = folder / path
-        if not target.exists():
-            yield f"{path} is missing; the next line written to it brings all of it back."
+        if not target.is_file():
+            why = "is no file" if target.exists() else "is missing"
+            yield f"{path} {why}; the next line written to it brings all of it back, or `mcp-memory doctor --repair`."
         elif (size := target.stat().st_size) < length:
             yield f"{path} is torn: {size} of {length} bytes; the next line written mends it."
         elif size > length:
@@ -88,6 +91,8 @@ def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
             )
     for why in ("beyond", "damaged"):
         for target in sorted(folder.glob(f"**/*.jsonl.{why}-*")):
+            if not target.is_file():
+                continue
             count = read_regular(target).count(b"\n")
             yield (
                 f"{target.relative_to(folder).as_posix()} has {count} lines that were moved aside. "

@@ -12,7 +12,7 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.errors import StoreUnavailable
+from mcp_memory.errors import NewerHome, StoreUnavailable
 
 __all__ = ["OUTLINE_ASKS", "OUTLINE_SIZE", "SCHEMA", "migrate", "must_be_current"]
 
@@ -449,7 +449,7 @@ def migrate(con: apsw.Connection) -> None:
             _refuse_newer(con, done)
             step = next((step for step in SCHEMA if step[0] not in done), None)
             if step is not None:
-                step[1](con)
+                _take(con, step[1])
                 con.execute("INSERT INTO migration VALUES (?, strftime('%Y-%m-%dT%H:%M:%fZ'))", (step[0],))
             con.execute("COMMIT")
         except BaseException:
@@ -458,6 +458,16 @@ def migrate(con: apsw.Connection) -> None:
             raise
         if step is None:
             return
+
+
+def _take(con: apsw.Connection, step: Callable[[apsw.Connection], None]) -> None:
+    try:
+        step(con)
+    except apsw.SQLError as error:  # what the step makes is there: the list of steps was changed
+        raise StoreUnavailable(
+            f"{con.filename} is not what its list of migrations says ({error}). `mcp-memory doctor --repair` makes it "
+            "anew, and keeps this one."
+        ) from None
 
 
 def must_be_current(con: apsw.Connection) -> None:
@@ -478,9 +488,10 @@ def _applied(con: apsw.Connection) -> set[str]:
 
 
 def _refuse_newer(con: apsw.Connection, done: set[str]) -> None:
-    unknown = sorted(done - {name for name, _ in SCHEMA})
-    if unknown:
-        raise StoreUnavailable(
+    known = {name for name, _ in SCHEMA}
+    unknown = sorted(done - known)
+    if unknown and known <= done:
+        raise NewerHome(
             f"{con.filename} was written by a newer mcp-memory (schema {unknown[-1]}). Nothing was changed. "
             "Upgrade this one in the way that you installed it."
         )

@@ -16,7 +16,6 @@ from typing import Any, assert_never
 import apsw
 
 from mcp_memory.errors import InvalidInput, NotFound
-from mcp_memory.regular_files import read_regular
 from mcp_memory.store import files
 from mcp_memory.store.forgotten import left_of
 from mcp_memory.store.protocol import Conflict, Outcome, SceneEdit
@@ -65,7 +64,7 @@ def write_files(con: apsw.Connection, folder: Path, space: str) -> None:
     for path, due in files_of(con, folder, space_for(con, space)):
         if due is None:
             files.remove(path)
-        elif _content(path) != due:
+        elif files.content_of(path) != due:
             files.write_whole(path, due)
 
 
@@ -123,7 +122,7 @@ def versions(con: apsw.Connection, space: str, slug: str) -> list[Scene]:
 def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
     """Yield what is wrong with the files of a space's scenes."""
     for path, due in files_of(con, folder, space):
-        name, content = f"scenes/{path.name}", _content(path)
+        name, content = f"scenes/{path.name}", files.content_of(path)
         if due is None and content is not None:
             yield f"{name} is left of a scene that was deleted; the next writing of scenes removes it."
         elif due is not None and content is None:
@@ -132,7 +131,7 @@ def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
             yield f"{name} is not the scene that was stored; the next writing of scenes writes it anew."
     known = {path for path, _ in files_of(con, folder, space)}
     for path in sorted((folder / "scenes").glob("*.md")):
-        if path not in known and files.is_scene_file(_content(path) or b""):
+        if path not in known and files.is_scene_file(files.content_of(path) or b""):
             yield f"scenes/{path.name} is of no scene, as a write that was cut short leaves it; it can be deleted."
 
 
@@ -142,13 +141,6 @@ def files_of(con: apsw.Connection, folder: Path, space: int) -> Iterator[tuple[P
     slugs: Any = con.execute("SELECT DISTINCT slug FROM scene WHERE space = ? ORDER BY slug", (space,)).fetchall()
     for (slug,) in slugs:
         yield folder / "scenes" / f"{slug}.md", files.scene_file(standing[slug]) if slug in standing else None
-
-
-def _content(path: Path) -> bytes | None:
-    try:
-        return read_regular(path)
-    except FileNotFoundError:
-        return None
 
 
 def _standing(con: apsw.Connection, space: int | None) -> list[Scene]:

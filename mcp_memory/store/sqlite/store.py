@@ -791,6 +791,8 @@ class SQLiteStore:
 
     def problems(self) -> list[str]:
         home = self._db.home
+        if unreadable := self._db.read(checks.unreadable):
+            return unreadable  # whatever else is asked reads these rows too
         found = self._db.read(checks.problems)
         # Pages are compared while nobody writes: each would differ from its row for a moment.
         pages = self._db.read if self._db.read_only else self._db.write

@@ -269,8 +269,8 @@ def done(con: apsw.Connection, space: str) -> list[Done]:
     """See `Store.done`."""
     # Most works come to one of a few outcomes, so grouping them first leaves little JSON to read.
     rows: Any = con.execute(
-        "SELECT stage, outcome, count(*), sum(holder <> ''), max(done_at) FROM work WHERE space = ? AND state = 'done'"
-        " GROUP BY stage, outcome",
+        "SELECT stage, coalesce(outcome, '{}'), count(*), sum(holder <> ''), max(coalesce(done_at, at)) FROM work"
+        " WHERE space = ? AND state = 'done' GROUP BY stage, outcome",
         (space_id(con, space),),
     )
     works, asked, last = Counter[Stage](), Counter[Stage](), Counter[Stage]()

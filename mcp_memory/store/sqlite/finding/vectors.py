@@ -72,6 +72,9 @@ def ensure(con: apsw.Connection, identity: str, dimensions: int) -> None:
     ).get
     for layer in _LAYERS:
         con.execute(
+            f"DROP TABLE IF EXISTS main.{_table(layer, number)}"
+        )  # of a model whose row is gone: nobody finds it
+        con.execute(
             f"CREATE VIRTUAL TABLE {_table(layer, number)} USING vec0("
             f"space INTEGER PARTITION KEY, embedding INT8[{dimensions}] distance_metric=cosine)"
         )

@@ -30,6 +30,7 @@ SetAside = Callable[[Path], object]
 def mend(con: apsw.Connection, home: Path, set_aside: SetAside, *, everything: bool) -> list[str]:
     """See `Store.mend`."""
     return [
+        *_quotes(con),
         *words(con),
         *_sketches(con),
         *_line_files(con, home, set_aside, everything=everything),
@@ -38,6 +39,18 @@ def mend(con: apsw.Connection, home: Path, set_aside: SetAside, *, everything: b
 
 
 # --- indexes ----------------------------------------------------------------------------------------
+
+
+def _quotes(con: apsw.Connection) -> Iterator[str]:
+    """Give statements that lost all their evidence the one that their own rows name."""
+    bare: Any = con.execute(
+        "INSERT INTO evidence (atom, turn, span_start, span_end, quote) SELECT a.id, t.id, a.span_start, a.span_end,"
+        " substr(t.content, a.span_start + 1, a.span_end - a.span_start) FROM atom a JOIN turn t ON t.id = a.evidence"
+        " WHERE a.id NOT IN (SELECT atom FROM evidence) AND t.purged_at IS NULL AND 0 <= a.span_start"
+        " AND a.span_start < a.span_end AND a.span_end <= length(t.content) RETURNING atom"
+    ).fetchall()
+    if bare:
+        yield f"What {', '.join(f'a{atom}' for (atom,) in bare)} rest on is their evidence again."
 
 
 def words(con: apsw.Connection) -> Iterator[str]:
@@ -89,7 +102,7 @@ def _line_files(con: apsw.Connection, home: Path, set_aside: SetAside, *, everyt
         found = {**found, **_due(con)}
     for (number, path), space in sorted(found.items()):
         target = home / "spaces" / space / path
-        size = target.stat().st_size if target.exists() else -1
+        size = target.stat().st_size if target.is_file() else -1
         if not everything and size >= lengths[number, path]:
             continue
         content = b"".join(lines_of(con, number, path))
@@ -102,6 +115,7 @@ def _line_files(con: apsw.Connection, home: Path, set_aside: SetAside, *, everyt
             )
         else:
             why = "was missing: it is written anew"
+            set_aside(target)  # what else is in its place
         if why:
             files.write_whole(target, content)
         con.execute("INSERT OR REPLACE INTO file VALUES (?, ?, ?)", (number, path, len(content)))
@@ -138,16 +152,14 @@ def _pages(con: apsw.Connection, home: Path, set_aside: SetAside) -> Iterator[st
         wanted = {folder / canvases.canvas_path(canvas, label): text.encode() for canvas, label, text in drawn}
         pages = dict(scenes.files_of(con, folder, number))
         for path, due in {**wanted, **pages}.items():
-            held = read_regular(path) if path.exists() else None
-            if held == due:
+            if files.content_of(path) == due and (due is not None or not path.exists()):
                 continue
-            if held is not None:
-                set_aside(path)
+            set_aside(path)
             if due is not None:
                 files.write_whole(path, due)
             yield f"{name}: {path.relative_to(folder).as_posix()} is as the database has it."
         for path in sorted((folder / "scenes").glob("*.md")):
-            if path not in pages and files.is_scene_file(read_regular(path)):
+            if path not in pages and files.is_scene_file(files.content_of(path) or b""):
                 set_aside(path)
                 yield f"{name}: scenes/{path.name}, of no scene, is set aside."
         for path in list(checks.left_behind(folder)) if folder.exists() else []:

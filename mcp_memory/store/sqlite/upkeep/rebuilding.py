@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -23,6 +24,7 @@ from mcp_memory.store.protocol import Layer
 from mcp_memory.store.sqlite import canvases, entities
 from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite.finding import terms, vectors
+from mcp_memory.store.sqlite.forms import Unreadable
 from mcp_memory.store.sqlite.rows import to_ms
 from mcp_memory.store.sqlite.upkeep.comparing import Compared, compare, compare_words, of_the_database_alone
 from mcp_memory.store.sqlite.upkeep.refilling import Refilled, refill
@@ -30,7 +32,7 @@ from mcp_memory.store.sqlite.upkeep.salvaging import tables
 from mcp_memory.store.sqlite.upkeep.snapshots import opened
 from mcp_memory.types import CanvasRow
 
-__all__ = ["Built", "Drawn", "begin", "compared", "drawable", "facts", "finish", "mentions"]
+__all__ = ["Built", "Drawn", "begin", "compared", "drawable", "facts", "finish", "lacking", "mentions"]
 
 Drawn = dict[tuple[str, int], CanvasRow]
 """Canvases as their history has them, by space and number."""
@@ -132,6 +134,20 @@ def finish(new: Path, old: Path | None, refilled: Refilled, drawn: Drawn) -> Bui
             compared += compare_words(con)
             _vectors(con, taken)
         return Built(compared=compared, carried=dict(taken.carried), dangling=dangling, back=back)
+
+
+def lacking(new: Path, left_out: Iterable[Unreadable]) -> list[Unreadable]:
+    """Return which of the values that could not be read no file has told since."""
+    with opened(new) as con:
+        return [
+            one
+            for one in left_out
+            if not one.is_derived
+            and not (
+                one.table in (*_FROM_FILES, *_ALREADY)
+                and con.execute(f"SELECT 1 FROM main.{one.table} WHERE {one.key}", one.values).get
+            )
+        ]
 
 
 def _attach(con: apsw.Connection, old: Path | None) -> dict[tuple[int, str], int] | None:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -29,10 +29,10 @@ from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import NewAtom, TakenBack
 from mcp_memory.store.sqlite import atoms, canvases, citing, linefiles, turns
 from mcp_memory.store.sqlite.forgetting import tombstones
+from mcp_memory.store.sqlite.forms import LINE_FILES, WRONG, is_line_file
 from mcp_memory.store.sqlite.rows import from_ms, session_for, session_id, space_for, to_ms, touch
 from mcp_memory.store.sqlite.upkeep import mending, rebuilding, refilling
-from mcp_memory.store.sqlite.upkeep.refilling import WRONG
-from mcp_memory.store.sqlite.upkeep.snapshots import LINE_FILES, lines_of
+from mcp_memory.store.sqlite.upkeep.snapshots import lines_of
 from mcp_memory.text import iso
 from mcp_memory.types import NewTurn
 
@@ -73,7 +73,7 @@ def _longer(con: apsw.Connection, home: Path) -> Iterator[tuple[str, str, int]]:
     known = {(space, path): length for space, path, length in rows}
     for space, name, size in sorted(_line_files(home)):
         length = known.get((space, name), 0)
-        if size > length and _is_ours(name):
+        if size > length and is_line_file(name):
             yield space, name, length
 
 
@@ -83,6 +83,8 @@ def _line_files(home: Path) -> Iterator[tuple[str, str, int]]:
         for within in ("", "conversations/"):
             with suppress(FileNotFoundError), os.scandir(folder / within) as entries:
                 for entry in entries:
+                    if not entry.is_file():
+                        continue
                     name = within + entry.name
                     if name.endswith(".jsonl") and (within or any(fnmatchcase(name, what) for what in LINE_FILES)):
                         yield folder.name, name, entry.stat().st_size
@@ -102,7 +104,7 @@ def set_aside(home: Path) -> list[Path]:
         path
         for what in LINE_FILES
         for path in (home / "spaces").glob(f"*/{what}.*")
-        if re.search(r"\.(?:beyond|damaged)-\d+$", path.name)
+        if re.search(r"\.(?:beyond|damaged)-\d+$", path.name) and path.is_file()
     )
 
 
@@ -151,15 +153,6 @@ def noted(home: Path, space: str) -> list[TakenBack]:
 
 
 # --- lines ------------------------------------------------------------------------------------------
-
-
-def _is_ours(name: str) -> bool:
-    """Whether a file is one that this program writes; of a journal its name is a day."""
-    try:
-        folder, _, file = name.rpartition("/")
-        return not folder or bool(date.fromisoformat(file.removesuffix(".jsonl")))
-    except ValueError:
-        return False
 
 
 def _from_a_line_on(path: Path, length: int) -> bytes:
@@ -415,7 +408,7 @@ class _Taking:
         """Give canvases whose lines came back the drawing of their file, until they are drawn from their records."""
         for number in file.canvases:
             for path in (file.folder / "mmds").glob(f"{number:03}-*.mmd"):
-                text = read_regular(path)
+                text = files.content_of(path) or b""
                 status = "doing"
                 if head := _CANVAS.match(text):
                     with_status: Any = json.loads(head[1])

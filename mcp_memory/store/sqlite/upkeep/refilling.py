@@ -25,6 +25,7 @@ from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.sqlite import atoms, canvases, entities
 from mcp_memory.store.sqlite.forgetting import tombstones
+from mcp_memory.store.sqlite.forms import WRONG
 from mcp_memory.store.sqlite.rows import session_for, space_for, to_ms
 from mcp_memory.types import NewTurn
 
@@ -32,7 +33,6 @@ __all__ = [
     "DAMAGED",
     "INSERT_TURN",
     "UNNAMED",
-    "WRONG",
     "Refilled",
     "refill",
     "take_canvas",
@@ -48,11 +48,6 @@ UNNAMED = "its front matter says too little."
 DAMAGED = "damaged"
 """The reason under which `Refilled.passed` counts what `notes` tell of."""
 _BATCH = 2_000
-WRONG = (
-    *(AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError),
-    *(apsw.ConstraintError, apsw.MismatchError),
-)
-"""What a line raises that is JSON, but not what was written: it is named, and the others count."""
 INSERT_TURN = (
     "INSERT INTO turn (id, space, session, position, role, name, content, client_id, said_at, dated, learned_at,"
     " sha256, told) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
@@ -119,7 +114,9 @@ class _Source:
         """Yield the objects of a line file; a last line that was cut short never counted."""
         name = path.relative_to(self.folder).as_posix()
         least, length = self._known.get((self.space, name), 0), 0
-        if not path.exists():
+        if not path.is_file():
+            if path.exists():
+                self.done.note(f"{self.folder.name}: {name} is no file.")
             return
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
@@ -320,6 +317,8 @@ def take_ref(con: apsw.Connection, space: int, path: Path, done: Refilled) -> No
             " content_type, masked) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
             row,
         )
+    except OSError as error:
+        done.note(f"{path.parent.parent.name}: refs/{path.name} is damaged: it cannot be read ({error.strerror}).")
     except Damaged as error:
         done.note(f"{path.parent.parent.name}: refs/{path.name} is damaged: {error}.")
     except WRONG:
@@ -411,7 +410,7 @@ def _pictures(con: apsw.Connection, source: _Source) -> None:
                 "INSERT INTO canvas (space, number, label, session, text, status, folded, groups, updated, version)"
                 " SELECT ?1, ?2, ?3, session, ?4, 'doing', 0, '{}', 0, 1 FROM record WHERE space = ?1 AND canvas = ?2"
                 " ORDER BY id DESC LIMIT 1 ON CONFLICT DO NOTHING",
-                (source.space, int(number), label, read_regular(path).decode(errors="replace")),
+                (source.space, int(number), label, (files.content_of(path) or b"").decode(errors="replace")),
             )
 
 

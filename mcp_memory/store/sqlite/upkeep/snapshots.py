@@ -17,25 +17,23 @@ import apsw
 import sqlite_vec  # pyright: ignore[reportMissingTypeStubs]
 
 from mcp_memory.errors import Damaged
-from mcp_memory.store.sqlite import canvases, records, scenes, turns
+from mcp_memory.store.sqlite import canvases, forms, records, scenes, turns
 from mcp_memory.store.sqlite.forgetting import tombstones
 from mcp_memory.store.sqlite.migrations import SCHEMA
 
 __all__ = [
-    "LINE_FILES",
     "Described",
     "Named",
     "check",
     "described",
+    "leave_out",
     "line_files",
     "lines_of",
     "named",
     "opened",
     "take",
+    "unreadable",
 ]
-
-LINE_FILES = ("conversations/*.jsonl", "offload-*.jsonl", canvases.FILE, tombstones.FILE)
-"""The line files of a space, as patterns within its folder."""
 
 _COUNTED = {
     "turns": "turn WHERE role <> 'note'",
@@ -139,6 +137,18 @@ def check(path: Path) -> list[str]:
         raise
     except apsw.Error as error:
         return [str(error)]
+
+
+def unreadable(path: Path) -> list[str]:
+    """Return a sentence for each value of a whole database that its reader cannot read."""
+    with opened(path) as con:
+        return [str(one) for one in forms.unreadable(con)]
+
+
+def leave_out(path: Path) -> list[forms.Unreadable]:
+    """Take such values, or their rows, out of a whole database that is a copy; return them."""
+    with opened(path, write=True) as con:
+        return forms.leave_out(con)
 
 
 def _foreign(con: apsw.Connection) -> list[Any]:

@@ -1,0 +1,158 @@
+"""Values of rows that cannot be read: moments, JSON and names whose text another program or a fault has changed.
+
+SQLite keeps numbers numbers and text text; what a text has to be for its reader stands here, column by column.
+Readers parse without looking first. Where one fails, this says whether a row is at fault, and which.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+from fnmatch import fnmatchcase
+from typing import Any
+
+import apsw
+
+from mcp_memory.store.citations import cited
+
+__all__ = ["LINE_FILES", "NEXT_STEP", "WRONG", "Unreadable", "is_line_file", "leave_out", "unreadable"]
+
+WRONG = (
+    *(AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError),
+    *(apsw.ConstraintError, apsw.MismatchError),
+)
+"""What a reader raises on a value that is not what was written."""
+NEXT_STEP = (
+    "It was changed outside this program. `mcp-memory doctor --repair` makes the database anew of its files, keeps "
+    "this one, and names what no file tells."
+)
+LINE_FILES = ("conversations/*.jsonl", "offload-*.jsonl", "canvases.jsonl", "tombstones.jsonl")
+"""The line files of a space, as patterns within its folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A value that its reader cannot read: `key` is how the table finds the row, as an SQL condition with `values`."""
+
+    table: str
+    column: str
+    key: str
+    values: tuple[Any, ...]
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether other values tell it again."""
+        return (self.table, self.column) in (("scene", "atoms"), ("vector_index", "id"))
+
+    def __str__(self) -> str:
+        which = " of ".join(str(value) for value in reversed(self.values))
+        return f"The {self.column} of row {which} in the table {self.table} cannot be read."
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """`read` raises one of WRONG. `instead` is an SQL expression: what a row is kept with where no file tells it."""
+
+    read: Callable[[Any], object]
+    instead: str | None = None
+
+
+def is_line_file(path: str) -> bool:
+    """Whether a space has a line file of this name; of a journal it is a day."""
+    try:
+        folder, _, name = path.rpartition("/")
+        return any(fnmatchcase(path, what) for what in LINE_FILES) and (
+            not folder or bool(date.fromisoformat(name.removesuffix(".jsonl")))
+        )
+    except ValueError:
+        return False
+
+
+def _is(kind: type, each: type = object) -> Callable[[Any], object]:
+    """Return a reader of JSON of one kind, a list of values of another."""
+
+    def read(text: str) -> object:
+        value: Any = json.loads(text)
+        if not isinstance(value, kind) or (isinstance(value, list) and not all(isinstance(one, each) for one in value)):  # pyright: ignore[reportUnknownVariableType]
+            raise ValueError
+        return value  # pyright: ignore[reportUnknownVariableType]
+
+    return read
+
+
+def _atoms(text: str) -> None:
+    for id in json.loads(text):
+        int(id.removeprefix("a"))
+
+
+def _path(text: str) -> None:
+    if not is_line_file(text):
+        raise ValueError
+
+
+_FORMS: dict[str, dict[str, _Form]] = {
+    "turn": {"told": _Form(_is(dict), "NULL")},
+    "ref": {
+        "arguments": _Form(json.loads, "'null'"),
+        "timestamp": _Form(datetime.fromisoformat),
+        "masked": _Form(_is(list, list), "NULL"),
+    },
+    "record": {"timestamp": _Form(datetime.fromisoformat), "step": _Form(_is(dict), "NULL")},
+    "canvas": {"groups": _Form(_is(dict), "'{}'")},
+    "canvas_edit": {"at": _Form(datetime.fromisoformat), "undone_at": _Form(datetime.fromisoformat, "NULL")},
+    "tombstone": {"took": _Form(_is(dict), "NULL")},
+    "scene": {"atoms": _Form(_atoms, "cited(body)"), "entities": _Form(_is(list, str), "'[]'")},
+    "work": {"basis": _Form(_is(dict), "'{}'"), "outcome": _Form(_is(dict), "'{}'")},
+    "draft": {"atom": _Form(_is(dict))},
+    "held": {"reasons": _Form(_is(list, str), "'[]'")},
+    "token": {"spaces": _Form(_is(list, str)), "rights": _Form(_is(list, str))},
+    "message_edit": {"texts": _Form(_is(dict)), "refs": _Form(_is(list, str))},
+    "followed": {"state": _Form(_is(dict))},
+    "file": {"path": _Form(_path)},
+}
+
+
+def unreadable(con: apsw.Connection) -> Iterator[Unreadable]:
+    """Yield every value that its reader cannot read. It takes as long as there are rows."""
+    for table, forms in _FORMS.items():
+        keys = _key(con, table)
+        columns = ", ".join((*keys, *forms))
+        for row in con.execute(f"SELECT {columns} FROM {table}"):
+            for (column, form), value in zip(forms.items(), row[len(keys) :], strict=True):
+                try:
+                    if value is not None:
+                        form.read(value)
+                except WRONG:
+                    condition = " AND ".join(f"{key} = ?" for key in keys)
+                    yield Unreadable(table=table, column=column, key=condition, values=row[: len(keys)])
+    for index, dimensions in con.execute("SELECT id, dimensions FROM vector_index").fetchall():
+        made = "SELECT count(*) = 2 FROM main.sqlite_master WHERE name IN (?, ?) AND instr(sql, ?)"
+        if not con.execute(made, (f"turn_vec_{index}", f"atom_vec_{index}", f"INT8[{dimensions}]")).get:
+            yield Unreadable(table="vector_index", column="id", key="id = ?", values=(index,))
+
+
+def leave_out(con: apsw.Connection) -> list[Unreadable]:
+    """Take values that cannot be read out of a copy of a database, or their rows; return them.
+
+    The copy is what stands in for the database where that is made anew: files come first, and tell most of them.
+    """
+    con.create_scalar_function("cited", _cited, 1, deterministic=True)
+    found = list(unreadable(con))
+    if found:
+        con.execute("DROP TRIGGER IF EXISTS turn_is_evidence")
+    for one in found:
+        instead = _FORMS[one.table][one.column].instead if one.table in _FORMS else None
+        what = f"DELETE FROM {one.table}" if instead is None else f"UPDATE {one.table} SET {one.column} = {instead}"
+        con.execute(f"{what} WHERE {one.key}", one.values)
+    return found
+
+
+def _cited(*body: Any) -> str:
+    return json.dumps(cited(str(body[0])))
+
+
+def _key(con: apsw.Connection, table: str) -> list[str]:
+    rows = con.execute("SELECT name FROM pragma_table_info(?) WHERE pk ORDER BY pk", (table,))
+    return [str(name) for (name,) in rows]
