@@ -994,6 +994,10 @@ class Store(Protocol):
         """Copy the database to a new file, as it is at one moment; others read and write meanwhile."""
         ...
 
+    def misnamed(self) -> dict[str, str]:
+        """Return the folders whose names are no space's, each with the space whose lines it has."""
+        ...
+
     def mend(self, set_aside: Callable[[Path], object], *, everything: bool = False) -> list[str]:
         """Make indexes and files that `problems` tells of anew from the rows, and say what was mended.
 

@@ -53,7 +53,8 @@ def repair(home: Path, *, now: datetime) -> Repaired:
         rebuilt, back = _whole_database(home, now=now)
         aside = Aside(home, "repair", now)
         with closing(open_store(home)) as store:
-            mended = [] if rebuilt is None else [_told(rebuilt)]
+            renamed = list(_renamed(store, home))
+            mended = renamed if rebuilt is None else [*renamed, _told(rebuilt)]
             mended += [
                 f"{one.space}: {one.lines} lines of {one.path} that the database had lost are back."
                 for one in back or store.taken_back
@@ -96,6 +97,16 @@ def _told(rebuilt: Rebuilt) -> str:
     lost = f" Lost: {' '.join(rebuilt.lost)}" if rebuilt.lost else ""
     back = "".join(f" {one}" for one in rebuilt.back)
     return f"The database is made anew of its files ({rebuilt.damage[0]}){source}{kept}.{lost}{back}"
+
+
+def _renamed(store: Store, home: Path) -> Iterator[str]:
+    """Give folders of spaces back the names that they have in the database, where these are free."""
+    for folder, space in store.misnamed().items():
+        to = home / "spaces" / space
+        if not to.exists():
+            (home / "spaces" / folder).rename(to)
+            files.sync_folder(to.parent)
+            yield f"The folder spaces/{folder} has the files of the space {space}, and its name again."
 
 
 def _left_over(home: Path) -> Iterator[str]:

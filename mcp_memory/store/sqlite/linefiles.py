@@ -8,7 +8,9 @@ them, as a copy without its WAL has: then they are evidence, and nothing is writ
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,10 @@ import apsw
 from mcp_memory.errors import Damaged, StoreUnavailable
 from mcp_memory.regular_files import read_regular
 from mcp_memory.store import files
+from mcp_memory.store.sqlite.forms import WRONG
+from mcp_memory.store.sqlite.rows import to_ms
 
-__all__ = ["Behind", "append_lines", "aside", "committed", "note_length", "problems", "rewrite_lines"]
+__all__ = ["Behind", "append_lines", "aside", "committed", "note_length", "owner", "problems", "rewrite_lines"]
 
 
 class Behind(StoreUnavailable):
@@ -84,6 +88,13 @@ def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
         elif (size := target.stat().st_size) < length:
             yield f"{path} is torn: {size} of {length} bytes; the next line written mends it."
         elif size > length:
+            if (whose := owner(con, folder.name, path, files.beyond(target, 0))) is not None:
+                yield (
+                    f"{path} has lines of the space {whose}, and none of it is taken in. Put each file back into the "
+                    f"folder of its space; `mcp-memory doctor --repair` does that where spaces/{whose} is gone, and "
+                    "else sets this file aside and writes it anew from the database."
+                )
+                continue
             count = files.beyond(target, length).count(b"\n")
             yield (
                 f"{path} has {count} lines that the database lacks, as where it was copied without its -wal file. "
@@ -98,6 +109,37 @@ def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
                 f"{target.relative_to(folder).as_posix()} has {count} lines that were moved aside. "
                 "`mcp-memory doctor --repair` takes back what the database lacks of them, and keeps the file."
             )
+
+
+def owner(con: apsw.Connection, space: str, path: str, content: bytes) -> str | None:
+    """Return the space whose rows the lines of a line file are, where that is another than `space`, else None.
+
+    Rows of all spaces are numbered in one order: a number with the same hash, or moment, is the same row.
+    """
+    for line in content.splitlines():
+        try:
+            fields: Any = json.loads(line)
+            table, what, values = _row_of(path, fields)
+        except WRONG:
+            continue
+        of: str | None = con.execute(
+            f"SELECT s.name FROM {table} r JOIN space s ON s.id = r.space WHERE {what}", values
+        ).get
+        if of is not None:
+            return of if of != space else None
+    return None
+
+
+def _row_of(path: str, fields: dict[str, Any]) -> tuple[str, str, tuple[Any, ...]]:
+    """Return the table of a line, and the condition that finds its row. Raises WRONG where it has none."""
+    if path.startswith("conversations/"):
+        return "turn", "r.id = ? AND r.sha256 = ?", (int(fields["turn"][1:]), bytes.fromhex(fields["sha256"]))
+    if path.startswith("offload-"):
+        return "record", "r.id = ? AND (r.node, r.ref) = (?, ?)", (fields["record"], fields["node_id"], fields["ref"])
+    if "tombstone" in fields:
+        at = to_ms(datetime.fromisoformat(fields["at"]))
+        return "tombstone", "r.id = ? AND r.at = ?", (int(fields["tombstone"][1:]), at)
+    return "canvas_edit", "r.id = ? AND r.at = ?", (fields["edit"], fields["at"])
 
 
 def committed(con: apsw.Connection, space: int | None, path: str) -> int | None:

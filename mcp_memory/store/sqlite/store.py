@@ -805,6 +805,10 @@ class SQLiteStore:
 
     # upkeep
 
+    def misnamed(self) -> dict[str, str]:
+        home = self._db.home
+        return self._db.read(lambda con: recovering.misnamed(con, home))
+
     def snapshot(self, to: Path) -> None:
         self._db.read(lambda con: snapshots.take(con, to))
 

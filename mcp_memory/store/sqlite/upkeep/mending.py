@@ -115,7 +115,8 @@ def _line_files(con: apsw.Connection, home: Path, set_aside: SetAside, *, everyt
             )
         else:
             why = "was missing: it is written anew"
-            set_aside(target)  # what else is in its place
+            if target.exists():  # something else is in its place
+                set_aside(target)
         if why:
             files.write_whole(target, content)
         con.execute("INSERT OR REPLACE INTO file VALUES (?, ?, ?)", (number, path, len(content)))
@@ -154,7 +155,8 @@ def _pages(con: apsw.Connection, home: Path, set_aside: SetAside) -> Iterator[st
         for path, due in {**wanted, **pages}.items():
             if files.content_of(path) == due and (due is not None or not path.exists()):
                 continue
-            set_aside(path)
+            if path.exists():
+                set_aside(path)
             if due is not None:
                 files.write_whole(path, due)
             yield f"{name}: {path.relative_to(folder).as_posix()} is as the database has it."

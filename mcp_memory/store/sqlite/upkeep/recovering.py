@@ -36,7 +36,7 @@ from mcp_memory.store.sqlite.upkeep.snapshots import lines_of
 from mcp_memory.text import iso
 from mcp_memory.types import NewTurn
 
-__all__ = ["Lost", "behind", "bring_in", "is_behind", "lost_in", "noted", "set_aside", "take_back"]
+__all__ = ["Lost", "behind", "bring_in", "is_behind", "lost_in", "misnamed", "noted", "set_aside", "take_back"]
 
 logger = logging.getLogger(__name__)
 
@@ -60,11 +60,12 @@ def is_behind(con: apsw.Connection, home: Path) -> bool:
 
 
 def behind(con: apsw.Connection, home: Path) -> list[Lost]:
-    """Return what line files have behind the length that the database knows."""
-    return [
+    """Return what line files have behind the length that the database knows, but for files of another space."""
+    found = (
         Lost(space=space, path=path, content=_from_a_line_on(home / "spaces" / space / path, length))
         for space, path, length in _longer(con, home)
-    ]
+    )
+    return [one for one in found if linefiles.owner(con, one.space, one.path, one.content) is None]
 
 
 def _longer(con: apsw.Connection, home: Path) -> Iterator[tuple[str, str, int]]:
@@ -88,6 +89,17 @@ def _line_files(home: Path) -> Iterator[tuple[str, str, int]]:
                     name = within + entry.name
                     if name.endswith(".jsonl") and (within or any(fnmatchcase(name, what) for what in LINE_FILES)):
                         yield folder.name, name, entry.stat().st_size
+
+
+def misnamed(con: apsw.Connection, home: Path) -> dict[str, str]:
+    """Return the folders that are of no space by their names, each with the one space whose lines are in it."""
+    known = {name for (name,) in con.execute("SELECT name FROM space")}
+    found = dict[str, set[str]]()
+    for folder, path, _ in _line_files(home):
+        if folder not in known:
+            whose = linefiles.owner(con, folder, path, files.beyond(home / "spaces" / folder / path, 0))
+            found.setdefault(folder, set()).update([whose] if whose else [])
+    return {folder: whose.pop() for folder, whose in found.items() if len(whose) == 1}
 
 
 def take_back(con: apsw.Connection, home: Path, lost: Iterable[Lost]) -> list[TakenBack]:
@@ -176,7 +188,9 @@ class _File:
     canvases: set[int] = field(default_factory=set[int])
 
     def lines(self) -> Iterator[tuple[bytes, dict[str, Any]]]:
-        for line in self.lost.content.splitlines(keepends=True):
+        content = self.lost.content.removeprefix(b"\xef\xbb\xbf")
+        self.torn |= content != self.lost.content or b"\r\n" in content  # an editor's marks: it is written anew
+        for line in content.splitlines(keepends=True):
             if not line.endswith(b"\n"):  # never acknowledged: a line is whole before its row is committed
                 self.torn = True
                 continue
@@ -189,10 +203,16 @@ class _File:
             else:
                 yield line, fields
 
-    def take(self, take: Callable[[dict[str, Any]], bool | None]) -> None:
-        """Have each line taken: True where it came back, None where its row is there, False where it cannot be."""
-        for line, fields in self.lines():
-            self.try_one(line, lambda fields=fields: take(fields))
+    def take(self, con: apsw.Connection, take: Callable[[dict[str, Any]], bool | None]) -> None:
+        """Have each line taken: True where it came back, None where its row is there, False where it cannot be.
+
+        Of lines about one row the last counts, and one that the row says already brings nothing.
+        """
+        there = {_about(fields): fields for fields in map(json.loads, lines_of(con, self.number, self.lost.path))}
+        last = {_about(fields): (line, fields) for line, fields in self.lines()}
+        for about, (line, fields) in last.items():
+            if there.get(about) != fields:
+                self.try_one(line, lambda fields=fields: take(fields))
 
     def try_one(self, line: bytes, take: Callable[[], bool | None]) -> None:
         try:
@@ -203,6 +223,14 @@ class _File:
             self.came += 1
         elif done is False:
             self.left.append(line)
+
+
+def _about(fields: dict[str, Any]) -> str:
+    """Return which row a line that is no turn's is about; lines from before they were numbered are each their own."""
+    name = next((name for name in ("record", "edit", "canvas", "tombstone") if name in fields), None)
+    if name is None and {"session", "active"} <= fields.keys():
+        name = "session"
+    return json.dumps([name, fields[name]] if name else fields)
 
 
 class _Taking:
@@ -225,7 +253,7 @@ class _Taking:
         for name, take in ((canvases.FILE, self._canvas), ("offload-", self._record), (tombstones.FILE, self._gone)):
             for file in self._files:
                 if file.lost.path.startswith(name):
-                    file.take(lambda fields, file=file, take=take: take(file, fields))
+                    file.take(con, lambda fields, file=file, take=take: take(file, fields))
         for file in self._files:
             self._pictures(file)
             self._bring_into_step(file)

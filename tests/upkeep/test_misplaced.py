@@ -1,0 +1,80 @@
+"""Files that are in the wrong space, or only look longer, bring nothing into a database: they are named, and put right."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from mcp_memory.store.sqlite import open_store
+from mcp_memory.upkeep.rebuild import agreement
+from mcp_memory.upkeep.repair import repair
+
+Lived = Callable[[Path], Path]
+NOW = datetime(2026, 3, 2, tzinfo=UTC)
+
+
+def rows(home: Path) -> list[object]:
+    with closing(sqlite3.connect(home / "memory.db")) as con:
+        return [
+            con.execute(f"SELECT {what}").fetchall()
+            for what in ("id, space, session, content FROM turn", "id, space, name FROM session", "name FROM space")
+        ]
+
+
+def told(home: Path) -> list[str]:
+    with closing(open_store(home)) as store:
+        return [*store.problems(), *agreement(home).problems]
+
+
+def journals(home: Path) -> list[Path]:
+    return [min((home / "spaces" / space / "conversations").glob("*.jsonl")) for space in ("default", "work")]
+
+
+def test_the_journal_of_another_space_is_named_and_none_of_it_taken_in(home: Path, lived: Lived) -> None:
+    before = rows(lived(home))
+    ours, theirs = journals(home)
+    first, second = ours.read_bytes(), theirs.read_bytes()
+    ours.write_bytes(second + second.splitlines(keepends=True)[-1])
+    theirs.write_bytes(first)
+    assert any("has lines of the space work" in one for one in told(home))
+    assert rows(home) == before
+
+    repair(home, now=NOW)
+    assert told(home) == []
+    assert rows(home) == before
+    assert (ours.read_bytes(), theirs.read_bytes()) == (first, second)
+
+
+def test_a_folder_of_a_space_that_was_renamed_is_named_and_gets_its_name_back(home: Path, lived: Lived) -> None:
+    before = rows(lived(home))
+    (home / "spaces" / "work").rename(home / "spaces" / "work2")
+    assert any("has lines of the space work" in one for one in told(home))
+
+    done = repair(home, now=NOW)
+    assert "The folder spaces/work2 has the files of the space work, and its name again." in done.mended
+    assert done.left == []
+    assert told(home) == []
+    assert rows(home) == before
+    assert not (home / "spaces" / "work2").exists()
+
+
+@pytest.mark.parametrize("pattern", ["conversations/*.jsonl", "offload-*.jsonl", "canvases.jsonl", "tombstones.jsonl"])
+@pytest.mark.parametrize("change", ["twice", "line ends", "mark"])
+def test_lines_that_the_database_has_are_not_told_to_be_recovered(
+    home: Path, lived: Lived, pattern: str, change: str
+) -> None:
+    before = rows(lived(home))
+    path = min((home / "spaces" / "default").glob(pattern))
+    held = path.read_bytes()
+    changed = {"twice": held * 2, "line ends": held.replace(b"\n", b"\r\n"), "mark": b"\xef\xbb\xbf" + held}
+    path.write_bytes(changed[change])
+    with closing(open_store(home)) as store:
+        assert store.taken_back == []
+        assert store.recovered("default") == []
+    assert rows(home) == before
+    assert told(home) == []
