@@ -214,12 +214,11 @@ class Pipeline:
         from mcp_memory.longterm.l3_persona import page as l3_page
 
         store, space = self._store, self._space
+        if l3_page.due(store, space) is None:
+            return
         held = store.persona(space)
         if held is None or not held.by_model:
-            text = l3_page.page(store, space)
-            if held is None and text == l3_page.EMPTY:
-                return
-            store.put_persona(space, text, now=self._now())
+            store.put_persona(space, l3_page.page(store, space), now=self._now())
         written, page = None, l3_page.whole(store, space)
         while written != page:  # another may have changed it and written it since it was read
             store.write_persona_file(space, page)

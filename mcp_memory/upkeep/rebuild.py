@@ -17,11 +17,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from mcp_memory.errors import McpMemoryError, NewerHome, NoRoom, NotFound, StoreUnavailable
+from mcp_memory.errors import DamagedRow, McpMemoryError, NewerHome, NoRoom, NotFound, StoreUnavailable
+from mcp_memory.longterm.l3_persona import page as persona_page
 from mcp_memory.presence import alone
 from mcp_memory.shortterm.canvas import rebuild as drawing
 from mcp_memory.shortterm.canvas.drawing import row_of
 from mcp_memory.store import files
+from mcp_memory.store.protocol import Store
 from mcp_memory.upkeep import archive
 from mcp_memory.upkeep.archive import DATABASE
 from mcp_memory.upkeep.aside import Aside
@@ -41,7 +43,7 @@ from mcp_memory.upkeep.engine import (
     why_read_only,
 )
 
-__all__ = ["Agreement", "Rebuilt", "agreement", "rebuild", "remake"]
+__all__ = ["Agreement", "Rebuilt", "agreement", "personas", "rebuild", "remake"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +52,8 @@ class Rebuilt:
 
     `source`: where what no file tells was taken from: `database`, the path of a backup, or None. `passed`: rows that no
     file tells in full, by the reason. `lost`: what neither files nor `source` have, in words. `back`: what
-    was purged and is back from `source`, forgotten, in words. `aside`: where the old
+    was purged and is back from `source`, forgotten, in words. `pages`: of a check, what is wrong with files that are
+    made of rows, or of none, in words. `aside`: where the old
     database is kept, once the new one took its place.
     """
 
@@ -62,6 +65,7 @@ class Rebuilt:
     source: str | None
     lost: list[str] = field(default_factory=list[str])
     back: list[str] = field(default_factory=list[str])
+    pages: list[str] = field(default_factory=list[str])
     aside: Path | None = None
     is_swapped: bool = False
 
@@ -81,7 +85,7 @@ class Rebuilt:
 
         Where the new database is in its place, what the old one said is no matter.
         """
-        if self.notes or self.lost:
+        if self.notes or self.lost or self.pages:
             return False
         same = (
             not (
@@ -133,6 +137,7 @@ def _agreement(home: Path) -> Agreement:
     ) as staging:
         old, new = Path(staging) / "old.db", Path(staging) / "new" / DATABASE
         with closing(open_store(home)) as store:
+            pages = list(_persona_problems(store, home))
             store.snapshot(old)
         snapshots.leave_out(old)  # the rows of values that cannot be read are named elsewhere, and lacking here
         open_store(new.parent).close()
@@ -144,6 +149,7 @@ def _agreement(home: Path) -> Agreement:
     lacking = [one.what for one in compared if one.only_in_database and one.what != RESULTS and not passed]
     problems = [f"{note} {_MENDED}" for note in notes]
     problems += [sentence for one in compared for sentence in _differing(one, is_told=bool(notes or passed))]
+    problems += pages
     return Agreement(
         same={one.what: one.same for one in compared},
         alone=alone,
@@ -151,6 +157,25 @@ def _agreement(home: Path) -> Agreement:
         problems=problems,
         is_short=bool(notes or lacking),
     )
+
+
+def personas(store: Store, home: Path) -> Iterator[tuple[str, Path]]:
+    """Yield each space whose page about the user is not what its file holds, with the file."""
+    for space in store.spaces():
+        path, due = home / "spaces" / space / "persona.md", persona_page.due(store, space)
+        if due is not None and files.content_of(path) != due.encode("utf-8", "backslashreplace"):
+            yield space, path
+
+
+def _persona_problems(store: Store, home: Path) -> Iterator[str]:
+    try:
+        for space, _ in personas(store, home):
+            yield (
+                f"{space}: persona.md is missing, or not the page that the memory tells now. "
+                "`mcp-memory doctor --repair` writes it anew, and keeps this one."
+            )
+    except DamagedRow:
+        return  # which is named itself
 
 
 _MENDED = (
@@ -168,7 +193,7 @@ def _differing(one: comparing.Compared, *, is_told: bool) -> Iterator[str]:
             "outside this program. `mcp-memory rebuild --check` shows both counts; `mcp-memory rebuild --accept` takes "
             "what the files say, and keeps this database."
         )
-    if one.only_in_files and one.what != RESULTS:
+    if one.only_in_files:
         yield (
             f"{one.what}: {one.only_in_files} are in the files and not in the database{some}. "
             "`mcp-memory rebuild` takes them in, and keeps this database."
@@ -197,6 +222,9 @@ def remake(home: Path, *, check: bool = False, accept: bool = False, now: dateti
     try:
         done, new = _built(home, staging)
         is_sure = bool(done.damage) or not done.differing or accept
+        if check and done.source == "database":
+            with closing(open_store(home)) as store:
+                return replace(done, pages=[*store.problems(), *_persona_problems(store, home)])
         if check or not is_sure:
             return done
         return _swapped(home, new, done, now=now)

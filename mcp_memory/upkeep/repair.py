@@ -16,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 
 from mcp_memory.errors import Damaged, McpMemoryError, NewerHome, NoRoom, NotFound, StoreUnavailable
+from mcp_memory.longterm.l3_persona import page as persona_page
 from mcp_memory.presence import alone
 from mcp_memory.regular_files import read_regular
 from mcp_memory.shortterm.canvas import rebuild as drawing
@@ -27,7 +28,7 @@ from mcp_memory.upkeep.archive import DATABASE
 from mcp_memory.upkeep.aside import Aside
 from mcp_memory.upkeep.backup import folder_of, listed
 from mcp_memory.upkeep.engine import explained, open_store, snapshots
-from mcp_memory.upkeep.rebuild import Rebuilt, agreement, remake
+from mcp_memory.upkeep.rebuild import Rebuilt, agreement, personas, remake
 
 __all__ = ["Repaired", "repair"]
 
@@ -63,6 +64,7 @@ def repair(home: Path, *, now: datetime) -> Repaired:
             mended += _left_over(home)
             mended += store.mend(aside.take)
             mended += _files(store, home, aside)
+            mended += _personas(store, home, aside)
             mended += _purges(store)
             mended += _results(home, aside)
             mended += _named_again(store, home, aside)
@@ -137,6 +139,14 @@ def _files(store: Store, home: Path, aside: Aside) -> Iterator[str]:
         yield from store.mend(aside.take, everything=True)
         for name in aside.took[before:]:
             yield f"{name.removeprefix('spaces/')} is written anew from the database."
+
+
+def _personas(store: Store, home: Path, aside: Aside) -> Iterator[str]:
+    for space, path in list(personas(store, home)):
+        aside.take(path)
+        if due := persona_page.due(store, space):
+            store.write_persona_file(space, due)
+            yield f"{space}: persona.md is the page that the memory tells."
 
 
 # --- results ----------------------------------------------------------------------------------------

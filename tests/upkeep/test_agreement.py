@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.upkeep.backup import back_up
 from mcp_memory.upkeep.rebuild import agreement, rebuild
 from mcp_memory.upkeep.repair import repair
+from mcp_memory.upkeep.restore import restore
 
 Lived = Callable[[Path], Path]
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
@@ -160,3 +162,37 @@ def test_a_changed_row_is_not_written_into_the_journal(home: Path, lived: Lived)
     journals = {path: path.read_bytes() for path in (home / "spaces").glob("*/conversations/*")}
     assert repair(home, now=NOW).left
     assert {path: path.read_bytes() for path in journals} == journals
+
+
+def test_a_check_of_a_rebuilding_names_what_doctor_names_of_files_that_are_of_no_row_or_of_another(
+    home: Path, lived: Lived
+) -> None:
+    folder = lived(home) / "spaces" / "default"
+    canvas, result = min((folder / "mmds").iterdir()), min((folder / "refs").iterdir())
+    (folder / "mmds" / f"009-{canvas.name[4:]}").write_bytes(canvas.read_bytes())
+    (folder / "persona.md").write_text("Somebody else.\n")
+    with closing(sqlite3.connect(home / "memory.db")) as con, con:
+        con.execute("UPDATE ref SET id = 'r-0123456789ab' WHERE path = ?", (f"refs/{result.name}",))
+    found = told(home)
+    done = rebuild(home, check=True, now=NOW)
+    for what in (
+        f"mmds/009-{canvas.name[4:]} is of no canvas",
+        "persona.md is missing, or not the page",
+        "calls r-012",
+    ):
+        assert any(what in one for one in found), what
+        assert any(what in one for one in done.pages), what
+    assert not done.is_well
+
+    with closing(sqlite3.connect(home / "memory.db")) as con, con:
+        con.execute("UPDATE ref SET id = ? WHERE id = 'r-0123456789ab'", (f"r-{result.stem[-12:]}",))
+    assert repair(home, now=NOW).left == []
+    assert rebuild(home, check=True, now=NOW).is_well
+
+
+def test_the_page_about_the_user_comes_back_with_a_backup(home: Path, lived: Lived, tmp_path: Path) -> None:
+    page = (lived(home) / "spaces" / "default" / "persona.md").read_bytes()
+    with closing(open_store(home)) as store:
+        made = back_up(store, home, to=tmp_path / "backups", now=NOW)
+    restore(made.path, tmp_path / "other", now=NOW)
+    assert (tmp_path / "other" / "spaces" / "default" / "persona.md").read_bytes() == page

@@ -72,6 +72,13 @@ def whole(store: Store, space: str) -> str:
     return "\n".join(part for part in (body(store, space), navigation(standing(store, space))) if part)
 
 
+def due(store: Store, space: str) -> str | None:
+    """Return the page as its file has to hold it; None where nothing is known that it could tell."""
+    if store.persona(space) is None and page(store, space) == EMPTY:
+        return None
+    return whole(store, space)
+
+
 def body(store: Store, space: str) -> str:
     """Return the page as it stands, without the scenes."""
     held = store.persona(space)

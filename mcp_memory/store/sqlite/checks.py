@@ -22,6 +22,7 @@ from mcp_memory.store.sqlite.entities import KNOWN
 from mcp_memory.store.sqlite.entities import key as entity_key
 from mcp_memory.store.sqlite.finding import vectors
 from mcp_memory.store.sqlite.rows import from_ms, space_id, to_ms
+from mcp_memory.text import one_line
 from mcp_memory.types import NewTurn
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "problems",
     "ref_problems",
     "spaces",
+    "stray_canvases",
     "unreadable",
 ]
 
@@ -220,6 +222,8 @@ def _ref_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[st
         except Damaged as error:
             yield f"The file of {id} is damaged: {error}: {path}. {_from_a_backup(id)}"
         else:
+            if fields.get("ref", id) != id:
+                yield f"{path} is the file of {one_line(str(fields['ref']), 20)}, which its row calls {id}. {_ROW}"
             if fields["sha256"] != digest:
                 yield f"The file of {id} holds other bytes than were stored: {path}. {_from_a_backup(id)}"
     known = {str(path) for (path,) in con.execute("SELECT path FROM ref WHERE space = ?", (space,))}
@@ -234,8 +238,6 @@ def _ref_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[st
             yield f"refs/{path.name} is of no result in the database, and unreadable: {error.strerror}. Move it away."
         except Damaged as error:
             yield f"refs/{path.name} is no result that the database has, and damaged: {error}. Move it away."
-        else:
-            yield f"refs/{path.name} is a result that the database lacks; `mcp-memory rebuild` takes it in."
 
 
 def _from_a_backup(id: str) -> str:
@@ -253,9 +255,18 @@ def _page_problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[s
         elif held != text.encode():
             yield f"{path} is torn or was edited; `mcp-memory show canvas {number} --rebuild` writes it anew."
     yield from scenes.problems(con, folder, space)
+    for path in stray_canvases(con, folder, space):
+        yield f"mmds/{path.name} is of no canvas; `mcp-memory doctor --repair` sets it aside."
     if folder.exists():
         for stray in left_behind(folder):
             yield f"{stray.relative_to(folder)} is left from a write that was cut short; it can be deleted."
+
+
+def stray_canvases(con: apsw.Connection, folder: Path, space: int) -> list[Path]:
+    """Return the files that are named as those of canvases are, and are of none."""
+    rows: Any = con.execute("SELECT number, label FROM canvas WHERE space = ?", (space,))
+    known = {folder / canvas_path(number, label) for number, label in rows}
+    return sorted(path for path in (folder / "mmds").glob("[0-9][0-9][0-9]*-*.mmd") if path not in known)
 
 
 def left_behind(folder: Path) -> Iterator[Path]:

@@ -164,6 +164,9 @@ def _pages(con: apsw.Connection, home: Path, set_aside: SetAside) -> Iterator[st
             if path not in pages and files.is_scene_file(files.content_of(path) or b""):
                 set_aside(path)
                 yield f"{name}: scenes/{path.name}, of no scene, is set aside."
+        for path in checks.stray_canvases(con, folder, number):
+            set_aside(path)
+            yield f"{name}: mmds/{path.name}, of no canvas, is set aside."
         for path in list(checks.left_behind(folder)) if folder.exists() else []:
             set_aside(path)
             yield f"{name}: {path.relative_to(folder).as_posix()}, left from a write that was cut short, is set aside."
