@@ -120,9 +120,6 @@ def _write(file: IO[bytes], home: Path, copy: Path, about: snapshots.Described, 
                     content = read_regular(where)
                 pieces = iter((content,))
             writer.add(f"spaces/{one.space}/{one.path}", pieces)
-        for space in about.spaces:  # the page about the user, which no row has as it is read
-            if (page := files.content_of(home / "spaces" / space / "persona.md")) is not None:
-                writer.add(f"spaces/{space}/persona.md", iter((page,)))
     manifest = Manifest(
         format=FORMAT,
         home=about.home,

@@ -159,17 +159,17 @@ def _agreement(home: Path) -> Agreement:
     )
 
 
-def personas(store: Store, home: Path) -> Iterator[tuple[str, Path]]:
-    """Yield each space whose page about the user is not what its file holds, with the file."""
+def personas(store: Store, home: Path) -> Iterator[tuple[str, Path, str]]:
+    """Yield each space whose page about the user is not what its file holds, with the file and the page."""
     for space in store.spaces():
         path, due = home / "spaces" / space / "persona.md", persona_page.due(store, space)
         if due is not None and files.content_of(path) != due.encode("utf-8", "backslashreplace"):
-            yield space, path
+            yield space, path, due
 
 
 def _persona_problems(store: Store, home: Path) -> Iterator[str]:
     try:
-        for space, _ in personas(store, home):
+        for space, *_ in personas(store, home):
             yield (
                 f"{space}: persona.md is missing, or not the page that the memory tells now. "
                 "`mcp-memory doctor --repair` writes it anew, and keeps this one."

@@ -16,7 +16,6 @@ from datetime import datetime
 from pathlib import Path
 
 from mcp_memory.errors import Damaged, McpMemoryError, NewerHome, NoRoom, NotFound, StoreUnavailable
-from mcp_memory.longterm.l3_persona import page as persona_page
 from mcp_memory.presence import alone
 from mcp_memory.regular_files import read_regular
 from mcp_memory.shortterm.canvas import rebuild as drawing
@@ -142,11 +141,10 @@ def _files(store: Store, home: Path, aside: Aside) -> Iterator[str]:
 
 
 def _personas(store: Store, home: Path, aside: Aside) -> Iterator[str]:
-    for space, path in list(personas(store, home)):
+    for space, path, due in list(personas(store, home)):
         aside.take(path)
-        if due := persona_page.due(store, space):
-            store.write_persona_file(space, due)
-            yield f"{space}: persona.md is the page that the memory tells."
+        store.write_persona_file(space, due)
+        yield f"{space}: persona.md is the page that the memory tells."
 
 
 # --- results ----------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -28,6 +28,7 @@ from mcp_memory.upkeep.archive import DATABASE, Manifest
 from mcp_memory.upkeep.aside import Aside
 from mcp_memory.upkeep.backup import verify
 from mcp_memory.upkeep.engine import explained, open_store, returning
+from mcp_memory.upkeep.rebuild import personas
 
 __all__ = ["Again", "Restored", "restore"]
 
@@ -81,6 +82,9 @@ def restore(path: Path, home: Path, *, now: datetime) -> Restored:
             files.sync_folder(home)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
+        with suppress(StoreUnavailable), closing(open_store(home)) as store:
+            for space, _, page in list(personas(store, home)):  # made of the rows, so no backup has it
+                store.write_persona_file(space, page)
     return Restored(home=home, manifest=manifest, aside=aside.folder if aside.took else None, again=again)
 
 
