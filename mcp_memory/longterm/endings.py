@@ -41,6 +41,8 @@ def _grounds(atom: Atom) -> set[tuple[str, tuple[int, int]]]:
 def _is_since(atom: Atom, end: datetime, newer: Atom | None, after: datetime | int) -> bool:
     if isinstance(after, int):  # where nothing superseded it, its end was known from the start
         return atom.superseded_by is not None and int(atom.superseded_by[1:]) > after
+    if atom.learned_at > after:  # a page that names what was learned after it came from elsewhere, with all of it
+        return end > after
     return (newer.learned_at if newer else end) > after
 
 

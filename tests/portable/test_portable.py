@@ -21,6 +21,7 @@ from mcp_memory.errors import McpMemoryError
 from mcp_memory.memory import Memory
 from mcp_memory.portable import bringing
 from mcp_memory.shortterm.canvas import rebuild
+from mcp_memory.store.values import SceneEdit
 from mcp_memory.testing import FixedClock
 from mcp_memory.types import NewTurn
 from mcp_memory.upkeep.rebuild import rebuild as rebuild_home
@@ -167,6 +168,25 @@ async def test_what_comes_out_again_is_what_went_in(home: Path, tmp_path: Path) 
         await take_in(held, second)
         third = await export(held, tmp_path / "c.zip")
     assert loosely(rows(first)) == loosely(rows(second)) == loosely(rows(third, "mine"))
+
+
+async def test_a_page_that_tells_what_had_ended_when_it_was_written_holds_where_it_arrives(
+    home: Path, tmp_path: Path
+) -> None:
+    later = FixedClock(CLOCK + timedelta(days=3))
+    edit = SceneEdit(
+        action="create", slug="work", reason="new", title="Work", summary="", body="It was Acme (a1).", atoms=("a1",)
+    )
+    async with lived_in(home) as held:
+        store = store_of(held)
+        await to_thread.run_sync(
+            lambda: store.commit_scenes("default", None, edits=[edit], upto=3, outcome={}, now=CLOCK)
+        )
+        assert (await held.verify()).problems == []
+        file = await export(held, tmp_path / "out.zip")
+    async with memory(tmp_path / "other", now=later) as held:
+        await take_in(held, file)
+        assert (await held.verify()).problems == []
 
 
 async def test_taking_it_in_again_changes_nothing(home: Path, tmp_path: Path) -> None:
