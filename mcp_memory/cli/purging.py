@@ -39,7 +39,8 @@ def purge(
 
     Without arguments it lists what can be purged. Rows, indexes, files and free pages of the database are written
     anew without it; it stays known as forgotten, by a digest that cannot be read back. Copies elsewhere are yours to
-    delete, and what a program has in memory is gone when it ends. Exit code 1 where something of it was found.
+    delete, and what a program has in memory is gone when it ends. Exit code 1 where something of it was found, in a
+    backup too.
 
     \b
     mcp-memory purge
@@ -65,7 +66,7 @@ def purge(
         click.confirm(f"Erase {what} for good{copies}? Nobody can bring it back.", abort=True, err=True)
     done = ask(lambda memory: memory.purge(chosen, delete_copies=backups))
     click.echo(json_text(done) if as_json else "\n".join(_erased(done)))
-    sys.exit(0 if done.is_proven else 1)
+    sys.exit(0 if done.is_proven and not (done.proof and done.proof.copies) else 1)
 
 
 def _purgeable(tombstones: list[Tombstone]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -68,6 +69,18 @@ def test_a_purge_is_asked_for_twice_and_proven(run: Run, home: Path) -> None:
     assert "none found." in done.stdout
     assert not [path for path in home.rglob("*") if path.is_file() and b"keeps bees" in path.read_bytes()]
     assert run("forget", "--undo", "x1", home=home).exit_code == 1
+
+
+def test_a_purge_is_not_done_while_a_backup_has_the_words(run: Run, home: Path) -> None:
+    run("backup", home=home)
+    run("forget", "a1", home=home)
+    done = run("purge", "x1", "--yes", home=home)
+    assert done.exit_code == 1
+    assert re.search(r"mcp-memory-.*\.zip has it still\. Delete it yourself", done.stdout)
+
+    run("backup", home=home)
+    run("forget", "a2", home=home)
+    assert run("purge", "--all", "--backups", "--yes", home=home).exit_code == 0
 
 
 def test_a_purge_answers_programs_in_json(run: Run, home: Path) -> None:

@@ -620,7 +620,7 @@ def test_quotes_that_no_longer_stand_in_their_turn_are_told(store: Store, home: 
     con.close()
     assert [line.partition(". ")[0] for line in store.problems()] == [
         "Atom a1 quotes words of t1 that do not stand there",
-        "Atom a2 rests on no words at all",
+        "The words that a2 rests on first are lost",
     ]
 
 

@@ -26,6 +26,7 @@ from mcp_memory.text import one_line
 from mcp_memory.types import NewTurn
 
 __all__ = [
+    "WITHOUT_WORDS",
     "changes",
     "counts",
     "grown",
@@ -186,9 +187,15 @@ def _quote_problems(con: apsw.Connection) -> Iterator[str]:
     for atom, turn, start, end, quote, content in rows:
         if content[start:end] != quote or end - start != len(quote):
             yield f"Atom a{atom} quotes words of t{turn} that do not stand there. {_AS_IT_WAS}"
-    bare: Any = con.execute("SELECT id FROM atom WHERE id NOT IN (SELECT atom FROM evidence)")
-    for (atom,) in bare:
-        yield f"Atom a{atom} rests on no words at all. {_AS_IT_WAS}"
+    for (atom,) in con.execute(f"SELECT a.id FROM atom a WHERE {WITHOUT_WORDS}"):
+        yield f"The words that a{atom} rests on first are lost. `mcp-memory doctor --repair` takes them from its turn."
+
+
+WITHOUT_WORDS = (
+    "NOT EXISTS (SELECT 1 FROM evidence e WHERE e.atom = a.id"
+    " AND (e.turn, e.span_start, e.span_end) = (a.evidence, a.span_start, a.span_end))"
+)
+"""That the row which an atom `a` names as its first evidence is not there."""
 
 
 def _statement_problems(con: apsw.Connection) -> Iterator[str]:

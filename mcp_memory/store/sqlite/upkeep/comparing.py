@@ -147,6 +147,7 @@ def of_the_database_alone(con: apsw.Connection) -> dict[str, int]:
     is_told = _TOLD.format(r="r", db="old")
     counts = {
         "statements that models or imports made": f"atom r WHERE r.purged_at IS NULL AND NOT ({is_told})",
+        "facts of theirs": f"fact f JOIN old.atom r ON r.id = f.atom WHERE r.purged_at IS NULL AND NOT ({is_told})",
         "older versions of scenes": "scene r WHERE version < (SELECT max(version) FROM old.scene n"
         " WHERE n.space = r.space AND n.slug = r.slug)",
         "versions of the persona": "persona r",

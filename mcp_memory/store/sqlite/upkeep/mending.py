@@ -42,11 +42,11 @@ def mend(con: apsw.Connection, home: Path, set_aside: SetAside, *, everything: b
 
 
 def _quotes(con: apsw.Connection) -> Iterator[str]:
-    """Give statements that lost all their evidence the one that their own rows name."""
+    """Give statements that lost their first evidence the one that their own rows name."""
     bare: Any = con.execute(
         "INSERT INTO evidence (atom, turn, span_start, span_end, quote) SELECT a.id, t.id, a.span_start, a.span_end,"
         " substr(t.content, a.span_start + 1, a.span_end - a.span_start) FROM atom a JOIN turn t ON t.id = a.evidence"
-        " WHERE a.id NOT IN (SELECT atom FROM evidence) AND t.purged_at IS NULL AND 0 <= a.span_start"
+        f" WHERE {checks.WITHOUT_WORDS} AND t.purged_at IS NULL AND 0 <= a.span_start"
         " AND a.span_start < a.span_end AND a.span_end <= length(t.content) RETURNING atom"
     ).fetchall()
     if bare:
