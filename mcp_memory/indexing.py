@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from mcp_memory.config import Settings
 from mcp_memory.embed import Embedder, embedder_for
-from mcp_memory.errors import EmbeddingFailed
+from mcp_memory.errors import EmbeddingFailed, McpMemoryError
 from mcp_memory.store.protocol import Store, Vectors
 
 __all__ = ["IndexResult", "IndexState", "Indexing"]
@@ -160,9 +160,9 @@ class Indexing:
                     seen = change
                 self._error = None
                 wait = _EVERY_S
-            except EmbeddingFailed as error:
+            except McpMemoryError as error:  # a model that fails, a full disk, a lock
                 self._error = str(error)
-                logger.warning("embedding waits: %s", error)
+                logger.warning("indexing waits: %s", error)
                 wait = _AFTER_FAILURE_S
             except Exception:
                 self._error = "an internal error; see the log"

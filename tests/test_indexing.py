@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import anyio
+import apsw
 import pytest
 
 from mcp_memory.config import Settings
@@ -15,6 +16,7 @@ from mcp_memory.indexing import IndexState
 from mcp_memory.memory import Memory, open_memory
 from mcp_memory.testing import HashEmbedder
 from mcp_memory.types import NewTurn
+from tests.durability.faults import failing_disk
 
 TURNS = [NewTurn(role="user", content=f"remark {i} on kettles") for i in range(10)]
 
@@ -48,6 +50,24 @@ async def test_a_model_that_fails_is_shown_and_tried_again(home: Path) -> None:
         far.failing = False
         await memory.record_turns([NewTurn(role="user", content="one more")], session="s")
         await until(memory, lambda state: state.embedded == 11 and state.error is None)
+
+
+async def test_a_full_disk_in_the_background_is_told_in_a_sentence(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    far = HashEmbedder("far/64", local=False)
+    far.failing = True
+    with failing_disk() as disk:
+        async with open_memory(home=home, embedder=far) as memory:
+            await memory.record_turns(TURNS, session="s")
+            await until(memory, lambda state: state.error is not None)
+            disk.arm(1, apsw.FullError, for_good=True)
+            far.failing = False
+            memory._parts.indexing.stored()  # pyright: ignore[reportPrivateUsage]
+            state = await until(memory, lambda state: state.error != "far/64 does not answer.")
+            assert "free some disk space and try again" in str(state.error)
+            disk.at = 0
+    assert [record for record in caplog.records if record.exc_info] == []
 
 
 async def test_what_another_process_stored_without_vectors_is_caught_up(home: Path) -> None:
