@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mcp_memory.memory import open_memory
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.upkeep.rebuild import agreement
 from mcp_memory.upkeep.repair import repair
@@ -78,3 +79,13 @@ def test_lines_that_the_database_has_are_not_told_to_be_recovered(
         assert store.recovered("default") == []
     assert rows(home) == before
     assert told(home) == []
+
+
+async def test_a_session_that_has_ended_its_task_is_not_told_to_be_recovered(home: Path) -> None:
+    async with open_memory(home=home, embedder="none") as memory:
+        await memory.offload_tool_result("shell", "port 7\n" * 90, session="s", task="Fix the build")
+        await memory.fold_canvas(task="Fix the build", action="complete", session="s")
+    path = home / "spaces" / "default" / "canvases.jsonl"
+    path.write_bytes(path.read_bytes() * 2)
+    async with open_memory(home=home, embedder="none") as memory:
+        assert (await memory.status())["recovered"] == []

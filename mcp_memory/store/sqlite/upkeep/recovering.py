@@ -211,7 +211,8 @@ class _File:
         there = {_about(fields): fields for fields in map(json.loads, lines_of(con, self.number, self.lost.path))}
         last = {_about(fields): (line, fields) for line, fields in self.lines()}
         for about, (line, fields) in last.items():
-            if there.get(about) != fields:
+            idle = {**fields, "active": None, "activated": None} if "active" in fields else None
+            if there.get(about, idle) != fields:  # of a session without an active canvas the rows say nothing
                 self.try_one(line, lambda fields=fields: take(fields))
 
     def try_one(self, line: bytes, take: Callable[[], bool | None]) -> None:
