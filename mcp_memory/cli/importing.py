@@ -247,7 +247,7 @@ def _look(found: Sequence[Found], asked: Asked, report: _Report) -> Cost | None:
 
 @contextmanager
 def _forgotten(*, held: bool) -> Generator[Forgotten | None]:
-    """Give what counts turns that were forgotten in the memory that the options name; None where there is none."""
+    """Give what counts the forgotten turns and statements of the memory that the options name; None without one."""
     from anyio.from_thread import start_blocking_portal
 
     from mcp_memory.memory import open_memory
@@ -257,7 +257,9 @@ def _forgotten(*, held: bool) -> Generator[Forgotten | None]:
         return
     opening = open_memory(settings(), distil=False, what="import")
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(opening) as memory:
-        yield lambda turns, session: portal.call(partial(memory.forgotten_among, turns, session=session))
+        yield lambda turns, session, statements: portal.call(
+            partial(memory.forgotten_among, turns, session=session, statements=statements)
+        )
 
 
 def _watch(found: Sequence[Found], files: Sequence[Path], layout: str, asked: Asked, report: _Report) -> None:

@@ -42,8 +42,8 @@ Progress = Callable[[str, int, int], None]
 """Told what is being done, how many bytes of the file are behind it, and of how many."""
 
 _LATEST_MS = 100_000_000_000_000  # in the year 5138
-Forgotten = Callable[[Sequence[NewTurn], str], int]
-"""How many of these turns of a session were forgotten, and stay so."""
+Forgotten = Callable[[Sequence[NewTurn], str, Sequence[Sequence[str]]], int]
+"""How many of these turns of a session, and of these statements in their wordings, were forgotten, and stay so."""
 
 BATCH = 500
 BATCH_CHARS = 8 * 2**20
@@ -75,10 +75,10 @@ def _in_range(mtime_ns: int) -> int:
 async def bring(memory: Memory, source: Source, asked: Asked, *, now: datetime, progress: Progress) -> Brought:
     """Store the turns of a file. InvalidInput where it cannot be read at all."""
     files = [] if asked.again else await memory.imported()
-    if known := _untouched(files, source):
+    if known := await to_thread(_untouched, files, source):
         return unchanged(source, known)
     digest = await to_thread(partial(_digest, source))
-    noted = Imported(path=_address(source), sha256=digest, modified=source.modified, turns=0, at=now)
+    noted = Imported(path=await to_thread(_address, source), sha256=digest, modified=source.modified, turns=0, at=now)
     if known := _with(files, digest):
         await memory.note_import(replace(noted, turns=known.turns))
         return unchanged(source, known)
@@ -99,6 +99,7 @@ async def bring(memory: Memory, source: Source, asked: Asked, *, now: datetime, 
             if batch.statements:
                 done = await memory.tell(told_by(batch.statements, session=_teller(source, asked), now=now))
                 told, held, repeated = told + done.told, held + done.held, repeated + done.repeated
+                forgotten += done.kept_out
     await memory.note_import(replace(noted, turns=found.turns + found.statements))
     return answer(
         source,
@@ -151,7 +152,11 @@ def look(
     if forgotten is not None:
         comparing = partial(_named, progress, "comparing")
         with closing(_batches(source, found, asked, comparing)) as batches:
-            gone = sum(forgotten(new, session) for batch in batches for session, new in batch.turns.items())
+            for batch in batches:
+                gone += sum(forgotten(new, session, ()) for session, new in batch.turns.items())
+                if batch.statements:
+                    told = told_by(batch.statements, session=_teller(source, asked), now=datetime.now(UTC))
+                    gone += forgotten((), _teller(source, asked), [one.wordings for one in told])
     return answer(source, found, state="seen", forgotten=gone, noise=size.noise, cost=cost(size, settings, price))
 
 

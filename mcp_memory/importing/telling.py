@@ -21,7 +21,8 @@ def told_by(statements: Sequence[Statement], *, session: str, now: datetime) -> 
     It is held true from when the other memory says it was noted, where that was in the past.
     """
     return [
-        ToldElsewhere(atom=_atom(one, session=session, now=now), id=one.id and mask_id(one.id)) for one in statements
+        ToldElsewhere(atom=_atom(one, session=session, now=now), id=one.id and mask_id(one.id), words=mask(one.words))
+        for one in statements
     ]
 
 

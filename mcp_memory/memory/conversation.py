@@ -49,11 +49,18 @@ class Conversation(Verbs):
         )
 
     @in_thread
-    def forgotten_among(self, turns: Sequence[NewTurn], *, session: str) -> int:
-        """Return how many of these turns were forgotten, and would stay so. Nothing is written."""
+    def forgotten_among(
+        self, turns: Sequence[NewTurn], *, session: str, statements: Sequence[Sequence[str]] = ()
+    ) -> int:
+        """Return how many of these turns and statements (in all their wordings) were forgotten, and would stay so.
+
+        Nothing is written.
+        """
         from mcp_memory.longterm.l0_turns import admit
 
-        return self._parts.store.forgotten_among(self.space, session, admit(turns).turns)
+        store = self._parts.store
+        gone = store.forgotten_among(self.space, session, admit(turns).turns)
+        return gone + len(store.were_forgotten(self.space, statements))
 
     @in_thread
     def undistilled(self) -> str | None:

@@ -44,6 +44,13 @@ class ToldElsewhere:
 
     atom: NewAtom
     id: str | None = None
+    words: str = ""
+    """Its text without the subject that was put before it."""
+
+    @property
+    def wordings(self) -> tuple[str, ...]:
+        """Return how it may have been said before it was forgotten."""
+        return (self.atom.text, self.words) if self.words else (self.atom.text,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +109,7 @@ class Moving(Forgetting):
         from mcp_memory.longterm.trust import believed
 
         parts, store, space = self._parts, self._parts.store, self.space
-        gone = store.were_forgotten(space, [one.atom.text for one in statements])
+        gone = store.were_forgotten(space, [one.wordings for one in statements])
         told = held = repeated = kept_out = 0
         for place, one in enumerate(statements):
             known = store.known_as(space, [one.id]).get(one.id) if one.id else None

@@ -424,8 +424,8 @@ class Store(Protocol):
         """
         ...
 
-    def were_forgotten(self, space: str, statements: Sequence[str]) -> set[int]:
-        """The places of statements that were forgotten here, whatever their words were learned from."""
+    def were_forgotten(self, space: str, statements: Sequence[Sequence[str]]) -> set[int]:
+        """The places of statements, each in all its wordings, that were forgotten here as a statement or a turn."""
         ...
 
     def note_origins(self, space: str, names: Mapping[str, str]) -> None:

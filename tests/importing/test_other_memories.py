@@ -20,7 +20,7 @@ from mcp_memory.importing import source_of
 from mcp_memory.importing.formats import basic_memory, mem0, memory_server, mempalace
 from mcp_memory.importing.formats.told import Passed, Statement, Told, Wrong
 from mcp_memory.memory import Memory, open_memory
-from mcp_memory.types import Atom
+from mcp_memory.types import Atom, NewTurn
 from tests.importing.conftest import NOW, brought, jsonl, told
 
 File = Callable[..., Path]
@@ -252,8 +252,37 @@ def test_what_was_forgotten_is_not_told_again(home: Path, file: File, tmp_path: 
     brought(home, folder)
     ids = [atom.id for atom in atoms(home)]
     held(home, lambda memory: memory.forget(ids))
-    assert (brought(home, path, again=True).told, brought(home, folder, again=True).told) == (0, 0)
+    again = [brought(home, path, again=True), brought(home, folder, again=True)]
+    assert [(done.told, done.forgotten) for done in again] == [(0, 5), (0, 3)]
     assert atoms(home) == []
+
+
+SAID = ["Fluent in Danish", "My insurance number is the year of the fire, backwards", "The gate sticks."]
+
+
+@pytest.mark.parametrize("purged", [False, True])
+@pytest.mark.parametrize(
+    ("name", "data", "told"),
+    [
+        ("m.jsonl", jsonl([{"type": "entity", "name": "Otto", "observations": [*SAID, "Likes tea"]}]), 1),
+        ("m0.json", jsonl([{"id": f"m{n}", "memory": text} for n, text in enumerate([*SAID, "Likes tea"])]), 1),
+        ("n.md", ("---\ntitle: Otto\n---\n" + "".join(f"- [x y] {text} #tag\n" for text in SAID)).encode(), 0),
+        ("r.md", ROOM.replace("> The gate sticks.", f"> {SAID[1]}").encode(), 1),
+    ],
+)
+def test_a_forgotten_turn_does_not_come_back_as_a_statement_of_another_memory(
+    name: str, data: bytes, told: int, purged: bool, home: Path, file: File
+) -> None:
+    async def forgotten(memory: Memory) -> None:
+        done = await memory.record_turns([NewTurn(role="user", content=text) for text in SAID], session="s")
+        gone = await memory.forget(done.stored)
+        if purged:
+            await memory.purge([gone.tombstone or ""])
+
+    held(home, forgotten)
+    done = brought(home, file(data, name))
+    assert (done.told + done.stored, done.forgotten) == (told, 1 if name == "r.md" else 3)
+    assert not any(text in atom.text for atom in atoms(home) for text in SAID)
 
 
 def test_what_reads_like_an_attack_waits_for_review(home: Path, file: File) -> None:

@@ -79,5 +79,5 @@ def test_a_quote_that_its_turn_does_not_say_stores_nothing(store: Store) -> None
 def test_statements_that_were_forgotten_are_known(store: Store) -> None:
     fill(store)
     store.forget("a", ["a1"], reason="", now=NOW)
-    assert store.were_forgotten("a", ["Coffee", "likes  TEA."]) == {1}
-    assert store.were_forgotten("b", ["likes tea"]) == set()
+    assert store.were_forgotten("a", [["Coffee"], ["No", "likes  TEA."]]) == {1}
+    assert store.were_forgotten("b", [["likes tea"]]) == set()

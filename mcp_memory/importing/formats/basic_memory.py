@@ -52,7 +52,9 @@ def told(text: str, name: str, passed: Passed) -> Iterator[Statement | Told | Wr
         for number, line in enumerate(body.splitlines(), start=first):
             where = f"{name}, line {number}"
             if (observed := _observed(line)) is not None:
-                yield statement(where, passed, text=_about(title, *observed), about=(title,), said_at=at)
+                yield statement(
+                    where, passed, text=_about(title, *observed), words=_bare(observed[1]), about=(title,), said_at=at
+                )
             elif (relation := _RELATION.match(line)) is not None:
                 kind, target = (relation[1] or "relates_to").strip(), relation[2].partition("|")[0].strip()
                 if target:
@@ -77,8 +79,12 @@ def _observed(line: str) -> tuple[str, str] | None:
 
 
 def _about(title: str, category: str, text: str) -> str:
-    bare = " ".join(_TAG.sub("", text).split())
-    return f"{title} ({category}): {bare or text.strip()}"
+    return f"{title} ({category}): {_bare(text)}"
+
+
+def _bare(text: str) -> str:
+    """Return an observation without its tags, where anything else is left of it."""
+    return " ".join(_TAG.sub("", text).split()) or text.strip()
 
 
 def _fields(text: str) -> dict[str, str]:

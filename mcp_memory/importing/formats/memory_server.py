@@ -77,7 +77,9 @@ def _entity(thing: Mapping[str, Any], where: str, passed: Passed) -> Iterator[St
         if not isinstance(one, str):
             raise Unfit(f"observations[{nth}] is {kind_of(one)}, and has to be a text.")
         if one.strip():
-            yield statement(inside(where, f"observations[{nth}]"), passed, text=_about(name, one), about=(name,))
+            yield statement(
+                inside(where, f"observations[{nth}]"), passed, text=_about(name, one), words=one, about=(name,)
+            )
 
 
 def _about(name: str, text: str) -> str:

@@ -25,6 +25,7 @@ def statement(
     passed: Passed,
     *,
     text: str | None = None,
+    words: str = "",
     fact: tuple[str, str, str] | None = None,
     about: tuple[str, ...] = (),
     said_at: datetime | None = None,
@@ -34,8 +35,8 @@ def statement(
 ) -> Statement | Told:
     """Return a statement, with half characters mended; without `text` it is the fact's. Unfit where it is too large."""
     # A key with its dashes gone would be known as one no more.
-    words = mended(text if text is not None else " ".join(map(mask, fact or ())).replace("_", " "), passed) or ""
-    words = words.strip()
+    said = mended(text if text is not None else " ".join(map(mask, fact or ())).replace("_", " "), passed) or ""
+    said = said.strip()
     names = tuple(
         name for one in about if (name := (mended(one, passed) or "").strip()) and len(name) <= _MOST_OF_A_NAME
     )
@@ -44,11 +45,11 @@ def statement(
         if fact is None
         else (mended(fact[0], passed) or "", mended(fact[1], passed) or "", mended(fact[2], passed) or "")
     )
-    if len(words) > MAX_CHARS or (whole is not None and max(map(len, whole)) > MAX_CHARS):
-        return as_turn(where, words, passed, program=program, said_at=said_at, id=id, session=session)
-    if any(map(is_blank, whole or (words,))):
+    if len(said) > MAX_CHARS or (whole is not None and max(map(len, whole)) > MAX_CHARS):
+        return as_turn(where, said, passed, program=program, said_at=said_at, id=id, session=session)
+    if any(map(is_blank, whole or (said,))):
         raise Unfit("is empty, or has no visible character. Take it out.")
-    return Statement(where=where, text=words, said_at=said_at, id=id, fact=whole, about=names)
+    return Statement(where=where, text=said, said_at=said_at, id=id, fact=whole, about=names, words=words)
 
 
 def as_turn(

@@ -83,6 +83,8 @@ class Statement:
     id: str | None = None
     fact: tuple[str, str, str] | None = None
     about: tuple[str, ...] = ()
+    words: str = ""
+    """The text as that memory has it, where a subject was put before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

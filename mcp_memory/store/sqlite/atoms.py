@@ -36,7 +36,7 @@ from mcp_memory.store.sqlite.rows import (
 from mcp_memory.text import fold, one_line
 from mcp_memory.types import Atom, Evidence, Fact, NewTurn, Source
 
-__all__ = ["add", "by_ids", "evidence", "facts", "folded_text", "listed", "put", "replaced", "since"]
+__all__ = ["add", "by_ids", "evidence", "facts", "listed", "put", "replaced", "since"]
 
 _FACT = "f.entity, f.relation, f.value, f.valid_from, f.valid_to, r.source"
 _COLUMNS = (
@@ -75,7 +75,7 @@ def put(
         atom = replace(atom, entity=entities.chief(con, space_no, atom.entity))
         atom = replace(atom, single_valued=atom.single_valued or succession.follows_single(con, atom))
     words = grounds.checked(con, space_no, atom.evidence)
-    folded = folded_text(atom.text)
+    folded = digests.folded(atom.text)
     if not words and (gone := digests.statement(con, space_no, folded, said=to_ms(now))):
         raise Refused(f"{one_line(atom.text, 60)!r} was forgotten since it was told, under x{gone}; it stays so.")
     if words or atom.valid_to is not None:
@@ -242,11 +242,6 @@ def _insert_fact(con: apsw.Connection, space: int, number: int, atom: NewAtom, p
             place.until,
         ),
     )
-
-
-def folded_text(text: str) -> str:
-    """Return a statement as it is compared with others."""
-    return " ".join(fold(text).split()).rstrip(".!。！")
 
 
 # --- reading ----------------------------------------------------------------------------------------

@@ -16,11 +16,11 @@ from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import Change, Counts, Grown
 from mcp_memory.store.sqlite import forms, linefiles, scenes
-from mcp_memory.store.sqlite.atoms import folded_text
 from mcp_memory.store.sqlite.canvases import canvas_path
 from mcp_memory.store.sqlite.entities import KNOWN
 from mcp_memory.store.sqlite.entities import key as entity_key
 from mcp_memory.store.sqlite.finding import vectors
+from mcp_memory.store.sqlite.forgetting import digests
 from mcp_memory.store.sqlite.rows import from_ms, space_id, to_ms
 from mcp_memory.text import one_line
 from mcp_memory.types import NewTurn
@@ -202,7 +202,7 @@ def _statement_problems(con: apsw.Connection) -> Iterator[str]:
     """Compare what rows of statements say twice: a change outside this program is made in one place."""
     rows: Any = con.execute("SELECT id, text, folded FROM atom WHERE purged_at IS NULL")
     for number, text, folded in rows:
-        if folded != folded_text(text):
+        if folded != digests.folded(text):
             yield f"The text of a{number} was changed outside this program. {_AS_IT_WAS}"
     rows = con.execute(
         "SELECT f.atom, f.entity, f.entity_key, (f.space, f.valid_from, f.valid_to, f.tombstone)"

@@ -113,7 +113,7 @@ def _was_forgotten(con: apsw.Connection, space: int, atom: NewAtom, words: Seque
     """Tell whether a statement, or all the words that it rests on, were forgotten since they were said."""
     said = grounds.last_said(con, words) if words else 0
     return digests.covered(con, words) or (
-        digests.statement(con, space, atoms.folded_text(atom.text), said=said) is not None
+        digests.statement(con, space, digests.folded(atom.text), said=said) is not None
     )
 
 

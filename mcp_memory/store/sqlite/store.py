@@ -350,7 +350,7 @@ class SQLiteStore:
     def known_as(self, space: str, origins: Sequence[str]) -> dict[str, str]:
         return self._db.read(lambda con: arrivals.known_as(con, space, origins))
 
-    def were_forgotten(self, space: str, statements: Sequence[str]) -> set[int]:
+    def were_forgotten(self, space: str, statements: Sequence[Sequence[str]]) -> set[int]:
         return self._db.read(lambda con: arrivals.were_forgotten(con, space, statements))
 
     def note_origins(self, space: str, names: Mapping[str, str]) -> None:

@@ -3,7 +3,8 @@
 They outlive the words themselves, which a purge erases. The key is the home's own, so that nobody who has them alone
 can find out by trial what it was. Words are compared without case, width and white space. A turn of a few words is
 known by its time too, and where it comes without one by its session: everybody says "yes, please", and one of them
-that was forgotten says nothing of the others.
+that was forgotten says nothing of the others. What other programs keep, statements and texts, may be the words of a
+turn, whoever said it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from mcp_memory.store.sqlite.rows import marks, to_ms
 from mcp_memory.text import fold
 from mcp_memory.types import NewTurn
 
-__all__ = ["Key", "add", "covered", "husk_hash", "key_of", "of", "ref", "statement", "turns"]
+__all__ = ["Key", "add", "covered", "folded", "husk_hash", "key_of", "of", "ref", "statement", "turns", "words"]
 
 Key = bytes
 
@@ -46,14 +47,20 @@ def add(con: apsw.Connection, space: int, tombstone: int) -> None:
     for role, content, said_at, dated, session in turns:
         found += [*_of_turn(key, role, content, said_at if dated else None), _in_session(key, role, content, session)]
         found += [] if dated else [_in_session(key, role, content, session, undated=True)]
+        found.append(_digest(key, "words", folded(content)))
     atoms: Any = con.execute("SELECT folded FROM atom WHERE tombstone = ?", (tombstone,))
-    found += [_digest(key, "atom", folded) for (folded,) in atoms]
+    found += [_digest(key, "atom", statement) for (statement,) in atoms]
     refs: Any = con.execute("SELECT sha256 FROM ref WHERE space = ? AND tombstone = ?", (space, tombstone))
     found += [_digest(key, "ref", sha256) for (sha256,) in refs]
     con.executemany(
         "INSERT INTO forgotten (space, digest, tombstone) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
         [(space, digest, tombstone) for digest in found],
     )
+
+
+def folded(text: str) -> str:
+    """Return a statement as it is compared with others."""
+    return " ".join(fold(text).split()).rstrip(".!。！")
 
 
 def of(con: apsw.Connection, space: int, id: str) -> list[bytes] | None:
@@ -86,12 +93,21 @@ def turns(con: apsw.Connection, space: int, session: int, given: Sequence[NewTur
     return {place for place, turn in enumerate(given) if _is_again(con, key, space, (session, name), turn)}
 
 
-def statement(con: apsw.Connection, space: int, folded: str, *, said: int) -> int | None:
+def statement(con: apsw.Connection, space: int, text: str, *, said: int) -> int | None:
     """Return the tombstone of a statement that was said no later than it was forgotten; None where there is none."""
     if not _any(con, space):
         return None
-    row: Any = con.execute(_FOUND, (space, _digest(key_of(con), "atom", folded))).fetchone()
+    row: Any = con.execute(_FOUND, (space, _digest(key_of(con), "atom", text))).fetchone()
     return row[0] if row is not None and said <= row[1] else None
+
+
+def words(con: apsw.Connection, space: int, text: str) -> bool:
+    """Tell whether a statement or a turn with these words was forgotten."""
+    if not _any(con, space):
+        return False
+    key = key_of(con)
+    known_by = [_digest(key, what, folded(text)) for what in ("atom", "words")]
+    return any(con.execute(_FOUND, (space, digest)).fetchone() is not None for digest in known_by)
 
 
 def ref(con: apsw.Connection, space: int, sha256: str) -> int | None:
@@ -102,9 +118,9 @@ def ref(con: apsw.Connection, space: int, sha256: str) -> int | None:
     return None if row is None else row[0]
 
 
-def covered(con: apsw.Connection, words: Sequence[tuple[int, int, int, str]]) -> bool:
+def covered(con: apsw.Connection, given: Sequence[tuple[int, int, int, str]]) -> bool:
     """Tell whether all these words of turns lie within words of statements that were forgotten."""
-    numbers = sorted({turn for turn, *_ in words})
+    numbers = sorted({turn for turn, *_ in given})
     rows: Any = con.execute(
         "SELECT e.turn, e.span_start, e.span_end FROM evidence e JOIN atom a ON a.id = e.atom"
         f" WHERE a.tombstone IS NOT NULL AND e.turn IN ({marks(numbers)})",
@@ -112,7 +128,7 @@ def covered(con: apsw.Connection, words: Sequence[tuple[int, int, int, str]]) ->
     ).fetchall()
     return bool(rows) and all(
         any(turn == held and first <= start and end <= last for held, first, last in rows)
-        for turn, start, end, _ in words
+        for turn, start, end, _ in given
     )
 
 
@@ -128,6 +144,8 @@ def _any(con: apsw.Connection, space: int) -> bool:
 def _is_again(con: apsw.Connection, key: Key, space: int, session: tuple[int, str], turn: NewTurn) -> bool:
     said = None if turn.said_at is None else to_ms(turn.said_at)
     known_by = _of_turn(key, turn.role, turn.content, None if turn.guessed else said)
+    if turn.role == "tool" and len(turn.content) >= _DISTINCT:
+        known_by += [_digest(key, what, folded(turn.content)) for what in ("atom", "words")]
     if said is not None:
         known_by.append(_in_session(key, turn.role, turn.content, session[1], undated=not turn.guessed))
     for digest in known_by:

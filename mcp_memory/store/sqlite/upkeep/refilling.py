@@ -23,8 +23,8 @@ from mcp_memory.errors import Damaged
 from mcp_memory.regular_files import read_regular
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
-from mcp_memory.store.sqlite import atoms, canvases, entities
-from mcp_memory.store.sqlite.forgetting import tombstones
+from mcp_memory.store.sqlite import canvases, entities
+from mcp_memory.store.sqlite.forgetting import digests, tombstones
 from mcp_memory.store.sqlite.forms import WRONG
 from mcp_memory.store.sqlite.rows import session_for, space_for, to_ms
 from mcp_memory.types import NewTurn
@@ -247,7 +247,7 @@ def take_told(con: apsw.Connection, done: Refilled, number: int, row: Any, told:
             space,
             told["kind"],
             text,
-            atoms.folded_text(text),
+            digests.folded(text),
             told["priority"],
             told["confidence"],
             turn,
@@ -433,7 +433,7 @@ def take_tombstone(con: apsw.Connection, space: int, line: dict[str, Any], *, is
     if line.keys() - _OF_A_TOMBSTONE:
         raise ValueError
     number, purged, ids = int(line["tombstone"][1:]), _ms(line["purged_at"]), [str(id) for id in line["ids"]]
-    digests = [(space, bytes.fromhex(digest), number) for digest in line.get("digests", ())]
+    kept = [(space, bytes.fromhex(digest), number) for digest in line.get("digests", ())]
     con.execute(
         "INSERT INTO tombstone (id, space, reason, at, undone_at, purged_at, took) VALUES (?, ?, ?, ?, ?, ?, ?)",
         (
@@ -459,4 +459,4 @@ def take_tombstone(con: apsw.Connection, space: int, line: dict[str, Any], *, is
         con.execute(
             f"UPDATE {table} SET tombstone = ?, purged_at = ? WHERE space = ? AND id = ?", (number, purged, space, key)
         )
-    con.executemany("INSERT INTO forgotten (space, digest, tombstone) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", digests)
+    con.executemany("INSERT INTO forgotten (space, digest, tombstone) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", kept)

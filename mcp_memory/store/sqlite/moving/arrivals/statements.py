@@ -14,7 +14,7 @@ import apsw
 
 from mcp_memory.errors import InvalidInput
 from mcp_memory.store import carried
-from mcp_memory.store.sqlite import atoms, entities, grounds
+from mcp_memory.store.sqlite import entities, grounds
 from mcp_memory.store.sqlite.finding import terms
 from mcp_memory.store.sqlite.forgetting import digests
 from mcp_memory.store.sqlite.moving.arrivals.desk import GONE, Desk
@@ -48,7 +48,7 @@ def take(desk: Desk, row: carried.Atom, note: carried.Turn | None) -> None:
             _bring_up_to_date(desk, row, number_of(known, "a"))
         return
     words = [] if note is not None else _words(desk, row)
-    folded = atoms.folded_text(row.text)
+    folded = digests.folded(row.text)
     said = to_ms(note.said_at) if note is not None else grounds.last_said(desk.con, words) if words else 0
     again = digests.statement(desk.con, desk.number, folded, said=said) is not None
     if (note is None and not words) or again or (words and digests.covered(desk.con, words)):
@@ -66,15 +66,13 @@ def take(desk: Desk, row: carried.Atom, note: carried.Turn | None) -> None:
     _insert(desk, row, folded, words, place)
 
 
-def were_forgotten(con: apsw.Connection, space: str, texts: Sequence[str]) -> set[int]:
+def were_forgotten(con: apsw.Connection, space: str, statements: Sequence[Sequence[str]]) -> set[int]:
     """See `Store.were_forgotten`."""
     number = space_id(con, space)
     if number is None:
         return set()
     return {
-        place
-        for place, text in enumerate(texts)
-        if digests.statement(con, number, atoms.folded_text(text), said=0) is not None
+        place for place, wordings in enumerate(statements) if any(digests.words(con, number, text) for text in wordings)
     }
 
 
@@ -105,7 +103,7 @@ def _says_the_same(desk: Desk, row: carried.Atom) -> str | None:
         "SELECT r.id, f.entity_key, f.relation, f.value FROM atom r LEFT JOIN fact f ON f.atom = r.id"
         " WHERE r.space = ?1 AND r.folded = ?2 AND r.kind = ?3 AND r.tombstone IS NULL"
         " AND (r.valid_from = ?4 OR (?5 AND r.valid_to IS NULL)) ORDER BY r.valid_from <> ?4, r.id",
-        (desk.number, atoms.folded_text(row.text), row.kind, to_ms(row.valid_from), row.valid_to is None),
+        (desk.number, digests.folded(row.text), row.kind, to_ms(row.valid_from), row.valid_to is None),
     )
     wanted = (None, None, None)
     if row.fact is not None:
