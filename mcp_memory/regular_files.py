@@ -13,10 +13,11 @@ import os
 import stat
 from pathlib import Path
 
-__all__ = ["open_regular", "opener", "read_regular"]
+__all__ = ["open_regular", "opener", "read_regular", "written_ms"]
 
 
 _MOST = 2**32
+_LATEST_MS = 100_000_000_000_000  # in the year 5138
 
 
 def opener(path: str, flags: int) -> int:
@@ -44,3 +45,8 @@ def read_regular(path: Path, most: int = _MOST) -> bytes:
     if len(data) > most:
         raise OSError(errno.EFBIG, f"it is larger than {most // 2**20} MiB", str(path))
     return data
+
+
+def written_ms(found: os.stat_result) -> int:
+    """Return when a file was written last, in ms since 1970; some file systems keep times that no calendar has."""
+    return min(max(found.st_mtime_ns // 1_000_000, 0), _LATEST_MS)

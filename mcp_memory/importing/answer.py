@@ -67,6 +67,8 @@ def of_log(name: str, done: Followed, *, state: State, noise: int | None = None,
     notes = list(done.notes)
     if done.bad:
         notes.append(f"{_many(done.bad, 'line', 'lines')} of it cannot be read, and were passed over.")
+    if done.misdated:
+        notes.append(_misdated(done.misdated))
     if done.torn:
         notes.append("Its last line is not whole yet, and will be read when it is.")
     return Brought(
@@ -139,6 +141,8 @@ def _notes(source: Source, found: Survey) -> Iterator[str]:
             f"{_many(found.undated, 'turn names', 'turns name')} no time: each got that of the turn before and 100 ms, "
             f"or that of the file, {start(source, 0).astimezone():%Y-%m-%d %H:%M}."
         )
+    if found.passed.misdated:
+        yield _misdated(found.passed.misdated)
     if found.renamed:
         name, kept = next(iter(found.renamed.items()))
         yield (
@@ -160,6 +164,13 @@ def _notes(source: Source, found: Survey) -> Iterator[str]:
         yield f"Not kept, for they are not known here: {', '.join(one_line(key, 30) for key in keys[:_KEYS])}{more}."
     if found.torn:
         yield f"{found.torn}"
+
+
+def _misdated(count: int) -> str:
+    return (
+        f"{_many(count, 'time', 'times')} cannot be read: what stands beside one has the time of what is before it, "
+        "or that of the file."
+    )
 
 
 def _many(count: int, one: str, many: str) -> str:

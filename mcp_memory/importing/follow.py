@@ -55,6 +55,8 @@ class Followed:
     small: int = 0
     bad: int = 0
     """Lines that could not be read, and were passed over."""
+    misdated: int = 0
+    """Times that could not be read."""
     offset: int = 0
     torn: bool = False
     unread: bool = False
@@ -108,12 +110,22 @@ async def follow(
 
 
 def new_turn(told: Told) -> NewTurn:
-    """Return a turn of a log as it is stored. One that has no id is known by what it says, and when."""
+    """Return a turn of a log as it is stored. One that has no id is known by what it says, and when.
+
+    Without a time of its own it has that of the line before it, which is a guess.
+    """
     client_id = told.id
     if client_id is None:
         digest = hashlib.sha256(f"{told.session}\n{told.role}\n{told.said_at}\n{told.content}".encode())
         client_id = f"log-{digest.hexdigest()[:24]}"
-    return NewTurn(role=told.role, content=told.content, name=told.name, said_at=told.said_at, client_id=client_id)
+    return NewTurn(
+        role=told.role,
+        content=told.content,
+        name=told.name,
+        said_at=told.said_at or told.began,
+        client_id=client_id,
+        guessed=told.said_at is None,
+    )
 
 
 class _Run:
@@ -131,6 +143,7 @@ class _Run:
         """Store a piece, then note that it is."""
         done = self.done
         done.bad, done.torn, done.offset = done.bad + piece.bad, piece.torn, piece.offset
+        done.misdated += piece.passed.misdated
         conversation = piece.so_far.conversation
         if conversation is None or piece.so_far.aside:
             return

@@ -35,6 +35,7 @@ def foresee(
     seen, calls = set[str | None](), set[str | None]()
     for piece in pieces(path, client, known):
         done.bad, done.torn = done.bad + piece.bad, piece.torn
+        done.misdated += piece.passed.misdated
         if piece.so_far.conversation is None or piece.so_far.aside:
             continue
         done.session = session_name(client, piece.so_far.conversation)

@@ -13,7 +13,8 @@ import hashlib
 import json
 import os
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import count, islice
 from pathlib import Path
 from typing import IO, Any
@@ -22,8 +23,8 @@ from mcp_memory.errors import InvalidInput
 from mcp_memory.importing.agents import AGENTS, Agent
 from mcp_memory.importing.formats import claude_code, codex, gemini
 from mcp_memory.importing.formats.logs import SoFar
-from mcp_memory.importing.formats.told import Passed, Result, Told
-from mcp_memory.regular_files import open_regular, read_regular
+from mcp_memory.importing.formats.told import Passed, Result, Told, Wrong
+from mcp_memory.regular_files import open_regular, read_regular, written_ms
 from mcp_memory.store.protocol import FollowedLog
 
 __all__ = ["Piece", "agent_of", "pieces", "whole_of"]
@@ -44,6 +45,8 @@ class Piece:
     turns: list[Told] = field(default_factory=list[Told])
     results: list[Result] = field(default_factory=list[Result])
     passed: Passed = field(default_factory=Passed)
+    clock: datetime
+    """When the last line of it that names a time was written; the file's own time before there is one."""
     bad: int = 0
     torn: bool = False
     offset: int = 0
@@ -107,13 +110,14 @@ def whole_of(path: Path, agent: Agent, conversation: str, name: str) -> bytes | 
 
 def _lines(stream: IO[bytes], agent: Agent, known: FollowedLog | None) -> Iterator[Piece]:
     offset, so_far = _reached(stream, known)
+    clock = _written(stream)
     name = "new line" if offset else "line"
     end = os.fstat(stream.fileno()).st_size
     stream.seek(offset)
     numbers = count(1)
     is_rest = False  # of a line that is too long
     while True:
-        piece, start = Piece(so_far=so_far), offset
+        piece, start = Piece(so_far=so_far, clock=clock), offset
         for number in islice(numbers, _LINES):
             data = stream.readline(max(0, min(_LONGEST, end - offset)))
             ended = data.endswith(b"\n")
@@ -130,6 +134,7 @@ def _lines(stream: IO[bytes], agent: Agent, known: FollowedLog | None) -> Iterat
                 break
         if offset == start and not piece.torn:
             return
+        clock = piece.clock
         piece.offset = offset
         piece.head, piece.tail = _marks(stream, offset)
         stream.seek(offset)
@@ -143,11 +148,13 @@ def _take(piece: Piece, agent: Agent, value: Any, where: str) -> None:
         piece.bad += 1
         return
     for one in _FORMATS[agent].told(value, where, piece.so_far, piece.passed):
+        if not isinstance(one, Wrong):
+            piece.clock = one.said_at or piece.clock
         match one:
             case Told():
-                piece.turns.append(one)
+                piece.turns.append(replace(one, began=piece.clock))
             case Result():
-                piece.results.append(one)
+                piece.results.append(replace(one, said_at=piece.clock))
             case _:
                 piece.bad += 1
 
@@ -183,6 +190,11 @@ def _marks(stream: IO[bytes], offset: int) -> tuple[str, str]:
     return (_hash(head), _hash(tail)) if len(tail) == min(_TAIL, offset) else ("", "")
 
 
+def _written(stream: IO[bytes]) -> datetime:
+    """Return the file's own time."""
+    return datetime.fromtimestamp(written_ms(os.fstat(stream.fileno())) / 1000, UTC)
+
+
 def _hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:24]
 
@@ -199,7 +211,7 @@ def _document(stream: IO[bytes], agent: Agent, known: FollowedLog | None, path: 
     if known is not None and known.head == digest:
         return
     value = _parsed(data)
-    piece = Piece(so_far=SoFar(), offset=len(data), head=digest, torn=value is None)
+    piece = Piece(so_far=SoFar(), clock=_written(stream), offset=len(data), head=digest, torn=value is None)
     if value is not None:
         _take(piece, agent, value, "document")
     else:

@@ -30,7 +30,7 @@ from mcp_memory.importing.results import not_kept, worth
 from mcp_memory.importing.survey import STDIN, Asked, Survey, default_session, start, survey, turns
 from mcp_memory.importing.telling import told_by
 from mcp_memory.memory import Memory
-from mcp_memory.regular_files import open_regular
+from mcp_memory.regular_files import open_regular, written_ms
 from mcp_memory.secrets import mask
 from mcp_memory.store.protocol import Imported
 from mcp_memory.text import is_blank
@@ -41,7 +41,6 @@ __all__ = ["bring", "look", "source_of"]
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how many bytes of the file are behind it, and of how many."""
 
-_LATEST_MS = 100_000_000_000_000  # in the year 5138
 Forgotten = Callable[[Sequence[NewTurn], str, Sequence[Sequence[str]]], int]
 """How many of these turns of a session, and of these statements in their wordings, were forgotten, and stay so."""
 
@@ -59,17 +58,12 @@ def source_of(path: Path, *, name: str | None = None) -> Source:
     except OSError as error:
         raise InvalidInput(f"{shown} cannot be read: {error.strerror}.") from None
     if path.is_dir() and (files := notes.found_in(path)):
-        modified = _in_range(max(file.stat().st_mtime_ns for file in files))
+        modified = max(written_ms(file.stat()) for file in files)
         size = sum(file.stat().st_size for file in files)
         return Source(path=path.absolute(), name=shown, size=size, modified=modified, is_folder=True)
     if not path.is_file():
         raise InvalidInput(f"{shown} is not a file. Name the files to import, as with {shown.rstrip('/')}/*.jsonl.")
-    return Source(path=path.absolute(), name=shown, size=found.st_size, modified=_in_range(found.st_mtime_ns))
-
-
-def _in_range(mtime_ns: int) -> int:
-    """Return an mtime in ms; some file systems keep times that no calendar has."""
-    return min(max(mtime_ns // 1_000_000, 0), _LATEST_MS)
+    return Source(path=path.absolute(), name=shown, size=found.st_size, modified=written_ms(found))
 
 
 async def bring(memory: Memory, source: Source, asked: Asked, *, now: datetime, progress: Progress) -> Brought:

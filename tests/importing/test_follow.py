@@ -184,7 +184,7 @@ def test_lines_that_cannot_be_read_are_counted_and_the_rest_is_stored(home: Path
     bad_time = json.dumps({**json.loads(lines[1]), "uuid": "late", "timestamp": "yesterday"}).encode() + b"\n"
     path.write_bytes(b"".join([lines[0], *odd, bad_time, *lines[1:]]))
     (done,) = followed(home, path)
-    assert (done.bad, done.stored, done.kept) == (4, 6, 1)
+    assert (done.bad, done.misdated, done.stored, done.kept) == (3, 1, 7, 1)
 
 
 def test_a_torn_last_line_waits_for_its_end(home: Path, tmp_path: Path) -> None:
@@ -362,8 +362,8 @@ def test_times_are_those_of_the_log(home: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-@pytest.mark.parametrize("when", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", 1e18, -1, "soon"])
-def test_a_line_with_an_impossible_time_costs_that_line_alone(
+@pytest.mark.parametrize("when", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", 1e18, -1, "soon", [1]])
+def test_a_line_with_an_impossible_time_has_that_of_the_line_before(
     home: Path, tmp_path: Path, agent: Agent, when: object
 ) -> None:
     path = written(tmp_path, agent)
@@ -372,8 +372,12 @@ def test_a_line_with_an_impossible_time_costs_that_line_alone(
     lines[nth] = {**lines[nth], "timestamp": when}
     path.write_bytes(data(lines))
     (done,) = followed(home, path)
-    assert (done.stored, done.bad, done.torn) == (5, 1, False)
+    assert turns(home) == {session_name(agent, IDS[agent]): SAID[agent]}
+    assert (done.stored, done.bad, done.misdated, done.torn) == (6, 0, 1, False)
     assert done.offset == path.stat().st_size
+    assert done.first is not None
+    assert done.last is not None
+    assert timedelta(0) <= done.first - BEGAN <= done.last - BEGAN <= timedelta(seconds=30)
 
 
 def test_a_turn_that_cannot_be_stored_costs_that_turn_alone(home: Path, tmp_path: Path) -> None:

@@ -83,11 +83,15 @@ def test_an_empty_time_is_none(empty: Any) -> None:
     assert one(timestamp=empty, created_at=1778140800).said_at == MOMENT
 
 
-@pytest.mark.parametrize("value", [12, -1, True, 1e300, float("nan"), "yesterday", [1], 20260507])
-def test_what_is_no_time_is_refused_with_what_would_be(value: Any) -> None:
-    said = wrong({"role": "user", "content": "hi", "timestamp": value})
-    assert said.startswith("line 1: timestamp is ")
-    assert "ISO 8601 such as 2026-05-07T10:00:00+02:00, or seconds or milliseconds since 1970" in said
+@pytest.mark.parametrize(
+    "value", [12, -1, True, 1e300, float("nan"), "yesterday", [1], 20260507, "9999-12-31T23:59:59-14:00"]
+)
+def test_what_is_no_time_is_counted_and_costs_no_turn(value: Any) -> None:
+    passed = Passed()
+    [found] = told({"role": "user", "content": "hi", "timestamp": value}, "line 1", 1, passed)
+    assert isinstance(found, Told)
+    assert (found.said_at, passed.misdated) == (None, 1)
+    assert one(timestamp=value, created_at=1778140800).said_at == MOMENT
 
 
 @pytest.mark.parametrize(

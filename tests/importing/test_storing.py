@@ -127,6 +127,14 @@ def test_turns_that_a_server_stored_under_the_same_ids_are_not_stored_again(home
     assert (again.stored, again.duplicates) == (0, 1)
 
 
+def test_a_time_that_cannot_be_read_costs_no_turn_and_is_told(home: Path, file: File) -> None:
+    told = [turn("first", said_at="2026-05-07T08:00:00Z"), turn("second", said_at="9999-12-31T23:59:59-14:00")]
+    done = brought(home, file(jsonl([{"session": "s", "created_at": "soon", "turns": told}])))
+    assert (done.state, done.stored, done.bad) == ("stored", 2, 0)
+    assert any(note.startswith("2 times cannot be read: ") for note in done.notes)
+    assert done.first == done.last == datetime(2026, 5, 7, 8, 0, tzinfo=UTC)
+
+
 def test_what_was_forgotten_does_not_come_back(home: Path, file: File) -> None:
     path = file(jsonl(talk(4)))
     brought(home, path)
@@ -275,11 +283,10 @@ def test_what_is_no_file_is_refused_with_its_name(missing: bool, tmp_path: Path)
 
 
 @pytest.mark.parametrize("when", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", 1e18, -1, 10**400])
-def test_a_time_that_no_calendar_has_is_one_wrong_line(home: Path, file: File, when: object) -> None:
+def test_a_time_that_no_calendar_has_costs_no_turn(home: Path, file: File, when: object) -> None:
     path = file(jsonl([turn("One"), turn("Two", said_at=when), turn("Three")]))
-    assert brought(home, path).bad == 1
-    done = brought(home, path, skip_bad=True)
-    assert (done.state, done.bad, done.stored) == ("stored", 1, 2)
+    done = brought(home, path)
+    assert (done.state, done.bad, done.stored) == ("stored", 0, 3)
 
 
 def test_turns_without_a_time_after_the_last_moment_there_is_keep_that(home: Path, file: File) -> None:

@@ -17,9 +17,8 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 
-from mcp_memory.importing.formats.exports import time_of
 from mcp_memory.importing.formats.statements import as_turn, statement
-from mcp_memory.importing.formats.told import LONGEST_ID, Passed, Statement, Told, Unfit, Wrong
+from mcp_memory.importing.formats.told import LONGEST_ID, Passed, Statement, Told, Unfit, Wrong, moment
 
 __all__ = ["is_note", "told"]
 
@@ -45,7 +44,7 @@ def told(text: str, name: str, passed: Passed) -> Iterator[Statement | Told | Wr
     """Yield what a note says; `name` is its path, for people."""
     fields, body = _fields(text), _body(text)
     title = fields.get("title") or name.rpartition("/")[2].removesuffix(".md")
-    at = time_of(fields, *_TIMES)
+    at = moment(fields, _TIMES, passed)
     rest: list[str] = []
     first = text.count("\n", 0, len(text) - len(body)) + 1
     try:

@@ -33,7 +33,6 @@ from mcp_memory.importing.formats.exports import (
     id_of,
     name_of,
     text_of,
-    time_of,
     title,
 )
 from mcp_memory.importing.formats.told import (
@@ -46,6 +45,7 @@ from mcp_memory.importing.formats.told import (
     kind_of,
     list_of,
     mended,
+    moment,
     object_of,
 )
 from mcp_memory.types import Role
@@ -85,7 +85,7 @@ def told(value: Any, where: str, number: int, passed: Passed) -> Iterator[Told |
         passed.left["conversations marked as not to be remembered"] += 1
         return
     nodes = {id: node for id, value in mapping.items() if (node := object_of(value)) is not None}
-    id, began = id_of(thing, "conversation_id", "id"), time_of(thing, "create_time")
+    id, began = id_of(thing, "conversation_id", "id"), moment(thing, ("create_time",), passed)
     session = None if id is None else session_name("chatgpt", id)
     name = mended(name_of(thing, "title"), passed) or ""
     yield from title(name, id=id, where=where, session=session, number=number, at=began)
@@ -103,7 +103,7 @@ def told(value: Any, where: str, number: int, passed: Passed) -> Iterator[Told |
         reason = _no_talk(message)
         asked = message if reason == CALLS else asked
         if reason == RESULTS and session is not None and (text := "\n".join(filter(None, _texts(message)))):
-            yield _result(message, text, place, asked=asked, session=session, at=at)
+            yield _result(message, text, place, passed, asked=asked, session=session, at=at)
             continue
         if reason is not None:
             passed.left[reason] += 1
@@ -131,7 +131,7 @@ def _turn(
         role=_ROLES[author["role"]],
         content=content,
         name=mended(name_of(author, "name"), passed),
-        said_at=time_of(message, "create_time"),
+        said_at=moment(message, ("create_time",), passed),
         id=id_of(message, "id") or id_of({"id": at}, "id"),
         session=session,
         conversation=number,
@@ -140,7 +140,14 @@ def _turn(
 
 
 def _result(
-    message: Mapping[str, Any], text: str, where: str, *, asked: Mapping[str, Any] | None, session: str, at: str
+    message: Mapping[str, Any],
+    text: str,
+    where: str,
+    passed: Passed,
+    *,
+    asked: Mapping[str, Any] | None,
+    session: str,
+    at: str,
 ) -> Result:
     author = object_of(message.get("author")) or {}
     tool = name_of(author, "name") or ""
@@ -151,7 +158,7 @@ def _result(
         arguments=None if called is None else "\n".join(filter(None, _texts(called))),
         call=id_of(message, "id") or id_of({"id": at}, "id"),
         text=text,
-        said_at=time_of(message, "create_time"),
+        said_at=moment(message, ("create_time",), passed),
         session=session,
     )
 
@@ -194,7 +201,7 @@ def _path(nodes: Mapping[str, Mapping[str, Any]], current: Any) -> list[str]:
 
 def _newest_leaf(nodes: Mapping[str, Mapping[str, Any]], inner: set[str]) -> str | None:
     leaves = [id for id in nodes if id not in inner] or list(nodes)
-    said = {id: time_of(object_of(nodes[id].get("message")) or {}, "create_time") for id in leaves}
+    said = {id: moment(object_of(nodes[id].get("message")) or {}, ("create_time",), Passed()) for id in leaves}
     dated = [(at, nth, id) for nth, id in enumerate(leaves) if (at := said[id]) is not None]
     return max(dated)[2] if dated else next(reversed(leaves), None)
 

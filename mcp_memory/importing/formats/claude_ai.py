@@ -32,7 +32,6 @@ from mcp_memory.importing.formats.exports import (
     id_of,
     name_of,
     text_of,
-    time_of,
     title,
 )
 from mcp_memory.importing.formats.told import (
@@ -45,6 +44,7 @@ from mcp_memory.importing.formats.told import (
     kind_of,
     list_of,
     mended,
+    moment,
     object_of,
 )
 from mcp_memory.types import Role
@@ -76,7 +76,7 @@ def told(value: Any, where: str, number: int, passed: Passed) -> Iterator[Told |
         yield Wrong(where=where, what=f"is {what}, and has to be a conversation of Claude.ai, with its chat_messages.")
         return
     messages = [object_of(one) or {} for one in listed]
-    id, began = id_of(thing, "uuid", "id"), time_of(thing, "created_at")
+    id, began = id_of(thing, "uuid", "id"), moment(thing, ("created_at",), passed)
     session = None if id is None else session_name("claude-ai", id)
     name = mended(name_of(thing, "name", "title"), passed) or ""
     yield from title(name, id=id, where=where, session=session, number=number, at=began)
@@ -108,7 +108,7 @@ def _message(
         role=role,
         content=content,
         name=None,
-        said_at=time_of(message, "created_at"),
+        said_at=moment(message, ("created_at",), passed),
         id=id_of(message, "uuid", "id"),
         session=session,
         conversation=number,
@@ -144,7 +144,8 @@ def _results(message: Message, where: str, session: str, passed: Passed) -> Iter
                 arguments=given,
                 call=call or f"{id_of(message, 'uuid', 'id')}-{nth}",
                 text=text,
-                said_at=time_of(part, "stop_timestamp", "start_timestamp") or time_of(message, "created_at"),
+                said_at=moment(part, ("stop_timestamp", "start_timestamp"), passed)
+                or moment(message, ("created_at",), passed),
                 session=session,
             )
 
@@ -183,7 +184,7 @@ def _before(message: Message, nth: int, places: Mapping[str, int | None]) -> int
 
 
 def _when(message: Message, nth: int) -> tuple[float, int]:
-    said = time_of(message, "created_at")
+    said = moment(message, ("created_at",), Passed())
     return (said.timestamp() if said else 0.0, nth)
 
 

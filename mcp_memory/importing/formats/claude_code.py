@@ -81,17 +81,23 @@ def _message(line: Mapping[str, Any], where: str, so_far: SoFar, passed: Passed)
                 so_far.called(call.get("id"), call.get("name"), call.get("input"))
         if message.get("model") != "<synthetic>" and not _is(line, _NOT_SAID):
             yield from turn(
-                line, where, so_far, "assistant", said(texts(content, passed, of=_TEXT)), id=id_of(line.get("uuid"))
+                line,
+                where,
+                so_far,
+                "assistant",
+                said(texts(content, passed, of=_TEXT)),
+                passed,
+                id=id_of(line.get("uuid")),
             )
         return
     yield from _results(line, where, content, so_far, passed)
     if line.get("isCompactSummary") is True:
         text = summary_of(said(texts(content, passed, of=_TEXT)))
-        yield from summary(line, where, so_far, text)
+        yield from summary(line, where, so_far, text, passed)
     elif not _is(line, _NOT_SAID) and _by_a_person(line):
         text = without_tags(said(texts(content, passed, of=_TEXT)))
         if not text.startswith(_MARK):
-            yield from turn(line, where, so_far, "user", text, id=id_of(line.get("uuid")))
+            yield from turn(line, where, so_far, "user", text, passed, id=id_of(line.get("uuid")))
 
 
 def _queued(line: Mapping[str, Any], where: str, so_far: SoFar, passed: Passed) -> Iterator[Told]:
@@ -99,7 +105,9 @@ def _queued(line: Mapping[str, Any], where: str, so_far: SoFar, passed: Passed) 
     sent = object_of(line.get("attachment")) or {}
     if sent.get("type") == "queued_command" and not _is(sent, _NOT_SAID) and _by_a_person(sent):
         text = without_tags(said(texts(sent.get("prompt"), passed, of=_TEXT)))
-        yield from turn(line, where, so_far, "user", text, id=id_of(sent.get("source_uuid")) or id_of(line.get("uuid")))
+        yield from turn(
+            line, where, so_far, "user", text, passed, id=id_of(sent.get("source_uuid")) or id_of(line.get("uuid"))
+        )
 
 
 def _by_a_person(line: Mapping[str, Any]) -> bool:
@@ -127,6 +135,6 @@ def _results(line: Mapping[str, Any], where: str, content: Any, so_far: SoFar, p
                 arguments=arguments,
                 call=id_of(block.get("tool_use_id")),
                 text=text,
-                said_at=moment(line, TIME),
+                said_at=moment(line, TIME, passed),
                 whole=kept and re.split(r"[/\\]", kept[1].strip())[-1],
             )

@@ -98,7 +98,7 @@ def _item(
             parts = texts(item.get("content"), passed, of=_TEXT)
             text = said(map(_asked, parts)) if role == "user" else said(parts)
             if text:
-                yield from turn(line, where, so_far, role, text, id=_id(item, so_far))
+                yield from turn(line, where, so_far, role, text, passed, id=_id(item, so_far))
         case "function_call":
             so_far.called(item.get("call_id"), _named(item), _arguments(item.get("arguments")))
         case "custom_tool_call":
@@ -107,7 +107,9 @@ def _item(
             so_far.called(item.get("call_id"), "shell", object_of(item.get("action")))
         case "function_call_output" | "custom_tool_call_output":
             tool, arguments = so_far.answered(item.get("call_id"))
-            yield from _result(line, item.get("call_id"), tool, arguments, where, _output(item.get("output"), passed))
+            yield from _result(
+                line, item.get("call_id"), tool, arguments, where, _output(item.get("output"), passed), passed
+            )
         case _:
             pass
 
@@ -121,17 +123,19 @@ def _whole(
     match item.get("type"):
         case "CommandExecution" if isinstance(item.get("aggregated_output"), str):
             yield from _result(
-                line, id, tool or "shell", arguments or item.get("command"), where, item["aggregated_output"]
+                line, id, tool or "shell", arguments or item.get("command"), where, item["aggregated_output"], passed
             )
         case "McpToolCall":
             tool = tool or f"mcp__{item.get('server')}__{item.get('tool')}"
             text = _output(item.get("result"), passed)
-            yield from _result(line, id, tool, arguments or item.get("arguments"), where, text)
+            yield from _result(line, id, tool, arguments or item.get("arguments"), where, text, passed)
         case _:
             pass
 
 
-def _result(line: Mapping[str, Any], call: Any, tool: str, arguments: Any, where: str, text: str) -> Iterator[Result]:
+def _result(
+    line: Mapping[str, Any], call: Any, tool: str, arguments: Any, where: str, text: str, passed: Passed
+) -> Iterator[Result]:
     if text.strip():
         yield Result(
             where=where,
@@ -139,7 +143,7 @@ def _result(line: Mapping[str, Any], call: Any, tool: str, arguments: Any, where
             arguments=arguments,
             call=id_of(call),
             text=text,
-            said_at=moment(line, TIME),
+            said_at=moment(line, TIME, passed),
         )
 
 
@@ -169,7 +173,7 @@ def _summary(
 ) -> Iterator[Told]:
     text = item.get("message")
     if isinstance(text, str) and (text := mended(_BEFORE.sub("", text, count=1).strip(), passed)):
-        yield from summary(line, where, so_far, text)
+        yield from summary(line, where, so_far, text, passed)
 
 
 def _named(item: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from mcp_memory.importing.formats.told import LONGEST_ID, Passed, Told, Unfit, mended, moment
+from mcp_memory.importing.formats.told import LONGEST_ID, Passed, Told, Unfit, mended
 from mcp_memory.longterm.l0_turns import MAX_TURN_BYTES
 from mcp_memory.text import one_line, well_formed
 
@@ -27,7 +27,6 @@ __all__ = [
     "id_of",
     "name_of",
     "text_of",
-    "time_of",
     "title",
 ]
 
@@ -105,10 +104,3 @@ def name_of(thing: Mapping[str, Any], *keys: str) -> str | None:
 def id_of(thing: Mapping[str, Any], *keys: str) -> str | None:
     id = name_of(thing, *keys)
     return id if id and len(id) <= LONGEST_ID and well_formed(id) else None
-
-
-def time_of(thing: Mapping[str, Any], *keys: str) -> datetime | None:
-    try:
-        return moment(thing, keys)
-    except Unfit:
-        return None

@@ -84,12 +84,12 @@ def _message(message: Mapping[str, Any], where: str, so_far: SoFar, passed: Pass
         case "user":
             text = without_tags(said(_parts(message.get("displayContent") or message.get("content"), passed)))
             if text.startswith(_SNAPSHOT):
-                yield from summary(message, where, so_far, text)
+                yield from summary(message, where, so_far, text, passed)
             elif not _COMMAND.match(text):
-                yield from turn(message, where, so_far, "user", text, id=id_of(message.get("id")))
+                yield from turn(message, where, so_far, "user", text, passed, id=id_of(message.get("id")))
         case "gemini":
             text = said(_parts(message.get("content"), passed)).strip()
-            yield from turn(message, where, so_far, "assistant", text, id=id_of(message.get("id")))
+            yield from turn(message, where, so_far, "assistant", text, passed, id=id_of(message.get("id")))
             for call in list_of(message.get("toolCalls")) or []:
                 yield from _result(message, object_of(call) or {}, where, passed)
         case _:
@@ -120,7 +120,7 @@ def _result(message: Mapping[str, Any], call: Mapping[str, Any], where: str, pas
             arguments=call.get("args"),
             call=id_of(call.get("id")),
             text=text,
-            said_at=moment(call, TIME) or moment(message, TIME),
+            said_at=moment(call, TIME, passed) or moment(message, TIME, passed),
             whole=cut and re.split(r"[/\\]", cut[1].strip())[-1],
         )
 

@@ -100,7 +100,7 @@ def _of_conversation(thing: dict[str, Any], where: str, number: int, passed: Pas
     turns = list_of(thing[key])
     if turns is None:
         raise Unfit(f"{key} is {kind_of(thing[key])}, and has to be a list of turns.")
-    began, session = moment(thing, _BEGAN), _session(thing) or _name(thing, "id")
+    began, session = moment(thing, _BEGAN, passed), _session(thing) or _name(thing, "id")
     for nth, turn in enumerate(turns):
         place = inside(where, f"{key}[{nth}]")
         yield _turn(turn, place, passed, session=session, conversation=number, began=began)
@@ -124,7 +124,7 @@ def _turn(
             role=_role(turn),
             content=_content(turn, passed),
             name=mended(_name(turn, "name"), passed),
-            said_at=moment(turn, _TIME),
+            said_at=moment(turn, _TIME, passed),
             id=_id(turn, passed),
             session=mended(session or _session(turn), passed),
             conversation=conversation,

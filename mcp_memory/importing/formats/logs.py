@@ -94,6 +94,7 @@ def turn(
     so_far: SoFar,
     role: Role,
     text: str,
+    passed: Passed,
     *,
     id: str | None,
     name: str | None = None,
@@ -105,16 +106,16 @@ def turn(
             role=role,
             content=text,
             name=name,
-            said_at=moment(line, TIME),
+            said_at=moment(line, TIME, passed),
             id=id,
             session=so_far.conversation,
         )
 
 
-def summary(line: Mapping[str, Any], where: str, so_far: SoFar, text: str) -> Iterator[Told]:
+def summary(line: Mapping[str, Any], where: str, so_far: SoFar, text: str, passed: Passed) -> Iterator[Told]:
     """Yield what a compaction left of a conversation, as the turn that it is."""
     role, name = SUMMARY
-    yield from turn(line, where, so_far, role, text, name=name, id=summary_id(text))
+    yield from turn(line, where, so_far, role, text, passed, name=name, id=summary_id(text))
 
 
 # --- texts ------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mcp_memory.importing.formats.exports import id_of, time_of
+from mcp_memory.importing.formats.exports import id_of
 from mcp_memory.importing.formats.statements import statement
 from mcp_memory.importing.formats.told import (
     Passed,
@@ -26,6 +26,7 @@ from mcp_memory.importing.formats.told import (
     inside,
     kind_of,
     list_of,
+    moment,
     object_of,
 )
 from mcp_memory.text import is_blank
@@ -83,7 +84,7 @@ def _memory(thing: Mapping[str, Any], where: str, passed: Passed) -> Statement |
             where,
             passed,
             text=text,
-            said_at=time_of(thing, "updated_at") or time_of(thing, "created_at"),
+            said_at=moment(thing, ("updated_at", "created_at"), passed),
             id=None if id is None else f"mem0:{id}",
             program="mem0",
         )

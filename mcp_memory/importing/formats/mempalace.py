@@ -16,9 +16,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mcp_memory.importing.formats.exports import time_of
 from mcp_memory.importing.formats.statements import as_turn
-from mcp_memory.importing.formats.told import LONGEST_ID, Passed, Told, Unfit, Wrong
+from mcp_memory.importing.formats.told import LONGEST_ID, Passed, Told, Unfit, Wrong, moment
 
 __all__ = ["is_index", "is_room", "told"]
 
@@ -60,7 +59,7 @@ def told(text: str, name: str, passed: Passed) -> Iterator[Told | Wrong]:
                 "\n".join(line[2:] if line.startswith("> ") else line[1:] for line in found["text"].split("\n")),
                 passed,
                 program="mempalace",
-                said_at=time_of(fields, "Filed"),
+                said_at=moment(fields, ("Filed",), passed),
                 id=id if len(id) <= LONGEST_ID else None,
                 session=session,
             )

@@ -50,7 +50,7 @@ class Told:
     conversation: int = 0
     """Which object of the file it was told in, counted from 1; 0 for a turn on its own."""
     began: datetime | None = None
-    """When its conversation began, where that is told."""
+    """A time near it, where that is told: when its conversation began, or when the line before was written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +108,8 @@ class Passed:
     """Parts of contents that are no text: images, calls of tools."""
     mended: int = 0
     """Texts with half a character, which stands as U+FFFD now."""
+    misdated: int = 0
+    """Times that cannot be read."""
     left: Counter[str] = field(default_factory=Counter[str])
     """What is no part of the talk, by what it is: how many calls of tools, thoughts, messages on other branches."""
 
@@ -135,11 +137,18 @@ _FIRST_S, _FIRST_MS, _LAST_MS = 1e8, 1e11, 1e14  # 1973 to 5138
 _1970 = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def moment(thing: Mapping[str, Any], keys: tuple[str, ...]) -> datetime | None:
-    key = next((key for key in keys if thing.get(key) not in (None, "")), None)
-    if key is None:
-        return None
-    value = thing[key]
+def moment(thing: Mapping[str, Any], keys: tuple[str, ...], passed: Passed) -> datetime | None:
+    """Return the time under the first of the keys that holds one: ISO 8601, or seconds or milliseconds since 1970.
+
+    None where none does, which is counted where something else stands there: a turn is not lost for its time.
+    """
+    given = [value for key in keys if (value := thing.get(key)) not in (None, "")]
+    found = next((at for value in given if (at := _time(value)) is not None), None)
+    passed.misdated += bool(given) and found is None
+    return found
+
+
+def _time(value: Any) -> datetime | None:
     if isinstance(value, str):
         value = value.strip()
         if _EPOCH.fullmatch(value):
@@ -152,13 +161,9 @@ def moment(thing: Mapping[str, Any], keys: tuple[str, ...]) -> datetime | None:
                 ms = round(value * 1000 if value < _FIRST_MS else value)
                 return _1970 + timedelta(milliseconds=ms)  # exact, where fractions of seconds are not
             case _:
-                pass
-    except ValueError:
-        pass
-    raise Unfit(
-        f"{key} is {shown(value)}, and has to be a time: ISO 8601 such as 2026-05-07T10:00:00+02:00, or seconds or "
-        "milliseconds since 1970."
-    )
+                return None
+    except ValueError:  # also of one that UTC does not have
+        return None
 
 
 # --- what JSON holds ------------------------------------------------------------------------
