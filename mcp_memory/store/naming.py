@@ -1,5 +1,7 @@
 """How a text names a tool result: `r-9f2c1a7b3d4e`, with lines `r-9f2c1a7b3d4e:120-134`, or by its node, `003-N4`.
 
+Turns and statements are named by a letter and a number, which counts the rows of all spaces: `t12`, `a3`.
+
 Pure text: nothing here knows which results there are.
 """
 
@@ -8,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Named", "address", "named"]
+__all__ = ["Named", "address", "even", "named"]
 
 _NAME = re.compile(
     r"(?<![\w-])(?:(?P<ref>r-[0-9a-f]{12,64})(?::(?P<first>[1-9]\d{0,8})(?:[-–](?P<last>[1-9]\d{0,8}))?)?"
@@ -16,6 +18,7 @@ _NAME = re.compile(
     re.ASCII,
 )
 _MOST = 200
+_NUMBERED = re.compile(r"(?<![\w-])([at])(\d{1,5})(?!\w)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,15 @@ def address(ref: str, lines: tuple[int, int] | None) -> str:
     if lines is None:
         return ref
     return f"{ref}:{lines[0]}" if lines[0] == lines[1] else f"{ref}:{lines[0]}-{lines[1]}"
+
+
+def even(text: str) -> str:
+    """Return a text with the numbers of its turns and statements written with six digits, as a budget counts it.
+
+    They grow with the rows of all spaces. Counted as they are, what another space holds would decide how much of this
+    one fits a budget. Never fewer tokens than the text itself.
+    """
+    return _NUMBERED.sub(lambda found: found[1] + found[2].zfill(6), text)
 
 
 def _lines(match: re.Match[str]) -> tuple[int, int] | None:

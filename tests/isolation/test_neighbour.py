@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -13,9 +14,11 @@ from typing import Any, Literal
 import pytest
 
 from mcp_memory.config import load_settings
+from mcp_memory.errors import InvalidInput
+from mcp_memory.excerpts import Asking, shown_memories
 from mcp_memory.memory import Memory, open_memory
 from mcp_memory.store.sqlite.finding import sketch
-from mcp_memory.types import NewTurn
+from mcp_memory.types import MemoryResults, NewTurn
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 PLACES = ("harbour", "station", "market", "library", "garden", "bridge", "tower", "museum")
@@ -29,7 +32,8 @@ QUESTIONS = (
     "What is the wifi password?",
 )
 ROOM = 20_000
-"""A budget that cuts nothing: a longer id is more tokens."""
+"""A budget that cuts nothing."""
+TIGHT = (*range(60, 400, 20), 600, 1_000)
 _ID = re.compile(r"\b[tac]\d+\b")
 
 
@@ -49,7 +53,18 @@ async def fill(memory: Memory, turns: int, statements: int, *, first: int = 0) -
     await memory.offload_tool_result("find_things", log, session="told", tool_call_id=f"call-{first}")
 
 
-async def answers(memory: Memory) -> list[str]:
+def _shown(page: MemoryResults, question: str, memory: Memory, budget: int) -> list[str]:
+    """Return the ids that a page shows within a budget, without the cursor, which has ids in it."""
+    whole = replace(page, cursor=None, start="")
+    asking = Asking(query=question, detail="concise", counter=memory._parts.counter, budget=budget)
+    try:
+        shown = shown_memories(whole, asking)
+    except InvalidInput:
+        return []
+    return [*(one.atom.id for one in shown.atoms), *(turn.id for run in shown.passages for turn in run.turns)]
+
+
+async def answers(memory: Memory, budgets: Sequence[int]) -> list[str]:
     """Ask everything, and return each answer as text; ids are numbered within the space, and times left out."""
     found: list[Any] = []
     for question in QUESTIONS:
@@ -58,7 +73,8 @@ async def answers(memory: Memory) -> list[str]:
         found.append(asdict(page))
         if page.cursor:
             found.append(asdict(await memory.memory_search(question, limit=5, cursor=page.cursor)))
-        found.append(asdict(await memory.recall(question, budget_tokens=ROOM)))
+        found += [asdict(await memory.recall(question, budget_tokens=budget)) for budget in budgets]
+        found += [_shown(page, question, memory, budget) for budget in budgets]
         found.append(asdict(await memory.recall_beyond(question, known="", session="told", budget_tokens=ROOM)))
         explained, recalled = await memory.explain(question, budget_tokens=ROOM)
         found += [asdict(explained), asdict(recalled)]
@@ -87,7 +103,13 @@ def numbered(texts: list[str], home: Path) -> list[str]:
 
 
 async def told(
-    home: Path, *, neighbour: Literal["none", "after", "between"], embedder: str, turns: int, beside: int
+    home: Path,
+    *,
+    neighbour: Literal["none", "after", "between"],
+    embedder: str,
+    turns: int,
+    beside: int,
+    budgets: Sequence[int] = (ROOM,),
 ) -> list[str]:
     settings = load_settings({}, home=home, embedder=embedder, space="mine", rate_limit=0)
     async with open_memory(settings, now=lambda: NOON, distil=False) as memory:
@@ -103,7 +125,7 @@ async def told(
         ready = memory._parts.indexing
         while ready.state().refs_waiting or ready.state().embedded < ready.state().total * (embedder != "none"):
             ready.stored()
-        return numbered(await answers(memory), home)
+        return numbered(await answers(memory, budgets), home)
 
 
 @pytest.mark.parametrize("neighbour", ["after", "between"])
@@ -124,4 +146,13 @@ async def test_nor_does_one_that_is_searched_by_meaning_with_sketches(
     monkeypatch.setattr(sketch, "CANDIDATES", 20)
     alone = await told(tmp_path / "alone", neighbour="none", embedder="bundled", turns=120, beside=0)
     beside = await told(tmp_path / "beside", neighbour=neighbour, embedder="bundled", turns=120, beside=900)
+    assert beside == alone
+
+
+@pytest.mark.parametrize("neighbour", ["after", "between"])
+async def test_nor_does_a_longer_id_take_room_from_a_tight_budget(
+    neighbour: Literal["after", "between"], tmp_path: Path
+) -> None:
+    alone = await told(tmp_path / "1", neighbour="none", embedder="none", turns=120, beside=0, budgets=TIGHT)
+    beside = await told(tmp_path / "2", neighbour=neighbour, embedder="none", turns=120, beside=2_400, budgets=TIGHT)
     assert beside == alone

@@ -7,9 +7,10 @@ the closest other turns follow under "unsure" and fill the budget, because a cli
 ranked by similarity and confidence, 0.6 to 0.4 by default (the formula of DeerFlow's memory); without a question and a
 conversation by confidence alone.
 
-Both blocks together fit the budget, counted exactly, and `left_out` lists relevant rows that did not fit. Closed or
-forgotten knowledge is never shown as current: atoms and facts are current, pages leave out lines without other
-evidence, and a turn whose statement was replaced is marked.
+Both blocks together fit the budget, counted exactly but for the ids, which count as ones of six digits: what other
+spaces hold decides nothing. `left_out` lists relevant rows that did not fit. Closed or forgotten knowledge is never
+shown as current: atoms and facts are current, pages leave out lines without other evidence, and a turn whose statement
+was replaced is marked.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from mcp_memory.longterm.recall.needed import needed, surest
 from mcp_memory.longterm.recall.unasked import unasked
 from mcp_memory.longterm.search.scenes import current
 from mcp_memory.store.citations import tidy, without
+from mcp_memory.store.naming import even
 from mcp_memory.store.protocol import Filters
 from mcp_memory.suspicion import flags
 from mcp_memory.tokens import TokenCounter
@@ -60,7 +62,7 @@ _LEAST_TOKENS = 30  # with fewer left, no further line is tried
 def bundle(desk: Desk, question: str, *, session: str | None, counter: TokenCounter, budget: int) -> Bundle:
     """Return both blocks, `budget` tokens together. With a session, its last turns are searched for too."""
     stable, missing = _stable(desk, counter, int(budget * _STABLE_SHARE))
-    left = budget - counter.count(stable) if stable else budget
+    left = budget - counter.count(even(stable)) if stable else budget
     context = context_of(desk, session)
     if question.strip() or context:
         dynamic, left_out = _fitted(needed(desk, question, context, known=stable), counter, left)
@@ -118,7 +120,7 @@ def _stable(desk: Desk, counter: TokenCounter, budget: int) -> tuple[str, list[s
     who = _head("User: ", l3_page.identity(store, space), "; ", counter, IDENTITY_TOKENS)
     rules, traits = _rules(desk), _critical(desk)
     always = _head(ALWAYS, [f"- {told(atom)}" for atom in rules], "\n", counter, ALWAYS_TOKENS)
-    left = ALWAYS_TOKENS - (counter.count(always) if always else 0)
+    left = ALWAYS_TOKENS - (counter.count(even(always)) if always else 0)
     critical = _head(CRITICAL, [f"- {told(atom)}" for atom in traits], "\n", counter, left)
     rules += traits
     shown = {atom.id for atom in rules if is_told(atom, f"{always}\n{critical}\n")}
@@ -130,10 +132,11 @@ def _stable(desk: Desk, counter: TokenCounter, budget: int) -> tuple[str, list[s
         text = "\n".join(line for line in [*lines[:many], *navigation] if line)
         return recall_block(text, part="stable") if text else ""
 
-    many = _most(len(lines), lambda count: counter.fits(block(count, 0), budget))
+    many = _most(len(lines), lambda count: counter.fits(even(block(count, 0)), budget))
     while many < len(lines) and many and _is_heading(lines[many - 1]):
         many -= 1  # nothing is left under it
-    of_scenes = _most(len(scenes), lambda count: counter.fits(block(many, count), budget)) if many == len(lines) else 0
+    whole = many == len(lines)
+    of_scenes = _most(len(scenes), lambda count: counter.fits(even(block(many, count)), budget)) if whole else 0
     text = block(many, of_scenes)
     rest = [atom.id for atom in rules if not is_told(atom, text)]
     return text, [*rest, *(scene.slug for scene in scenes[of_scenes:])]
@@ -173,7 +176,7 @@ def _persona(desk: Desk, shown: set[str]) -> list[str]:
 
 def _head(label: str, items: Sequence[str], joint: str, counter: TokenCounter, budget: int) -> str:
     """Return the label with as many of the items as fit."""
-    many = _most(len(items), lambda many: counter.fits(label + joint.join(items[:many]), budget))
+    many = _most(len(items), lambda many: counter.fits(even(label + joint.join(items[:many])), budget))
     return label + joint.join(items[:many]) if many else ""
 
 
@@ -205,14 +208,14 @@ def _fitted(lines: Iterable[Line], counter: TokenCounter, budget: int) -> tuple[
         if not is_sure and room < _LEAST_TOKENS:
             break
         above = [heading for heading in _above(line) if heading not in headings]
-        cost = counter.count("".join(f"{text}\n" for text in [*above, line.text]))
+        cost = counter.count(even("".join(f"{text}\n" for text in [*above, line.text])))
         if cost <= room:
             taken.append(line)
             headings.update(above)
             room -= cost
         elif is_sure:
             left_out.append(line.id)
-    while taken and not counter.fits(_dynamic(taken), budget):
+    while taken and not counter.fits(even(_dynamic(taken)), budget):
         left_out.append(taken.pop().id)  # lines may count a token more together than apart
     return _dynamic(taken), list(dict.fromkeys(left_out))
 
