@@ -22,6 +22,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from pydantic import BaseModel
 
 from mcp_memory.errors import ModelFailed
+from mcp_memory.secrets import mask
 
 __all__ = ["LLM", "LiteLLM", "Message", "Prompt", "Said", "import_litellm", "passes", "price", "trouble"]
 
@@ -206,7 +207,7 @@ def trouble(status: object, error: Exception, *, settings: str, timeout: float, 
             return "is asked more often than its provider allows", "It is asked again later by itself."
         case _:
             lines = str(error).strip().splitlines() or [type(error).__name__]
-            said = lines[0].replace(secret, "…") if secret else lines[0]
+            said = mask(lines[0].replace(secret, "…") if secret else lines[0])
             return (
                 f"failed: {said[:300].rstrip('.')}",
                 f"Check MCP_MEMORY_{settings} and that its server is up.",

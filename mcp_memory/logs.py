@@ -150,7 +150,9 @@ def _named(error: BaseException) -> str:
     """Return the type of an error, with its text where that can only be about this machine."""
     match error:
         case StoreUnavailable():
-            return f"{type(error).__name__}: {error}"
+            from mcp_memory.secrets import mask
+
+            return f"{type(error).__name__}: {mask(str(error))}"
         case OSError(strerror=str(why)):
             return f"{type(error).__name__}: {why}"
         case _:

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from mcp_memory.errors import ModelFailed
-from mcp_memory.llm import LiteLLM, Message, Prompt, Said
+from mcp_memory.llm import LiteLLM, Message, Prompt, Said, trouble
 from tests.endpoint import Endpoint, completion, serving
 
 KEY = "sk-a-secret-of-the-test"
@@ -130,3 +130,10 @@ def test_the_key_is_in_no_repr() -> None:
     from mcp_memory.config import Settings
 
     assert KEY not in repr(Settings(llm="openai/m", llm_api_key=KEY))
+
+
+def test_a_key_in_what_a_library_says_of_a_failure_is_masked() -> None:
+    key = "AKIA" + "Q7RZ5MDW3KXN8PLT"
+    said, _ = trouble(None, RuntimeError(f"no such host for {key}"), settings="MODEL", timeout=1, secret=None)
+    assert key not in said
+    assert said.startswith("failed: no such host for ")

@@ -210,3 +210,10 @@ async def test_no_word_of_the_user_is_in_the_log_of_a_server_at_level_debug(tmp_
         assert {one.get("error") for one in calls} >= {None, "InvalidInput"}
         assert endpoint.asked  # a model and an embedder took part
         assert {json.loads(line)["logger"].partition(".")[0] for line in text.splitlines()} >= {"mcp", "asyncio"}
+
+
+def test_a_key_in_the_reason_why_the_store_cannot_be_used_is_masked(log: Log) -> None:
+    key = "AKIA" + "Q7RZ5MDW3KXN8PLT"
+    log.logger.error("no: %s", StoreUnavailable(f"The home cannot be used: near {key}: syntax error"))
+    assert key not in log.lines[0]
+    assert "syntax error" in log.lines[0]

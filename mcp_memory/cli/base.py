@@ -11,7 +11,8 @@ import errno
 import importlib
 import os
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -63,9 +64,14 @@ class Program(click.Group):
         module, _, function = self._modules[cmd_name].partition(":")
         return getattr(importlib.import_module(module), function or cmd_name)
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with _masked_usage():
+            return super().make_context(*args, **kwargs)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with _masked_usage():
+                return super().invoke(ctx)
         except McpMemoryError as error:
             from mcp_memory.secrets import mask
             from mcp_memory.terminal import visible
@@ -75,11 +81,25 @@ class Program(click.Group):
         except OSError as error:
             if error.errno not in _OF_THE_MACHINE:
                 raise
+            from mcp_memory.secrets import mask
             from mcp_memory.terminal import visible
 
             where = f"{error.filename}: " if error.filename else ""
-            click.echo(f"Error: {visible(f'{where}{error.strerror}')}. {_OF_THE_MACHINE[error.errno]}", err=True)
+            said = visible(mask(f"{where}{error.strerror}"))
+            click.echo(f"Error: {said}. {_OF_THE_MACHINE[error.errno]}", err=True)
             ctx.exit(1)
+
+
+@contextmanager
+def _masked_usage() -> Generator[None]:
+    """Mask what click says of an argument that it does not take: it repeats it."""
+    try:
+        yield
+    except click.ClickException as error:
+        from mcp_memory.secrets import mask
+
+        error.message = mask(error.message)  # pyright: ignore[reportAttributeAccessIssue]
+        raise
 
 
 class Told(dict[str, Any]):

@@ -32,6 +32,7 @@ from mcp_memory.embed.prefixes import Prefixes, is_folder
 from mcp_memory.embed.protocol import unit_rows
 from mcp_memory.errors import EmbeddingFailed
 from mcp_memory.regular_files import read_regular
+from mcp_memory.secrets import mask
 
 if TYPE_CHECKING:
     import numpy as np
@@ -226,4 +227,4 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return f"{lines[0][:300].rstrip('.')}."
+    return f"{mask(lines[0])[:300].rstrip('.')}."

@@ -35,7 +35,7 @@ from mcp_memory import __version__
 from mcp_memory.config import Settings
 from mcp_memory.errors import InvalidInput, McpMemoryError, NotFound
 from mcp_memory.logs import Word, event
-from mcp_memory.secrets import mask
+from mcp_memory.secrets import mask, mask_values
 from mcp_memory.server.access.rights import current, needed, needed_by, of_request, shown, using
 from mcp_memory.server.audience import for_reader
 from mcp_memory.server.completions import Reference, complete
@@ -99,7 +99,10 @@ class MemoryServer(MCPServer[None]):
         It is opened too while the client still asks for lists.
         """
         with using(of_request(ctx.request)):
-            return await self._prepared(ctx, call_next)
+            try:
+                return await self._prepared(ctx, call_next)
+            except MCPError as error:  # it repeats what it was asked for: a name, a method, an address
+                raise MCPError.from_error_data(await anyio.to_thread.run_sync(_without_secrets, error.error)) from error
 
     async def _prepared(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         if ctx.method in _LISTENERS:
@@ -233,6 +236,10 @@ class MemoryServer(MCPServer[None]):
 
 async def _masked(text: str) -> str:
     return await anyio.to_thread.run_sync(mask, text)  # it may read its tables first
+
+
+def _without_secrets(error: wire.ErrorData) -> wire.ErrorData:
+    return error.model_copy(update={"message": mask(error.message), "data": mask_values(error.data)})
 
 
 _TOOLS = {tool.name: tool for tool in TOOLS}

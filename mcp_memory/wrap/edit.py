@@ -94,9 +94,9 @@ class Editor:
         kept = None
         for text in texts:
             if await self._keeper.is_large(text.text) and (
-                answer := await self._keeper.keep(call, text.text, self.tool)
+                answer := await self._keeper.keep(call, text.text, self.tool, late=self._offers_tool)
             ):
-                kept, notes[text] = answer
+                kept, notes[text] = answer, answer.note
         if kept is None:
             return None
         edited = replaced(result, notes)

@@ -1,7 +1,8 @@
 """The memory behind the proxy: opened at the first large result, and never in the way.
 
-Whatever goes wrong with it, the result passes as it came, and stderr says so once. Nothing heavy is loaded before
-a text is long enough to be worth it: only then its tokens are counted.
+Whatever goes wrong with it, the result passes as it came, and stderr says so once. So does one that takes too long,
+but for one that no client can use whole: that goes on being kept, and its name opens it when it is. Nothing heavy is
+loaded before a text is long enough to be worth it: only then its tokens are counted.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ import anyio.to_thread
 from anyio import TASK_STATUS_IGNORED
 from anyio.abc import TaskStatus
 
-from mcp_memory.errors import McpMemoryError, StoreUnavailable
+from mcp_memory.errors import McpMemoryError, Refused, StoreUnavailable
 from mcp_memory.estimate import estimate_tokens
 from mcp_memory.logs import Word
+from mcp_memory.secrets import mask
 from mcp_memory.text import safe_name
 from mcp_memory.wrap.tool import checked
 
@@ -34,15 +36,20 @@ if TYPE_CHECKING:
     from mcp_memory.server.lifetime import SharedMemory
     from mcp_memory.types import Offloaded
 
-__all__ = ["Call", "Keeper"]
+__all__ = ["Call", "Keeper", "Kept"]
 
 logger = logging.getLogger(__name__)
 
 KEEPING_SECONDS = 30.0
-"""A client waits a minute for a tool. What cannot be kept in half of that passes as it came."""
+"""A client waits a minute for a tool. What cannot be kept in half of that passes as it came, up to MOST_AS_IT_CAME."""
+MOST_AS_IT_CAME = 2**20
+"""Characters; more than any client gives its model. A longer text is kept to an end, however long that takes."""
+LAST_SECONDS = 60.0
+"""How long what is still being kept is waited for when the proxy ends."""
 
 RETRY_SECONDS = 60.0
 _AT_ONCE = 4_096  # characters; going to a thread takes longer than to estimate these
+_BEGINNING = 1_000
 _USUALLY = 1.5  # what an estimate is of a count; from 1.1 to 2.2
 
 
@@ -54,6 +61,24 @@ class Call:
     arguments: object
     id: object
     client: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A text that is kept, or is being kept: what it is called, and the note that stands for it."""
+
+    node: str
+    ref: str
+    note: str
+
+
+@dataclass(slots=True)
+class _Late:
+    """A text that is still being kept when its call has been answered. It is let go when it is kept."""
+
+    text: str
+    ended: asyncio.Task[None]
+    ref: str = ""
 
 
 class Keeper:
@@ -73,6 +98,7 @@ class Keeper:
         self._connection = secrets.token_hex(3)
         self._silent_until = 0.0
         self._said: set[str] = set()
+        self._late: dict[str, _Late] = {}
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -80,8 +106,11 @@ class Keeper:
         try:
             yield
         finally:
-            if self._shared:
-                await self._shared.close()
+            with anyio.CancelScope(shield=True):
+                if late := [one.ended for one in self._late.values()]:
+                    await asyncio.wait(late, timeout=LAST_SECONDS)
+                if self._shared:
+                    await self._shared.close()
 
     async def _memory(self) -> Memory:
         async with self._preparing:
@@ -107,12 +136,18 @@ class Keeper:
             return estimate_tokens(start) > _USUALLY * self._over
         return await anyio.to_thread.run_sync(estimate_tokens, start) > _USUALLY * self._over
 
-    async def keep(self, call: Call, text: str, expand: str) -> tuple[Offloaded, str] | None:
-        """Keep a text, and return what stands for it; None where it must pass as it came."""
+    async def keep(self, call: Call, text: str, expand: str, *, late: bool) -> Kept | None:
+        """Keep a text, and return what stands for it; None where it must pass as it came.
+
+        `late`: whether the tool `expand` is this proxy's, which opens what is kept after its call was answered.
+        """
         # A thread at work cannot be cancelled, so what takes too long is left to end by itself.
         keeping = asyncio.create_task(self._keep(call, text, expand))
         await asyncio.wait([keeping], timeout=KEEPING_SECONDS)
         if not keeping.done():
+            # One at a time is held in memory.
+            if late and len(text) > MOST_AS_IT_CAME and all(one.ref for one in self._late.values()):
+                return await self._keep_on(text, keeping, expand)
             keeping.add_done_callback(lambda done: done.cancelled() or done.exception())
             self._rest(f"keeping one took over {KEEPING_SECONDS:.0f} s")
             return None
@@ -120,14 +155,47 @@ class Keeper:
             case None:
                 if found := keeping.result():
                     await self._book(text, *found)
-                return found
+                    return Kept(found[0].node, found[0].ref, found[1])
             case StoreUnavailable() as error:
-                self._rest(str(error), error.__cause__)
+                self._rest(await anyio.to_thread.run_sync(mask, str(error)), error.__cause__)
             case McpMemoryError() as error:
                 self._tell("a large result passes as it is: %s", error)
             case error:
                 self._tell("a large result passes as it is, by a fault of this program", exc_info=error)
         return None
+
+    async def _keep_on(self, text: str, keeping: asyncio.Task[tuple[Offloaded, str] | None], expand: str) -> Kept:
+        """Let a text go on being kept, and return what stands for it until then."""
+        name = f"r-{secrets.token_hex(6)}"
+
+        async def to_an_end() -> None:
+            await asyncio.wait([keeping])
+            if keeping.exception() is None and (found := keeping.result()):
+                await self._book(text, *found)
+                late.text, late.ref = "", found[0].ref
+            else:
+                self._tell("a large result could not be kept, and is given whole when it is asked for")
+
+        late = self._late[name] = _Late(text, asyncio.create_task(to_an_end()))
+        begins = await anyio.to_thread.run_sync(mask, text[:_BEGINNING])
+        return Kept(
+            "",
+            name,
+            (
+                f"This result has {len(text):,} characters and is still being kept. In a minute, open parts of it with "
+                f'{expand}(ref="{name}"). It begins:\n{begins}'
+            ),
+        )
+
+    async def _kept_late(self, name: str) -> tuple[str, str]:
+        """Return what a text is called that was kept late; where it could not be, its words."""
+        late = self._late.get(name)
+        if late is None:
+            return name, ""
+        await asyncio.wait([late.ended], timeout=KEEPING_SECONDS)
+        if not late.ended.done():
+            raise Refused(f"{name} is still being kept ({len(late.text):,} characters). Ask again in a minute.")
+        return late.ref, late.text
 
     async def _keep(self, call: Call, text: str, expand: str) -> tuple[Offloaded, str] | None:
         try:
@@ -162,10 +230,13 @@ class Keeper:
 
         try:
             wanted = checked(name, arguments)
+            wanted["target"], whole = await self._kept_late(wanted["target"])
+            if whole:
+                return whole, False
             memory = await self._memory()
             return render(await memory.expand_node(**wanted)), False
         except McpMemoryError as error:
-            return str(error), True
+            return await anyio.to_thread.run_sync(mask, str(error)), True
         except Exception:  # likewise
             logger.exception("%s failed", Word(name))
             return f"Internal error in {name}. Its traceback is in the log of `mcp-memory wrap`.", True

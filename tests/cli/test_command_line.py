@@ -168,3 +168,12 @@ def test_loading_the_command_line_loads_nothing_heavy() -> None:
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     heavy = {"anyio", "apsw", "litellm", "mcp", "model2vec", "numpy", "pydantic", "tiktoken", "mcp_memory.types"}
     assert heavy.isdisjoint(loaded)
+
+
+@pytest.mark.parametrize("words", [["{}"], ["status", "--{}"], ["status", "{}"], ["turn", "t1", "--neighbours", "{}"]])
+def test_a_key_that_is_no_argument_is_not_said_again(words: list[str]) -> None:
+    key = "AKIA" + "Q7RZ5MDW3KXN8PLT"
+    done = CliRunner().invoke(program, [word.format(key) for word in words])
+    assert done.exit_code == 2
+    assert key not in done.output + done.stderr
+    assert "Error: " in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import anyio
 import pytest
 from inline_snapshot import snapshot
 from mcp import Client
-from mcp.types import CallToolResult, Implementation
+from mcp.shared.exceptions import MCPError
+from mcp.types import CallToolResult, EmptyResult, Implementation, Request
 
 from mcp_memory.config import Settings, load_settings
 from mcp_memory.server.app import MemoryServer, build_server
@@ -202,3 +204,21 @@ async def test_a_home_that_cannot_be_opened_fails_each_call_until_it_can(tmp_pat
         assert str(blocked) in error_of(await call(client, "recall", {"query": "x"}))
         blocked.unlink()
         answer_of(await call(client, "recall", {"query": "x"}))
+
+
+KEY = "AKIA" + "Q7RZ5MDW3KXN8PLT"
+
+
+async def test_a_key_in_the_name_of_what_is_not_there_is_not_said_again(home: Path) -> None:
+    server = build_server(load_settings({}, home=home, embedder="none"))
+    asked: list[Callable[[Client], Awaitable[Any]]] = [
+        lambda client: client.read_resource(f"memory://turn/{KEY}"),
+        lambda client: client.read_resource(f"other://{KEY}"),
+        lambda client: client.get_prompt(KEY),
+        lambda client: client.session.send_request(Request(method=f"tools/{KEY}", params=None), EmptyResult),
+    ]
+    async with Client(server) as client:
+        for ask in asked:
+            with anyio.fail_after(WAIT), pytest.raises(MCPError) as raised:
+                await ask(client)
+            assert KEY not in f"{raised.value.error!r}"

@@ -376,6 +376,33 @@ async def test_a_memory_that_is_busy_for_long_keeps_nobody_waiting(
     assert "keeping one took over" in caplog.text
 
 
+@pytest.mark.parametrize("kept", [True, False])
+async def test_a_result_that_no_client_can_use_whole_is_kept_to_an_end_and_opened_by_its_name(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    whole = LONG * 3 + "\nthe last line"
+    result = {"content": [{"type": "text", "text": whole}]}
+    async with relayed(settings, replies(call=result, list=tools("read"))) as here:
+        await here.ask("tools/list")
+        await here.call("warm_up")
+        monkeypatch.setattr(keeper, "KEEPING_SECONDS", 0.2)
+        monkeypatch.setattr(keeper, "MOST_AS_IT_CAME", 10_000)
+        other = apsw.Connection(str(settings.home / "memory.db"))
+        other.execute("BEGIN IMMEDIATE")
+        said = (await here.call("read"))["content"][0]["text"]
+        assert len(said) < 2_000
+        assert whole.startswith(said.partition("It begins:\n")[2])
+        (name,) = set(re.findall("r-[0-9a-f]{12}", said))
+        assert (await here.call("expand_result", ref=name))["content"][0]["text"].startswith(f"{name} is still being")
+        if not kept:
+            monkeypatch.setattr(Keeper, "_noted", lambda *_: None)
+        other.execute("ROLLBACK")
+        other.close()
+        monkeypatch.setattr(keeper, "KEEPING_SECONDS", 20)
+        opened = (await here.call("expand_result", ref=name, grep="the last line"))["content"][0]["text"]
+        assert opened == whole if not kept else "the last line" in opened and len(opened) < 2_000
+
+
 # --- what goes wrong --------------------------------------------------------------------------------
 
 
