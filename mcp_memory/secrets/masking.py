@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
-from typing import Any
+from typing import Any, cast
 
 from mcp_memory.secrets.cards import SHOWN, cards
 from mcp_memory.secrets.forms import Form
 from mcp_memory.secrets.named import COVER, assigned
 from mcp_memory.secrets.names import HINTS, name_at
-from mcp_memory.secrets.prose import is_stated, personal_numbers, told
+from mcp_memory.secrets.prose import is_stated, pairs, personal_numbers, told
 from mcp_memory.secrets.published import forms
-from mcp_memory.secrets.structures import structured
+from mcp_memory.secrets.structures import is_secret_member, structured
 from mcp_memory.secrets.views import views
 
 __all__ = [
@@ -181,8 +181,12 @@ def _standing(text: str, prose: bool) -> list[Secret]:
         covered = _covered(text, formed)
         if len(text) > _READ_AGAIN:
             break  # again, for a key that stood before a key: rare, and long texts take long
-    named = [*_named(covered, small, prose), *structured(covered, small), *(personal_numbers(text) if prose else ())]
-    return _apart([*formed, *(Secret(start, end, "named value") for start, end in named)])
+    named = [*_named(covered, small, prose), *structured(covered, small)]
+    if prose:
+        named += [*personal_numbers(text), *pairs(covered, small)]
+    known = _apart([*formed, *(Secret(start, end, "named value") for start, end in named)])
+    # A number behind one that is masked is a card's where the two together were none.
+    return _apart([*known, *_numbers(_covered(text, known), prose)]) if named else known
 
 
 def _small(text: str) -> str:
@@ -278,9 +282,11 @@ def _without(text: str, secrets: Sequence[Secret], *, keep_lines: bool = False) 
     return "".join([*pieces, text[at:]])
 
 
-def _key(name: Any) -> Any:
-    """Return the name of a member of a JSON object, masked where it has a key in it."""
-    return mask(name) if isinstance(name, str) and holds_key(name) else name
+def _key(name: Any, head: str) -> Any:
+    """Return the name of a member of a JSON object, masked where it has a key in it, or is one by where it stands."""
+    if not isinstance(name, str):
+        return name
+    return MASK if is_secret_member(head[1:-4], name) else mask(name) if holds_key(name) else name
 
 
 def _masked(value: Any, head: str, depth: int) -> Any:
@@ -295,7 +301,8 @@ def _masked(value: Any, head: str, depth: int) -> Any:
         case list() | tuple():
             return list(_items(value, head, depth - 1))  # pyright: ignore[reportUnknownArgumentType]
         case dict():
-            return {_key(name): _masked(item, f'"{str(name)[-80:]}": "', depth - 1) for name, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            members = cast("dict[Any, Any]", value).items()
+            return {_key(name, head): _masked(item, f'"{str(name)[-80:]}": "', depth - 1) for name, item in members}
         case _:
             return value
 

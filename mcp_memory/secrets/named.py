@@ -14,10 +14,12 @@ from mcp_memory.secrets.names import Name
 from mcp_memory.secrets.values import LONGEST, is_chosen, is_drawn, is_given, is_mixed, is_phrase, stands_for_another
 from mcp_memory.secrets.vocabulary import reads_as_words
 
-__all__ = ["COVER", "VALUE", "assigned", "is_drawn_for", "without_sentence"]
+__all__ = ["COVER", "DICEWARE", "VALUE", "assigned", "is_drawn_for", "without_sentence"]
 
 _SCRIPT = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 
+DICEWARE = 6
+"""Words of a passphrase that may be a key, too. Of fewer words is made what a resource is called, or an error."""
 COVER = "\uffff"
 """Stands in the text where a secret is known already, so that a value with one in it is secret, whatever it says."""
 
@@ -122,7 +124,7 @@ def _is_quoted_secret(value: str, name: Name) -> bool:
     if stands_for_another(value, name.text):
         return False
     if not name.of_password:
-        return " " not in value and is_drawn_for(name, value)
+        return is_phrase(value, DICEWARE) if " " in value else is_drawn_for(name, value)
     if any(c.isspace() for c in value):
         return is_phrase(value) or (len(value.split()) <= 4 and any(is_mixed(part) for part in value.split()))
     if value.isdigit():

@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mcp_memory.secrets.named import COVER, VALUE, is_drawn_for, without_sentence
+from mcp_memory.secrets.named import COVER, DICEWARE, VALUE, is_drawn_for, without_sentence
 from mcp_memory.secrets.names import Name
-from mcp_memory.secrets.values import is_drawn, is_mixed, is_phrase, may_be_word, stands_for_another
+from mcp_memory.secrets.values import is_drawn, is_mixed, is_phrase, may_be_word, may_describe, stands_for_another
 from mcp_memory.secrets.vocabulary import is_word, reads_as_words, words_of
 
-__all__ = ["is_stated", "personal_numbers", "told"]
+__all__ = ["is_stated", "pairs", "personal_numbers", "told"]
 
 _IS = r"is|was|equals|ist|war|lautet|heißt|est|es|era|è|é|jest|je|är|er|on|to|adalah|là|—|–|-"
 _SENTENCE = re.compile(r"(?:[^\n.!?。！？]|[.!?](?=\S)){0,60}")
@@ -47,10 +47,46 @@ _PIN = re.compile(
     r"(?:PIN|Pin|pin)(?: (?:code|number))?(?: (?:for|of|to) (?:[\w'’-]{1,20} ){0,3}?[\w'’-]{1,20})?"
     r"(?: is(?: now)?|:| ist| est| es| è| é) (?P<value>\d{4})\b(?![-.,/:]\d)"
 )
+_MINE = (
+    "my|our|the|your|his|her|their|mein|meine|unser|das|dein|mi|tu|su|nuestra|la|mon|notre|votre|le|il mio|la mia|mio"
+    "|mia|o meu|minha|a minha|mijn|het|mitt|min"
+)
+_AHEAD = re.compile(
+    r"(?:^|(?<=[\s\"'`:(]))(?P<value>[A-Za-z0-9!-/:-@_]{6,64}?)[\"'`]?"
+    r"(?:,| -| –| —| is| as| als| ist| es| est| è| é| como| come| comme)"
+    rf"[ ](?:{_MINE})[ ](?:[\w'’-]{{1,20}}[ ]){{0,2}}\Z",
+    re.IGNORECASE,
+)
+_END_OF_CLAUSE = re.compile(
+    r"[ \t]*(?:[.,;:!?)\n]|\Z|(?:for|of|to|on|at|für|vom|zum|para|de|del|pour|du|per|di|voor)\b)"
+)
+_OF_PAIRS = (
+    *("zugang", "anmelde", "login", "log-in", "credential", "creds", "identifiants", "credenciales", "credenciais"),
+    *(
+        "credenziali",
+        "inloggegevens",
+        "logowania",
+        "přihlašovací",
+        "учетные",
+        "учётные",
+        "логин",
+        "账号",
+        "帳號",
+        "ログイン",
+    ),
+    *("계정", "user/pass", "user / pass", "accesos", "connexion"),
+)
+_PAIR = re.compile(
+    r"""(?ix)(?:\b(?:zugangsdaten|zugang|anmeldedaten|login(?:daten|[ ]details|[ ]data)?|log-in|credentials?|creds
+      |identifiants(?:[ ]de[ ]connexion)?|credenciales|credenciais|credenziali|inloggegevens|dane[ ]logowania
+      |přihlašovací[ ]údaje|уч[её]тные[ ]данные|логин|user(?:name)?[ ]?/[ ]?pass(?:word|wort)?)
+      |账号(?:密码)?|帳號|ログイン(?:情報)?|계정)
+    (?:[ ][\w'’.-]{1,20}){0,4}[ ]?[:：][ ]{0,3}
+    [\w.@+-]{1,64}(?P<joint>[ ][/|][ ]|[ ]?/[ ]?(?=\S)|:)(?P<value>[!-~]{6,64})"""
+)
 _ACCOUNT = re.compile(r"(?i)\b(?:user(?:name)?|login|log in|account|e-?mail|ssid|wi-?fi|network|host|ssh|admin|id)\b|@")
 _CLOSINGS = {'"': '"', "'": "'", "`": "`", "“": "”", "„": "“", "«": "»", "「": "」", "『": "』"}
 _STATED = re.compile(r"(?=[ \t]*(?:[.,;!?)\n]|$|\s(?:and|und|et|y|e)\s))")
-_ADJECTIVE = re.compile(r"(?i)(?:ed|ing|able|ible|less|ful|ous|ive|ic|ant|ent|al|ly|ory|ary|y)$")
 
 
 def told(text: str, name: Name, *, prose: bool) -> tuple[int, int] | None:
@@ -59,6 +95,8 @@ def told(text: str, name: Name, *, prose: bool) -> tuple[int, int] | None:
     Without `prose` (programs say it, too: "your initial password is …") it must be as mixed as no name and word is.
     """
     span = _direct(text, name) or (_near(text, name) if prose or name.of_password else None)
+    if span is None and prose:
+        return _ahead(text, name)
     if span and not prose and not text[: span[0]].endswith((": ", " is ", "= ", ":\t")):
         return None
     return span if span and (prose or COVER in text[slice(*span)] or _is_strong(text[slice(*span)])) else None
@@ -83,6 +121,30 @@ def _near(text: str, name: Name) -> tuple[int, int] | None:
     return None
 
 
+def _ahead(text: str, name: Name) -> tuple[int, int] | None:
+    """Return a value that stands before its name: "it's …, my password", "use … as the password"."""
+    if not name.of_password or name.is_short or _END_OF_CLAUSE.match(text, name.end) is None:
+        return None
+    found = _AHEAD.search(text, max(0, name.start - 120), name.start)
+    value = found["value"] if found else ""
+    if found is None or not is_mixed(value) or stands_for_another(value, name.text) or _OTHER.search(value):
+        return None
+    return found.span("value")
+
+
+def pairs(text: str, small: str) -> Iterator[tuple[int, int]]:
+    """Yield where a password stands behind a login: "Zugangsdaten: otto / …", "credentials: otto:…"."""
+    if not any(word in small for word in _OF_PAIRS):
+        return
+    for found in _PAIR.finditer(text):
+        value = without_sentence(found["value"])
+        tight = found["joint"] == ":"
+        if is_mixed(value) and not (
+            stands_for_another(value) or _OTHER.search(value) or (tight and reads_as_words(value))
+        ):
+            yield found.start("value"), found.start("value") + len(value)
+
+
 def _direct(text: str, name: Name) -> tuple[int, int] | None:
     joint = _JOINT.match(text, name.end)
     if joint is None or (name.is_short and not _is_of_account(text, name, joint)):
@@ -93,7 +155,8 @@ def _direct(text: str, name: Name) -> tuple[int, int] | None:
         value = text[start:end]
         if end > 0 and " " in value:
             return (start, end) if is_phrase(value) and not stands_for_another(value) else None
-    if name.of_password and not name.is_short and (phrase := _PHRASE.match(text, start)) and is_phrase(phrase[0], 4):
+    least = 4 if name.of_password else DICEWARE
+    if not name.is_short and (phrase := _PHRASE.match(text, start)) and is_phrase(phrase[0], least):
         return phrase.span()
     found = _TOKEN.match(text, start)
     if found is None:
@@ -115,7 +178,7 @@ def _is_of_account(text: str, name: Name, joint: re.Match[str]) -> bool:
 
 def _is_no_word(value: str, name: Name) -> bool:
     if not name.of_password:
-        return is_drawn_for(name, value)
+        return is_drawn_for(name, value) or is_phrase(value, DICEWARE)
     if is_mixed(value):
         return True
     if name.is_short:
@@ -135,7 +198,7 @@ def _is_no_word(value: str, name: Name) -> bool:
 def _is_spelled_by_nobody(value: str, parts: list[str]) -> bool:
     """Tell whether letters are in no order that words have, or capitals stand inside a word."""
     if value.isalpha() and (value.islower() or value.istitle() or value.isupper()):
-        return not (is_word(value) or may_be_word(value) or _ADJECTIVE.search(value))
+        return not (is_word(value) or may_be_word(value) or may_describe(value))
     return not all(is_word(part) for part in parts if len(part) > 1)
 
 
@@ -154,7 +217,7 @@ def is_stated(text: str, name: Name) -> bool:
         bool(value)
         and _STATED.match(text, found.start() + len(value)) is not None
         and not stands_for_another(value, name.text)
-        and not _ADJECTIVE.search(value)
+        and not may_describe(value)
     )
 
 

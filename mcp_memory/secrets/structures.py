@@ -14,10 +14,10 @@ from functools import cached_property
 from itertools import accumulate
 
 from mcp_memory.secrets.names import HINTS, name_at
-from mcp_memory.secrets.values import is_drawn, is_given, is_phrase, stands_for_another
+from mcp_memory.secrets.values import is_chosen, is_drawn, is_given, is_phrase, may_describe, stands_for_another
 from mcp_memory.secrets.vocabulary import reads_as_words
 
-__all__ = ["structured"]
+__all__ = ["is_secret_member", "structured"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,8 @@ def _is_no_placeholder(found: re.Match[str]) -> bool:
     return not stands_for_another(found["value"])
 
 
+_SIGNED = re.compile(r"[?&](?:sv|se|sp)=")
+_SNMP_KEY = r"[^\s\"'$-][^\s\"']{7,200}"
 _NAME = r"(?P<name>[\w.:-]{2,80})"
 _NAMED = rf"\b(?:key|name)=\\?[\"']{_NAME}\\?[\"']"
 _REST = r"(?P<value>[^\"\n]{4,4096})"
@@ -147,6 +149,68 @@ _PLACES = (
         )
         for word in ("enable secret", "username ")  # Cisco
     ),
+    # an address that is signed: Azure's shared access signatures
+    *(
+        _Place(
+            ("sig=", word),
+            r"(?<=[?&]sig=)(?P<value>[^\s\"'&<>#{}$]{6,500})",
+            lambda found: (
+                bool(_SIGNED.search(found.string, max(0, found.start() - 400), found.end() + 400)) and _is_any(found)
+            ),
+        )
+        for word in ("?sv=", "&sv=")
+    ),
+    # the key that a token is signed with
+    _Place(
+        ("jwt", "("),
+        r"(?i)\bjwt\w{0,20}\.(?:sign|verify|encode|decode)\(\s{0,20}(?:\{[^{}\n]{0,300}\}|[^()\n\"',]{1,80}),"
+        r"\s{0,20}b?(?P<quote>[\"'])(?P<value>[^\"'\n]{6,500})(?P=quote)",
+        lambda found: (_is_any(found) or any(map(str.isdigit, found["value"]))) and _is_no_placeholder(found),
+    ),
+    # parts of OpenVPN's files
+    *(
+        _Place(
+            (f"</{tag}>",),
+            rf"(?m)^[ \t]*<{tag}>[ \t]*\n(?:[ \t]*(?:#|-----)[^\n]*\n){{0,6}}"
+            r"(?P<value>[A-Za-z0-9+/=]{16,80}(?:\n[A-Za-z0-9+/=]{1,80}){0,100})(?=\n)",
+            lambda found: is_drawn(found["value"].split("\n")[0]),
+        )
+        for tag in ("key", "secret", "pkcs12", "tls-auth", "tls-crypt", "tls-crypt-v2")
+    ),
+    _Place(
+        ("<auth-user-pass>",),
+        r"<auth-user-pass>[ \t]*\n[^\n<>]{1,200}\n(?P<value>[^\n<>]{1,200})\n[ \t]*</auth-user-pass>",
+        _is_no_placeholder,
+    ),
+    # SNMP: communities, and users with keys for signing and for hiding
+    _Place(
+        ("community ",),
+        r"(?m)^[ \t]*(?:snmp-server community|snmp-agent community (?:read|write)(?: (?:cipher|simple))?"
+        r"|r[ow]community6?)[ \t]+[\"']?(?P<value>[^\s\"']{4,200})",
+        _is_no_placeholder,
+    ),
+    _Place(
+        ("com2sec",), r"(?m)^[ \t]*com2sec6?[ \t]+\S{1,80}[ \t]+\S{1,80}[ \t]+(?P<value>\S{4,200})", _is_no_placeholder
+    ),
+    _Place(
+        ("snmp", " -c"), r"\bsnmp[a-z]{2,12}\b[^\n]{0,200}?[ ]-c[ ]?(?P<value>[^\s\"'$-]\S{3,100})", _is_no_placeholder
+    ),
+    *(
+        _Place(
+            ("snmp", f" -{flag}"),
+            rf"\bsnmp[a-z]{{2,12}}\b[^\n]{{0,300}}?[ ]-{shown}[ ]?[\"']?(?P<value>{_SNMP_KEY})",
+            _is_any,
+        )
+        for flag, shown in (("a", "A"), ("x", "X"))
+    ),
+    *(
+        _Place((needs,), rf"(?mi)^[ \t]*{begin}[ \t]{between}[\"']?(?P<value>{_SNMP_KEY})", _is_any)
+        for needs, begin in (("snmp-server user", r"snmp-server user"), ("createuser", "createUser"))
+        for between in (
+            r"[^\n]{1,200}?\b(?:MD5|SHA(?:-?\d{3})?)[ \t]+",
+            r"[^\n]{1,300}?\b(?:3?DES|AES(?:-?\d{3})?(?:[ \t]\d{3})?)[ \t]+",
+        )
+    ),
     # "… the following password:" over a line of its own
     _Place(
         (":\n", "pass"),
@@ -177,6 +241,17 @@ _HEAD = re.compile(r"[\"'`*]{0,2}[^\W\d][\w .#/-]{0,30}[\"'`*]{0,2}")
 _WORDS_OF_NAMES = ("pass", "secret", "token", "key", "pwd", "credential")
 _OF_NAMES = re.compile("|".join(_WORDS_OF_NAMES))
 _LONGEST_LINE, _MOST_ROWS = 400, 2_000
+_LOGIN = re.compile(
+    r"(?i)[\"'`]?(?:user(?:[_ ]?(?:name|id))?|login|e-?mail|account|benutzer(?:name)?|usuario|utilisateur)[\"'`]?"
+)
+_TABLE = re.compile(r"(?is)<table\b.{0,100000}?</table>")
+_TABLE_ROW = re.compile(r"(?is)<tr\b.{0,20000}?</tr>")
+_CELL = re.compile(r"(?is)<t[hd]\b[^<>]{0,300}>(.{0,2000}?)</t[hd]>")
+_TAG = re.compile(r"<[^<>]{0,300}>")
+_KEYED_BY = re.compile(r"(?i:(?:api|access|auth|bearer|refresh|session)_?-?(?:keys|tokens)|secrets|passwords|passwds)")
+_KEYED = re.compile(rf"[\"'](?P<name>{_KEYED_BY.pattern})[\"']\s{{0,3}}:\s{{0,3}}\{{")
+_PART_OF_JSON = re.compile(r"\"(?P<name>[^\"\\\n]{6,300})\"(?=\s{0,3}:)|\"(?:[^\"\\\n]|\\.){0,4000}\"|[{}\[\]]")
+_LONGEST_OBJECT = 20_000
 
 
 def structured(text: str, small: str) -> Iterator[tuple[int, int]]:
@@ -197,6 +272,9 @@ def structured(text: str, small: str) -> Iterator[tuple[int, int]]:
         yield from _inserted(text)
     if named:
         yield from _columns(text, small)
+        if "</tr" in small:
+            yield from _of_html(text)
+        yield from _members(text)
 
 
 def _is_secret(value: str, name: str) -> bool:
@@ -286,6 +364,7 @@ def _of_table(lines: list[str], starts: list[int], number: int, cut: str) -> Ite
     }
     if not kinds:
         return
+    of_logins = cut in ",;\t" and any(map(_LOGIN.fullmatch, head))
     for below in range(number + 1, min(len(lines), number + _MOST_ROWS)):
         cells = _cells(lines[below], cut)
         if set(lines[below].strip()) <= set("|+-=: ") and lines[below].strip():
@@ -295,15 +374,65 @@ def _of_table(lines: list[str], starts: list[int], number: int, cut: str) -> Ite
         for place, kind in kinds.items():
             cell, start = cells[place]
             value = cell.strip("\"'`")
-            chosen = " " not in value and is_given(value)
-            if not stands_for_another(value) and (is_drawn(value) if kind == "key" else chosen):
+            if _is_cell(value, kind) or (of_logins and kind == "password" and _is_word_of_login(value)):
                 begin = starts[below] + start + cell.index(value)
                 yield begin, begin + len(value)
+
+
+def _is_word_of_login(value: str) -> bool:
+    """Tell whether a word beside a login is its password: programs write such lists, and nothing else there."""
+    return (
+        len(value) >= 6
+        and value.isalpha()
+        and value.islower()
+        and not (stands_for_another(value) or may_describe(value))
+    )
+
+
+def _of_html(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the cells of a table of HTML whose head, its first row, is the name of a secret."""
+    for table in _TABLE.finditer(text):
+        rows = [[*_CELL.finditer(text, *row.span())] for row in _TABLE_ROW.finditer(text, *table.span())]
+        kinds = [_kind_of(_TAG.sub("", cell[1]).strip().replace(" ", "_")) for cell in rows[0]] if rows else []
+        for row in rows[1:] if any(kinds) else ():
+            for kind, cell in zip(kinds, row, strict=False):
+                value = max(_TAG.split(cell[1]), key=len).strip()
+                if kind and _is_cell(value, kind):
+                    start = cell.start(1) + cell[1].index(value)
+                    yield start, start + len(value)
+
+
+def _is_cell(value: str, kind: str) -> bool:
+    """Tell whether a cell of a column of passwords or keys holds one."""
+    return not stands_for_another(value) and (
+        is_drawn(value) if kind == "key" else " " not in value and is_given(value)
+    )
+
+
+def _members(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the names of the members of an object that is keyed by secrets: `"api_keys": {"…": "Otto"}`."""
+    for found in _KEYED.finditer(text):
+        depth, at = 1, found.end()
+        for part in _PART_OF_JSON.finditer(text, at, at + _LONGEST_OBJECT):
+            depth += (part[0] in "{[") - (part[0] in "}]")
+            if depth == 0:
+                break
+            if depth == 1 and part["name"] and is_secret_member(found["name"], part["name"]):
+                yield part.span("name")
+
+
+def is_secret_member(container: str, name: str) -> bool:
+    """Tell whether the name of a member is a secret itself, as what it is in is called says."""
+    if not _KEYED_BY.fullmatch(container) or stands_for_another(name):
+        return False
+    return is_drawn(name) or (container.lower().startswith("passw") and is_chosen(name))
 
 
 def _cells(line: str, cut: str) -> list[tuple[str, int]]:
     """Return the cells of a line, each with where it begins in it."""
     pattern = r"[ ]{2,}" if cut == "  " else rf"[ ]*{re.escape(cut)}[ ]*"
+    if cut in ",;" and '"' in line and len(line) <= _LONGEST_LINE:
+        pattern += r'(?=(?:[^"]*"[^"]*")*[^"]*$)'  # not within quotes
     cells: list[tuple[str, int]] = []
     at = len(line) - len(line.lstrip())
     for one in [*re.compile(pattern).finditer(line, at), None]:

@@ -7,7 +7,17 @@ from itertools import pairwise
 
 from mcp_memory.secrets.vocabulary import reads_as_words, words_of
 
-__all__ = ["LONGEST", "is_chosen", "is_drawn", "is_given", "is_mixed", "is_phrase", "may_be_word", "stands_for_another"]
+__all__ = [
+    "LONGEST",
+    "is_chosen",
+    "is_drawn",
+    "is_given",
+    "is_mixed",
+    "is_phrase",
+    "may_be_word",
+    "may_describe",
+    "stands_for_another",
+]
 
 LONGEST = 4_096
 """Characters of a value that are masked; a longer run is some other data."""
@@ -55,6 +65,7 @@ _OF_CODE = re.compile(r"[A-Za-z]+\d{0,4}|[A-Za-z]\w*_\w*")
 _CONSTANT = re.compile(r"_?[A-Za-z]+(?:_[A-Za-z]+)+_?\d{0,2}|[a-z]{2,}(?:-[a-z]{2,})+")
 """A name of code: a constant, or words joined by one kind of mark."""
 _CONSONANTS = re.compile(r"(?i)[bcdfghjklmnpqrstvwxz]{4}")
+_DESCRIBES = re.compile(r"(?i)(?:ed|ing|able|ible|less|ful|ous|ive|ic|ant|ent|al|ly|ory|ary|y)$")
 _CLUSTER = re.compile(r"[bcdfghjklmnpqrstvwxz]{4}|[aeiou]{4}|[jqvxz]{2}|q[^u]")
 _PART_OF_RULE = re.compile(r"[|,;:\s]")
 _OF_ITSELF = re.compile(r"(?i)passwor[dt]|passphrase|secret|token|credential|api[_-]?key|private[_-]?key")
@@ -156,6 +167,11 @@ def may_be_word(value: str) -> bool:
     small = value.lower()
     vowels = sum(c in "aeiouyäöüáéíóúàèìòùâêîôûåæøœıăąęėű" for c in small)
     return not small.isascii() or (0.25 <= vowels / len(small) <= 0.7 and _CLUSTER.search(small) is None)
+
+
+def may_describe(value: str) -> bool:
+    """Tell whether an English word may say how a password is, as `rotated` does."""
+    return _DESCRIBES.search(value) is not None
 
 
 def is_phrase(value: str, least: int = 3) -> bool:
