@@ -61,7 +61,7 @@ VENDORS = {
     "starlette": "server/",
     "click": "cli/|demo/|terminal.py",
     "mermaidx": "cli/|render.py",
-    "numpy": "store/|embed/|longterm/|indexing.py|testing.py|evaluation/",
+    "numpy": "store/|embed/|longterm/|indexing.py|testing.py|evaluation/|secrets/having.py",
     "Stemmer": "words/",
     "regex": "shortterm/",
     "jsonpath": "shortterm/",

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from mcp_memory.secrets.cards import SHOWN, cards
 from mcp_memory.secrets.forms import Form
+from mcp_memory.secrets.having import Has, having
 from mcp_memory.secrets.named import COVER, assigned
 from mcp_memory.secrets.names import HINTS, name_at
 from mcp_memory.secrets.prose import is_stated, pairs, personal_numbers, told
@@ -144,7 +145,9 @@ def states_secret(text: str) -> bool:
     """
     small = _small(text)
     names = (
-        name_at(text, place.start(), hint) for hint in _hints_in(small) for place in re.finditer(re.escape(hint), small)
+        name_at(text, place.start(), hint)
+        for hint in _hints_in(having(small))
+        for place in re.finditer(re.escape(hint), small)
     )
     return holds_secret(text) or any(name is not None and is_stated(text, name) for name in names)
 
@@ -175,13 +178,14 @@ def mask_lines(text: str) -> str:
 def _standing(text: str, prose: bool) -> list[Secret]:
     """Return the secrets that stand in a text as it is written."""
     small = _small(text)
+    has = having(small)
     covered, formed = text, list[Secret]()
-    while more := [*_formed(covered, small), *_numbers(covered, prose)]:
+    while more := [*_formed(covered, small, has), *_numbers(covered, prose)]:
         formed = _apart([*formed, *more])
         covered = _covered(text, formed)
         if len(text) > _READ_AGAIN:
             break  # again, for a key that stood before a key: rare, and long texts take long
-    named = [*_named(covered, small, prose), *structured(covered, small)]
+    named = [*_named(covered, small, has, prose), *structured(covered, small, has)]
     if prose:
         named += [*personal_numbers(text), *pairs(covered, small)]
     known = _apart([*formed, *(Secret(start, end, "named value") for start, end in named)])
@@ -195,11 +199,10 @@ def _small(text: str) -> str:
     return small if len(small) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
 
 
-def _formed(text: str, small: str) -> Iterator[Secret]:
-    for shared, hinted in _forms_by_beginning().items():
-        if shared not in small:
-            continue
-        for form, hint in hinted:
+def _formed(text: str, small: str, has: Has) -> Iterator[Secret]:
+    grouped = _forms_by_beginning()
+    for shared in filter(has, grouped):
+        for form, hint in grouped[shared]:
             place = small.find(hint)
             while place >= 0:
                 span, after = form.match(text, place, hint), place + 1
@@ -223,8 +226,8 @@ def _forms_by_beginning() -> dict[str, list[tuple[Form, str]]]:
     return grouped
 
 
-def _named(covered: str, small: str, prose: bool) -> Iterator[tuple[int, int]]:
-    for hint in _hints_in(small):
+def _named(covered: str, small: str, has: Has, prose: bool) -> Iterator[tuple[int, int]]:
+    for hint in _hints_in(has):
         place, end = small.find(hint), 0
         while place >= 0:
             name = name_at(covered, place, hint) if place >= end else None
@@ -237,9 +240,10 @@ def _named(covered: str, small: str, prose: bool) -> Iterator[tuple[int, int]]:
             place = small.find(hint, place + 1)
 
 
-def _hints_in(small: str) -> Iterator[str]:
+def _hints_in(has: Has) -> Iterator[str]:
     """Yield the names of secrets that may be in a text: those without a word in them that is not there."""
-    return (hint for shared, hints in _hints_by_word().items() if shared in small for hint in hints)
+    grouped = _hints_by_word()
+    return (hint for shared in filter(has, grouped) for hint in grouped[shared])
 
 
 @cache

@@ -10,9 +10,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate
 
+from mcp_memory.secrets.having import Has
 from mcp_memory.secrets.names import HINTS, name_at
 from mcp_memory.secrets.values import is_chosen, is_drawn, is_given, is_phrase, may_describe, stands_for_another
 from mcp_memory.secrets.vocabulary import reads_as_words
@@ -161,16 +162,19 @@ _PLACES = (
         for word in ("?sv=", "&sv=")
     ),
     # the key that a token is signed with
-    _Place(
-        ("jwt", "("),
-        r"(?i)\bjwt\w{0,20}\.(?:sign|verify|encode|decode)\(\s{0,20}(?:\{[^{}\n]{0,300}\}|[^()\n\"',]{1,80}),"
-        r"\s{0,20}b?(?P<quote>[\"'])(?P<value>[^\"'\n]{6,500})(?P=quote)",
-        lambda found: (_is_any(found) or any(map(str.isdigit, found["value"]))) and _is_no_placeholder(found),
+    *(
+        _Place(
+            ("jwt", f".{call}("),
+            rf"(?i)\bjwt\w{{0,20}}\.{call}\(\s{{0,20}}(?:\{{[^{{}}\n]{{0,300}}\}}|[^()\n\"',]{{1,80}}),\s{{0,20}}b?"
+            r"(?P<quote>[\"'])(?P<value>[^\"'\n]{6,500})(?P=quote)",
+            lambda found: (_is_any(found) or any(map(str.isdigit, found["value"]))) and _is_no_placeholder(found),
+        )
+        for call in ("sign", "verify", "encode", "decode")
     ),
     # parts of OpenVPN's files
     *(
         _Place(
-            (f"</{tag}>",),
+            ("</", f"</{tag}>"),
             rf"(?m)^[ \t]*<{tag}>[ \t]*\n(?:[ \t]*(?:#|-----)[^\n]*\n){{0,6}}"
             r"(?P<value>[A-Za-z0-9+/=]{16,80}(?:\n[A-Za-z0-9+/=]{1,80}){0,100})(?=\n)",
             lambda found: is_drawn(found["value"].split("\n")[0]),
@@ -254,27 +258,40 @@ _PART_OF_JSON = re.compile(r"\"(?P<name>[^\"\\\n]{6,300})\"(?=\s{0,3}:)|\"(?:[^\
 _LONGEST_OBJECT = 20_000
 
 
-def structured(text: str, small: str) -> Iterator[tuple[int, int]]:
-    """Yield where secrets stand that a structure around them names. `small` is the text in small letters."""
-    named = any(word in small for word in _WORDS_OF_NAMES)
-    for place in _PLACES:
-        if (named or place.takes not in (_is_named, _is_assigned)) and all(part in small for part in place.needs):
+def structured(text: str, small: str, has: Has) -> Iterator[tuple[int, int]]:
+    """Yield where secrets stand that a structure around them names. `small` is the text in small letters.
+
+    `has` tells what is in that.
+    """
+    named = any(map(has, _WORDS_OF_NAMES))
+    places = _places_by_need()
+    for place in (place for need in filter(has, places) for place in places[need]):
+        if (named or place.takes not in (_is_named, _is_assigned)) and all(map(has, place.needs[1:])):
             for found in place.pattern.finditer(text):
                 if place.takes(found):
                     yield found.span("value")
-    if "<input" in small:
+    if has("<input"):
         yield from _fields(text)
     if ": |" in text or ": >" in text:
         yield from _blocks(text)
-    if "secret" in small and "kind:" in small:
+    if has("secret") and has("kind:"):
         yield from _of_kubernetes(text)
-    if "insert into" in small:
+    if has("insert into"):
         yield from _inserted(text)
     if named:
         yield from _columns(text, small)
-        if "</tr" in small:
+        if has("</tr"):
             yield from _of_html(text)
         yield from _members(text)
+
+
+@cache
+def _places_by_need() -> dict[str, list[_Place]]:
+    """Return the places by the first word that each needs."""
+    grouped: dict[str, list[_Place]] = {}
+    for place in _PLACES:
+        grouped.setdefault(place.needs[0], []).append(place)
+    return grouped
 
 
 def _is_secret(value: str, name: str) -> bool:

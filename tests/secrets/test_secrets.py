@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bench.secrets import benign, caught, invented, left_of
 from mcp_memory.secrets import MASK, find, holds_secret, mask, mask_bytes, mask_lines, mask_values, states_secret
+from mcp_memory.secrets.having import having
 from mcp_memory.shortterm.results.records import call_line, subject_of, title_of
 from mcp_memory.shortterm.stages.sample import sample
 
@@ -223,6 +224,11 @@ def test_a_statement_about_a_password_may_be_remembered(statement: str) -> None:
 def test_a_value_is_masked_whole_where_quotes_hold_spaces_in_it() -> None:
     assert mask('password: "tulip kazoo mango brick"') == 'password: "•••"'
     assert mask('password = "Blau\\"wal77x"') == 'password = "•••"'
+
+
+@given(st.text(alphabet="ab?é", min_size=1, max_size=9), st.text(alphabet="ab?é", max_size=5))
+def test_what_a_long_text_has_is_told_as_in_a_short_one(text: str, part: str) -> None:
+    assert having(text * 10_000)(part) is (part in text * 10_000)
 
 
 def test_secrets_of_kubernetes_are_masked_and_what_stands_beside_them_stays() -> None:
