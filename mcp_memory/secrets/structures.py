@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import accumulate
+from itertools import accumulate, islice, pairwise
 
 from mcp_memory.secrets.having import Has
 from mcp_memory.secrets.names import HINTS, name_at
@@ -248,14 +248,13 @@ _LONGEST_LINE, _MOST_ROWS = 400, 2_000
 _LOGIN = re.compile(
     r"(?i)[\"'`]?(?:user(?:[_ ]?(?:name|id))?|login|e-?mail|account|benutzer(?:name)?|usuario|utilisateur)[\"'`]?"
 )
-_TABLE = re.compile(r"(?is)<table\b.{0,100000}?</table>")
-_TABLE_ROW = re.compile(r"(?is)<tr\b.{0,20000}?</tr>")
-_CELL = re.compile(r"(?is)<t[hd]\b[^<>]{0,300}>(.{0,2000}?)</t[hd]>")
+_TABLE_ROW = re.compile(r"(?i)<tr\b")
+_CELL = re.compile(r"(?i)<t[hd]\b[^<>]{0,300}>([^<]*(?:<(?!/?t[hdr]\b)[^<]*)*)</t[hd]>")
 _TAG = re.compile(r"<[^<>]{0,300}>")
 _KEYED_BY = re.compile(r"(?i:(?:api|access|auth|bearer|refresh|session)_?-?(?:keys|tokens)|secrets|passwords|passwds)")
 _KEYED = re.compile(rf"[\"'](?P<name>{_KEYED_BY.pattern})[\"']\s{{0,3}}:\s{{0,3}}\{{")
 _PART_OF_JSON = re.compile(r"\"(?P<name>[^\"\\\n]{6,300})\"(?=\s{0,3}:)|\"(?:[^\"\\\n]|\\.){0,4000}\"|[{}\[\]]")
-_LONGEST_OBJECT = 20_000
+_LONGEST_OBJECT, _MOST_OBJECTS = 20_000, 200
 
 
 def structured(text: str, small: str, has: Has) -> Iterator[tuple[int, int]]:
@@ -281,7 +280,7 @@ def structured(text: str, small: str, has: Has) -> Iterator[tuple[int, int]]:
     if named:
         yield from _columns(text, small)
         if has("</tr"):
-            yield from _of_html(text)
+            yield from _of_html(text, small)
         yield from _members(text)
 
 
@@ -406,10 +405,11 @@ def _is_word_of_login(value: str) -> bool:
     )
 
 
-def _of_html(text: str) -> Iterator[tuple[int, int]]:
+def _of_html(text: str, small: str) -> Iterator[tuple[int, int]]:
     """Yield the cells of a table of HTML whose head, its first row, is the name of a secret."""
-    for table in _TABLE.finditer(text):
-        rows = [[*_CELL.finditer(text, *row.span())] for row in _TABLE_ROW.finditer(text, *table.span())]
+    for begin, end in _tables(small):
+        starts = [one.start() for one in _TABLE_ROW.finditer(text, begin, end)]
+        rows = [[*_CELL.finditer(text, *row)] for row in pairwise([*starts, end])]
         kinds = [_kind_of(_TAG.sub("", cell[1]).strip().replace(" ", "_")) for cell in rows[0]] if rows else []
         for row in rows[1:] if any(kinds) else ():
             for kind, cell in zip(kinds, row, strict=False):
@@ -417,6 +417,15 @@ def _of_html(text: str) -> Iterator[tuple[int, int]]:
                 if kind and _is_cell(value, kind):
                     start = cell.start(1) + cell[1].index(value)
                     yield start, start + len(value)
+
+
+def _tables(small: str) -> Iterator[tuple[int, int]]:
+    end = 0
+    while (close := small.find("</table", end)) >= 0:
+        begin = small.rfind("<table", end, close)
+        if begin >= 0:
+            yield begin, close
+        end = close + 1
 
 
 def _is_cell(value: str, kind: str) -> bool:
@@ -428,7 +437,7 @@ def _is_cell(value: str, kind: str) -> bool:
 
 def _members(text: str) -> Iterator[tuple[int, int]]:
     """Yield the names of the members of an object that is keyed by secrets: `"api_keys": {"…": "Otto"}`."""
-    for found in _KEYED.finditer(text):
+    for found in islice(_KEYED.finditer(text), _MOST_OBJECTS):
         depth, at = 1, found.end()
         for part in _PART_OF_JSON.finditer(text, at, at + _LONGEST_OBJECT):
             depth += (part[0] in "{[") - (part[0] in "}]")

@@ -360,6 +360,7 @@ def test_masking_twice_changes_nothing(text: str) -> None:
     [
         *("pwd=", "token=a1", "sk-", "sk-a1", "://a:b7c@", "-----BEGIN PRIVATE KEY-----", "SG.a1"),
         *("pw=", "mysql -p", "Private-Lines: 1\n", "---- BEGIN SSH2 PRIVATE KEY ----", "a\u200b", "a\\\n"),
+        *("<table><td password ", '"secrets":{', "snmpget -A ", "jwt.sign({", "Login: a / "),
     ],
 )
 def test_a_long_run_of_names_is_read_in_time_that_grows_as_the_run_does(piece: str) -> None:
