@@ -196,3 +196,10 @@ def test_the_page_about_the_user_comes_back_with_a_backup(home: Path, lived: Liv
         made = back_up(store, home, to=tmp_path / "backups", now=NOW)
     restore(made.path, tmp_path / "other", now=NOW)
     assert (tmp_path / "other" / "spaces" / "default" / "persona.md").read_bytes() == page
+
+
+def test_a_page_about_the_user_from_another_zone_of_the_clock_is_the_same_page(home: Path, lived: Lived) -> None:
+    page = lived(home) / "spaces" / "default" / "persona.md"
+    page.write_bytes(page.read_bytes().replace(b"2026-03-01", b"2026-02-28"))
+    assert b"2026-02-28" in page.read_bytes()
+    assert told(home) == []
