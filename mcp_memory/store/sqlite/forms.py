@@ -44,7 +44,7 @@ class Unreadable:
     @property
     def is_derived(self) -> bool:
         """Whether other values tell it again."""
-        return (self.table, self.column) in (("scene", "atoms"), ("vector_index", "id"))
+        return (self.table, self.column) in _DERIVED
 
     def __str__(self) -> str:
         which = " of ".join(str(value) for value in reversed(self.values))
@@ -92,6 +92,14 @@ def _path(text: str) -> None:
         raise ValueError
 
 
+_ENTITIES = (
+    "(SELECT json_group_array(name ORDER BY many DESC, id) FROM (SELECT n.name, n.id, count(*) AS many"
+    " FROM json_each(cited(body)) c JOIN mention m ON m.atom = CAST(substr(c.value, 2) AS INTEGER)"
+    " JOIN entity_name n ON n.id = m.entity WHERE n.key <> 'user' GROUP BY n.id))"
+)
+"""Whom and what the statements that a scene cites are about, the most named first."""
+_DERIVED = {("scene", "atoms"), ("scene", "entities"), ("vector_index", "id"), ("file", "path")}
+
 _FORMS: dict[str, dict[str, _Form]] = {
     "turn": {"told": _Form(_is(dict), "NULL")},
     "ref": {
@@ -103,7 +111,7 @@ _FORMS: dict[str, dict[str, _Form]] = {
     "canvas": {"groups": _Form(_is(dict), "'{}'")},
     "canvas_edit": {"at": _Form(datetime.fromisoformat), "undone_at": _Form(datetime.fromisoformat, "NULL")},
     "tombstone": {"took": _Form(_is(dict), "NULL")},
-    "scene": {"atoms": _Form(_atoms, "cited(body)"), "entities": _Form(_is(list, str), "'[]'")},
+    "scene": {"atoms": _Form(_atoms, "cited(body)"), "entities": _Form(_is(list, str), _ENTITIES)},
     "work": {"basis": _Form(_is(dict), "'{}'"), "outcome": _Form(_is(dict), "'{}'")},
     "draft": {"atom": _Form(_is(dict))},
     "held": {"reasons": _Form(_is(list, str), "'[]'")},
