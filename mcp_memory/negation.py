@@ -17,6 +17,7 @@ _WORDS = """
 no not never don't doesn't didn't won't can't cannot isn't aren't neither nor nothing nobody none without avoid avoids
 stop stops quit skip refrain omit exclude leave-out dislike dislikes hate hates refuse refuses except unless
 nicht nie niemals kein keine keinen keinem keiner keines ohne nichts niemand vermeide vermeiden weglassen
+verzichte verzichten unterlasse unterlassen
 pas jamais aucun aucune sans rien éviter évite évitez
 nunca jamás ningún ninguna sin nada evita evitar evite
 non mai nessun nessuna senza niente evitare

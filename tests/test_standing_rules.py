@@ -336,3 +336,22 @@ def test_any_text_has_rules_in_order_inside_it(text: str) -> None:
         assert text[rule.start : rule.end].strip() == text[rule.start : rule.end]
         assert 0 < rule.strength <= 1
         end = rule.end
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My boss says never use Python for scripts.",
+        "Mein Chef sagt, man soll nie vor zehn anrufen.",
+        "Mon chef dit qu'il ne faut jamais répondre le week-end.",
+        "The manual claims you should always unplug it first.",
+        "He told me to never share the calendar with clients.",
+        "If I were rich I would always fly first class.",
+        "Wenn ich reich wäre, würde ich immer erster Klasse fliegen.",
+        "I don't want you to always answer in bullet points.",
+        "Du musst nicht immer auf Deutsch antworten.",
+        "我同事总是在周五部署。",
+    ],
+)
+def test_what_others_say_or_what_would_be_is_no_rule(text: str) -> None:
+    assert standing_rules(text) == []

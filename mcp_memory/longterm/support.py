@@ -20,11 +20,11 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from mcp_memory.errors import EmbeddingFailed
-from mcp_memory.function_words import languages_of
+from mcp_memory.function_words import function_words_of, languages_of
 from mcp_memory.negation import is_negative
 from mcp_memory.quoted import FILL, own_part
 from mcp_memory.secrets.vocabulary import is_word
-from mcp_memory.standing_rules import READ, is_question, sentences, standing_rules
+from mcp_memory.standing_rules import READ, is_question, is_reported, sentences, standing_rules
 from mcp_memory.text import base_terms, index_terms, query_terms
 
 if TYPE_CHECKING:
@@ -51,6 +51,11 @@ _RULE, _RULE_ABROAD = 0.58, 0.51
 _RULE_WORDS, _RULE_WITH_WORDS = 0.5, 0.5
 _PLAIN, _PLAIN_ABROAD = 0.78, 0.69
 _PLAIN_WORDS = ((0.3, 0.66), (0.5, 0.6), (0.75, 0.5))  # shares of its words, and the cosine that suffices with each
+# Each word of a rule has a word of the sentence that is near to it: mean of these cosines, the least of them, and the
+# cosine of the whole that suffices then. Where they are apart, that of the whole says less.
+_RULE_PAIRED, _PLAIN_PAIRED = (0.65, 0.5, 0.4), (0.7, 0.55, 0.6)
+_PARAPHRASED, _UNPAIRED, _UNPAIRED_RULE, _PAIRS = 0.7, 0.6, 0.66, 3
+_SAME_NAME, _SAME_NOUN = 0.7, 0.55  # cosine of a name, and of a noun with a capital, to a word in another language
 
 _CUT = re.compile(
     r"[,;:()–—、，；：。!?！？…]\s*|\.\s+|\s+-\s+|(?=并|而且|但)|\s+(?=و\S)"
@@ -74,6 +79,12 @@ monday tuesday wednesday thursday friday saturday sunday january february march 
 october november december
 """
 _CALENDAR = frozenset(_DAYS.split())
+_WORD = re.compile(r"[^\W\d_]+")
+_HAN_PAIR = re.compile("(?=([\u3040-\u30ff\u3400-\u9fff]{2}))")
+_OFTEN = """
+always never immer nie niemals toujours jamais siempre nunca sempre mai altijd nooit всегда никогда zawsze nigdy alltid
+aldrig altid asla please bitte
+"""
 _USERS = (
     "user nutzer nutzerin benutzer utilisateur utilisatrice usuario usuaria usuário usuária utilizador utente gebruiker"
     " användaren brugeren użytkownik użytkownika пользователь пользователя kullanıcı kullanıcının 用户 用戶 ユーザー"
@@ -151,26 +162,53 @@ def _states(turn: str, rule: str) -> bool:
 def _named(rule: str, turn: str) -> list[str]:
     """Return the names in a rule that the turn has to have too.
 
-    In another language, or in German, where nouns have capitals, a word that is one of the language may be no name.
+    In another language a name may be spelled otherwise, and in German, where nouns have capitals, it may be no name.
     """
     names = _NAME.findall(rule)
     if _dense(rule) != _dense(turn):
         return []  # they are written in other letters
-    if not _differ(rule, turn) and "de" not in languages_of(rule.split()):
+    german = "de" in languages_of(rule.split())
+    if not german and not _is_abroad(rule, turn):
         return [name for name in names if name.lower() not in _CALENDAR]
-    return [name for name in names if not is_word(name)]
+    said, least = _vectors(tuple(dict.fromkeys(_words(turn)))), _SAME_NOUN if german else _SAME_NAME
+    return [name for name in names if not is_word(name) and _nearest(name, said) < least]
+
+
+def _is_abroad(rule: str, said: str) -> bool:
+    """Tell whether a rule is in another language than what was said, or in words of its own."""
+    return not _share(rule, _known((said,))) or _differ(rule, said)
 
 
 def _says(said: _Said, rule: str) -> bool:
     if (said.asks and not said.is_rule) or _is_denied(said, rule):
         return False
     meaning, words = _nearest(rule, _vectors(said.pieces)), _share(rule, _known((said.text,)))
-    abroad = not words or _differ(rule, said.text)
+    abroad, pairs = _is_abroad(rule, said.text), _pairs(rule, said.text)
+    mean = sum(pairs) / len(pairs) if pairs else 0.0
+    least, apart, whole = _RULE_PAIRED if said.is_rule else _PLAIN_PAIRED
+    if abroad and pairs and mean >= least and min(pairs) >= apart and meaning >= whole:
+        return True
     if said.is_rule:
+        unpaired = abroad and len(pairs) >= _PAIRS and mean < _UNPAIRED and meaning < _UNPAIRED_RULE
         near = meaning >= _RULE or (abroad and meaning >= _RULE_ABROAD)
-        return near or (words >= _RULE_WORDS and meaning >= _RULE_WITH_WORDS)
+        near = near or (max(words, mean - _PARAPHRASED + _RULE_WORDS) >= _RULE_WORDS and meaning >= _RULE_WITH_WORDS)
+        return near and not unpaired
     near = meaning >= (_PLAIN_ABROAD if abroad else _PLAIN)
     return near or any(words >= share and meaning >= least for share, least in _PLAIN_WORDS)
+
+
+def _pairs(rule: str, said: str) -> list[float]:
+    """Return for each word of a rule that says something the cosine of the word nearest to it."""
+    words = _words(rule)
+    common = function_words_of(words) | _common_words()
+    telling = [word for word in words if len(word) > 1 and word.lower() not in common]
+    vectors = _vectors(tuple(dict.fromkeys(_words(said))))
+    return [_nearest(word, vectors) for word in telling]
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text; of scripts without spaces, pairs of characters."""
+    return [part for word in _WORD.findall(text) for part in (_HAN_PAIR.findall(word) or [word])]
 
 
 def _is_denied(said: _Said, rule: str) -> bool:
@@ -197,6 +235,8 @@ def _sentences(turn: str) -> tuple[_Said, ...]:
             continue
         asked = re.sub(r"[?？]\W*$", ".", _REQUEST.sub("", text))  # "could you always …?" tells more than it asks
         is_rule = any(rule.start < end and start < rule.end for rule in rules) or bool(standing_rules(asked))
+        if is_reported(text.lower()) and not is_rule:
+            continue
         found.append(_Said(text, tuple(dict.fromkeys(_pieces(text))), is_rule, is_question(text.lower())))
     return tuple(found)
 
@@ -268,6 +308,11 @@ def _terms(text: str) -> set[str]:
 
 
 @cache
+def _common_words() -> frozenset[str]:
+    return frozenset((*_USERS.split(), *_OFTEN.split()))
+
+
+@cache
 def _user_terms() -> frozenset[str]:
     return frozenset(base_terms(_USERS))
 
@@ -282,7 +327,7 @@ def _share(text: str, known: Collection[str]) -> float:
     return len(words.intersection(known)) / len(words) if words else 1.0
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _vectors(texts: tuple[str, ...]) -> Floats | None:
     """Return the vectors of texts; None where the encoder cannot be read, and words alone count."""
     from mcp_memory.embed.encoder import Encoder

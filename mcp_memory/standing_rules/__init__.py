@@ -1,6 +1,7 @@
 """Standing rules that a user states in passing, found by the grammar of sixteen languages, without a model.
 
     find          the sentences of a turn that state a rule, with their strength
+    reported      what others do or say, which is no rule
     grammar       what a pattern of a language is
     english german dutch scandinavian french spanish portuguese italian slavic_turkic east_asian   the patterns
 
@@ -10,5 +11,6 @@ Nothing is compiled before a text needs it.
 from __future__ import annotations
 
 from mcp_memory.standing_rules.find import READ, Rule, is_question, sentences, standing_rules
+from mcp_memory.standing_rules.reported import is_reported
 
-__all__ = ["READ", "Rule", "is_question", "sentences", "standing_rules"]
+__all__ = ["READ", "Rule", "is_question", "is_reported", "sentences", "standing_rules"]

@@ -19,6 +19,7 @@ from functools import cache
 
 from mcp_memory.quoted import FILL, own_part
 from mcp_memory.standing_rules.grammar import Grammar, RuleKind, RulePattern
+from mcp_memory.standing_rules.reported import is_reported
 
 __all__ = ["READ", "Rule", "is_question", "sentences", "standing_rules"]
 
@@ -57,6 +58,8 @@ def standing_rules(text: str) -> list[Rule]:
         if is_question(sentence):
             continue
         rule = _rule_of(sentence)
+        if rule and rule[0] == "instruction" and is_reported(sentence):
+            rule = None
         if _HEADINGS.search(sentence):
             listed = _LISTED
             rule = max(rule or ("instruction", _HEADING), ("instruction", _HEADING), key=lambda one: one[1])
