@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["carried", "repeats", "unsupported"]
+__all__ = ["carried", "repeats", "stating", "unsupported"]
 
 _WORDS = 0.5  # share of a part's words that suffices
 _MEANING = 0.38  # cosine of a part to a piece of what was said that suffices
@@ -126,6 +126,11 @@ def _means(part: str, texts: Iterable[str], least: float) -> bool:
 def carried(rule: str, turns: Iterable[str]) -> bool:
     """Tell whether one of a user's turns states a rule."""
     return any(_states(turn, rule) and unsupported(rule, [turn]) is None for turn in turns)
+
+
+def stating(turn: str) -> str:
+    """Return what of a user's turn may state a rule: their own words, without what others do or say."""
+    return "\n".join((*(said.text for said in _sentences(turn)), own_part(turn)[READ:].replace(FILL, " ")))
 
 
 def repeats(statement: str, text: str) -> bool:

@@ -16,8 +16,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import chain, pairwise
 from typing import get_args
 
+from mcp_memory.longterm.l1_atoms.names import names_in
+from mcp_memory.longterm.offers import accepted
 from mcp_memory.longterm.support import carried, repeats, unsupported
 from mcp_memory.quoted import FILL, own_part
 from mcp_memory.standing_rules import standing_rules
@@ -65,6 +68,7 @@ _OWN = 0.5  # of them in the user's words: it may be the user's, told in others
 _FEWEST = 3  # terms; fewer stand together by chance
 _READ = 8  # rows
 _NEAREST, _SESSIONS, _LATEST = 8, 2, 6  # turns of the user that may state a rule: by meaning; and in how many sessions
+_SPOKEN = 50  # turns of a session, for who speaks in it
 _SURELY_A_RULE = 0.8  # strength, of a statement that is not called a rule
 _CHARS = 60_000  # of a row
 _OUTPUTS_READ, _OUTPUT_CHARS = 8, 6_000  # of tools, for their meaning
@@ -176,12 +180,42 @@ def _is_rule(atom: NewAtom) -> bool:
 
 
 def _users_turns(store: Store, space: str, text: str, embed: Embed) -> list[str]:
-    """Return the user's turns that may state a rule: those with its words, those of its meaning, and the latest."""
-    turns = _near_turns(store, space, text, "user", embed)
+    """Return what may state a user's rule: turns with its words or of its meaning, the latest, and accepted offers."""
+    turns, pairs = _near_turns(store, space, text, "user", embed), _answered(store, space, text, embed)
     for session in store.sessions(space, limit=_SESSIONS):
         turns += store.last_turns(space, session.session, limit=_LATEST, roles=("user",))
-    held = held_ids(store, space, [turn.id for turn in turns])
-    return list(dict.fromkeys(turn.content[:_CHARS] for turn in turns if turn.id not in held))
+        pairs += pairwise(store.last_turns(space, session.session, limit=2 * _LATEST, roles=("user", "assistant")))
+    read = dict.fromkeys((*turns, *chain.from_iterable(pairs)))
+    aside = held_ids(store, space, [turn.id for turn in read]) | _of_others(store, space, read)
+    own = [turn.content[:_CHARS] for turn in turns if turn.id not in aside]
+    pairs = [(one, other) for one, other in pairs if (one.role, other.role) == ("assistant", "user")]
+    agreed = [accepted(one.content, other.content) for one, other in pairs if aside.isdisjoint((one.id, other.id))]
+    return list(dict.fromkeys((*own, *filter(None, agreed))))
+
+
+def _answered(store: Store, space: str, text: str, embed: Embed) -> list[tuple[Turn, Turn]]:
+    """Return the turns of the assistant that are near to a text, each with the one after it."""
+    return [
+        (turn, after)
+        for turn in _near_turns(store, space, text, "assistant", embed)
+        for after in store.session_turns(space, turn.session, start=turn.position + 1, limit=1)
+    ]
+
+
+def _of_others(store: Store, space: str, turns: Iterable[Turn]) -> set[str]:
+    """Return those turns of role `user` that somebody else says, by their names: as in a group, where many speak.
+
+    Where the user's name is not known, and turns of a session come with and without a name, those without are theirs.
+    """
+    named = [turn for turn in turns if turn.role == "user" and turn.name]
+    others: set[str] = set()
+    for session in dict.fromkeys(turn.session for turn in named):
+        spoken = store.last_turns(space, session, limit=_SPOKEN, roles=("user",))
+        here = [turn for turn in named if turn.session == session]
+        names = names_in(store, space, [*spoken, *here])
+        unnamed = not names.known_user and any(not turn.name for turn in spoken)
+        others |= {turn.id for turn in here if unnamed or names.is_other(turn)}
+    return others
 
 
 def _outputs(store: Store, space: str, text: str, embed: Embed) -> list[str]:

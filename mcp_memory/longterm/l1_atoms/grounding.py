@@ -25,7 +25,8 @@ from mcp_memory.longterm.l1_atoms.quotes import locate
 from mcp_memory.longterm.l1_atoms.reply import Quoted, Statement
 from mcp_memory.longterm.l1_atoms.times import dated, holds
 from mcp_memory.longterm.l1_atoms.told import SINGLE_VALUED, relation_name
-from mcp_memory.longterm.support import unsupported
+from mcp_memory.longterm.offers import accepted
+from mcp_memory.longterm.support import stating, unsupported
 from mcp_memory.longterm.trust import best, entitled, held_for, of_turn
 from mcp_memory.quoted import FILL, own_part
 from mcp_memory.store.protocol import NewAtom
@@ -74,7 +75,7 @@ def grounded(statement: Statement, batch: Batch, names: Names, session: str) -> 
     if isinstance(found, Refusal):
         return found
     words, told = found
-    refusal = _unfit(statement, text, words, names)
+    refusal = _unfit(statement, text, words, batch, names)
     if refusal is not None:
         return Refusal(reason=refusal)
     turn = words[0][0]
@@ -221,11 +222,11 @@ def _stands(quote: str, turn: Turn) -> tuple[int, int] | None:
 # --- what is not kept whatever it rests on ----------------------------------------------------------
 
 
-def _unfit(statement: Statement, text: str, words: Sequence[Words], names: Names) -> str | None:
+def _unfit(statement: Statement, text: str, words: Sequence[Words], batch: Batch, names: Names) -> str | None:
     """Return why a statement that rests on words is not kept, None if it is."""
     if statement.kind == "instruction":
-        own = [turn for turn, span in words if turn.role == "user" and not _is_quoted(turn, span)]
-        missing = unsupported(text, [turn.content for turn in own], names=_known_names(names)) if own else text
+        own = _ordered(words, batch, names)
+        missing = unsupported(text, own, names=_known_names(names)) if own else text
         if missing is not None:
             return f"a rule has to stand in the user's own words, and {one_line(missing, 80)!r} does not"
     if statement.kind == "persona" and not any(is_person(turn) for turn, _ in words):
@@ -236,6 +237,18 @@ def _unfit(statement: Statement, text: str, words: Sequence[Words], names: Names
     reports = statement.kind == "episodic" and is_order
     ordered = [turn.id for turn, span in words if is_order or _in_an_order(turn.content, span)]
     return f"it repeats an order to a model that stands in {ordered[0]}" if ordered and not reports else None
+
+
+def _ordered(words: Sequence[Words], batch: Batch, names: Names) -> list[str]:
+    """Return what the user says in the turns of these words that may state a rule, with the offers they accept."""
+    own = [turn for turn, span in words if turn.role == "user" and not _is_quoted(turn, span)]
+    own = [turn for turn in own if not names.is_other(turn)]
+    theirs = {turn.id for turn in own}
+    pairs = pairwise([*batch.background, *batch.turns])
+    offers = [
+        accepted(one.content, turn.content) for one, turn in pairs if turn.id in theirs and one.role == "assistant"
+    ]
+    return [*filter(None, (stating(turn.content) for turn in own)), *filter(None, offers)]
 
 
 def _suspicions(statement: Statement, atom: NewAtom, words: Sequence[Words]) -> list[str]:

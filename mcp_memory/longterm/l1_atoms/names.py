@@ -64,6 +64,12 @@ class Names:
     """All that was said in the turns and before them."""
     relations: Mapping[str, str]
     """What others are to the user, where a fact says so: `friend`."""
+    known_user: bool = False
+    """The user's name is held already, and not only the one that speaks here."""
+
+    def is_other(self, turn: Turn) -> bool:
+        """Tell whether a turn comes under the name of somebody else than the user."""
+        return bool(turn.name) and fold(one_line(turn.name or "", MAX_NAME)) in {fold(name) for name in self.others}
 
     def chief(self, name: str) -> str | None:
         """Return the name by which an entity is known; None for the assistant and for what is no name."""
@@ -121,7 +127,7 @@ def names_in(store: Store, space: str, turns: Iterable[Turn]) -> Names:
     ]
     others = list(dict.fromkeys(others))
     relations = {name: relation for name in others if (relation := _relation(store, space, user, name))}
-    return Names(user=user, others=others, known=shown[:_SHOWN], said=said, relations=relations)
+    return Names(user=user, others=others, known=shown[:_SHOWN], said=said, relations=relations, known_user=bool(held))
 
 
 _MUTUAL = frozenset(("friend", "partner", "spouse", "sibling", "colleague"))
