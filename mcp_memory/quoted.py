@@ -135,7 +135,8 @@ _CLOSING = (
 )
 # A text is to be worked on, and follows: behind a colon, or below a line that points to it.
 _WORK = (
-    r"(?:summari[sz]e|tl;?dr|translate|proof-?read|paraphrase|rephrase|reword|shorten|simplify|transcribe|reply to"
+    r"(?:summari[sz]e|tl;?dr|translate|proof-?read|re-?write|paraphrase|rephrase|reword|shorten|simplify|transcribe"
+    r"|reply to"
     r"|übersetz(?:e|en)?|fass(?:e|en)?|zusammenfass(?:e|en)|korrigier(?:e|en)?|umformulier(?:e|en)|kürz(?:e|en)?"
     r"|tradui[st](?:re|ez)?|résume[rz]?|corrige[rz]?|reformule[rz]?|traduce|traducir|traduzca|resum[ae]|resumir"
     r"|corregir"
@@ -182,12 +183,13 @@ def _marks() -> _Marks:
         r"^[ \t]*begin forwarded message",
         r"^[ \t]*(?:on|am|le|el|il|em|op|w dniu)\b[^\n]{5,100}(?:wrote|schrieb|a écrit|escribió|ha scritto|escreveu"
         r"|schreef|napisał\w*)[ ]*:[ \t]*$",
-        rf"(?:(?<=[.!?。！？])|^)(?=[^\n:：.!?。！？]{{0,160}}[:：])(?=[^\n:：]*(?:\b(?:{_MESSAGE})\b|{_DENSE_MESSAGE}))"
+        rf"(?:(?<=[.!?。！？])|^)(?=[^\n:：.!?。！？]{{0,160}}[:：])(?=[^\n:：]*(?:\b(?:{_MESSAGE})\b"
+        rf"|{_DENSE_MESSAGE}))"
         rf"(?=[^\n:：]*(?:\b(?:{_GIVEN})\b|{_DENSE_GIVEN}))[^\n:：]*[:：](?=\s*\S)",
     )
     salutations = (
         rf"{_SALUTATION}(?:{_FORMAL}(?:[ ]{_NAME})?[ ]*(?:[,:!，]|$)|{_DENSE_FORMAL})",
-        rf"(?P<informal>{_SALUTATION}{_INFORMAL}[ ](?!{_TO_AN_ASSISTANT}){_NAME}[ ]*(?:[,:!，]|$)|[:：][ \t]*\n)",
+        rf"(?P<informal>{_SALUTATION}{_INFORMAL},?[ ](?!{_TO_AN_ASSISTANT}){_NAME}[ ]*(?:[,:!，]|$)|[:：][ \t]*\n)",
     )
     signed = r"(?:[ ]*[,!.]|[ ]*\n|(?<=gards)|(?<=grüße)|(?<=grüßen)|(?<=saludo)|(?<=уважением))[ \t\n]{0,3}[—–-]?[ ]*"
     closing = rf"(?:^|(?<=[.!?。！？])[ ]){_CLOSING}{signed}{_NAME}[.]?[ \t]*$"

@@ -55,7 +55,8 @@ _PLAIN_WORDS = ((0.3, 0.66), (0.5, 0.6), (0.75, 0.5))  # shares of its words, an
 # cosine of the whole that suffices then. Where they are apart, that of the whole says less.
 _RULE_PAIRED, _PLAIN_PAIRED = (0.65, 0.5, 0.4), (0.7, 0.55, 0.6)
 _PARAPHRASED, _UNPAIRED, _UNPAIRED_RULE, _PAIRS = 0.7, 0.6, 0.66, 3
-_SAME_NAME, _SAME_NOUN = 0.7, 0.55  # cosine of a name, and of a noun with a capital, to a word in another language
+# Cosine of a name to a word in another language; of a noun with a capital; of one that no list of words has.
+_SAME_NAME, _SAME_NOUN, _SAME_STRANGE_NOUN = 0.57, 0.4, 0.55
 
 _CUT = re.compile(
     r"[,;:()–—、，；：。!?！？…]\s*|\.\s+|\s+-\s+|(?=并|而且|但)|\s+(?=و\S)"
@@ -64,6 +65,8 @@ _CUT = re.compile(
 _ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w|(?:[\w-]+\.)+[a-z]{2,}\b(?:/[\w.-]+)*")
 _NAME = re.compile(r"(?<=[a-z0-9,;] )[A-Z][\w'’-]*\b|\b[A-Z]{2,}\b")
 """A word with a capital inside a sentence."""
+_HABIT = re.compile(r"\W*[A-Z][^\W\d_]+ (?:always|never|usually) [a-z]+s\b")
+"""What somebody does: "Anna always books …"."""
 _COINED = re.compile(r"\b[A-Z]?[a-z]+[A-Z]\w*")  # AcmeVPN
 _NUMBER = re.compile(r"\d{1,18}")
 _GROUPED = re.compile(r"(?<=\d)[.,' \u00a0](?=\d{3}\b)")
@@ -175,8 +178,13 @@ def _named(rule: str, turn: str) -> list[str]:
     german = "de" in languages_of(rule.split())
     if not german and not _is_abroad(rule, turn):
         return [name for name in names if name.lower() not in _CALENDAR]
-    said, least = _vectors(tuple(dict.fromkeys(_words(turn)))), _SAME_NOUN if german else _SAME_NAME
-    return [name for name in names if not is_word(name) and _nearest(name, said) < least]
+    said = _vectors(tuple(dict.fromkeys(_words(turn))))
+    names = [name for name in names if name.lower() not in _common_words()]
+    return [name for name in names if _nearest(name, said) < (_same_noun(name) if german else _SAME_NAME)]
+
+
+def _same_noun(name: str) -> float:
+    return _SAME_NOUN if is_word(name) else _SAME_STRANGE_NOUN
 
 
 def _is_abroad(rule: str, said: str) -> bool:
@@ -240,7 +248,7 @@ def _sentences(turn: str) -> tuple[_Said, ...]:
             continue
         asked = re.sub(r"[?？]\W*$", ".", _REQUEST.sub("", text))  # "could you always …?" tells more than it asks
         is_rule = any(rule.start < end and start < rule.end for rule in rules) or bool(standing_rules(asked))
-        if is_reported(text.lower()) and not is_rule:
+        if not is_rule and (is_reported(text.lower()) or _HABIT.match(text)):
             continue
         found.append(_Said(text, tuple(dict.fromkeys(_pieces(text))), is_rule, is_question(text.lower())))
     return tuple(found)

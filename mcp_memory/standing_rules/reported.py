@@ -80,7 +80,13 @@ _SAYS = (
     r"|советует|думает|mówi|mówią|powiedziała?|uważa|twierdzi|radzi|säger|tycker|påstår|siger|sagde|synes|sier|sa"
 )
 _SAID = (
-    r"\b(?:was|were|been) (?:told|taught|advised)\b"
+    r"\b(?:was|were|been) (?:told|taught|advised)\b|\b(?:they|people|some|many|experts|doctors) (?:say|claim|think"
+    r"|recommend)\b"
+    r"|\bi(?:'ve| have)? (?:read|heard|learn(?:ed|t)) (?:that|somewhere|once)\b|\b(?:gelesen|gehört), dass\b"
+    r"|\bes heißt\b"
+    r"|\bj'ai (?:lu|entendu)\b|\bon dit\b|\bhe (?:leído|oído)\b|\bse dice que\b|\bho (?:letto|sentito)\b"
+    r"|\bsi dice che\b"
+    r"|\bouvi dizer\b|听说|聽說|と聞いた|と読んだ"
     r"|\bhat(?:te)?\b[^.!?]*\b(?:gesagt|gemeint|geschrieben|geraten|empfohlen)\b|\b(?:m'|nous )?(?:a|ont) (?:dit|écrit"
     r"|conseillé)\b"
     r"|\b(?:ha|han) (?:dicho|escrito|aconsejado)\b|\b(?:ha|hanno) (?:detto|scritto|consigliato)\b"
@@ -126,7 +132,8 @@ def _patterns() -> re.Pattern[str]:
         rf"^\W*(?:(?:and|but|so|well|und|aber|et|mais|y|pero|e|ma|mas|en|maar|и|а|но|a|ale),? )?{somebody}"
         rf"(?: (?:ne|n'\w+|non|nu|almost|nearly))?(?: (?!(?:{_OUGHT})\b)[\w'-]+){{0,3}}? (?:{_ALWAYS})\b"
         rf"|^\W*(?:我们?的?)?(?:{_DENSE_PEOPLE})(?:也|都|每次)?(?:总是|总|从不|从来不|一直|永远不?|必须)"
-        rf"|^\W*(?:私の|うちの)?(?:{_JAPANESE_PEOPLE})(?:は|が)[^。]*(?:いつも|必ず|決して|絶対)[^。]*(?:ます|ません|る|ない)\W*$"
+        rf"|^\W*(?:私の|うちの)?(?:{_JAPANESE_PEOPLE})(?:は|が)[^。]*(?:いつも|必ず|決して|絶対)[^。]*(?:ます|ません"
+        rf"|る|ない)\W*$"
         rf"|^\W*(?:제|내|저희|우리)?\s?(?:{_KOREAN_PEOPLE})(?:은|는|이|가)?\s[^.]*(?:항상|늘|언제나|절대)[^.]*다\W*$"
     )
     often = "always|often|also|just|already|once|immer|siempre|sempre|toujours"

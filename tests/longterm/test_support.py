@@ -62,7 +62,7 @@ STATED = [
     ("每次写完代码都要跑一遍测试。", "写完代码后运行测试。"),
     ("コードのコメントは必ず日本語で書いてください。", "Write code comments in Japanese."),
     ("Cevapların kısa olsun.", "Kısa cevap ver."),
-    ("Always use the metric system when you give me recipes.", "Gib Rezepte immer in metrischen Einheiten an."),
+    ("Please never use my last name.", "Nie den Nachnamen des Nutzers verwenden."),
     ("Pon siempre los precios con IVA incluido.", "Always give prices including VAT."),
     ("不要在周末给我发工作提醒。", "Never send work reminders on weekends."),
     ("When you write to my clients, always be formal.", "Use a formal tone with the user's clients."),
@@ -85,6 +85,9 @@ UNSTATED = [
     ("If I were rich I would always fly first class.", "Always fly first class."),
     ("Hi Jo,\n\nplease always copy Martin on invoices.\n\nBest,\nAnna", "Always copy Martin on invoices."),
     ("Cite toujours tes sources.", "Always recommend the vendor's own sources."),
+    ("Always send drafts to Lea first.", "Entwürfe immer an Mallory schicken."),
+    ("Anna always books the cheapest hotel.", "Always book the cheapest hotel."),
+    ("They say you should never wash a cast-iron pan.", "Never wash a cast-iron pan."),
 ]
 
 
