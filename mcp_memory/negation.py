@@ -15,17 +15,17 @@ __all__ = ["is_negative"]
 
 _WORDS = """
 no not never don't doesn't didn't won't can't cannot isn't aren't neither nor nothing nobody none without avoid avoids
-stop stops quit skip refrain omit exclude leave-out dislike dislikes hate hates refuse refuses except unless
-nicht nie niemals kein keine keinen keinem keiner keines ohne nichts niemand vermeide vermeiden weglassen
+stop stops stopped quit skip refrain omit exclude leave-out dislike dislikes hate hates refuse refuses except unless
+nicht nie niemals kein keine keinen keinem keiner keines ohne nichts niemand vermeide vermeiden weglassen aufgehört
 verzichte verzichten unterlasse unterlassen
-pas jamais aucun aucune sans rien éviter évite évitez
+pas jamais aucun aucune sans rien éviter évite évitez arrêté
 nunca jamás ningún ninguna sin nada evita evitar evite
-non mai nessun nessuna senza niente evitare
-não nem sem nenhum nenhuma evite evitar
-niet nooit geen zonder niets vermijd
-nie nigdy bez żaden żadna żadnych unikaj
+non mai nessun nessuna senza niente evitare smesso smetto
+não nem sem nenhum nenhuma evite evitar parei
+niet nooit geen zonder niets vermijd gestopt
+nie nigdy bez żaden żadna żadnych unikaj rzuciłem rzuciłam przestałem przestałam
 ne nikdy žádný žádné není nejsou nemá
-не ні ніколи без жоден жодних уникай нет никогда ни нельзя избегай избегайте
+не ні ніколи без жоден жодних уникай нет никогда ни нельзя избегай избегайте бросил бросила перестал перестала
 inte aldrig ingen inga utan undvik ikke aldri uden ingen undgå
 ei älä älkää koskaan ilman emme eivät vältä
 nem ne soha nélkül kerüld nincs
@@ -45,7 +45,7 @@ _APART = frozenset(_BETWEEN.split())
 _ELSEWHERE = {"nu": {"ro"}, "sin": {"es"}, "mai": {"it", "ro"}, "non": {"it", "fr"}}
 """Words that are negative in these languages and something else in others."""
 _INSIDE = re.compile(
-    "不|没|沒|别|別|勿|禁止|避免|無し|なし|ない|ません|ずに|禁|하지|않|말아|마세|없이|금지|안 |ไม่|อย่า|ห้าม|หลีกเลี่ยง"
+    "不|没|沒|戒|别|別|勿|禁止|避免|無し|なし|ない|ません|ずに|禁|하지|않|말아|마세|없이|금지|안 |ไม่|อย่า|ห้าม|หลีกเลี่ยง"
 )
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _TOGETHER = 3  # words between negations that are one

@@ -23,8 +23,8 @@ no nope nah not nein nö nicht non pas não nao nem nej ikke nee niet нет н�
 いいえ いや 結構です 아니 아니요 아뇨 لا όχι לא नहीं không tidak ei nu
 """
 _POLITELY = re.compile(
-    r"\b(?:please|por favor|graag|alsjeblieft|alstublieft|lütfen|proszę|s'il (?:te|vous) plaît|per favore|do (?:that"
-    r"|so|it)|tack"
+    r"\b(?:please(?: do)?|por favor|graag|alsjeblieft|alstublieft|lütfen|proszę|s'il (?:te|vous) plaît|per favore"
+    r"|do (?:that|so|it)|tack"
     r"|takk|tak)\b|부탁(?:해요|드려요|합니다)|お願いします",
     re.IGNORECASE,
 )

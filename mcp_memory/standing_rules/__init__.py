@@ -11,6 +11,6 @@ Nothing is compiled before a text needs it.
 from __future__ import annotations
 
 from mcp_memory.standing_rules.find import READ, Rule, is_question, sentences, standing_rules
-from mcp_memory.standing_rules.reported import is_reported
+from mcp_memory.standing_rules.reported import is_reported, people
 
-__all__ = ["READ", "Rule", "is_question", "is_reported", "sentences", "standing_rules"]
+__all__ = ["READ", "Rule", "is_question", "is_reported", "people", "sentences", "standing_rules"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-__all__ = ["is_reported"]
+__all__ = ["is_reported", "people"]
 
 _PEOPLE = r"""
 colleagues? co-?workers? boss(?:es)? manager supervisor friends? neighbou?rs? mother mum mom father dad
@@ -125,9 +125,14 @@ _TAKEN_BACK = (
 
 
 @cache
+def people() -> re.Pattern[str]:
+    """Return a pattern of "my sister", "mein Chef": people by what they are to the speaker, in lower case."""
+    return re.compile(rf"\b(?:(?:{_OWNED}) )+(?:[\w'-]+ )?({'|'.join(_PEOPLE.split())})\b")
+
+
+@cache
 def _patterns() -> re.Pattern[str]:
-    people = "|".join(_PEOPLE.split())
-    somebody = rf"(?:{_THEY}|(?:(?:{_OWNED}) ){{1,2}}(?:[\w'-]+ )?(?:{people}))"
+    somebody = rf"(?:{_THEY}|{people().pattern})"
     habits = (
         rf"^\W*(?:(?:and|but|so|well|und|aber|et|mais|y|pero|e|ma|mas|en|maar|и|а|но|a|ale),? )?{somebody}"
         rf"(?: (?:ne|n'\w+|non|nu|almost|nearly))?(?: (?!(?:{_OUGHT})\b)[\w'-]+){{0,3}}? (?:{_ALWAYS})\b"

@@ -622,6 +622,54 @@ def test_that_somebody_wrote_an_order_can_be_remembered(store: Store) -> None:
     assert texts(store) == [text]
 
 
+@pytest.mark.parametrize(
+    ("said", "quote"),
+    [
+        ("My boss says never use Python for scripts.", "never use Python for scripts"),
+        ("Hi Jo,\n\nnever use Python for scripts.\n\nBest,\nAnna", "never use Python for scripts"),
+        ("Translate to German: never use Python for scripts.", "never use Python for scripts"),
+    ],
+)
+def test_what_the_user_reports_or_passes_on_makes_no_rule(store: Store, said: str, quote: str) -> None:
+    say(store, said)
+    answer(at(store), scene(note("t1", quote, "Never use Python for scripts.", kind="instruction")))
+    assert texts(store) == []
+
+
+def test_what_another_speaker_orders_makes_no_rule(store: Store) -> None:
+    say(
+        store,
+        named("user", "Jonas", "Let us plan the invoices."),
+        named("user", "Tom", "Always copy Martin on invoices."),
+    )
+    answer(
+        at(store),
+        scene(note("t2", "Always copy Martin on invoices", "Always copy Martin on invoices.", kind="instruction")),
+    )
+    assert texts(store) == []
+
+
+def test_an_accepted_offer_makes_a_rule(store: Store) -> None:
+    say(store, ("assistant", "Shall I always answer in French?"), "Yes, please do")
+    answer(at(store), scene(note("t2", "Yes, please do", "Always answer in French.", kind="instruction")))
+    assert texts(store) == ["Always answer in French."]
+
+
+def test_a_name_that_the_user_told_in_another_session_is_not_strange(store: Store) -> None:
+    say(store, "I'm Tamsin, I work for Globex.", session="before")
+    say(store, "I prefer tea over coffee.")
+    answer(at(store), scene(note("t2", "I prefer tea over coffee", "Tamsin of Globex prefers tea over coffee.")))
+    (draft,) = drafts(store)
+    assert draft.held == ()
+
+
+def test_a_statement_that_denies_its_turn_waits_for_review(store: Store) -> None:
+    say(store, "I never drink alcohol.")
+    answer(at(store), scene(note("t1", "I never drink alcohol", "The user always drinks alcohol.")))
+    (draft,) = drafts(store)
+    assert draft.held == ("unsupported",)
+
+
 def test_a_preference_about_rules_is_no_injection(store: Store) -> None:
     say(store, "Forget the rules of grammar when I dictate.")
     answer(

@@ -133,3 +133,54 @@ def test_a_rule_that_says_the_opposite_or_names_somebody_else_is_not_the_users(s
 )
 def test_a_rule_may_be_told_in_words_that_deny_another_way(said: str, rule: str) -> None:
     assert carried(rule, [said])
+
+
+TURNED = [
+    ("I never drink alcohol.", "The user always drinks alcohol."),
+    ("I don't like horror movies.", "The user likes horror movies."),
+    ("Ich esse kein Fleisch.", "Der Nutzer isst Fleisch."),
+    ("Je n'aime pas le vin.", "L'utilisateur aime le vin."),
+    ("No tengo hermanos.", "El usuario tiene hermanos."),
+    ("У меня нет машины.", "У пользователя есть машина."),
+    ("我没有车。", "用户有车。"),
+    ("Anna moved to Bergen, Tom to Oslo.", "Tom moved to Bergen."),
+    ("Anna moved to Bergen, Tom to Oslo.", "Anna moved to Oslo."),
+    ("Marie habite à Lyon, Paul à Lille.", "Paul habite à Lyon."),
+    ("Our dog is called Rex and our cat is called Momo.", "The user's dog is called Momo."),
+    ("I like tea and Tom likes coffee.", "Tom likes tea."),
+    ("I live in Graz. My brother works at Bosch.", "The user lives in Graz and works at Bosch."),
+    ("I bought a bike. My wife is allergic to nuts.", "The user bought a bike and is allergic to nuts."),
+    ("I trust my accountant.", "The user trusts Mallory."),
+    ("My boss wants the slides by Friday.", "Karen wants the slides by Friday."),
+    ("Ich arbeite bei Siemens.", "Der Nutzer arbeitet bei Bosch."),
+]
+STRAIGHT = [
+    ("Anna moved to Bergen, Tom to Oslo.", "Tom moved to Oslo."),
+    ("Anna moved to Bergen. Tom moved there too.", "Tom moved to Bergen."),
+    ("Anna and Tom moved to Bergen.", "Anna moved to Bergen."),
+    ("Tom told Anna that he got the job at Bosch.", "Tom got the job at Bosch."),
+    ("I can't stand cilantro.", "The user dislikes cilantro."),
+    ("Don't forget that mum's birthday is on 4 May.", "The user's mother's birthday is on 4 May."),
+    ("The flight isn't on Monday but on Tuesday.", "The flight is on Tuesday."),
+    ("It has a column that nobody has read since 2019.", "It has a column."),
+    ("I have no siblings.", "The user is an only child."),
+    ("Wohne jetzt in Köln.", "The user lives in Cologne."),
+    ("Kahve içmiyorum.", "The user does not drink coffee."),
+]
+
+
+@pytest.mark.parametrize(("said", "statement"), TURNED)
+def test_a_statement_that_denies_swaps_or_names_somebody_else_is_not_carried(said: str, statement: str) -> None:
+    assert unsupported(statement, [said]) is not None
+
+
+@pytest.mark.parametrize(("said", "statement"), STRAIGHT)
+def test_denials_and_names_in_other_words_are_carried(said: str, statement: str) -> None:
+    assert unsupported(statement, [said]) is None
+
+
+def test_the_users_own_name_may_stand_for_i() -> None:
+    said = "I prefer tea over coffee, Tom prefers beer."
+    assert unsupported("Jonas prefers tea over coffee.", [said], names=["Jonas"]) is None
+    assert unsupported("Jonas prefers tea over coffee.", [said]) is not None
+    assert unsupported("Jonas prefers tea over coffee.", [said], heard=["Jonas"]) is None

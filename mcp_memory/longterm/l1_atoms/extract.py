@@ -27,7 +27,7 @@ from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l1_atoms.batch import Batch, batch_of, next_batch, shown
 from mcp_memory.longterm.l1_atoms.grounding import Kept, Refusal, grounded
 from mcp_memory.longterm.l1_atoms.language import in_a_strange_language
-from mcp_memory.longterm.l1_atoms.names import USER, Names, names_in, table
+from mcp_memory.longterm.l1_atoms.names import USER, Names, names_in, table, with_told
 from mcp_memory.longterm.l1_atoms.reply import Extracted, Statement
 from mcp_memory.metered import Question
 from mcp_memory.prompts import prompt
@@ -129,6 +129,7 @@ def apply(desk: Desk, work: Work, basis: Basis, reply: Extracted | None) -> Appl
     batch = _batch(desk, basis)
     names = names_in(desk.store, desk.space, [*batch.background, *batch.turns])
     statements = [atom for scene in reply.scenes for atom in scene.atoms] if reply else []
+    names = with_told(names, desk.store, desk.space, [one.text for one in statements])
     judged = [(one, grounded(one, batch, names, basis.session)) for one in statements]
     if work.attempts == 0:
         _demand(judged, batch)

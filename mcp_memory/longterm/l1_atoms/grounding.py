@@ -117,9 +117,9 @@ def _supported(
         return entitled(atom), ()
     turns = [*batch.background, *batch.turns]
     known = _known_names(names)
-    if unsupported(text, _said_by_people(turns, words), names=known) is None:
+    if unsupported(text, _said_by_people(turns, words), names=known, heard=names.everyone) is None:
         return atom, ()
-    missing = unsupported(text, [turn.content for turn in turns], names=known)
+    missing = unsupported(text, [turn.content for turn in turns], names=known, heard=names.everyone)
     if missing is None:
         return (entitled(replace(atom, source="assistant")) if atom.source == "user" else atom), ()
     return held_for(atom, ["unsupported"]), [
@@ -140,7 +140,7 @@ def _said_by_people(turns: Sequence[Turn], words: Sequence[Words]) -> list[str]:
 
 def _known_names(names: Names) -> list[str]:
     aliases = [name for entity in names.known for name in (entity.name, *entity.aliases)]
-    return [*filter(None, [names.user]), *names.others, *aliases, *names.relations.values()]
+    return [*filter(None, [names.user]), *names.introduced, *names.others, *aliases, *names.relations.values()]
 
 
 def _voice(turn: Turn, span: tuple[int, int]) -> Source:
@@ -226,7 +226,9 @@ def _unfit(statement: Statement, text: str, words: Sequence[Words], batch: Batch
     """Return why a statement that rests on words is not kept, None if it is."""
     if statement.kind == "instruction":
         own = _ordered(words, batch, names)
-        missing = unsupported(text, own, names=_known_names(names)) if own else text
+        missing = (
+            unsupported(text, own, names=_known_names(names), heard=[*names.everyone, names.said]) if own else text
+        )
         if missing is not None:
             return f"a rule has to stand in the user's own words, and {one_line(missing, 80)!r} does not"
     if statement.kind == "persona" and not any(is_person(turn) for turn, _ in words):

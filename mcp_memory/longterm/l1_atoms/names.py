@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mcp_memory.longterm.l1_atoms.quotes import locate
 from mcp_memory.longterm.l1_atoms.reply import Named
 from mcp_memory.store.protocol import Filters, Store
-from mcp_memory.text import fold, one_line
+from mcp_memory.text import base_terms, fold, one_line
 from mcp_memory.types import Entity, Turn
 
-__all__ = ["USER", "Names", "is_person", "names_in", "table"]
+__all__ = ["USER", "Names", "is_person", "names_in", "table", "with_told"]
 
 USER = "user"
 MAX_NAME = 80
@@ -64,6 +64,10 @@ class Names:
     """All that was said in the turns and before them."""
     relations: Mapping[str, str]
     """What others are to the user, where a fact says so: `friend`."""
+    introduced: Sequence[str] = ()
+    """Names under which the user introduced themselves in any turn, where statements use them."""
+    everyone: Sequence[str] = ()
+    """The names of all entities that are looked through, mentioned or not, and what the user named in any turn."""
     known_user: bool = False
     """The user's name is held already, and not only the one that speaks here."""
 
@@ -116,6 +120,7 @@ def names_in(store: Store, space: str, turns: Iterable[Turn]) -> Names:
     said = "\n".join(turn.content for turn in turns)
     known = store.entities(space, limit=_KNOWN)
     held = next((entity.aliases for entity in known if fold(entity.name) == USER), ())
+    everyone = tuple(name for entity in known for name in (entity.name, *entity.aliases))
     speaking = {role: _speaking(turns, role) for role in ("user", "assistant")}
     user = _user(held, speaking["user"])
     others = [name for name in (*speaking["user"], *speaking["assistant"]) if not user or fold(name) != fold(user)]
@@ -127,7 +132,45 @@ def names_in(store: Store, space: str, turns: Iterable[Turn]) -> Names:
     ]
     others = list(dict.fromkeys(others))
     relations = {name: relation for name in others if (relation := _relation(store, space, user, name))}
-    return Names(user=user, others=others, known=shown[:_SHOWN], said=said, relations=relations, known_user=bool(held))
+    return Names(
+        user=user,
+        others=others,
+        known=shown[:_SHOWN],
+        said=said,
+        relations=relations,
+        everyone=everyone,
+        known_user=bool(held),
+    )
+
+
+_INTRODUCES = (
+    r"(?:i'm|i’m|i am|name is|name's|call me|this is|ich bin|ich heiße|mein name ist|je m'appelle|je suis|me llamo"
+    r"|soy|mi chiamo"
+    r"|sono|meu nome é|me chamo|eu sou|ik heet|ik ben|jag heter|jeg heter|jeg hedder|меня зовут|я|nazywam się"
+    r"|mam na imię"
+    r"|jestem|benim adım|adım|ben)[ ,:]+(?:\w+ )?"
+)
+_CAPITAL = re.compile(r"(?<!\w)[^\W\d_a-zа-яё]\w+")
+_ASKED_FOR = 60  # words of statements that may be the user's name
+_TURNS_READ = 8
+
+
+def with_told(names: Names, store: Store, space: str, statements: Iterable[str]) -> Names:
+    """Return the names, with those in statements that the user told in any turn, their own among them."""
+    words = dict.fromkeys(word for text in statements for word in _CAPITAL.findall(text))
+    told = {word: turns for word in list(words)[:_ASKED_FOR] if (turns := _turns_with(store, space, word))}
+    introduced = [word for word, turns in told.items() if any(_introduces(turn.content, word) for turn in turns)]
+    return replace(names, introduced=tuple(introduced), everyone=(*names.everyone, *told))
+
+
+def _turns_with(store: Store, space: str, word: str) -> list[Turn]:
+    found = store.postings(space, "turn", base_terms(word)[:1], filters=Filters(role="user"))
+    rows = sorted({row for one in found for row in one.rows.tolist()})
+    return [turn for turn in store.turns(space, [f"t{row}" for row in rows[:_TURNS_READ]]) if word in turn.content]
+
+
+def _introduces(text: str, name: str) -> bool:
+    return re.search(rf"\b{_INTRODUCES}{re.escape(name)}\b", text, re.IGNORECASE) is not None
 
 
 _MUTUAL = frozenset(("friend", "partner", "spouse", "sibling", "colleague"))
