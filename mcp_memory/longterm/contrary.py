@@ -86,6 +86,8 @@ _CAPITAL = re.compile(r"(?<![\w'’])[^\W\d_a-zа-яё][\w-]*")
 _INNER_CAPITAL = re.compile(r"(?<=[^\W_][ ,;])[ ]?([^\W\d_a-zа-яё][\w-]*)")
 _GERMAN_NAME = re.compile(r"\b(?:bei|nach|von|mit|aus|in|an|für) ([A-ZÄÖÜ][\w-]*)")
 """German nouns have capitals too; those without an article are often names."""
+_GOES_ON = re.compile(r"(?:and|und|et|y|e|en|oraz|i|и|och|og) [^\W\d_A-ZА-ЯЁÄÖÜ]")
+"""A part without a subject of its own: "… and plays the cello"."""
 _ACTS = re.compile(r"([A-Z][^\W\d_]+) (?:[a-z]+s|[a-z]+ed)\b")
 """What seems to be a name, at the beginning of a statement: "Karen wants …"."""
 
@@ -104,7 +106,7 @@ def contrary(
     for part in parts:
         named = _named(part, clauses)
         subject = subject or named & {_USER}
-        named = named if _CAPITAL.match(part) else named | subject  # "… and plays the cello"
+        named = named | subject if _GOES_ON.match(part) else named
         if _is_denied(part, texts) or _is_swapped(part, named, clauses, names):
             return part
     return None
@@ -115,13 +117,16 @@ def contrary(
 
 def _is_denied(part: str, texts: Sequence[str]) -> bool:
     """Tell whether all that has the words of a part says the opposite: "I don't trust him" carries no trust."""
-    negative, found = is_negative(part), False
+    said = {_denies(limb) for limb in _pieces(part)}
+    if len(said) != 1:
+        return False
+    negative, found = said.pop(), False
     for text in texts:
         for start, end in sentences(text):
             sentence = text[start:end]
             if not _says(sentence, part):
                 continue
-            pieces = [limb for piece in _CLAUSE.split(sentence) for limb in _limbs(piece) if terms_of(limb)]
+            pieces = _pieces(sentence)
             near = [piece for piece in pieces if share_of(part, known_terms((piece,))) >= _SAME_WORDS] or pieces
             if (
                 _DISMISSES.match(sentence)
@@ -131,6 +136,10 @@ def _is_denied(part: str, texts: Sequence[str]) -> bool:
                 return False
             found = True
     return found
+
+
+def _pieces(sentence: str) -> list[str]:
+    return [limb for piece in _CLAUSE.split(sentence) for limb in _limbs(piece) if terms_of(limb)]
 
 
 def _limbs(piece: str) -> list[str]:

@@ -105,7 +105,7 @@ def unsupported(
     for part, share in zip(parts, shares, strict=True):
         if share < _WORDS and not _means(part, texts, _least(part, share, alike=alike)):
             return part
-    return contrary(parts, texts, names=names, heard=heard)
+    return contrary(parts, texts, names=names, heard=[*heard, *said])  # a title in quotation marks is named
 
 
 def _least(part: str, share: float, *, alike: bool) -> float:
