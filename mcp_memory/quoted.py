@@ -22,6 +22,7 @@ FILL = "\u00a4"
 """What stands for a character of others in `own_part`."""
 
 _FEWEST_WORDS = 5  # of a quotation
+_SPACE = re.compile(r"\s*")
 _DENSE = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 
 _BLOCKS = r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|^[ \t]*>[^\n]*"
@@ -245,9 +246,12 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
     if mail is not None:
         yield mail, len(text)
     for introduction in marks.introduced.finditer(text):
-        start = len(text) - len(text[introduction.end() :].lstrip())
+        start = _SPACE.match(text, introduction.end()).end()  # pyright: ignore[reportOptionalMemberAccess]  # always one
         places = (pattern.match(text, start) for pattern in (marks.blocks, marks.inline, marks.single))
-        yield start, next((found.end() for found in places if found), len(text))
+        ending = next((found.end() for found in places if found), len(text))
+        yield start, ending
+        if ending == len(text):
+            return
 
 
 def _mail(text: str) -> int | None:
