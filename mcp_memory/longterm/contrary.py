@@ -88,8 +88,11 @@ _GERMAN_NAME = re.compile(r"\b(?:bei|nach|von|mit|aus|in|an|für) ([A-ZÄÖÜ][\
 """German nouns have capitals too; those without an article are often names."""
 _GOES_ON = re.compile(r"(?:and|und|et|y|e|en|oraz|i|и|och|og) [^\W\d_A-ZА-ЯЁÄÖÜ]")
 """A part without a subject of its own: "… and plays the cello"."""
-_ACTS = re.compile(r"([A-Z][^\W\d_]+) (?:[a-z]+s|[a-z]+ed)\b")
-"""What seems to be a name, at the beginning of a statement: "Karen wants …"."""
+_ACTS = re.compile(
+    r"([A-Z][^\W\d_]+) (?:is|was|has|had|wants|needs|likes|prefers|loves|hates|owns|lives|works|says|said|knows"
+    r"|[a-z]{2,}ed)\b"
+)
+"""What seems to be a name, at the beginning of a statement: "Karen wants …", not "Start reports …"."""
 
 
 def contrary(

@@ -65,6 +65,7 @@ STATED = [
     ("Please never use my last name.", "Nie den Nachnamen des Nutzers verwenden."),
     ("Pon siempre los precios con IVA incluido.", "Always give prices including VAT."),
     ("不要在周末给我发工作提醒。", "Never send work reminders on weekends."),
+    ("I'd like every report to open with a one-line summary.", "Start reports with a one-line summary."),
     ("When you write to my clients, always be formal.", "Use a formal tone with the user's clients."),
 ]
 UNSTATED = [
