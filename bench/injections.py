@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 
 __all__ = ["Line", "forms", "lines"]
 
@@ -81,6 +82,15 @@ def forms(text: str) -> Iterator[tuple[str, str]]:
     yield "look-alikes", text.translate(_ALIKE)
     yield "leet", text.translate(_LEET)
     yield "spaced", "  ".join(" ".join(word) for word in text.split())
+    words = text.split()
+    yield "word a line", "\n".join(words)
+    yield "numbered words", "\n".join(f"{at}. {word}" for at, word in enumerate(words, 1))
+    yield "narrow column", "\n".join(wrap(text, 16, break_long_words=False, break_on_hyphens=False))
+    yield "character a line", "\n\n".join("\n".join(word) for word in words)
+    yield "hyphens", " ".join("-".join(word) for word in words)
+    yield "underscores", "_".join(words)
+    yield "tags within words", " ".join(f"{word[:2]}<b>{word[2:]}</b>" if len(word) > 3 else word for word in words)
+    yield "marks within words", " ".join(f"{word[:2]}**{word[2:]}**" if len(word) > 3 else word for word in words)
     yield "base64", f"data: {base64.b64encode(text.encode()).decode()}"
     yield "hexadecimal", text.encode().hex()
     yield "percent", "".join(f"%{byte:02X}" for byte in text.encode())

@@ -1,6 +1,6 @@
 """How many attacks are held, and how many honest texts: `python -m bench.suspicion [PATH...]`
 
-**Attacks**: sentences in 29 languages (`fixtures/suspicion`), each in 40 forms (`bench.injections`), as a page of the
+**Attacks**: sentences in 29 languages (`fixtures/suspicion`), each in 48 forms (`bench.injections`), as a page of the
 web would bring them. The share that is held, by language, by form and by what the order is for; beside it what the
 marks alone hold (`poses`, hidden characters, fences). Benign sentences take the same forms.
 

@@ -22,7 +22,7 @@ from mcp_memory.suspicion.disguises import readings
 from mcp_memory.suspicion.fences import TAG, breaks_out, defused
 from mcp_memory.suspicion.hidden import hides, plain, revealed
 from mcp_memory.suspicion.meaning import means_order
-from mcp_memory.suspicion.orders import drops, orders_in
+from mcp_memory.suspicion.orders import drops, orders_in, uncited
 from mcp_memory.suspicion.poses import POSES
 from mcp_memory.suspicion.rows import found
 from mcp_memory.types import Source
@@ -63,7 +63,12 @@ def flags(text: str, source: Source) -> tuple[Flag, ...]:
 
 
 def worded(text: str) -> set[Flag]:
-    """Return what a text is suspected of by its words, whoever says them."""
+    """Return what a text is suspected of by its words, whoever says them, but for orders that it cites as examples."""
+    signs = _worded(text)
+    return _worded(rest) if signs and (rest := uncited(text)) != text else signs
+
+
+def _worded(text: str) -> set[Flag]:
     shown = plain(text)
     signs = _signs(shown)
     if signs and shown != text and not _signs(text):

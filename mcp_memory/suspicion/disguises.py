@@ -1,9 +1,10 @@
 """Other readings of a text: what it says once its disguise is taken off.
 
 Base64, hexadecimal digits, escapes and entities are decoded where they come out as readable text, so that pictures,
-hashes and keys are not. Spaced letters are put together, digits in words read as the letters they stand for. Letters
-turned round or moved by thirteen are read where the words of an order would come out. A disguise within a disguise is
-not looked for.
+hashes and keys are not. Spaced letters are put together, digits in words read as the letters they stand for. Words in
+lines of their own are read as a sentence, and so are words joined to a name of five or more that is not code; marks
+within a word are taken out. Letters turned round or moved by thirteen are read where the words of an order would come
+out. A disguise within a disguise is not looked for.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import codecs
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import islice, pairwise
 from urllib.parse import unquote
 
 from mcp_memory.suspicion.lexicon import parted
@@ -35,8 +36,30 @@ _SPACED = re.compile(
     rf"(?<!\S)(?:\S{_MARK}*[ \t]{{1,3}}){{9,}}\S{_MARK}*(?!\S)"
     rf"|(?<![^\W_])(?:{_LETTER}[.\-_*·|]){{9,}}{_LETTER}(?![^\W_])"
 )
+_PARTED = re.compile(rf"(?<![^\W_]){_LETTER}(?P<by>[.\-_*·|]){_LETTER}(?:(?P=by)(?:{_LETTER}|[@.:/]))*(?![^\W_])")
 _GAP = re.compile(r"[ \t]{2,}| / |[.\-_*·|]{2,}")
 _SPACE, _SEPARATOR = re.compile(r"[ \t]"), re.compile(r"[.\-_*·|]")
+_ITEM = r"[ \t]*(?:(?:\d{1,3}[.)]|[-*•>#]|//)[ \t]+)?"  # what a line of a list or of a quotation begins with
+_CHARACTERS = re.compile(rf"^(?:{_ITEM}\S{_MARK}*[ \t]*\n\s*?){{9,}}{_ITEM}\S{_MARK}*[ \t]*$", re.MULTILINE)
+_COLUMN = re.compile(
+    rf"^(?:{_ITEM}(?:\S[^\n]{{0,15}}|\S{{1,40}})\n){{3,}}{_ITEM}(?:\S[^\n]{{0,15}}|\S{{1,40}})$", re.MULTILINE
+)
+_WORDS_APART = re.compile(
+    rf"^(?:{_ITEM}[^\s<>|]{{1,24}}[ \t]*\n\s*?){{5,}}{_ITEM}[^\s<>|]{{1,24}}[ \t]*$", re.MULTILINE
+)
+_AT_LINE = re.compile(rf"^{_ITEM}", re.MULTILINE)
+_NAMED = r"(?:[^\s_(){}=/:]|:(?!:))"
+_JOINED = re.compile(
+    rf"(?<![\w./:$@(-])(?<!def )(?<!class )[^\W\d](?:{_NAMED}*+(?:_+{_NAMED}++){{4,}}+|\w{{15,200}}+)"
+    r"(?![\w(/:=]|\.\w|\s*=)"
+)
+_FEWEST = 5  # words of a name that is read as a sentence
+_MARKUP = (
+    r"(?:</?(?:b|i|u|s|em|a|strong|span|font|wbr|small|sub|sup|mark|tt|code)\b[^<>\n]{0,80}>|<!--[^<>]{0,80}-->"
+    r"|\*{1,3}|~~|`|&(?:shy|zwn?j|ZeroWidthSpace|#173|#820[34]|#x200[bc]|#xad);)+"
+)
+_WITHIN = re.compile(rf"(?:[^\W\d_]|{_MARK}){_MARKUP}[^\W\d_]", re.IGNORECASE)
+_ANY_MARKUP = re.compile(_MARKUP, re.IGNORECASE)
 _LEET = re.compile(r"(?<![\w@$])(?=[\w@$!]*[A-Za-z])(?=[\w@$!]*[013457@$!])[\w@$!]{3,20}(?![\w@$])")
 _DIGITS = {one: str.maketrans("013457@$!", f"o{one}easta" + "s" + "i") for one in "il"}
 _READABLE = 0.7  # of a decoded run are letters and spaces
@@ -62,6 +85,15 @@ def readings(text: str) -> Iterator[str]:
     yield from _decoded(text)
     if _SPACED.search(text):
         yield _SPACED.sub(_together, text)
+    if _many(_PARTED, text, at_least=4):
+        yield _PARTED.sub(lambda word: word[0].replace(word["by"], ""), text)
+    if _WITHIN.search(text):
+        yield _ANY_MARKUP.sub("", text)
+    if any(len(_words_of(name[0])) >= _FEWEST for name in _JOINED.finditer(text)):
+        yield _JOINED.sub(lambda name: " ".join(_words_of(name[0])), text)
+    for lines, joined in ((_CHARACTERS, _characters), (_COLUMN, _line), (_WORDS_APART, _line)):
+        if lines.search(text):
+            yield lines.sub(joined, text)
     if _many(_LEET, text, at_least=3):
         for letters in _DIGITS.values():
             yield _LEET.sub(lambda word, letters=letters: word[0].translate(letters), text)
@@ -75,6 +107,25 @@ def readings(text: str) -> Iterator[str]:
 def _together(run: re.Match[str]) -> str:
     between = _SPACE if _SPACE.search(run[0]) else _SEPARATOR
     words = [between.sub("", word) for word in _GAP.split(run[0])]
+    return " ".join(words) if len(words) > 2 else parted("".join(words))
+
+
+def _words_of(name: str) -> list[str]:
+    """Return the words that underscores or capitals join to one name."""
+    if "_" in name:
+        return [word for word in name.split("_") if word]
+    starts = [at for at, letter in enumerate(name) if letter.isupper()]
+    return [name[start:end] for start, end in pairwise([0, *(at for at in starts if at), len(name)])]
+
+
+def _line(lines: re.Match[str]) -> str:
+    """Return short lines as one, without what each begins with."""
+    return " ".join(_AT_LINE.sub("", lines[0]).split())
+
+
+def _characters(lines: re.Match[str]) -> str:
+    """Return characters in lines of their own as words: a blank line ends one, else the lexicon tells."""
+    words = ["".join(word.split()) for word in re.split(r"\n[ \t]*\n", _AT_LINE.sub("", lines[0]))]
     return " ".join(words) if len(words) > 2 else parted("".join(words))
 
 

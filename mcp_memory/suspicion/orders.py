@@ -9,7 +9,7 @@ role, or has it keep something from its user. `keep` has it store something for 
 private. `role` gives an order in the name of a system or its makers.
 
 A long text is read in pieces. Which concepts a piece has at all is cheap to tell, and rules out nearly all of them.
-It does not know who speaks, nor what a text only quotes.
+It does not know who speaks. `uncited` takes out what a text only quotes as an example.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from functools import cached_property
 
 from mcp_memory.suspicion.lexicon import ANY, Match, concepts_of, folded, matches, spoken_together
 
-__all__ = ["SENTENCE_END", "drops", "orders_in"]
+__all__ = ["SENTENCE_END", "drops", "orders_in", "uncited"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,8 @@ SIGNS = (
     Sign("drop", "orders", (("drop", 55), ("you user", 25)), ("matter", 30)),
     Sign("drop", "told", (("drop", 60), ("all", 40), ("earlier you", 40)), ("matter", 30)),
     Sign("drop", "earlier", (("drop", 40), ("all", 30), ("send machine helper reply quiet pose", 150)), ("matter", 40)),
-    Sign("leak", "secret", (("send", 80), ("place machine helper", 150))),
+    Sign("leak", "secret", (("send", 80), ("place", 150))),
+    Sign("leak", "secret", (("send", 80), ("machine helper", 150), ("you must all", 60))),
     Sign("leak", "orders", (("send reply", 50), ("boss", 20), ("you all machine drop", 60))),
     Sign("heed", "quiet", (("user", 50), ("act send secret keep machine helper drop reply pose", 120))),
     Sign("heed", "tell", (("no", 25), ("user", 40), ("act send secret keep machine helper drop pose", 120))),
@@ -82,6 +83,11 @@ _LABEL = re.compile(
     r"(?:^|<!--|/\*|//|[#(\[\"'{|:]|[.!?。]\s)[^\w\n]{0,8}(?=([^\W_][^\n:：]{0,50})[:：])", re.MULTILINE
 )
 _OPENING = 8  # characters in which a label names whom it is for
+_QUOTATION = re.compile(
+    r"\"[^\"\n]{8,120}\"|[“„][^“”„\n]{4,120}[“”]|«[^«»\n]{4,120}»|»[^«»\n]{4,120}«|[「『][^」』\n]{4,120}[」』]"
+    r"|(?<!\w)['‘‚][^'‘’\n]{8,120}['’](?!\w)"
+)
+_CITED = 100  # characters around a quotation in which it is named as an example
 _PIECE, _OVERLAP = 600, 200
 
 
@@ -102,6 +108,20 @@ def orders_in(text: str) -> set[str]:
             found = _by_concept(piece)
             flags |= {sign.flag for sign in signs if _has(sign, found, piece)}
     return flags
+
+
+def uncited(text: str) -> str:
+    """Return a text without the short quotations that it names as examples: `attackers write "..."`.
+
+    A quotation with an address in it stays, for it is a whole order.
+    """
+    return _QUOTATION.sub(lambda quotation: "" if _is_cited(text, quotation) else quotation[0], text)
+
+
+def _is_cited(text: str, quotation: re.Match[str]) -> bool:
+    before = text[max(0, quotation.start() - _CITED) : quotation.start()].rpartition("\n")[2]
+    after = text[quotation.end() : quotation.end() + _CITED].partition("\n")[0]
+    return not _PLACE.search(quotation[0]) and "cites" in concepts_of(folded(f"{before} {after}"))
 
 
 def drops(text: str) -> bool:

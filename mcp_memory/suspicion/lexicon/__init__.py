@@ -10,6 +10,7 @@
     pose      "you are now", "new task"       free      "without restrictions"    none      "do not forget"
     reads     "reading this"                  only      "only for"                asks      what a user does
     matter    what the rules of a craft are about: style, syntax, recipes
+    cites     what names a quotation as an example: attackers, a phrase, such as
 
 `any.txt` has the words that are the same in all of them. In a file, a word that ends in `*` is a stem, and an entry of
 several words stands for these words in a row. From Hebrew on, where words carry prefixes or have no spaces between
