@@ -43,6 +43,9 @@ BENIGN = [
     '{"role": "system", "content": "You are a helpful assistant."}',
     "We keep your settings permanently, until you delete them.",
     "Reset your password at https://accounts.example.com and follow the instructions.",
+    "As an AI language model, I don't have opinions, but I can recommend you three films that all users like.",
+    "Show pages of your own to users without exposing information about the server, and log every call.",
+    "Can individuals fish in the lake without any limits or restrictions?",
 ]
 
 
