@@ -20,7 +20,7 @@ from mcp_memory.compression.texts import earlier_note, middle, result_record, sh
 from mcp_memory.errors import InvalidInput, NotFound, Refused
 from mcp_memory.longterm.l0_turns import admit
 from mcp_memory.longterm.trust import on_arrival
-from mcp_memory.secrets import mask
+from mcp_memory.secrets import mask, mask_values
 from mcp_memory.shortterm.canvas.flowchart import number_of
 from mcp_memory.shortterm.canvas.label import clean
 from mcp_memory.shortterm.canvas.rebuild import drawing_at
@@ -116,7 +116,7 @@ class Keeper:
 
     def _result(self, put: Put, part: Part) -> Kept:
         call = self._call_of(put.item, part)
-        arguments = _value(call.text) if call else None
+        arguments = mask_values(_value(call.text)) if call else None
         tool = (call.tool if call else "") or part.tool or "tool"
         raw, (node, ref), summary = part.text, ("", ""), ""
         if (found := stood_in(part.text)) and (held := self._held(found["ref"])) is not None:

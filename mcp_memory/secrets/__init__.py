@@ -3,6 +3,7 @@
     forms, published   keys and tokens whose form their makers publish; those of gitleaks are kept as data
     names, named       assignments: `DB_PASSWORD=…`, `"api_key": "…"`      structures   tables, `.netrc`, Kubernetes …
     prose              what people say: "my password is …"      cards   payment cards, by issuer and checksum
+    members            JSON values, such as the arguments of calls
     values, vocabulary what a value looks like: drawn, chosen, a word, or something that stands for another value
 
 Masking comes before anything is stored, indexed, logged, shown or sent to a model, and cannot be undone. So it has two
@@ -20,9 +21,9 @@ from mcp_memory.secrets.masking import (
     mask_bytes,
     mask_id,
     mask_lines,
-    mask_values,
     states_secret,
 )
+from mcp_memory.secrets.members import mask_values
 
 __all__ = [
     "MASK",

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
-from typing import Any, cast
 
 from mcp_memory.secrets.cards import SHOWN, cards
 from mcp_memory.secrets.forms import Form
@@ -17,7 +15,7 @@ from mcp_memory.secrets.named import COVER, assigned
 from mcp_memory.secrets.names import HINTS, name_at
 from mcp_memory.secrets.prose import is_stated, pairs, personal_numbers, told
 from mcp_memory.secrets.published import forms
-from mcp_memory.secrets.structures import is_secret_member, structured
+from mcp_memory.secrets.structures import structured
 from mcp_memory.secrets.views import views
 
 __all__ = [
@@ -30,8 +28,8 @@ __all__ = [
     "mask_bytes",
     "mask_id",
     "mask_lines",
-    "mask_values",
     "states_secret",
+    "without",
 ]
 
 MASK = "•••"
@@ -44,7 +42,6 @@ _WIDE_CODECS = (
     (b"\xfe\xff", "utf-16-be"),
     (b"", "utf-16-le"),
 )
-_DEEPEST = 100
 _READ_AGAIN = 50_000
 
 _BODY = re.compile(r"(?m)^[ \t\"']*[A-Za-z0-9+/]{60,76}={0,2}[\"',]*$")
@@ -72,7 +69,7 @@ def find(text: str, *, prose: bool = True) -> list[Secret]:
 
 def mask(text: str, *, prose: bool = True) -> str:
     """Return the text with each secret as `•••`; its name, and what kind of key it was, stay readable."""
-    return _without(text, find(text, prose=prose))
+    return without(text, find(text, prose=prose))
 
 
 def mask_bytes(data: bytes) -> tuple[bytes, list[Secret]]:
@@ -124,15 +121,6 @@ def _encoded(text: str, codec: str) -> bytes:
     return text.encode(codec, "surrogatepass" if codec == "utf-8" else "strict")
 
 
-def mask_values(value: Any) -> Any:
-    """Return a JSON value with every string and name masked, and long numbers. What has a name is read behind it.
-
-    A string in a list is read behind an option that stands before it, as in `["--password", "…"]`. What is nested
-    deeper than any call needs is left out: it could be read to no end.
-    """
-    return _masked(value, "", _DEEPEST)
-
-
 def holds_secret(text: str, *, prose: bool = True) -> bool:
     """Tell whether a text has anything that `mask` would take out."""
     return bool(find(text, prose=prose))
@@ -172,7 +160,7 @@ def mask_lines(text: str) -> str:
     or searches for, so all lines of that form are masked.
     """
     text = _BODY.sub(MASK, text)
-    return _without(text, find(text, prose=False), keep_lines=True)
+    return without(text, find(text, prose=False), keep_lines=True)
 
 
 def _standing(text: str, prose: bool) -> list[Secret]:
@@ -276,52 +264,12 @@ def _apart(secrets: Iterable[Secret]) -> list[Secret]:
     return apart
 
 
-def _without(text: str, secrets: Sequence[Secret], *, keep_lines: bool = False) -> str:
+def without(text: str, secrets: Iterable[Secret], *, keep_lines: bool = False) -> str:
+    """Return a text with each of the secrets as `•••`; those that overlap or touch are one."""
     pieces: list[str] = []
     at = 0
-    for one in secrets:
+    for one in _apart(secrets):
         lost = text.count("\n", one.start, one.end) if keep_lines else 0
         pieces += [text[at : one.start], MASK, "\n" * lost]
         at = one.end
     return "".join([*pieces, text[at:]])
-
-
-def _key(name: Any, head: str) -> Any:
-    """Return the name of a member of a JSON object, masked where it has a key in it, or is one by where it stands."""
-    if not isinstance(name, str):
-        return name
-    return MASK if is_secret_member(head[1:-4], name) else mask(name) if holds_key(name) else name
-
-
-def _masked(value: Any, head: str, depth: int) -> Any:
-    match value:
-        case str():
-            return _behind(head, mask(value))
-        case int() if 10**5 < value < 10**19:
-            shown = _behind(head, str(value))
-            return value if shown == str(value) else shown
-        case list() | tuple() | dict() if depth == 0:
-            return "…"
-        case list() | tuple():
-            return list(_items(value, head, depth - 1))  # pyright: ignore[reportUnknownArgumentType]
-        case dict():
-            members = cast("dict[Any, Any]", value).items()
-            return {_key(name, head): _masked(item, f'"{str(name)[-80:]}": "', depth - 1) for name, item in members}
-        case _:
-            return value
-
-
-def _items(values: Iterable[Any], head: str, depth: int) -> Iterator[Any]:
-    before = ""
-    for value in values:
-        yield _masked(value, f'"{before[-80:]}", "' if before.startswith("-") else head, depth)
-        before = value if isinstance(value, str) else ""
-
-
-def _behind(head: str, text: str) -> str:
-    """Return a text masked as it is behind a name in JSON, which may say what the text does not."""
-    whole = f'{head}{json.dumps(text, ensure_ascii=False)[1:-1]}"'
-    masked = mask(whole) if head else whole
-    if masked == whole or not masked.startswith(head):
-        return text
-    return json.loads(f'"{masked.removeprefix(head)}')

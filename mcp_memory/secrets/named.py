@@ -108,7 +108,7 @@ def _quoted(text: str, name: Name, start: int, quote: str) -> list[tuple[int, in
     closing = quote.lstrip("rbufN")
     line = text.find("\n", start, start + LONGEST)
     end = text.find(closing, start, line if line >= 0 else start + LONGEST)
-    while end > start and len(closing) == 1 and text[end - 1] == "\\":  # a quote inside the value
+    while end > start and len(closing) == 1 and _is_escaped(text, start, end):  # a quote inside the value
         end = text.find(closing, end + 1, line if line >= 0 else start + LONGEST)
     if end < 0:
         run = _RUN.match(text, start)
@@ -118,6 +118,11 @@ def _quoted(text: str, name: Name, start: int, quote: str) -> list[tuple[int, in
     value = text[start:end]
     secret = COVER in value or (_is_quoted_secret(value, name) and not _is_label(text, start, end))
     return [(start, end)] if secret else []
+
+
+def _is_escaped(text: str, start: int, at: int) -> bool:
+    """Tell whether an odd number of backslashes stands before a character: two of them are one of the value."""
+    return (at - start - len(text[start:at].rstrip("\\"))) % 2 == 1
 
 
 def _is_quoted_secret(value: str, name: Name) -> bool:

@@ -69,6 +69,11 @@ _PLACES = (
         _is_assigned,
     ),
     _Place(
+        ('"key"', '"value"'),
+        rf"(?i)\"key\"\s?:\s?\"{_NAME}\",\s{{0,20}}\"value\"\s?:\s?\"{_REST}\"",
+        _is_named,
+    ),
+    _Place(
         ('"name"', '"value"'),
         rf"(?i)\"value\"\s?:\s?\"{_REST}\",\s{{0,20}}\"name\"\s?:\s?\"{_NAME}\"",
         _is_named,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from itertools import pairwise
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -407,6 +408,16 @@ def test_arguments_are_masked_by_their_names_too() -> None:
         ({"passwords": ["Blauwal77"], "n": [1, True]}, {"passwords": [MASK], "n": [1, True]}),
         ({"password": "Blauwal77 4012888888881881"}, {"password": MASK}),
         ({"password": "sunshine"}, {"password": MASK}),
+        ({"name": "DB_PASSWORD", "value": "Blauwal77"}, {"name": "DB_PASSWORD", "value": MASK}),
+        ({"env": [{"key": "DB_PASSWORD", "value": "Blauwal77"}]}, {"env": [{"key": "DB_PASSWORD", "value": MASK}]}),
+        ({"key": "password", "value": "Passwort"}, {"key": "password", "value": "Passwort"}),
+        ({"password": 'Blau"wal77', "user": "jo"}, {"password": MASK, "user": "jo"}),
+        ({"password": "Blauwal77\\", "user": "jo"}, {"password": MASK, "user": "jo"}),
+        (
+            {"text": "machine h login jo password Blauwal77\nmachine g", "n": 1.5},
+            {"text": f"machine h login jo password {MASK}\nmachine g", "n": 1.5},
+        ),
+        ({"command": "tool --password 'Blauwal77\tx'\n"}, {"command": f"tool --password '{MASK}\tx'\n"}),
         ({"auth_tokens": {"Qm3Xk9Zt7Lw2Rv5Yb8": "jo"}}, {"auth_tokens": {MASK: "jo"}}),
         (["run", "--password", "sunshine"], ["run", "--password", MASK]),
         ({"env": {"DB_PASSWORD": "tulip kazoo mango"}}, {"env": {"DB_PASSWORD": MASK}}),
@@ -419,6 +430,50 @@ def test_arguments_are_masked_by_their_names_too() -> None:
 )
 def test_an_argument_is_read_behind_the_name_or_option_before_it(given: object, masked: object) -> None:
     assert mask_values(given) == masked
+
+
+def shape(value: object) -> object:
+    """Return a JSON value without what its strings and names say; a number that is masked is a string."""
+    match value:
+        case dict():
+            return [shape(item) for item in cast("dict[object, object]", value).values()]
+        case list():
+            return [shape(item) for item in cast("list[object]", value)]
+        case str() | int() if not isinstance(value, bool):
+            return ""
+        case _:
+            return value
+
+
+names = st.sampled_from(["password", "api_key", "name", "value", "key", "card", "text", "n\\", 'q"'])
+strings = st.lists(
+    st.sampled_from(
+        [
+            "password ",
+            "Kx93mfQpw2Lz",
+            "--token",
+            "machine h login a ",
+            "DB_PASSWORD=",
+            '"',
+            "\\",
+            "\n",
+            "'",
+            "\t",
+            "\ud800",
+        ]
+    )
+).map("".join)
+
+
+@given(
+    st.recursive(
+        st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(), strings, texts),
+        lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(names, inner, max_size=4)),
+        max_leaves=8,
+    )
+)
+def test_any_json_value_is_masked_and_keeps_its_structure(value: object) -> None:
+    assert shape(mask_values(value)) == shape(value)
 
 
 def test_the_arguments_of_a_command_are_masked_in_a_text_of_json_too() -> None:

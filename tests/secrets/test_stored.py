@@ -64,7 +64,30 @@ async def test_a_key_stands_in_no_file_but_in_those_of_results_where_it_is_wante
     await fill(home, keep_secrets=keep_secrets)
     kept = standing(home, KEY, CARD)
     assert bool(kept) == keep_secrets, kept
-    assert all("/refs/" in path or path.startswith("memory.db") for path in kept)
+    assert all("/refs/" in path for path in kept)
+
+
+@pytest.mark.parametrize("keep_secrets", [False, True])
+@pytest.mark.parametrize("tool", ["login", "get_user", "Read", "bash", "write_file", "mcp__db__query"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"password": "Kx93mfQpw2LzT3"},
+        {"username": "ann", "secret": "Kx93mfQpw2LzT3aB8"},
+        {"name": "DB_PASSWORD", "value": "Kx93mfQpw2LzT3"},
+        {"key": "api_token", "value": "Kx93mfQpw2LzT3aB8"},
+        {"args": ["login", "--password", "Kx93mfQpw2LzT3"]},
+        {"content": "machine h login ann password Kx93mfQpw2LzT3\n"},
+        {"command": "tool --password 'Kx93mfQpw2LzT3\tkk'\n"},
+    ],
+)
+async def test_a_secret_argument_stands_in_no_file_whatever_the_tool_and_the_setting(
+    home: Path, keep_secrets: bool, tool: str, arguments: dict[str, Any]
+) -> None:
+    async with open_memory(home=home, embedder="none", keep_secrets=keep_secrets) as memory:
+        await memory.offload_tool_result(tool, "ok\n", arguments=arguments)
+        await memory.keep_tool_result(tool, "fine\n", arguments=arguments)
+    assert standing(home, "Kx93mfQp") == []
 
 
 async def test_a_question_goes_to_no_model_with_a_key_in_it(home: Path) -> None:

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, get_args
 
 from mcp_memory.errors import InvalidInput, StoreUnavailable
-from mcp_memory.secrets import mask, mask_id
+from mcp_memory.secrets import mask, mask_id, mask_values
 from mcp_memory.shortterm.canvas.flowchart import SUMMARY_LIMIT, TITLE_LIMIT, number_of, padded
 from mcp_memory.shortterm.canvas.intent import doing
 from mcp_memory.shortterm.canvas.label import clean
@@ -65,7 +65,8 @@ class OffloadRequest:
     """Whether what is returned takes the result's place in a context. Where it does not, or nobody knows yet, the
     record says that all of it is kept there: it saves nothing."""
     keep_secrets: bool = False
-    """Whether the file holds keys and passwords as they came; what is shown and indexed never does."""
+    """Whether the file holds the result with its keys and passwords as they came. Nothing else ever does: not what
+    is shown and indexed of it, and not the arguments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,14 +100,13 @@ def offload(
     All may be empty.
     Raises InvalidInput for a result that is empty or over 128 MB, a path-like task, or an unknown node id.
     """
-    request = _without_secrets(request)
-    result = _raw(request)
+    request, result = _received(request)
     synopsis, text = _understood(request, result, talk)
     call = _Call(
         request=request,
         synopsis=synopsis,
-        line=call_line(request.tool_name, result.shown_arguments),
-        title=title_of(request.tool_name, result.shown_arguments),
+        line=call_line(request.tool_name, request.arguments),
+        title=title_of(request.tool_name, request.arguments),
         summary=summary_line(request.summary or "") or summary_line(synopsis.summary),
         goal_hint=mask(goal_hint),
         now=now,
@@ -149,8 +149,7 @@ def keep(store: Store, space: str, *, request: OffloadRequest, now: datetime) ->
 
     Raises InvalidInput as `offload` does.
     """
-    request = _without_secrets(request)
-    result = _raw(request)
+    request, result = _received(request)
     synopsis, _ = _understood(request, result, "")
     return store.put_ref(space, _new_ref(request, result, synopsis.content_type, now), refuse=False)
 
@@ -199,14 +198,21 @@ def _shortened(request: OffloadRequest) -> str | None:
     return f"Cut to what a node holds: {', '.join(cut)} characters." if cut else None
 
 
-def _without_secrets(request: OffloadRequest) -> OffloadRequest:
-    """Return a request whose names can be stored. What else it has is masked where it is used."""
+def _received(request: OffloadRequest) -> tuple[OffloadRequest, Raw]:
+    """Return a request without secrets in its names, arguments and result, and the result as it may be kept.
+
+    What else the request says is masked where it is used.
+    """
+    result = raw(_checked(request), keep_secrets=request.keep_secrets)
     id = request.tool_call_id
-    return replace(request, tool_name=mask(request.tool_name), tool_call_id=None if id is None else mask_id(id))
-
-
-def _raw(request: OffloadRequest) -> Raw:
-    return raw(_checked(request), request.arguments, keep_secrets=request.keep_secrets)
+    masked = replace(
+        request,
+        tool_name=mask(request.tool_name),
+        tool_call_id=None if id is None else mask_id(id),
+        arguments=mask_values(request.arguments),
+        result=result.shown,
+    )
+    return masked, result
 
 
 def _understood(request: OffloadRequest, result: Raw, talk: str) -> tuple[Synopsis, str]:
@@ -218,7 +224,7 @@ def _understood(request: OffloadRequest, result: Raw, talk: str) -> tuple[Synops
     made = synopsise(
         text,
         tool=request.tool_name,
-        arguments=result.shown_arguments,
+        arguments=request.arguments,
         talk=talk,
         budget_chars=request.preview_chars,
     )
@@ -257,7 +263,7 @@ def _new_ref(request: OffloadRequest, result: Raw, content_type: str, now: datet
     return NewRef(
         data=result.data,
         tool=clean(request.tool_name, TOOL_LIMIT),
-        arguments=result.arguments,
+        arguments=request.arguments,
         tool_call_id=request.tool_call_id,
         session=request.session,
         timestamp=now,

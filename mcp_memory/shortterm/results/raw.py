@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from mcp_memory.secrets import mask_bytes, mask_values
+from mcp_memory.secrets import mask_bytes
 from mcp_memory.types import MaskedPlace
 
 __all__ = ["Raw", "raw"]
@@ -16,18 +15,15 @@ class Raw:
     """What goes into the file of a ref, and what may be shown and indexed of it."""
 
     data: bytes
-    arguments: Any
     masked: tuple[MaskedPlace, ...]
     """Where in `data` a mask stands for a secret; none where secrets are kept."""
     shown: bytes
-    shown_arguments: Any
 
 
-def raw(data: bytes, arguments: Any = None, *, keep_secrets: bool) -> Raw:
-    """Return the result to keep. With `keep_secrets` its bytes and arguments are as they came."""
+def raw(data: bytes, *, keep_secrets: bool) -> Raw:
+    """Return the result to keep. With `keep_secrets` its bytes are as they came."""
     shown, secrets = mask_bytes(data)
-    shown_arguments = mask_values(arguments)
     if keep_secrets:
-        return Raw(data=data, arguments=arguments, masked=(), shown=shown, shown_arguments=shown_arguments)
+        return Raw(data=data, masked=(), shown=shown)
     places = tuple(MaskedPlace(start=one.start, end=one.end, kind=one.kind) for one in secrets)
-    return Raw(data=shown, arguments=shown_arguments, masked=places, shown=shown, shown_arguments=shown_arguments)
+    return Raw(data=shown, masked=places, shown=shown)
