@@ -35,13 +35,14 @@ __all__ = [
 MASK = "•••"
 _CARD = "card number"
 _BYTES = "latin-1"
-_WIDE_CODECS = (
+_MARKS = (
     (b"\xff\xfe\0\0", "utf-32-le"),
     (b"\0\0\xfe\xff", "utf-32-be"),
     (b"\xff\xfe", "utf-16-le"),
     (b"\xfe\xff", "utf-16-be"),
-    (b"", "utf-16-le"),
 )
+_UNMARKED = ("utf-16-le", "utf-16-be")
+_ERRORS = {"utf-8": "surrogatepass"}
 _READ_AGAIN = 50_000
 
 _BODY = re.compile(r"(?m)^[ \t\"']*[A-Za-z0-9+/]{60,76}={0,2}[\"',]*$")
@@ -77,48 +78,56 @@ def mask_bytes(data: bytes) -> tuple[bytes, list[Secret]]:
 
     It is evidence, so talk of passwords in it is left alone. What is no text in any encoding is returned as it is.
     """
-    codec = _codec(data)
-    if codec is None:
-        return data, []
-    text = data.decode(codec, "surrogatepass" if codec == "utf-8" else "strict")
+    found = [one for codec in _codecs(data) for one in _found_in(data, codec)]
     pieces: list[bytes] = []
     places: list[Secret] = []
     at = length = 0
-    for one in find(text, prose=False):
-        before = _encoded(text[at : one.start], codec)
-        hidden = MASK.encode() if codec == _BYTES else _encoded(MASK, codec)
-        places.append(Secret(length + len(before), length + len(before) + len(hidden), one.kind))
-        pieces += [before, hidden]
-        length += len(before) + len(hidden)
+    for one, hidden in sorted(found, key=lambda each: (each[0].start, -each[0].end)):
+        if one.start < at:
+            continue  # found in another reading, too
+        pieces += [data[at : one.start], hidden]
+        length += one.start - at + len(hidden)
+        places.append(Secret(length - len(hidden), length, one.kind))
         at = one.end
-    return (b"".join([*pieces, _encoded(text[at:], codec)]), places) if places else (data, [])
+    return (b"".join([*pieces, data[at:]]), places) if places else (data, [])
 
 
-def _codec(data: bytes) -> str | None:
-    """Return how bytes can be read and written back the same; None for what is no text.
+def _found_in(data: bytes, codec: str) -> Iterator[tuple[Secret, bytes]]:
+    """Yield where secrets stand in bytes that are read in an encoding, and what stands for each in it."""
+    text = data.decode(codec, _ERRORS.get(codec, "strict"))
+    hidden = MASK.encode(codec if codec != _BYTES else "utf-8")
+    at = length = 0
+    for one in find(text, prose=False):
+        start = length + len(_encoded(text[at : one.start], codec))
+        length = start + len(_encoded(text[one.start : one.end], codec))
+        at = one.end
+        yield Secret(start, length, one.kind), hidden
 
-    In other encodings of one byte the letters of keys are those of ASCII, so these are read as if each byte were a
-    letter.
+
+def _codecs(data: bytes) -> list[str]:
+    """Return how bytes may be read and written back the same; none for what is no text.
+
+    Letters of ASCII that are two bytes each are text in UTF-8, too, and bytes of another encoding may have a mark of
+    UTF-16 by chance, so there may be several. In other encodings of one byte the letters of keys are those of ASCII,
+    so these are read as if each byte were a letter.
     """
-    try:
-        data.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        pass
-    else:
-        return "utf-8"
-    for mark, codec in _WIDE_CODECS:
-        if data.startswith(mark) or (not mark and b"\0" in data[:200]):
-            try:
-                if data.decode(codec).encode(codec) == data:
-                    return codec
-            except UnicodeError:
-                continue
+    marked = [codec for mark, codec in _MARKS if data.startswith(mark)]
+    wide = [codec for codec in marked or (_UNMARKED if b"\0" in data else ()) if _is_kept(data, codec)]
+    if _is_kept(data, "utf-8"):
+        return [*wide, "utf-8"]
     controls = sum(data.count(bytes([one])) for one in range(32) if one not in b"\t\n\r\x1b\f")
-    return _BYTES if controls * 100 < len(data) else None
+    return [*wide, _BYTES] if controls * 100 < len(data) else wide
+
+
+def _is_kept(data: bytes, codec: str) -> bool:
+    try:
+        return _encoded(data.decode(codec, _ERRORS.get(codec, "strict")), codec) == data
+    except UnicodeError:
+        return False
 
 
 def _encoded(text: str, codec: str) -> bytes:
-    return text.encode(codec, "surrogatepass" if codec == "utf-8" else "strict")
+    return text.encode(codec, _ERRORS.get(codec, "strict"))
 
 
 def holds_secret(text: str, *, prose: bool = True) -> bool:

@@ -387,8 +387,37 @@ def test_the_bytes_of_a_text_are_masked_as_the_text_is_and_say_where(text: str) 
 
 
 def test_bytes_that_are_no_text_stay_as_they_are() -> None:
-    data = b"\xff\xfe" + GITHUB.encode()
+    data = b"\xff\xfe" + bytes(range(32)) + GITHUB.encode()
     assert mask_bytes(data) == (data, [])
+
+
+@pytest.mark.parametrize(
+    ("codec", "head"),
+    [
+        ("cp1252", "prix 5 €"),
+        ("cp1251", "Пароли"),
+        ("koi8-r", "Настройки"),
+        ("gbk", "设置"),
+        ("big5", "設定"),
+        ("euc-kr", "설정"),
+        ("shift_jis", "設定"),
+        ("utf-16-le", "設定の中身はこれだけです"),
+        ("utf-16-le", "settings"),
+        ("utf-16-be", "settings"),
+        ("utf-16-be", "Größe"),
+    ],
+)
+@pytest.mark.parametrize("room", [0, 1])
+def test_bytes_of_any_encoding_and_length_hold_no_password(codec: str, head: str, room: int) -> None:
+    text = f"{head}{'x' * room}\nDB_PASSWORD={STRONG}\nend\n"
+    data, places = mask_bytes(text.encode(codec))
+    mask_there = MASK.encode(codec if codec.startswith("utf") else "utf-8")
+    assert data == mask_there.join(part.encode(codec) for part in text.split(STRONG))
+    assert [data[one.start : one.end] for one in places] == [mask_there]
+
+
+def test_a_key_behind_the_mark_of_another_encoding_is_masked() -> None:
+    assert mask_bytes(b"\xff\xfe" + GITHUB.encode())[0] == b"\xff\xfeghp_" + MASK.encode()
 
 
 @given(texts)
