@@ -41,6 +41,8 @@ class Form:
     source: str
     takes: Callable[[str], bool] | None = None
     back: int = 0
+    begins: bool = False
+    """Whether the hint is how a key begins, which also stands by chance in data that is encoded."""
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -49,7 +51,7 @@ class Form:
     def match(self, text: str, at: int, hint: str) -> tuple[int, int] | None:
         """Return from where to where a key is to be masked whose hint is at `at`; None where there is none."""
         found = self.pattern.match(text, at - self.back) if at >= self.back else None
-        if found is None:
+        if found is None or (self.begins and (found[0].endswith("EXAMPLE") or _is_encoded(text, at, at + len(hint)))):
             return None
         start = found.start()
         if "shown" in self.pattern.groupindex:
@@ -104,6 +106,34 @@ def _is_credential(value: str) -> bool:
         return False
 
 
+_HASH = re.compile(r"(?i)(?<![a-z])(?:sha-?\d{1,3}|md5|blake\w{1,3})[=:-][\w+/-]{0,90}\Z")
+_WRAPPED = re.compile(r"[A-Za-z0-9+/]{60,}\r?\n[A-Za-z0-9+/]{0,80}\Z")
+_ENCODED_LINE = re.compile(r"[A-Za-z0-9+/]{40,}")
+_RUN = re.compile(r"[\w+/-]{16,}[+/_-]\Z", re.ASCII)
+_LONG_HINT = 5
+
+
+def _is_encoded(text: str, start: int, end: int) -> bool:
+    """Tell whether the beginning of a key stands inside a hash or other data in base64.
+
+    A long beginning with a mark in it does not come up there by chance.
+    """
+    if _HASH.search(text, max(0, start - 100), start):
+        return True
+    hint = text[start:end]
+    if len(hint) >= _LONG_HINT and not hint.isalnum():
+        return False
+    wrapped = _WRAPPED.search(text, max(0, start - 170), start) if hint.isalnum() else None
+    if wrapped and _ENCODED_LINE.match(text, wrapped.end() - len(wrapped[0].rpartition("\n")[2])):
+        return True
+    run = _RUN.search(text, max(0, start - 60), start)
+    return run is not None and _is_of_all_kinds(run[0]) and ("+" in run[0] or not reads_as_words(run[0]))
+
+
+def _is_of_all_kinds(text: str) -> bool:
+    return any(map(str.isupper, text)) and any(map(str.islower, text)) and any(map(str.isdigit, text))
+
+
 _TAKEN = r"[^\s\"'`<>{}|;&()$\\]"
 """A character of a value that a command takes."""
 
@@ -116,7 +146,7 @@ def _begins(kind: str, body: str, *prefixes: str, joined: bool = False) -> Form:
     heads = "|".join(re.escape(prefix) for prefix in prefixes)
     before = "A-Za-z0-9" if joined else "A-Za-z0-9_"
     pattern = rf"(?<![{before}])(?P<shown>{heads})(?!{_WORDS}(?!{_BODY})){body}"
-    return Form(kind, tuple(prefix.lower() for prefix in prefixes), pattern, _is_key)
+    return Form(kind, tuple(prefix.lower() for prefix in prefixes), pattern, _is_key, begins=True)
 
 
 def _forms() -> Iterator[Form]:
@@ -230,7 +260,7 @@ def _forms() -> Iterator[Form]:
         ("authorization",),
         r"(?i)(?P<shown>authorization[\\\"']{0,4}[ ]?[:=][ ]?[\\\"']{0,4}"
         r"(?:[a-z][a-z0-9_-]{1,20}[ ]{1,3}(?:[a-z]+=\"?)?)?)"
-        r"[a-z0-9._~+/:-]{12,}={0,2}(?![\w(])",
+        r"[a-z0-9._~+/:-]{12,}={0,2}(?![\w(]|[ ]Credential)",
         lambda value: _is_credential(value) or (len(value) >= 16 and value.isalnum() and not reads_as_words(value)),
     )
     command = rf"{_TAKEN}{{6,}}"
@@ -324,7 +354,7 @@ def _forms() -> Iterator[Form]:
         "session cookie",
         ("cookie: ",),
         r"(?i)(?P<shown>cookie: [\w.-]{1,60}=)[\w%+/=.~-]{16,}",
-        _is_key,
+        lambda value: is_drawn(value, 16) or not reads_as_words(value),
     )
     yield Form(
         "signed address",

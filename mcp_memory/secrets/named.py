@@ -60,6 +60,7 @@ _CODE_LINE = re.compile(
 _NEXT_OF_URL = re.compile(r"&(?=[\w-]{1,40}[=:])")
 _NEXT_OF_CONNECTION = re.compile(r";[\w ]{1,40}=")
 _SETTING = re.compile(r"^[ \t]*(?:-[ \t]+)?[\"']?[\w.-]{1,60}[\"']?[ \t]*[:=](?:[ \t]+\S|\S|$)")
+_LOGIN = re.compile(r"(?im)^[ \t]*(?:-[ \t]+)?[\"']?\w{0,20}(?:user|login|mail|host|account)\w{0,10}[\"']?[ \t]*[:=]")
 _LEAST_OF_PASSWORD, _LEAST_DIGITS = 4, 6
 
 
@@ -78,6 +79,8 @@ def assigned(text: str, name: Name, *, prose: bool) -> list[tuple[int, int]]:
     start, quote = found.end(), found["quote"]
     if _ONE_OF_MANY.search(text, max(0, name.start - 40), name.start) and found["sign"] == "=":
         return []  # user, password = …
+    if quote and found["sign"] == "," and not found["close"]:
+        return []  # the name of a thing, and a word
     if quote and found["sign"] in (",", "("):
         return [span for span in _quoted(text, name, start, quote) if is_given(text[slice(*span)])]
     if found["many"]:
@@ -95,12 +98,17 @@ def _spaced(text: str, name: Name) -> list[tuple[int, int]]:
     if found["quote"]:
         return [span for span in _quoted(text, name, found.end(), found["quote"]) if is_given(text[slice(*span)])]
     run = _RUN.match(text, found.end())
-    alone = "\t" in found[0] or name.text.isupper()
+    alone = (
+        "\t" in found[0] and "\t" not in text[text.rfind("\n", 0, name.start) + 1 : name.start]
+    )  # no head of a table
+    alone = alone or name.text.isupper()
     if run is None or not (alone or _COMMAND.search(text, max(0, name.start - 80), name.start)):
         return []
-    if _COMMENT.match(text, run.end()) is None or stands_for_another(run[0], name.text):
+    value = without_sentence(run[0])
+    if _COMMENT.match(text, run.end()) is None or stands_for_another(value, name.text):
         return []
-    return [run.span()] if (is_given(run[0]) if name.of_password else is_drawn(run[0])) else []
+    is_secret = is_given(value) if name.of_password else is_drawn(value)
+    return [(run.start(), run.start() + len(value))] if is_secret else []
 
 
 def _quoted(text: str, name: Name, start: int, quote: str) -> list[tuple[int, int]]:
@@ -207,8 +215,15 @@ def _bare(text: str, name: Name, found: re.Match[str], *, prose: bool) -> list[t
     if text[run.end() : run.end() + 1] in ("(", "[") or (not prose and name.of_password and reads_as_words(run[0])):
         return []
     if name.is_short:
+        if not prose and name.text.lower() == "pass" and ":" in found["sign"] and not _is_of_login(text, name, run):
+            return []  # a test's
         return _spans(run, name, is_strict=False, is_line=True) if is_drawn(run[0], 10) else []
     return _spans(run, name, is_strict=False, is_line=tight)
+
+
+def _is_of_login(text: str, name: Name, run: re.Match[str]) -> bool:
+    """Tell whether settings of an account stand beside a line."""
+    return name.text != "PASS" and _LOGIN.search(text, max(0, name.start - 200), run.end() + 200) is not None
 
 
 def _spans(run: re.Match[str] | None, name: Name, *, is_strict: bool, is_line: bool = False) -> list[tuple[int, int]]:

@@ -16,7 +16,7 @@ from itertools import accumulate, islice, pairwise
 from mcp_memory.secrets.having import Has
 from mcp_memory.secrets.names import HINTS, name_at
 from mcp_memory.secrets.values import is_chosen, is_drawn, is_given, is_phrase, may_describe, stands_for_another
-from mcp_memory.secrets.vocabulary import reads_as_words
+from mcp_memory.secrets.vocabulary import is_word, reads_as_words
 
 __all__ = ["is_secret_member", "structured"]
 
@@ -138,7 +138,9 @@ _PLACES = (
     _Place(("securestring",), rf"\"(?i:Type)\"\s?:\s?\"SecureString\",\s{{0,20}}\"Value\"\s?:\s?\"{_REST}\"", _is_any),
     _Place(('"github.com"',), r"\"github\.com\"\s?:\s?\"(?P<value>[A-Za-z0-9_-]{16,100})\"", _is_any),
     _Place(("$ pass ",), r"(?m)^\$ pass (?:show )?\S+\n(?P<value>\S{6,200})$", _is_any),
-    _Place((" | ",), rf"(?m)^{_NAME}[ ]*\|[ ]+(?P<value>\S{{6,500}})[ \t]*$", _is_named),  # psql, expanded
+    _Place(
+        (" | ",), rf"(?m)^{_NAME}[ ]*\|[ ]+(?P<value>\S{{6,500}})[ \t]*$(?!\n[ \t]*[-+=|]{{3}})", _is_named
+    ),  # psql, expanded
     # addresses, calls, devices
     _Place(("@tcp(",), r"(?<=:)(?P<value>[^\s\"'@:/<>{}$]{6,100})(?=@tcp\()", _is_any),
     _Place(
@@ -250,6 +252,7 @@ _HEAD = re.compile(r"[\"'`*]{0,2}[^\W\d][\w .#/-]{0,30}[\"'`*]{0,2}")
 _WORDS_OF_NAMES = ("pass", "secret", "token", "key", "pwd", "credential")
 _OF_NAMES = re.compile("|".join(_WORDS_OF_NAMES))
 _LONGEST_LINE, _MOST_ROWS = 400, 2_000
+_RESOURCE = re.compile(r"[a-z]{3,14}(?:-[a-z0-9]{1,12}){1,8}")
 _LOGIN = re.compile(
     r"(?i)[\"'`]?(?:user(?:[_ ]?(?:name|id))?|login|e-?mail|account|benutzer(?:name)?|usuario|utilisateur)[\"'`]?"
 )
@@ -436,8 +439,13 @@ def _tables(small: str) -> Iterator[tuple[int, int]]:
 def _is_cell(value: str, kind: str) -> bool:
     """Tell whether a cell of a column of passwords or keys holds one."""
     return not stands_for_another(value) and (
-        is_drawn(value) if kind == "key" else " " not in value and is_given(value)
+        is_drawn(value) and not _is_resource(value) if kind == "key" else " " not in value and is_given(value)
     )
+
+
+def _is_resource(value: str) -> bool:
+    """Tell whether a value is what a listing of secrets calls one: small words and parts joined by hyphens."""
+    return _RESOURCE.fullmatch(value) is not None and is_word(value.partition("-")[0])
 
 
 def _members(text: str) -> Iterator[tuple[int, int]]:

@@ -40,8 +40,8 @@ admin administrator root toor user guest test testing tester demo default postgr
 mongodb redis rabbitmq minio minioadmin elastic sa system sys oracle nobody anonymous foo bar baz foobar spam eggs
 letmein welcome changeit changeme docker vagrant ubuntu pi cisco value string text none null nil true false yes no
 on off empty blank unset undefined missing required optional masked encrypted hashed plain plaintext raw secure
-strong weak valid invalid correct incorrect wrong right same different new old any all auto never always ask prompt
-input output data type hash salt form field label key keys name id int integer float bool boolean str bytes array
+short long strong weak valid invalid correct incorrect wrong right same different new old any all auto never always ask
+prompt input output data type hash salt form field label key keys name id int integer float bool boolean str bytes array
 list dict object char varchar nvarchar enum number date datetime timestamp email url uri path file stdin env token
 tokens self this request response result error errors warning info debug ok okay fail failed success disabled
 enabled expired revoked unknown pending active inactive inherit shared private public internal external basic bearer
@@ -58,6 +58,7 @@ _IN_CODE = re.compile(
     r"|arn|projects|azurekeyvault|request|req|res|props|params|form|user|account|credentials?|ctx|conf|opts?|options|args)[._:\[(]|^base64[.(]"
     r"|^(?:pbkdf2|scrypt|argon2|bcrypt|sha\d+|md5|crypt)[\w-]*[:$(]|^\{[A-Z0-9-]+\}|^\$\d\w?\$|^[x*!]:\d"
 )
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]|\Z)")
 _CALL = re.compile(r"^[A-Za-z_][\w.]*[(\[]|^(?:async|await|new|lambda|not|typeof)\b|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$")
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 _OF_CODE = re.compile(r"[A-Za-z]+\d{0,4}|[A-Za-z]\w*_\w*")
@@ -98,6 +99,7 @@ def stands_for_another(value: str, name: str = "") -> bool:
         or (_SHORT_PLACEHOLDER.search(value) is not None and (len(value) < _LONG or reads_as_words(value)))
         or _IN_CODE.search(value) is not None
         or _CALL.search(value) is not None
+        or _DATE.match(value) is not None
     )
 
 

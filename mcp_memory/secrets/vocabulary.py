@@ -17,13 +17,13 @@ __all__ = ["is_word", "reads_as_words", "words_of"]
 _PIECES, _WORD_START = "embed/model/encoder_pieces.txt", "▁"
 _WORDS, _NO_START = "embed/model/tokenizer.json", "##"
 _IN_CODE_TEXT = """
-api arg args argon async attr auth aws base bcrypt bool cfg cli cmd cn conf config conn cred creds csrf ctx dao
-db dest dev dict dir dns decrypt dst dto elem enc encrypt env err exec expr fmt fn func gcp gpg hex hmac html
-http https id idx impl init int io ip jdbc jks json jwt keychain keyring keystore kms kube kw kwargs ldap lib
-len login mfa msg mysql nginx nil num oauth oidc org os otp param params passwd pem pgp preflight printable php
-pin pkg postgres prod ptr pwd py redis ref regex repo req res resp rsa ruby saml scrypt sdk sha smtp sql src ssh
-sso ssl stderr stdin stdout str struct svc sync sys tcp temp tls tmp totp ttl tty txt ui uid unix uri url usr
-unset username utf util utils uuid val var vars vpn webhook wifi xml yaml yml
+api arg args argon async attr auth aws base bcrypt bool cfg cli cmd cn conf config conn cred credential creds csrf
+ctx dao db dest dev dict dir dns decrypt dst dto elem enc encrypt env err exec expr fmt fn func gcp gpg hex hmac
+html http https id idx impl init int io ip jdbc jks json jwt keychain keyring keystore kms kube kw kwargs ldap lib
+len login mfa msg mysql nginx nil num oauth oidc org os otp param params passwd pem pgp preflight printable php pin
+pkg postgres prod ptr pwd py redis ref regex repo req res resp rsa ruby saml scrypt sdk sha smtp sql src ssh sso
+ssl stderr stdin stdout str struct svc sync sys tcp temp tls tmp totp ttl tty txt ui uid unix uri url usr unset
+username utf util utils uuid val var vars vpn webhook wifi xml yaml yml
 """
 _IN_CODE = frozenset(_IN_CODE_TEXT.split())
 _ENDINGS = re.compile(r"(?:s|es|ed|ing|er|ers|ly|able|ible|less|ful|ness|tion|ized|ised|izer|iser|ation|or|en|e|n)$")

@@ -146,6 +146,7 @@ def test_secrets_are_masked_and_their_names_stay(text: str, masked: str) -> None
         "It's Friday, my password expires today. Version2 is the password manager we use.",
         "Login: Monday / Tuesday; login: see README / wiki2page.txt; Login: jo / guest",
         "credentials: module:function2, Login: https://example.org/login2page",
+        "Şifrem unuttum.",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
@@ -335,6 +336,36 @@ def test_bytes_that_are_a_program_or_a_picture_stay_as_they_are() -> None:
         '{"token": "color-background-primary-hover-dark-mode"}',
         "https://example.org/f?sv=1&sig=<signature>",
         "<key>\nsome words of an example here\n</key>",
+        # data in base64, where any beginning comes up, and hashes in it
+        "AIAAEEAQ/0D/AAAAQAAAAABAAP8A/wD/EID/EAAAEAAAEEAAAAAAQICAAEBAgAD/EIAAgBBAQAD/gBD/",
+        "SIniSIPk8FBURTHAMclIjT0l/////xXHawAA9GYuDx+EAAAAAAAPH0AASI092W0AAEiNBdJtAABI",
+        "wwYGDx8A" * 9 + "wwYG\nEAAAEAAAEEAAAAAAQICAAEBAgAD0EIAAgBBAQADwgBDw8PDw8A",
+        "pkg/_core.py,sha256=qaN-fw_htIgKUVXoAuAEVgKxQu3tZ9qE2eiKkWIS7LA,959",
+        "pkg/_api.pyi,sha256=r8_DrqAfn6QLwQnmXEggveiSU-UaIL2p2nuPINelfFc,14949",
+        # code
+        'MovedAttribute("HTTPPasswordMgr", "urllib2", "urllib.request"),',
+        "mock.patch.object(pwd, 'getpwnam')",
+        "self.assertEqual(splitpasswd('user+1:a+b'), ('user+1', 'a+b'))",
+        "__all__ = ['ASPasswordCredential', 'ASPasswordCredentialIdentity']",
+        r'#define TLS_MD_MASTER_SECRET_CONST "\x6d\x61\x73\x74\x65\x72"',
+        "self = <TestPassword object at 0x7f29754138d0>, password = 'short'",
+        # heads of tables, and what a listing calls secrets
+        " rolname | rolpassword | rolvaliduntil\n---------+-------------+---------------\n ann     |             | \n",
+        "usename | passwd | valuntil\n--+--+--\nann | ******** | \n",
+        "user\tpassword\tlastlogintime1\n",
+        "SECRET        VERSION    UPDATED\nprod-db-01a2    7          2h\n",
+        # when a password was set, and tokens that open nothing
+        '"PasswordLastUsed":"2026-01-01T00:00:00Z","password":"2026-01-01 10:22:33"',
+        "pwdLastSet: 133480000000000000\nPasswordLastSet: 1700000000123\npwdHistory: 1700000000123",
+        '{"nextPageToken": "zlolg3lcTc6XWt9skEMnhsBxOwavCqiC", "cancellationToken": "3f2b8c1e-8a44-4c0e"}',
+        '{"NextContinuationToken": "lOH/G6eNF00rSTWz+r4cVXr5m4h2QrY7HkpaSt7xdc1BmOUzsSGrIM"}',
+        '{"ClientToken": "3f2b8c1e-8a44-4c0e-9d2b-0a1f5e6b7c8d", "nextSyncToken": "CPDAlvWDx70CEPDAlvWDx70CGAU="}',
+        "token_address=EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v",
+        "secretary=1700000000123",
+        "Set-Cookie: PART_NUMBER=ROCKET_LAUNCHER_0001; Path=/",
+        "PASS: pkcs12dump\nPASS: ls-color256\npass: gcc11torture\nPASS: gnulib7x9z\nFAIL: test_user_login",
+        "aws_access_key_id = AKIA" + "IOSFODNN7EXAMPLE",
+        "authorization: AWS4-HMAC-SHA256 Credential=***",
     ],
 )
 def test_code_and_numbers_in_a_result_stay_as_they_came(result: str) -> None:
