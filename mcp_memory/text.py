@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = [
     "TERMS_VERSION",
     "base_terms",
+    "decoded",
+    "encoding_of",
     "fold",
     "index_terms",
     "is_blank",
@@ -96,6 +98,44 @@ def well_formed(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+_MARKS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_WRONG = re.compile("[\udc80-\udcff]")
+_CONTROLS = tuple(chr(code) for code in range(32) if chr(code) not in "\t\n\r\x1b\f")
+
+
+def encoding_of(data: bytes) -> tuple[str, str] | None:
+    """Return the encoding of a text, and how to treat errors so that it can be read and written back the same.
+
+    A text in UTF-8 may have a few bytes that are none. UTF-16 is known by its mark. None: the bytes are no text.
+    """
+    for mark, codec in _MARKS:
+        if data.startswith(mark):
+            try:
+                return (codec, "strict") if _has_few_controls(data.decode(codec)) else None
+            except UnicodeDecodeError:
+                return None
+    try:
+        data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", "surrogateescape")
+        wrong = len(_WRONG.findall(text))
+        return ("utf-8", "surrogateescape") if wrong * 10 <= len(text) and _has_few_controls(text) else None
+    return "utf-8", "surrogatepass"
+
+
+def decoded(data: bytes) -> str | None:
+    """Return bytes as text to show, with U+FFFD for each byte that is none of it; None where they are no text."""
+    encoding = encoding_of(data)
+    if encoding is None:
+        return None
+    text = data.decode(*encoding).removeprefix("\ufeff" if encoding[0] != "utf-8" else "")
+    return _WRONG.sub("\ufffd", text) if encoding[1] == "surrogateescape" else text
+
+
+def _has_few_controls(text: str) -> bool:
+    return sum(map(text.count, _CONTROLS)) * 100 < len(text)
 
 
 def without_blocks(

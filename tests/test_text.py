@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.text import is_blank, one_line, safe_name, well_formed, without_blocks
+from mcp_memory.text import decoded, encoding_of, is_blank, one_line, safe_name, well_formed, without_blocks
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,21 @@ def test_a_text_that_nobody_can_see_is_blank(text: str) -> None:
 @pytest.mark.parametrize("text", [".", "👍\ufe0f", "\u200b字", "\u0301", "\ue000", "👨\u200d👩\u200d👧"])
 def test_a_text_of_which_anything_can_be_seen_is_not_blank(text: str) -> None:
     assert not is_blank(text)
+
+
+@given(st.binary(max_size=60) | st.text().map(lambda text: text.encode("utf-16")) | st.text().map(str.encode))
+def test_what_is_read_as_text_is_written_back_the_same(data: bytes) -> None:
+    if encoding := encoding_of(data):
+        assert data.decode(*encoding).encode(*encoding) == data
+    text = decoded(data)
+    assert (text is None) == (encoding is None)
+    assert text is None or well_formed(text) or encoding == ("utf-8", "surrogatepass")
+
+
+def test_a_few_wrong_bytes_are_shown_as_such_and_many_are_no_text() -> None:
+    assert (
+        decoded("Grüße\nTür\n".encode("latin-1") + b"more words of the log\n")
+        == "Gr\ufffd\ufffde\nT\ufffdr\nmore words of the log\n"
+    )
+    assert decoded("Привет".encode("koi8-r")) is None
+    assert decoded(b"ab\xff" + bytes(range(9)) * 9) is None

@@ -42,7 +42,6 @@ _MARKS = (
     (b"\xfe\xff", "utf-16-be"),
 )
 _UNMARKED = ("utf-16-le", "utf-16-be")
-_ERRORS = {"utf-8": "surrogatepass"}
 _READ_AGAIN = 50_000
 
 _BODY = re.compile(r"(?m)^[ \t\"']*[A-Za-z0-9+/]{60,76}={0,2}[\"',]*$")
@@ -78,7 +77,7 @@ def mask_bytes(data: bytes) -> tuple[bytes, list[Secret]]:
 
     It is evidence, so talk of passwords in it is left alone. What is no text in any encoding is returned as it is.
     """
-    found = [one for codec in _codecs(data) for one in _found_in(data, codec)]
+    found = [one for encoding in _encodings(data) for one in _found_in(data, *encoding)]
     pieces: list[bytes] = []
     places: list[Secret] = []
     at = length = 0
@@ -92,42 +91,39 @@ def mask_bytes(data: bytes) -> tuple[bytes, list[Secret]]:
     return (b"".join([*pieces, data[at:]]), places) if places else (data, [])
 
 
-def _found_in(data: bytes, codec: str) -> Iterator[tuple[Secret, bytes]]:
+def _found_in(data: bytes, codec: str, errors: str) -> Iterator[tuple[Secret, bytes]]:
     """Yield where secrets stand in bytes that are read in an encoding, and what stands for each in it."""
-    text = data.decode(codec, _ERRORS.get(codec, "strict"))
+    text = data.decode(codec, errors)
     hidden = MASK.encode(codec if codec != _BYTES else "utf-8")
     at = length = 0
     for one in find(text, prose=False):
-        start = length + len(_encoded(text[at : one.start], codec))
-        length = start + len(_encoded(text[one.start : one.end], codec))
+        start = length + len(text[at : one.start].encode(codec, errors))
+        length = start + len(text[one.start : one.end].encode(codec, errors))
         at = one.end
         yield Secret(start, length, one.kind), hidden
 
 
-def _codecs(data: bytes) -> list[str]:
-    """Return how bytes may be read and written back the same; none for what is no text.
+def _encodings(data: bytes) -> list[tuple[str, str]]:
+    """Return how bytes may be read and written back the same, errors too; none for what is no text.
 
     Letters of ASCII that are two bytes each are text in UTF-8, too, and bytes of another encoding may have a mark of
-    UTF-16 by chance, so there may be several. In other encodings of one byte the letters of keys are those of ASCII,
-    so these are read as if each byte were a letter.
+    UTF-16 by chance, so there may be several. In other encodings the letters of keys are those of ASCII, so these are
+    read as if each byte were a letter, and as UTF-8 with bytes that are none.
     """
     marked = [codec for mark, codec in _MARKS if data.startswith(mark)]
-    wide = [codec for codec in marked or (_UNMARKED if b"\0" in data else ()) if _is_kept(data, codec)]
-    if _is_kept(data, "utf-8"):
-        return [*wide, "utf-8"]
+    able = [(codec, "strict") for codec in marked or (_UNMARKED if b"\0" in data else ())]
+    wide = [encoding for encoding in able if _is_kept(data, *encoding)]
+    if _is_kept(data, "utf-8", "surrogatepass"):
+        return [*wide, ("utf-8", "surrogatepass")]
     controls = sum(data.count(bytes([one])) for one in range(32) if one not in b"\t\n\r\x1b\f")
-    return [*wide, _BYTES] if controls * 100 < len(data) else wide
+    return [*wide, ("utf-8", "surrogateescape"), (_BYTES, "strict")] if controls * 100 < len(data) else wide
 
 
-def _is_kept(data: bytes, codec: str) -> bool:
+def _is_kept(data: bytes, codec: str, errors: str) -> bool:
     try:
-        return _encoded(data.decode(codec, _ERRORS.get(codec, "strict")), codec) == data
+        return data.decode(codec, errors).encode(codec, errors) == data
     except UnicodeError:
         return False
-
-
-def _encoded(text: str, codec: str) -> bytes:
-    return text.encode(codec, _ERRORS.get(codec, "strict"))
 
 
 def holds_secret(text: str, *, prose: bool = True) -> bool:

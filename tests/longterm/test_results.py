@@ -252,6 +252,30 @@ async def test_a_result_may_be_bytes_of_any_kind(memory: Memory) -> None:
         assert (await memory.ref(done.ref))[1] == data
 
 
+async def test_a_log_with_a_few_wrong_bytes_is_a_text_and_is_kept_as_it_came(memory: Memory) -> None:
+    lines = [b"2026-04-16 22:19 INFO request of m\xc3\xbcller %d" % n for n in range(3_000)]
+    lines[1_000:1_000] = [b"\xff broken", b"ERROR the turbine stalled \xe4t once"]
+    data = b"\n".join(lines)
+    done = await memory.offload_tool_result("bash", data, session="s1")
+    assert (await memory.ref(done.ref))[1] == data
+    assert "not text" not in done.summary
+    (hit,) = (await memory.conversation_search("turbine stalled")).results
+    assert "ERROR the turbine stalled \ufffdt once" in hit.text
+    opened = await memory.expand_node(f"{hit.ref}:1001-1003")
+    assert [line.partition("\t")[2] for line in opened.text.splitlines()[1:]] == [
+        "\ufffd broken",
+        "ERROR the turbine stalled \ufffdt once",
+        "2026-04-16 22:19 INFO request of müller 1000",
+    ]
+
+
+async def test_a_result_in_utf_16_with_its_mark_has_lines(memory: Memory) -> None:
+    data = "Größe\nzwei\n".encode("utf-16")
+    done = await memory.offload_tool_result("type", data, session="s1")
+    assert (await memory.ref(done.ref))[1] == data
+    assert (await memory.expand_node(f"{done.ref}:1-2")).text.endswith("\tGröße\n2\tzwei")
+
+
 async def test_a_result_that_was_forgotten_is_called_so_and_not_named_as_one_near_it(memory: Memory) -> None:
     done, other = await offloaded(memory), await offloaded(memory, SOURCE, "read")
     await memory.forget([done.ref], reason="private")

@@ -447,6 +447,11 @@ def test_bytes_of_any_encoding_and_length_hold_no_password(codec: str, head: str
     assert [data[one.start : one.end] for one in places] == [mask_there]
 
 
+def test_a_wrong_byte_hides_no_name_in_letters_beyond_ascii() -> None:
+    data, _ = mask_bytes(b"\xff\n" + f"contraseña: {STRONG}\nпароль: {STRONG}\n".encode())
+    assert STRONG.encode() not in data
+
+
 def test_a_key_behind_the_mark_of_another_encoding_is_masked() -> None:
     assert mask_bytes(b"\xff\xfe" + GITHUB.encode())[0] == b"\xff\xfeghp_" + MASK.encode()
 

@@ -20,6 +20,7 @@ from itertools import chain
 from mcp_memory.errors import Damaged, NotFound
 from mcp_memory.secrets import mask_lines
 from mcp_memory.store.protocol import NewChunk, Store
+from mcp_memory.text import decoded, encoding_of
 
 __all__ = ["AT_ONCE", "Run", "index", "index_next", "runs"]
 
@@ -95,20 +96,20 @@ def _batch(waiting: Iterator[NewChunk]) -> list[NewChunk]:
 
 def _masked(data: bytes, start: int) -> Iterator[NewChunk]:
     """Yield the runs of a result that begin at byte `start` or later."""
-    try:
-        text = data.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return
+    encoding = encoding_of(data)
+    if encoding is None or encoding[0] != "utf-8":
+        return  # no text, or one that a search could not show lines of
+    text, shown = data.decode(*encoding), decoded(data) or ""
     at = done = 0  # the same place, in bytes and in characters
     for run in runs(text):
-        begin = at + _bytes(text[done : run.start])
-        at, done = begin + _bytes(text[run.start : run.end]), run.end
+        begin = at + _bytes(text[done : run.start], encoding[1])
+        at, done = begin + _bytes(text[run.start : run.end], encoding[1]), run.end
         if begin >= start:
-            yield NewChunk(lines=run.lines, span=(begin, at), text=mask_lines(text[run.start : run.end]))
+            yield NewChunk(lines=run.lines, span=(begin, at), text=mask_lines(shown[run.start : run.end]))
 
 
-def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+def _bytes(text: str, errors: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", errors))
 
 
 # --- where a text parts -----------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from mcp_memory.shortterm.canvas.tasks import find_canvas
 from mcp_memory.shortterm.results.expand import MIN_TOKENS, View, expand_text, view_of_cursor
 from mcp_memory.shortterm.results.expand_views import has_match
 from mcp_memory.store.protocol import Store
+from mcp_memory.text import decoded
 from mcp_memory.types import CanvasRow, Expansion, Record, Ref
 
 if TYPE_CHECKING:
@@ -273,16 +274,16 @@ def _raw_of_newest(
 
 def _matches(store: Store, space: str, id_: str, pattern: str | None) -> bool:
     try:
-        return pattern is not None and has_match(store.read_ref(space, id_).decode("utf-8", "surrogatepass"), pattern)
-    except (NotFound, Damaged, UnicodeDecodeError):  # forgotten, torn, or no text
+        text = None if pattern is None else decoded(store.read_ref(space, id_))
+    except (NotFound, Damaged):  # forgotten or torn
         return False
+    return pattern is not None and text is not None and has_match(text, pattern)
 
 
 def _raw(store: Store, space: str, ref: Ref, ask: _Ask, counter: TokenCounter) -> Expansion:
     data = store.read_ref(space, ref.id)
-    try:
-        raw = data.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
+    raw = decoded(data)
+    if raw is None:
         return _binary(ref, data, ask, counter)
     return expand_text(
         raw,

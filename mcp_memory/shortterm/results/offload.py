@@ -25,7 +25,7 @@ from mcp_memory.shortterm.results.records import call_line, make_record, summary
 from mcp_memory.shortterm.results.stand_in import stand_in
 from mcp_memory.shortterm.synopsis import Synopsis, synopsise
 from mcp_memory.store.protocol import Conflict, NewRef, Store
-from mcp_memory.text import one_line, well_formed
+from mcp_memory.text import decoded, one_line, well_formed
 from mcp_memory.types import CanvasRow, Offloaded, Record, Ref, StepStatus, Turn
 
 if TYPE_CHECKING:
@@ -217,9 +217,8 @@ def _received(request: OffloadRequest) -> tuple[OffloadRequest, Raw]:
 
 def _understood(request: OffloadRequest, result: Raw, talk: str) -> tuple[Synopsis, str]:
     """Return the synopsis, and the text whose tokens the agent is spared."""
-    try:
-        text = result.shown.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
+    text = decoded(result.shown)
+    if text is None:
         return _binary(result.shown), result.shown.decode("latin-1")
     made = synopsise(
         text,

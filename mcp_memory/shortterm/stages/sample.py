@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from mcp_memory.secrets import mask
 from mcp_memory.shortterm.synopsis import synopsise
 from mcp_memory.shortterm.synopsis.page import clean, clip
+from mcp_memory.text import decoded, well_formed
 
 __all__ = ["Sample", "sample"]
 
@@ -36,7 +37,8 @@ def sample(data: bytes, *, chars: int, tool: str, arguments: object = None, task
 
     What is found has to do with the call and the task, so far as words tell.
     """
-    text = data.decode("utf-8", "replace")
+    text = decoded(data)
+    text = data.decode("utf-8", "replace") if text is None or not well_formed(text) else text
     if len(text) <= chars:
         return Sample(_readable(text).strip("\n"), whole=True)
     if len(text) <= _CUT_UP_TO:
