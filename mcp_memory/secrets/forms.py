@@ -134,6 +134,33 @@ def _is_of_all_kinds(text: str) -> bool:
     return any(map(str.isupper, text)) and any(map(str.islower, text)) and any(map(str.isdigit, text))
 
 
+_COMMANDS = (
+    (
+        tuple(
+            f"{one} login " for one in ("docker", "podman", "nerdctl", "buildah", "skopeo", "registry", "oras", "az")
+        ),
+        r"(?:docker|podman|nerdctl|buildah|skopeo|registry|oras|az) login",
+        r"-p[ =]",
+    ),
+    (("mongo", "cqlsh ", "twine "), r"(?:mongo\w{0,10}|cqlsh|twine upload)", r"-p[ ]"),
+    (("zip ", "unzip "), r"(?:un)?zip", r"-P[ ]?"),
+    (("sqlcmd ", "bcp ", "mosquitto_"), r"(?:sqlcmd|bcp|mosquitto_[a-z]{2,6})", r"-P[ ]?"),
+    (("xfreerdp", "wlfreerdp", "sdl-freerdp", "rdesktop "), r"(?:(?:x|wl|sdl-)freerdp\d?|rdesktop)", r"(?:/p:|-p[ ])"),
+    (("psexec", "evil-winrm "), r"(?:psexec(?:64)?(?:\.exe)?|evil-winrm)", r"-p[ ]"),
+    (("plink ", "pscp ", "psftp ", "putty "), r"(?:plink|pscp|psftp|putty)", r"-pw[ ]"),
+    (("keytool ", "jarsigner "), r"(?:keytool|jarsigner)", r"-(?:src|dest)?(?:store|key)pass[ ]"),
+    (("gh secret set ",), r"gh secret set", r"(?:--body|-b)[ =]"),
+    (("htpasswd ",), r"htpasswd (?:-\w+ )*-\w*b\w*(?: -\w+){0,4} [^\s-]\S{0,200}", r"\S{1,60}[ ]"),
+    (
+        ("mc alias set ", "mc config host add "),
+        r"mc (?:alias set|config host add) \S{1,60} https?://\S{1,200}",
+        r"\S{3,80}[ ]",
+    ),
+    (("rabbitmqctl ",), r"rabbitmqctl", r"(?:add_user|change_password)[ ]\S{1,60}[ ]"),
+    (("rclone obscure ",), r"rclone", r"obscure[ ]"),
+)
+"""Programs that take a password as an argument: hints, the command, and what stands before the password."""
+
 _TAKEN = r"[^\s\"'`<>{}|;&()$\\]"
 """A character of a value that a command takes."""
 
@@ -194,6 +221,18 @@ def _forms() -> Iterator[Form]:
     yield _begins("service token", long, "lin_api_", "ntn_", "PMAK-", "NRAK-", "glsa_", "glc_", "sbp_", "sb_secret_")
     yield _begins("service token", long, "figd_", "sntrys_", "sntryu_", "tskey-", "nfp_", "HRKU-", "CFPAT-", "tfp_")
     yield _begins("service token", long, "pscale_pw_", "pscale_tkn_", "ops_eyJ", "mcm_", "phx_", "dp.pt.")
+    yield _begins("service token", f"{_ALNUM}{{32,}}", "vcp_", "vci_", "vca_", "vcr_", "vck_", "napi_")
+    yield _begins(
+        "service token",
+        rf"(?:[a-z0-9_-]{{2,35}}\.)?{_ALNUM}{{40,44}}(?!{_BODY})",
+        *(f"dp.{kind}." for kind in ("st", "ct", "sa", "scim", "audit")),
+    )
+    yield _begins("Google key", f"{_BODY}{{60,}}", "1//0")
+    yield _begins("Dropbox token", rf"(?:u\.)?{_BODY}{{120,}}", "sl.")
+    yield _begins("ElevenLabs key", f"{_HEX}{{48}}(?!{_BODY})", "sk_")
+    yield _begins("Resend key", rf"(?=\w*\d){_ALNUM}{{8}}_{_ALNUM}{{24}}(?!{_BODY})", "re_")
+    yield _begins("LaunchDarkly key", f"{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}(?!{_BODY})", "sdk-")
+    yield _begins("registry token", rf"(?<![+/]cio)(?=\w*\d)(?=\w*[A-Z]){_ALNUM}{{32}}(?![A-Za-z0-9_+/=-])", "cio")
     yield _begins(
         "service token", long, "CCIPAT_", "CCIPRJ_", "bkua_", "bkagt_", "dckr_oat_", "cio_", "rnd_", "tr_dev_"
     )
@@ -242,7 +281,7 @@ def _forms() -> Iterator[Form]:
         ("hooks.slack.com/services/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/"),
         (r"(?i)(?P<shown>[a-z.]+/(?:services|api/webhooks)/)[\w/-]{20,}"),
     )
-    yield Form("Telegram token", (":aa",), (r"(?<=\d{8})(?P<shown>:AA)[\w-]{32,34}(?![\w-])"))
+    yield Form("Telegram token", (":aa",), (r"(?a)(?<=\d{8})(?P<shown>:AA)[\w-]{32,34}(?![\w-])"))
     yield Form(
         "password in a URL",
         ("://",),
@@ -263,6 +302,15 @@ def _forms() -> Iterator[Form]:
         r"[a-z0-9._~+/:-]{12,}={0,2}(?![\w(]|[ ]Credential)",
         lambda value: _is_credential(value) or (len(value) >= 16 and value.isalnum() and not reads_as_words(value)),
     )
+    for hints, command, option in _COMMANDS:
+        yield Form(
+            "password of a command",
+            hints,
+            rf"(?i)(?<![A-Za-z0-9_.-])(?P<shown>{command}(?:[ ][^\n|;&`,]{{0,200}}?)??[ ]"
+            rf"(?-i:{option})(?P<quote>[\"'])?)"
+            rf"(?(quote)[^\"'\n]{{4,200}}|(?!-){_TAKEN}{{6,}})",
+            _is_password,
+        )
     command = rf"{_TAKEN}{{6,}}"
     yield Form(
         "password of a command",
@@ -285,7 +333,8 @@ def _forms() -> Iterator[Form]:
     yield Form(
         "password of a command",
         ("mysql", "mariadb"),
-        rf"(?P<shown>(?:mysql|mariadb)[\w-]{{0,20}} (?:[^\n|;&`]{{0,200}}? )??-p[\"']?)(?![a-z]+-){command}",
+        rf"(?P<shown>(?:mysql|mariadb)[\w-]{{0,20}} (?:[^\n|;&`]{{0,200}}? )??-p[\"']?)"
+        rf"(?![a-z]+-(?!(?:[a-z]+-){{2}}[a-z])){command}",
         _is_password,
     )
     yield Form(
@@ -337,7 +386,12 @@ def _forms() -> Iterator[Form]:
         r"[^\"'\n]{4,200}",
         _is_value,
     )
-    yield Form("password of a command", ("sshpass ",), rf"(?P<shown>sshpass (?:-v )?-p ?[\"']?){command}", _is_value)
+    yield Form(
+        "password of a command",
+        ("sshpass ",),
+        rf"(?P<shown>sshpass (?:-v )?-p ?(?P<quote>[\"'])?)(?(quote)[^\"'\n]{{6,200}}|{command})",
+        _is_value,
+    )
     yield Form(
         "password of a command",
         ("redis-cli ",),
@@ -347,8 +401,8 @@ def _forms() -> Iterator[Form]:
     yield Form(
         "named value",
         ("password>", "passwd>", "passphrase>", "apikey>", "secret>", "token>", "pwd>"),
-        r"(?P<shown>[A-Za-z]+>)[^\s<>{}$]{4,200}(?=</)",
-        _is_password,
+        r"(?P<shown>[A-Za-z]+>)[^<>{}$\n]{4,200}(?=</)",
+        lambda value: _is_password(value) and (len(value.split()) == 1 or is_phrase(value, 4)),
     )
     yield Form(
         "session cookie",
@@ -371,26 +425,26 @@ def _forms() -> Iterator[Form]:
     yield Form(
         "Azure client secret",
         ("q~",),
-        r"(?<![\w~.-])[\w.~-]{3}\dQ~[\w~.-]{31,40}",
+        r"(?a)(?<![\w~.-])[\w.~-]{3}\dQ~[\w~.-]{31,40}",
         back=4,
     )
-    yield Form("Terraform token", (".atlasv1.",), r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{40,}", back=14)
-    yield Form("Discord token", (".g",), r"(?<![\w.])[MNO][\w-]{23,27}\.G[\w-]{5}\.[\w-]{27,40}", back=24)
-    yield Form("Discord token", (".g",), r"(?<![\w.])[MNO][\w-]{23,27}\.G[\w-]{5}\.[\w-]{27,40}", back=26)
-    yield Form("Asana token", ("1/",), r"(?<![\w/])(?P<shown>1/)\d{12,20}:[a-f0-9]{32}(?!\w)")
-    yield Form("MaxMind key", ("_mmk",), r"(?<![A-Za-z0-9])[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk(?!\w)", back=36)
-    yield Form("Mailchimp key", ("-us",), r"(?<![A-Za-z0-9])[a-z0-9]{32}-us\d{1,2}(?!\w)", back=32)
+    yield Form("Terraform token", (".atlasv1.",), r"(?a)(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{40,}", back=14)
+    yield Form("Discord token", (".g",), r"(?a)(?<![\w.])[MNO][\w-]{23,27}\.G[\w-]{5}\.[\w-]{27,40}", back=24)
+    yield Form("Discord token", (".g",), r"(?a)(?<![\w.])[MNO][\w-]{23,27}\.G[\w-]{5}\.[\w-]{27,40}", back=26)
+    yield Form("Asana token", ("1/",), r"(?a)(?<![\w/])(?P<shown>1/)\d{12,20}:[a-f0-9]{32}(?!\w)")
+    yield Form("MaxMind key", ("_mmk",), r"(?a)(?<![A-Za-z0-9])[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk(?!\w)", back=36)
+    yield Form("Mailchimp key", ("-us",), r"(?a)(?<![A-Za-z0-9])[a-z0-9]{32}-us\d{1,2}(?!\w)", back=32)
     yield Form(
         "HubSpot token",
         ("pat-na", "pat-eu", "pat-ap"),
-        r"(?<![\w-])(?P<shown>pat-(?:na|eu|ap)\d-)[A-Za-z0-9]{8}(?:-?[A-Za-z0-9]{4}){3}-?[A-Za-z0-9]{12}(?!\w)",
+        r"(?a)(?<![\w-])(?P<shown>pat-(?:na|eu|ap)\d-)[A-Za-z0-9]{8}(?:-?[A-Za-z0-9]{4}){3}-?[A-Za-z0-9]{12}(?!\w)",
     )
-    yield Form("Airtable token", ("pat",), r"(?<![\w-])(?P<shown>pat)[A-Za-z0-9]{14}\.[A-Za-z0-9]{40,}(?!\w)")
-    yield Form("Mapbox token", ("sk.", "pk.", "tk."), r"(?<![\w.])(?P<shown>[spt]k\.)ey[\w-]{20,}\.[\w-]{20,}")
-    yield Form("Mapbox token", ("sk.",), r"(?<![\w.])(?P<shown>sk\.)[A-Za-z0-9]{50,}\.[\w-]{20,24}(?!\w)")
-    yield Form("Dynatrace token", ("dt0",), r"(?<![\w.])(?P<shown>dt0[a-z]\d\d\.)[A-Z0-9a-z]{24}\.[A-Za-z0-9]{60,}")
+    yield Form("Airtable token", ("pat",), r"(?a)(?<![\w-])(?P<shown>pat)[A-Za-z0-9]{14}\.[A-Za-z0-9]{40,}(?!\w)")
+    yield Form("Mapbox token", ("sk.", "pk.", "tk."), r"(?a)(?<![\w.])(?P<shown>[spt]k\.)ey[\w-]{20,}\.[\w-]{20,}")
+    yield Form("Mapbox token", ("sk.",), r"(?a)(?<![\w.])(?P<shown>sk\.)[A-Za-z0-9]{50,}\.[\w-]{20,24}(?!\w)")
+    yield Form("Dynatrace token", ("dt0",), r"(?a)(?<![\w.])(?P<shown>dt0[a-z]\d\d\.)[A-Z0-9a-z]{24}\.[A-Za-z0-9]{60,}")
     yield Form(
-        "Fly token", ("fm2_", "fm1r_", "fm1a_", "fo1_"), r"(?<!\w)(?P<shown>fm2_|fm1[ar]_|fo1_)[\w+/-]{40,}={0,3}"
+        "Fly token", ("fm2_", "fm1r_", "fm1a_", "fo1_"), r"(?a)(?<!\w)(?P<shown>fm2_|fm1[ar]_|fo1_)[\w+/-]{40,}={0,3}"
     )
 
 

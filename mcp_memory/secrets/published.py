@@ -19,7 +19,7 @@ def forms() -> tuple[Form, ...]:
     """Return all forms of keys: those written here, then those that gitleaks knows. Read once (1 ms)."""
     text = (resources.files("mcp_memory.secrets") / "published.json").read_text(encoding="utf-8")
     published = (
-        Form(rule["id"].replace("-", " "), tuple(rule["hints"]), rule["pattern"], begins=True)
+        Form(rule["id"].replace("-", " "), tuple(rule["hints"]), "(?a)" + rule["pattern"], begins=True)
         for rule in json.loads(text)["forms"]
     )
     return (*FORMS, *published)
