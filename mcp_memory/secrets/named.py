@@ -35,7 +35,8 @@ _SIGN = rf":=|=>|===?|[?+]=|\|\||\?\?|{_TYPE}|=|:|：|,(?=[ \t]{{0,20}}[\"'])|\(
 _ASSIGN = re.compile(
     rf"(?x:{_CLOSING}(?P<joint>[ \t]{{0,20}}(?P<sign>{_SIGN})(?:\*\*)?[ \t]{{0,20}}))"
     r"(?:(?P<many>\[)[ \t]{0,3}|(?P<nested>\{)[ \t\r\n]{0,40}\\{0,7}\"value\\{0,7}\"[ \t]{0,3}:[ \t]{0,3})?"
-    r"(?P<quote>(?:\\{0,7}|[rbufN])(?:\"\"\"|'''|[\"'`](?![\"'`])))?"
+    r"(?:(?<=:[ ])(?:!!(?:str|binary)|&[\w-]{1,40})[ ]{1,4})?"  # of YAML
+    r"(?P<quote>(?:\\{0,7}|[rbufN])(?:\"\"\"|'''|``(?!`)|[\"'`](?![\"'`])))?"
 )
 _OPTION = re.compile(r"[ \t]{1,3}[\"']?|[\"'],\s{0,40}[\"']")
 _SPACED = re.compile(r"[ \t]{1,40}(?P<quote>[\"'])?")
@@ -59,6 +60,7 @@ _CODE_LINE = re.compile(
 )
 _NEXT_OF_URL = re.compile(r"&(?=[\w-]{1,40}[=:])")
 _NEXT_OF_CONNECTION = re.compile(r";[\w ]{1,40}=")
+_ONE_PART = re.compile(r"/[^\s/.]{7,}")
 _SETTING = re.compile(r"^[ \t]*(?:-[ \t]+)?[\"']?[\w.-]{1,60}[\"']?[ \t]*[:=](?:[ \t]+\S|\S|$)")
 _LOGIN = re.compile(r"(?im)^[ \t]*(?:-[ \t]+)?[\"']?\w{0,20}(?:user|login|mail|host|account)\w{0,10}[\"']?[ \t]*[:=]")
 _LEAST_OF_PASSWORD, _LEAST_DIGITS = 4, 6
@@ -134,16 +136,26 @@ def _is_escaped(text: str, start: int, at: int) -> bool:
 
 
 def _is_quoted_secret(value: str, name: Name) -> bool:
+    if _ONE_PART.fullmatch(value) and is_mixed(value[1:]) and not reads_as_words(value[1:]):
+        value = value[1:]  # a path has names
     if stands_for_another(value, name.text):
         return False
     if not name.of_password:
         return is_phrase(value, DICEWARE) if " " in value else is_drawn_for(name, value)
     if any(c.isspace() for c in value):
-        return is_phrase(value) or (len(value.split()) <= 4 and any(is_mixed(part) for part in value.split()))
+        return is_phrase(value) or _is_mixed_in_parts(value.split())
     if value.isdigit():
         return len(value) >= (_LEAST_DIGITS if not name.is_short else 10)
     return len(value) >= _LEAST_OF_PASSWORD and (
         (not name.is_short or is_mixed(value) or is_drawn(value, 10)) and _has_letters(value)
+    )
+
+
+def _is_mixed_in_parts(parts: list[str]) -> bool:
+    """Tell whether a few parts are no talk: one is mixed, or numbers stand in several and inside one."""
+    numbered = [part for part in parts if any(map(str.isdigit, part))]
+    return (len(parts) <= 4 and any(map(is_mixed, parts))) or (
+        len(parts) <= 6 and len(numbered) >= 2 and any(re.fullmatch(r"[a-z]+\d+|\d+[a-z]+", part) for part in numbered)
     )
 
 
@@ -167,6 +179,10 @@ def _listed(text: str, name: Name, start: int, quote: str) -> list[tuple[int, in
 
 def _option(text: str, name: Name, start: int, *, is_listed: bool = False) -> list[tuple[int, int]]:
     """Return the value of an option. In a list (`["--password", "…"]`) it is no word of a sentence, so any counts."""
+    if (quote := text[start - 1]) in "\"'":
+        spans = _quoted(text, name, start, quote)
+        if spans and (" " in text[slice(*spans[0])] or text[start] == "/"):
+            return spans
     run = _OF_OPTION.match(text, start)
     if run is None:
         return []

@@ -32,7 +32,18 @@ PASSWORD_HINTS = (
     *("keypass", "storepass", "mypass", "pass", "pw", "psk", "口令", "kata laluan", "contrasenya"),
 )
 KEY_HINTS = (
-    *("secret", "api_key", "api-key", "apikey", "api key", "access_key", "access-key", "accesskey", "private_key"),
+    *(
+        "secret",
+        "secret key",
+        "api_key",
+        "api-key",
+        "apikey",
+        "api key",
+        "access_key",
+        "access-key",
+        "accesskey",
+        "private_key",
+    ),
     *("auth_key", "auth-key", "authkey", "access key", "private-key", "privatekey", "master key", "license_key"),
     *("private key", "encryption_key", "encryption-key", "signing_key", "signing-key", "master_key", "account_key"),
     *("accountkey", "sharedaccesskey", "shared_key", "sas_key", "service_key", "server_key", "webhook_key", "app_key"),
@@ -107,7 +118,7 @@ class Name:
 
 _BACK = re.compile(r"[\w.\[\]-]{1,60}\Z")
 _REST = re.compile(r"[A-Za-z0-9_-]{0,40}")
-_ENDING = re.compile(r"[^\W\d_\u2e80-\uffff]{0,3}")
+_ENDING = re.compile(r"[^\W\d_\u0e00-\u0eff\u2e80-\uffff]{0,3}")
 _IDEOGRAPH = "\u2e80"
 
 

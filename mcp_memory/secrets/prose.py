@@ -19,7 +19,7 @@ __all__ = ["is_stated", "pairs", "personal_numbers", "told"]
 
 _IS = r"is|was|equals|ist|war|lautet|heißt|est|es|era|è|é|jest|je|är|er|on|to|adalah|là|—|–|-"
 _SENTENCE = re.compile(r"(?:[^\n.!?。！？]|[.!?](?=\S)){0,60}")
-_NEAR = re.compile(r"(?<![^\s\"'`:：(（=「『“„«/])[A-Za-z0-9][!-~]{7,63}")
+_NEAR = re.compile(r"(?<![^\s\"'`:：(（=「『“„«/])[A-Za-z0-9][!#-~]{7,63}")
 _OTHER = re.compile(
     r"(?i)://|^[a-f0-9]{7,40}$|^[a-f0-9]{8}-|\.(?:com|org|net|io|py|js|ts|md|txt|html|json|ya?ml)\b|^v?\d+\.\d|@"
 )
@@ -35,9 +35,16 @@ _JOINT = re.compile(
     | [ ]?(?:[是为為はがे이가은는を]|คือ)[ ]?[:：]?[ ]?
     | (?:['’]s|[ ]will[ ]be|[ ](?:from|to)|[ ]هي|[ ]है)[ ]
     | [ ](?:was|is|got)?[ ]?(?:set|changed|reset|updated)[ ](?:from|to)[ ]
-    | [ ](?:{_FOR})[ ](?:[\w'’.-]{{1,20}}[ ]){{0,3}}?[\w'’.-]{{1,20}}(?:[ ](?:{_IS})(?:[ ]now)?|:)[ ]
+    | [ ](?:{_FOR})[ ](?:[\w'’.-]{{1,20}}[ ]){{0,3}}?[\w'’.-]{{1,20}}(?:[ ](?:{_IS})(?:[ ]now)?|[ ]?:)[ ]
+    | ,[ ](?:[\w'’-]{{1,20}}[ ]){{0,4}}[\w'’-]{{1,20}},[ ](?:{_IS})[ ]
     )(?P<quote>["'`“„«「『])?"""
 )
+_BEFORE_BARE = re.compile(
+    r"(?i)(?:\b(?:with|using|and|mit|und|avec|et|con|y|e|com|met|en|med|och|og|z|с|и)[ ]"
+    r"(?:(?:the|my|dem|le|la|o|a|het)[ ])?|[,/][ ]?)\Z"
+)
+_BARE = re.compile(r"[ ](?P<quote>[\"'`“„«「『])?")
+"""A value may follow its name at once where an account is told as well: "log in as ann with password …"."""
 _TOKEN = re.compile(rf"{VALUE}{{4,128}}")
 _PHRASE = re.compile(r"[a-z]{3,9}(?:[ -][a-z]{3,9}){3,23}(?=[ \t]*(?:[.!?;,)\n\"'`”]|$))")
 _MARKS = ".:!?*_,"
@@ -114,7 +121,8 @@ def _near(text: str, name: Name) -> tuple[int, int] | None:
     if text[name.end : name.end + 1] == "(" or (sentence and "•" in sentence[0]):
         return None  # a function; or it was given, and is masked
     for found in _NEAR.finditer(text, name.end, sentence.end() if sentence else name.end):
-        value = found[0].rstrip(_MARKS)
+        quoted = text[found.start() - 1] in "'`"
+        value = (found[0].split(text[found.start() - 1])[0] if quoted else found[0]).rstrip(_MARKS)
         least = 8 if name.of_password else 16
         if len(value) >= least and _is_strong(value) and not stands_for_another(value) and not _OTHER.search(value):
             return found.start(), found.start() + len(value)
@@ -146,8 +154,9 @@ def pairs(text: str, small: str) -> Iterator[tuple[int, int]]:
 
 
 def _direct(text: str, name: Name) -> tuple[int, int] | None:
-    joint = _JOINT.match(text, name.end)
-    if joint is None or (name.is_short and not _is_of_account(text, name, joint)):
+    beside_account = _is_beside_account(text, name)
+    joint = _JOINT.match(text, name.end) or (_BARE.match(text, name.end) if beside_account else None)
+    if joint is None or (name.is_short and not (beside_account or _is_of_account(text, name, joint))):
         return None
     start = joint.end()
     if (quote := joint["quote"]) and name.of_password:
@@ -155,8 +164,9 @@ def _direct(text: str, name: Name) -> tuple[int, int] | None:
         value = text[start:end]
         if end > 0 and " " in value:
             return (start, end) if is_phrase(value) and not stands_for_another(value) else None
-    least = 4 if name.of_password else DICEWARE
-    if not name.is_short and (phrase := _PHRASE.match(text, start)) and is_phrase(phrase[0], least):
+    least = 4 if name.of_password and joint[0].strip() else DICEWARE
+    is_short = name.is_short and not beside_account
+    if not is_short and (phrase := _PHRASE.match(text, start)) and is_phrase(phrase[0], least):
         return phrase.span()
     found = _TOKEN.match(text, start)
     if found is None:
@@ -164,9 +174,19 @@ def _direct(text: str, name: Name) -> tuple[int, int] | None:
     value = without_sentence(found[0])
     if text[found.end() : found.end() + 1] in ("(", "["):
         return None  # a call
-    if COVER in value or (not stands_for_another(value, name.text) and _is_no_word(value, name)):
+    if COVER in value or (not stands_for_another(value, name.text) and _is_no_word(value, name, is_short=is_short)):
         return start, start + len(value)
     return None
+
+
+def _is_beside_account(text: str, name: Name) -> bool:
+    """Tell whether a name stands behind an account and a word or mark that joins the two."""
+    return (
+        name.of_password
+        and name.text.lower() != "pass"
+        and _BEFORE_BARE.search(text, max(0, name.start - 20), name.start) is not None
+        and _ACCOUNT.search(text, max(0, name.start - 80), name.start) is not None
+    )
 
 
 def _is_of_account(text: str, name: Name, joint: re.Match[str]) -> bool:
@@ -176,12 +196,12 @@ def _is_of_account(text: str, name: Name, joint: re.Match[str]) -> bool:
     return name.text.lower() != "pass" or _ACCOUNT.search(text, max(0, name.start - 80), name.start) is not None
 
 
-def _is_no_word(value: str, name: Name) -> bool:
+def _is_no_word(value: str, name: Name, *, is_short: bool) -> bool:
     if not name.of_password:
         return is_drawn_for(name, value) or is_phrase(value, DICEWARE)
     if is_mixed(value):
         return True
-    if name.is_short:
+    if is_short:
         return False
     if value.isdigit():
         return len(value) >= 6

@@ -14,7 +14,8 @@ from functools import cache, cached_property
 from itertools import accumulate, islice, pairwise
 
 from mcp_memory.secrets.having import Has
-from mcp_memory.secrets.names import HINTS, name_at
+from mcp_memory.secrets.named import DICEWARE
+from mcp_memory.secrets.names import HINTS, PASSWORD_HINTS, name_at
 from mcp_memory.secrets.values import is_chosen, is_drawn, is_given, is_phrase, may_describe, stands_for_another
 from mcp_memory.secrets.vocabulary import is_word, reads_as_words
 
@@ -44,6 +45,11 @@ def _is_assigned(found: re.Match[str]) -> bool:
     return _is_secret(found["value"], found["name"])
 
 
+def _is_given_for(found: re.Match[str]) -> bool:
+    """Tell the same where a pair may also be a field with its label, so that a password must be no word."""
+    return _is_assigned(found) and (_kind_of(found["name"]) == "key" or is_given(found["value"]))
+
+
 def _is_any(found: re.Match[str]) -> bool:
     """Tell whether a value that can only be a secret is one, and stands for no other."""
     return is_given(found["value"]) and not stands_for_another(found["value"])
@@ -71,7 +77,12 @@ _PLACES = (
     _Place(
         ('"key"', '"value"'),
         rf"(?i)\"key\"\s?:\s?\"{_NAME}\",\s{{0,20}}\"value\"\s?:\s?\"{_REST}\"",
-        _is_named,
+        _is_given_for,
+    ),
+    _Place(
+        ('"value"', "sess"),  # cookies
+        rf"(?i)\"name\"\s?:\s?\"[\w.-]{{0,20}}sess(?:ion)?[_.-]?id\",\s{{0,20}}\"value\"\s?:\s?\"{_REST}\"",
+        lambda found: is_drawn(found["value"], 16) and "-" not in found["value"],
     ),
     _Place(
         ('"name"', '"value"'),
@@ -98,6 +109,14 @@ _PLACES = (
     ),
     _Place(("<![cdata[",), rf"(?i)<{_NAME}>\s*<!\[CDATA\[(?P<value>[^\]<>\n]{{4,500}})\]", _is_named),
     _Place(("</string>",), rf"(?i)<key>{_NAME}</key>\s*<string>(?P<value>[^<>\n]{{4,500}})</string>", _is_named),
+    _Place(("<value>",), rf"(?i)<{_NAME}>\s*<value>\s*(?P<value>[^<>\n]{{4,500}}?)\s*</value>", _is_assigned),
+    # forms that are sent in parts
+    _Place(
+        ("form-data;",),
+        rf"(?i)form-data;[^\n]{{0,80}}?\bname=\"?{_NAME}\"?[ \t]*\r?\n(?:[\w-]{{1,40}}:[^\n]*\n){{0,3}}\r?\n"
+        r"(?P<value>[^\r\n]{4,4096})",
+        _is_assigned,
+    ),
     # Terraform
     _Place(
         ("variable ", "default"), rf"variable\s+\"{_NAME}\"\s*\{{[^{{}}]{{0,400}}?default\s*=\s*\"{_REST}\"", _is_named
@@ -141,6 +160,39 @@ _PLACES = (
     _Place(
         (" | ",), rf"(?m)^{_NAME}[ ]*\|[ ]+(?P<value>\S{{6,500}})[ \t]*$(?!\n[ \t]*[-+=|]{{3}})", _is_named
     ),  # psql, expanded
+    # commands of protocols and of shells
+    _Place(
+        (" login ",),
+        r"(?m)^(?:[CS<>]:?[ ])?[A-Za-z]{0,4}\d{1,6} LOGIN \S{1,100} "
+        r"(?P<quote>\")?(?P<value>(?(quote)[^\"\n]{4,200}|\S{4,200}))\"?\r?$",
+        _is_any,
+    ),
+    _Place(
+        ("user ", "pass "),
+        r"(?m)^(?P<before>(?:[CS<>-]{1,4}:?[ ]|[a-z]{2,6}>[ ])?)USER \S{1,100}\r?\n(?:[^\n]{0,200}\n){0,3}?"
+        r"(?P=before)PASS (?P<value>\S{4,200})\r?$",
+        _is_no_placeholder,
+    ),
+    *(
+        _Place(
+            ("send", word),
+            r"(?i)ass(?:word|phrase|wd)[^\n]{0,40}\n?[^\n]{0,40}?\bsend(?:line)?(?:[ ](?:--[ ])?|\([ ]?)"
+            r"(?P<quote>[\"'])(?P<value>[^\"'\n\\$]{4,200})(?:\\[rn]){0,2}(?P=quote)",
+            _is_any,
+        )
+        for word in ("assword", "assphrase", "asswd")  # "*assword:"
+    ),
+    _Place(
+        ("user-secrets set ",),
+        r"user-secrets set [\"']?(?:[\w.-]{1,60}:){0,6}(?P<name>[\w.-]{2,80})[\"']? (?P<quote>[\"'])?"
+        r"(?P<value>(?(quote)[^\"'\n]{4,500}|[^\s\"']{4,500}))",
+        _is_assigned,
+    ),
+    _Place(
+        ("set password for ",),
+        r"(?i)\bset password for [^\s=]{1,120} ?= ?(?:password\()?(?P<quote>[\"'])(?P<value>[^\"'\n]{4,200})(?P=quote)",
+        _is_no_placeholder,
+    ),
     # addresses, calls, devices
     _Place(("@tcp(",), r"(?<=:)(?P<value>[^\s\"'@:/<>{}$]{6,100})(?=@tcp\()", _is_any),
     _Place(
@@ -156,6 +208,11 @@ _PLACES = (
             _is_any,
         )
         for word in ("enable secret", "username ")  # Cisco
+    ),
+    _Place(
+        ("enable password ",),
+        r"(?m)^(?:[\w.()-]{1,60}#)?[ \t]*enable password (?:level \d+ )?(?:[05789] )?(?P<value>\S{4,200})[ \t]*\r?$",
+        _is_any,
     ),
     # an address that is signed: Azure's shared access signatures
     *(
@@ -249,12 +306,21 @@ _INSERT = re.compile(
 )
 _FIELD = re.compile(r"'((?:[^']|'')*)'|[^,()']+")
 _HEAD = re.compile(r"[\"'`*]{0,2}[^\W\d][\w .#/-]{0,30}[\"'`*]{0,2}")
-_WORDS_OF_NAMES = ("pass", "secret", "token", "key", "pwd", "credential")
+_PARTS_OF_NAMES = ("pass", "secret", "token", "key", "pwd", "credential")
+_WORDS_OF_NAMES = (
+    *_PARTS_OF_NAMES,
+    *(
+        hint
+        for hint in PASSWORD_HINTS
+        if not any(part in hint for part in _PARTS_OF_NAMES) and (len(hint) > 4 or not hint.isascii())
+    ),
+)
 _OF_NAMES = re.compile("|".join(_WORDS_OF_NAMES))
 _LONGEST_LINE, _MOST_ROWS = 400, 2_000
 _RESOURCE = re.compile(r"[a-z]{3,14}(?:-[a-z0-9]{1,12}){1,8}")
 _LOGIN = re.compile(
-    r"(?i)[\"'`]?(?:user(?:[_ ]?(?:name|id))?|login|e-?mail|account|benutzer(?:name)?|usuario|utilisateur)[\"'`]?"
+    r"(?i)[\"'`]?(?:user(?:[_ ]?(?:name|id))?|login|e-?mail|account|benutzer(?:name)?|usuario|utilisateur|utente"
+    r"|usuário|gebruiker|логин|用户名?|ユーザー名?)[\"'`]?"
 )
 _TABLE_ROW = re.compile(r"(?i)<tr\b")
 _CELL = re.compile(r"(?i)<t[hd]\b[^<>]{0,300}>([^<]*(?:<(?!/?t[hdr]\b)[^<]*)*)</t[hd]>")
@@ -306,7 +372,7 @@ def _is_secret(value: str, name: str) -> bool:
     if kind is None or stands_for_another(value, name):
         return False
     if kind == "key":
-        return is_drawn(value)
+        return is_drawn(value) or is_phrase(value, DICEWARE)
     return len(value) >= 4 and (not value.isdigit() or len(value) >= 6) and (" " not in value or is_phrase(value))
 
 
@@ -439,7 +505,8 @@ def _tables(small: str) -> Iterator[tuple[int, int]]:
 def _is_cell(value: str, kind: str) -> bool:
     """Tell whether a cell of a column of passwords or keys holds one."""
     return not stands_for_another(value) and (
-        is_drawn(value) and not _is_resource(value) if kind == "key" else " " not in value and is_given(value)
+        is_phrase(value, DICEWARE)
+        or (is_drawn(value) and not _is_resource(value) if kind == "key" else " " not in value and is_given(value))
     )
 
 

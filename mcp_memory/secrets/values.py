@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from mcp_memory.secrets.vocabulary import reads_as_words, words_of
+from mcp_memory.secrets.vocabulary import holds_word, reads_as_words, words_of
 
 __all__ = [
     "LONGEST",
@@ -24,6 +24,7 @@ LONGEST = 4_096
 
 _JUDGED = 256
 _LONG = 20  # characters: a longer value may begin or end with anything, where it was drawn
+_OF_ONE_CASE = 48  # letters: in more, a word of five may stand by chance
 _SAMPLE = "(?:my|the|test|foo|bar|baz|demo|fake|some|new|old|user|admin)"
 _PLACEHOLDER = re.compile(
     r"(?i)your|example|exampl|placeholder|change.?(?:me|it|this)|replace|insert|dummy|sample|redacted|hidden|x{4}|\*{3}"
@@ -137,6 +138,8 @@ def is_drawn(value: str, least: int = 12) -> bool:
 
 def _is_scrambled(value: str) -> bool:
     """Tell whether letters follow each other as in no language and in no name of code: consonants, or capitals."""
+    if value.isalpha() and (value.islower() or value.isupper()) and len(value) <= _OF_ONE_CASE:
+        return not may_be_word(value) and not holds_word(value, 5)  # 97 of 100 drawn ones, few joined names of code
     bare = "".join(filter(str.isalpha, value))
     if len(bare) < 8:
         return False

@@ -7,10 +7,12 @@ without these, with the place in the original of each of its characters.
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from urllib.parse import unquote
 
 __all__ = ["View", "views"]
 
@@ -31,6 +33,9 @@ _IS_WIDE = re.compile("[\uff0d\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
 
 _ESCAPE = re.compile(r"(?<=[:,\[{ ])\"(?=[^\"\\\n]{0,400}\\n)|\\(?:[nrt\"/]|u[0-9a-fA-F]{4}|\\(?=[nrt\"u\\]))")
 _SIMPLE = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "/": "/", "\\": "\\"}
+_REFERENCE = re.compile(r"&(?:quot|apos|amp|lt|gt|#0?3[49]|#x2[27]);")
+_OF_ADDRESS = re.compile(r"%[2-7][0-9A-Fa-f]")
+"""How pages and addresses write a quotation mark in JSON."""
 _DEEPEST = 2  # of JSON in JSON
 _BEFORE_LINE = re.compile(
     r"(?m)^(?:[ \t]*\d{1,7}[ ]?(?:→|\t|:[ ]?|\|[ ]?|-[ ]?|[ ]{2})"  # of an editor, or `cat -n`
@@ -59,6 +64,9 @@ def views(text: str) -> Iterator[View]:
             break
         read = _over(read, _unescaped(read[0]))
         yield read
+    for sign, written, shown in (("&quot;", _REFERENCE, html.unescape), ("%22", _OF_ADDRESS, unquote)):
+        if sign in read[0]:
+            yield _over(read, _cut(read[0], [(*one.span(), shown(one[0])) for one in written.finditer(read[0])]))
     yield from _without_prefixes(read)
 
 

@@ -12,7 +12,7 @@ import re
 from functools import cache
 from importlib import resources
 
-__all__ = ["is_word", "reads_as_words", "words_of"]
+__all__ = ["holds_word", "is_word", "reads_as_words", "words_of"]
 
 _PIECES, _WORD_START = "embed/model/encoder_pieces.txt", "▁"
 _WORDS, _NO_START = "embed/model/tokenizer.json", "##"
@@ -48,6 +48,12 @@ def is_word(text: str) -> bool:
     """Tell whether letters are a word, or up to three words written as one."""
     small = text.lower()
     return _one_word(small) or (len(small) <= 24 and _is_compound(small, 3))
+
+
+def holds_word(text: str, least: int) -> bool:
+    """Tell whether a word of at least so many letters (and of twelve at most) stands anywhere in letters."""
+    small, known = text.lower(), _vocabulary()
+    return any(small[at : at + length] in known for length in range(least, 13) for at in range(len(small) - length + 1))
 
 
 def words_of(text: str) -> list[str]:

@@ -114,3 +114,143 @@ def test_words_that_begin_as_keys_do_stay() -> None:
         "https://cdn.example.org/1//0/abc",
     ):
         assert stored(text) == {text}
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize(
+    "structure",
+    [
+        '--b\r\nContent-Disposition: form-data; name="password"\r\n\r\n{}\r\n--b--',
+        "{{&quot;user&quot;:&quot;ann&quot;,&quot;password&quot;:&quot;{}&quot;}}",
+        "payload=%7B%22password%22%3A%22{}%22%7D",
+        "<AdministratorPassword><Value>{}</Value><PlainText>true</PlainText></AdministratorPassword>",
+        "benutzer;kennwort\nann;{}\n",
+        "usuario,contraseña\nann,{}\n",
+        "用户名,密码\nann,{}\n",
+        "A1 LOGIN ann {}\r\n",
+        "USER ann\r\n331 Password required\r\nPASS {}\r\n",
+        'expect "*assword:"\nsend -- "{}\\r"',
+        "child.expect('password:')\nchild.sendline('{}')",
+        '[{{"key":"api_token","value":"{}"}}]',
+        '{{"name":"DB_TOKEN","value":"{}"}}',
+        "db:\n  password: !!str {}\n",
+        "db:\n  password: &pw {}\n",
+        "Password: ``{}``",
+        "SET PASSWORD FOR 'ann'@'host' = '{}';",
+        "enable password {}",
+        'dotnet user-secrets set "Db:Password" "{}"',
+    ],
+)
+def test_a_value_is_masked_in_each_structure_that_names_it(structure: str, value: str) -> None:
+    assert stored(structure.format(value)) == {structure.format("•••")}
+
+
+def test_the_id_of_a_session_in_a_recorded_cookie_is_masked() -> None:
+    cookie = '{{"name":"sessionid","value":"{}","domain":"x"}}'
+    assert all(stored(cookie.format(value)) == {cookie.format("•••")} for value in VALUES[:-1])
+    assert stored(cookie.format("my-session-of-today")) == {cookie.format("my-session-of-today")}
+
+
+@pytest.mark.parametrize(
+    "structure",
+    [
+        "user,password\nann,{}\n",
+        "user\tpassword\nann\t{}\n",
+        "| user | password |\n|---|---|\n| ann | {} |\n",
+        "<db><user>ann</user><password>{}</password></db>",
+        "sshpass -p '{}' ssh ann@db",
+        '["tool", "--password", "{}"]',
+        "tool --password '{}' --user ann",
+        '{{"name": "DB_PASSWORD", "value": "{}"}}',
+    ],
+)
+def test_words_in_a_row_are_masked_whole_in_a_place_of_passwords(structure: str) -> None:
+    assert stored(structure.format(SPACED)) == {structure.format("•••")}
+
+
+@pytest.mark.parametrize("value", ["/cDmMfOme1", "/xkq83920175", "pa ss 12 word9"])
+def test_a_quoted_password_may_begin_as_a_path_or_hold_spaces(value: str) -> None:
+    for text in ('{{"password":"{}"}}', "tool --password '{}'"):
+        assert stored(text.format(value)) == {text.format("•••")}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"password": "/run/secrets/db1"}',
+        '{"password": "/secrets1", "pwd": "/etc/db1"}',
+        "tool --password '/run/abc839201758'",
+        '{"password": "min 8 chars"}',
+        '{"password": "at least 8 chars and 1 digit"}',
+        '{"key": "password", "value": "Passwort"}',
+        '{"key": "secret", "value": "true"}',
+        '{"key": "token", "value": "Your API token"}',
+        "{&quot;password&quot;: &quot;string&quot;, &quot;title&quot;: &quot;Forgot password&quot;}",
+        "filter=%7B%22password%22%3A%22required%22%7D",
+        "<PasswordPolicy><Value>enabled</Value></PasswordPolicy>",
+        "A1 OK LOGIN completed\nPASS tests/auth_token2.test.js",
+        'expect "Password:"\nsend "$password1\\r"',
+        "fn f(password: &mut String, token: &Token)",
+        "password: !Ref DBPassword1",
+        "``password``: ``str``, optional",
+        "enable password encryption",
+        "user,password\nann,must hold eight characters and a number\n",
+        "<password>the password of the user as plain text</password>",
+    ],
+)
+def test_what_stands_for_a_value_in_a_structure_stays(text: str) -> None:
+    assert stored(text) == {text}
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Log in as ann with password {}",
+        "user ann, pw {}",
+        "user ann, pw: {}",
+        "The password, by the way, is {}",
+        "Le mot de passe du wifi : {}",
+        "รหัสผ่านคือ {}",
+        "รหัสผ่านคือ{}",
+        "here's the secret key: {}",
+    ],
+)
+def test_a_value_that_is_no_word_is_masked_in_what_people_tell(sentence: str, value: str) -> None:
+    assert mask(sentence.format(value)) == sentence.format("•••")
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Log in as ann with password authentication disabled.",
+        "Sign in with password managers such as Bitwarden across devices every day.",
+        "You can log in with password reset links that expire.",
+        "email and password validation, user, password combination is invalid",
+        "Users can authenticate via login, password recovery, or SSO.",
+        "The password, by the way, is stored in the vault.",
+        "The token, however, is invalid; the secret key, by the way, is generated at startup.",
+        "here's the secret key: generate it with openssl",
+        "ssh with password prompts disabled, the user, pw reset and account pages",
+    ],
+)
+def test_talk_about_passwords_of_accounts_stays(sentence: str) -> None:
+    assert mask(sentence) == sentence
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "JWT_SECRET={}",
+        "SECRET_KEY={}\nDEBUG=1\n",
+        '{{"api_key": "{}"}}',
+        "X-API-Key: {}",
+        'const token = "{}";',
+        "client_secret: {}",
+    ],
+)
+def test_letters_of_one_case_that_hold_no_word_are_a_key(place: str) -> None:
+    for value in ("hqevutaxoydnibokzumw", "GYUXATORIBEWQOLVUKAJ", "wzoyeqavuhcnotikxulebamr"):
+        assert stored(place.format(value)) == {place.format("•••")}
+    for value in ("guictrlcreatetreeview", "lebensversicherungsgesellschaft", "beveiligingsteamleider"):
+        assert stored(place.format(value)) == {place.format(value)}
