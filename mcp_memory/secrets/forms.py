@@ -127,11 +127,9 @@ def _is_encoded(text: str, start: int, end: int) -> bool:
     if wrapped and _ENCODED_LINE.match(text, wrapped.end() - len(wrapped[0].rpartition("\n")[2])):
         return True
     run = _RUN.search(text, max(0, start - 60), start)
-    return run is not None and _is_of_all_kinds(run[0]) and ("+" in run[0] or not reads_as_words(run[0]))
-
-
-def _is_of_all_kinds(text: str) -> bool:
-    return any(map(str.isupper, text)) and any(map(str.islower, text)) and any(map(str.isdigit, text))
+    if run is None or run[0].islower() or run[0].isupper():
+        return False
+    return "+" in run[0] or (any(map(str.isdigit, run[0])) and not reads_as_words(run[0]))
 
 
 _COMMANDS = (

@@ -259,7 +259,7 @@ async def test_a_log_with_a_few_wrong_bytes_is_a_text_and_is_kept_as_it_came(mem
     done = await memory.offload_tool_result("bash", data, session="s1")
     assert (await memory.ref(done.ref))[1] == data
     assert "not text" not in done.summary
-    (hit,) = (await memory.conversation_search("turbine stalled")).results
+    (hit,) = await found_in_time(memory, "turbine stalled")
     assert "ERROR the turbine stalled \ufffdt once" in hit.text
     opened = await memory.expand_node(f"{hit.ref}:1001-1003")
     assert [line.partition("\t")[2] for line in opened.text.splitlines()[1:]] == [
