@@ -231,7 +231,12 @@ def _bare(text: str, name: Name, found: re.Match[str], *, prose: bool) -> list[t
     if text[run.end() : run.end() + 1] in ("(", "[") or (not prose and name.of_password and reads_as_words(run[0])):
         return []
     if name.is_short:
-        if not prose and name.text.lower() == "pass" and ":" in found["sign"] and not _is_of_login(text, name, run):
+        if (
+            not prose
+            and name.text.lower() == "pass"
+            and found["joint"].endswith(": ")
+            and not _is_of_login(text, name, run)
+        ):
             return []  # a test's
         return _spans(run, name, is_strict=False, is_line=True) if is_drawn(run[0], 10) else []
     return _spans(run, name, is_strict=False, is_line=tight)

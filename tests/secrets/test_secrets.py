@@ -583,3 +583,11 @@ def test_a_sample_of_a_long_result_is_masked_before_what_a_program_finds_in_it_i
         line = f"Error: {'y ' * room}postgres://app:Blauwal77@db.internal/app"
         shown = sample(f"{line}\n{'x y z' * 30_000}\n".encode(), chars=2_000, tool="run")
         assert "Blauwal" not in shown.text
+
+
+@pytest.mark.parametrize(
+    "result",
+    ["PASS=${PASS:-%s}", "openssl enc -aes-256-cbc -pass pass:%s", "smtp:\n  user: jo\n  pass: %s\n  port: 25"],
+)
+def test_pass_is_a_password_of_a_program_or_an_account_and_not_of_a_test(result: str) -> None:
+    assert STRONG not in mask(result % STRONG, prose=False)
