@@ -134,19 +134,17 @@ def _is_encoded(text: str, start: int, end: int) -> bool:
 
 _COMMANDS = (
     (
-        tuple(
-            f"{one} login " for one in ("docker", "podman", "nerdctl", "buildah", "skopeo", "registry", "oras", "az")
-        ),
-        r"(?:docker|podman|nerdctl|buildah|skopeo|registry|oras|az) login",
+        ("docker login ", "podman login ", "registry login ", "az login "),
+        r"(?:docker|podman|registry|az) login",
         r"-p[ =]",
     ),
-    (("mongo", "cqlsh ", "twine "), r"(?:mongo\w{0,10}|cqlsh|twine upload)", r"-p[ ]"),
+    (("mongo", "twine upload "), r"(?:mongo\w{0,10}|twine upload)", r"-p[ ]"),
     (("zip ", "unzip "), r"(?:un)?zip", r"-P[ ]?"),
-    (("sqlcmd ", "bcp ", "mosquitto_"), r"(?:sqlcmd|bcp|mosquitto_[a-z]{2,6})", r"-P[ ]?"),
-    (("xfreerdp", "wlfreerdp", "sdl-freerdp", "rdesktop "), r"(?:(?:x|wl|sdl-)freerdp\d?|rdesktop)", r"(?:/p:|-p[ ])"),
-    (("psexec", "evil-winrm "), r"(?:psexec(?:64)?(?:\.exe)?|evil-winrm)", r"-p[ ]"),
-    (("plink ", "pscp ", "psftp ", "putty "), r"(?:plink|pscp|psftp|putty)", r"-pw[ ]"),
-    (("keytool ", "jarsigner "), r"(?:keytool|jarsigner)", r"-(?:src|dest)?(?:store|key)pass[ ]"),
+    (("sqlcmd ", "mosquitto_"), r"(?:sqlcmd|mosquitto_[a-z]{2,6})", r"-P[ ]?"),
+    (("xfreerdp",), r"xfreerdp\d?", r"/p:"),
+    (("psexec",), r"psexec(?:64)?(?:\.exe)?", r"-p[ ]"),
+    (("plink ", "pscp "), r"(?:plink|pscp)", r"-pw[ ]"),
+    (("keytool ",), r"keytool", r"-(?:src|dest)?(?:store|key)pass[ ]"),
     (("gh secret set ",), r"gh secret set", r"(?:--body|-b)[ =]"),
     (("htpasswd ",), r"htpasswd (?:-\w+ )*-\w*b\w*(?: -\w+){0,4} [^\s-]\S{0,200}", r"\S{1,60}[ ]"),
     (

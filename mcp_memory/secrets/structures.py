@@ -183,6 +183,11 @@ _PLACES = (
         for word in ("assword", "assphrase", "asswd")  # "*assword:"
     ),
     _Place(
+        ("temporary password is generated for ",),  # MySQL
+        r"temporary password is generated for \S{1,100}: (?P<value>\S{6,200})",
+        _is_any,
+    ),
+    _Place(
         ("user-secrets set ",),
         r"user-secrets set [\"']?(?:[\w.-]{1,60}:){0,6}(?P<name>[\w.-]{2,80})[\"']? (?P<quote>[\"'])?"
         r"(?P<value>(?(quote)[^\"'\n]{4,500}|[^\s\"']{4,500}))",

@@ -24,7 +24,7 @@ LONGEST = 4_096
 
 _JUDGED = 256
 _LONG = 20  # characters: a longer value may begin or end with anything, where it was drawn
-_OF_ONE_CASE = 48  # letters: in more, a word of five may stand by chance
+_LONGEST_WITHOUT_WORD = 48  # letters: in more, a word of five may stand by chance
 _SAMPLE = "(?:my|the|test|foo|bar|baz|demo|fake|some|new|old|user|admin)"
 _PLACEHOLDER = re.compile(
     r"(?i)your|example|exampl|placeholder|change.?(?:me|it|this)|replace|insert|dummy|sample|redacted|hidden|x{4}|\*{3}"
@@ -137,8 +137,11 @@ def is_drawn(value: str, least: int = 12) -> bool:
 
 
 def _is_scrambled(value: str) -> bool:
-    """Tell whether letters follow each other as in no language and in no name of code: consonants, or capitals."""
-    if value.isalpha() and (value.islower() or value.isupper()) and len(value) <= _OF_ONE_CASE:
+    """Tell whether letters follow each other as in no language and in no name of code.
+
+    There is no word among them; in long ones, or between marks, there are many consonants or capitals in a row.
+    """
+    if value.isalpha() and len(value) <= _LONGEST_WITHOUT_WORD:
         return not may_be_word(value) and not holds_word(value, 5)  # 97 of 100 drawn ones, few joined names of code
     bare = "".join(filter(str.isalpha, value))
     if len(bare) < 8:

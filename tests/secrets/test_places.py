@@ -138,6 +138,7 @@ def test_words_that_begin_as_keys_do_stay() -> None:
         "Password: ``{}``",
         "SET PASSWORD FOR 'ann'@'host' = '{}';",
         "enable password {}",
+        "[Note] A temporary password is generated for root@localhost: {}",
         'dotnet user-secrets set "Db:Password" "{}"',
     ],
 )
