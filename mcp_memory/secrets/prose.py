@@ -19,7 +19,7 @@ __all__ = ["is_stated", "pairs", "personal_numbers", "told"]
 
 _IS = r"is|was|equals|ist|war|lautet|heißt|est|es|era|è|é|jest|je|är|er|on|to|adalah|là|—|–|-"
 _SENTENCE = re.compile(r"(?:[^\n.!?。！？]|[.!?](?=\S)){0,60}")
-_NEAR = re.compile(r"(?<![^\s\"'`:：(（=「『“„«/])[A-Za-z0-9][!#-~]{7,63}")
+_NEAR = re.compile(r"(?<![^\s\"'`:：(（=「『“„«/])[A-Za-z0-9][!#-~]{7,255}")
 _OTHER = re.compile(
     r"(?i)://|^[a-f0-9]{7,40}$|^[a-f0-9]{8}-|\.(?:com|org|net|io|py|js|ts|md|txt|html|json|ya?ml)\b|^v?\d+\.\d|@"
 )
@@ -120,7 +120,8 @@ def _near(text: str, name: Name) -> tuple[int, int] | None:
     sentence = _SENTENCE.match(text, name.end)
     if text[name.end : name.end + 1] == "(" or (sentence and "•" in sentence[0]):
         return None  # a function; or it was given, and is masked
-    for found in _NEAR.finditer(text, name.end, sentence.end() if sentence else name.end):
+    for begun in _NEAR.finditer(text, name.end, sentence.end() if sentence else name.end):
+        found = _NEAR.match(text, begun.start()) or begun  # to its own end
         quoted = text[found.start() - 1] in "'`"
         value = (found[0].split(text[found.start() - 1])[0] if quoted else found[0]).rstrip(_MARKS)
         least = 8 if name.of_password else 16

@@ -255,3 +255,8 @@ def test_letters_of_one_case_that_hold_no_word_are_a_key(place: str) -> None:
         assert stored(place.format(value)) == {place.format("•••")}
     for value in ("guictrlcreatetreeview", "lebensversicherungsgesellschaft", "beveiligingsteamleider"):
         assert stored(place.format(value)) == {place.format(value)}
+
+
+def test_a_long_value_is_masked_to_its_end_where_a_sentence_would_end_in_it() -> None:
+    text = "the password of the new box, as Ann says: " + VALUES[0] * 5
+    assert mask(text) == "the password of the new box, as Ann says: •••"
