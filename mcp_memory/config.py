@@ -121,8 +121,8 @@ class Settings(BaseModel):
     keep_secrets: Annotated[
         bool,
         Field(
-            description="Whether the files of tool results hold keys, passwords and card numbers as they came; "
-            "everything else that is stored or shown has them masked, always"
+            description="Whether the files of tool results hold keys, passwords and card numbers of the result as they "
+            "came; arguments, and everything else that is stored or shown, have them masked, always"
         ),
     ] = False
     tokenizer: Annotated[
