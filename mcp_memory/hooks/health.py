@@ -8,10 +8,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from mcp_memory.hooks.rendezvous import Rendezvous, log_of, residents_of
+from mcp_memory.regular_files import read_regular
 
 __all__ = ["Health", "health"]
 
 _LATELY = timedelta(days=7)
+_LARGEST_LOG = 2**24
 _ENTRY = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3} (?:WARNING|ERROR) [\w.]+: (.*)")
 
 
@@ -28,11 +30,14 @@ class Health:
 def health(home: Path, *, now: datetime) -> Health:
     """Return how the hooks of a home are. `now` is the local time, as in the log."""
     log = log_of(home)
+    lines, unreadable = list[str](), list[str]()
     try:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
+        lines = read_regular(log, _LARGEST_LOG).decode(errors="replace").splitlines()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        unreadable = [f"{now:%Y-%m-%d %H:%M:%S} The log of the hooks cannot be read: {error.strerror}"]
     entries = [entry for entry in map(_ENTRY.fullmatch, lines) if entry]
     failures = [f"{entry[1]} {entry[2]}" for entry in entries if datetime.fromisoformat(entry[1]) > now - _LATELY]
     residents = sum(1 for file in residents_of(home) if Rendezvous.read(file))
-    return Health(used=log.parent.is_dir(), residents=residents, failures=failures, log=log)
+    return Health(used=log.parent.is_dir(), residents=residents, failures=[*failures, *unreadable], log=log)

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from mcp_memory.hooks.rendezvous import Place, make_folders
+from mcp_memory.regular_files import read_regular
 
 __all__ = ["Note", "notes_in"]
 
@@ -39,7 +40,7 @@ class Note:
         """Take it away, unless another was left meanwhile."""
         file = self._file(place)
         try:
-            if file.read_bytes() == self._told(place):
+            if read_regular(file) == self._told(place):
                 file.unlink()
         except OSError:
             return
@@ -57,7 +58,7 @@ def notes_in(place: Place) -> list[Note]:
     found: list[Note] = []
     for file in sorted(place.waiting.glob("*.json")):
         try:
-            held = json.loads(file.read_bytes())
+            held = json.loads(read_regular(file))
             log, client, conversation = (str(held[name]) for name in ("log", "client", "conversation"))
             note = Note(log=log, client=client, conversation=conversation, flushed=held["flushed"] is True)
             found += [note] if held["space"] == place.space else []

@@ -133,7 +133,7 @@ class Rendezvous:
     def read(cls, file: Path) -> Rendezvous | None:
         """Return what a file says, or None where there is none that makes sense."""
         try:
-            held = json.loads(file.read_bytes())
+            held = json.loads(read_regular(file, _LARGEST_CONFIG))
             there = cls(int(held["pid"]), int(held["port"]), str(held["token"]), str(held["version"]))
         except (OSError, ValueError, TypeError, LookupError, OverflowError, RecursionError):
             return None

@@ -11,6 +11,7 @@ It never sets a model to work: that is a server's part.
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import logging
 import logging.handlers
@@ -46,6 +47,7 @@ from mcp_memory.hooks.rendezvous import (
     same,
 )
 from mcp_memory.logs import Word, set_up
+from mcp_memory.regular_files import opener
 
 __all__ = ["main", "serve"]
 
@@ -75,8 +77,7 @@ def main(arguments: list[str]) -> int:
     lock = _locked(place)
     if lock is None:
         return 0
-    handler = logging.handlers.RotatingFileHandler(place.log, maxBytes=_LOG_BYTES, backupCount=1, encoding="utf-8")
-    set_up(handler=handler)
+    set_up(handler=_handler_of(place.log))
     with lock:
         try:
             asyncio.run(serve(place))
@@ -86,9 +87,16 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def _handler_of(log: Path) -> logging.Handler:
+    """Return what writes the log; to a pipe or a device in its place nothing is written, and `health` tells of it."""
+    if log.exists() and not (log.is_file() or log.is_dir()):
+        return logging.NullHandler()
+    return logging.handlers.RotatingFileHandler(log, maxBytes=_LOG_BYTES, backupCount=1, encoding="utf-8")
+
+
 def _locked(place: Place) -> IO[bytes] | None:
     """Return the lock of a place, held; None where another process serves it."""
-    file = place.lock.open("ab")
+    file = io.FileIO(place.lock, "ab", opener=opener)
     until = time.monotonic() + _LOCKING_S
     while not _try_lock(file):
         # The holder may be about to end: then its file is gone, and the next hook waits for us.

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
+import pytest
+
 from mcp_memory.hooks.health import Health, health
-from mcp_memory.hooks.rendezvous import Rendezvous
+from mcp_memory.hooks.notes import Note, notes_in
+from mcp_memory.hooks.rendezvous import Rendezvous, place_of
 
 NOW = datetime(2026, 11, 22, 12, 0)
 
@@ -35,3 +41,25 @@ def test_failures_of_the_last_week_are_told_and_older_ones_are_not(home: Path) -
         ],
         log=log,
     )
+
+
+def _link_to_zero(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices")
+@pytest.mark.parametrize("make", [os.mkfifo, _link_to_zero], ids=["a pipe", "a device"])
+def test_pipes_and_devices_in_the_place_of_files_of_hooks_are_not_read(
+    home: Path, make: Callable[[Path], object]
+) -> None:
+    place = place_of(home, None)
+    assert place is not None
+    note = Note(log="log", client="claude-code", conversation="1")
+    note.leave(place)
+    for path in (place.log, place.file, place.waiting / "0.json"):
+        make(path)
+    assert Rendezvous.read(place.file) is None
+    assert notes_in(place) == [note]
+    found = health(home, now=NOW)
+    assert (found.residents, len(found.failures)) == (0, 1)
+    assert "cannot be read: it is no regular file" in found.failures[0]

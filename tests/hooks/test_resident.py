@@ -375,6 +375,19 @@ def test_what_is_wrong_with_a_hook_never_stops_its_client(client: Client) -> Non
     assert all("no JSON" in failure for failure in failures)
 
 
+@pytest.mark.parametrize("name", ["hooks.log", "{key}.json"])
+def test_a_pipe_in_the_place_of_a_file_of_hooks_holds_no_hook_up(
+    client: Client, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("MCP_MEMORY_HOME", "MCP_MEMORY_EMBEDDER"):
+        monkeypatch.setenv(variable, client.env[variable])
+    place = place_of(client.home, None)
+    assert place is not None
+    place.folder.mkdir(parents=True)
+    os.mkfifo(place.folder / name.format(key=place.key))
+    assert "recorded" in client.hook("SessionStart", source="startup")
+
+
 def test_where_no_resident_can_work_hooks_wait_for_it_once(client: Client) -> None:
     (client.home / "hooks").mkdir(parents=True)
     (client.home / "hooks" / "hooks.log").mkdir()
