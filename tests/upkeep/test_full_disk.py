@@ -8,10 +8,13 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mcp_memory.errors import NoRoom
+from mcp_memory.store.protocol import Vectors
 from mcp_memory.store.sqlite import open_store
+from mcp_memory.types import NewTurn
 from mcp_memory.upkeep.backup import back_up, verify
 from mcp_memory.upkeep.rebuild import rebuild
 from mcp_memory.upkeep.repair import repair
@@ -69,3 +72,14 @@ def test_upkeep_on_a_full_disk_is_refused_in_a_sentence_and_changes_nothing(
     assert sorted(backup.parent.iterdir()) == beside
     assert [*home.rglob("*.tmp")] == []
     VERBS[verb](home, backup)
+
+
+def test_vectors_that_a_full_disk_does_not_take_are_no_bug(home: Path) -> None:
+    """What sqlite-vec says of a row that it could not write is the same sentence as for every other row."""
+    with closing(open_store(home)) as store:
+        store.append_turns("default", "s", [NewTurn(role="user", content="The night boat sails.")], now=NOW)
+        store.ensure_vector_index("hash", 4096)
+        vectors = Vectors(identity="hash", data=np.ones((1, 4096), np.float32))
+        with no_file_over(2_000_000), pytest.raises(NoRoom, match="free some disk space"):
+            store.put_vectors(["t1"], vectors)
+        store.put_vectors(["t1"], vectors)

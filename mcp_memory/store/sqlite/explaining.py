@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,13 @@ __all__ = ["BUSY_MS", "explained"]
 BUSY_MS = 30_000
 _NOT_TAKEN = {apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_SHMSIZE}
 """What SQLite calls a used-up quota or too large a file: only ENOSPC does it know for what it is."""
+
+_NOT_WRITTEN = re.compile(
+    r"Internal sqlite-vec error: could not (?:insert|write|mark|update)"
+    r"|could not write to \w+ blob|Error inserting \w+ into \w+ shadow table|Could not create \S+ shadow table",
+    re.IGNORECASE,
+)
+"""How sqlite-vec says that it could not write to its tables; it keeps SQLite's reason to itself."""
 
 
 @contextmanager
@@ -35,6 +43,10 @@ def explained(home: Path, *, so: str = "Nothing was written") -> Generator[None]
         raise StoreUnavailable(
             f"{path} is damaged ({error}). `mcp-memory doctor --repair` makes it anew, and keeps this one."
         ) from None
+    except apsw.SQLError as error:
+        if not _NOT_WRITTEN.match(str(error)):
+            raise
+        raise NoRoom(_no_room(home, "the disk or a quota takes no more", so)) from None
     except apsw.IOError as error:
         if getattr(error, "extendedresult", None) in _NOT_TAKEN:
             raise NoRoom(_no_room(home, "the disk or a quota takes no more", so)) from None
