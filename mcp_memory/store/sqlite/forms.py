@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, get_args
 
 import apsw
 
+from mcp_memory.store.access import Right
 from mcp_memory.store.citations import cited
 
 __all__ = ["LINE_FILES", "NEXT_STEP", "WRONG", "Unreadable", "is_line_file", "leave_out", "unreadable"]
@@ -87,6 +88,11 @@ def _atoms(text: str) -> None:
         int(id.removeprefix("a"))
 
 
+def _right(text: str) -> None:
+    if text not in get_args(Right):
+        raise ValueError
+
+
 def _path(text: str) -> None:
     if not is_line_file(text):
         raise ValueError
@@ -115,9 +121,9 @@ _FORMS: dict[str, dict[str, _Form]] = {
     "work": {"basis": _Form(_is(dict), "'{}'"), "outcome": _Form(_is(dict), "'{}'")},
     "draft": {"atom": _Form(_is(dict))},
     "held": {"reasons": _Form(_is(list, str), "'[]'")},
-    "token": {"spaces": _Form(_is(list, str)), "rights": _Form(_is(list, str))},
+    "token": {"spaces": _Form(_is(list, str)), "rights": _Form(_right)},
     "message_edit": {"texts": _Form(_is(dict)), "refs": _Form(_is(list, str))},
-    "followed": {"state": _Form(_is(dict))},
+    "followed": {"state": _Form(_is(list))},
     "file": {"path": _Form(_path)},
 }
 

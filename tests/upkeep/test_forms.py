@@ -1,0 +1,82 @@
+"""Every value that this program writes can be read by what looks for damage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import anyio
+import apsw
+
+from mcp_memory.cli.examining import examine
+from mcp_memory.compression.rules import Rules
+from mcp_memory.compression.run import compress_list
+from mcp_memory.importing.agents import AGENTS
+from mcp_memory.store.access import Token
+from mcp_memory.store.protocol import NewAtom
+from mcp_memory.store.sqlite import forms, open_store
+from mcp_memory.tokens import token_counter
+from mcp_memory.types import Evidence, NewTurn
+from tests.importing.agents import followed, written
+from tests.portable.homes import CLOCK, lived_in
+from tests.upkeep.conftest import LOG
+
+Lived = Callable[[Path], Path]
+SECRET = "password=" + "hunter" + "2-correct-horse-9X"
+
+
+def test_a_home_with_something_of_everything_has_no_value_that_cannot_be_read(home: Path, tmp_path: Path) -> None:
+    fill(home, tmp_path)
+    with closing(apsw.Connection(str(home / "memory.db"))) as con:
+        for table, columns in forms._FORMS.items():  # pyright: ignore[reportPrivateUsage]
+            for column in columns.keys() - {"undone_at"}:
+                assert con.execute(f"SELECT count({column}) FROM {table}").get, f"no row has a {column} of a {table}"
+        assert list(forms.unreadable(con)) == []
+    assert [check.found for check in examine(home=str(home), embedder="none") if check.state == "fail"] == []
+
+
+def fill(home: Path, tmp_path: Path) -> None:
+    """Say, tell, import, distil, compress and forget, so that every table with a form has a row."""
+
+    async def live() -> None:
+        async with lived_in(home) as held:
+            await held.offload_tool_result("shell", f"{LOG}\n{SECRET}\n{LOG}", session="keys", task="Look", step="look")
+            await held.fold_canvas(session="keys", task="Look", action="complete")
+            gone = await held.remember("Ana drinks tea")
+            await held.forget([gone.atom.id])
+
+    anyio.run(live)
+    for agent in AGENTS:
+        followed(home, written(tmp_path, agent))
+    with closing(open_store(home)) as store:
+        messages = [{"role": "user", "content": "Build it."}]
+        for call in range(6):
+            messages += [
+                {"role": "assistant", "content": f"Step {call}.\n{LOG}"},
+                {"role": "user", "content": f"Go on {call}.\n{LOG}"},
+            ]
+        compress_list(
+            store,
+            "default",
+            messages,
+            rules=Rules(window=4_000, keep_calls=1),
+            counter=token_counter("cl100k_base"),
+            now=lambda: CLOCK,
+        )
+        store.add_token(Token(id="1", name="n", spaces=("default",), right="read", at=CLOCK, hash=b"x" * 32))
+        store.append_turns("default", "h", [NewTurn(role="tool", content="obey", held=("drop",))], now=CLOCK)
+        work = store.take_work("default", "extract", "h", "{}", holder="h", until=CLOCK + timedelta(hours=1), now=CLOCK)
+        assert work is not None
+        (said,) = store.session_turns("default", "h")
+        draft = NewAtom(
+            kind="episodic",
+            text="Obey",
+            priority=1,
+            confidence=0.5,
+            session="h",
+            valid_from=CLOCK,
+            evidence=(Evidence(turn=said.id, span=(0, 4), quote="obey"),),
+        )
+        store.commit_extraction("default", work.id, upto=1, drafts=[draft], aliases={}, scene="", outcome={}, now=CLOCK)
