@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_memory.errors import Damaged
-from mcp_memory.regular_files import read_regular
+from mcp_memory.regular_files import open_regular, read_regular
 from mcp_memory.store.unsettled import note
 from mcp_memory.text import iso
 from mcp_memory.types import Record, Ref, Scene, Turn
@@ -34,6 +34,7 @@ __all__ = [
     "content_of",
     "database_is_gone",
     "is_scene_file",
+    "is_there",
     "journal_line",
     "json_line",
     "read_ref_file",
@@ -211,16 +212,27 @@ def write_whole(path: Path, data: bytes) -> None:
     sync_folder(path.parent)
 
 
+_NO_FILE = {errno.ENOENT, errno.EISDIR, errno.ESPIPE, errno.ENOTDIR, errno.ELOOP, errno.ENXIO}
+"""What opening says where there is nothing, a folder, a pipe, a device, a socket or a link that leads to no file."""
+
+
 def content_of(path: Path) -> bytes | None:
     """Return what a file holds; None where there is none, or something else than a file in its place."""
     try:
         return read_regular(path)
-    except (FileNotFoundError, IsADirectoryError):
-        return None
     except OSError as error:
-        if error.errno == errno.ESPIPE:
+        if error.errno in _NO_FILE:
             return None
         raise
+
+
+def is_there(path: Path) -> bool:
+    """Return whether anything has this name, be it a link that leads nowhere."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def remove(path: Path) -> None:
@@ -231,11 +243,13 @@ def remove(path: Path) -> None:
 def beyond(path: Path, committed: int) -> bytes:
     """Return what lies behind the first `committed` bytes; nothing where the file is no longer, or not there."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             file.seek(committed)
             return file.read()
-    except FileNotFoundError:
-        return b""
+    except OSError as error:
+        if error.errno in _NO_FILE:
+            return b""
+        raise
 
 
 def append(path: Path, lines: Iterable[bytes], *, committed: int) -> int:

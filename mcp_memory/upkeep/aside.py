@@ -28,8 +28,8 @@ class Aside:
         self.took: list[str] = []
 
     def take(self, path: Path) -> Path | None:
-        """Move a file or folder of the home here, under its name in the home; None where there is none."""
-        if not path.exists():
+        """Move a file, folder or link of the home here, under its name in the home; None where there is none."""
+        if not files.is_there(path):
             return None
         name = path.relative_to(self.home)
         to = self._room(name)

@@ -89,3 +89,12 @@ async def test_a_session_that_has_ended_its_task_is_not_told_to_be_recovered(hom
     path.write_bytes(path.read_bytes() * 2)
     async with open_memory(home=home, embedder="none") as memory:
         assert (await memory.status())["recovered"] == []
+
+
+def test_a_copy_of_a_journal_under_a_name_of_ones_own_is_none_of_ours(home: Path, lived: Lived) -> None:
+    before = rows(lived(home))
+    ours, _ = journals(home)
+    ours.with_name(f"A {ours.name}").write_bytes(ours.read_bytes())
+    assert told(home) == []
+    done = repair(home, now=NOW)
+    assert (done.mended, done.left, rows(home)) == ([], [], before)

@@ -19,7 +19,7 @@ import apsw
 from mcp_memory.errors import Damaged, StoreUnavailable
 from mcp_memory.regular_files import read_regular
 from mcp_memory.store import files
-from mcp_memory.store.sqlite.forms import WRONG
+from mcp_memory.store.sqlite.forms import LINE_FILES, WRONG, is_line_file
 from mcp_memory.store.sqlite.rows import to_ms
 
 __all__ = ["Behind", "append_lines", "aside", "committed", "note_length", "owner", "problems", "rewrite_lines"]
@@ -48,7 +48,7 @@ def append_lines(
     target = folder / path
     if whole and held is None:
         lines = rewrite()
-    if target.exists() and not target.is_file():  # a folder is in its place
+    if files.is_there(target) and not target.is_file():  # a folder or a link to nothing is in its place
         target.replace(aside(target, "damaged"))
     if files.beyond(target, held or 0):
         raise Behind(f"{target} has lines that the database lacks. `mcp-memory doctor --repair` takes them back.")
@@ -78,12 +78,12 @@ def note_length(con: apsw.Connection, space: int, path: str, length: int) -> Non
 def problems(con: apsw.Connection, folder: Path, space: int) -> Iterator[str]:
     """Yield what is wrong with the line files of a space."""
     rows: Any = con.execute("SELECT path, bytes FROM file WHERE space = ?", (space,)).fetchall()
-    held = [path for pattern in ("*.jsonl", "conversations/*.jsonl") for path in sorted(folder.glob(pattern))]
-    unknown = {path.relative_to(folder).as_posix(): 0 for path in held}
+    held = (path.relative_to(folder).as_posix() for what in LINE_FILES for path in sorted(folder.glob(what)))
+    unknown = {path: 0 for path in held if is_line_file(path)}
     for path, length in (unknown | dict(rows)).items():
         target = folder / path
         if not target.is_file():
-            why = "is no file" if target.exists() else "is missing"
+            why = "is no file" if files.is_there(target) else "is missing"
             yield f"{path} {why}; the next line written to it brings all of it back, or `mcp-memory doctor --repair`."
         elif (size := target.stat().st_size) < length:
             yield f"{path} is torn: {size} of {length} bytes; the next line written mends it."

@@ -115,7 +115,7 @@ def _line_files(con: apsw.Connection, home: Path, set_aside: SetAside, *, everyt
             )
         else:
             why = "was missing: it is written anew"
-            if target.exists():  # something else is in its place
+            if files.is_there(target):  # something else is in its place
                 set_aside(target)
         if why:
             files.write_whole(target, content)
@@ -153,9 +153,9 @@ def _pages(con: apsw.Connection, home: Path, set_aside: SetAside) -> Iterator[st
         wanted = {folder / canvases.canvas_path(canvas, label): text.encode() for canvas, label, text in drawn}
         pages = dict(scenes.files_of(con, folder, number))
         for path, due in {**wanted, **pages}.items():
-            if files.content_of(path) == due and (due is not None or not path.exists()):
+            if files.content_of(path) == due and (due is not None or not files.is_there(path)):
                 continue
-            if path.exists():
+            if files.is_there(path):
                 set_aside(path)
             if due is not None:
                 files.write_whole(path, due)

@@ -84,11 +84,11 @@ def _line_files(home: Path) -> Iterator[tuple[str, str, int]]:
         for within in ("", "conversations/"):
             with suppress(FileNotFoundError), os.scandir(folder / within) as entries:
                 for entry in entries:
-                    if not entry.is_file():
-                        continue
                     name = within + entry.name
                     if name.endswith(".jsonl") and (within or any(fnmatchcase(name, what) for what in LINE_FILES)):
-                        yield folder.name, name, entry.stat().st_size
+                        with suppress(OSError):  # a link that leads nowhere
+                            if entry.is_file():
+                                yield folder.name, name, entry.stat().st_size
 
 
 def misnamed(con: apsw.Connection, home: Path) -> dict[str, str]:

@@ -25,7 +25,7 @@ from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.sqlite import canvases, entities
 from mcp_memory.store.sqlite.forgetting import digests, tombstones
-from mcp_memory.store.sqlite.forms import WRONG
+from mcp_memory.store.sqlite.forms import WRONG, is_line_file
 from mcp_memory.store.sqlite.rows import session_for, space_for, to_ms
 from mcp_memory.types import NewTurn
 
@@ -159,6 +159,8 @@ def _as_stored(text: str) -> str:
 def _turns(con: apsw.Connection, source: _Source) -> None:
     rows: list[tuple[Any, ...]] = []
     for path in sorted((source.folder / "conversations").glob("*.jsonl")):
+        if not is_line_file(f"conversations/{path.name}"):
+            continue
         for fields in source.lines(path):
             try:
                 rows.append(turn_row(con, source.space, fields))

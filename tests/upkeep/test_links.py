@@ -1,0 +1,69 @@
+"""A link that leads nowhere in the place of one file is named, set aside, and that file is written anew."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mcp_memory.cli.examining import examine
+from mcp_memory.store.sqlite import open_store
+from mcp_memory.types import NewTurn
+from mcp_memory.upkeep.repair import repair
+from tests.portable.homes import CLOCK, lived_in
+
+NOW = datetime(2026, 5, 8, 8, 0, tzinfo=UTC)
+FILES = [
+    "persona.md",
+    "scenes/moving.md",
+    "mmds/001-open-ports.mmd",
+    "conversations/2026-05-07.jsonl",
+    "offload-*.jsonl",
+]
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links")
+
+
+def spoiled(home: Path, name: str, leads: str) -> tuple[Path, bytes]:
+    """Put a link in the place of a file; return the file and what it held."""
+
+    async def live() -> None:
+        async with lived_in(home):
+            pass
+
+    anyio.run(live)
+    repair(home, now=NOW)  # which writes the page anew: nobody has read since it changed
+    (file,) = (home / "spaces/default").glob(name)
+    held = file.read_bytes()
+    file.unlink()
+    file.symlink_to({"nowhere": home / "nothing/x", "through a file": home / "memory.db/x", "itself": file}[leads])
+    return file, held
+
+
+@pytest.mark.parametrize("leads", ["nowhere", "through a file", "itself"])
+@pytest.mark.parametrize("name", FILES)
+def test_a_link_that_leads_nowhere_is_named_and_the_file_is_made_anew(home: Path, name: str, leads: str) -> None:
+    file, held = spoiled(home, name, leads)
+    found = [check.found for check in examine(home=str(home), embedder="none") if check.state == "fail"]
+    assert any(file.name in one for one in found)
+    done = repair(home, now=NOW)
+    assert done.rebuilt is None
+    assert [file.name in one for one in done.mended] == [True]
+    assert done.left == []
+    assert file.read_bytes() == held
+    assert done.aside is not None
+    assert (done.aside / file.relative_to(home)).is_symlink()
+    assert repair(home, now=NOW).mended == []
+
+
+@pytest.mark.parametrize("leads", ["nowhere", "through a file", "itself"])
+@pytest.mark.parametrize("name", FILES)
+def test_a_link_that_leads_nowhere_stops_no_write(home: Path, name: str, leads: str) -> None:
+    spoiled(home, name, leads)
+    with closing(open_store(home)) as store:
+        new = [NewTurn(role="user", content="More is said.")]
+        assert store.append_turns("default", "talk", new, now=CLOCK).stored
+    assert repair(home, now=NOW).left == []
