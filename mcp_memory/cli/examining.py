@@ -208,6 +208,8 @@ def _store(settings: Settings) -> Iterator[Check]:
     agreed = agreement(settings.home)
     for problem in dict.fromkeys((*problems, *agreed.problems)):
         yield Check(name="files", state="fail", found=problem)
+    for page in agreed.behind:
+        yield Check(name="files", state="warn", found=page)
     if not (problems or agreed.problems):
         yield Check(name="files", state="ok", found=_compared(agreed))
     if unproven:

@@ -56,8 +56,8 @@ class Rebuilt:
     `source`: where what no file tells was taken from: `database`, the path of a backup, or None. `passed`: rows that no
     file tells in full, by the reason. `lost`: what neither files nor `source` have, in words. `back`: what
     was purged and is back from `source`, forgotten, in words. `pages`: of a check, what is wrong with files that are
-    made of rows, or of none, in words. `aside`: where the old
-    database is kept, once the new one took its place.
+    made of rows, or of none, in words. `behind`: of a check, pages about the user that are not the newest, in words.
+    `aside`: where the old database is kept, once the new one took its place.
     """
 
     compared: list[comparing.Compared]
@@ -69,6 +69,7 @@ class Rebuilt:
     lost: list[str] = field(default_factory=list[str])
     back: list[str] = field(default_factory=list[str])
     pages: list[str] = field(default_factory=list[str])
+    behind: list[str] = field(default_factory=list[str])
     aside: Path | None = None
     is_swapped: bool = False
 
@@ -106,14 +107,16 @@ class Agreement:
     """How the files of a home and its database compare, and a sentence for each kind of rows that differ.
 
     `same`: how many rows of what are equal in both. `passed`: rows that no file tells in full, by the reason. `alone`:
-    rows that the database alone has, so that nothing can be said of them. `is_short`: files lack rows, or have damaged
-    lines.
+    rows that the database alone has, so that nothing can be said of them. `behind`: pages about the user that are not
+    the newest, a sentence each: the next reader or write makes them anew, so nothing is lost. `is_short`: files lack
+    rows, or have damaged lines.
     """
 
     same: dict[str, int]
     alone: dict[str, int]
     passed: dict[str, int]
     problems: list[str]
+    behind: list[str]
     is_short: bool
 
 
@@ -140,7 +143,7 @@ def _agreement(home: Path) -> Agreement:
     ) as staging:
         old, new = Path(staging) / "old.db", Path(staging) / "new" / DATABASE
         with closing(open_store(home)) as store:
-            pages = list(_persona_problems(store, home))
+            behind = list(_behind(store, home))
             store.snapshot(old)
         snapshots.leave_out(old)  # the rows of values that cannot be read are named elsewhere, and lacking here
         open_store(new.parent).close()
@@ -152,12 +155,12 @@ def _agreement(home: Path) -> Agreement:
     lacking = [one.what for one in compared if one.only_in_database and one.what != RESULTS and not passed]
     problems = [f"{note} {_MENDED}" for note in notes]
     problems += [sentence for one in compared for sentence in _differing(one, is_told=bool(notes or passed))]
-    problems += pages
     return Agreement(
         same={one.what: one.same for one in compared},
         alone=alone,
         passed=passed,
         problems=problems,
+        behind=behind,
         is_short=bool(notes or lacking),
     )
 
@@ -174,12 +177,12 @@ def personas(store: Store, home: Path) -> Iterator[tuple[str, Path, str]]:
             yield space, path, due
 
 
-def _persona_problems(store: Store, home: Path) -> Iterator[str]:
+def _behind(store: Store, home: Path) -> Iterator[str]:
     try:
         for space, *_ in personas(store, home):
             yield (
-                f"{space}: persona.md is missing, or not the page that the memory tells now. "
-                "`mcp-memory doctor --repair` writes it anew, and keeps this one."
+                f"{space}: persona.md is missing, or not the page that the memory tells now. The next program that "
+                "distils writes it anew; `mcp-memory doctor --repair` does so now, and keeps this one."
             )
     except DamagedRow:
         return  # which is named itself
@@ -231,7 +234,7 @@ def remake(home: Path, *, check: bool = False, accept: bool = False, now: dateti
         is_sure = bool(done.damage) or not done.differing or accept
         if check and done.source == "database":
             with closing(open_store(home)) as store:
-                return replace(done, pages=[*store.problems(), *_persona_problems(store, home)])
+                return replace(done, pages=store.problems(), behind=list(_behind(store, home)))
         if check or not is_sure:
             return done
         return _swapped(home, new, done, now=now)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from mcp_memory.cli.examining import examine
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.upkeep.backup import back_up
 from mcp_memory.upkeep.rebuild import agreement, rebuild
@@ -170,14 +171,12 @@ def test_a_check_of_a_rebuilding_names_what_doctor_names_of_files_that_are_of_no
     folder = lived(home) / "spaces" / "default"
     canvas, result = min((folder / "mmds").iterdir()), min((folder / "refs").iterdir())
     (folder / "mmds" / f"009-{canvas.name[4:]}").write_bytes(canvas.read_bytes())
-    (folder / "persona.md").write_text("Somebody else.\n")
     with closing(sqlite3.connect(home / "memory.db")) as con, con:
         con.execute("UPDATE ref SET id = 'r-0123456789ab' WHERE path = ?", (f"refs/{result.name}",))
     found = told(home)
     done = rebuild(home, check=True, now=NOW)
     for what in (
         f"mmds/009-{canvas.name[4:]} is of no canvas",
-        "persona.md is missing, or not the page",
         "calls r-012",
     ):
         assert any(what in one for one in found), what
@@ -188,6 +187,28 @@ def test_a_check_of_a_rebuilding_names_what_doctor_names_of_files_that_are_of_no
         con.execute("UPDATE ref SET id = ? WHERE id = 'r-0123456789ab'", (f"r-{result.stem[-12:]}",))
     assert repair(home, now=NOW).left == []
     assert rebuild(home, check=True, now=NOW).is_well
+
+
+@pytest.mark.parametrize("page", [None, "The page of an hour ago.\n"])
+def test_a_page_about_the_user_that_is_behind_is_told_and_is_no_damage(
+    home: Path, lived: Lived, page: str | None
+) -> None:
+    """A program that is killed after a write has not made the page yet; whoever distils next does."""
+    path = lived(home) / "spaces" / "default" / "persona.md"
+    held = path.read_bytes()
+    path.unlink()
+    if page is not None:
+        path.write_text(page)
+    assert told(home) == []
+    checks = [check for check in examine(home=str(home), embedder="none") if check.name == "files"]
+    assert [(check.state, "persona.md is missing, or not the page" in check.found) for check in checks] == [
+        ("warn", True),
+        ("ok", False),
+    ]
+    done = rebuild(home, check=True, now=NOW)
+    assert (done.is_well, ["persona.md" in one for one in done.behind]) == (True, [True])
+    repair(home, now=NOW)
+    assert path.read_bytes() == held
 
 
 def test_the_page_about_the_user_comes_back_with_a_backup(home: Path, lived: Lived, tmp_path: Path) -> None:
