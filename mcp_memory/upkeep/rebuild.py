@@ -46,6 +46,8 @@ from mcp_memory.upkeep.engine import (
 
 __all__ = ["Agreement", "Rebuilt", "agreement", "personas", "rebuild", "remake"]
 
+_NAMED = 10
+"""So many of what is lost are named; the rest are counted."""
 _DAY = re.compile(rb"\d{4}-\d\d-\d\d")
 
 
@@ -279,6 +281,13 @@ class _Before:
 def _before(home: Path, staging: Path) -> _Before:
     found = _standing(home, staging)
     left_out = snapshots.leave_out(found.path) if found.path else []
+    if found.path and (nameless := snapshots.belongings(found.path, home)):
+        numbers = ", ".join(str(number) for number in nameless)
+        raise StoreUnavailable(
+            f"{home / DATABASE} has lost which folder under spaces/ belongs to space {numbers}, and no journal tells "
+            "it. Nothing was changed. Put the folder back if it was moved away, or restore a backup: "
+            "`mcp-memory backup --list`."
+        )
     damage = found.damage or [str(one) for one in left_out]
     return replace(found, damage=damage, left_out=left_out)
 
@@ -288,8 +297,9 @@ def _standing(home: Path, staging: Path) -> _Before:
     folder.mkdir()
     copy = folder / DATABASE
     damage = _copied(home, copy)
-    if not damage:
-        return _Before(path=copy, source="database")
+    # Where rows alone are gone, what is there is newer than any backup.
+    if all(one.endswith(snapshots.POINTS_AT_NOTHING) for one in damage):
+        return _Before(path=copy, source="database", damage=damage)
     stands_in = staging / "stands-in"
     stands_in.mkdir()
     for one in listed(folder_of(home)):
@@ -307,7 +317,7 @@ def _standing(home: Path, staging: Path) -> _Before:
         return _Before(path=None, source=None, damage=damage)
     open_store(stands_in).close()
     unreadable = salvaging.salvage(copy, stands_in / DATABASE)
-    if not snapshots.described(stands_in / DATABASE).counts["turns"]:
+    if not any(snapshots.described(stands_in / DATABASE).counts.values()):
         return _Before(path=None, source=None, damage=damage)
     return _Before(path=stands_in / DATABASE, source="database", damage=damage, unreadable=unreadable)
 
@@ -352,7 +362,9 @@ def _lost(built: rebuilding.Built, before: _Before, new: Path) -> Iterator[str]:
     for one in rebuilding.lacking(new, before.left_out):
         yield f"{one} No file tells it."
     if built.dangling:
-        yield f"{built.dangling} rows that rested on these."
+        named = [what if count == 1 else f"{count} × {what}" for what, count in built.dangling.items()]
+        more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
+        yield f"What they rest on is gone: {', '.join(named[:_NAMED])}{more}."
 
 
 def _swapped(home: Path, new: Path, done: Rebuilt, *, now: datetime) -> Rebuilt:

@@ -26,7 +26,7 @@ from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite.explaining import BUSY_MS, explained
 from mcp_memory.store.sqlite.migrations import migrate, must_be_current
 from mcp_memory.store.sqlite.settling import settle
-from mcp_memory.store.sqlite.upkeep import recovering
+from mcp_memory.store.sqlite.upkeep import owning, recovering
 
 __all__ = ["Database"]
 
@@ -78,6 +78,7 @@ class Database:
             logger.warning("lines that the database has lost cannot be taken back yet: %s", error)
 
     def _take_back(self, con: apsw.Connection) -> list[TakenBack]:
+        owning.give_back(con, self.home)
         return recovering.take_back(con, self.home, recovering.behind(con, self.home))
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:

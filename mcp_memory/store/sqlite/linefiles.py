@@ -22,7 +22,17 @@ from mcp_memory.store import files
 from mcp_memory.store.sqlite.forms import LINE_FILES, WRONG, is_line_file
 from mcp_memory.store.sqlite.rows import to_ms
 
-__all__ = ["Behind", "append_lines", "aside", "committed", "note_length", "owner", "problems", "rewrite_lines"]
+__all__ = [
+    "Behind",
+    "append_lines",
+    "aside",
+    "committed",
+    "note_length",
+    "owner",
+    "problems",
+    "rewrite_lines",
+    "row_of",
+]
 
 
 class Behind(StoreUnavailable):
@@ -119,7 +129,7 @@ def owner(con: apsw.Connection, space: str, path: str, content: bytes) -> str | 
     for line in content.splitlines():
         try:
             fields: Any = json.loads(line)
-            table, what, values = _row_of(path, fields)
+            table, what, values = row_of(path, fields)
         except WRONG:
             continue
         of: str | None = con.execute(
@@ -130,7 +140,7 @@ def owner(con: apsw.Connection, space: str, path: str, content: bytes) -> str | 
     return None
 
 
-def _row_of(path: str, fields: dict[str, Any]) -> tuple[str, str, tuple[Any, ...]]:
+def row_of(path: str, fields: dict[str, Any]) -> tuple[str, str, tuple[Any, ...]]:
     """Return the table of a line, and the condition that finds its row. Raises WRONG where it has none."""
     if path.startswith("conversations/"):
         return "turn", "r.id = ? AND r.sha256 = ?", (int(fields["turn"][1:]), bytes.fromhex(fields["sha256"]))

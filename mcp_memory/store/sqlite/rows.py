@@ -12,6 +12,7 @@ from mcp_memory.errors import NotFound
 from mcp_memory.text import one_line
 
 __all__ = [
+    "WITH_A_SPACE",
     "from_ms",
     "marks",
     "number_of",
@@ -25,6 +26,9 @@ __all__ = [
     "touch",
 ]
 
+WITH_A_SPACE = ("turn", "atom", "scene", "persona", "ref", "record", "canvas", "tombstone", "draft", "fact")
+"""Tables whose rows say what a space holds."""
+_SPACES = (("space", "id"), ("session", "space"), *((table, "space") for table in WITH_A_SPACE))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -54,7 +58,9 @@ def space_for(con: apsw.Connection, space: str) -> int:
     """Return the number of a space, made if it is new."""
     known = space_id(con, space)
     if known is None:
-        known = con.execute("INSERT INTO space (name) VALUES (?) RETURNING id", (space,)).get
+        # Not a number that rows carry whose space is lost: they would be of this one.
+        taken = max(con.execute(f"SELECT max({column}) FROM {table}").get or 0 for table, column in _SPACES)
+        known = con.execute("INSERT INTO space (id, name) VALUES (?, ?) RETURNING id", (taken + 1, space)).get
     return known
 
 
@@ -65,7 +71,11 @@ def session_id(con: apsw.Connection, space: int | None, session: str) -> int | N
 def session_for(con: apsw.Connection, space: int, session: str) -> int:
     known = session_id(con, space, session)
     if known is None:
-        known = con.execute("INSERT INTO session (space, name) VALUES (?, ?) RETURNING id", (space, session)).get
+        known = con.execute(
+            "INSERT INTO session (id, space, name) SELECT 1 + max(coalesce((SELECT max(id) FROM session), 0),"
+            " coalesce((SELECT max(session) FROM turn), 0)), ?, ? RETURNING id",
+            (space, session),
+        ).get
     return known
 
 

@@ -27,6 +27,7 @@ from mcp_memory.store.sqlite.finding import terms, vectors
 from mcp_memory.store.sqlite.forms import Unreadable
 from mcp_memory.store.sqlite.rows import to_ms
 from mcp_memory.store.sqlite.upkeep.comparing import Compared, compare, compare_words, of_the_database_alone
+from mcp_memory.store.sqlite.upkeep.dangling import Lost, resolve
 from mcp_memory.store.sqlite.upkeep.refilling import Refilled, refill
 from mcp_memory.store.sqlite.upkeep.salvaging import tables
 from mcp_memory.store.sqlite.upkeep.snapshots import opened
@@ -48,7 +49,7 @@ class Built:
 
     compared: list[Compared] = field(default_factory=list[Compared])
     carried: dict[str, int] = field(default_factory=dict[str, int])
-    dangling: int = 0
+    dangling: Lost = field(default_factory=Lost)
     """Rows that point at nothing, for what they pointed at could not be read; they are left out."""
     back: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     """Rows that were purged, and are in what stands in for the old database: forgotten, by space and tombstone."""
@@ -128,7 +129,7 @@ def finish(new: Path, old: Path | None, refilled: Refilled, drawn: Drawn) -> Bui
         )
         _index(con)
         _lengths(con, refilled)
-        dangling = _without_dangling(con)
+        dangling = resolve(con)
         con.execute("COMMIT")
         if has_old:
             compared += compare_words(con)
@@ -341,22 +342,3 @@ def _lengths(con: apsw.Connection, refilled: Refilled) -> None:
         "INSERT INTO main.file (space, path, bytes) VALUES (?, ?, ?)",
         [(space, path, length) for (space, path), length in refilled.lengths.items()],
     )
-
-
-def _without_dangling(con: apsw.Connection) -> int:
-    """Leave out what points at rows that could not be read, and what points at that. Returns how many rows."""
-    before = con.total_changes()
-    while rows := con.execute("PRAGMA main.foreign_key_check").fetchall():
-        rows: list[Any]
-        done = con.total_changes()
-        for table, rowid, parent, key in rows:
-            names: Any = con.execute(
-                "SELECT \"from\" FROM pragma_foreign_key_list(?, 'main') WHERE id = ? LIMIT 1", (table, key)
-            ).get
-            if rowid is not None:
-                con.execute(f"DELETE FROM main.{table} WHERE rowid = ?", (rowid,))
-            else:  # a table without row numbers
-                con.execute(f"DELETE FROM main.{table} WHERE {names} NOT IN (SELECT id FROM main.{parent})")
-        if con.total_changes() == done:
-            break
-    return con.total_changes() - before

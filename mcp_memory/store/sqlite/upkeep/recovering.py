@@ -31,7 +31,7 @@ from mcp_memory.store.sqlite import atoms, canvases, citing, linefiles, turns
 from mcp_memory.store.sqlite.forgetting import tombstones
 from mcp_memory.store.sqlite.forms import LINE_FILES, WRONG, is_line_file
 from mcp_memory.store.sqlite.rows import from_ms, session_for, session_id, space_for, to_ms, touch
-from mcp_memory.store.sqlite.upkeep import mending, rebuilding, refilling
+from mcp_memory.store.sqlite.upkeep import mending, owning, rebuilding, refilling
 from mcp_memory.store.sqlite.upkeep.snapshots import lines_of
 from mcp_memory.text import iso
 from mcp_memory.types import NewTurn
@@ -65,7 +65,12 @@ def behind(con: apsw.Connection, home: Path) -> list[Lost]:
         Lost(space=space, path=path, content=_from_a_line_on(home / "spaces" / space / path, length))
         for space, path, length in _longer(con, home)
     )
-    return [one for one in found if linefiles.owner(con, one.space, one.path, one.content) is None]
+    known = {name for (name,) in con.execute("SELECT name FROM space")} if owning.nameless(con) else None
+    return [
+        one
+        for one in found
+        if linefiles.owner(con, one.space, one.path, one.content) is None and (known is None or one.space in known)
+    ]
 
 
 def _longer(con: apsw.Connection, home: Path) -> Iterator[tuple[str, str, int]]:

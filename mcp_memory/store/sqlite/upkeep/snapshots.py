@@ -20,10 +20,13 @@ from mcp_memory.errors import Damaged
 from mcp_memory.store.sqlite import canvases, forms, records, scenes, turns
 from mcp_memory.store.sqlite.forgetting import tombstones
 from mcp_memory.store.sqlite.migrations import SCHEMA
+from mcp_memory.store.sqlite.upkeep import owning
 
 __all__ = [
+    "POINTS_AT_NOTHING",
     "Described",
     "Named",
+    "belongings",
     "check",
     "described",
     "leave_out",
@@ -35,6 +38,7 @@ __all__ = [
     "unreadable",
 ]
 
+POINTS_AT_NOTHING = "points at nothing"
 _COUNTED = {
     "turns": "turn WHERE role <> 'note'",
     "notes": "turn WHERE role = 'note'",
@@ -131,7 +135,7 @@ def check(path: Path) -> list[str]:
     try:
         with opened(path) as con:
             found = [str(line) for (line,) in con.execute("PRAGMA integrity_check") if line != "ok"]
-            found += [f"row {row} of {table} points at nothing" for table, row, *_ in _foreign(con)]
+            found += [f"row {row} of {table} {POINTS_AT_NOTHING}" for table, row, *_ in _foreign(con)]
             return found
     except apsw.FullError:
         raise
@@ -149,6 +153,15 @@ def leave_out(path: Path) -> list[forms.Unreadable]:
     """Take such values, or their rows, out of a whole database that is a copy; return them."""
     with opened(path, write=True) as con:
         return forms.leave_out(con)
+
+
+def belongings(path: Path, home: Path) -> list[int]:
+    """Give spaces and sessions that a whole database lost their rows back; return those that no file names."""
+    with opened(path, write=True) as con:
+        con.execute("PRAGMA foreign_keys = OFF; BEGIN")
+        owning.give_back(con, home)
+        con.execute("COMMIT")
+        return owning.nameless(con)
 
 
 def _foreign(con: apsw.Connection) -> list[Any]:

@@ -1,0 +1,136 @@
+"""A database that lost rows which others point at keeps those others, and says by name what it lost."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_memory.cli.examining import examine
+from mcp_memory.errors import StoreUnavailable
+from mcp_memory.store.sqlite import open_store
+from mcp_memory.types import NewTurn
+from mcp_memory.upkeep.repair import repair
+from tests.portable.homes import fill, memory
+
+NOW = datetime(2026, 5, 8, 8, 0, tzinfo=UTC)
+KEPT = (
+    "turn",
+    "atom",
+    "fact",
+    "evidence",
+    "scene",
+    "persona",
+    "ref",
+    "record",
+    "canvas",
+    "space",
+    "session",
+    "mention",
+)
+
+COLUMNS = {"ref": "space, id, path, sha256, tombstone"}  # results are indexed anew in the background
+
+
+@pytest.fixture
+def filled(home: Path) -> Path:
+    """A home with something of everything in each of three spaces."""
+
+    async def live() -> None:
+        for space in ("one", "two", "three"):
+            async with memory(home, space) as held:
+                await (fill(held) if space == "one" else held.remember(f"Ana is in {space}"))
+                await held.record_turns([NewTurn(role="user", content=f"Said in {space}.")], session=f"of {space}")
+
+    anyio.run(live)
+    repair(home, now=NOW)
+    return home
+
+
+def rows(home: Path, *but: str) -> dict[str, list[Any]]:
+    with closing(sqlite3.connect(home / "memory.db")) as con:
+        return {
+            table: con.execute(f"SELECT {COLUMNS.get(table, '*')} FROM {table} ORDER BY 1, 2").fetchall()
+            for table in KEPT
+            if table not in but
+        }
+
+
+def spoil(home: Path, sql: str) -> None:
+    with closing(sqlite3.connect(home / "memory.db")) as con, con:
+        con.execute("DROP TRIGGER turn_is_evidence")
+        con.execute(sql)
+
+
+@pytest.mark.parametrize("sql", ["DELETE FROM work", "DELETE FROM turn", "DELETE FROM session", "DELETE FROM space"])
+def test_what_rests_on_rows_that_can_be_made_again_is_kept(filled: Path, sql: str) -> None:
+    before = rows(filled)
+    spoil(filled, sql)
+    done = repair(filled, now=NOW)
+    assert done.left == []
+    assert rows(filled) == before
+    assert "Lost" not in str(done.mended)
+
+
+@pytest.mark.parametrize(
+    ("sql", "columns"),
+    [("UPDATE atom SET superseded_by = 99999", "superseded_by"), ("UPDATE atom SET tombstone = 0", "tombstone")],
+)
+def test_a_reference_to_nothing_is_cleared_and_its_row_kept(filled: Path, sql: str, columns: str) -> None:
+    before = rows(filled, "atom")
+    spoil(filled, sql)
+    done = repair(filled, now=NOW)
+    assert done.left == []
+    assert rows(filled, "atom") == before
+    with closing(sqlite3.connect(filled / "memory.db")) as con:
+        assert con.execute(f"SELECT count(*), sum({columns} > 90) FROM atom").fetchone()[1] in (None, 0)
+        assert con.execute("SELECT count(*) FROM atom").fetchone()[0] == 6
+
+
+def test_what_is_lost_is_named(filled: Path) -> None:
+    spoil(filled, "DELETE FROM atom WHERE work IS NOT NULL")
+    done = repair(filled, now=NOW)
+    assert done.left == []
+    assert "Lost: What they rest on is gone: a quote of a4, the fact of a4." in str(done.mended)
+
+
+def test_the_number_of_a_space_that_lost_its_row_is_not_given_out_again(filled: Path) -> None:
+    before = rows(filled)
+    spoil(filled, "DELETE FROM space WHERE id IN (2, 3)")
+    with closing(open_store(filled)) as store:
+        assert store.taken_back == []
+        store.append_turns("new", "s", [NewTurn(role="user", content="Said elsewhere.")], now=NOW)
+        assert [turn.content for turn in store.session_turns("new", "s")] == ["Said elsewhere."]
+    after = rows(filled)
+    assert after["space"] == [*before["space"], (4, "new")]
+    assert after["turn"][:-1] == before["turn"]
+
+
+def test_a_space_that_no_journal_names_is_told_and_nothing_is_changed(filled: Path) -> None:
+    (filled / "spaces/two").rename(filled.with_name("away"))
+    spoil(filled, "DELETE FROM space WHERE id = 2")
+    before = rows(filled)
+    assert any(check.state == "fail" for check in examine(home=str(filled), embedder="none"))
+    with pytest.raises(StoreUnavailable, match=r"belongs to space 2, and no journal tells it\. Nothing was changed"):
+        repair(filled, now=NOW)
+    assert rows(filled) == before
+    filled.with_name("away").rename(filled / "spaces/two")
+    assert repair(filled, now=NOW).left == []
+    assert rows(filled)["space"] == [(1, "one"), (2, "two"), (3, "three")]
+
+
+def test_what_was_forgotten_stays_forgotten_where_its_tombstone_is_lost(filled: Path) -> None:
+    with closing(open_store(filled)) as store:
+        gone = store.forget("one", ["a4"], reason="", now=NOW)
+    (filled / "spaces/one/tombstones.jsonl").unlink()
+    spoil(filled, "DELETE FROM tombstone")
+    assert repair(filled, now=NOW).left == []
+    with closing(open_store(filled)) as store:
+        assert store.atoms("one", ["a4"]) == []
+        store.undo_forget("one", gone.id, now=NOW)
+        assert [atom.id for atom in store.atoms("one", ["a4"])] == ["a4"]
