@@ -66,7 +66,10 @@ def export(store: Store, target: Path, spaces: Sequence[str] | None = None, *, s
     try:
         with tempfile.TemporaryDirectory(prefix="mcp-memory-export-") as folder:
             tree = _Tree(Path(folder), store, {space: _bare(store, space, scrub) for space in chosen})
-            store.carry_out(chosen, tree.take)
+            try:
+                store.carry_out(chosen, tree.take)
+            finally:
+                tree.close()
             tree.end()
             counts = {space: dict(sorted(tree.rows.get(space, Counter[str]()).items())) for space in chosen}
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -152,11 +155,13 @@ class _Tree:
         self._open = self._onto(self._open, data_name(space, kind))
         self._open[1].write(line_of(row))
 
-    def end(self) -> None:
-        """Write what only the last rows tell, and close everything."""
+    def close(self) -> None:
         for held in (self._open, self._page):
             if held is not None:
                 held[1].close()
+
+    def end(self) -> None:
+        """Write what only the last rows tell."""
         for name, row in self._standing.items():
             if isinstance(row, carried.Persona):
                 self._add(name, pages.persona_page(row))
@@ -182,7 +187,12 @@ class _Tree:
         self._page[1].write((head + pages.spoken(row)).encode("utf-8", "backslashreplace"))
 
     def _named(self, folder: str, name: str, ending: str) -> str:
-        """Return a member's name; those that differ in case alone get names that differ on every system."""
+        """Return a member's name; those that differ in case alone get names that differ on every system.
+
+        Raises ValueError for a name that no file can have: the store, which is being read, says whose it is.
+        """
+        if "\0" in name:
+            raise ValueError("embedded null byte")
         number, wanted = 1, f"{folder}{name}{ending}"
         while self._names.setdefault(wanted.casefold(), f"{folder}{name}") != f"{folder}{name}":
             number += 1

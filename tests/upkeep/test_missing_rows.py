@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,10 @@ import anyio
 import pytest
 
 from mcp_memory.cli.examining import examine
-from mcp_memory.errors import StoreUnavailable
+from mcp_memory.errors import McpMemoryError, StoreUnavailable
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.types import NewTurn
+from mcp_memory.upkeep.rebuild import rebuild
 from mcp_memory.upkeep.repair import repair
 from tests.portable.homes import fill, memory
 
@@ -134,3 +135,37 @@ def test_what_was_forgotten_stays_forgotten_where_its_tombstone_is_lost(filled: 
         assert store.atoms("one", ["a4"]) == []
         store.undo_forget("one", gone.id, now=NOW)
         assert [atom.id for atom in store.atoms("one", ["a4"])] == ["a4"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE scene SET slug = 'a' || char(0) || 'b'",
+        "UPDATE canvas SET label = 'a' || char(0) || 'b'",
+        "UPDATE session SET name = 'a' || char(0) || 'b' WHERE id = 2",
+        "UPDATE space SET name = 'a' || char(0) || 'b' WHERE id = 2",
+    ],
+)
+def test_a_name_with_a_character_that_no_file_can_have_is_told_and_mended(
+    filled: Path, sql: str, tmp_path: Path
+) -> None:
+    before = rows(filled, "scene", "canvas")
+    spoil(filled, sql)
+    found = [check.found for check in examine(home=str(filled), embedder="none") if check.state == "fail"]
+    assert found
+    assert "\0" not in "".join(found)
+
+    async def export() -> None:
+        async with memory(filled, "one") as held:
+            await held.export(tmp_path / f"{len(list(tmp_path.iterdir()))}.zip")
+
+    with suppress(McpMemoryError):  # refused or not, it ends in a sentence
+        anyio.run(export)
+    with suppress(McpMemoryError):
+        rebuild(filled, check=True, now=NOW)
+    assert repair(filled, now=NOW).left == []
+    assert rows(filled, "scene", "canvas") == before
+    with closing(open_store(filled)) as store:
+        assert [scene.title for scene in store.scenes("one")] == ["Moving"]
+        assert [canvas.number for canvas in store.canvases("one")] == [1]
+    anyio.run(export)

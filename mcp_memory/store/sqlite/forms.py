@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from fnmatch import fnmatchcase
+from hashlib import blake2b
 from typing import Any, get_args
 
 import apsw
 
 from mcp_memory.store.access import Right
 from mcp_memory.store.citations import cited
+from mcp_memory.text import one_line
 
 __all__ = ["LINE_FILES", "NEXT_STEP", "WRONG", "Unreadable", "is_line_file", "leave_out", "unreadable"]
 
@@ -48,7 +50,7 @@ class Unreadable:
         return (self.table, self.column) in _DERIVED
 
     def __str__(self) -> str:
-        which = " of ".join(str(value) for value in reversed(self.values))
+        which = " of ".join(one_line(str(value), 100) for value in reversed(self.values))
         return f"The {self.column} of row {which} in the table {self.table} cannot be read."
 
 
@@ -93,8 +95,13 @@ def _right(text: str) -> None:
         raise ValueError
 
 
+def _file_name(text: str) -> None:
+    if not text or "\0" in text:
+        raise ValueError
+
+
 def _path(text: str) -> None:
-    if not is_line_file(text):
+    if not is_line_file(text) or "\0" in text:
         raise ValueError
 
 
@@ -114,10 +121,17 @@ _FORMS: dict[str, dict[str, _Form]] = {
         "masked": _Form(_is(list, list), "NULL"),
     },
     "record": {"timestamp": _Form(datetime.fromisoformat), "step": _Form(_is(dict), "NULL")},
-    "canvas": {"groups": _Form(_is(dict), "'{}'")},
+    "canvas": {"label": _Form(_file_name, "cleaned(label)"), "groups": _Form(_is(dict), "'{}'")},
     "canvas_edit": {"at": _Form(datetime.fromisoformat), "undone_at": _Form(datetime.fromisoformat, "NULL")},
     "tombstone": {"took": _Form(_is(dict), "NULL")},
-    "scene": {"atoms": _Form(_atoms, "cited(body)"), "entities": _Form(_is(list, str), _ENTITIES)},
+    # Without a row, a space and a session are known by the journals that name them.
+    "space": {"name": _Form(_file_name)},
+    "session": {"name": _Form(_file_name)},
+    "scene": {
+        "slug": _Form(_file_name, "cleaned(slug)"),
+        "atoms": _Form(_atoms, "cited(body)"),
+        "entities": _Form(_is(list, str), _ENTITIES),
+    },
     "work": {"basis": _Form(_is(dict), "'{}'"), "outcome": _Form(_is(dict), "'{}'")},
     "draft": {"atom": _Form(_is(dict))},
     "held": {"reasons": _Form(_is(list, str), "'[]'")},
@@ -153,6 +167,7 @@ def leave_out(con: apsw.Connection) -> list[Unreadable]:
     The copy is what stands in for the database where that is made anew: files come first, and tell most of them.
     """
     con.create_scalar_function("cited", _cited, 1, deterministic=True)
+    con.create_scalar_function("cleaned", _cleaned, 1, deterministic=True)
     found = list(unreadable(con))
     if found:
         con.execute("DROP TRIGGER IF EXISTS turn_is_evidence")
@@ -165,6 +180,13 @@ def leave_out(con: apsw.Connection) -> list[Unreadable]:
 
 def _cited(*body: Any) -> str:
     return json.dumps(cited(str(body[0])))
+
+
+def _cleaned(*name: Any) -> str:
+    """Return a name for a file, and none that another row has."""
+    text = str(name[0])
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    return f"{one_line(text, 80).replace(' ', '-')}-{digest}"
 
 
 def _key(con: apsw.Connection, table: str) -> list[str]:
