@@ -26,7 +26,7 @@ from mcp_memory.upkeep import archive
 from mcp_memory.upkeep.archive import DATABASE
 from mcp_memory.upkeep.aside import Aside
 from mcp_memory.upkeep.backup import folder_of, listed
-from mcp_memory.upkeep.engine import explained, open_store, snapshots
+from mcp_memory.upkeep.engine import IDENTITY, explained, open_store, snapshots
 from mcp_memory.upkeep.rebuild import Rebuilt, agreement, personas, remake
 
 __all__ = ["Repaired", "repair"]
@@ -50,10 +50,13 @@ def repair(home: Path, *, now: datetime) -> Repaired:
         raise NotFound(f"There is no memory in {home}. Name another home with --home.")
     with explained(home, so="Nothing is lost"), alone(home, "doctor --repair"):
         home = home.resolve()
-        rebuilt, back = _whole_database(home, now=now)
         aside = Aside(home, "repair", now)
+        identity = home / IDENTITY
+        named = files.is_there(identity) and not identity.is_file() and aside.take(identity)
+        rebuilt, back = _whole_database(home, now=now)
         with closing(open_store(home)) as store:
-            renamed = list(_renamed(store, home))
+            renamed = [f"{IDENTITY} was no file: it is written anew, what was there kept."] if named else []
+            renamed += _renamed(store, home)
             mended = renamed if rebuilt is None else [*renamed, _told(rebuilt)]
             mended += [
                 f"{one.space}: {one.lines} lines of {one.path} that the database had lost are back."

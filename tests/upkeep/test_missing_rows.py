@@ -169,3 +169,25 @@ def test_a_name_with_a_character_that_no_file_can_have_is_told_and_mended(
         assert [scene.title for scene in store.scenes("one")] == ["Moving"]
         assert [canvas.number for canvas in store.canvases("one")] == [1]
     anyio.run(export)
+
+
+@pytest.mark.parametrize("table", ["chunk", "citation", "mention"])
+def test_rows_made_of_others_are_named_and_made_again(filled: Path, table: str) -> None:
+    def held() -> list[Any]:
+        with closing(sqlite3.connect(filled / "memory.db")) as con:
+            return con.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall()
+
+    before = held()
+    assert before
+    spoil(filled, f"DELETE FROM {table}")
+    found = [check.found for check in examine(home=str(filled), embedder="none") if check.state == "fail"]
+    assert len(found) == 1
+    done = repair(filled, now=NOW)
+    assert (len(done.mended), done.left) == (1, [])
+    assert repair(filled, now=NOW).mended == []
+    if table == "chunk":
+        with closing(open_store(filled)) as store:
+            assert store.refs_waiting() == 2
+    else:
+        assert set(held()) <= set(before)
+        assert held()

@@ -306,3 +306,16 @@ def test_a_purge_that_was_killed_is_told_by_doctor_and_finished(home: Path, live
     assert [check.name for check in examine(home=str(home)) if check.state == "warn"].count("purge") == 1
     assert [line for line in repaired(home).mended if line.startswith("A purge that was cut short is finished.")]
     assert "purge" not in [check.name for check in examine(home=str(home))]
+
+
+def test_a_folder_in_the_place_of_the_file_that_says_which_memory_this_is_is_named_and_set_aside(
+    home: Path, lived: Lived
+) -> None:
+    path = lived(home) / "identity.json"
+    held = path.read_bytes()
+    path.unlink()
+    path.mkdir()
+    assert [line.split()[0] for line in problems(home)] == ["identity.json"]
+    done = repaired(home)
+    assert done.mended == ["identity.json was no file: it is written anew, what was there kept."]
+    assert (done.left, path.read_bytes()) == ([], held)

@@ -16,12 +16,14 @@ from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import Change, Counts, Grown
 from mcp_memory.store.sqlite import forms, linefiles, scenes
+from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite.canvases import canvas_path
 from mcp_memory.store.sqlite.entities import KNOWN
 from mcp_memory.store.sqlite.entities import key as entity_key
 from mcp_memory.store.sqlite.finding import vectors
 from mcp_memory.store.sqlite.forgetting import digests
 from mcp_memory.store.sqlite.rows import from_ms, space_id, to_ms
+from mcp_memory.store.sqlite.upkeep import derived
 from mcp_memory.text import one_line
 from mcp_memory.types import NewTurn
 
@@ -135,12 +137,17 @@ def problems(con: apsw.Connection) -> list[str]:
     found += _quote_problems(con)
     found += _statement_problems(con)
     found += vectors.problems(con)
+    found += derived.problems(con)
     return found
 
 
 def page_problems(con: apsw.Connection, home: Path) -> list[str]:
     """Return what is wrong with the files that change: lines, canvases and scenes. Others may not write meanwhile."""
-    return _of_spaces(con, home, _page_problems)
+    path = home / homes.IDENTITY
+    found = _of_spaces(con, home, _page_problems)
+    if files.is_there(path) and homes.identity(home) is None:  # one that is missing is written when a home is opened
+        found.append(f"{path.name} is no file, or cannot be read. `mcp-memory doctor --repair` writes it anew.")
+    return found
 
 
 def ref_problems(con: apsw.Connection, home: Path) -> list[str]:

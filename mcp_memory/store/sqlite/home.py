@@ -17,10 +17,10 @@ from mcp_memory.errors import StoreUnavailable
 from mcp_memory.regular_files import read_regular
 from mcp_memory.store.files import database_is_gone, write_whole
 
-__all__ = ["DATABASE", "identity", "keep_identity", "keep_private", "make", "open_to_read", "why_read_only"]
+__all__ = ["DATABASE", "IDENTITY", "identity", "keep_identity", "keep_private", "make", "open_to_read", "why_read_only"]
 
 DATABASE = "memory.db"
-_IDENTITY = "identity.json"
+IDENTITY = "identity.json"
 _KEY = 32
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -98,14 +98,14 @@ def keep_identity(con: apsw.Connection, home: Path) -> None:
     if held != (uuid, key):
         with suppress(OSError):  # a full disk keeps nobody from reading
             content = json.dumps({"home": uuid, "key": key.hex()}).encode()
-            write_whole(home / _IDENTITY, content + b"\n")
-            (home / _IDENTITY).chmod(0o600)
+            write_whole(home / IDENTITY, content + b"\n")
+            (home / IDENTITY).chmod(0o600)
 
 
 def identity(home: Path) -> tuple[str, bytes] | None:
     """Return what `keep_identity` wrote; None where nothing that can be read is there."""
     try:
-        fields = json.loads(read_regular(home / _IDENTITY))
+        fields = json.loads(read_regular(home / IDENTITY))
         return str(fields["home"]), bytes.fromhex(fields["key"])
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -20,6 +20,7 @@ from mcp_memory.store.sqlite.finding import sketch, terms
 from mcp_memory.store.sqlite.finding.term_ranges import INDEXED
 from mcp_memory.store.sqlite.forgetting import tombstones
 from mcp_memory.store.sqlite.rows import from_ms
+from mcp_memory.store.sqlite.upkeep import derived
 from mcp_memory.store.sqlite.upkeep.snapshots import line_files, lines_of
 
 __all__ = ["mend", "words"]
@@ -32,6 +33,7 @@ def mend(con: apsw.Connection, home: Path, set_aside: SetAside, *, everything: b
     return [
         *_quotes(con),
         *words(con),
+        *derived.made_again(con),
         *_sketches(con),
         *_line_files(con, home, set_aside, everything=everything),
         *_pages(con, home, set_aside),
