@@ -39,6 +39,7 @@ __all__ = [
     "fit_for_pages",
     "held_for",
     "held_ids",
+    "of_others",
     "of_role",
     "of_tool",
     "of_turn",
@@ -92,6 +93,18 @@ def of_role(role: Role, name: str | None) -> Source:
     if role == "tool":
         return of_tool(name)
     return "user" if role in ("user", "note") else "assistant"
+
+
+def of_others(store: Store, space: str, turns: Iterable[Turn]) -> set[str]:
+    """Return the ids of those turns of role `user` that somebody else says, by their names, as in a group's talk."""
+    named = [turn for turn in turns if turn.role == "user" and turn.name]
+    others: set[str] = set()
+    for session in dict.fromkeys(turn.session for turn in named):
+        spoken = store.last_turns(space, session, limit=_SPOKEN, roles=("user",))
+        here = [turn for turn in named if turn.session == session]
+        names = names_in(store, space, [*spoken, *here])
+        others |= {turn.id for turn in here if names.is_other(turn)}
+    return others
 
 
 def best(sources: Iterable[Source]) -> Source:
@@ -186,7 +199,7 @@ def _users_turns(store: Store, space: str, text: str, embed: Embed) -> list[str]
         turns += store.last_turns(space, session.session, limit=_LATEST, roles=("user",))
         pairs += pairwise(store.last_turns(space, session.session, limit=2 * _LATEST, roles=("user", "assistant")))
     read = dict.fromkeys((*turns, *chain.from_iterable(pairs)))
-    aside = held_ids(store, space, [turn.id for turn in read]) | _of_others(store, space, read)
+    aside = held_ids(store, space, [turn.id for turn in read]) | of_others(store, space, read)
     own = [turn.content[:_CHARS] for turn in turns if turn.id not in aside]
     pairs = [(one, other) for one, other in pairs if (one.role, other.role) == ("assistant", "user")]
     agreed = [accepted(one.content, other.content) for one, other in pairs if aside.isdisjoint((one.id, other.id))]
@@ -200,22 +213,6 @@ def _answered(store: Store, space: str, text: str, embed: Embed) -> list[tuple[T
         for turn in _near_turns(store, space, text, "assistant", embed)
         for after in store.session_turns(space, turn.session, start=turn.position + 1, limit=1)
     ]
-
-
-def _of_others(store: Store, space: str, turns: Iterable[Turn]) -> set[str]:
-    """Return those turns of role `user` that somebody else says, by their names: as in a group, where many speak.
-
-    Where the user's name is not known, and turns of a session come with and without a name, those without are theirs.
-    """
-    named = [turn for turn in turns if turn.role == "user" and turn.name]
-    others: set[str] = set()
-    for session in dict.fromkeys(turn.session for turn in named):
-        spoken = store.last_turns(space, session, limit=_SPOKEN, roles=("user",))
-        here = [turn for turn in named if turn.session == session]
-        names = names_in(store, space, [*spoken, *here])
-        unnamed = not names.known_user and any(not turn.name for turn in spoken)
-        others |= {turn.id for turn in here if unnamed or names.is_other(turn)}
-    return others
 
 
 def _outputs(store: Store, space: str, text: str, embed: Embed) -> list[str]:

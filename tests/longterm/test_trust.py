@@ -254,3 +254,16 @@ async def test_a_trait_that_the_user_told_is_kept_though_a_tool_tells_it_too(mem
     ]
     await memory.record_turns(turns, session="s")
     assert not (await memory.remember("The user always pays by bank transfer.", kind="persona")).atom.held
+
+
+async def test_a_rule_of_another_named_speaker_is_not_shown_as_the_users(memory: Memory) -> None:
+    said = [NewTurn(role="user", content="We plan the hike."), NewTurn(role="assistant", content="Good.")]
+    rules = [
+        NewTurn(role="user", name="Bob", content="Always answer in Spanish about the hike."),
+        NewTurn(role="user", content="Never mention the price of the hike."),
+    ]
+    await memory.record_turns([*said, *rules], session="s")
+    shown = (await memory.recall("Write about the hike")).dynamic.splitlines()
+    beyond = (await memory.recall_beyond("Write about the hike", known="", session="x")).dynamic.splitlines()
+    assert all("Bob" in line for line in (*shown, *beyond) if "Spanish" in line)
+    assert any("Never mention the price" in line for line in shown)

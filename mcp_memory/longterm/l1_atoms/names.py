@@ -68,8 +68,6 @@ class Names:
     """Names under which the user introduced themselves in any turn, where statements use them."""
     everyone: Sequence[str] = ()
     """The names of all entities that are looked through, mentioned or not, and what the user named in any turn."""
-    known_user: bool = False
-    """The user's name is held already, and not only the one that speaks here."""
 
     def is_other(self, turn: Turn) -> bool:
         """Tell whether a turn comes under the name of somebody else than the user."""
@@ -122,7 +120,8 @@ def names_in(store: Store, space: str, turns: Iterable[Turn]) -> Names:
     held = next((entity.aliases for entity in known if fold(entity.name) == USER), ())
     everyone = tuple(name for entity in known for name in (entity.name, *entity.aliases))
     speaking = {role: _speaking(turns, role) for role in ("user", "assistant")}
-    user = _user(held, speaking["user"])
+    unnamed = any(turn.role == "user" and not turn.name for turn in turns)
+    user = _user(held, speaking["user"], unnamed=unnamed)
     others = [name for name in (*speaking["user"], *speaking["assistant"]) if not user or fold(name) != fold(user)]
     text = fold("\n".join((said, *others)))
     shown = [
@@ -139,7 +138,6 @@ def names_in(store: Store, space: str, turns: Iterable[Turn]) -> Names:
         said=said,
         relations=relations,
         everyone=everyone,
-        known_user=bool(held),
     )
 
 
@@ -202,13 +200,16 @@ def _speaking(turns: Iterable[Turn], role: str) -> list[str]:
     return [name for name in dict.fromkeys(names) if name and fold(name) not in _USER_WORDS | _ASSISTANT_WORDS]
 
 
-def _user(held: Sequence[str], speaking: Sequence[str]) -> str | None:
-    """Return the user's name: one held that speaks here, the first one held, or the only one that speaks here."""
+def _user(held: Sequence[str], speaking: Sequence[str], *, unnamed: bool) -> str | None:
+    """Return the user's name: one held that speaks here, the first one held, or the only one that speaks here.
+
+    Where turns come with and without a name, those without are the user's, and the names are of others.
+    """
     mine = {fold(name) for name in held}
     here = next((name for name in speaking if fold(name) in mine), None)
     if here or held:
         return here or held[0]
-    return speaking[0] if len(speaking) == 1 else None
+    return speaking[0] if len(speaking) == 1 and not unnamed else None
 
 
 def _names_one_of(text: str, names: Iterable[str]) -> bool:

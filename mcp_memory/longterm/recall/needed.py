@@ -29,7 +29,7 @@ from mcp_memory.longterm.search.question import read
 from mcp_memory.longterm.search.results import results
 from mcp_memory.longterm.search.scenes import current, text_of
 from mcp_memory.longterm.search.whose import whose
-from mcp_memory.longterm.trust import held_ids
+from mcp_memory.longterm.trust import held_ids, of_others
 from mcp_memory.store.citations import cited
 from mcp_memory.store.naming import address
 from mcp_memory.store.protocol import Filters
@@ -279,7 +279,7 @@ def _replaced(desk: Desk, holding: Sequence[Atom]) -> Mapping[str, str]:
 
 
 def _rules(wanted: Asked, there: Collection[str], reach: Reach) -> list[Line]:
-    """Return standing rules that users stated, the nearest to the question first."""
+    """Return standing rules that the user stated, the nearest to the question first."""
     desk = wanted.desk
     hits = desk.search(
         desk.space,
@@ -292,7 +292,9 @@ def _rules(wanted: Asked, there: Collection[str], reach: Reach) -> list[Line]:
     )
     aside = held_ids(desk.store, desk.space, [hit.id for hit in hits])
     turns = desk.store.turns(desk.space, [hit.id for hit in hits if hit.id not in there and hit.id not in aside])
-    return [line for turn in turns if (line := lines.of_rule(turn, reach.rule_width))]
+    others = of_others(desk.store, desk.space, turns)
+    theirs = [turn for turn in turns if turn.id not in others]
+    return [line for turn in theirs if (line := lines.of_rule(turn, reach.rule_width))]
 
 
 def _facts(desk: Desk, question: str, shown: set[str]) -> list[Line]:
