@@ -48,6 +48,8 @@ _INSIDE = re.compile(
     "不|没|沒|戒|别|別|勿|禁止|避免|無し|なし|ない|ません|ずに|禁|하지|않|말아|마세|없이|금지|안 |ไม่|อย่า|ห้าม|หลีกเลี่ยง"
 )
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_AFTER_NE = frozenset(["pas", "jamais", "aucun", "aucune", "rien"])
+"""Words that are one negation with a French "ne", however far apart: "ne me propose plus jamais"."""
 _TOGETHER = 3  # words between negations that are one
 
 
@@ -56,6 +58,8 @@ def is_negative(text: str) -> bool:
     words = [word.replace("’", "'") for word in _WORD.findall(text.lower())]
     count, last = 0, -_TOGETHER - 1
     for at, word in enumerate(words):
+        if word == "ne" and not _AFTER_NE.isdisjoint(words[at + 1 :]):
+            continue
         if word in _NEGATIVE and (word not in _ELSEWHERE or not _ELSEWHERE[word].isdisjoint(languages_of(words))):
             count += at - last > _TOGETHER or word in _APART
             last = at

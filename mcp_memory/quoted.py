@@ -51,14 +51,14 @@ _MESSAGE = (
     r"|e-?mails?|mails?|courriels?|correos?|epostalar\w*|letters?|brief\w*|lettres?|cartas?|letter[ae]"
     r"|articles?|artikel|artículos?|articol[oi]|artigos?|pages?|seite|página|pagina|strona|страниц\w+|sayfa\w*|posts?"
     r"|tickets?|readme|documents?|dokument\w*|documentos?|text[eos]?|texto?|testo|tekst|текст|metin|websites?"
-    r"|reviews?|chats?"
+    r"|reviews?|chats?|tweets?|prompts?|polic(?:y|ies)|transcripts?|manuals?"
 )
 _DENSE_MESSAGE = (
     "邮件|郵件|信|消息|文章|网页|網頁|文档|メール|手紙|記事|ページ|메일|편지|글|문서|페이지|رسالة|بريد|مقال|صفحة|نص"
 )
 _GIVEN = (
     r"here(?:'s|’s| is| are)|got|get|received|receive|sent|send|wrote|writes|says?|said|reads?|forward\w*|pasted?"
-    r"|following|below"
+    r"|following|below|found|saw"
     r"|hier|bekommen|erhalten|schrieb|schreibt|geschickt|folgende\w*|steht|voici|reçu|écrit|dit|suivant\w*|aquí"
     r"|recib\w+"
     r"|escrib\w+|dice|siguiente|ecco|ricevuto|scritto|seguente|aqui|recebi\w*|escreve\w*|diz|seguinte|kreeg|ontvangen"
@@ -200,8 +200,12 @@ def _marks() -> _Marks:
     )
     work = rf"(?![^\n:：]*\b(?:{_LASTING}|let me|my question)\b)(?=[^\n:：]*(?:\b{_WORK}\b|{_DENSE_WORK}))"
     line = rf"\b(?:(?:{_POINTS}|{_MESSAGE})\b[^\n:：]{{0,40}}|{_INTO})[.?!]*|(?:以下|下面)[^\n:：]*"
+    shown = (
+        r"(?=[^\n:：]*\b(?:look at|check out|what do you think of|thoughts on|have you seen|schau dir|regarde|mira)\b)"
+    )
     introduced = (
-        rf"{_SENTENCE}(?:{says}|{came})[^\n:：]*(?<!\d){_COLON}"
+        rf"{_SENTENCE}{shown}[^\n:：]*\b(?:{_POINTS}) (?:{_MESSAGE})[.?!:：]*[ \t]*\n(?=\s*\S)"
+        rf"|{_SENTENCE}(?:{says}|{came})[^\n:：]*(?<!\d){_COLON}"
         rf"|{_SENTENCE}{work}[^\n:：]*(?:{_COLON}|(?:{line})[ \t]*\n(?=\s*\S))"
     )
     flags = re.IGNORECASE | re.MULTILINE

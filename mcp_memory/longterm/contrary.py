@@ -18,7 +18,7 @@ from mcp_memory.longterm.nearness import differ, known_terms, nearest, share_of,
 from mcp_memory.negation import is_negative
 from mcp_memory.standing_rules import is_question, people, sentences
 
-__all__ = ["contrary"]
+__all__ = ["contrary", "dismisses"]
 
 _SAME_WORDS = 0.6  # share of a part's words in what denies it
 _SOME_WORDS, _SAME_MEANING = 0.4, 0.58  # share and cosine of what denies it in other forms
@@ -110,7 +110,7 @@ def contrary(
         named = _named(part, clauses)
         subject = subject or named & {_USER}
         named = named | subject if _GOES_ON.match(part) else named
-        if _is_denied(part, texts) or _is_swapped(part, named, clauses, names):
+        if _is_denied(part, texts) or _is_another(part, texts) or _is_swapped(part, named, clauses, names):
             return part
     return None
 
@@ -132,13 +132,18 @@ def _is_denied(part: str, texts: Sequence[str]) -> bool:
             pieces = _pieces(sentence)
             near = [piece for piece in pieces if share_of(part, known_terms((piece,))) >= _SAME_WORDS] or pieces
             if (
-                _DISMISSES.match(sentence)
+                dismisses(sentence)
                 or is_question(sentence.lower())
                 or any(_denies(piece) == negative for piece in near)
             ):
                 return False
             found = True
     return found
+
+
+def dismisses(sentence: str) -> bool:
+    """Tell whether a sentence says what is not to be minded: "Forget the rules of grammar"."""
+    return _DISMISSES.match(sentence) is not None
 
 
 def _pieces(sentence: str) -> list[str]:
@@ -164,6 +169,40 @@ def _says(said: str, part: str) -> bool:
 
 def _denies(piece: str) -> bool:
     return is_negative(_CONFIRMS.sub(" ", piece))
+
+
+# --- one word for another ---------------------------------------------------------------------------
+
+_EXCLUDING = """
+short brief concise long detailed; formal informal; polite rude; cheap expensive; early late; increase decrease;
+sister brother wife husband mother father son daughter; euros dollars pounds francs yen zloty; metric imperial;
+celsius fahrenheit; kilometres miles; kilograms pounds; kurz knapp lang ausführlich; förmlich formlos;
+siezen duzen; billig teuer; schwester bruder frau mann mutter vater sohn tochter; dollar franken pfund;
+court long; bref détaillé; tutoyer vouvoyer; sœur frère femme mari mère père fils fille; corto largo; breve largo;
+tutear ustedear; hermana hermano esposa esposo madre padre hijo hija; sorella fratello moglie marito
+"""
+_ALIKE = (frozenset(("short", "brief", "concise")), frozenset(("kurz", "knapp")), frozenset(("long", "detailed")))
+
+
+@cache
+def _excluding() -> tuple[frozenset[str], ...]:
+    """Return words of which one tells something else than another: sister and wife, euros and dollars."""
+    return tuple(known_terms((group,)) for group in _EXCLUDING.split(";"))
+
+
+def _is_another(part: str, texts: Sequence[str]) -> bool:
+    """Tell whether a part has another word where what was said has one that excludes it: "wife" for "sister"."""
+    words = terms_of(part)
+    for group in _excluding():
+        for word in words & group - known_terms(tuple(texts)):
+            others = group - {word}
+            alike = next((some for some in _ALIKE if word in some), frozenset[str]())
+            rest = words - {word}
+            for place in (text[start:end] for text in texts for start, end in sentences(text)):
+                said = known_terms((place,))
+                if said & (others - alike) and not said & alike and 2 * len(rest & said) >= len(rest):
+                    return True
+    return False
 
 
 # --- swapped ----------------------------------------------------------------------------------------
@@ -230,6 +269,7 @@ def _is_swapped(part: str, named: frozenset[str], clauses: Sequence[_Clause], na
         return False
     for clause in carrying:
         missing, extra = named - clause.named, clause.named - named
+        extra = {name for name in extra if words.isdisjoint(known_terms((name,)))}  # "Training for …" names nobody
         if {_USER} >= extra and all(_may_be_the_user(name, clauses, known) for name in missing):
             return False
         if not missing or not extra or _THIRD_PERSON.search(people().sub(" ", clause.text.lower())):

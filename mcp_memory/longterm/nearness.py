@@ -84,7 +84,7 @@ def parts_of(statement: str) -> Iterator[str]:
             yield kept
             kept = part.strip()
         else:
-            kept = f"{kept} {part.strip()}".strip()
+            kept = f"{kept}, {part.strip()}" if kept else part.strip()
     if kept and terms_of(kept):
         yield kept
 

@@ -13,12 +13,12 @@ that a user stated, half of them translated, 7 are not found; of 108 that are ot
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from mcp_memory.function_words import function_words_of, languages_of
-from mcp_memory.longterm.contrary import contrary
+from mcp_memory.longterm.contrary import contrary, dismisses
 from mcp_memory.longterm.nearness import (
     SHORT,
     common_words,
@@ -39,7 +39,7 @@ from mcp_memory.quoted import FILL, own_part
 from mcp_memory.secrets.vocabulary import is_word
 from mcp_memory.standing_rules import READ, is_question, is_reported, sentences, standing_rules
 
-__all__ = ["carried", "repeats", "stating", "unsupported"]
+__all__ = ["carried", "relates", "repeats", "swaps_a_value", "unsupported"]
 
 _WORDS = 0.5  # share of a part's words that suffices
 _MEANING = 0.38  # cosine of a part to a piece of what was said that suffices
@@ -48,18 +48,19 @@ _SHORT_MEANING = 0.35  # words of a part that hardly says anything, and its cosi
 _TINY_MEANING = 0.2  # of a single word
 _AS_NEAR = 0.15  # cosine
 _SAME, _SAME_MEANING = 0.75, 0.6
+_RELATION, _RELATION_WORD = 0.6, 0.65  # cosine of a fact's relation with its value, and of each word of it
 _SMALL = 12  # numbers that people write as words too
 _PIECES = 200  # of a text, for their meaning
 
 # A sentence that states a rule, by its grammar, carries one that is as close as this; in another language the same
 # words are missing and cosines are lower. A sentence without such a grammar may be a request of the moment.
-_RULE, _RULE_ABROAD = 0.58, 0.51
+_RULE, _RULE_ABROAD = 0.58, 0.49
 _RULE_WORDS, _RULE_WITH_WORDS = 0.5, 0.5
-_PLAIN, _PLAIN_ABROAD = 0.78, 0.69
+_PLAIN, _PLAIN_ABROAD = 0.78, 0.67
 _PLAIN_WORDS = ((0.3, 0.66), (0.5, 0.6), (0.75, 0.5))  # shares of its words, and the cosine that suffices with each
 # Each word of a rule has a word of the sentence that is near to it: mean of these cosines, the least of them, and the
 # cosine of the whole that suffices then. Where they are apart, that of the whole says less.
-_RULE_PAIRED, _PLAIN_PAIRED = (0.65, 0.5, 0.4), (0.7, 0.55, 0.6)
+_RULE_PAIRED, _PLAIN_PAIRED = (0.63, 0.48, 0.4), (0.7, 0.55, 0.6)
 _FARTHEST = 0.4  # cosine of the whole below which nothing is carried
 _PARAPHRASED, _UNPAIRED, _UNPAIRED_RULE, _PAIRS = 0.7, 0.6, 0.66, 3
 # Cosine of a name to a word in another language; of a noun with a capital; of one that no list of words has.
@@ -70,6 +71,24 @@ _NAME = re.compile(r"(?<=[a-z0-9,;] )[A-Z][\w'’-]*\b|\b[A-Z]{2,}\b")
 """A word with a capital inside a sentence."""
 _HABIT = re.compile(r"\W*[A-Z][^\W\d_]+ (?:always|never|usually) [a-z]+s\b")
 """What somebody does: "Anna always books …"."""
+_CODE = re.compile(r"`[^`\n]{1,1000}`")
+_LIMB = re.compile(
+    r"[,;:，；、]\s*|\s[-–—]\s|\s(?=(?:instead of|rather than|statt|anstatt|plutôt que|au lieu de|en vez de) )"
+)
+_REFUSES = re.compile(
+    r"(?:and |but |und |et |y |e )?(?:not|never|no|instead of|rather than|don't|nicht|nie|niemals|kein\w*|statt|anstatt"
+    r"|pas|jamais|plutôt que|au lieu de|nunca|en vez de|non|mai|não|niet|nooit|geen|nie|не|никогда|inte|aldrig|ikke)\b"
+    r"|(?:千万|绝对)?(?:不要|别|別|不用|不是)",
+    re.IGNORECASE,
+)
+_UNLESS = re.compile(
+    r"\b(?:unless|except|es sei denn|außer|sauf|salvo|a menos que|tranne|tenzij|chyba że)\b.*",
+    re.IGNORECASE | re.DOTALL,
+)
+_HANGS_ON = re.compile(
+    r"\b(?:before|until|unless|without|bevor|ohne|avant|sans|antes|sin|prima|senza|voor|zonder|przed|bez|перед|без)\b.*",
+    re.IGNORECASE | re.DOTALL,
+)
 _COINED = re.compile(r"\b[A-Z]?[a-z]+[A-Z]\w*")  # AcmeVPN
 _NUMBER = re.compile(r"\d{1,18}")
 _GROUPED = re.compile(r"(?<=\d)[.,' \u00a0](?=\d{3}\b)")
@@ -85,6 +104,8 @@ monday tuesday wednesday thursday friday saturday sunday january february march 
 october november december
 """
 _CALENDAR = frozenset(_DAYS.split())
+_DATED = re.compile(rf"\b(?:{'|'.join(_DAYS.split())}|(?:19|20)\d\d)\b|\d[./-]\d")
+_LAST_DAY, _YEARS = 31, range(1900, 2101)
 
 
 def unsupported(
@@ -121,14 +142,45 @@ def _means(part: str, texts: Iterable[str], least: float) -> bool:
     return any(nearest(part, vectors_of(tuple(dict.fromkeys(pieces_of(text)))[:_PIECES])) >= least for text in texts)
 
 
-def carried(rule: str, turns: Iterable[str]) -> bool:
-    """Tell whether one of a user's turns states a rule."""
-    return any(_states(turn, rule) and unsupported(rule, [turn]) is None for turn in turns)
+def carried(rule: str, turns: Iterable[str], *, names: Collection[str] = (), heard: Collection[str] = ()) -> bool:
+    """Tell whether one of a user's turns states a rule. `names` and `heard` are those of `unsupported`."""
+    return any(
+        _states(turn, rule, names) and unsupported(rule, [turn], names=names, heard=heard) is None for turn in turns
+    )
 
 
-def stating(turn: str) -> str:
-    """Return what of a user's turn may state a rule: their own words, without what others do or say."""
-    return "\n".join((*(said.text for said in _sentences(turn)), own_part(turn)[READ:].replace(FILL, " ")))
+def relates(relation: str, value: str, said: str) -> bool:
+    """Tell whether a text names a fact's relation: by its words, or by a meaning that is near to it."""
+    if terms_of(relation) and terms_of(relation) <= known_terms((said,)):
+        return True
+    if nearest(f"{relation} {value}", vectors_of(tuple(dict.fromkeys(pieces_of(said)))[:_PIECES])) >= _RELATION:
+        return True
+    words = vectors_of(tuple(dict.fromkeys(words_of(said)))[:_PIECES])
+    telling = [word for word in words_of(relation) if word.lower() not in function_words_of(words_of(relation))]
+    return min((nearest(word, words) for word in telling), default=0.0) >= _RELATION_WORD
+
+
+def swaps_a_value(statement: str, quote: str, said: Sequence[str], *, names: Collection[str] = ()) -> bool:
+    """Tell whether a statement has a number or name that nobody said, and lacks one of the words that it quotes.
+
+    What is only worked out, such as a date of "in two weeks", replaces nothing. Names in other languages and German
+    nouns are not judged.
+    """
+    if differ(statement, quote):
+        return False
+    whole = "\n".join((*said, *names))
+    others = _numbers(statement) - _numbers(whole)
+    if _DATED.search(statement.lower()) and not _DATED.search(quote.lower()):
+        others = {number for number in others if number > _LAST_DAY and number not in _YEARS}
+    others -= {hour + 12 for hour in _numbers(quote)}  # 4 pm is 16:00
+    if others and _numbers(quote) - _numbers(statement):
+        return True
+    if "de" in languages_of(statement.split()):
+        return False
+    known, told = whole.casefold(), statement.casefold()
+    strange = [name for name in _NAME.findall(statement) if name.casefold().removesuffix("'s") not in known]
+    lost = [name for name in _NAME.findall(quote) if name != "I" and name.casefold() not in told]
+    return any((one.lower() in _CALENDAR) == (other.lower() in _CALENDAR) for one in strange for other in lost)
 
 
 def repeats(statement: str, text: str) -> bool:
@@ -155,11 +207,22 @@ class _Said:
     asks: bool
 
 
-def _states(turn: str, rule: str) -> bool:
+def _states(turn: str, rule: str, names: Collection[str]) -> bool:
     numbers = {number for number in _numbers(rule) - _numbers(turn) if number > _SMALL}
-    if numbers or _strange([*_ADDRESS.findall(rule), *_COINED.findall(rule), *_named(rule, turn)], [turn]):
+    if numbers or _strange([*_ADDRESS.findall(rule), *_COINED.findall(rule), *_named(rule, turn)], [turn, *names]):
         return False
-    return any(_says(sentence, rule) for sentence in _sentences(turn))
+    said = _sentences(turn)
+    return any(_says(sentence, wording) for wording in _wordings(rule, said) for sentence in said)
+
+
+def _wordings(rule: str, said: Sequence[_Said]) -> Iterator[str]:
+    """Yield a rule, and without what it leaves out besides, where the user speaks against that in other sentences."""
+    yield rule
+    limbs = _LIMB.split(rule)
+    against = [known_terms((limb,)) for one in said for limb in _LIMB.split(one.text) if is_negative(limb)]
+    tails = [limb for limb in limbs[1:] if is_negative(limb)]
+    if tails and all(any(share_of(tail, one) >= _WORDS for one in against) for tail in tails):
+        yield ", ".join(limb for limb in limbs if limb not in tails)
 
 
 def _named(rule: str, turn: str) -> list[str]:
@@ -188,7 +251,7 @@ def _is_abroad(rule: str, said: str) -> bool:
 
 
 def _says(said: _Said, rule: str) -> bool:
-    if (said.asks and not said.is_rule) or _is_denied(said, rule):
+    if (said.asks and not said.is_rule) or _is_denied(said, rule) or _is_refused(said, rule):
         return False
     meaning, words = nearest(rule, vectors_of(said.pieces)), share_of(rule, known_terms((said.text,)))
     if meaning < _FARTHEST:
@@ -219,7 +282,7 @@ def _pairs(rule: str, said: str) -> list[float]:
 def _is_denied(said: _Said, rule: str) -> bool:
     """Tell whether a rule says the opposite of a sentence, and of all its pieces that are about as near to it."""
     negative = is_negative(rule)
-    if is_negative(said.text) == negative:
+    if any(is_negative(text) == negative for text in (said.text, *_heads(said.text))) or dismisses(said.text):
         return False
     vector, pieces = vectors_of((rule,)), vectors_of(said.pieces)
     if vector is None or pieces is None or not len(pieces):
@@ -229,18 +292,46 @@ def _is_denied(said: _Said, rule: str) -> bool:
     return all(is_negative(piece) != negative for piece in near if 2 * len(piece) >= len(rule))
 
 
+def _is_refused(said: _Said, rule: str) -> bool:
+    """Tell whether a rule asks for what a sentence names only to refuse it: "in English", of "in German, not English".
+
+    What hangs on "before" or "without" says when, not what.
+    """
+    asked = terms_of(" ".join(_asked(said.text)))
+    refused = terms_of(said.text) - asked
+    if not asked or not refused or is_negative(_LIMB.split(rule)[0]):
+        return False
+    wanted = (limb for limb in _asked(_HANGS_ON.sub("", rule)) if not is_negative(limb))
+    return bool(terms_of(" ".join(wanted)) & refused)
+
+
+def _asked(text: str) -> list[str]:
+    """Return the limbs of a sentence without those that refuse something: "in German, not in English"."""
+    return [limb for limb in _LIMB.split(text) if limb.strip() and not _REFUSES.match(limb)]
+
+
+def _heads(text: str) -> list[str]:
+    """Return what a sentence asks for without what it refuses besides, and without its exceptions."""
+    return [head for head in (", ".join(_asked(text)), _UNLESS.sub("", text)) if terms_of(head)]
+
+
 @lru_cache(maxsize=256)
 def _sentences(turn: str) -> tuple[_Said, ...]:
-    own = own_part(turn)[:READ]
+    own = _CODE.sub(lambda code: FILL * len(code[0]) if standing_rules(code[0][1:-1]) else code[0], own_part(turn))[
+        :READ
+    ]
     rules = standing_rules(turn)
     found: list[_Said] = []
     for start, end in sentences(own):
         text = own[start:end].replace(FILL, " ").strip()
         if not any(map(str.isalnum, text)):
             continue
-        asked = re.sub(r"[?？]\W*$", ".", _REQUEST.sub("", text))  # "could you always …?" tells more than it asks
-        is_rule = any(rule.start < end and start < rule.end for rule in rules) or bool(standing_rules(asked))
-        if not is_rule and (is_reported(text.lower()) or _HABIT.match(text)):
+        if is_reported(text.lower()):
+            continue
+        is_rule = any(rule.start < end and start < rule.end for rule in rules)
+        if requested := _REQUEST.match(text):  # "could you always …?" tells more than it asks
+            is_rule = is_rule or bool(standing_rules(re.sub(r"[?？]\W*$", ".", text[requested.end() :])))
+        if not is_rule and _HABIT.match(text):
             continue
         found.append(_Said(text, tuple(dict.fromkeys(pieces_of(text))), is_rule, is_question(text.lower())))
     return tuple(found)

@@ -44,6 +44,7 @@ __all__ = [
     "of_tool",
     "of_turn",
     "on_arrival",
+    "tells_a_rule",
     "told_less",
     "worst",
 ]
@@ -70,7 +71,7 @@ _FEWEST = 3  # terms; fewer stand together by chance
 _READ = 8  # rows
 _NEAREST, _SESSIONS, _LATEST = 8, 2, 6  # turns of the user that may state a rule: by meaning; and in how many sessions
 _SPOKEN = 50  # turns of a session, for who speaks in it
-_SURELY_A_RULE = 0.8  # strength, of a statement that is not called a rule
+_SURELY_A_RULE, _A_RULE_AS_A_FACT = 0.8, 0.7  # strength, of a statement that is not called a rule, and of a fact
 _CHARS = 60_000  # of a row
 _OUTPUTS_READ, _OUTPUT_CHARS = 8, 6_000  # of tools, for their meaning
 _ROOM = 3  # times the length of a statement: so far apart its terms may stand
@@ -168,8 +169,8 @@ def _doubts(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) ->
     if atom.source != "user":
         return flags(text, atom.source)
     hidden = flags(text, "user")
-    if _is_rule(atom):
-        if carried(atom.text, _users_turns(store, space, atom.text, embed)):
+    if rules := _rules_of(atom):
+        if all(carried(rule, _users_turns(store, space, rule, embed)) for rule in rules):
             return hidden
         return (*hidden, *_suspects(text, hidden), "unstated")
     said = _stands(store, space, text, _USERS)
@@ -186,10 +187,23 @@ def _suspects(text: str, known: Sequence[Flag]) -> list[Flag]:
     return [flag for flag in flags(text, "assistant") if flag not in known]
 
 
-def _is_rule(atom: NewAtom) -> bool:
-    """Tell whether a statement is a rule, whatever it is called: "Always run …" is none of the user's traits."""
-    ruled = (rule.strength for rule in standing_rules(atom.text) if rule.kind == "instruction")
-    return atom.kind == "instruction" or max(ruled, default=0.0) >= _SURELY_A_RULE
+def _rules_of(atom: NewAtom) -> list[str]:
+    """Return what of a statement is a rule, whatever it is called: "Always run …" is none of the user's traits."""
+    is_rule = atom.kind == "instruction" or _is_rule(atom.text, _SURELY_A_RULE)
+    rules = [atom.text] if is_rule else []
+    if atom.relation and atom.value and tells_a_rule(atom.relation, atom.value):
+        rules.append(f"{atom.relation.replace('_', ' ')} {atom.value}")
+    return rules
+
+
+def tells_a_rule(relation: str, value: str) -> bool:
+    """Tell whether a fact's relation or value is worded as a rule: `must always` or `rule`, "never ask"."""
+    named = relation.replace("_", " ")
+    return any(_is_rule(one, _A_RULE_AS_A_FACT) for one in (value, f"{named} {value}", f"{named}: {value}"))
+
+
+def _is_rule(text: str, least: float) -> bool:
+    return any(rule.kind == "instruction" and rule.strength >= least for rule in standing_rules(text))
 
 
 def _users_turns(store: Store, space: str, text: str, embed: Embed) -> list[str]:

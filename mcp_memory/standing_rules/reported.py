@@ -1,7 +1,8 @@
-"""Tells whether a sentence reports, imagines or takes back what it says, so that it is no order of who says it.
+"""Tells whether a sentence is no order for good of who says it: reported, imagined, told, for once, or taken back.
 
-"My boss says never …", "my colleague always …", "if I were rich I would always …", "you need not always …". Known by
-words and their order, in the languages of the rules; a person by their own name is not told from a thing.
+"My boss says never …", "Anna wants her assistant to always …", "if I were rich I would always …", "write a story in
+which …", "this time in French", "forget what I said about …". Known by words and their order, in the languages of the
+rules; a person by their own name is not told from a thing.
 """
 
 from __future__ import annotations
@@ -123,6 +124,65 @@ _TAKEN_BACK = (
     r"|不用总|不必|不需要总|不一定要|必ずしも|必要はない|必要はありません|필요는? 없"
 )
 
+_OF_A_SOURCE = (
+    r"^\W*(?:and |but |und |et |y )?(?:according to|laut|gemäß|d'après|selon|según|secondo|segundo|de acordo com"
+    r"|volgens|według|zgodnie z|согласно|enligt|ifølge) (?!(?:me|us|mir|uns|moi|nous|mí|mim|mij|ons|mnie|mig|mej)\b)"
+    r"|\b(?:steht|stand)\b[^.!?]{0,40}, dass\b|^\W*(?:根据|根據|据说)|によると|によれば|에 따르면"
+    r"|(?:يقول|تقول|قال|قالت)\s\S+\s(?:إن|أن)"
+)
+_OF_OTHERS = (
+    rf"\b(?!(?:{_ME})\b)[\w'-]+ (?:wants?|wanted|expects?|expected|demands?|demanded|requires?|required|orders?"
+    r"|ordered|commands?|commanded) (?!(?:you|me|us|it|them)\b)(?:[\w'-]+ ){1,3}to\b"
+    rf"|\b(?!(?:{_ME})\b)[\w'-]+ (?:demands|demanded|commands|commanded|orders|ordered)(?: that\b|:)"
+    rf"|\b(?!(?:{_ME})\b)[\w'-]+ (?:has|have|had) (?:the |an? |its |their )?(?:instructions?|orders?|commands?) to\b"
+    r"|\b(?:is|are|gets?|got) (?:told|instructed|programmed)\b|\bused to (?:say|tell|insist|claim)\b"
+    rf"|\b(?!(?:{_ME})\b)[\w'-]+ (?:texted|wrote|emailed|messaged|shouted|yelled) (?:to )?(?:me|us|him|her|them)\b"
+    r"|\b(?!(?:today|here|it|that|what|there|let|team|house|company|firm|project)'s)[\w-]+'s (?:rule|principle|motto)"
+    r" (?:is|was)\b"
+)
+_SUPPOSED = (
+    r"^\W*(?:suppose|supposing|imagine|hypothetically|let's (?:play|pretend|say|imagine)|stell dir vor|angenommen"
+    r"|imagina|supongamos|supón|supposons|immagina|supponiamo|suponha|假设|想象|假裝)\b"
+    r"|\bif i (?:told|asked|wanted|said|ordered)\b|\bsi (?:te|le) (?:dijera|pidiera)\b"
+    r"|\bsi je te (?:disais|demandais)\b"
+    r"|\bwenn ich dir (?:sagte|sagen würde)\b|如果我(?:让|叫|要|说)|要是我(?:让|叫|要|说)|と言ったら|라고 하면"
+    r"|\b(?:maybe|perhaps|some ?day|one day)\b[^.!?]*\bi(?:'ll| will| might| may)\b|\bbut not (?:now|yet|today)\b"
+    r"|\b(?:wonder(?:ing|ed)?|thinking|thought|not sure|unsure|don't know|undecided) (?:about )?(?:whether|if)\b"
+    r"|\b(?:vielleicht|irgendwann) (?:will|möchte|werde) ich\b|\b(?:überlege|frage mich), ob\b"
+    r"|\bje me demande si\b|\bme pregunto si\b|\bmi chiedo se\b"
+)
+_FICTION = (
+    r"^\W*(?:please )?(?:write|tell|make up|invent|draft|compose|continue) (?:me |us )?(?:an?|the) (?:\w+ ){0,2}"
+    r"(?:story|tale|poem|scene|dialogue|novel|fable|sketch|song|joke)\b[^.!?]*\b(?:in which|where|about|who|whose)\b"
+    r"|^\W*(?:schreib\w*|erzähl\w*) (?:mir |uns )?eine?n? (?:\w+ )?(?:geschichte|gedicht|märchen|szene)\b"
+    r"|^\W*(?:écris|raconte)(?:-moi)? une? (?:histoire|conte|poème|scène)\b"
+    r"|^\W*(?:escribe|cuenta|escríbeme|cuéntame) una? (?:historia|cuento|poema|escena)\b"
+    r"|写(?:一?[个篇首])?(?:故事|小说|诗)"
+)
+_ONCE = (
+    r"\b(?:this (?:time|once)|just (?:this|that) once|this one|(?:just|only) for (?:now|today|once|this|that)|for once"
+    r"|for (?:this|that) (?:e-?mail|mail|message|letter|answer|reply|question|report|one|time|file|text|task))\b"
+    r"|\b(?:don't|do not)\b[^.!?]*\byet\W*$"
+    r"|\b(?:diesmal|dieses mal|ausnahmsweise|nur (?:heute|jetzt|dieses eine mal|für diese[nsmr]?))\b"
+    r"|\b(?:cette fois(?:-ci)?|pour une fois|juste pour (?:cette|ce|aujourd'hui))\b"
+    r"|\b(?:(?:por )?esta vez|s[oó]lo por hoy)\b|\b(?:questa volta|solo per oggi|per una volta)\b"
+    r"|\b(?:desta vez|só hoje|só desta)\b|\b(?:deze keer|dit keer|alleen vandaag)\b|\btym razem\b"
+    r"|\b(?:в|на) этот раз\b|\bbu (?:sefer|seferlik|kez)\b|\b(?:den här gången|denne gang(?:en)?)\b"
+    r"|[这這]一?次|今回(?:だけ|は)|今日だけ|이번(?:에는|에만|만)|هذه المرة"
+)
+_HENCEFORTH = (
+    r"\b(?:from now on|in (?:the )?future|ab jetzt|ab sofort|künftig|in zukunft|dorénavant|désormais|à l'avenir"
+    r"|a partir de (?:ahora|agora)|d'ora in poi|voortaan|od teraz|отныне|впредь|bundan sonra|hädanefter|fremover)\b"
+    r"|以后|以後|今后|今後|これから|앞으로"
+)
+"""What is for good, even where the sentence tells of this time too."""
+_WITHDRAWN = (
+    r"\b(?:forget|ignore|scratch|drop|never mind|disregard) (?:what|that|everything|all) i(?:'ve)? (?:said|told|asked"
+    r"|wrote)\b|\bi no longer (?:want|need)\b|\bvergiss,? was ich\b|\boublie ce que j'ai\b"
+    r"|\bolvida lo que (?:te )?dije\b|\bdimentica quello che ho\b|\besque[cç][ae] o que (?:eu )?disse\b"
+    r"|\bvergeet wat ik\b|\bзабудь,? что я\b|\bzapomnij,? co\b|忘了我说的|别管我说的"
+)
+
 
 @cache
 def people() -> re.Pattern[str]:
@@ -143,9 +203,19 @@ def _patterns() -> re.Pattern[str]:
     )
     often = "always|often|also|just|already|once|immer|siempre|sempre|toujours"
     says = rf"\b(?!(?:{_ME})\b)[\w'-]+(?: (?:{often}))* (?:{_SAYS})\b"
-    return re.compile("|".join((habits, says, _SAID, _IMAGINED, _TAKEN_BACK)))
+    reported = (habits, says, _SAID, _OF_A_SOURCE, _OF_OTHERS)
+    return re.compile("|".join((*reported, _IMAGINED, _SUPPOSED, _FICTION, _TAKEN_BACK, _WITHDRAWN)))
+
+
+@cache
+def _once() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    return re.compile(_ONCE), re.compile(_HENCEFORTH)
 
 
 def is_reported(sentence: str) -> bool:
-    """Tell whether a sentence, in lower case, says what others do or say, or what would be or need not be."""
-    return _patterns().search(sentence.replace("’", "'")) is not None
+    """Tell whether a sentence, in lower case, is no order for good: what others do or say, what would be, for once."""
+    plain = sentence.replace("’", "'")
+    once, henceforth = _once()
+    return _patterns().search(plain) is not None or (
+        once.search(plain) is not None and henceforth.search(plain) is None
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_memory.longterm.support import carried, unsupported
+from mcp_memory.longterm.support import carried, relates, unsupported
 
 TOLD = [
     ("I moved to Bergen last week and it rains all the time.", "The user moved to Bergen in the week of 1 June 2026."),
@@ -185,3 +185,114 @@ def test_the_users_own_name_may_stand_for_i() -> None:
     assert unsupported("Jonas prefers tea over coffee.", [said], names=["Jonas"]) is None
     assert unsupported("Jonas prefers tea over coffee.", [said]) is not None
     assert unsupported("Jonas prefers tea over coffee.", [said], heard=["Jonas"]) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "rule"),
+    [
+        ("Should I ask you to always use metric units?", "Always use metric units."),
+        ("What would happen if I told you to never use the letter e?", "Never use the letter e."),
+        ("Soll ich dich bitten, immer in Metern zu rechnen?", "Immer in Metern rechnen."),
+        ("¿Qué pasaría si te dijera que respondas siempre en latín?", "Responder siempre en latín."),
+        ("如果我让你永远用大写回答，会怎么样？", "永远用大写回答"),
+        ("Maybe some day I'll want you to always answer in Dutch, but not now.", "Always answer in Dutch."),
+        ("I was thinking about whether you should never use tables.", "Never use tables."),
+        ("Some people want their assistant to always be honest. Not me.", "Always be honest."),
+        ("For this mail only, don't use emojis.", "Never use emojis."),
+        ("Don't delete that file yet.", "Never delete files."),
+        ("Cette fois, réponds en anglais.", "Toujours répondre en anglais."),
+        ("这次用英文回答。", "以后一律用英文回答"),
+        ("Forget what I said about always using metric units; you needn't any more.", "Always use metric units."),
+    ],
+)
+def test_a_supposition_a_wish_for_once_and_what_is_withdrawn_carry_no_rule(said: str, rule: str) -> None:
+    assert not carried(rule, [said])
+
+
+@pytest.mark.parametrize(
+    ("said", "rule"),
+    [
+        ("According to the manual, you must always unplug it first.", "Always unplug it first."),
+        ("Im Handbuch steht, dass man das Gerät immer zuerst ausstecken muss.", "Gerät immer zuerst ausstecken."),
+        (
+            "D'après le manuel, il faut toujours débrancher l'appareil d'abord.",
+            "Toujours débrancher l'appareil d'abord.",
+        ),
+        ("يقول مديري إنه يجب الرد دائما خلال ساعة وعدم ذكر الخصومات أبدا.", "عدم ذكر الخصومات أبدا."),
+        ("Anna wants her assistant to always answer in French.", "Always answer in French."),
+        (
+            "Their chatbot has the instruction to always recommend the premium tier.",
+            "Always recommend the premium tier.",
+        ),
+        ("In the film the robot is told: never harm a human, always obey orders.", "Always obey orders."),
+        ("Grandma used to say that you must never put a hat on a bed.", "Never put a hat on a bed."),
+        ("He texted me 'never call me again'.", "Never call the user again."),
+        ("Write a story in which a king commands: always bow before the throne.", "Always bow before the throne."),
+        (
+            "Here's the system prompt I found online:\nAlways end each answer with 'cheers'.",
+            "End each answer with 'cheers'.",
+        ),
+        ("look at this tweet\n\nAI should always refuse to write essays.", "Always refuse to write essays."),
+        ("my config has the line `rule: always deny port 22`", "Always deny port 22."),
+    ],
+)
+def test_rules_of_other_people_of_stories_and_of_pasted_texts_are_not_the_users(said: str, rule: str) -> None:
+    assert not carried(rule, [said])
+
+
+@pytest.mark.parametrize(
+    ("said", "rule"),
+    [
+        ("Keep answers short, always.", "Always give long answers."),
+        ("Always convert prices to euros.", "Always convert prices to dollars."),
+        ("以后请用中文回答，不要用英文。", "以后一律用英文回答"),
+        ("Immer siezen, nie duzen.", "Immer duzen, nie siezen."),
+        ("Please reply in Dutch, not in German.", "Always reply in German."),
+        ("Ask me before payments over 50 euros.", "Ask before payments over 500 euros."),
+    ],
+)
+def test_a_rule_with_another_value_or_with_what_the_user_refused_is_not_theirs(said: str, rule: str) -> None:
+    assert not carried(rule, [said])
+
+
+@pytest.mark.parametrize(
+    ("said", "rule"),
+    [
+        ("Call me Theo, not Theodore.", "Call the user Theo, not Theodore."),
+        ("Ne me propose plus jamais de viande.", "Ne jamais proposer de viande."),
+        ("I hate bullet points. Please write prose from now on.", "Write in prose, without bullet points."),
+        ("Whenever you show me code, use four spaces, not tabs.", "Indent code with four spaces instead of tabs."),
+        ("From here on keep replies under 150 words unless I ask for more.", "Limit answers to at most 150 words."),
+        ("Svara alltid på svenska, även om jag skriver engelska.", "Always answer in Swedish."),
+        ("これからは必ず敬語で答えてください。", "Always answer in polite Japanese."),
+        ("Forget the rules of grammar when I dictate.", "Do not mind grammar in dictation."),
+        (
+            "When a customer wants to cancel, always ask me first.",
+            "Ask the user first when a customer wants to cancel.",
+        ),
+        ("For this project, always use tabs.", "Always use tabs in this project."),
+        ("Our team's rule is: two reviews before every merge.", "Two reviews before every merge."),
+    ],
+)
+def test_a_rule_that_refuses_something_besides_or_is_translated_is_carried(said: str, rule: str) -> None:
+    assert carried(rule, [said])
+
+
+def test_a_sentence_that_begins_with_a_participle_names_nobody() -> None:
+    said = "Training for the Berlin marathon, my goal is under four hours"
+    assert unsupported("The user trains for the Berlin marathon and aims at under four hours.", [said]) is None
+
+
+@pytest.mark.parametrize(
+    ("relation", "value", "named"),
+    [
+        ("sibling", "Ana", True),
+        ("spouse", "Ana", False),
+        ("fired from", "Acme", False),
+        ("hates", "Acme", False),
+        ("moved to", "Lisbon", True),
+    ],
+)
+def test_a_facts_relation_has_to_be_named(relation: str, value: str, named: bool) -> None:
+    said = "I moved to Lisbon in May with my sister Ana and started at Acme as a welder."
+    assert relates(relation, value, said) is named

@@ -26,8 +26,8 @@ from mcp_memory.longterm.l1_atoms.reply import Quoted, Statement
 from mcp_memory.longterm.l1_atoms.times import dated, holds
 from mcp_memory.longterm.l1_atoms.told import SINGLE_VALUED, relation_name
 from mcp_memory.longterm.offers import accepted
-from mcp_memory.longterm.support import stating, unsupported
-from mcp_memory.longterm.trust import best, entitled, held_for, of_turn
+from mcp_memory.longterm.support import carried, relates, swaps_a_value, unsupported
+from mcp_memory.longterm.trust import best, entitled, held_for, of_turn, tells_a_rule
 from mcp_memory.quoted import FILL, own_part
 from mcp_memory.store.protocol import NewAtom
 from mcp_memory.suspicion import drops, flags, worded
@@ -44,6 +44,8 @@ _MAX_MORE = 3  # further quotes
 _ANSWER = 200  # characters; what is shorter may answer the turn before it, and says what that says
 _SENTENCE_END = re.compile(r"[.!?。！？](?:\s|$)|\n\n")
 _OF_A_FACT = 0.5  # of the words of its value in the statement, or what that rests on
+_SELDOM_NAMED = SINGLE_VALUED - {"boss", "manager", "married_to", "partner", "reports_to", "spouse"}
+"""Relations that follow from other words: who moved to a place lives there. What somebody is to the user is named."""
 _ONE_AT_A_TIME = SINGLE_VALUED - {"status"}  # models call many things the status of a person
 
 
@@ -117,9 +119,16 @@ def _supported(
         return entitled(atom), ()
     turns = [*batch.background, *batch.turns]
     known = _known_names(names)
+    said = [turn.content for turn in turns]
+    if all(
+        swaps_a_value(text, turn.content[slice(*span)], said, names=[*known, *names.everyone]) for turn, span in words
+    ):
+        return held_for(atom, ["unsupported"]), [
+            f"{one_line(text, 80)!r} has another value than the words that it quotes; it waits for review"
+        ]
     if unsupported(text, _said_by_people(turns, words), names=known, heard=names.everyone) is None:
         return atom, ()
-    missing = unsupported(text, [turn.content for turn in turns], names=known, heard=names.everyone)
+    missing = unsupported(text, said, names=known, heard=names.everyone)
     if missing is None:
         return (entitled(replace(atom, source="assistant")) if atom.source == "user" else atom), ()
     return held_for(atom, ["unsupported"]), [
@@ -224,13 +233,6 @@ def _stands(quote: str, turn: Turn) -> tuple[int, int] | None:
 
 def _unfit(statement: Statement, text: str, words: Sequence[Words], batch: Batch, names: Names) -> str | None:
     """Return why a statement that rests on words is not kept, None if it is."""
-    if statement.kind == "instruction":
-        own = _ordered(words, batch, names)
-        missing = (
-            unsupported(text, own, names=_known_names(names), heard=[*names.everyone, names.said]) if own else text
-        )
-        if missing is not None:
-            return f"a rule has to stand in the user's own words, and {one_line(missing, 80)!r} does not"
     if statement.kind == "persona" and not any(is_person(turn) for turn, _ in words):
         return "what is true of a person has to stand in that person's words, not in the assistant's"
     if 0 <= statement.priority < LEAST[statement.kind]:
@@ -238,7 +240,14 @@ def _unfit(statement: Statement, text: str, words: Sequence[Words], batch: Batch
     is_order = drops(text)
     reports = statement.kind == "episodic" and is_order
     ordered = [turn.id for turn, span in words if is_order or _in_an_order(turn.content, span)]
-    return f"it repeats an order to a model that stands in {ordered[0]}" if ordered and not reports else None
+    if ordered and not reports:
+        return f"it repeats an order to a model that stands in {ordered[0]}"
+    if statement.kind == "instruction":
+        own = _ordered(words, batch, names)
+        if not carried(text, own, names=_known_names(names), heard=[*names.everyone, names.said]):
+            missing = unsupported(text, own, names=_known_names(names)) if own else None
+            return f"a rule has to stand in the user's own words, and {one_line(missing or text, 80)!r} does not"
+    return None
 
 
 def _ordered(words: Sequence[Words], batch: Batch, names: Names) -> list[str]:
@@ -250,7 +259,7 @@ def _ordered(words: Sequence[Words], batch: Batch, names: Names) -> list[str]:
     offers = [
         accepted(one.content, turn.content) for one, turn in pairs if turn.id in theirs and one.role == "assistant"
     ]
-    return [*filter(None, (stating(turn.content) for turn in own)), *filter(None, offers)]
+    return [*(turn.content for turn in own), *filter(None, offers)]
 
 
 def _suspicions(statement: Statement, atom: NewAtom, words: Sequence[Words]) -> list[str]:
@@ -263,6 +272,8 @@ def _suspicions(statement: Statement, atom: NewAtom, words: Sequence[Words]) -> 
     if statement.fact is not None:
         parts += [statement.fact.entity, statement.fact.relation, statement.fact.value]
     given = "\n".join(parts)
+    if statement.kind == "instruction":
+        return [*flags(given, "user")]  # the user's own words carry it, or it is refused
     known = {flag for one, _ in words for flag in worded(one.content)} | {"keep"}  # a rule tells what to keep to
     put = [flag for flag in flags(given, "assistant") if flag not in known]
     return [*dict.fromkeys([*flags(given, atom.source), *put])]
@@ -290,4 +301,7 @@ def _fact(statement: Statement, names: Names, said: str) -> tuple[str, str, str]
         return None
     entity, relation = names.chief(statement.fact.entity), relation_name(one_line(statement.fact.relation, 60))
     value = one_line(statement.fact.value, 200)
-    return (entity, relation, value) if entity and value else None
+    if not entity or not value or tells_a_rule(relation, value):
+        return None
+    is_told = relation in _SELDOM_NAMED or relates(relation.replace("_", " "), value, said)
+    return (entity, relation, value) if is_told else None
