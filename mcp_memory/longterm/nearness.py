@@ -29,6 +29,7 @@ __all__ = [
     "dense",
     "differ",
     "known_terms",
+    "names_the_user",
     "nearest",
     "parts_of",
     "pieces_of",
@@ -118,6 +119,12 @@ def terms_of(text: str) -> set[str]:
     """Return the words that say something; of whom, if it is of the user, and when, are judged elsewhere."""
     words = set(query_terms(text)) & set(base_terms(text)) - _user_terms()
     return {word for word in words if not any(map(str.isdigit, word))}
+
+
+def names_the_user(text: str) -> bool:
+    """Tell whether a statement is about the user: "the user wants …", whatever it is called."""
+    lower = text.lower()
+    return any(word in lower for word in _USERS.split())
 
 
 @cache

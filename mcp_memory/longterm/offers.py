@@ -19,13 +19,14 @@ _LONGEST = 80  # characters of an answer
 _READ = 2_000  # characters at the end of an offer
 _FEW_WORDS = 4  # of "Is that all right?", which asks about the sentence before
 _NOES = """
-no nope nah not nein nö nicht non pas não nao nem nej ikke nee niet нет не ні nie hayır yok 不 不是 不要 不用 没有
-いいえ いや 結構です 아니 아니요 아뇨 لا όχι לא नहीं không tidak ei nu
+no nope nah not nein nö nicht non pas não nao nem nej ikke nee niet нет не ні nie hayır yok 不 不是 不要 不用
+不用了 不了 免了 没有 いいえ いや 結構です 아니 아니요 아뇨 لا όχι לא नहीं không tidak ei nu
 """
 _POLITELY = re.compile(
     r"\b(?:please(?: do)?|por favor|graag|alsjeblieft|alstublieft|lütfen|proszę|s'il (?:te|vous) plaît|per favore"
     r"|do (?:that|so|it)|tack"
-    r"|takk|tak)\b|부탁(?:해요|드려요|합니다)|お願いします",
+    r"|takk|tak|gerne?|gute idee|good idea|great idea|avec plaisir|bonne idée|buena idea|con gusto|volentieri"
+    r"|buon'idea|boa ideia|goed idee|god idé|dobry pomysł|хорошая идея)\b|부탁(?:해요|드려요|합니다)|お願いします",
     re.IGNORECASE,
 )
 _FOR_GOOD = re.compile(
@@ -48,7 +49,11 @@ _ASKS = re.compile(
     r"|(?:мне|должен ли я)|хотите, чтобы я|хочешь, чтобы я|czy mam|chcesz,? żebym)\b[ ,]*",
     re.IGNORECASE,
 )
-_PROMISES = re.compile(r"^\W*(?:i(?:'ll| will|'d)|ich werde|je vais|voy a|vou|ik zal|я буду)\b[ ,]*", re.IGNORECASE)
+_OFFERS = re.compile(r"^\W*(?:i|we) could\b.*(?:\bif you (?:want|like|wish|prefer)|\bif that helps)\W*$", re.IGNORECASE)
+"""An offer that asks nothing: "I could always …, if you want." """
+_PROMISES = re.compile(
+    r"^\W*(?:i(?:'ll| will|'d| could)|ich werde|je vais|voy a|vou|ik zal|я буду)\b[ ,]*", re.IGNORECASE
+)
 
 
 def accepted(offer: str, answer: str) -> str | None:
@@ -60,7 +65,7 @@ def accepted(offer: str, answer: str) -> str | None:
         return None
     own = own_part(offer[-_READ:]).replace(FILL, " ")
     said = [own[start:end].strip() for start, end in sentences(own)]
-    if not said or not is_question(said[-1].lower()):
+    if not said or not (is_question(said[-1].lower()) or _OFFERS.match(said[-1])):
         return None
     asked = said[-1]
     if len(asked.split()) <= _FEW_WORDS and len(said) > 1 and asked < "\u2e80":
@@ -73,8 +78,10 @@ def accepted(offer: str, answer: str) -> str | None:
 def _agrees(answer: str) -> bool:
     if len(answer) > _LONGEST:
         return False
-    kinds = phrases_of(answer) or phrases_of(_POLITELY.sub("", answer))
-    return bool(kinds and kinds & {"assent", "agreement"}) and _noes().isdisjoint(bare(answer).split())
+    rest = _POLITELY.sub("", answer)
+    kinds = phrases_of(answer) or phrases_of(rest)
+    agrees = bool(kinds and kinds & {"assent", "agreement"}) or (rest != answer and not any(map(str.isalnum, rest)))
+    return agrees and _noes().isdisjoint(bare(answer).split())
 
 
 @cache

@@ -20,6 +20,7 @@ from itertools import chain, pairwise
 from typing import get_args
 
 from mcp_memory.longterm.l1_atoms.names import names_in
+from mcp_memory.longterm.nearness import names_the_user
 from mcp_memory.longterm.offers import accepted
 from mcp_memory.longterm.support import carried, repeats, unsupported
 from mcp_memory.quoted import FILL, own_part
@@ -177,7 +178,11 @@ def _doubts(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) ->
     if said >= _SAME:
         return hidden
     echo = said < _OWN and _stands(store, space, text, _OUTPUTS) >= _SAME
-    if not echo and atom.kind == "persona" and (outputs := _outputs(store, space, atom.text, embed)):
+    if (
+        not echo
+        and (atom.kind == "persona" or names_the_user(atom.text))
+        and (outputs := _outputs(store, space, atom.text, embed))
+    ):
         own = _users_turns(store, space, atom.text, embed)
         echo = unsupported(atom.text, own) is not None and any(repeats(atom.text, one) for one in outputs)
     return (*hidden, *_suspects(text, hidden), *(["unsaid"] if echo else []))

@@ -23,6 +23,12 @@ class Reviewing(Verbs):
         return self._worded(self._parts.store.held(self.space, limit=limit))
 
     @in_thread
+    def why_held(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return those of the rows that wait for review, and why, so that whoever shows them marks them."""
+        found = self._parts.store.held(self.space, ids)
+        return {one.id: tuple(one.reasons) for one in found if one.verdict != "released"}
+
+    @in_thread
     def waiting_count(self) -> int:
         return self._parts.store.held_count(self.space)
 

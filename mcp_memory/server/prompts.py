@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import mcp.types as wire
 
 from mcp_memory.errors import InvalidInput
-from mcp_memory.render import DATA_NOTE, minute, named, quote, render
+from mcp_memory.render import DATA_NOTE, held, minute, named, quote, render
+from mcp_memory.suspicion import flags
 from mcp_memory.text import one_line
 from mcp_memory.types import Record, Turn
 
@@ -53,8 +54,10 @@ async def continue_task(memory: Memory, task: str = "") -> str:
         if others
         else ""
     )
+    goal = one_line(view.task_goal, 200)
+    task_named = f"of canvas {view.canvas.partition('-')[0]}" if flags(goal, "tool") else repr(goal)
     return (
-        f"Go on with the task {one_line(view.task_goal, 200)!r} where it was left.\n\n"
+        f"Go on with the task {task_named} where it was left.\n\n"
         f"{render(view)}\n\nThe last results, newest at the end. {DATA_NOTE}\n{lines}\n\n"
         f"{told}"
         "First say in two sentences what is done and what stands open. Get details back with expand_node rather "
@@ -69,7 +72,8 @@ async def wrap_up(memory: Memory, session: str = "") -> str:
     canvas = await memory.active_canvas()
     parts = ["Before we stop, bring the memory up to date."]
     if turns:
-        said = "\n".join(map(_turn, turns))
+        why = await memory.why_held([turn.id for turn in turns])
+        said = "\n".join(_turn(turn, why.get(turn.id, ())) for turn in turns)
         parts.append(f"The last turns stored, of session {named(turns[0].session)}. {DATA_NOTE}\n{said}")
     else:
         parts.append("No turn of this conversation is stored yet.")
@@ -110,8 +114,8 @@ def _record(record: Record) -> str:
     )
 
 
-def _turn(turn: Turn) -> str:
-    return quote(f"{turn.id} · {turn.role} · {minute(turn.said_at)}: {one_line(turn.content, 240)}")
+def _turn(turn: Turn, why: Sequence[str]) -> str:
+    return quote(f"{turn.id} · {turn.role} · {minute(turn.said_at)}{held(why)}: {one_line(turn.content, 240)}")
 
 
 # --- the table --------------------------------------------------------------------------------------

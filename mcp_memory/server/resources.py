@@ -7,6 +7,7 @@ Texts come from Memory as they are; a raw result that is no UTF-8 comes as a blo
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, unquote
 
@@ -15,7 +16,7 @@ from mcp.server.lowlevel.helper_types import ReadResourceContents
 from pydantic_core import to_json, to_jsonable_python
 
 from mcp_memory.errors import InvalidInput, NotFound
-from mcp_memory.render import DATA_NOTE, minute
+from mcp_memory.render import DATA_NOTE, held, minute
 from mcp_memory.render import quote as quote_lines
 from mcp_memory.server.access.rights import current, part_of_status
 from mcp_memory.server.subscriptions import LISTED_CANVASES
@@ -176,15 +177,17 @@ async def _session_page(memory: Memory, session: str, query: str) -> str:
     turns = await memory.session_turns(session, start=int(start), limit=_PAGE + 1)
     if not turns:
         raise NotFound(f"Session {one_line(session, 80)!r} has no turn at position {start} or later.")
-    page = "\n\n".join([f"# Session {session}", DATA_NOTE, *map(_turn, turns[:_PAGE])])
+    why = await memory.why_held([turn.id for turn in turns[:_PAGE]])
+    shown = (_turn(turn, why.get(turn.id, ())) for turn in turns[:_PAGE])
+    page = "\n\n".join([f"# Session {session}", DATA_NOTE, *shown])
     if len(turns) > _PAGE:
         page += f"\n\nMore: memory://session/{quote(session, safe='')}?start={turns[_PAGE].position}"
     return page + "\n"
 
 
-def _turn(turn: Turn) -> str:
+def _turn(turn: Turn, why: Sequence[str]) -> str:
     name = f" ({one_line(turn.name, 40)})" if turn.name else ""
-    return f"## {turn.id} · {turn.role}{name} · {minute(turn.said_at)}\n\n{quote_lines(turn.content)}"
+    return f"## {turn.id} · {turn.role}{name} · {minute(turn.said_at)}{held(why)}\n\n{quote_lines(turn.content)}"
 
 
 def _raw(ref: Ref, data: bytes) -> ReadResourceContents:

@@ -140,7 +140,9 @@ _WRAPPERS = (
     "|task-notification|ide_[a-z_]+|[a-z-]+-hook|hook_context|session_context|environment_context|user_instructions"
     "|turn_aborted|subagent_notification|user_shell_command|user_action|permissions instructions|skills?_instructions"
     "|skill|recommended_plugins|collaboration_mode|agent_message_board_notification|total_tokens"
+    "|channel(?= source=)|teammate-message|cross-session-message|mcp-resource|pasted-text"
 )
+_NEVER_CLOSED = re.compile(r"^<system-reminder>\s*\n.*\Z", re.MULTILINE | re.DOTALL)
 _WRAPPED = re.compile(rf"<({_WRAPPERS})\b[^<>]*>")
 
 
@@ -148,7 +150,8 @@ def without_tags(text: str) -> str:
     """Return what a person said, without what the client put beside it in tags of its own."""
     if "<" not in text:
         return text.strip()
-    return without_blocks(text, _WRAPPED, lambda found: f"</{found[1]}>", after=r"\s*").strip()
+    left = without_blocks(text, _WRAPPED, lambda found: f"</{found[1]}>", after=r"\s*")
+    return _NEVER_CLOSED.sub("", left).strip()
 
 
 def said(parts: Iterator[str]) -> str:

@@ -205,6 +205,9 @@ def _fitted(lines: Iterable[Line], counter: TokenCounter, budget: int) -> tuple[
     room = budget - counter.count(recall_block("", part="dynamic"))
     for line in lines:
         is_sure = line.group not in _UNSURE
+        if line.is_suspect:
+            left_out += [line.id] * is_sure
+            continue
         if not is_sure and room < _LEAST_TOKENS:
             break
         above = [heading for heading in _above(line) if heading not in headings]

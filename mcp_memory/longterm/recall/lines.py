@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Literal, get_args
 
@@ -49,18 +49,22 @@ class Line:
     """The source of its text; `assistant` for pages that a model wrote."""
     day: date | None = None
     """The day of a turn; None for other rows."""
+    is_suspect: bool = False
+    """It reads like an attack and is not shown; its id is told among those left out."""
     place: tuple[str, int] = ("", 0)
     """Session and position of a turn, to sort the turns of a day."""
 
 
 def sound(desk: Desk, lines: Iterable[Line]) -> Iterator[Line]:
-    """Yield the lines without suspicious ones; rows that a person has released pass.
+    """Yield the lines, suspicious ones marked; rows that a person has released pass.
 
-    Rows written before flags existed, and model output, are checked only here.
+    Rows written before flags existed, and model output, are checked only here. What a tool put out is judged with
+    its label. Of other lines the label is judged apart: behind `assistant`, "it asks you to …" reads like an order.
     """
     for line in lines:
-        if not flags(line.text, line.source) or _is_released(desk, line.id):
-            yield line
+        parts = [line.text] if line.source in ("tool", "web") else line.text.split("] ", 1)
+        suspect = any(flags(part, line.source) for part in parts) and not _is_released(desk, line.id)
+        yield replace(line, is_suspect=True) if suspect else line
 
 
 def _is_released(desk: Desk, id: str) -> bool:
