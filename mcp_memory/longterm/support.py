@@ -1,13 +1,13 @@
-"""Whether words carry a statement: each part of it, across paraphrase and language.
+"""Checks whether words support a statement, part by part, across paraphrase and language.
 
-`unsupported` goes through a statement part by part and returns the first that nothing which was said carries. `carried`
-tells whether a user stated a rule: a sentence of theirs has to say it, and to be more than a question or a request of
-the moment. A part is carried by its words or by its meaning, as the bundled encoder has it; addresses and large numbers
-only by themselves. What a text quotes of others does not count.
+`unsupported` returns the first part of a statement that nothing in the given turns supports. `carried` tells whether
+the user stated a rule: a sentence of theirs has to give it for good, not as a question, a supposition or a request of
+the moment. A part is supported by its words or by its meaning (bundled encoder); addresses and large numbers only by
+themselves. Quotations of others do not count.
 
-What turns round what was said is not carried (`contrary`); a lie in other words is not known. Measured on 85 honest
-statements in fourteen languages and 84 that deny, swap or add something: none and 87 % are unsupported. Of 70 rules
-that a user stated, half of them translated, 7 are not found; of 108 that are others', or other rules, 2 are.
+Negations, swapped names and changed values are found (`contrary`); a lie in other words is not. On 30 honest rules
+and 15 of others that were written after the code, 28 and 1 are carried; on earlier sets, in near words 48 of 49,
+paraphrased or translated 37 of 44, of others 2 of 106.
 """
 
 from __future__ import annotations

@@ -293,8 +293,8 @@ def test_what_reads_like_an_attack_waits_for_review(home: Path, file: File) -> N
 
 
 def test_secrets_are_masked(home: Path, file: File) -> None:
-    brought(home, file(jsonl([MEM0 | {"memory": "The key is AKIAIOSFODNN7EXAMPLE of the shop"}])))
-    assert "AKIAIOSFODNN7EXAMPLE" not in atoms(home)[0].text
+    brought(home, file(jsonl([MEM0 | {"memory": "The key is AKIAQ7TZ4MWXR2LDPV6N of the shop"}])))
+    assert "AKIAQ7TZ4MWXR2LDPV6N" not in atoms(home)[0].text
 
 
 def test_a_long_text_is_kept_as_a_text(home: Path, file: File) -> None:
