@@ -1,8 +1,8 @@
 """Times as people write them, in ten languages: for filters (`parse_time`), inside questions (`spans_in`), and in what
 was said (`annotate.with_dates`, imported from its own module).
 
-    vocabulary   the classes of words, and what a language's file holds
-    en de fr es pt it ru zh ja ko    the words, one file a language
+    vocabulary   the classes of words, and the form of a language's file
+    words/       the words of English, German, French, Spanish, Portuguese, Italian, Russian, Chinese, Japanese, Korean
     languages    in which of them a text may speak of a time
     lexing       a text as tokens of these classes
     shapes       which rows of classes are phrases that denote a time

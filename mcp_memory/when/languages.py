@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib import import_module
 
 from mcp_memory.text import fold
 from mcp_memory.when.lexing import Lexicon, lexicon_of
-from mcp_memory.when.vocabulary import ANCHORS
+from mcp_memory.when.vocabulary import ANCHORS, read_language
 
 __all__ = ["LANGUAGES", "languages_of", "lexicon"]
 
@@ -28,7 +27,7 @@ _ASCII_LETTERS = bytes(ord(chr(i).lower()) if i < 128 and chr(i).isalpha() else 
 @cache
 def lexicon(language: str) -> Lexicon:
     """Return the words of one of `LANGUAGES`, made ready for reading."""
-    return lexicon_of(import_module(f"mcp_memory.when.{language}").LANGUAGE)
+    return lexicon_of(read_language(language))
 
 
 def languages_of(text: str) -> list[str]:

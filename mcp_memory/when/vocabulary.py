@@ -1,7 +1,16 @@
-"""What a language brings to the grammar of times: its words by class, and shapes of phrases of its own.
+"""The classes of words in a time expression, and the reader of a language's file (`words/en.txt`).
 
 A text becomes a row of tokens, each of one class; a shape is a pattern over classes. Only a language's file knows
-its words, only `meaning` knows what a set of classes denotes, so a new language is one file of words.
+its words, only `meaning` knows what a set of classes denotes, so a new language is one file of words:
+
+    UNIT week: week, weeks              a class, its value, the forms
+    EDGE 0 1/3: early, beginning of     a value of several parts; `-` is none
+    shape: EDGE DASH? MAY               a pattern of this language alone (see `shapes`)
+    cue past: was|were|had              a regular expression; several lines are alternatives
+    ordinals: st, nd                    endings of numbers in digits
+    spaced: no                          words are not separated by spaces
+    form MONTH: (\\d{1,2})月             without spaces: the pattern of a number with its mark
+    tail: (?:에서|에)?                   without spaces: what may follow a word
 
 | class | its words | value |
 |---|---|---|
@@ -30,11 +39,13 @@ its words, only `meaning` knows what a set of classes denotes, so a new language
 from __future__ import annotations
 
 import string
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import resources
 from typing import Any
 
-__all__ = ["ANCHORS", "LETTER", "PREPOSITIONS", "Language", "each", "same"]
+__all__ = ["ANCHORS", "LETTER", "PREPOSITIONS", "Language", "read_language"]
 
 _CLASSES = (
     "NUM ORD YEAR DATE WORD ONE HALF FEW NTH UNIT AMOUNT MONTH MON MAY WEEKDAY WDAY SEASON QUARTER PART FEAST DAY "
@@ -52,36 +63,69 @@ ANCHORS = frozenset(_ANCHORS.split())
 PREPOSITIONS = frozenset(LETTER[name] for name in ("IN", "ON", "AT", "FROM", "THE", "OF"))
 """Letters of what may stand around a phrase and is no part of it."""
 
-Words = Mapping[str, Any]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Language:
-    """The words of a language by class, and shapes that only it has.
+    """The words of a language by class, each form with its value, and the shapes that only this language has.
 
-    `ordinals` are endings of numbers in digits (7th). Where words are not told apart by spaces, `spaced` is False
-    and `forms` gives for a class the pattern of a number with its mark (5月); `tail` is then what may follow a
-    word within its run of letters.
-
-    `cues` are for turns, not for questions: a pattern each for words that show that a sentence tells of the "past",
-    of the "future", of a "habit", or that its dates cannot be told from it ("unsure": birthdays, what might be).
+    `cues` are for turns, not for questions: for each direction ("past", "future", "habit", or "unsure": birthdays,
+    what might be) a pattern of words that show it in a sentence.
     """
 
-    words: Mapping[str, Words]
-    shapes: str = ""
-    ordinals: frozenset[str] = frozenset()
-    spaced: bool = True
-    forms: Mapping[str, str] = field(default_factory=dict[str, str])
-    tail: str | None = None
-    cues: Mapping[str, str] = field(default_factory=dict[str, str])
+    words: Mapping[str, Mapping[str, Any]]
+    shapes: str
+    ordinals: frozenset[str]
+    spaced: bool
+    forms: Mapping[str, str]
+    tail: str | None
+    cues: Mapping[str, str]
 
 
-def each(values: Iterable[Any], text: str) -> dict[str, Any]:
-    """Return each form with its value: values in order of the groups, which `;` parts, as `,` does their forms."""
-    groups = text.split(";")
-    return {form.strip(): value for value, group in zip(values, groups, strict=True) for form in group.split(",")}
+def read_language(code: str) -> Language:
+    """Read the file of a language, named by its ISO 639-1 code."""
+    words: dict[str, dict[str, Any]] = {}
+    forms: dict[str, str] = {}
+    cues: dict[str, str] = {}
+    rest: dict[str, list[str]] = {}
+    text = resources.files(__package__).joinpath("words", f"{code}.txt").read_text("utf-8")
+    for line in text.splitlines():
+        key, _, listed = line.partition(": ")
+        name, *value = key.split()
+        match name:
+            case "#":
+                continue
+            case "cue":
+                cues[value[0]] = f"{cues[value[0]]}|{listed}" if value[0] in cues else listed
+            case "form":
+                forms[value[0]] = listed
+            case _ if name in LETTER:
+                words.setdefault(name, {}).update(dict.fromkeys(listed.split(", "), _value(name, value)))
+            case _:
+                rest.setdefault(name, []).append(listed)
+    return Language(
+        words=words,
+        shapes="\n".join(rest.get("shape", ())),
+        ordinals=frozenset(form for line in rest.get("ordinals", ()) for form in line.split(", ")),
+        spaced=rest.get("spaced") != ["no"],
+        forms=forms,
+        tail=rest["tail"][0] if "tail" in rest else None,
+        cues=cues,
+    )
 
 
-def same(value: Any, text: str) -> dict[str, Any]:
-    """Return each form, parted by commas, with the one value."""
-    return {form.strip(): value for form in text.split(",")}
+_NAMED = {"-": None, "yes": True, "no": False}
+
+
+def _value(name: str, parts: list[str]) -> Any:
+    values = [_part(part) for part in parts]
+    if name == "DAYPART":
+        return values[0], (values[1], values[2])
+    return tuple(values) if len(values) > 1 else values[0] if values else None
+
+
+def _part(text: str) -> Any:
+    if text in _NAMED:
+        return _NAMED[text]
+    if "/" in text:
+        return float(Fraction(text))
+    return text if text.isalpha() else int(text)
