@@ -2,8 +2,8 @@
 
     find          the sentences of a turn that state a rule, with their strength
     reported      what others do or say, which is no rule
-    grammar       what a pattern of a language is
-    english german dutch scandinavian french spanish portuguese italian slavic_turkic east_asian   the patterns
+    grammar       the patterns of a language, and the form of its file
+    patterns/     one file a language; `sv` is Swedish, Danish and Norwegian
 
 Nothing is compiled before a text needs it.
 """

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from mcp_memory.quoted import FILL, own_part
-from mcp_memory.standing_rules.grammar import Grammar, RuleKind, RulePattern
+from mcp_memory.standing_rules.grammar import Grammar, RuleKind, RulePattern, grammar
 from mcp_memory.standing_rules.reported import is_reported
 
 __all__ = ["READ", "Rule", "is_question", "sentences", "standing_rules"]
@@ -145,13 +145,14 @@ _WORD = re.compile(r"\w+")
 _DENSE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _KANA = re.compile("[\u3040-\u30ff]")
 _HANGUL = re.compile("[\uac00-\ud7af]")
+_SPACED = ("en", "de", "nl", "sv", "fr", "es", "pt", "it", "ru", "pl", "tr")
 
 
 def _rule_of(sentence: str) -> tuple[RuleKind, float] | None:
     """Return kind and strength of the strongest rule in a sentence."""
     best: tuple[RuleKind, float] | None = None
-    for grammar, row in _candidates(sentence):
-        if (best is None or row.strength > best[1]) and _states(sentence, grammar, row):
+    for spoken, row in _candidates(sentence):
+        if (best is None or row.strength > best[1]) and _states(sentence, spoken, row):
             best = (row.kind, row.strength)
     return best
 
@@ -166,17 +167,17 @@ def _candidates(sentence: str) -> Iterator[tuple[Grammar, RulePattern]]:
                 seen.add(id(row[1]))
                 yield row
     if _DENSE.search(sentence):
-        grammar = _dense()["ko" if _HANGUL.search(sentence) else "ja" if _KANA.search(sentence) else "zh"]
-        yield from ((grammar, row) for row in grammar.patterns)
+        spoken = grammar("ko" if _HANGUL.search(sentence) else "ja" if _KANA.search(sentence) else "zh")
+        yield from ((spoken, row) for row in spoken.patterns)
 
 
-def _states(sentence: str, grammar: Grammar, row: RulePattern) -> bool:
+def _states(sentence: str, spoken: Grammar, row: RulePattern) -> bool:
     """Tell whether a pattern matches outside of narrative clauses."""
     if row.guard == "none":
         return row.pattern.search(sentence) is not None
     for match in row.pattern.finditer(sentence):
         start, end = _clause(sentence, match)
-        if not grammar.tells.search(sentence[start : match.end() if row.guard == "before" else end]):
+        if not spoken.tells.search(sentence[start : match.end() if row.guard == "before" else end]):
             return True
     return False
 
@@ -195,30 +196,9 @@ def _clause(sentence: str, match: re.Match[str]) -> tuple[int, int]:
 @cache
 def _by_word() -> dict[str, tuple[tuple[Grammar, RulePattern], ...]]:
     """Return the patterns of all languages with spaces, by each word that may call for one."""
-    from mcp_memory.standing_rules.dutch import DUTCH
-    from mcp_memory.standing_rules.english import ENGLISH
-    from mcp_memory.standing_rules.french import FRENCH
-    from mcp_memory.standing_rules.german import GERMAN
-    from mcp_memory.standing_rules.italian import ITALIAN
-    from mcp_memory.standing_rules.portuguese import PORTUGUESE
-    from mcp_memory.standing_rules.scandinavian import SCANDINAVIAN
-    from mcp_memory.standing_rules.slavic_turkic import POLISH, RUSSIAN, TURKISH
-    from mcp_memory.standing_rules.spanish import SPANISH
-
-    languages = (
-        *(ENGLISH, GERMAN, DUTCH, SCANDINAVIAN, FRENCH, SPANISH),
-        *(PORTUGUESE, ITALIAN, RUSSIAN, POLISH, TURKISH),
-    )
     index: dict[str, tuple[tuple[Grammar, RulePattern], ...]] = {}
-    for grammar in languages:
-        for row in grammar.patterns:
+    for spoken in map(grammar, _SPACED):
+        for row in spoken.patterns:
             for word in dict.fromkeys(_WORD.findall(row.words)):
-                index[word] = (*index.get(word, ()), (grammar, row))
+                index[word] = (*index.get(word, ()), (spoken, row))
     return index
-
-
-@cache
-def _dense() -> dict[str, Grammar]:
-    from mcp_memory.standing_rules.east_asian import CHINESE, JAPANESE, KOREAN
-
-    return {grammar.language: grammar for grammar in (CHINESE, JAPANESE, KOREAN)}
