@@ -29,8 +29,8 @@ from mcp import Client, StdioServerParameters
 from mcp.types import TextContent
 from pydantic import BaseModel
 
-from mcp_memory.llm import import_litellm
-from mcp_memory.text import one_line
+from mcp_memory.core.text import one_line
+from mcp_memory.models.llm import import_litellm
 
 __all__ = ["TALKS", "Call", "Outcome", "Talk", "Turn", "from_talk", "play"]
 

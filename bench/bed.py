@@ -21,11 +21,11 @@ from tqdm import tqdm
 from bench.corpus import BATCH, batches, session_of
 from bench.floors import spaced
 from bench.stats import timings_ms
-from mcp_memory.config import Settings
-from mcp_memory.embed import make_embedder
-from mcp_memory.errors import InvalidInput
-from mcp_memory.memory import open_memory
-from mcp_memory.types import NewTurn
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import NewTurn
+from mcp_memory.models.embed import make_embedder
+from mcp_memory.service.memory import open_memory
 
 __all__ = ["Bed", "filled"]
 

@@ -23,8 +23,8 @@ from bench import servers, vectors
 from bench.bed import Bed, filled
 from bench.corpus import batches, queries
 from bench.stats import timings_ms
-from mcp_memory.config import Settings
-from mcp_memory.memory import open_memory
+from mcp_memory.core.config import Settings
+from mcp_memory.service.memory import open_memory
 
 __all__ = ["measured"]
 

@@ -20,7 +20,7 @@ from functools import cache
 from itertools import accumulate
 
 from bench.words import FUNCTION_WORDS
-from mcp_memory.types import NewTurn
+from mcp_memory.core.types import NewTurn
 
 __all__ = ["BATCH", "KINDS", "Query", "batches", "log", "queries", "session_of"]
 

@@ -35,9 +35,9 @@ from tqdm import tqdm
 from bench.corpus import batches, session_of
 from bench.stats import timings_ms
 from bench.trajectories import tokens_of
-from mcp_memory.config import Settings
-from mcp_memory.hooks.manifest import hooks_of
-from mcp_memory.memory import open_memory
+from mcp_memory.core.config import Settings
+from mcp_memory.integrations.hooks.manifest import hooks_of
+from mcp_memory.service.memory import open_memory
 
 __all__ = ["Event", "Run", "events", "measure", "replay", "seed", "shown", "summary", "table"]
 

@@ -22,9 +22,9 @@ from tempfile import TemporaryDirectory
 import anyio
 import apsw
 
-from mcp_memory.config import Settings
-from mcp_memory.memory import open_memory
-from mcp_memory.types import NewTurn
+from mcp_memory.core.config import Settings
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.memory import open_memory
 
 __all__ = ["Language", "Question", "fts5", "languages", "ours", "ranks"]
 

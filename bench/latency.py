@@ -44,10 +44,10 @@ from bench.bed import Bed, filled
 from bench.corpus import KINDS, Query, log, queries
 from bench.floors import or_query
 from bench.stats import timings_ms
-from mcp_memory.config import Settings
-from mcp_memory.embed import make_embedder
-from mcp_memory.errors import McpMemoryError
-from mcp_memory.memory import open_memory
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.models.embed import make_embedder
+from mcp_memory.service.memory import open_memory
 
 __all__ = ["measure", "table"]
 

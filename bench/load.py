@@ -35,8 +35,8 @@ import anyio
 from bench.corpus import batches, session_of
 from bench.servers import memory_of
 from bench.stats import percentile
-from mcp_memory.config import Settings
-from mcp_memory.memory import open_memory
+from mcp_memory.core.config import Settings
+from mcp_memory.service.memory import open_memory
 
 __all__ = ["loaded", "main", "table"]
 

@@ -29,7 +29,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from bench.corpus import batches, log, queries
-from mcp_memory.types import NewTurn
+from mcp_memory.core.types import NewTurn
 
 __all__ = ["MIX"]
 

@@ -26,13 +26,13 @@ from anyio import to_thread
 
 from bench.asking import Answer, Ask, in_order_of_first_turn
 from bench.sets import Haystack, Question
-from mcp_memory.config import Settings
-from mcp_memory.excerpts import Asking, shown_turns
+from mcp_memory.core.config import Settings
+from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.types import NewTurn, TurnHit, TurnResults
 from mcp_memory.longterm.search.ranking import SIGNALS
-from mcp_memory.memory import Memory, open_memory
-from mcp_memory.render import render
-from mcp_memory.tokens import token_counter
-from mcp_memory.types import NewTurn, TurnHit, TurnResults
+from mcp_memory.service.excerpts import Asking, shown_turns
+from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.service.render import render
 
 __all__ = ["Clock", "ours", "record"]
 

@@ -39,12 +39,12 @@ from bench.output_questions import KINDS, Output, Question, mine, outputs
 from bench.sets import read_set
 from bench.stats import Floats, mean_interval, shown, timings_ms
 from bench.trajectories import read_runs
-from mcp_memory.config import Settings
-from mcp_memory.embed import make_embedder
-from mcp_memory.errors import McpMemoryError
-from mcp_memory.memory import Memory, open_memory
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.core.types import ResultHit
+from mcp_memory.models.embed import make_embedder
+from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.shortterm.results.chunks import runs
-from mcp_memory.types import ResultHit
 
 __all__ = ["measure", "table"]
 

@@ -33,11 +33,11 @@ import numpy as np
 
 from bench.sets import Haystack, Question, Session, read_set
 from bench.stats import Floats, mean_interval
-from mcp_memory.config import Settings
-from mcp_memory.errors import McpMemoryError, ModelFailed
-from mcp_memory.memory import Memory, open_memory
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import McpMemoryError, ModelFailed
+from mcp_memory.core.types import Atom, NewTurn
+from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock
-from mcp_memory.types import Atom, NewTurn
 
 __all__ = ["compare", "first_turns", "live"]
 

@@ -14,11 +14,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from mcp_memory.llm import Prompt, Said
 from mcp_memory.longterm.l1_atoms.extract import EXTRACT
 from mcp_memory.longterm.l1_atoms.merge import MERGE
 from mcp_memory.longterm.l2_scenes.write import SCENES
 from mcp_memory.longterm.l3_persona.write import PERSONA
+from mcp_memory.models.llm import Prompt, Said
 from mcp_memory.shortterm.stages.canvas import CANVAS
 from mcp_memory.shortterm.stages.summaries import SUMMARIES
 

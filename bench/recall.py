@@ -37,9 +37,9 @@ from bench.answers.systems import BUDGET, bring
 from bench.ours import Clock, record
 from bench.sets import Haystack, Question, RetrievalSet, read_set
 from bench.stats import share, shown, timings_ms
-from mcp_memory.config import Settings
-from mcp_memory.errors import McpMemoryError
-from mcp_memory.memory import Memory, open_memory
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.service.memory import Memory, open_memory
 
 __all__ = ["CHAT", "SYSTEMS", "measure", "report", "table"]
 

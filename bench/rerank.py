@@ -28,9 +28,9 @@ import numpy as np
 from bench.ours import record
 from bench.sets import Haystack, Question, read_set
 from bench.stats import Floats, mean_interval
-from mcp_memory.config import Settings
-from mcp_memory.errors import McpMemoryError
-from mcp_memory.memory import Memory, open_memory
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.service.memory import Memory, open_memory
 
 __all__ = ["compare", "figures", "table"]
 

@@ -30,7 +30,7 @@ from bench.metrics import METRICS, difference, figures, intervals, means
 from bench.ours import ours
 from bench.sets import Question, RetrievalSet, read_set
 from bench.stats import Floats, timings_ms
-from mcp_memory.errors import McpMemoryError
+from mcp_memory.core.errors import McpMemoryError
 
 __all__ = ["SYSTEMS", "measure", "report", "table"]
 

@@ -20,8 +20,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from mcp_memory.errors import InvalidInput
-from mcp_memory.types import Role
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import Role
 
 __all__ = ["Haystack", "Prompt", "Question", "RetrievalSet", "Session", "Turn", "read_set", "read_sets"]
 

@@ -26,15 +26,15 @@ from typing import Any
 
 from bench.injections import Line, forms, lines
 from bench.sets import Turn, read_set
-from mcp_memory.errors import McpMemoryError
-from mcp_memory.evaluation.figures import rate
+from mcp_memory.cli.evaluation.figures import rate
+from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Source
+from mcp_memory.language.hidden_characters import hides, plain
 from mcp_memory.suspicion import flags
 from mcp_memory.suspicion.fences import breaks_out
-from mcp_memory.suspicion.hidden import hides, plain
 from mcp_memory.suspicion.poses import POSES
 from mcp_memory.suspicion.rows import found
-from mcp_memory.text import one_line
-from mcp_memory.types import Source
 
 __all__ = ["held", "judged", "table"]
 

@@ -34,8 +34,8 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from mcp_memory.errors import InvalidInput
-from mcp_memory.tokens import token_counter
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.tokens import token_counter
 
 __all__ = ["Call", "Ledger", "Loss", "Message", "Policy", "Prompt", "Sent", "Trajectory", "identifiers", "read_runs"]
 

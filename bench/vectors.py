@@ -25,14 +25,14 @@ from tqdm import tqdm
 
 from bench.sets import read_set
 from bench.stats import timings_ms
-from mcp_memory.config import Settings
-from mcp_memory.embed import make_embedder
-from mcp_memory.errors import McpMemoryError
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.core.types import NewTurn
+from mcp_memory.models.embed import make_embedder
 from mcp_memory.store.protocol import Vectors
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.finding import scan, sketch
-from mcp_memory.types import NewTurn
 
 __all__ = ["AT", "recall", "settle"]
 

@@ -31,9 +31,9 @@ from bench.answers.systems import Brought, bring, systems_named
 from bench.ours import Clock, record
 from bench.sets import RetrievalSet, read_sets
 from bench.stats import share, shown
-from mcp_memory.config import Settings
-from mcp_memory.errors import McpMemoryError
-from mcp_memory.memory import open_memory
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.service.memory import open_memory
 
 __all__ = ["MEASURED", "measure", "report", "table"]
 

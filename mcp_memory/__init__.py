@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mcp_memory.config import Settings
-    from mcp_memory.memory import Memory, open_memory
-    from mcp_memory.memory.at_once import compress
+    from mcp_memory.core.config import Settings
+    from mcp_memory.core.types import NewTurn
+    from mcp_memory.service.memory import Memory, open_memory
+    from mcp_memory.service.memory.at_once import compress
 
-__all__ = ["Memory", "Settings", "__version__", "compress", "open_memory"]
+__all__ = ["Memory", "NewTurn", "Settings", "__version__", "compress", "open_memory"]
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Memory": "mcp_memory.memory",
-    "Settings": "mcp_memory.config",
-    "compress": "mcp_memory.memory.at_once",
-    "open_memory": "mcp_memory.memory",
+    "Memory": "mcp_memory.service.memory",
+    "NewTurn": "mcp_memory.core.types",
+    "Settings": "mcp_memory.core.config",
+    "compress": "mcp_memory.service.memory.at_once",
+    "open_memory": "mcp_memory.service.memory",
 }
 
 

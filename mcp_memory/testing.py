@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from mcp_memory.errors import EmbeddingFailed, ModelFailed
-from mcp_memory.estimate import estimate_tokens
-from mcp_memory.llm import Prompt, Said
-from mcp_memory.text import index_terms
+from mcp_memory.core.errors import EmbeddingFailed, ModelFailed
+from mcp_memory.core.estimate import estimate_tokens
+from mcp_memory.language.words import index_terms
+from mcp_memory.models.llm import Prompt, Said
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,7 +11,7 @@ short: they are centred and turned into the 256 directions in which texts vary m
 of the retrieval sets in DIR... (`bench.sets`), as many of each; no text of them is kept.
 
 On one machine with one set of versions the files come out the same, byte for byte. When they change, `IDENTITY` in
-`mcp_memory/embed/bundled.py` has to, and a test says so.
+`mcp_memory/models/embed/bundled.py` has to, and a test says so.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save  # pyright: ignore[reportUnknownVariableType]
 
-from mcp_memory.embed import encoder
+from mcp_memory.models.embed import encoder
 
-MODEL = Path(__file__).parent.parent / "mcp_memory/embed/model"
+MODEL = Path(__file__).parent.parent / "mcp_memory/models/embed/model"
 PIECES = 118_000
 DIMENSIONS = 256
 TEXTS = 1_200  # of each set, for the directions

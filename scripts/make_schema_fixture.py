@@ -14,6 +14,8 @@ from pathlib import Path
 import apsw
 import numpy as np
 
+from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.types import Evidence, MaskedPlace, NewTurn, Stage
 from mcp_memory.shortterm.canvas.fold import fold_canvas
 from mcp_memory.shortterm.results.offload import OffloadRequest, offload
 from mcp_memory.store.access import Token
@@ -22,8 +24,6 @@ from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.protocol import FollowedLog, Merging, NewAtom, NewRef, SceneEdit, Spend, Vectors
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.store import SQLiteStore
-from mcp_memory.tokens import token_counter
-from mcp_memory.types import Evidence, MaskedPlace, NewTurn, Stage
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "schemas"
 

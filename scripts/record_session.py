@@ -21,10 +21,10 @@ from typing import Any
 
 import anyio
 
-from mcp_memory.clients.entries import client, entry
-from mcp_memory.config import Settings
-from mcp_memory.hooks.manifest import hooks_of
-from mcp_memory.memory import open_memory
+from mcp_memory.core.config import Settings
+from mcp_memory.integrations.clients.entries import client, entry
+from mcp_memory.integrations.hooks.manifest import hooks_of
+from mcp_memory.service.memory import open_memory
 from scripts.claude_code import Story, hold, read_story
 from scripts.install_peers import CLAUDE_CODE
 

@@ -1,9 +1,9 @@
 """Take the forms of keys that gitleaks publishes into the package: `python scripts/refresh_published_keys.py FILE DATE`
 
 FILE is `config/gitleaks.toml` of a checkout, DATE the day of its last commit (`git log -1 --format=%cs`). Writes
-`mcp_memory/secrets/published.json`: the names and patterns of the rules that begin with a prefix which only their maker
-uses. Left out are rules whose value has no form of its own (`mcp_memory/secrets/named.py` reads names), and rules that
-`mcp_memory/secrets/forms.py` has in a wider form.
+`mcp_memory/core/secrets/published.json`: the names and patterns of the rules that begin with a prefix which only their
+maker uses. Left out are rules whose value has no form of its own (`named.py` there reads names), and rules that
+`forms.py` there has in a wider form.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-OUT = Path(__file__).parent.parent / "mcp_memory" / "secrets" / "published.json"
+OUT = Path(__file__).parent.parent / "mcp_memory" / "core" / "secrets" / "published.json"
 LEFT_OUT = {
     "clickhouse-cloud-api-secret-key": "its prefix begins many a hash",
     "vault-service-token": "`s.` begins many a name in code",

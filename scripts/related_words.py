@@ -16,9 +16,9 @@ import numpy as np
 from safetensors.numpy import load, save_file  # pyright: ignore[reportUnknownVariableType]
 from tokenizers import Tokenizer
 
-from mcp_memory.embed.related import FILE
-from mcp_memory.function_words import function_words
-from mcp_memory.text import index_terms
+from mcp_memory.language.function_words import function_words
+from mcp_memory.language.words import index_terms
+from mcp_memory.models.embed.related import FILE
 
 NEIGHBOURS = 12
 LEAST = 0.4  # cosine
@@ -26,7 +26,7 @@ _WORD = re.compile("[a-z]{3,}")
 
 
 def main() -> None:
-    folder = Path(str(resources.files("mcp_memory.embed") / "model"))
+    folder = Path(str(resources.files("mcp_memory.models.embed") / "model"))
     vocabulary = Tokenizer.from_str((folder / "tokenizer.json").read_text(encoding="utf-8")).get_vocab()
     idle = function_words(("en",))
     words = sorted(word for word in vocabulary if _WORD.fullmatch(word) and word not in idle)

@@ -18,28 +18,15 @@ SOURCES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE
 # From the floor up. A unit imports from the layers below it and from itself; two units of one layer do not
 # know each other.
 LAYERS: list[set[str]] = [
-    {"errors", "function_words", "regular_files", "quoted"},
-    {"words", "negation"},
-    {"types", "text", "estimate", "replies", "secrets", "standing_rules"},
-    {"config", "tokens", "when", "snippet", "presence", "logs", "telemetry"},
-    {"llm"},  # under embed: litellm is imported in one place, whatever it is asked for
-    {"store", "embed"},
+    {"core"},
+    {"language"},
+    {"store"},
+    {"models"},  # what goes to a model is counted in the store
     {"suspicion"},  # asks the bundled encoder for a second opinion
-    {"prompts"},
-    {"metered"},  # what goes to a model is counted in the store
-    {"stage"},
-    {"longterm", "shortterm", "indexing", "portable"},
-    {"pipeline", "compression"},
-    {"memory"},
-    {"importing", "upkeep"},
-    {"testing", "evaluation"},
-    {"render", "terminal"},
-    {"excerpts"},
-    {"hooks"},
-    {"server"},
-    {"wrap"},
-    {"clients"},
-    {"demo"},
+    {"longterm", "shortterm"},
+    {"service"},
+    {"server", "testing"},
+    {"integrations"},
     {"cli"},
     {"__main__"},
 ]
@@ -49,23 +36,23 @@ LAYER_OF = {unit: height for height, units in enumerate(LAYERS) for unit in unit
 VENDORS = {
     "apsw": "store/sqlite/",
     "sqlite_vec": "store/sqlite/",
-    "tiktoken": "tokens.py",
-    "litellm": "llm.py",
-    "tokenizers": "embed/",
-    "safetensors": "embed/",
-    "threadpoolctl": "embed/",
-    "mcp": "server/|demo/|wrap/url.py|clients/checking.py",
-    "httpx2": "wrap/url.py|server/access/oauth.py",
+    "tiktoken": "core/tokens.py",
+    "litellm": "models/llm.py",
+    "tokenizers": "models/embed/",
+    "safetensors": "models/embed/",
+    "threadpoolctl": "models/embed/",
+    "mcp": "server/|cli/demo/|integrations/proxy/url.py|integrations/clients/checking.py",
+    "httpx2": "integrations/proxy/url.py|server/access/oauth.py",
     "jwt": "server/access/oauth.py",
     "uvicorn": "server/",
     "starlette": "server/",
-    "click": "cli/|demo/|terminal.py",
-    "mermaidx": "cli/|render.py",
-    "numpy": "store/|embed/|longterm/|indexing.py|testing.py|evaluation/|secrets/having.py",
-    "Stemmer": "words/",
+    "click": "cli/",
+    "mermaidx": "cli/|service/render.py",
+    "numpy": "store/|models/embed/|longterm/|service/indexing.py|testing.py|cli/evaluation/|core/secrets/having.py",
+    "Stemmer": "language/words/",
     "regex": "shortterm/",
     "jsonpath": "shortterm/",
-    "opentelemetry": "telemetry.py",
+    "opentelemetry": "core/telemetry.py",
     "pydantic": "",
     "pydantic_core": "",
     "anyio": "",
@@ -147,7 +134,10 @@ def test_only_memory_and_upkeep_know_which_store_it_is() -> None:
         for file, imported in imports().items()
         if any(dotted.startswith("mcp_memory.store.sqlite") for dotted in imported)
     }
-    assert {file for file in knowing if not file.startswith("store/")} <= {"memory/opening.py", "upkeep/engine.py"}
+    assert {file for file in knowing if not file.startswith("store/")} <= {
+        "service/memory/opening.py",
+        "service/upkeep/engine.py",
+    }
 
 
 def test_each_vendor_library_is_imported_in_its_place() -> None:

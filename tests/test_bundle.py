@@ -16,7 +16,7 @@ from mcp import Client, StdioServerParameters
 
 from mcp_memory import __version__
 from mcp_memory.cli import MODULES
-from mcp_memory.config import PREFIX, Settings
+from mcp_memory.core.config import PREFIX, Settings
 from mcp_memory.server.prompts import PROMPTS
 from scripts.make_bundle import manifest, project, stage
 

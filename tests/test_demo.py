@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from mcp_memory.demo import MARK, inputs, renewed, typed
-from mcp_memory.demo.replies import Replies
-from mcp_memory.errors import Refused, StoreUnavailable
-from mcp_memory.memory import open_memory
+from mcp_memory.cli.demo import MARK, inputs, renewed, typed
+from mcp_memory.cli.demo.replies import Replies
+from mcp_memory.core.errors import Refused, StoreUnavailable
+from mcp_memory.service.memory import open_memory
 from mcp_memory.shortterm.canvas import flowchart as canvas
 from mcp_memory.store.files import read_ref_file
 

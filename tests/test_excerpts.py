@@ -12,12 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic_core import to_jsonable_python
 
-from mcp_memory.errors import InvalidInput
-from mcp_memory.excerpts import MIN_BUDGET, Asking, passages, shown_memories, shown_turns
-from mcp_memory.longterm.search.pages import Page, after
-from mcp_memory.render import render
-from mcp_memory.tokens import token_counter
-from mcp_memory.types import (
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.types import (
     Atom,
     AtomHit,
     Detail,
@@ -33,6 +30,9 @@ from mcp_memory.types import (
     TurnHit,
     TurnResults,
 )
+from mcp_memory.longterm.search.pages import Page, after
+from mcp_memory.service.excerpts import MIN_BUDGET, Asking, passages, shown_memories, shown_turns
+from mcp_memory.service.render import render
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 START = Page(question=b"asks", at=NOW, newest=(500, 500)).cursor()

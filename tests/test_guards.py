@@ -10,7 +10,7 @@ import anyio
 import pytest
 from blockbuster import BlockingError
 
-from mcp_memory.config import load_settings
+from mcp_memory.core.config import load_settings
 
 
 def test_a_connection_that_leaves_the_machine_is_refused() -> None:

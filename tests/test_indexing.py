@@ -9,13 +9,13 @@ import anyio
 import apsw
 import pytest
 
-from mcp_memory.config import Settings
-from mcp_memory.embed import make_embedder
-from mcp_memory.errors import Refused
-from mcp_memory.indexing import IndexState
-from mcp_memory.memory import Memory, open_memory
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import Refused
+from mcp_memory.core.types import NewTurn
+from mcp_memory.models.embed import make_embedder
+from mcp_memory.service.indexing import IndexState
+from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import HashEmbedder
-from mcp_memory.types import NewTurn
 from tests.durability.faults import failing_disk
 
 TURNS = [NewTurn(role="user", content=f"remark {i} on kettles") for i in range(10)]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from mcp_memory.errors import ModelFailed
-from mcp_memory.llm import LiteLLM, Message, Prompt, Said, trouble
+from mcp_memory.core.errors import ModelFailed
+from mcp_memory.models.llm import LiteLLM, Message, Prompt, Said, trouble
 from tests.endpoint import Endpoint, completion, serving
 
 KEY = "sk-a-secret-of-the-test"
@@ -127,7 +127,7 @@ def test_a_name_that_litellm_does_not_know_is_said() -> None:
 
 
 def test_the_key_is_in_no_repr() -> None:
-    from mcp_memory.config import Settings
+    from mcp_memory.core.config import Settings
 
     assert KEY not in repr(Settings(llm="openai/m", llm_api_key=KEY))
 

@@ -20,8 +20,8 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 
-from mcp_memory.errors import InvalidInput, StoreUnavailable
-from mcp_memory.logs import Form, Formatter, Word, event
+from mcp_memory.core.errors import InvalidInput, StoreUnavailable
+from mcp_memory.core.logs import Form, Formatter, Word, event
 from tests.endpoint import completion, serving
 
 MARK = "quetzalcoatlus"

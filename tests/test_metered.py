@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from mcp_memory.config import Settings
-from mcp_memory.errors import InvalidInput, ModelFailed, Refused
-from mcp_memory.llm import Message, Prompt, Said
-from mcp_memory.memory import open_memory
-from mcp_memory.metered import Metered, Question
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import InvalidInput, ModelFailed, Refused
+from mcp_memory.core.types import NewTurn
+from mcp_memory.models.llm import Message, Prompt, Said
+from mcp_memory.models.metered import Metered, Question
+from mcp_memory.service.memory import open_memory
 from mcp_memory.store.protocol import Spend, Spent, Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock, ScriptedLLM
-from mcp_memory.types import NewTurn
 
 EVER = datetime.fromtimestamp(0, UTC)
 BUSY = ModelFailed("The model is busy.", passes=True)

@@ -57,7 +57,7 @@ def test_the_wheel_holds_every_module_and_data_file_of_the_package(wheel: zipfil
 
 
 def test_the_wheel_brings_the_embedding_model_with_its_licence_and_stays_small(wheel: zipfile.Path) -> None:
-    model = {path.name: len(path.read_bytes()) for path in wheel.joinpath("mcp_memory/embed/model").iterdir()}
+    model = {path.name: len(path.read_bytes()) for path in wheel.joinpath("mcp_memory/models/embed/model").iterdir()}
     assert {"NOTICE", "config.json", "model.safetensors", "tokenizer.json"} <= set(model)
     assert sum(model.values()) <= LARGEST_MODEL
     assert Path(str(wheel.root.filename)).stat().st_size <= LARGEST_WHEEL

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from mcp_memory import __version__
-from mcp_memory.config import PREFIX, Settings
-from mcp_memory.hooks.manifest import hooks_of
+from mcp_memory.core.config import PREFIX, Settings
+from mcp_memory.integrations.hooks.manifest import hooks_of
 from mcp_memory.server.tools import TOOLS
 from scripts.make_bundle import project
 

@@ -16,16 +16,17 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.types import Implementation
 
-from mcp_memory import __version__, presence
-from mcp_memory.errors import StoreUnavailable
-from mcp_memory.memory import open_memory
-from mcp_memory.presence import Present, alone, everyone, note, others
+from mcp_memory import __version__
+from mcp_memory.core import process_registry
+from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.core.process_registry import Present, alone, everyone, note, others
+from mcp_memory.service.memory import open_memory
 
 HOLDS = """
 import sys
 from pathlib import Path
 from typing import Any
-from mcp_memory.presence import note
+from mcp_memory.core.process_registry import note
 held = note(Path(sys.argv[1]), what="serve stdio", space="work")
 held.met("an editor")
 print("there", flush=True)
@@ -36,7 +37,7 @@ HAS_IT_ALONE = """
 import sys
 from pathlib import Path
 from typing import Any
-from mcp_memory.presence import alone
+from mcp_memory.core.process_registry import alone
 with alone(Path(sys.argv[1]), "restore"):
     print("there", flush=True)
     sys.stdin.read()
@@ -107,7 +108,7 @@ def test_a_note_left_by_a_process_with_our_number_does_not_stand_in_the_way(tmp_
 COMES_AND_GOES = """
 import os, sys
 from pathlib import Path
-from mcp_memory.presence import everyone, note
+from mcp_memory.core.process_registry import everyone, note
 home, unseen = Path(sys.argv[1]), 0
 for number in range(60):
     held = note(home, what=f"{os.getpid()} {number}")
@@ -140,7 +141,7 @@ def test_the_latest_eight_clients_are_named_each_once_and_on_one_line(tmp_path: 
 
 
 def test_who_has_a_home_alone_keeps_all_out_until_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(presence, "_WAITS_S", 0.05)
+    monkeypatch.setattr(process_registry, "_WAITS_S", 0.05)
     with another(HAS_IT_ALONE, tmp_path) as process:
         with pytest.raises(StoreUnavailable, match=rf"restore \(process {process.pid}\) has the home .* to itself"):
             note(tmp_path, what="library")

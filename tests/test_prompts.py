@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_memory.prompts import prompt
+from mcp_memory.models.prompts import prompt
 
 
 def test_a_hole_is_filled_once_and_with_what_it_is_given() -> None:

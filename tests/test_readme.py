@@ -13,7 +13,7 @@ import click
 import mermaidx
 
 from mcp_memory.cli import program
-from mcp_memory.config import PREFIX, Settings
+from mcp_memory.core.config import PREFIX, Settings
 from mcp_memory.server.prompts import PROMPTS
 from mcp_memory.server.resources import FIXED, TEMPLATES
 from mcp_memory.server.tools import TOOLS

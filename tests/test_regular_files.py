@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from mcp_memory.config import load_settings
-from mcp_memory.errors import InvalidInput
-from mcp_memory.hooks.recollecting import told_before, whole_output
-from mcp_memory.importing.archive import holds_notes
-from mcp_memory.importing.logfile import agent_of, pieces
-from mcp_memory.portable import is_parcel
-from mcp_memory.regular_files import open_regular, read_regular
-from mcp_memory.upkeep.archive import is_backup
-from mcp_memory.upkeep.backup import verify
+from mcp_memory.core.config import load_settings
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.regular_files import open_regular, read_regular
+from mcp_memory.integrations.hooks.recollecting import told_before, whole_output
+from mcp_memory.integrations.importers.archive import holds_notes
+from mcp_memory.integrations.importers.logfile import agent_of, pieces
+from mcp_memory.service.portable import is_parcel
+from mcp_memory.service.upkeep.archive import is_backup
+from mcp_memory.service.upkeep.backup import verify
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices have other names there")
 

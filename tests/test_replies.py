@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, RootModel
 
-from mcp_memory.errors import InvalidInput
-from mcp_memory.replies import parse
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.models.replies import parse
 
 
 class Atom(BaseModel):

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.snippet import matches, snippet, words
-from mcp_memory.text import query_terms
+from mcp_memory.language.snippet import matches, snippet, words
+from mcp_memory.language.words import query_terms
 
 
 def around(text: str, query: str, width: int) -> str:

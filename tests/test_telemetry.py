@@ -20,9 +20,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from mcp_memory import telemetry
-from mcp_memory.errors import ModelFailed
-from mcp_memory.llm import Message, Prompt, Said
+from mcp_memory.core import telemetry
+from mcp_memory.core.errors import ModelFailed
+from mcp_memory.models.llm import Message, Prompt, Said
 from mcp_memory.testing import HashEmbedder
 
 MARK = "quetzalcoatlus"

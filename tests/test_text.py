@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.errors import InvalidInput
-from mcp_memory.text import decoded, encoding_of, is_blank, one_line, safe_name, well_formed, without_blocks
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import decoded, encoding_of, is_blank, one_line, safe_name, well_formed, without_blocks
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory import tokens
-from mcp_memory.estimate import estimate_tokens
-from mcp_memory.tokens import (
+from mcp_memory.core import tokens
+from mcp_memory.core.estimate import estimate_tokens
+from mcp_memory.core.tokens import (
     ENCODINGS,
     LONGEST_TOKEN,
     NEAR,
@@ -153,7 +153,7 @@ def test_no_token_is_longer_than_the_bound_that_saves_loading(reference: Any) ->
 def test_what_the_bytes_prove_needs_no_vocabulary_and_a_count_leaves_the_environment_alone() -> None:
     code = """if True:
         import os, sys
-        from mcp_memory.tokens import token_counter
+        from mcp_memory.core.tokens import token_counter
         before = dict(os.environ)
         counter = token_counter("o200k_base")
         proved = [counter.fits("x" * 900, 900), counter.cut("short", 5), counter.fits("x" * 200_000, 1000), counter.exact]

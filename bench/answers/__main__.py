@@ -24,7 +24,7 @@ from bench.answers.sheets import check_new, lay_out, read_key, write_sheets
 from bench.answers.systems import BUDGET, systems_named
 from bench.answers.tally import table
 from bench.sets import read_sets
-from mcp_memory.errors import InvalidInput, McpMemoryError
+from mcp_memory.core.errors import InvalidInput, McpMemoryError
 
 DEFAULT_SYSTEMS = "recall,search,nothing"
 ITEMS = 50

@@ -20,9 +20,9 @@ from tqdm import tqdm
 from bench.answers.systems import Brought, bring
 from bench.ours import Clock, record
 from bench.sets import Haystack, Question, RetrievalSet
-from mcp_memory.config import Settings
-from mcp_memory.errors import InvalidInput
-from mcp_memory.memory import open_memory
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.service.memory import open_memory
 
 __all__ = ["Asked", "Plan", "collect", "is_answerable"]
 

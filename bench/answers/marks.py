@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeGuard, cast, get_args
 
 from bench.answers.sheets import KeyRow
-from mcp_memory.errors import InvalidInput
-from mcp_memory.render import quote
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.service.render import quote
 
 __all__ = ["Mark", "Returned", "check_complete", "judge_sheet", "read_returned"]
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bench.answers.items import Asked
-from mcp_memory.errors import InvalidInput
-from mcp_memory.render import fence, quote
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.service.render import fence, quote
 
 __all__ = ["KEY", "Item", "KeyRow", "check_new", "lay_out", "read_key", "write_sheets"]
 

@@ -18,11 +18,11 @@ from itertools import count
 
 from anyio import to_thread
 
-from mcp_memory.hooks.events import needed
-from mcp_memory.memory import Memory
-from mcp_memory.render import render
+from mcp_memory.core.tokens import token_counter
+from mcp_memory.integrations.hooks.events import needed
 from mcp_memory.server.tools import conversation_search
-from mcp_memory.tokens import token_counter
+from mcp_memory.service.memory import Memory
+from mcp_memory.service.render import render
 
 __all__ = ["BUDGET", "SYSTEMS", "Brought", "bring", "systems_named"]
 

@@ -16,19 +16,19 @@ from hypothesis import strategies as st
 
 from bench.fuzz.material import json_bytes, lines
 from bench.fuzz.target import Target, is_short, object_in, text_of
-from mcp_memory.clients import json_change, json_text, toml_text
-from mcp_memory.errors import InvalidInput
-from mcp_memory.hooks import dialects, outputs
-from mcp_memory.importing.agents import AGENTS
-from mcp_memory.importing.formats import chatgpt, claude_ai, claude_code, codex, gemini, generic
-from mcp_memory.importing.formats.logs import SoFar
-from mcp_memory.importing.formats.told import Passed
-from mcp_memory.importing.logfile import Piece, agent_of, pieces
-from mcp_memory.importing.storing import source_of
-from mcp_memory.importing.survey import Asked, survey, turns
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.integrations.clients import json_change, json_text, toml_text
+from mcp_memory.integrations.hooks import dialects, outputs
+from mcp_memory.integrations.importers.agents import AGENTS
+from mcp_memory.integrations.importers.formats import chatgpt, claude_ai, claude_code, codex, gemini, generic
+from mcp_memory.integrations.importers.formats.logs import SoFar
+from mcp_memory.integrations.importers.formats.told import Passed
+from mcp_memory.integrations.importers.logfile import Piece, agent_of, pieces
+from mcp_memory.integrations.importers.storing import source_of
+from mcp_memory.integrations.importers.survey import Asked, survey, turns
+from mcp_memory.integrations.proxy import lines as wire
+from mcp_memory.integrations.proxy import listing, results
 from mcp_memory.store.protocol import FollowedLog
-from mcp_memory.wrap import lines as wire
-from mcp_memory.wrap import listing, results
 
 __all__ = ["TARGETS", "input_file"]
 

@@ -12,7 +12,7 @@ import jsonschema
 import mcp.types as wire
 from mcp.shared.exceptions import MCPError
 
-from mcp_memory.memory import open_memory
+from mcp_memory.service.memory import open_memory
 
 __all__ = ["home_troubles", "log_troubles", "of_answer", "of_error"]
 

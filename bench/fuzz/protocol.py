@@ -37,7 +37,7 @@ from tqdm import tqdm
 from bench.fuzz import oracle
 from bench.fuzz.calls import Act, Seen, acts, filled
 from bench.fuzz.serving import Lines, http_server, posted
-from mcp_memory.text import well_formed
+from mcp_memory.core.text import well_formed
 
 __all__ = ["Trouble", "hunted", "main"]
 

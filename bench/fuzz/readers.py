@@ -15,15 +15,18 @@ from pydantic import BaseModel
 
 from bench.fuzz.material import as_bytes, json_bytes, lines, texts
 from bench.fuzz.target import Target, is_short, mended, object_in, text_of
-from mcp_memory.errors import Damaged, InvalidInput
+from mcp_memory.core.errors import Damaged, InvalidInput
+from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.types import Group
+from mcp_memory.language.when import parse_time, spans_in
 from mcp_memory.longterm.l1_atoms.decisions import Reply as Decisions
 from mcp_memory.longterm.l1_atoms.reply import Extracted
 from mcp_memory.longterm.l1_atoms.times import dated, holds
 from mcp_memory.longterm.l2_scenes.reply import Reply as Scenes
 from mcp_memory.longterm.l3_persona.write import Reply as Page
 from mcp_memory.longterm.search.rerank import Order
-from mcp_memory.replies import parse as parse_reply
-from mcp_memory.replies import without_fence
+from mcp_memory.models.replies import parse as parse_reply
+from mcp_memory.models.replies import without_fence
 from mcp_memory.shortterm.canvas.drawing import Drawing
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, goal_of, parse, render
 from mcp_memory.shortterm.canvas.label import clean, decode, encode
@@ -34,9 +37,6 @@ from mcp_memory.shortterm.stages.pieces import checked
 from mcp_memory.shortterm.stages.summaries import Reply as Summaries
 from mcp_memory.shortterm.synopsis import synopsise
 from mcp_memory.store import citations, files
-from mcp_memory.tokens import token_counter
-from mcp_memory.types import Group
-from mcp_memory.when import parse_time, spans_in
 
 __all__ = ["TARGETS"]
 

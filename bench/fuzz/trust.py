@@ -11,19 +11,20 @@ from hypothesis import strategies as st
 from bench.fuzz.imports import input_file
 from bench.fuzz.material import json_bytes, lines
 from bench.fuzz.target import Target, is_short, text_of
-from mcp_memory.config import load_settings
-from mcp_memory.errors import InvalidInput, McpMemoryError
-from mcp_memory.importing.formats.told import Passed
-from mcp_memory.importing.storing import source_of
-from mcp_memory.importing.survey import Asked, survey, turns
-from mcp_memory.portable import is_parcel
-from mcp_memory.portable import opened as parcel
-from mcp_memory.portable.form import KINDS, MANIFEST
-from mcp_memory.portable.lines import line_of, row_of
-from mcp_memory.secrets import find, holds_secret, mask, mask_bytes, mask_lines
-from mcp_memory.suspicion import fences, flags, hidden, sifted
-from mcp_memory.types import Source
-from mcp_memory.upkeep import archive
+from mcp_memory.core.config import load_settings
+from mcp_memory.core.errors import InvalidInput, McpMemoryError
+from mcp_memory.core.secrets import find, holds_secret, mask, mask_bytes, mask_lines
+from mcp_memory.core.types import Source
+from mcp_memory.integrations.importers.formats.told import Passed
+from mcp_memory.integrations.importers.storing import source_of
+from mcp_memory.integrations.importers.survey import Asked, survey, turns
+from mcp_memory.language import hidden_characters
+from mcp_memory.service.portable import is_parcel
+from mcp_memory.service.portable import opened as parcel
+from mcp_memory.service.portable.form import KINDS, MANIFEST
+from mcp_memory.service.portable.lines import line_of, row_of
+from mcp_memory.service.upkeep import archive
+from mcp_memory.suspicion import fences, flags, sifted
 
 __all__ = ["TARGETS"]
 
@@ -103,7 +104,7 @@ def _suspicion(data: bytes) -> None:
         flags(text, source)
     assert sifted(text).count("\n") == text.count("\n")
     fences.breaks_out(text)
-    assert fences.TAG not in hidden.plain(fences.defused(text)).casefold(), "the name of the tag"
+    assert fences.TAG not in hidden_characters.plain(fences.defused(text)).casefold(), "the name of the tag"
 
 
 def _config(data: bytes) -> None:

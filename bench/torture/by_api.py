@@ -17,10 +17,10 @@ from pydantic_core import to_jsonable_python
 from bench.reader import Reader
 from bench.torture.deeds import Declined, do_next
 from bench.torture.ledger import Ledger
-from mcp_memory.config import Settings
-from mcp_memory.errors import McpMemoryError
-from mcp_memory.memory import Memory, open_memory
-from mcp_memory.types import NewTurn
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.memory import Memory, open_memory
 
 __all__ = ["Clock", "live", "settings_of", "work"]
 

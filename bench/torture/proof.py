@@ -23,8 +23,8 @@ from bench.torture import ledger
 from bench.torture.by_api import settings_of
 from bench.torture.ledger import Entry
 from bench.torture.seats import Plan
-from mcp_memory.errors import McpMemoryError
-from mcp_memory.memory import Memory, open_memory
+from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.shortterm.canvas.flowchart import parse, render
 from mcp_memory.store.files import read_ref_file
 

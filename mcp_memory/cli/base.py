@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from mcp_memory.errors import InvalidInput, McpMemoryError, NotFound, StoreUnavailable
+from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound, StoreUnavailable
 
 if TYPE_CHECKING:
-    from mcp_memory.config import Settings
-    from mcp_memory.memory import Memory
+    from mcp_memory.core.config import Settings
+    from mcp_memory.service.memory import Memory
 
 __all__ = ["Program", "as_json", "ask", "home", "place", "settings", "span", "told"]
 
@@ -73,16 +73,16 @@ class Program(click.Group):
             with _masked_usage():
                 return super().invoke(ctx)
         except McpMemoryError as error:
-            from mcp_memory.secrets import mask
-            from mcp_memory.terminal import visible
+            from mcp_memory.cli.terminal import visible
+            from mcp_memory.core.secrets import mask
 
             click.echo(f"Error: {visible(mask(str(error)))}", err=True)
             ctx.exit(2 if isinstance(error, InvalidInput) else 1)
         except OSError as error:
             if error.errno not in _OF_THE_MACHINE:
                 raise
-            from mcp_memory.secrets import mask
-            from mcp_memory.terminal import visible
+            from mcp_memory.cli.terminal import visible
+            from mcp_memory.core.secrets import mask
 
             where = f"{error.filename}: " if error.filename else ""
             said = visible(mask(f"{where}{error.strerror}"))
@@ -96,7 +96,7 @@ def _masked_usage() -> Generator[None]:
     try:
         yield
     except click.ClickException as error:
-        from mcp_memory.secrets import mask
+        from mcp_memory.core.secrets import mask
 
         error.message = mask(error.message)  # pyright: ignore[reportAttributeAccessIssue]
         raise
@@ -151,7 +151,7 @@ def told() -> Told:
 
 def settings() -> Settings:
     """Return the settings in force, those of the command line over all others."""
-    from mcp_memory.config import load_settings
+    from mcp_memory.core.config import load_settings
 
     return load_settings(**told())
 
@@ -160,7 +160,7 @@ def ask(question: Callable[[Memory], Awaitable[T]]) -> T:
     """Open the memory that the options name, ask it one thing, close it. A home that is not there is not made."""
     import anyio
 
-    from mcp_memory.memory import open_memory
+    from mcp_memory.service.memory import open_memory
     from mcp_memory.store.files import database_is_gone
 
     chosen = settings()

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mcp_memory.terminal import day, plural, visible, wrapped
+from mcp_memory.cli.terminal import day, plural, visible, wrapped
 
 if TYPE_CHECKING:
-    from mcp_memory.importing import Brought
-    from mcp_memory.importing.cost import Cost
+    from mcp_memory.integrations.importers import Brought
+    from mcp_memory.integrations.importers.cost import Cost
 
 __all__ = ["lines", "together"]
 
@@ -67,7 +67,7 @@ def _told(one: Brought) -> str:
 
 def together(files: Sequence[Brought], cost: Cost | None) -> Brought | None:
     """Return what came of all files as if they were one; None where fewer than two hold something new."""
-    from mcp_memory.importing import Brought
+    from mcp_memory.integrations.importers import Brought
 
     new = [one for one in files if one.state in ("stored", "seen")]
     if len(new) < 2:

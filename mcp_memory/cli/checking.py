@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcp_memory.cli.base import as_json, ask, place, settings, told
-from mcp_memory.terminal import columns, json_text, visible, wrapped
+from mcp_memory.cli.terminal import columns, json_text, visible, wrapped
 
 if TYPE_CHECKING:
     from mcp_memory.cli.examining import Check
@@ -41,9 +41,9 @@ def status(as_json: bool) -> None:
 
 def _beside(home: Path) -> dict[str, Any]:
     """Return what the memory itself does not know: its hooks, its backups, and the environment."""
-    from mcp_memory.config import unknown_variables
-    from mcp_memory.hooks.health import health
-    from mcp_memory.upkeep.backup import folder_of, listed
+    from mcp_memory.core.config import unknown_variables
+    from mcp_memory.integrations.hooks.health import health
+    from mcp_memory.service.upkeep.backup import folder_of, listed
 
     hooks = health(home, now=datetime.now())
     return {
@@ -98,7 +98,7 @@ def doctor(repair: bool, as_json: bool) -> None:
 
 
 def _mended() -> list[str]:
-    from mcp_memory.upkeep.repair import repair
+    from mcp_memory.service.upkeep.repair import repair
 
     done = repair(settings().home, now=datetime.now().astimezone())
     kept = [f"What was replaced is kept in {done.aside}."] if done.aside else []

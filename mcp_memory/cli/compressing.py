@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from mcp_memory.cli.base import place, settings
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from mcp_memory.compression.run import Compressed
+    from mcp_memory.service.compression.run import Compressed
 
 __all__ = ["compress"]
 
@@ -50,7 +50,7 @@ def compress(window: int, overhead: int, session: str | None, level: str | None,
     """
     request, messages = _read()
     overhead += _count({key: request[key] for key in ("system", "tools", "functions") if request.get(key)})
-    from mcp_memory.memory.at_once import compress as compress_now
+    from mcp_memory.service.memory.at_once import compress as compress_now
 
     told: dict[str, Any] = {name: value for name, value in rules.items() if value is not None}
     done = compress_now(
@@ -82,7 +82,7 @@ def _read() -> tuple[dict[str, Any], list[Any]]:
 
 
 def _count(beside: dict[str, Any]) -> int:
-    from mcp_memory.tokens import token_counter
+    from mcp_memory.core.tokens import token_counter
 
     return token_counter(settings().tokenizer).count(json.dumps(beside, ensure_ascii=False)) if beside else 0
 

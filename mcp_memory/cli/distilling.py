@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from mcp_memory.cli.base import as_json, ask, place
-from mcp_memory.terminal import columns, json_text, minute, plural, visible, wrapped
+from mcp_memory.cli.terminal import columns, json_text, minute, plural, visible, wrapped
 
 if TYPE_CHECKING:
-    from mcp_memory.types import PersonaVersion, Scene
+    from mcp_memory.core.types import PersonaVersion, Scene
 
 __all__ = ["distill", "flush", "pause", "persona", "resume", "scene", "verify"]
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcp_memory.errors import McpMemoryError, Refused
-from mcp_memory.terminal import minute, one_line, plural, steps, visible
+from mcp_memory.cli.terminal import minute, one_line, plural, steps, visible
+from mcp_memory.core.errors import McpMemoryError, Refused
 
 if TYPE_CHECKING:
-    from mcp_memory.types import CanvasRow
+    from mcp_memory.core.types import CanvasRow
 
 __all__ = ["draw", "outline", "plain"]
 

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.cli.standing import Check, standing
-from mcp_memory.errors import InvalidInput, McpMemoryError
-from mcp_memory.text import one_line
+from mcp_memory.core.errors import InvalidInput, McpMemoryError
+from mcp_memory.core.text import one_line
 
 if TYPE_CHECKING:
-    from mcp_memory.config import Settings
-    from mcp_memory.upkeep.rebuild import Agreement
+    from mcp_memory.core.config import Settings
+    from mcp_memory.service.upkeep.rebuild import Agreement
 
 __all__ = ["Check", "examine"]
 
@@ -34,7 +34,7 @@ LITTLE_DISK, TOO_LITTLE_DISK = 1_000_000_000, 50_000_000
 
 def examine(**overrides: Any) -> Iterator[Check]:
     """Yield the checks, the quick ones first. `overrides` are settings, as `load_settings` takes them."""
-    from mcp_memory.config import load_settings
+    from mcp_memory.core.config import load_settings
 
     yield _python()
     yield _engine()
@@ -66,9 +66,9 @@ def _engine() -> Check:
     """A turn is stored in a scratch home and found again: the engine, its extensions and its index work."""
     import anyio
 
-    from mcp_memory.config import Settings
-    from mcp_memory.memory import open_memory
-    from mcp_memory.types import NewTurn
+    from mcp_memory.core.config import Settings
+    from mcp_memory.core.types import NewTurn
+    from mcp_memory.service.memory import open_memory
 
     async def try_out(scratch: str) -> int:
         async with open_memory(Settings(home=Path(scratch), embedder="none")) as memory:
@@ -97,8 +97,8 @@ def _engine() -> Check:
 
 
 def _settings(settings: Settings) -> Check:
-    from mcp_memory.config import unknown_variables
-    from mcp_memory.terminal import with_nearest
+    from mcp_memory.cli.terminal import with_nearest
+    from mcp_memory.core.config import unknown_variables
 
     if unknown := unknown_variables():
         return Check(
@@ -114,7 +114,7 @@ def _settings(settings: Settings) -> Check:
 
 def _spans() -> Iterator[Check]:
     """What leaves the machine is never silent: nothing is said only where no collector is named."""
-    from mcp_memory import telemetry
+    from mcp_memory.core import telemetry
 
     if not telemetry.wanted():
         return
@@ -161,7 +161,7 @@ def _disk(home: Path) -> Check:
 
 
 def _hooks(home: Path) -> Check:
-    from mcp_memory.hooks.health import health
+    from mcp_memory.integrations.hooks.health import health
 
     found = health(home, now=datetime.now())
     if not found.used:
@@ -181,9 +181,9 @@ def _hooks(home: Path) -> Check:
 def _store(settings: Settings) -> Iterator[Check]:
     import anyio
 
-    from mcp_memory.memory import open_memory
+    from mcp_memory.service.memory import open_memory
+    from mcp_memory.service.upkeep.rebuild import agreement
     from mcp_memory.store.files import database_is_gone
-    from mcp_memory.upkeep.rebuild import agreement
 
     if not os.access(settings.home / "memory.db", os.F_OK) and not database_is_gone(settings.home):
         yield Check(name="database", state="ok", found="none yet, made when something is first stored")
@@ -251,7 +251,7 @@ def _index(embedding: dict[str, Any]) -> Check:
 
 
 def _embedder(settings: Settings) -> Check:
-    from mcp_memory.embed import make_embedder
+    from mcp_memory.models.embed import make_embedder
 
     try:
         embedder = make_embedder(settings)
@@ -277,7 +277,7 @@ def _embedder(settings: Settings) -> Check:
 
 
 def _tokenizer(settings: Settings) -> Check:
-    from mcp_memory.tokens import token_counter
+    from mcp_memory.core.tokens import token_counter
 
     counter = token_counter(settings.tokenizer)
     if counter.exact:

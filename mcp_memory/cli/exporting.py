@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from mcp_memory.cli.base import as_json, ask, home, settings
-from mcp_memory.terminal import json_text, plural, size, visible, wrapped
+from mcp_memory.cli.terminal import json_text, plural, size, visible, wrapped
 
 if TYPE_CHECKING:
-    from mcp_memory.portable import Exported
+    from mcp_memory.service.portable import Exported
 
 __all__ = ["export"]
 

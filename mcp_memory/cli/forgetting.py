@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from mcp_memory.cli.base import as_json, ask, place
-from mcp_memory.errors import NotFound
-from mcp_memory.terminal import json_text, one_line
+from mcp_memory.cli.terminal import json_text, one_line
+from mcp_memory.core.errors import NotFound
 
 if TYPE_CHECKING:
-    from mcp_memory.types import Forgotten
+    from mcp_memory.core.types import Forgotten
 
 __all__ = ["forget"]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from mcp_memory.terminal import minute, one_line, plural, size, with_nearest
+from mcp_memory.cli.terminal import minute, one_line, plural, size, with_nearest
 
 __all__ = ["lines"]
 
@@ -150,7 +150,7 @@ def _backups(backups: list[dict[str, Any]]) -> str:
 
 
 def _pyramid(pyramid: dict[str, Any]) -> list[tuple[str, str]]:
-    from mcp_memory.pipeline.due import SOME
+    from mcp_memory.service.pipeline.due import SOME
 
     waiting, done = pyramid["waiting"], pyramid["done"]
     read = done.get("extract", {})

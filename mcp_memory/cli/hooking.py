@@ -31,6 +31,6 @@ def hook(event: str, client: str) -> None:
     if sys.stdin.isatty():
         click.echo("A client gives this its JSON on standard input; see mcp-memory hook --help.", err=True)
         return
-    from mcp_memory.hooks.client import run
+    from mcp_memory.integrations.hooks.client import run
 
     run(event, client, told().get("home"), told().get("space"))

@@ -18,19 +18,19 @@ from mcp_memory.cli.brought import lines, together
 from mcp_memory.cli.parcels import lines as lines_of_parcel
 from mcp_memory.cli.parcels import parcels_in, take_parcel
 from mcp_memory.cli.sources import AGENTS, NOTES, logs_of, packed_logs, sources
-from mcp_memory.errors import InvalidInput, McpMemoryError
-from mcp_memory.terminal import json_text, one_line, plural, visible, wrapped
+from mcp_memory.cli.terminal import json_text, one_line, plural, visible, wrapped
+from mcp_memory.core.errors import InvalidInput, McpMemoryError
 
 if TYPE_CHECKING:
     from mcp_memory.cli.sources import Found
-    from mcp_memory.importing import Asked, Brought
-    from mcp_memory.importing.agents import Agent
-    from mcp_memory.importing.cost import Cost
-    from mcp_memory.importing.finding import Log
-    from mcp_memory.importing.follow import Followed
-    from mcp_memory.importing.reader import Source
-    from mcp_memory.importing.storing import Forgotten, Progress
-    from mcp_memory.portable import Brought as Taken
+    from mcp_memory.integrations.importers import Asked, Brought
+    from mcp_memory.integrations.importers.agents import Agent
+    from mcp_memory.integrations.importers.cost import Cost
+    from mcp_memory.integrations.importers.finding import Log
+    from mcp_memory.integrations.importers.follow import Followed
+    from mcp_memory.integrations.importers.reader import Source
+    from mcp_memory.integrations.importers.storing import Forgotten, Progress
+    from mcp_memory.service.portable import Brought as Taken
 
 __all__ = ["import_"]
 
@@ -83,8 +83,8 @@ def import_(
     mcp-memory import chatgpt-export.zip history.jsonl.gz
     mcp-memory --space work import --session standup - < standup.jsonl
     """
-    from mcp_memory.importing import Asked
-    from mcp_memory.text import safe_name
+    from mcp_memory.core.text import safe_name
+    from mcp_memory.integrations.importers import Asked
 
     if watch and dry_run:
         raise click.UsageError("--watch stores what it sees, and --dry-run nothing: choose one.")
@@ -177,11 +177,11 @@ def _bring(found: Sequence[Found], asked: Asked, report: _Report) -> None:
     """Store them in the memory that the options name, which is made where there is none."""
     import anyio
 
-    from mcp_memory.importing import bring
-    from mcp_memory.importing.answer import of_log
-    from mcp_memory.importing.finding import Log
-    from mcp_memory.importing.follow import follow
-    from mcp_memory.memory import open_memory
+    from mcp_memory.integrations.importers import bring
+    from mcp_memory.integrations.importers.answer import of_log
+    from mcp_memory.integrations.importers.finding import Log
+    from mcp_memory.integrations.importers.follow import follow
+    from mcp_memory.service.memory import open_memory
 
     async def visit() -> None:
         # A command that stores must not set a model to work.
@@ -205,11 +205,11 @@ def _bring(found: Sequence[Found], asked: Asked, report: _Report) -> None:
 
 def _look(found: Sequence[Found], asked: Asked, report: _Report) -> Cost | None:
     """Say what would be stored, and return what reading all of it costs. A memory that is not there is not made."""
-    from mcp_memory.importing import look
-    from mcp_memory.importing.cost import Size, cost
-    from mcp_memory.importing.finding import Log
-    from mcp_memory.importing.foresee import foresee
-    from mcp_memory.llm import price
+    from mcp_memory.integrations.importers import look
+    from mcp_memory.integrations.importers.cost import Size, cost
+    from mcp_memory.integrations.importers.finding import Log
+    from mcp_memory.integrations.importers.foresee import foresee
+    from mcp_memory.models.llm import price
 
     chosen = settings()
     held = os.access(chosen.home / "memory.db", os.R_OK)
@@ -250,7 +250,7 @@ def _forgotten(*, held: bool) -> Generator[Forgotten | None]:
     """Give what counts the forgotten turns and statements of the memory that the options name; None without one."""
     from anyio.from_thread import start_blocking_portal
 
-    from mcp_memory.memory import open_memory
+    from mcp_memory.service.memory import open_memory
 
     if not held:
         yield None
@@ -266,10 +266,10 @@ def _watch(found: Sequence[Found], files: Sequence[Path], layout: str, asked: As
     """Store what is there, then follow logs until Ctrl-C."""
     import anyio
 
-    from mcp_memory.importing.answer import of_log
-    from mcp_memory.importing.finding import Log
-    from mcp_memory.importing.watching import watch
-    from mcp_memory.memory import open_memory
+    from mcp_memory.integrations.importers.answer import of_log
+    from mcp_memory.integrations.importers.finding import Log
+    from mcp_memory.integrations.importers.watching import watch
+    from mcp_memory.service.memory import open_memory
 
     if any(not isinstance(one, Log) for one in found):
         _bring([one for one in found if not isinstance(one, Log)], asked, report)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from mcp_memory.cli.base import place, told
-from mcp_memory.errors import InvalidInput, McpMemoryError, NotFound, Refused
-from mcp_memory.terminal import columns, json_text, plural, visible
-from mcp_memory.text import safe_name
+from mcp_memory.cli.terminal import columns, json_text, plural, visible
+from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound, Refused
+from mcp_memory.core.text import safe_name
 
 if TYPE_CHECKING:
-    from mcp_memory.clients.checking import Greeting
-    from mcp_memory.clients.plan import Change, Part
+    from mcp_memory.integrations.clients.checking import Greeting
+    from mcp_memory.integrations.clients.plan import Change, Part
 
 __all__ = ["install", "uninstall"]
 
@@ -92,7 +92,7 @@ def uninstall(client: str, project: Path | None, name: str, yes: bool) -> None:
     mcp-memory uninstall claude-code
     mcp-memory uninstall cursor --project ~/shop --yes
     """
-    from mcp_memory.clients import files, plan
+    from mcp_memory.integrations.clients import files, plan
 
     parts = _parts(client, name, project, {}, hooks=True)
     changes = [plan.removed(part) for part in parts]
@@ -109,14 +109,14 @@ def uninstall(client: str, project: Path | None, name: str, yes: bool) -> None:
 
 
 def _parts(client: str, name: str, project: Path | None, env: dict[str, str], *, hooks: bool) -> list[Part]:
-    from mcp_memory.clients.parts import parts
+    from mcp_memory.integrations.clients.parts import parts
 
     return parts(client, _command(), name=name, project=project, env=env, hooks=hooks)
 
 
 def _command() -> list[str]:
     """Return what starts this program, with the memory that this command line names, or else the environment here."""
-    from mcp_memory.clients.command import this_command
+    from mcp_memory.integrations.clients.command import this_command
 
     here = {key: told().get(key) or os.environ.get(f"MCP_MEMORY_{key.upper()}") for key in ("home", "space")}
     options: list[str] = []
@@ -128,7 +128,7 @@ def _command() -> list[str]:
 
 
 def _variables(lines: tuple[str, ...]) -> dict[str, str]:
-    from mcp_memory.config import PREFIX, Settings
+    from mcp_memory.core.config import PREFIX, Settings
 
     variables: dict[str, str] = {}
     for line in lines:
@@ -146,7 +146,7 @@ def _variables(lines: tuple[str, ...]) -> dict[str, str]:
 
 def _do(changes: list[Change], *, yes: bool, question: str) -> None:
     """Show what would change, ask, and do it. Ends the command, with nothing changed, for any answer but yes."""
-    from mcp_memory.clients import plan
+    from mcp_memory.integrations.clients import plan
 
     for change in changes:
         for line in plan.diff(change).splitlines():
@@ -164,8 +164,8 @@ def _do(changes: list[Change], *, yes: bool, question: str) -> None:
 
 
 def _install(parts: list[Part], project: Path | None, env: tuple[str, ...], *, yes: bool) -> None:
-    from mcp_memory.clients import plan
-    from mcp_memory.clients.parts import is_here
+    from mcp_memory.integrations.clients import plan
+    from mcp_memory.integrations.clients.parts import is_here
 
     of, name, hooked = parts[0].of, parts[0].name, any(part.hooks for part in parts)
     changes = [plan.installed(part) for part in parts]
@@ -187,7 +187,7 @@ def _install(parts: list[Part], project: Path | None, env: tuple[str, ...], *, y
 
 
 def _print(parts: list[Part]) -> None:
-    from mcp_memory.clients import plan
+    from mcp_memory.integrations.clients import plan
 
     for part in parts:
         click.echo(visible(f"Put this into {part.path}:"), err=True)
@@ -195,15 +195,15 @@ def _print(parts: list[Part]) -> None:
 
 
 def _print_for_any(name: str, env: dict[str, str]) -> None:
-    from mcp_memory.clients.parts import for_any_client
+    from mcp_memory.integrations.clients.parts import for_any_client
 
     click.echo("Put this where your client keeps its MCP servers:", err=True)
     click.echo(json_text(for_any_client(_command(), name=name, env=env)))
 
 
 def _list(name: str, project: Path | None) -> None:
-    from mcp_memory.clients import places
-    from mcp_memory.clients.parts import is_here
+    from mcp_memory.integrations.clients import places
+    from mcp_memory.integrations.clients.parts import is_here
 
     rows = [("client", "here", "memory", "configured in")]
     for client in places.clients(project):
@@ -214,7 +214,7 @@ def _list(name: str, project: Path | None) -> None:
 
 
 def _state(parts: list[Part]) -> str:
-    from mcp_memory.clients import entries, plan
+    from mcp_memory.integrations.clients import entries, plan
 
     try:
         found = [plan.seen(part) for part in parts]
@@ -230,7 +230,7 @@ def _state(parts: list[Part]) -> str:
 
 def _check(client: str | None, name: str, project: Path | None) -> None:
     """Start the server of a client, or of each that has one, and say what it answers. Ends with 1 where one fails."""
-    from mcp_memory.clients import places
+    from mcp_memory.integrations.clients import places
 
     answered = failed = 0
     for one in [client] if client else places.clients(project):
@@ -255,7 +255,7 @@ def _check(client: str | None, name: str, project: Path | None) -> None:
 
 def _greeting(part: Part, project: Path | None) -> Greeting:
     """Start the server of a part as its client does. NotFound where there is none, Refused where it is not ours."""
-    from mcp_memory.clients import checking, entries, plan
+    from mcp_memory.integrations.clients import checking, entries, plan
 
     entry, _ = plan.seen(part)
     if entry is None:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from mcp_memory.cli.base import as_json, ask, place, settings, told
-from mcp_memory.terminal import columns, json_text, one_line, visible, wrapped
+from mcp_memory.cli.terminal import columns, json_text, one_line, visible, wrapped
 
 if TYPE_CHECKING:
-    from mcp_memory.evaluation.figures import Figure
-    from mcp_memory.evaluation.report import Example, Gap, KindReport, Progress, Report, System
-    from mcp_memory.memory import Memory
+    from mcp_memory.cli.evaluation.figures import Figure
+    from mcp_memory.cli.evaluation.report import Example, Gap, KindReport, Progress, Report, System
+    from mcp_memory.service.memory import Memory
 
 __all__ = ["KINDS", "bench"]
 
@@ -51,7 +51,7 @@ def bench(questions: int, kinds: tuple[str, ...], seed: int, seconds: int, show:
     told()["rerank"] = False
 
     async def run(memory: Memory) -> Report:
-        from mcp_memory.evaluation.report import measure
+        from mcp_memory.cli.evaluation.report import measure
 
         return await measure(
             memory,
@@ -115,7 +115,7 @@ def _of_kind(kind: KindReport, examples: list[Example]) -> Iterator[str]:
     if kind.refused:
         yield f"  No figures: {kind.refused}"
         return
-    from mcp_memory.evaluation.report import LABELS
+    from mcp_memory.cli.evaluation.report import LABELS
 
     yield columns(
         [

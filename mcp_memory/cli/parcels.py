@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 import click
 
 from mcp_memory.cli.base import settings, told
-from mcp_memory.errors import InvalidInput
-from mcp_memory.terminal import plural, visible, wrapped
+from mcp_memory.cli.terminal import plural, visible, wrapped
+from mcp_memory.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from mcp_memory.portable import Brought, Parcel
+    from mcp_memory.service.portable import Brought, Parcel
 
 __all__ = ["lines", "parcels_in", "take_parcel"]
 
 
 def parcels_in(files: Sequence[Path]) -> list[Path]:
     """Return those of the files that are exported memories, or backups, which `take_parcel` refuses."""
-    from mcp_memory.portable import is_parcel
-    from mcp_memory.upkeep.archive import is_backup
+    from mcp_memory.service.portable import is_parcel
+    from mcp_memory.service.upkeep.archive import is_backup
 
     return [file for file in files if file.is_file() and (is_parcel(file) or is_backup(file))]
 
@@ -34,9 +34,9 @@ def take_parcel(file: Path, *, dry_run: bool) -> list[Brought]:
     """
     import anyio
 
-    from mcp_memory.memory import open_memory
-    from mcp_memory.portable import opened
-    from mcp_memory.upkeep.archive import is_backup
+    from mcp_memory.service.memory import open_memory
+    from mcp_memory.service.portable import opened
+    from mcp_memory.service.upkeep.archive import is_backup
 
     if is_backup(file):
         raise InvalidInput(
@@ -67,7 +67,7 @@ def _places(parcel: Parcel, into: str | None) -> list[tuple[str, str]]:
 
 
 def _seen(parcel: Parcel, space: str, into: str) -> Brought:
-    from mcp_memory.portable import Brought
+    from mcp_memory.service.portable import Brought
 
     rows = sum(parcel.spaces[space].values())
     note = f"It is whole, and holds {plural(rows, 'row')}. How many of them are new is told when they are stored."

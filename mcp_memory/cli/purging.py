@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from mcp_memory.cli.base import as_json, ask, place, span
-from mcp_memory.errors import InvalidInput
-from mcp_memory.terminal import columns, json_text, minute, one_line, plural, size
+from mcp_memory.cli.terminal import columns, json_text, minute, one_line, plural, size
+from mcp_memory.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from mcp_memory.memory import Memory
-    from mcp_memory.memory.purging import Erased
-    from mcp_memory.memory.retention import Followed, Outdated
+    from mcp_memory.service.memory import Memory
+    from mcp_memory.service.memory.purging import Erased
+    from mcp_memory.service.memory.retention import Followed, Outdated
     from mcp_memory.store.forgetting import Keeping
     from mcp_memory.store.protocol import Tombstone
 

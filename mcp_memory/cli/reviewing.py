@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from mcp_memory.cli.base import as_json, ask, place
+from mcp_memory.cli.terminal import json_text, one_line, plural, visible, wrapped
+from mcp_memory.core.secrets import mask
 from mcp_memory.longterm.trust import REASONS
-from mcp_memory.secrets import mask
-from mcp_memory.terminal import json_text, one_line, plural, visible, wrapped
 
 if TYPE_CHECKING:
-    from mcp_memory.types import Reviewed
+    from mcp_memory.core.types import Reviewed
 
 __all__ = ["review"]
 

@@ -59,6 +59,6 @@ def demo(home: Path | None) -> None:
     mcp-memory --home .demo search "night boat"
     mcp-memory --home .demo show canvas
     """
-    from mcp_memory.demo import run
+    from mcp_memory.cli.demo import run
 
     run(home or told().get("home"))

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcp_memory.cli.base import as_json, ask, place, settings
-from mcp_memory.errors import NotFound
-from mcp_memory.excerpts import passages
+from mcp_memory.cli.terminal import day, json_text, page, printed, said, wrapped
+from mcp_memory.core.errors import NotFound
+from mcp_memory.core.types import TurnHit
+from mcp_memory.service.excerpts import passages
 from mcp_memory.store.naming import address
-from mcp_memory.terminal import day, json_text, page, printed, said, wrapped
-from mcp_memory.types import TurnHit
 
 if TYPE_CHECKING:
-    from mcp_memory.memory import Memory
-    from mcp_memory.types import AtomHit, MemoryResults, ResultHit, SceneHit, Turn, TurnResults
+    from mcp_memory.core.types import AtomHit, MemoryResults, ResultHit, SceneHit, Turn, TurnResults
+    from mcp_memory.service.memory import Memory
 
 __all__ = ["KINDS", "ROLES", "search"]
 

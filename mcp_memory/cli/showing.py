@@ -12,12 +12,12 @@ import click
 
 from mcp_memory.cli import drawing
 from mcp_memory.cli.base import as_json, ask, place
-from mcp_memory.errors import NotFound
-from mcp_memory.terminal import columns, json_text, minute, plural, said, size, visible
+from mcp_memory.cli.terminal import columns, json_text, minute, plural, said, size, visible
+from mcp_memory.core.errors import NotFound
 
 if TYPE_CHECKING:
-    from mcp_memory.memory import Memory
-    from mcp_memory.types import CanvasRow, Ref, SessionInfo, Turn
+    from mcp_memory.core.types import CanvasRow, Ref, SessionInfo, Turn
+    from mcp_memory.service.memory import Memory
 
 __all__ = ["show"]
 

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from mcp_memory.importing.agents import Agent
-    from mcp_memory.importing.finding import Log
-    from mcp_memory.importing.reader import Source
+    from mcp_memory.integrations.importers.agents import Agent
+    from mcp_memory.integrations.importers.finding import Log
+    from mcp_memory.integrations.importers.reader import Source
 
     Found = Source | Log | InvalidInput
 
@@ -32,8 +32,8 @@ NOTES = ("basic-memory", "mempalace")
 @contextmanager
 def sources(files: Sequence[Path], layout: str) -> Generator[list[Found]]:
     """Give what is to be read, each file once; standard input as a file, for it is read twice."""
-    from mcp_memory.importing import STDIN, source_of
-    from mcp_memory.importing.archive import unpacked_in
+    from mcp_memory.integrations.importers import STDIN, source_of
+    from mcp_memory.integrations.importers.archive import unpacked_in
 
     with tempfile.TemporaryDirectory(prefix="mcp-memory-import-") as folder:
         found: list[Found] = []
@@ -59,8 +59,8 @@ def sources(files: Sequence[Path], layout: str) -> Generator[list[Found]]:
 
 def _is_notes(file: Path, layout: str) -> bool:
     """Tell whether a folder holds notes of another memory: by the asked format, or as it holds Markdown and no logs."""
-    from mcp_memory.importing.finding import logs_in
-    from mcp_memory.importing.notes import found_in
+    from mcp_memory.integrations.importers.finding import logs_in
+    from mcp_memory.integrations.importers.notes import found_in
 
     if not file.is_dir() or layout in AGENTS:
         return False
@@ -69,8 +69,8 @@ def _is_notes(file: Path, layout: str) -> bool:
 
 def _folders(file: Path) -> list[Path]:
     """Return the folders that a path stands for: itself, or those in which the client of that name keeps its logs."""
-    from mcp_memory.importing.agents import agent_named
-    from mcp_memory.importing.finding import log_folders
+    from mcp_memory.integrations.importers.agents import agent_named
+    from mcp_memory.integrations.importers.finding import log_folders
 
     agent = agent_named(str(file))
     if agent is not None and not file.exists():
@@ -80,9 +80,9 @@ def _folders(file: Path) -> list[Path]:
 
 def logs_of(file: Path, layout: str, known: dict[Path, Agent | None]) -> list[Log]:
     """Return the logs that a path stands for; none where it is another file. InvalidInput for a folder without any."""
-    from mcp_memory.importing.agents import agent_named
-    from mcp_memory.importing.finding import Log, logs_in
-    from mcp_memory.importing.logfile import agent_of
+    from mcp_memory.integrations.importers.agents import agent_named
+    from mcp_memory.integrations.importers.finding import Log, logs_in
+    from mcp_memory.integrations.importers.logfile import agent_of
 
     folders = _folders(file)
     if not folders:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mcp_memory import __version__
-from mcp_memory.terminal import one_line, plural
+from mcp_memory.cli.terminal import one_line, plural
 
 if TYPE_CHECKING:
-    from mcp_memory.upkeep.backup import Backup
+    from mcp_memory.service.upkeep.backup import Backup
 
 __all__ = ["Check", "standing"]
 
@@ -33,7 +33,7 @@ class Check:
 
 def standing(status: dict[str, Any], home: Path) -> Iterator[Check]:
     """Yield the checks of a memory's status, as `Memory.status` returns it, and of the backups in its home."""
-    from mcp_memory.upkeep.backup import folder_of, listed
+    from mcp_memory.service.upkeep.backup import folder_of, listed
 
     yield work(status["pyramid"])
     yield model(status["model"], status["pyramid"])

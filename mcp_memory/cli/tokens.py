@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mcp_memory.cli.base import as_json, home, settings, span
+from mcp_memory.cli.terminal import columns, day, json_text, minute, visible
 from mcp_memory.store.access import RIGHTS
-from mcp_memory.terminal import columns, day, json_text, minute, visible
 
 if TYPE_CHECKING:
-    from mcp_memory.memory import Memory
+    from mcp_memory.service.memory import Memory
     from mcp_memory.store.access import Token
 
 __all__ = ["token"]
@@ -103,7 +103,7 @@ def _ask(question: Callable[[Memory], Awaitable[T]]) -> T:
     """Ask the memory one thing; a home that is not there is made, for a server may be set up before it is used."""
     import anyio
 
-    from mcp_memory.memory import open_memory
+    from mcp_memory.service.memory import open_memory
 
     async def visit() -> T:
         async with open_memory(settings(), embedder="none", llm="none", rerank=False, what="token") as memory:

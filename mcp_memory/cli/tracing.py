@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import click
 
 from mcp_memory.cli.base import as_json, ask, place
+from mcp_memory.cli.terminal import columns, json_text, one_line, plural, printed, visible, wrapped
 from mcp_memory.store.naming import address
-from mcp_memory.terminal import columns, json_text, one_line, plural, printed, visible, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from mcp_memory.core.types import CitedResult, ResultHit, Signals, Why
     from mcp_memory.longterm.recall.explain import Recalled, Verdict
     from mcp_memory.longterm.search.explain import Explained
     from mcp_memory.longterm.search.seen import Leg, Row
-    from mcp_memory.types import CitedResult, ResultHit, Signals, Why
 
 __all__ = ["why"]
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from mcp_memory.cli.base import as_json, ask, place, settings
-from mcp_memory.errors import NotFound, Refused, StoreUnavailable
-from mcp_memory.terminal import columns, json_text, minute, plural, size, visible
+from mcp_memory.cli.terminal import columns, json_text, minute, plural, size, visible
+from mcp_memory.core.errors import NotFound, Refused, StoreUnavailable
 
 if TYPE_CHECKING:
-    from mcp_memory.upkeep.backup import Backup
-    from mcp_memory.upkeep.rebuild import Rebuilt
+    from mcp_memory.service.upkeep.backup import Backup
+    from mcp_memory.service.upkeep.rebuild import Rebuilt
 
 __all__ = ["backup", "compact", "rebuild", "restore"]
 
@@ -42,7 +42,7 @@ def backup(to: Path | None, keep: int, listing: bool, verify: Path | None, as_js
     mcp-memory backup --list
     mcp-memory backup --verify backups/mcp-memory-1a2b3c4d-20260301T090000000Z.zip
     """
-    from mcp_memory.upkeep import backup as upkeep
+    from mcp_memory.service.upkeep import backup as upkeep
 
     home = settings().home
     if verify is not None:
@@ -78,12 +78,12 @@ def _exit_lacking(lacking: Sequence[str], *, as_json: bool) -> NoReturn:
 
 
 def _made(home: Path, to: Path | None, keep: int) -> Backup:
-    from mcp_memory import presence
-    from mcp_memory.upkeep import backup as upkeep
-    from mcp_memory.upkeep.engine import open_store
+    from mcp_memory.core import process_registry
+    from mcp_memory.service.upkeep import backup as upkeep
+    from mcp_memory.service.upkeep.engine import open_store
 
     _must_be_there(home)
-    noted = presence.note(home, what="backup")
+    noted = process_registry.note(home, what="backup")
     try:
         with closing(open_store(home)) as store:
             return upkeep.back_up(store, home, to=to, keep=keep, now=datetime.now().astimezone())
@@ -149,7 +149,7 @@ def restore(file: Path, as_json: bool) -> None:
     mcp-memory restore ~/.mcp-memory/backups/mcp-memory-1a2b3c4d-20260301T090000000Z.zip
     mcp-memory --home /tmp/look restore mcp-memory-1a2b3c4d-20260301T090000000Z.zip
     """
-    from mcp_memory.upkeep.restore import restore as upkeep
+    from mcp_memory.service.upkeep.restore import restore as upkeep
 
     done = upkeep(file, settings().home, now=datetime.now().astimezone())
     if as_json:
@@ -203,7 +203,7 @@ def rebuild(check: bool, accept: bool, as_json: bool) -> None:
     mcp-memory rebuild --check
     mcp-memory rebuild
     """
-    from mcp_memory.upkeep.rebuild import rebuild as upkeep
+    from mcp_memory.service.upkeep.rebuild import rebuild as upkeep
 
     done = upkeep(settings().home, check=check, accept=accept, now=datetime.now().astimezone())
     if as_json:
@@ -261,9 +261,9 @@ def compact(as_json: bool) -> None:
     \b
     mcp-memory compact
     """
-    from mcp_memory import presence
-    from mcp_memory.upkeep.compact import compact as upkeep
-    from mcp_memory.upkeep.engine import open_store
+    from mcp_memory.core import process_registry
+    from mcp_memory.service.upkeep.compact import compact as upkeep
+    from mcp_memory.service.upkeep.engine import open_store
 
     home = settings().home
     _must_be_there(home)
@@ -271,7 +271,7 @@ def compact(as_json: bool) -> None:
         dropped, kept = ask(lambda memory: memory.drop_old_vectors()), None
     except Refused as error:
         dropped, kept = [], str(error)
-    noted = presence.note(home, what="compact")
+    noted = process_registry.note(home, what="compact")
     try:
         with closing(open_store(home)) as store:
             done = upkeep(store, home)

@@ -10,7 +10,7 @@ import click
 from mcp_memory.cli.base import place, told
 
 if TYPE_CHECKING:
-    from mcp_memory.config import Settings
+    from mcp_memory.core.config import Settings
 
 __all__ = ["wrap"]
 
@@ -61,7 +61,7 @@ def wrap(
         raise click.UsageError("Say what to wrap: either --url URL, or -- and the server's command.")
     if headers and not url:
         raise click.UsageError("--header goes with --url; a command gets its settings from the environment.")
-    from mcp_memory.wrap import run
+    from mcp_memory.integrations.proxy import run
 
     options = run.Options(
         command=command,
@@ -75,7 +75,7 @@ def wrap(
     given = dict(told())
 
     def settings() -> Settings:
-        from mcp_memory.config import load_settings
+        from mcp_memory.core.config import load_settings
 
         return load_settings(**given)
 

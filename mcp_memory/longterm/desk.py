@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mcp_memory import stage
 from mcp_memory.longterm.search.search import Search
+from mcp_memory.models import stage
 from mcp_memory.store.protocol import Vectors
 
 __all__ = ["Desk"]

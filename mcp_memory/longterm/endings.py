@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+from mcp_memory.core.types import Atom
 from mcp_memory.store.protocol import Store
-from mcp_memory.types import Atom
 
 __all__ = ["ended", "is_joined"]
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from mcp_memory.errors import InvalidInput, NotFound
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.text import one_line
+from mcp_memory.language.words import base_terms
 from mcp_memory.store.forgetting import How, Reach, Which
 from mcp_memory.store.protocol import Store
-from mcp_memory.text import base_terms, one_line
 
 __all__ = ["MAX_IDS", "along", "chosen", "how", "previews"]
 

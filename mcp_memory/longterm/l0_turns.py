@@ -10,11 +10,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mcp_memory.errors import InvalidInput
-from mcp_memory.secrets import mask, mask_id
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.secrets import mask, mask_id
+from mcp_memory.core.text import is_blank, well_formed, without_blocks, zoned
+from mcp_memory.core.types import NewTurn, Role
 from mcp_memory.suspicion import TAG, defused
-from mcp_memory.text import is_blank, well_formed, without_blocks, zoned
-from mcp_memory.types import NewTurn, Role
 
 __all__ = ["MAX_TURN_BYTES", "SUMMARY", "Admitted", "admit", "recall_block"]
 

@@ -12,10 +12,10 @@ from functools import cache, lru_cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from mcp_memory.errors import EmbeddingFailed
-from mcp_memory.function_words import languages_of
-from mcp_memory.standing_rules import sentences
-from mcp_memory.text import base_terms, index_terms, query_terms
+from mcp_memory.core.errors import EmbeddingFailed
+from mcp_memory.language.function_words import languages_of
+from mcp_memory.language.standing_rules import sentences
+from mcp_memory.language.words import base_terms, index_terms, query_terms
 
 if TYPE_CHECKING:
     import numpy as np
@@ -153,7 +153,7 @@ def share_of(text: str, known: Collection[str]) -> float:
 @lru_cache(maxsize=256)
 def vectors_of(texts: tuple[str, ...]) -> Floats | None:
     """Return the vectors of texts; None where the encoder cannot be read, and words alone count."""
-    from mcp_memory.embed.encoder import Encoder
+    from mcp_memory.models.embed.encoder import Encoder
 
     try:
         return Encoder().embed(texts)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from mcp_memory.language.quoted import FILL, own_part
+from mcp_memory.language.standing_rules import is_question, sentences
 from mcp_memory.longterm.l1_atoms.phrases import bare, phrases_of
-from mcp_memory.quoted import FILL, own_part
-from mcp_memory.standing_rules import is_question, sentences
 
 __all__ = ["accepted"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from mcp_memory.core.types import PersonaVersion, Scene
 from mcp_memory.longterm.l2_scenes.page import called
 from mcp_memory.longterm.l2_scenes.slugs import slug_of
 from mcp_memory.store.citations import cited, links, without
 from mcp_memory.store.protocol import Store
-from mcp_memory.types import PersonaVersion, Scene
 
 __all__ = ["pages_without"]
 

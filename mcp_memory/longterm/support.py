@@ -17,7 +17,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mcp_memory.function_words import function_words_of, languages_of
+from mcp_memory.core.secrets.vocabulary import is_word
+from mcp_memory.language.function_words import function_words_of, languages_of
+from mcp_memory.language.negation import is_negative
+from mcp_memory.language.quoted import FILL, own_part
+from mcp_memory.language.standing_rules import READ, is_question, is_reported, sentences, standing_rules
 from mcp_memory.longterm.contrary import contrary, dismisses
 from mcp_memory.longterm.nearness import (
     SHORT,
@@ -34,10 +38,6 @@ from mcp_memory.longterm.nearness import (
     vectors_of,
     words_of,
 )
-from mcp_memory.negation import is_negative
-from mcp_memory.quoted import FILL, own_part
-from mcp_memory.secrets.vocabulary import is_word
-from mcp_memory.standing_rules import READ, is_question, is_reported, sentences, standing_rules
 
 __all__ = ["carried", "relates", "repeats", "swaps_a_value", "unsupported"]
 

@@ -19,17 +19,17 @@ from dataclasses import replace
 from itertools import chain, pairwise
 from typing import get_args
 
+from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, Kind, NewTurn, Role, Source, Turn
+from mcp_memory.language.quoted import FILL, own_part
+from mcp_memory.language.standing_rules import standing_rules
+from mcp_memory.language.words import base_terms, query_terms
 from mcp_memory.longterm.l1_atoms.names import names_in
 from mcp_memory.longterm.nearness import names_the_user
 from mcp_memory.longterm.offers import accepted
 from mcp_memory.longterm.support import carried, repeats, unsupported
-from mcp_memory.quoted import FILL, own_part
-from mcp_memory.standing_rules import standing_rules
 from mcp_memory.store.citations import marked
 from mcp_memory.store.protocol import Filters, Layer, NewAtom, Store, Vectors
 from mcp_memory.suspicion import MEANINGS, Flag, flags, worded
-from mcp_memory.text import base_terms, query_terms
-from mcp_memory.types import ATTRIBUTION, SAID_BY, Atom, Kind, NewTurn, Role, Source, Turn
 
 __all__ = [
     "REASONS",

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Atom, Evidence, Scene, Turn, Verified
 from mcp_memory.longterm.l2_scenes import page as l2_page
 from mcp_memory.longterm.l3_persona.checks import unfounded
 from mcp_memory.longterm.l3_persona.page import ended_since
 from mcp_memory.store.citations import cited, links, uncovered
 from mcp_memory.store.evidence import is_intact
 from mcp_memory.store.protocol import Store
-from mcp_memory.text import one_line
-from mcp_memory.types import Atom, Evidence, Scene, Turn, Verified
 
 __all__ = ["verify"]
 

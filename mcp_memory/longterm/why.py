@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mcp_memory.errors import Damaged, NotFound
+from mcp_memory.core.errors import Damaged, NotFound
+from mcp_memory.core.secrets import mask_lines
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Citation, CitedResult, Citing, ResultHit, Turn, Why
 from mcp_memory.longterm.search.question import read
 from mcp_memory.longterm.search.results import results
-from mcp_memory.secrets import mask_lines
 from mcp_memory.store.naming import Named, address, named
 from mcp_memory.store.protocol import Filters, Store
-from mcp_memory.text import one_line
-from mcp_memory.types import Citation, CitedResult, Citing, ResultHit, Turn, Why
 
 __all__ = ["cites", "why"]
 

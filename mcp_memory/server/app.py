@@ -32,10 +32,11 @@ from mcp.shared.exceptions import MCPError
 from pydantic import AnyUrl
 
 from mcp_memory import __version__
-from mcp_memory.config import Settings
-from mcp_memory.errors import InvalidInput, McpMemoryError, NotFound
-from mcp_memory.logs import Word, event
-from mcp_memory.secrets import mask, mask_values
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound
+from mcp_memory.core.logs import Word, event
+from mcp_memory.core.secrets import mask, mask_values
+from mcp_memory.core.text import one_line
 from mcp_memory.server.access.rights import current, needed, needed_by, of_request, shown, using
 from mcp_memory.server.audience import for_reader
 from mcp_memory.server.completions import Reference, complete
@@ -46,10 +47,9 @@ from mcp_memory.server.resources import FIXED, TEMPLATES, list_resources, read_r
 from mcp_memory.server.subscriptions import Updates
 from mcp_memory.server.tools import TOOLS
 from mcp_memory.store.access import Right
-from mcp_memory.text import one_line
 
 if TYPE_CHECKING:
-    from mcp_memory.memory import Memory
+    from mcp_memory.service.memory import Memory
 
 __all__ = ["MemoryServer", "build_server"]
 

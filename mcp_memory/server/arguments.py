@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, cast, get_type_hints
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic_core import ErrorDetails, from_json
 
-from mcp_memory import types
-from mcp_memory.errors import InvalidInput
-from mcp_memory.text import one_line
+from mcp_memory.core import types
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import one_line
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import anyio.to_thread
 
-from mcp_memory.errors import InvalidInput
-from mcp_memory.render import Answer, render
-from mcp_memory.tokens import token_counter
-from mcp_memory.types import Bundle, CanvasView, Expansion
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.types import Bundle, CanvasView, Expansion
+from mcp_memory.service.render import Answer, render
 
 if TYPE_CHECKING:
-    from mcp_memory.memory import Memory
+    from mcp_memory.service.memory import Memory
 
 __all__ = ["FRAME_TOKENS", "within"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import mcp.types as wire
 
 if TYPE_CHECKING:
-    from mcp_memory.memory import Memory
+    from mcp_memory.service.memory import Memory
 
 __all__ = ["complete"]
 
@@ -21,7 +21,7 @@ Reference = wire.PromptReference | wire.ResourceTemplateReference
 async def complete(memory: Memory, reference: Reference, name: str, typed: str) -> wire.Completion:
     """Return what may stand for the argument: what begins with the typed text first, then what contains it."""
     candidates = list(dict.fromkeys(await _candidates(memory, reference, name, typed)))
-    from mcp_memory.text import fold  # late: it brings the patterns of all scripts
+    from mcp_memory.language.words import fold  # late: it brings the patterns of all scripts
 
     wanted = fold(typed)
     starting = [value for value in candidates if fold(value).startswith(wanted)]

@@ -19,11 +19,11 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskStatus
 
-from mcp_memory.config import Settings
-from mcp_memory.errors import McpMemoryError
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import McpMemoryError
 
 if TYPE_CHECKING:
-    from mcp_memory.memory import Memory
+    from mcp_memory.service.memory import Memory
 
 __all__ = ["SharedMemory"]
 
@@ -89,7 +89,7 @@ class SharedMemory:
 
     async def _keep(self, opened: asyncio.Future[Memory], closing: asyncio.Event) -> None:
         try:
-            module = await anyio.to_thread.run_sync(import_module, "mcp_memory.memory")
+            module = await anyio.to_thread.run_sync(import_module, "mcp_memory.service.memory")
             async with (
                 module.open_memory(self._settings, what=self.what) as memory,
                 anyio.create_task_group() as beside,

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import mcp.types as wire
 
-from mcp_memory.errors import InvalidInput
-from mcp_memory.render import DATA_NOTE, held, minute, named, quote, render
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Record, Turn
+from mcp_memory.service.render import DATA_NOTE, held, minute, named, quote, render
 from mcp_memory.suspicion import flags
-from mcp_memory.text import one_line
-from mcp_memory.types import Record, Turn
 
 if TYPE_CHECKING:
-    from mcp_memory.memory import Memory
+    from mcp_memory.service.memory import Memory
 
 __all__ = ["PROMPTS", "get_prompt"]
 

@@ -15,17 +15,17 @@ import mcp.types as wire
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from pydantic_core import to_json, to_jsonable_python
 
-from mcp_memory.errors import InvalidInput, NotFound
-from mcp_memory.render import DATA_NOTE, held, minute
-from mcp_memory.render import quote as quote_lines
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import CanvasRow, Ref, Scene, Turn
 from mcp_memory.server.access.rights import current, part_of_status
 from mcp_memory.server.subscriptions import LISTED_CANVASES
+from mcp_memory.service.render import DATA_NOTE, held, minute
+from mcp_memory.service.render import quote as quote_lines
 from mcp_memory.suspicion import defused
-from mcp_memory.text import one_line
-from mcp_memory.types import CanvasRow, Ref, Scene, Turn
 
 if TYPE_CHECKING:
-    from mcp_memory.memory import Memory
+    from mcp_memory.service.memory import Memory
 
 __all__ = ["FIXED", "TEMPLATES", "list_resources", "read_resource"]
 

@@ -32,11 +32,11 @@ from mcp.server.models import InitializationOptions
 from mcp.server.subscriptions import ResourcesListChanged, ResourceUpdated, ServerEvent
 from mcp.shared.exceptions import MCPError
 
-from mcp_memory.errors import McpMemoryError
+from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.server.access.rights import current
 
 if TYPE_CHECKING:
-    from mcp_memory.memory import Memory
+    from mcp_memory.service.memory import Memory
 
 __all__ = ["LISTED_CANVASES", "Updates", "uris_of"]
 

@@ -18,13 +18,10 @@ import mcp.types as wire
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema
 from pydantic_core import to_json, to_jsonable_python
 
-from mcp_memory.errors import InvalidInput
-from mcp_memory.render import Answer, as_json, render
-from mcp_memory.server.arguments import argument_model, input_schema, output_schema, parse_arguments, parse_json
-from mcp_memory.server.budgets import FRAME_TOKENS, within
-from mcp_memory.text import well_formed, zoned
-from mcp_memory.tokens import token_counter
-from mcp_memory.types import (
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import well_formed, zoned
+from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.types import (
     MIN_BUDGET,
     Bundle,
     CanvasView,
@@ -44,10 +41,13 @@ from mcp_memory.types import (
     StepStatus,
     Voice,
 )
+from mcp_memory.server.arguments import argument_model, input_schema, output_schema, parse_arguments, parse_json
+from mcp_memory.server.budgets import FRAME_TOKENS, within
+from mcp_memory.service.render import Answer, as_json, render
 
 if TYPE_CHECKING:
-    from mcp_memory.excerpts import Asking
-    from mcp_memory.memory import Memory
+    from mcp_memory.service.excerpts import Asking
+    from mcp_memory.service.memory import Memory
 
 __all__ = ["TOOLS", "Tool", "sendable"]
 
@@ -204,7 +204,7 @@ async def conversation_search(
         limit=limit,
         cursor=cursor,
     )
-    from mcp_memory.excerpts import shown_turns  # late, like all that `initialize` can do without
+    from mcp_memory.service.excerpts import shown_turns  # late, like all that `initialize` can do without
 
     return await _shown(shown_turns, memory, results, query, detail, budget_tokens)
 
@@ -239,7 +239,7 @@ async def memory_search(
         limit=limit,
         cursor=cursor,
     )
-    from mcp_memory.excerpts import shown_memories
+    from mcp_memory.service.excerpts import shown_memories
 
     return await _shown(shown_memories, memory, results, query, detail, budget_tokens)
 
@@ -252,7 +252,7 @@ async def _shown(
     detail: Detail,
     budget: int | None,
 ) -> Shown:
-    from mcp_memory.excerpts import Asking
+    from mcp_memory.service.excerpts import Asking
 
     counter = token_counter(memory.settings.tokenizer)  # its vocabulary is loaded in the thread
     asking = Asking(query=query, detail=detail, counter=counter, budget=budget)

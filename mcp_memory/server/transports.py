@@ -27,10 +27,11 @@ from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from mcp_memory import telemetry
-from mcp_memory.config import Settings, unknown_variables
-from mcp_memory.errors import Refused
-from mcp_memory.logs import Word, set_up
+from mcp_memory.core import telemetry
+from mcp_memory.core.config import Settings, unknown_variables
+from mcp_memory.core.errors import Refused
+from mcp_memory.core.logs import Word, set_up
+from mcp_memory.core.text import well_formed
 from mcp_memory.server.access import hosts
 from mcp_memory.server.access.credentials import Credentials
 from mcp_memory.server.access.gate import Gate
@@ -39,7 +40,6 @@ from mcp_memory.server.app import MemoryServer, build_server
 from mcp_memory.server.heap import bound_heaps
 from mcp_memory.server.prompts import PROMPTS
 from mcp_memory.server.tools import TOOLS, sendable
-from mcp_memory.text import well_formed
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -104,7 +104,7 @@ async def _has_tokens(settings: Settings) -> bool:
     """Tell whether there is a token that a client can show. A home that is not there is not made."""
     if settings.token or settings.oauth_issuer:
         return True
-    from mcp_memory.memory import open_memory
+    from mcp_memory.service.memory import open_memory
 
     if not await anyio.Path(settings.home / "memory.db").exists():
         return False

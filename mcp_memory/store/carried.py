@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mcp_memory.types import Kind, Role, SceneAction, Source, Stage, StepStatus, SummaryBy
+from mcp_memory.core.types import Kind, Role, SceneAction, Source, Stage, StepStatus, SummaryBy
 
 __all__ = [
     "NOTHING",

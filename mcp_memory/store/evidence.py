@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from datetime import UTC, datetime, timedelta
 
-from mcp_memory.types import NewTurn, Turn
+from mcp_memory.core.types import NewTurn, Turn
 
 __all__ = ["evidence_hash", "is_intact"]
 

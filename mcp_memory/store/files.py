@@ -22,11 +22,11 @@ from datetime import UTC
 from pathlib import Path
 from typing import Any
 
-from mcp_memory.errors import Damaged
-from mcp_memory.regular_files import open_regular, read_regular
+from mcp_memory.core.errors import Damaged
+from mcp_memory.core.regular_files import open_regular, read_regular
+from mcp_memory.core.text import iso
+from mcp_memory.core.types import Record, Ref, Scene, Turn
 from mcp_memory.store.unsettled import note
-from mcp_memory.text import iso
-from mcp_memory.types import Record, Ref, Scene, Turn
 
 __all__ = [
     "append",

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from mcp_memory.core.types import CanvasRow
 from mcp_memory.store.values import CanvasEdit
-from mcp_memory.types import CanvasRow
 
 __all__ = ["How", "Keeping", "Policy", "Purge", "Purged", "Reach", "Redrawn", "Scrubbed", "Which"]
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Scene
+from mcp_memory.language.words import base_terms, fold, query_terms
 from mcp_memory.store.citations import cited, plain, without
-from mcp_memory.text import base_terms, fold, one_line, query_terms
-from mcp_memory.types import Scene
 
 __all__ = ["gist", "left_of"]
 

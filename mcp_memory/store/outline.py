@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mcp_memory.types import Role
+    from mcp_memory.core.types import Role
 
 __all__ = ["Outline"]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcp_memory.regular_files import read_regular
+from mcp_memory.core.regular_files import read_regular
 from mcp_memory.store import files
 from mcp_memory.store.traces import Traces
 

@@ -24,6 +24,23 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from mcp_memory.core.types import (
+    Atom,
+    CanvasRow,
+    Citation,
+    Entity,
+    Evidence,
+    Fact,
+    NewTurn,
+    PersonaVersion,
+    Record,
+    Ref,
+    Role,
+    Scene,
+    SessionInfo,
+    Stage,
+    Turn,
+)
 from mcp_memory.store import carried
 from mcp_memory.store.access import Token
 from mcp_memory.store.economy import MessageEdit, Saved, Saving
@@ -69,23 +86,6 @@ from mcp_memory.store.values import (
     Verdict,
     Work,
     WrittenAtom,
-)
-from mcp_memory.types import (
-    Atom,
-    CanvasRow,
-    Citation,
-    Entity,
-    Evidence,
-    Fact,
-    NewTurn,
-    PersonaVersion,
-    Record,
-    Ref,
-    Role,
-    Scene,
-    SessionInfo,
-    Stage,
-    Turn,
 )
 
 if TYPE_CHECKING:

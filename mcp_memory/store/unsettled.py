@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from mcp_memory.regular_files import read_regular
+from mcp_memory.core.regular_files import read_regular
 
 __all__ = ["Written", "left", "note", "noting", "paths_of", "take_away"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from mcp_memory.types import (
+from mcp_memory.core.types import (
     Atom,
     Evidence,
     Kind,

@@ -1,6 +1,5 @@
 """What in a text reads like an attack on the model that will read it. Pure, and in no need of a language model.
 
-    hidden   characters that a person does not see
     orders   orders to a model, by the words of twenty-eight languages
     meaning  orders in other words, by the bundled encoder
     poses    text that poses as a speaker, a call or an answer; that has something carried out
@@ -18,14 +17,14 @@ from __future__ import annotations
 
 from typing import Literal
 
+from mcp_memory.core.types import Source
+from mcp_memory.language.hidden_characters import hides, plain, revealed
 from mcp_memory.suspicion.disguises import readings
 from mcp_memory.suspicion.fences import TAG, breaks_out, defused
-from mcp_memory.suspicion.hidden import hides, plain, revealed
 from mcp_memory.suspicion.meaning import means_order
 from mcp_memory.suspicion.orders import drops, orders_in, uncited
 from mcp_memory.suspicion.poses import POSES
 from mcp_memory.suspicion.rows import found
-from mcp_memory.types import Source
 
 __all__ = ["MEANINGS", "TAG", "Flag", "defused", "drops", "flags", "revealed", "sifted", "worded"]
 

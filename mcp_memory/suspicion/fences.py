@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from mcp_memory.suspicion.hidden import plain, revealed
+from mcp_memory.language.hidden_characters import plain, revealed
 
 __all__ = ["TAG", "breaks_out", "defused"]
 

@@ -8,7 +8,7 @@ import pytest
 from mcp import Client
 
 from bench.agent_loop import TALKS, Call, Talk, Turn, from_talk, play
-from mcp_memory.config import load_settings
+from mcp_memory.core.config import load_settings
 from mcp_memory.server.app import build_server
 
 

@@ -19,7 +19,7 @@ from bench.answers.sheets import KeyRow, lay_out, read_key, write_sheets
 from bench.answers.systems import SYSTEMS as ALL_SYSTEMS
 from bench.answers.systems import Brought
 from bench.sets import read_sets
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
 from tests.bench.conftest import QUESTIONS, write_lines
 
 GOLD = "GOLD: Thursday"

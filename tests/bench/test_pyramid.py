@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.pyramid import compare, first_turns, live
 from bench.reader import Reader
 from bench.sets import read_set
-from mcp_memory.memory import open_memory
+from mcp_memory.service.memory import open_memory
 from mcp_memory.testing import FixedClock
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.sets import Part, Prompt, Question, Turn, read_set, read_sets
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
 from tests.bench.conftest import QUESTIONS, write_lines
 
 

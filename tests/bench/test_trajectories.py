@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.trajectories import Ledger, Loss, Message, Prompt, Sent, Trajectory, identifiers, read_runs, tokens_of
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
 
 
 def run_of(*messages: tuple[str, str]) -> Trajectory:

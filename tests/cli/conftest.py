@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mcp_memory.cli import program
-from mcp_memory.memory import open_memory
-from mcp_memory.types import NewTurn
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.memory import open_memory
 
 Run = Callable[..., Result]
 

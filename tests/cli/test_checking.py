@@ -137,7 +137,7 @@ def test_doctor_says_that_spans_leave_the_machine(
     run: Run, small_home: Path, installed: bool, state: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://user:secret@127.0.0.1:9")
-    monkeypatch.setattr("mcp_memory.telemetry.is_installed", lambda: installed)
+    monkeypatch.setattr("mcp_memory.core.telemetry.is_installed", lambda: installed)
     code, found = checks(run, small_home)
     (check,) = found["telemetry"]
     assert (code, check["state"], "secret" in str(check)) == (0, state, False)

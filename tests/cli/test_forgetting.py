@@ -10,7 +10,7 @@ import anyio
 import pytest
 from click.testing import Result
 
-from mcp_memory.memory import open_memory
+from mcp_memory.service.memory import open_memory
 
 Run = Callable[..., Result]
 

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mcp_memory.cli import program, sources
-from mcp_memory.importing import agents
+from mcp_memory.integrations.importers import agents
 from tests.durability.faults import no_file_over
 from tests.importing.agents import TALK, codex, data, written
 

@@ -12,9 +12,9 @@ import anyio
 import pytest
 from click.testing import Result
 
+from mcp_memory.cli.evaluation import mining
 from mcp_memory.cli.measuring import KINDS
-from mcp_memory.evaluation import mining
-from mcp_memory.memory import open_memory
+from mcp_memory.service.memory import open_memory
 from tests.evaluation.conftest import SESSIONS, talk_of
 
 Run = Callable[..., Result]

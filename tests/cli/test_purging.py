@@ -11,9 +11,9 @@ import anyio
 import pytest
 from click.testing import Result
 
-from mcp_memory.memory import open_memory
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.memory import open_memory
 from mcp_memory.store import proof
-from mcp_memory.types import NewTurn
 
 Run = Callable[..., Result]
 

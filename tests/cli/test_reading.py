@@ -13,7 +13,7 @@ import anyio
 import pytest
 from click.testing import Result
 
-from mcp_memory.memory import open_memory
+from mcp_memory.service.memory import open_memory
 from tests.cli.conftest import LOG, ODD
 
 Run = Callable[..., Result]

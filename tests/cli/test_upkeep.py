@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mcp_memory.cli import program
-from mcp_memory.memory import open_memory
+from mcp_memory.service.memory import open_memory
 
 
 class Home:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from mcp_memory.clients.entries import (
+from mcp_memory.core.errors import InvalidInput, Refused
+from mcp_memory.integrations.clients.entries import (
     WrongShape,
     client,
     entry,
@@ -17,8 +18,7 @@ from mcp_memory.clients.entries import (
     without_hooks,
     without_server,
 )
-from mcp_memory.errors import InvalidInput, Refused
-from mcp_memory.hooks.manifest import hooks_of
+from mcp_memory.integrations.hooks.manifest import hooks_of
 
 COMMAND = ["/opt/mcp-memory", "serve"]
 HOOKS = hooks_of("claude-code", ["/opt/mcp-memory"])

@@ -14,9 +14,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mcp_memory.cli import program
-from mcp_memory.clients.checking import SHORT_PATH, check, environment, filled
-from mcp_memory.clients.places import CLIENTS
-from mcp_memory.errors import Refused
+from mcp_memory.core.errors import Refused
+from mcp_memory.integrations.clients.checking import SHORT_PATH, check, environment, filled
+from mcp_memory.integrations.clients.places import CLIENTS
 
 Run = Callable[..., Result]
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.clients.json_change import rewrite
-from mcp_memory.clients.json_text import BadJson, Dialect, read, same
+from mcp_memory.integrations.clients.json_change import rewrite
+from mcp_memory.integrations.clients.json_text import BadJson, Dialect, read, same
 
 KEYS = st.sampled_from(["a", "b", "mcpServers", "é", 'quo"te', "", "x y"])
 SCALARS = (

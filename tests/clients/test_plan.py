@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.clients.entries import client, entry
-from mcp_memory.clients.files import LARGEST, backup_of
-from mcp_memory.clients.plan import Part, carry_out, diff, installed, removed, seen
-from mcp_memory.errors import InvalidInput, McpMemoryError, Refused, StoreUnavailable
-from mcp_memory.hooks.manifest import hooks_of
+from mcp_memory.core.errors import InvalidInput, McpMemoryError, Refused, StoreUnavailable
+from mcp_memory.integrations.clients.entries import client, entry
+from mcp_memory.integrations.clients.files import LARGEST, backup_of
+from mcp_memory.integrations.clients.plan import Part, carry_out, diff, installed, removed, seen
+from mcp_memory.integrations.hooks.manifest import hooks_of
 
 HOOKS = hooks_of("claude-code", ["/opt/mcp-memory"])
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.clients.json_text import same
-from mcp_memory.clients.toml_text import BadToml, read, rewrite, table
+from mcp_memory.integrations.clients.json_text import same
+from mcp_memory.integrations.clients.toml_text import BadToml, read, rewrite, table
 
 MEMORY = {"command": "/x/mcp-memory", "args": ["serve"], "env": {"KEY": 'quo"te\\ \x7f é'}}
 BLOCK = (

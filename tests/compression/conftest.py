@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from mcp_memory.compression.plan import Level
-from mcp_memory.compression.rules import Rules
-from mcp_memory.compression.run import Compressed, compress_list
+from mcp_memory.core.tokens import token_counter
+from mcp_memory.service.compression.plan import Level
+from mcp_memory.service.compression.rules import Rules
+from mcp_memory.service.compression.run import Compressed, compress_list
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.tokens import token_counter
 from tests.compression.lists import Messages
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

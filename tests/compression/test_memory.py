@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import mcp_memory
-from mcp_memory.errors import InvalidInput
-from mcp_memory.memory import open_memory
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.service.memory import open_memory
 from tests.compression.lists import long_talk, openai
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mcp_memory.memory import open_memory
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.memory import open_memory
 from mcp_memory.store.protocol import NewRef
 from mcp_memory.store.sqlite.store import SQLiteStore
-from mcp_memory.types import NewTurn
 
 __all__ = ["NOON", "RESULT", "SAID", "capture", "fill", "keep", "said"]
 

@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.reader import Reader
-from mcp_memory.config import Settings
-from mcp_memory.embed import make_embedder
-from mcp_memory.indexing import Indexing
+from mcp_memory.core.config import Settings
+from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.search.search import Search
-from mcp_memory.metered import Metered
-from mcp_memory.pipeline import Pipeline
+from mcp_memory.models.embed import make_embedder
+from mcp_memory.models.metered import Metered
+from mcp_memory.service.indexing import Indexing
+from mcp_memory.service.pipeline import Pipeline
 from mcp_memory.store.protocol import Filters, NewAtom, Spend
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock, ScriptedLLM
-from mcp_memory.types import NewTurn
 from tests.durability.filling import NOON, capture, said
 
 YEAR = timedelta(days=365)

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.errors import StoreUnavailable
+from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.core.tokens import token_counter
 from mcp_memory.shortterm.results.offload import OffloadRequest, offload
 from mcp_memory.store.protocol import Filters, NewAtom
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.store import SQLiteStore
-from mcp_memory.tokens import token_counter
 from tests.durability.faults import failing_disk, no_file_over
 from tests.durability.filling import NOON, RESULT, capture, fill, keep, said
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mcp_memory.errors import StoreUnavailable
-from mcp_memory.memory import open_memory
+from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.memory import open_memory
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.types import NewTurn
 from tests.durability.filling import RESULT, SAID, capture, fill, said
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes")

@@ -13,12 +13,12 @@ import apsw
 import pytest
 
 from bench.torture.by_stdio import Server
-from mcp_memory.errors import StoreUnavailable
+from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.core.types import NewTurn
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.migrations import SCHEMA
-from mcp_memory.types import NewTurn
 from tests.durability.filling import NOON, capture, said
 
 SCHEMAS = Path(__file__).parents[2] / "fixtures" / "schemas"

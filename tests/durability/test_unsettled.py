@@ -12,7 +12,9 @@ import anyio
 import apsw
 import pytest
 
-from mcp_memory.errors import StoreUnavailable
+from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.upkeep.repair import repair
 from mcp_memory.shortterm.canvas.amend import amend
 from mcp_memory.shortterm.canvas.edits import folded
 from mcp_memory.store.sqlite import open_store
@@ -20,8 +22,6 @@ from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.settling import settle
 from mcp_memory.store.sqlite.store import SQLiteStore
 from mcp_memory.store.unsettled import left, note
-from mcp_memory.types import NewTurn
-from mcp_memory.upkeep.repair import repair
 from tests.durability.filling import NOON, RESULT, SAID, capture, fill, keep, said
 
 

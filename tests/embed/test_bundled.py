@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.embed.bundled import ENGLISH, IDENTITY, OTHER, BundledEmbedder, encoder_share
-from mcp_memory.embed.encoder import PIECES, PIECES_READ, TABLE, WEIGHTS, Encoder
-from mcp_memory.errors import EmbeddingFailed
+from mcp_memory.core.errors import EmbeddingFailed
+from mcp_memory.models.embed.bundled import ENGLISH, IDENTITY, OTHER, BundledEmbedder, encoder_share
+from mcp_memory.models.embed.encoder import PIECES, PIECES_READ, TABLE, WEIGHTS, Encoder
 
-MODEL = Path(str(resources.files("mcp_memory.embed") / "model"))
+MODEL = Path(str(resources.files("mcp_memory.models.embed") / "model"))
 EMBEDDER, ENCODER = BundledEmbedder(), Encoder()
 
 any_text = st.text(max_size=200) | st.text(st.characters(codec=None), max_size=50)

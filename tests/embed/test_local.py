@@ -10,16 +10,16 @@ import anyio
 import numpy as np
 import pytest
 
-from mcp_memory.config import Settings
-from mcp_memory.embed import Embedder, embedder_for, make_embedder
-from mcp_memory.embed.prefixes import Prefixes, prefixes_of
-from mcp_memory.embed.static import StaticEmbedder
-from mcp_memory.errors import EmbeddingFailed, InvalidInput
-from mcp_memory.memory import open_memory
-from mcp_memory.types import NewTurn
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import EmbeddingFailed, InvalidInput
+from mcp_memory.core.types import NewTurn
+from mcp_memory.models.embed import Embedder, embedder_for, make_embedder
+from mcp_memory.models.embed.prefixes import Prefixes, prefixes_of
+from mcp_memory.models.embed.static import StaticEmbedder
+from mcp_memory.service.memory import open_memory
 from tests.embed.onnx_model import WORDS, write_model
 
-BUNDLED = Path(__file__).parents[2] / "mcp_memory" / "embed" / "model"
+BUNDLED = Path(__file__).parents[2] / "mcp_memory" / "models" / "embed" / "model"
 TEXTS = ["My sister keeps bees in Porto.", "", " \n", "The ferry sails at seven; it rains."]
 
 

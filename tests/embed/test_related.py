@@ -5,7 +5,7 @@ from importlib import resources
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.embed.related import FILE, related
+from mcp_memory.models.embed.related import FILE, related
 
 
 def test_related_words_come_nearest_first() -> None:
@@ -22,5 +22,5 @@ def test_a_word_that_the_vocabulary_lacks_has_none(text: str) -> None:
 
 
 def test_the_table_is_smaller_than_a_megabyte() -> None:
-    folder = resources.files("mcp_memory.embed") / "model"
+    folder = resources.files("mcp_memory.models.embed") / "model"
     assert sum(len((folder / name).read_bytes()) for name in (FILE,)) < 1_000_000

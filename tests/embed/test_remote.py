@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mcp_memory.embed.remote import CHARACTERS_SENT, TEXTS_A_REQUEST, Patience, RemoteEmbedder
-from mcp_memory.errors import EmbeddingFailed
-from mcp_memory.llm import import_litellm
+from mcp_memory.core.errors import EmbeddingFailed
+from mcp_memory.models.embed.remote import CHARACTERS_SENT, TEXTS_A_REQUEST, Patience, RemoteEmbedder
+from mcp_memory.models.llm import import_litellm
 
 KEY = "sk-a-secret-of-the-test"
 OK = object()

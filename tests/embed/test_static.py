@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.config import Settings
-from mcp_memory.embed import bundled, embedder_for, make_embedder, static
-from mcp_memory.embed.static import CHARACTERS_READ, IDENTITY, TOKENS_READ, StaticEmbedder
+from mcp_memory.core.config import Settings
+from mcp_memory.models.embed import bundled, embedder_for, make_embedder, static
+from mcp_memory.models.embed.static import CHARACTERS_READ, IDENTITY, TOKENS_READ, StaticEmbedder
 
-MODEL = Path(str(resources.files("mcp_memory.embed") / "model"))
+MODEL = Path(str(resources.files("mcp_memory.models.embed") / "model"))
 EMBEDDER = StaticEmbedder()
 
 any_text = st.text(max_size=200) | st.text(st.characters(codec=None), max_size=50)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from mcp_memory.evaluation.talk import Talk, of
-from mcp_memory.memory import Memory, open_memory
+from mcp_memory.cli.evaluation.talk import Talk, of
+from mcp_memory.core.types import NewTurn, Turn
+from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import HashEmbedder
-from mcp_memory.types import NewTurn, Turn
 
 SESSIONS, TURNS = 12, 20
 

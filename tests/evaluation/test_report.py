@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from mcp_memory.errors import Refused
-from mcp_memory.evaluation.asking import Answer, Asked
-from mcp_memory.evaluation.figures import Figure
-from mcp_memory.evaluation.mining import KINDS, Question
-from mcp_memory.evaluation.report import LEAST_QUESTIONS, KindReport, kind_report, measure
-from mcp_memory.memory import Memory, open_memory
+from mcp_memory.cli.evaluation.asking import Answer, Asked
+from mcp_memory.cli.evaluation.figures import Figure
+from mcp_memory.cli.evaluation.mining import KINDS, Question
+from mcp_memory.cli.evaluation.report import LEAST_QUESTIONS, KindReport, kind_report, measure
+from mcp_memory.core.errors import Refused
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import HashEmbedder
-from mcp_memory.types import NewTurn
 from tests.evaluation.conftest import SESSIONS, TURNS, talk_from, talk_of
 
 

@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mcp_memory.errors import InvalidInput, Refused
-from mcp_memory.memory import Memory
+from mcp_memory.core.errors import InvalidInput, Refused
+from mcp_memory.core.types import Evidence, NewTurn
+from mcp_memory.service.memory import Memory
 from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.protocol import Merging, NewAtom, Store
 from mcp_memory.testing import FixedClock
-from mcp_memory.types import Evidence, NewTurn
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 LONG = "My insurance number is the year of the fire, backwards."

@@ -18,15 +18,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench.reader import Reader
-from mcp_memory.errors import NotFound, StoreUnavailable
+from mcp_memory.core.errors import NotFound, StoreUnavailable
+from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.longterm.purging import pages_without
-from mcp_memory.memory import Memory, open_memory
+from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store import proof
 from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.protocol import NewAtom, SceneEdit, Store, Vectors
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock
-from mcp_memory.types import Evidence, NewTurn
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

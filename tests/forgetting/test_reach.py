@@ -12,14 +12,14 @@ from anyio import to_thread
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.errors import NotFound
-from mcp_memory.memory import Memory
+from mcp_memory.core.errors import NotFound
+from mcp_memory.core.types import Evidence, NewTurn
+from mcp_memory.service.memory import Memory
 from mcp_memory.store.citations import cited
 from mcp_memory.store.forgetting import Which
 from mcp_memory.store.protocol import Filters, NewAtom, SceneEdit, Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock
-from mcp_memory.types import Evidence, NewTurn
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 from anyio import to_thread
 
-from mcp_memory.errors import InvalidInput
-from mcp_memory.memory import Memory
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import Evidence, NewTurn
+from mcp_memory.service.memory import Memory
 from mcp_memory.store.protocol import NewAtom
 from mcp_memory.testing import FixedClock
-from mcp_memory.types import Evidence, NewTurn
 
 
 async def fill(memory: Memory, clock: FixedClock) -> str:

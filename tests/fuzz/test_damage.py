@@ -20,7 +20,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mcp_memory.cli import program
-from mcp_memory.errors import DamagedRow
+from mcp_memory.core.errors import DamagedRow
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import HashEmbedder
 from tests.portable.homes import fill, memory

@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 
 from bench.fuzz import oracle
 from bench.fuzz.protocol import hunted
-from mcp_memory.config import load_settings
+from mcp_memory.core.config import load_settings
 from mcp_memory.server.app import build_server
 
 CALLS: list[tuple[str, dict[str, Any]]] = [

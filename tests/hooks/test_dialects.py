@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.hooks import dialects
-from mcp_memory.hooks.dialects import Call, Event
-from mcp_memory.hooks.manifest import hooks_of
-from mcp_memory.importing.agents import AGENTS
+from mcp_memory.integrations.hooks import dialects
+from mcp_memory.integrations.hooks.dialects import Call, Event
+from mcp_memory.integrations.hooks.manifest import hooks_of
+from mcp_memory.integrations.importers.agents import AGENTS
 
 ID = "3f2a9c1e-0d4b-4c3a-9b7e-000000000000"
 COMMON = {"session_id": ID, "transcript_path": "/p/log.jsonl", "cwd": "/p"}

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from mcp_memory.hooks import events
-from mcp_memory.hooks.conversations import Conversations
-from mcp_memory.hooks.dialects import Call, Event
-from mcp_memory.hooks.offloading import offloaded
-from mcp_memory.hooks.rendezvous import Place
-from mcp_memory.importing.formats.logs import summary_id
-from mcp_memory.memory import Memory, open_memory
-from mcp_memory.tokens import token_counter
-from mcp_memory.types import NewTurn
+from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.types import NewTurn
+from mcp_memory.integrations.hooks import events
+from mcp_memory.integrations.hooks.conversations import Conversations
+from mcp_memory.integrations.hooks.dialects import Call, Event
+from mcp_memory.integrations.hooks.offloading import offloaded
+from mcp_memory.integrations.hooks.rendezvous import Place
+from mcp_memory.integrations.importers.formats.logs import summary_id
+from mcp_memory.service.memory import Memory, open_memory
 
 SESSION = "claude-code-3f2a9c1e"
 ID = "3f2a9c1e-0d4b-4c3a-9b7e-000000000000"

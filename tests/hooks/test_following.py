@@ -9,12 +9,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mcp_memory.hooks import following
-from mcp_memory.hooks.following import Following
-from mcp_memory.hooks.notes import Note, notes_in
-from mcp_memory.hooks.rendezvous import Place
-from mcp_memory.importing import logfile
-from mcp_memory.memory import Memory, open_memory
+from mcp_memory.integrations.hooks import following
+from mcp_memory.integrations.hooks.following import Following
+from mcp_memory.integrations.hooks.notes import Note, notes_in
+from mcp_memory.integrations.hooks.rendezvous import Place
+from mcp_memory.integrations.importers import logfile
+from mcp_memory.service.memory import Memory, open_memory
 from tests.importing.agents import TALK, claude, data, followed, turns, written
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices have other names there")

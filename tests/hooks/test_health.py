@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mcp_memory.hooks.health import Health, health
-from mcp_memory.hooks.notes import Note, notes_in
-from mcp_memory.hooks.rendezvous import Rendezvous, place_of
+from mcp_memory.integrations.hooks.health import Health, health
+from mcp_memory.integrations.hooks.notes import Note, notes_in
+from mcp_memory.integrations.hooks.rendezvous import Rendezvous, place_of
 
 NOW = datetime(2026, 11, 22, 12, 0)
 
@@ -26,10 +26,10 @@ def test_failures_of_the_last_week_are_told_and_older_ones_are_not(home: Path) -
     log = home / "hooks" / "hooks.log"
     log.parent.mkdir(parents=True)
     log.write_text(
-        "2026-11-01 10:00:00,123 WARNING mcp_memory.hooks.resident: Stop: The disk was full.\n"
-        "2026-11-21 10:00:00,123 ERROR mcp_memory.hooks.resident: Stop failed, by a fault of this program\n"
+        "2026-11-01 10:00:00,123 WARNING mcp_memory.integrations.hooks.resident: Stop: The disk was full.\n"
+        "2026-11-21 10:00:00,123 ERROR mcp_memory.integrations.hooks.resident: Stop failed, by a fault of this program\n"
         "Traceback (most recent call last):\n"
-        "2026-11-22 10:00:00,123 WARNING mcp_memory.hooks.following: a log was not taken in: It is locked.\n"
+        "2026-11-22 10:00:00,123 WARNING mcp_memory.integrations.hooks.following: a log was not taken in: It is locked.\n"
     )
     Rendezvous(1, 2, "t", "0").write(log.with_name("0123.json"))
     assert health(home, now=NOW) == Health(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.hooks.outputs import Part, parts_of, replaced, whole_file
+from mcp_memory.integrations.hooks.outputs import Part, parts_of, replaced, whole_file
 
 BASH = {"stdout": "out", "stderr": "err", "interrupted": False, "isImage": False, "noOutputExpected": False}
 READ = {

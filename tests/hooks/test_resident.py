@@ -20,11 +20,11 @@ import apsw
 import pytest
 
 from mcp_memory import __version__
-from mcp_memory.errors import NotFound
-from mcp_memory.hooks.health import health
-from mcp_memory.hooks.notes import Note, notes_in
-from mcp_memory.hooks.rendezvous import PROTOCOL, Rendezvous, place_of, proof
-from mcp_memory.memory import open_memory
+from mcp_memory.core.errors import NotFound
+from mcp_memory.integrations.hooks.health import health
+from mcp_memory.integrations.hooks.notes import Note, notes_in
+from mcp_memory.integrations.hooks.rendezvous import PROTOCOL, Rendezvous, place_of, proof
+from mcp_memory.service.memory import open_memory
 
 ID = "3f2a9c1e-0d4b-4c3a-9b7e-000000000000"
 WAIT = 20.0

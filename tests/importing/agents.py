@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import anyio
 
-from mcp_memory.importing.agents import Agent
-from mcp_memory.importing.follow import Followed, follow
-from mcp_memory.memory import Memory, open_memory
+from mcp_memory.integrations.importers.agents import Agent
+from mcp_memory.integrations.importers.follow import Followed, follow
+from mcp_memory.service.memory import Memory, open_memory
 
 BEGAN = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
 LONG = "\n".join(f"2026-11-{1 + n % 28:02d} berth {n % 7} ship Kestrel {n * 37} tonnes" for n in range(120))

@@ -12,11 +12,11 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_memory.importing import Asked, Brought, bring, source_of
-from mcp_memory.importing.survey import Survey, survey
-from mcp_memory.importing.survey import turns as told_turns
-from mcp_memory.memory import Memory, open_memory
-from mcp_memory.types import Recorded
+from mcp_memory.core.types import Recorded
+from mcp_memory.integrations.importers import Asked, Brought, bring, source_of
+from mcp_memory.integrations.importers.survey import Survey, survey
+from mcp_memory.integrations.importers.survey import turns as told_turns
+from mcp_memory.service.memory import Memory, open_memory
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 Row = tuple[str, str, str | None, str, datetime]

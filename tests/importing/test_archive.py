@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.errors import InvalidInput
-from mcp_memory.importing import archive
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.integrations.importers import archive
 from tests.importing.conftest import brought, contents, seen, told
 
 File = Callable[..., Path]

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.importing.formats.chatgpt import is_conversation, told
-from mcp_memory.importing.formats.exports import BRANCHES, CALLS, HIDDEN, RESULTS, THOUGHTS
-from mcp_memory.importing.formats.told import Passed, Result, Told, Wrong
+from mcp_memory.integrations.importers.formats.chatgpt import is_conversation, told
+from mcp_memory.integrations.importers.formats.exports import BRANCHES, CALLS, HIDDEN, RESULTS, THOUGHTS
+from mcp_memory.integrations.importers.formats.told import Passed, Result, Told, Wrong
 from tests.importing.conftest import brought, contents
 
 EXPORT = json.loads((Path(__file__).parents[2] / "fixtures/exports/chatgpt.json").read_text(encoding="utf-8"))

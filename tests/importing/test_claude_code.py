@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mcp_memory.importing.formats.claude_code import is_line, summary_of, told
-from mcp_memory.importing.formats.logs import OWN_TOOLS, SoFar, is_own, summary_id
-from mcp_memory.importing.formats.told import Passed, Result, Told, Wrong
+from mcp_memory.integrations.importers.formats.claude_code import is_line, summary_of, told
+from mcp_memory.integrations.importers.formats.logs import OWN_TOOLS, SoFar, is_own, summary_id
+from mcp_memory.integrations.importers.formats.told import Passed, Result, Told, Wrong
 from tests.importing.agents import at, claude, followed, refs, turns
 
 TRANSCRIPTS = Path(__file__).parents[2] / "fixtures" / "transcripts"

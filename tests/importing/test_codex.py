@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mcp_memory.importing.formats.codex import is_line, told
-from mcp_memory.importing.formats.logs import SoFar
-from mcp_memory.importing.formats.told import Passed, Result, Told, Wrong
+from mcp_memory.integrations.importers.formats.codex import is_line, told
+from mcp_memory.integrations.importers.formats.logs import SoFar
+from mcp_memory.integrations.importers.formats.told import Passed, Result, Told, Wrong
 from tests.importing.agents import at
 
 BESIDE = "internal_chat_message_metadata_passthrough"

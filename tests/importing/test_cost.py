@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mcp_memory.config import Settings, load_settings
-from mcp_memory.importing import Asked, Brought, look, source_of
-from mcp_memory.importing.cost import Size, cost
-from mcp_memory.llm import price
+from mcp_memory.core.config import Settings, load_settings
+from mcp_memory.core.types import NewTurn
+from mcp_memory.integrations.importers import Asked, Brought, look, source_of
+from mcp_memory.integrations.importers.cost import Size, cost
+from mcp_memory.models.llm import price
 from mcp_memory.store.protocol import Imported
-from mcp_memory.types import NewTurn
 from tests.importing.conftest import jsonl, turn
 
 File = Callable[..., Path]

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.errors import InvalidInput
-from mcp_memory.importing.agents import AGENTS, Agent, session_name
-from mcp_memory.importing.follow import follow
-from mcp_memory.memory import Memory, open_memory
-from mcp_memory.types import NewTurn, Record, Ref
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import NewTurn, Record, Ref
+from mcp_memory.integrations.importers.agents import AGENTS, Agent, session_name
+from mcp_memory.integrations.importers.follow import follow
+from mcp_memory.service.memory import Memory, open_memory
 from tests.importing.agents import (
     BEGAN,
     IDS,
@@ -345,7 +345,7 @@ def test_a_session_is_named_by_the_part_of_the_id_that_varies() -> None:
 
 @given(ids=st.lists(UUIDS | st.text(), max_size=20, unique_by=lambda id: id.strip().lower()))
 def test_a_sessions_name_is_safe_and_of_one_length(ids: list[str]) -> None:
-    from mcp_memory.text import safe_name
+    from mcp_memory.core.text import safe_name
 
     for id in ids:
         assert len(safe_name(session_name("codex", id), what="session")) == len("codex-12345678")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.importing.formats.generic import told
-from mcp_memory.importing.formats.told import Passed, Told, Wrong
+from mcp_memory.integrations.importers.formats.generic import told
+from mcp_memory.integrations.importers.formats.told import Passed, Told, Wrong
 
 MOMENT = datetime(2026, 5, 7, 8, 0, tzinfo=UTC)
 

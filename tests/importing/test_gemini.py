@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mcp_memory.importing.formats.gemini import is_line, told
-from mcp_memory.importing.formats.logs import SoFar
-from mcp_memory.importing.formats.told import Passed, Result, Told, Wrong
+from mcp_memory.integrations.importers.formats.gemini import is_line, told
+from mcp_memory.integrations.importers.formats.logs import SoFar
+from mcp_memory.integrations.importers.formats.told import Passed, Result, Told, Wrong
 from tests.importing.agents import LONG, at, followed, refs, turns
 
 META = {"sessionId": "g1", "projectHash": "ab", "startTime": at(0), "kind": "main"}

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.errors import InvalidInput
-from mcp_memory.importing import source_of
-from mcp_memory.importing.formats import basic_memory, mem0, memory_server, mempalace
-from mcp_memory.importing.formats.told import Passed, Statement, Told, Wrong
-from mcp_memory.memory import Memory, open_memory
-from mcp_memory.types import Atom, NewTurn
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import Atom, NewTurn
+from mcp_memory.integrations.importers import source_of
+from mcp_memory.integrations.importers.formats import basic_memory, mem0, memory_server, mempalace
+from mcp_memory.integrations.importers.formats.told import Passed, Statement, Told, Wrong
+from mcp_memory.service.memory import Memory, open_memory
 from tests.importing.conftest import NOW, brought, jsonl, told
 
 File = Callable[..., Path]

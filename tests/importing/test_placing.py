@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.errors import InvalidInput
-from mcp_memory.importing.formats.told import Told
-from mcp_memory.importing.placing import Places
-from mcp_memory.types import NewTurn
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import NewTurn
+from mcp_memory.integrations.importers.formats.told import Told
+from mcp_memory.integrations.importers.placing import Places
 
 START = datetime(2026, 5, 7, 8, 0, tzinfo=UTC)
 

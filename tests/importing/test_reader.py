@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.errors import InvalidInput
-from mcp_memory.importing.reader import Source, Value, layout, values
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.integrations.importers.reader import Source, Value, layout, values
 from tests.importing.conftest import jsonl, seen, told, turn
 
 File = Callable[..., Path]

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.errors import InvalidInput
-from mcp_memory.importing import Brought, source_of
-from mcp_memory.memory import open_memory
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import NewTurn
+from mcp_memory.integrations.importers import Brought, source_of
+from mcp_memory.service.memory import open_memory
 from mcp_memory.store.protocol import Imported
-from mcp_memory.types import NewTurn
 from tests.importing.conftest import NOW, Killed, brought, contents, jsonl, rows, turn
 
 File = Callable[..., Path]
@@ -106,7 +106,7 @@ def test_a_killed_import_goes_on_and_leaves_the_rows_of_one_that_was_not(
     path = folder / "history.jsonl"
     path.write_bytes(jsonl(talk(20, dated=dated)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mcp_memory.importing.storing.BATCH", 7)
+        patch.setattr("mcp_memory.integrations.importers.storing.BATCH", 7)
         for life in lives:
             with pytest.raises(Killed):
                 brought(folder / "killed", path, lives=life)

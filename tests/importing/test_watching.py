@@ -9,12 +9,12 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_memory.errors import McpMemoryError, StoreUnavailable
-from mcp_memory.importing.agents import AGENTS, Agent
-from mcp_memory.importing.finding import Log, log_folders, logs_in
-from mcp_memory.importing.follow import Followed
-from mcp_memory.importing.watching import watch
-from mcp_memory.memory import open_memory
+from mcp_memory.core.errors import McpMemoryError, StoreUnavailable
+from mcp_memory.integrations.importers.agents import AGENTS, Agent
+from mcp_memory.integrations.importers.finding import Log, log_folders, logs_in
+from mcp_memory.integrations.importers.follow import Followed
+from mcp_memory.integrations.importers.watching import watch
+from mcp_memory.service.memory import open_memory
 from tests.importing.agents import TALK, WRITERS, data, turns, written
 
 
@@ -119,8 +119,8 @@ def test_a_log_that_could_not_be_stored_is_tried_again(home: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_what_following_would_store_is_told_before(home: Path, tmp_path: Path, agent: Agent) -> None:
-    from mcp_memory.config import load_settings
-    from mcp_memory.importing.foresee import foresee
+    from mcp_memory.core.config import load_settings
+    from mcp_memory.integrations.importers.foresee import foresee
 
     settings = load_settings({}, home=home)
     path = written(tmp_path, agent)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from mcp_memory.config import Settings, load_settings
-from mcp_memory.memory import Memory, open_memory
+from mcp_memory.core.config import Settings, load_settings
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.values import SceneEdit
-from mcp_memory.types import NewTurn
 
 __all__ = ["MINE", "THEIRS", "Homes", "make_homes"]
 

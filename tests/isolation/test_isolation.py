@@ -33,14 +33,14 @@ from mcp.types import (
     ResourceUpdatedNotification,
 )
 
-from mcp_memory.config import load_settings
-from mcp_memory.memory import Memory
+from mcp_memory.core.config import load_settings
+from mcp_memory.core.types import NewTurn
 from mcp_memory.server.app import MemoryServer
 from mcp_memory.server.arguments import input_schema
 from mcp_memory.server.prompts import PROMPTS
 from mcp_memory.server.resources import FIXED, TEMPLATES
 from mcp_memory.server.tools import TOOLS, Tool
-from mcp_memory.types import NewTurn
+from mcp_memory.service.memory import Memory
 from tests.isolation.spaces import MINE, THEIRS, Homes, make_homes
 from tests.server.answers import WAIT, answer_of
 from tests.server.served import bearer, served

@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 import pytest
 
-from mcp_memory.config import load_settings
-from mcp_memory.errors import InvalidInput
-from mcp_memory.excerpts import Asking, shown_memories
-from mcp_memory.memory import Memory, open_memory
+from mcp_memory.core.config import load_settings
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import MemoryResults, NewTurn
+from mcp_memory.service.excerpts import Asking, shown_memories
+from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.sqlite.finding import sketch
-from mcp_memory.types import MemoryResults, NewTurn
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 PLACES = ("harbour", "station", "market", "library", "garden", "bridge", "tower", "museum")

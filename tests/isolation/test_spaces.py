@@ -10,10 +10,10 @@ import anyio
 import pytest
 
 from bench.reader import Reader
-from mcp_memory.errors import InvalidInput
-from mcp_memory.llm import Prompt
-from mcp_memory.memory import Memory, open_memory, spaces
-from mcp_memory.types import NewTurn
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import NewTurn
+from mcp_memory.models.llm import Prompt
+from mcp_memory.service.memory import Memory, open_memory, spaces
 
 
 async def known(memory: Memory) -> list[str]:

@@ -7,15 +7,15 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
-from mcp_memory.config import Settings
+from mcp_memory.core.config import Settings
+from mcp_memory.core.types import Evidence, Kind, NewTurn, Stage
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l3_persona.write import PERSONA, Basis, Reply
 from mcp_memory.longterm.search.search import Search
-from mcp_memory.metered import Question
-from mcp_memory.stage import Applied
+from mcp_memory.models.metered import Question
+from mcp_memory.models.stage import Applied
 from mcp_memory.store.citations import cited
 from mcp_memory.store.protocol import Merging, NewAtom, SceneEdit, Store, Work
-from mcp_memory.types import Evidence, Kind, NewTurn, Stage
 
 SPACE = "me"
 

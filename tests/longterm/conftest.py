@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_memory.memory import Memory, open_memory
+from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock, HashEmbedder
 
 

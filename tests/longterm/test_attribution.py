@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from mcp_memory.config import Settings
+from mcp_memory.core.config import Settings
+from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.types import Atom, Source
 from mcp_memory.longterm.l1_atoms.fates import Fate, made
 from mcp_memory.longterm.l1_atoms.rules import Held
 from mcp_memory.longterm.recall.bundle import stable
 from mcp_memory.longterm.search.search import Search
-from mcp_memory.memory import Memory, open_memory
-from mcp_memory.memory.moving import ToldElsewhere
-from mcp_memory.render import render
+from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.service.memory.moving import ToldElsewhere
+from mcp_memory.service.render import render
 from mcp_memory.store.citations import marked
 from mcp_memory.store.protocol import NewAtom
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.tokens import token_counter
-from mcp_memory.types import Atom, Source
 from tests.longterm.by_hand import ByHand
 
 pytestmark = pytest.mark.anyio

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.errors import InvalidInput, NotFound
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.types import NewTurn, Recorded
 from mcp_memory.longterm.l0_turns import MAX_TURN_BYTES, admit, recall_block
 from mcp_memory.longterm.search import find
 from mcp_memory.longterm.search.search import Search
-from mcp_memory.memory import Memory
+from mcp_memory.service.memory import Memory
 from mcp_memory.store.protocol import Filters, Store, Vectors
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock, HashEmbedder
-from mcp_memory.types import NewTurn, Recorded
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

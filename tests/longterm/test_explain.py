@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_memory.errors import InvalidInput
-from mcp_memory.memory import Memory
-from mcp_memory.types import NewTurn
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.memory import Memory
 
 SAID = [
     ("user", "The night boat to Hellesund sails at half past two."),

@@ -14,19 +14,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcp_memory.config import Settings
-from mcp_memory.errors import InvalidInput, ModelFailed
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import InvalidInput, ModelFailed
+from mcp_memory.core.types import NewTurn, Role
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l1_atoms.extract import EXTRACT, Basis
 from mcp_memory.longterm.l1_atoms.times import date_of, dated
 from mcp_memory.longterm.search.search import Search
-from mcp_memory.metered import Metered
-from mcp_memory.replies import parse
-from mcp_memory.stage import Applied
+from mcp_memory.models.metered import Metered
+from mcp_memory.models.replies import parse
+from mcp_memory.models.stage import Applied
 from mcp_memory.store.protocol import NewAtom, Store, Work
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock, ScriptedLLM
-from mcp_memory.types import NewTurn, Role
 
 NOON = datetime(2026, 5, 7, 12, 0, tzinfo=UTC)  # a Thursday
 HOUR = timedelta(hours=1)

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mcp_memory.core.types import Kind, NewTurn, Role
+from mcp_memory.language.words import index_terms, query_terms
 from mcp_memory.longterm.search import find
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.store.protocol import Filters, NewAtom, Store
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.text import index_terms, query_terms
-from mcp_memory.types import Kind, NewTurn, Role
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 SESSIONS = ("plain", "Ünïcode 会话", "🫖 tea")

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from mcp_memory.config import Settings
-from mcp_memory.errors import NotFound
-from mcp_memory.excerpts import Asking, shown_memories
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import NotFound
+from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.types import MemoryResults
 from mcp_memory.longterm.search import find
 from mcp_memory.longterm.search.search import Search
-from mcp_memory.render import render
+from mcp_memory.service.excerpts import Asking, shown_memories
+from mcp_memory.service.render import render
 from mcp_memory.store.protocol import Filters
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.tokens import token_counter
-from mcp_memory.types import MemoryResults
 from tests.longterm.by_hand import SPACE, ByHand
 
 

@@ -13,18 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.config import Settings
-from mcp_memory.embed.static import StaticEmbedder
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import Atom, Evidence, NewTurn
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l1_atoms.merge import MERGE, Basis, Reply
 from mcp_memory.longterm.search.search import Search
-from mcp_memory.metered import Question
-from mcp_memory.replies import parse
-from mcp_memory.stage import Applied
+from mcp_memory.models.embed.static import StaticEmbedder
+from mcp_memory.models.metered import Question
+from mcp_memory.models.replies import parse
+from mcp_memory.models.stage import Applied
 from mcp_memory.store.protocol import Filters, NewAtom, Vectors
 from mcp_memory.store.sqlite import SQLiteStore, open_store
-from mcp_memory.types import Atom, Evidence, NewTurn
 
 SPACE = "default"
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_memory.core.types import NewTurn, Role, Turn
 from mcp_memory.longterm.l0_turns import recall_block
 from mcp_memory.longterm.l1_atoms.noise import label, own_words
-from mcp_memory.memory import Memory
 from mcp_memory.server.prompts import PROMPTS
-from mcp_memory.types import NewTurn, Role, Turn
+from mcp_memory.service.memory import Memory
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 REPORT = "The tests pass now. " + "I changed the parser so that it keeps the order of keys. " * 10

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.search import find
 from mcp_memory.longterm.search.pages import MAX_SHOWN, Page, after, asked_at, page_of
 from mcp_memory.longterm.search.rerank import Reranked
 from mcp_memory.longterm.search.search import Ranked, Search
-from mcp_memory.memory import Memory
+from mcp_memory.service.memory import Memory
 from mcp_memory.store.protocol import Filters, NewAtom, Store, Vectors
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock, HashEmbedder
-from mcp_memory.types import NewTurn
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 MODEL = HashEmbedder()

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.config import Settings
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import Atom, Evidence, PersonaVersion
 from mcp_memory.longterm.l3_persona import write as l3_persona
 from mcp_memory.longterm.l3_persona.page import _since  # pyright: ignore[reportPrivateUsage]
 from mcp_memory.longterm.l3_persona.write import FROM_SCRATCH, PERSONA, Reply
 from mcp_memory.longterm.search.search import Search
-from mcp_memory.replies import parse
+from mcp_memory.models.replies import parse
 from mcp_memory.store.protocol import Conflict
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.types import Atom, Evidence, PersonaVersion
 from tests.longterm.by_hand import SPACE, ByHand
 
 

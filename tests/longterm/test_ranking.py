@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_memory.core.types import NewTurn, Role, TurnHit
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS
-from mcp_memory.memory import Memory, open_memory
-from mcp_memory.types import NewTurn, Role, TurnHit
+from mcp_memory.service.memory import Memory, open_memory
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.config import Settings
+from mcp_memory.core.config import Settings
+from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.recall.relevance import ABOUT, NEAR, Asked, asked, is_echo, terms_of, weighed, weights_of
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.types import NewTurn
 from tests.longterm.by_hand import SPACE, ByHand
 
 

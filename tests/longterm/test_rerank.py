@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.config import Settings
-from mcp_memory.errors import InvalidInput, ModelFailed
-from mcp_memory.llm import Prompt
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import InvalidInput, ModelFailed
+from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.search.rerank import FIRST, ModelRerank
 from mcp_memory.longterm.search.search import Ranked
-from mcp_memory.memory import Memory, open_memory
-from mcp_memory.metered import Metered
+from mcp_memory.models.llm import Prompt
+from mcp_memory.models.metered import Metered
+from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock, HashEmbedder, ScriptedLLM
-from mcp_memory.types import NewTurn
 
 FIXTURE = json.loads((Path(__file__).parents[2] / "fixtures" / "replies" / "rerank.json").read_text(encoding="utf-8"))
 UNRANKED = "The model did not rank these results; they stand as words and meaning found them. "

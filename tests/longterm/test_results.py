@@ -8,14 +8,14 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_memory.errors import NotFound
-from mcp_memory.excerpts import Asking, shown_memories, shown_turns
-from mcp_memory.memory import Memory
-from mcp_memory.render import render
+from mcp_memory.core.errors import NotFound
+from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.types import NewTurn, Offloaded, ResultHit
 from mcp_memory.server.resources import read_resource
+from mcp_memory.service.excerpts import Asking, shown_memories, shown_turns
+from mcp_memory.service.memory import Memory
+from mcp_memory.service.render import render
 from mcp_memory.testing import FixedClock
-from mcp_memory.tokens import token_counter
-from mcp_memory.types import NewTurn, Offloaded, ResultHit
 
 FAILING = (
     "collected 60 items\n\n"

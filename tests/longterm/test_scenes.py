@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.config import Settings, load_settings
-from mcp_memory.errors import InvalidInput, NotFound
+from mcp_memory.core.config import Settings, load_settings
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.text import safe_name
+from mcp_memory.core.types import Atom, Evidence, Kind, NewTurn, Scene
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l2_scenes import write as l2_scenes
 from mcp_memory.longterm.l2_scenes.edits import MAX_CHARS, Round, checked
@@ -22,14 +24,12 @@ from mcp_memory.longterm.l2_scenes.slugs import free_slug, slug_of
 from mcp_memory.longterm.l2_scenes.text import unnamed
 from mcp_memory.longterm.l2_scenes.write import SCENES, Basis, Reply
 from mcp_memory.longterm.search.search import Search
-from mcp_memory.replies import parse
-from mcp_memory.stage import Applied
+from mcp_memory.models.replies import parse
+from mcp_memory.models.stage import Applied
 from mcp_memory.store.citations import cited, plain, tails, uncovered
 from mcp_memory.store.protocol import Conflict, NewAtom, Work
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.store import SQLiteStore
-from mcp_memory.text import safe_name
-from mcp_memory.types import Atom, Evidence, Kind, NewTurn, Scene
 
 NOW = datetime(2026, 5, 7, 10, 0, tzinfo=UTC)
 

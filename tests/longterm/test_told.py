@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from mcp_memory.config import Settings
-from mcp_memory.errors import InvalidInput, NotFound
-from mcp_memory.memory import Memory
-from mcp_memory.render import render
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.memory import Memory
+from mcp_memory.service.render import render
 from mcp_memory.testing import FixedClock
-from mcp_memory.types import NewTurn
 
 
 async def test_a_told_atom_is_certain_and_rests_on_its_own_words(memory: Memory) -> None:
@@ -203,7 +203,7 @@ async def test_unknown_ids_are_named_and_nothing_is_forgotten(memory: Memory) ->
 
 
 async def test_spaces_do_not_mix(home: Path) -> None:
-    from mcp_memory.memory import open_memory
+    from mcp_memory.service.memory import open_memory
     from mcp_memory.testing import HashEmbedder
 
     async with (
@@ -221,7 +221,7 @@ async def test_spaces_do_not_mix(home: Path) -> None:
 async def test_a_space_that_is_a_path_is_refused_before_anything_is_made(
     home: Path, tmp_path: Path, space: str
 ) -> None:
-    from mcp_memory.memory import open_memory
+    from mcp_memory.service.memory import open_memory
 
     with pytest.raises(InvalidInput, match="The space"):
         async with open_memory(Settings(home=home, space=space)):

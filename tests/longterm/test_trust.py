@@ -9,11 +9,11 @@ from pathlib import Path
 import anyio.to_thread
 import pytest
 
-from mcp_memory.errors import NotFound
+from mcp_memory.core.errors import NotFound
+from mcp_memory.core.types import Kind, NewTurn, Source
 from mcp_memory.longterm.trust import best, entitled, of_tool, told_less
-from mcp_memory.memory import Memory, open_memory
+from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.protocol import NewAtom
-from mcp_memory.types import Kind, NewTurn, Source
 
 pytestmark = pytest.mark.anyio
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-from mcp_memory.config import Settings
+from mcp_memory.core.config import Settings
+from mcp_memory.core.types import NewTurn, Verified
 from mcp_memory.longterm.verify import verify
 from mcp_memory.store.evidence import is_intact
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.types import NewTurn, Verified
 from tests.longterm.by_hand import SPACE, ByHand
 
 

@@ -15,7 +15,7 @@ from conformance_fixtures import add_fixtures
 from event_store import MemoryEventStore
 from mcp import MCPDeprecationWarning
 
-from mcp_memory.config import Settings, load_settings
+from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.server import transports
 from mcp_memory.server.app import MemoryServer, build_server
 

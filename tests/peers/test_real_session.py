@@ -15,9 +15,9 @@ import anyio
 import pytest
 
 from bench.client import STORY, held_with_memory, told
-from mcp_memory.config import Settings
-from mcp_memory.memory import open_memory
-from mcp_memory.types import Turn
+from mcp_memory.core.config import Settings
+from mcp_memory.core.types import Turn
+from mcp_memory.service.memory import open_memory
 from scripts.claude_code import Held, Story, hold, read_story
 from scripts.install_peers import CLAUDE_CODE
 from scripts.record_session import known_before

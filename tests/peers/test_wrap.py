@@ -18,7 +18,7 @@ import pytest
 from mcp import Client, StdioServerParameters, types
 from mcp.shared.exceptions import MCPError
 
-from mcp_memory.memory import open_memory
+from mcp_memory.service.memory import open_memory
 from scripts.install_peers import EVERYTHING, FILESYSTEM, INSPECTOR, Peer, node_environment
 from tests.peers.processes import run_peer
 

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from bench.reader import Reader
-from mcp_memory.config import Settings
-from mcp_memory.embed import make_embedder
-from mcp_memory.indexing import Indexing
+from mcp_memory.core.config import Settings
+from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.search.search import Search
-from mcp_memory.metered import Metered
-from mcp_memory.pipeline import Pipeline
+from mcp_memory.models.embed import make_embedder
+from mcp_memory.models.metered import Metered
+from mcp_memory.service.indexing import Indexing
+from mcp_memory.service.pipeline import Pipeline
 from mcp_memory.store.protocol import Store
 from mcp_memory.testing import FixedClock
-from mcp_memory.types import NewTurn
 
 __all__ = ["EXPECTED", "SESSIONS", "THINGS", "finish", "record", "working"]
 

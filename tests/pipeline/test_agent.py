@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from bench import reader
-from mcp_memory.errors import InvalidInput, NotFound, Refused
-from mcp_memory.memory import Memory, open_memory
+from mcp_memory.core.errors import InvalidInput, NotFound, Refused
+from mcp_memory.core.types import Distilled, NewTurn
+from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock, HashEmbedder
-from mcp_memory.types import Distilled, NewTurn
 
 ANSWERS = {"extract": reader.extract, "merge": reader.merge, "scenes": reader.scenes, "persona": reader.persona}
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from mcp_memory.config import Settings
-from mcp_memory.pipeline.due import FIRST, Due, due, gathered
+from mcp_memory.core.config import Settings
+from mcp_memory.core.types import Evidence, NewTurn
+from mcp_memory.service.pipeline.due import FIRST, Due, due, gathered
 from mcp_memory.store.protocol import Merging, NewAtom, Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock
-from mcp_memory.types import Evidence, NewTurn
 
 SPACE, SESSION = "default", "s"
 EXTRACT = Due(stage="extract", session=SESSION)

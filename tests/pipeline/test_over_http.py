@@ -10,10 +10,10 @@ from typing import Any
 import anyio.to_thread
 import pytest
 
-from mcp_memory.errors import ModelFailed
-from mcp_memory.memory import Memory, open_memory
+from mcp_memory.core.errors import ModelFailed
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock
-from mcp_memory.types import NewTurn
 from tests.endpoint import Endpoint, completion, serving
 
 pytestmark = pytest.mark.usefixtures("loop_for_litellm")

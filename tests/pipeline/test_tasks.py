@@ -16,23 +16,23 @@ from hypothesis import strategies as st
 
 from bench import reader
 from bench.reader import Reader
-from mcp_memory.config import Settings
-from mcp_memory.embed import make_embedder
-from mcp_memory.errors import ModelFailed
-from mcp_memory.indexing import Indexing
-from mcp_memory.llm import Prompt, Said
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import ModelFailed
+from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.search.search import Search
-from mcp_memory.memory import open_memory
-from mcp_memory.metered import Metered
-from mcp_memory.pipeline import Pipeline
-from mcp_memory.pipeline.due import RECORDS_A_QUESTION, REST, SOME, Due, due
+from mcp_memory.models.embed import make_embedder
+from mcp_memory.models.llm import Prompt, Said
+from mcp_memory.models.metered import Metered
+from mcp_memory.service.indexing import Indexing
+from mcp_memory.service.memory import open_memory
+from mcp_memory.service.pipeline import Pipeline
+from mcp_memory.service.pipeline.due import RECORDS_A_QUESTION, REST, SOME, Due, due
 from mcp_memory.shortterm.canvas.drawing import drawing_of
 from mcp_memory.shortterm.canvas.rebuild import rebuild
 from mcp_memory.shortterm.stages.summaries import AT_ONCE
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock
-from mcp_memory.types import NewTurn
 from tests.pipeline.rounds import finish, working
 from tests.pipeline.test_crashes import Died, Mortal
 from tests.shortterm.agent import START, Agent

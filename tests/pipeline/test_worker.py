@@ -10,10 +10,10 @@ from typing import Any
 import anyio
 
 from bench.reader import Reader
-from mcp_memory.llm import Prompt, Said
-from mcp_memory.memory import Memory, open_memory
+from mcp_memory.core.types import NewTurn
+from mcp_memory.models.llm import Prompt, Said
+from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock
-from mcp_memory.types import NewTurn
 
 SAID = [NewTurn(role="user", content="I keep bees in Porto."), NewTurn(role="assistant", content="How many hives?")]
 

@@ -13,12 +13,12 @@ from typing import Any
 
 from anyio import to_thread
 
-from mcp_memory.memory import Memory, open_memory
-from mcp_memory.portable import opened
+from mcp_memory.core.types import Evidence, NewTurn
+from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.service.portable import opened
 from mcp_memory.store.protocol import NewAtom, Store
 from mcp_memory.store.values import Merging, SceneEdit
 from mcp_memory.testing import FixedClock
-from mcp_memory.types import Evidence, NewTurn
 
 __all__ = [
     "CLOCK",

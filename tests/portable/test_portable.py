@@ -17,14 +17,14 @@ from anyio import to_thread
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.errors import McpMemoryError
-from mcp_memory.memory import Memory
-from mcp_memory.portable import bringing
+from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.memory import Memory
+from mcp_memory.service.portable import bringing
+from mcp_memory.service.upkeep.rebuild import rebuild as rebuild_home
 from mcp_memory.shortterm.canvas import rebuild
 from mcp_memory.store.values import SceneEdit
 from mcp_memory.testing import FixedClock
-from mcp_memory.types import NewTurn
-from mcp_memory.upkeep.rebuild import rebuild as rebuild_home
 from tests.portable.homes import CLOCK, export, lived_in, loosely, memory, rows, store_of, take_in
 
 pytestmark = pytest.mark.anyio

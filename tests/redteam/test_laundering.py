@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from anyio import to_thread
 
-from mcp_memory.memory import Memory, open_memory
-from mcp_memory.portable import opened
-from mcp_memory.types import NewTurn
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.service.portable import opened
 
 pytestmark = pytest.mark.anyio
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from mcp_memory.config import load_settings
+from mcp_memory.core.config import load_settings
+from mcp_memory.language.hidden_characters import plain
 from mcp_memory.server.app import build_server
 from mcp_memory.suspicion import sifted
-from mcp_memory.suspicion.hidden import plain
 from tests.redteam.cases import CASES, Case
 from tests.server.answers import answer_of, text_of
 

@@ -15,13 +15,13 @@ from mcp import Client
 from mcp.types import Implementation
 from numpy.typing import NDArray
 
-from mcp_memory.config import load_settings
-from mcp_memory.errors import InvalidInput
-from mcp_memory.memory import open_memory
-from mcp_memory.portable import opened
+from mcp_memory.core.config import load_settings
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import NewTurn
 from mcp_memory.server.app import build_server
+from mcp_memory.service.memory import open_memory
+from mcp_memory.service.portable import opened
 from mcp_memory.testing import HashEmbedder
-from mcp_memory.types import NewTurn
 
 KEY = "ghp_" + "Zq7w" * 9
 CARD = "4012 8888 8888 1881"

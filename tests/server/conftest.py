@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from mcp_memory.config import Settings, load_settings
+from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.server.app import MemoryServer, build_server
 
 

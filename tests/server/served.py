@@ -10,7 +10,7 @@ import anyio
 import httpx2
 import uvicorn
 
-from mcp_memory.config import Settings
+from mcp_memory.core.config import Settings
 from mcp_memory.server.access.patience import HEAD_SECONDS, patient
 from mcp_memory.server.app import MemoryServer, build_server
 from mcp_memory.server.transports import http_app

@@ -25,9 +25,8 @@ from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.exceptions import MCPError
 from mcp.types import ToolAnnotations
 
-from mcp_memory.config import Settings, load_settings
-from mcp_memory.errors import InvalidInput
-from mcp_memory.memory import Memory, open_memory
+from mcp_memory.core.config import Settings, load_settings
+from mcp_memory.core.errors import InvalidInput
 from mcp_memory.server import transports
 from mcp_memory.server.access import gate
 from mcp_memory.server.access.gate import SPACE_HEADER
@@ -38,6 +37,7 @@ from mcp_memory.server.access.rights import OWNER, Grant, of_request, part_of_st
 from mcp_memory.server.app import MemoryServer, build_server
 from mcp_memory.server.tools import TOOLS
 from mcp_memory.server.transports import http_app
+from mcp_memory.service.memory import Memory, open_memory
 from tests.server.answers import WAIT, answer_of, error_of
 from tests.server.served import bearer, served
 

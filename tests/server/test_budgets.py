@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from mcp_memory.errors import InvalidInput
-from mcp_memory.memory import Memory, open_memory
-from mcp_memory.render import Answer, as_json, render
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.types import NewTurn
 from mcp_memory.server import tools
-from mcp_memory.tokens import token_counter
-from mcp_memory.types import NewTurn
+from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.service.render import Answer, as_json, render
 
 BUDGETS = [*range(100, 180, 3), *range(180, 500, 40), 800, 1200, 3000]
 TICKS = "`" * 60

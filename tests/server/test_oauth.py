@@ -22,8 +22,8 @@ from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuth
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
-from mcp_memory.config import Settings, load_settings
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.config import Settings, load_settings
+from mcp_memory.core.errors import InvalidInput
 from mcp_memory.server.access import oauth
 from mcp_memory.server.access.credentials import Client as Asking
 from mcp_memory.server.access.credentials import Credentials

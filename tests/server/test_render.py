@@ -7,8 +7,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.render import fence, quote, render
-from mcp_memory.types import Bundle, Expansion
+from mcp_memory.core.types import Bundle, Expansion
+from mcp_memory.service.render import fence, quote, render
 
 LINES = st.text(st.sampled_from(list("`> a\n\r\x0b\x0c\x1c\x85\u2028\u2029")) | st.characters(), max_size=80)
 

@@ -18,10 +18,10 @@ from mcp.types import (
     TextResourceContents,
 )
 
-from mcp_memory.config import load_settings
+from mcp_memory.core.config import load_settings
+from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.types import NewTurn
 from mcp_memory.server.app import MemoryServer, build_server
-from mcp_memory.tokens import token_counter
-from mcp_memory.types import NewTurn
 
 FIXED = ["memory://persona", "memory://canvas/active", "memory://status"]
 

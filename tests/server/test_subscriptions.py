@@ -17,21 +17,21 @@ from mcp.server.connection import Connection
 from mcp.shared.exceptions import MCPError
 from mcp.types import ResourceListChangedNotification, ResourceUpdatedNotification
 
-from mcp_memory.config import Settings
-from mcp_memory.memory import open_memory
+from mcp_memory.core.config import Settings
+from mcp_memory.core.types import NewTurn
 from mcp_memory.server import subscriptions
 from mcp_memory.server.access.rights import Grant, using
 from mcp_memory.server.app import MemoryServer
 from mcp_memory.server.subscriptions import Updates, uris_of
-from mcp_memory.types import NewTurn
+from mcp_memory.service.memory import open_memory
 from tests.server.answers import WAIT, answer_of
 
 LIST = "the list"
 
 WRITER = """
 import asyncio, sys
-from mcp_memory.config import load_settings
-from mcp_memory.memory import open_memory
+from mcp_memory.core.config import load_settings
+from mcp_memory.service.memory import open_memory
 
 async def main():
     async with open_memory(load_settings({}, home=sys.argv[1], embedder="none")) as memory:

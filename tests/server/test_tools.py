@@ -11,10 +11,10 @@ from inline_snapshot import snapshot
 from mcp import Client
 from mcp.types import Implementation, Tool
 
+from mcp_memory.core.tokens import token_counter
 from mcp_memory.server.app import MemoryServer
 from mcp_memory.server.instructions import INSTRUCTIONS
 from mcp_memory.server.tools import TOOLS
-from mcp_memory.tokens import token_counter
 from tests.server.answers import answer_of, text_of
 
 LOG = "\n".join(f"2026-04-16 22:19:{n % 60:02} INFO step {n} finished" for n in range(2000)) + "\nERROR disk is full"

@@ -23,8 +23,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ResourceUpdated
 from mcp.types import JSONRPCError, JSONRPCRequest, jsonrpc_message_adapter
 
-from mcp_memory.config import load_settings
-from mcp_memory.errors import Refused
+from mcp_memory.core.config import load_settings
+from mcp_memory.core.errors import Refused
 from mcp_memory.server.app import build_server
 from mcp_memory.server.transports import MAX_BODY, http_app, second_look, serve
 from tests.server.answers import WAIT, answer_of
@@ -171,7 +171,7 @@ def test_a_server_warns_of_a_variable_that_sets_nothing_and_serves(tmp_path: Pat
 def test_nothing_heavy_is_loaded_when_initialize_is_answered(tmp_path: Path) -> None:
     code = (
         "import sys, threading\n"
-        "from mcp_memory.config import load_settings\n"
+        "from mcp_memory.core.config import load_settings\n"
         "from mcp_memory.server import app, transports\n"
         "app.build_server(load_settings({}, home=sys.argv[1]))\n"
         "print(*sorted(n for n in sys.modules if n in sys.argv[2:]))\n"

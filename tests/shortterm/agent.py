@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from mcp_memory.core.types import CanvasView, Expansion, NewTurn, Offloaded
 from mcp_memory.shortterm.canvas.flowchart import Canvas
 from mcp_memory.shortterm.canvas.fold import fold_canvas
 from mcp_memory.shortterm.canvas.place import Step, move, place
 from mcp_memory.shortterm.results.drill import expand
 from mcp_memory.shortterm.results.offload import OffloadRequest, offload
 from mcp_memory.store.protocol import Store
-from mcp_memory.types import CanvasView, Expansion, NewTurn, Offloaded
 
 START = datetime(2026, 4, 16, 12, tzinfo=UTC)
 

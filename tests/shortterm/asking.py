@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from mcp_memory.config import Settings
-from mcp_memory.replies import parse
-from mcp_memory.stage import AnyStage, Applied, Desk
+from mcp_memory.core.config import Settings
+from mcp_memory.models.replies import parse
+from mcp_memory.models.stage import AnyStage, Applied, Desk
 from mcp_memory.store.protocol import Store, Work
 from tests.shortterm.agent import START
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_memory.core.types import Role
 from mcp_memory.shortterm.canvas.boundary import Verdict, boundary
 from mcp_memory.shortterm.canvas.tasks import content
 from mcp_memory.store.protocol import Store
-from mcp_memory.types import Role
 from tests.shortterm.agent import Agent
 
 ABOUT = content("Fix the login test in auth")

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import NewTurn
 from mcp_memory.shortterm.canvas.amend import rollback
 from mcp_memory.shortterm.canvas.drawing import Drawing, drawing_of
 from mcp_memory.shortterm.canvas.flowchart import Canvas, parse, read, render
@@ -20,7 +21,6 @@ from mcp_memory.shortterm.canvas.rebuild import rebuild
 from mcp_memory.shortterm.stages.canvas import CANVAS, FRESH, GROWN, NODES, grown
 from mcp_memory.shortterm.stages.pieces import Reply, checked
 from mcp_memory.store.protocol import CanvasEdit, Store
-from mcp_memory.types import NewTurn
 from tests.shortterm.agent import START, Agent, taken
 from tests.shortterm.asking import Asking, desk_at
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.types import Expansion
 from mcp_memory.shortterm.results.expand import content_of, expand_text, view_of_cursor
-from mcp_memory.tokens import token_counter
-from mcp_memory.types import Expansion
 
 REF = "r-9f2c1a7b3d4e"
 POEM = "".join(f"line {n} of the log\n" for n in range(1, 101))

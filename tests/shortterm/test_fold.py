@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mermaidx.engine import Engine
 
-from mcp_memory.errors import Damaged, InvalidInput, NotFound
+from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
+from mcp_memory.core.types import CanvasRow, CanvasView, Group, StepStatus
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, parse, render
 from mcp_memory.shortterm.canvas.groups import fold_groups, without
 from mcp_memory.shortterm.canvas.picture import CONFIG, illustrate
 from mcp_memory.shortterm.canvas.place import Step
 from mcp_memory.shortterm.canvas.view import view
-from mcp_memory.types import CanvasRow, CanvasView, Group, StepStatus
 from tests.shortterm.agent import Agent, FourCharacters, taken
 
 AT = datetime(2026, 4, 16, 12, tzinfo=UTC)

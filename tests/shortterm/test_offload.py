@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import Record
 from mcp_memory.shortterm.canvas.flowchart import parse, read
 from mcp_memory.shortterm.results.offload import MAX_BYTES
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.types import Record
 from tests.shortterm.agent import Agent
 
 LOG = "\n".join(f"2026-04-16 12:00:{at % 60:02} INFO worker {at} done" for at in range(400))

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import CanvasRow
 from mcp_memory.shortterm.canvas.flowchart import Canvas, parse, render
 from mcp_memory.shortterm.canvas.place import Step
 from mcp_memory.shortterm.canvas.tasks import check_task, choose_task, find_task, label_of
-from mcp_memory.types import CanvasRow
 from tests.shortterm.agent import taken
 
 AT = datetime(2026, 4, 16, 12, tzinfo=UTC)

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.errors import InvalidInput, McpMemoryError, NotFound
+from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound
+from mcp_memory.core.types import Group
 from mcp_memory.shortterm.canvas.amend import patch_canvas, rollback
 from mcp_memory.shortterm.canvas.drawing import Drawing, drawing_of
 from mcp_memory.shortterm.canvas.flowchart import Canvas, parse, render
@@ -20,7 +21,6 @@ from mcp_memory.shortterm.canvas.groups import members, nodes_of
 from mcp_memory.shortterm.canvas.patch import EdgeLabel, NewGroup, Patch, apply_patch, patch_of, patch_text
 from mcp_memory.shortterm.canvas.rebuild import mend, problems, rebuild, replay
 from mcp_memory.store.protocol import CanvasEdit, Store
-from mcp_memory.types import Group
 from tests.shortterm.agent import START, Agent
 
 SPACES = count()

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mcp_memory.replies import parse
+from mcp_memory.core.tokens import token_counter
+from mcp_memory.models.replies import parse
+from mcp_memory.models.stage import AnyStage
 from mcp_memory.shortterm.canvas.flowchart import read
 from mcp_memory.shortterm.stages.canvas import CANVAS
 from mcp_memory.shortterm.stages.summaries import SUMMARIES
-from mcp_memory.stage import AnyStage
-from mcp_memory.tokens import token_counter
 from tests.shortterm.agent import Agent
 from tests.shortterm.asking import Asking, desk_at
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import Record
 from mcp_memory.shortterm.canvas.amend import patch_canvas
 from mcp_memory.shortterm.canvas.drawing import drawing_of
 from mcp_memory.shortterm.canvas.flowchart import read
@@ -20,7 +21,6 @@ from mcp_memory.shortterm.canvas.patch import Patch
 from mcp_memory.shortterm.canvas.rebuild import rebuild
 from mcp_memory.shortterm.stages.summaries import AT_ONCE, FRESH, SUMMARIES, thin
 from mcp_memory.store.protocol import Conflict, Store
-from mcp_memory.types import Record
 from tests.shortterm.agent import START, Agent
 from tests.shortterm.asking import Asking, desk_at
 

@@ -16,7 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.errors import InvalidInput, NotFound
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.types import Atom, Entity, Evidence, Fact, NewTurn, Stage
 from mcp_memory.store.protocol import (
     Conflict,
     Draft,
@@ -30,7 +31,6 @@ from mcp_memory.store.protocol import (
     WrittenAtom,
 )
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.types import Atom, Entity, Evidence, Fact, NewTurn, Stage
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ANY = Filters()

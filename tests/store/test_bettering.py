@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from mcp_memory.errors import NotFound
+from mcp_memory.core.errors import NotFound
+from mcp_memory.core.types import CanvasRow, Record, Stage
 from mcp_memory.store.protocol import Amended, CanvasEdit, CanvasGrowth, Conflict, NewRef, Store, Work
-from mcp_memory.types import CanvasRow, Record, Stage
 
 NOW = datetime(2026, 5, 7, 12, tzinfo=UTC)
 

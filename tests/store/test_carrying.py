@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import NewTurn
 from mcp_memory.store import carried
 from mcp_memory.store.protocol import NewAtom, Store
-from mcp_memory.types import NewTurn
 
 NOW = datetime(2026, 5, 7, 10, 0, tzinfo=UTC)
 

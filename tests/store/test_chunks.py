@@ -10,10 +10,10 @@ import apsw
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_memory.core.types import Citation, Evidence, NewTurn
 from mcp_memory.store.naming import Named, address, named
 from mcp_memory.store.protocol import Filters, NewAtom, NewChunk, NewRef, Store
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.types import Citation, Evidence, NewTurn
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 RAW = b"alpha one\nbeta two\ngamma three\n"

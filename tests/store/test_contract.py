@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.errors import Damaged, InvalidInput, NotFound
+from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
+from mcp_memory.core.types import CanvasRow, Fact, Group, NewTurn, PersonaVersion, Record, SessionInfo
+from mcp_memory.language.words import index_terms
 from mcp_memory.store.protocol import CanvasEdit, Change, Conflict, Filters, NewAtom, NewRef, Store, TakenStep, Vectors
-from mcp_memory.text import index_terms
-from mcp_memory.types import CanvasRow, Fact, Group, NewTurn, PersonaVersion, Record, SessionInfo
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ANY = Filters()

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mcp_memory.errors import NotFound
+from mcp_memory.core.errors import NotFound
+from mcp_memory.core.types import NewTurn
 from mcp_memory.store.protocol import Filters, NewAtom, Store
-from mcp_memory.types import NewTurn
 
 NOW = datetime(2026, 5, 7, 12, 0, tzinfo=UTC)
 

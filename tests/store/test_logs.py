@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mcp_memory.errors import NotFound, Refused
+from mcp_memory.core.errors import NotFound, Refused
+from mcp_memory.core.types import CanvasRow, NewTurn, Record
 from mcp_memory.store.protocol import CanvasEdit, FollowedLog, NewRef, Store
-from mcp_memory.types import CanvasRow, NewTurn, Record
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 LOG = FollowedLog(

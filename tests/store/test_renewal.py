@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.config import Settings
-from mcp_memory.memory import open_memory
+from mcp_memory.core.config import Settings
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.memory import open_memory
 from mcp_memory.store.protocol import Filters, NewAtom, Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.finding import renewal, term_ranges
 from mcp_memory.store.sqlite.migrations import SCHEMA
-from mcp_memory.types import NewTurn
 
 FIRST_SCHEMA = Path(__file__).parents[2] / "fixtures" / "schemas" / "0001-first.db"
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -17,14 +17,14 @@ import apsw
 import numpy as np
 import pytest
 
-from mcp_memory.errors import StoreUnavailable
+from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.core.types import Citation, NewTurn
 from mcp_memory.store.protocol import Filters, Vectors
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.finding.outlines import Outlines
 from mcp_memory.store.sqlite.finding.scan import quantised
 from mcp_memory.store.sqlite.migrations import SCHEMA
-from mcp_memory.types import Citation, NewTurn
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 RELEASED = sorted((Path(__file__).parents[2] / "fixtures" / "schemas").glob("*.db"))
@@ -34,7 +34,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.types import NewTurn
+from mcp_memory.core.types import NewTurn
 
 home, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 print("ready", flush=True)

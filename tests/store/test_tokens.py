@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
 from mcp_memory.store.access import Token
 from mcp_memory.store.protocol import Store
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+from mcp_memory.core.types import NewTurn
 from mcp_memory.store.protocol import Filters, Store
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.types import NewTurn
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.errors import NotFound
+from mcp_memory.core.errors import NotFound
+from mcp_memory.core.types import NewTurn, Role, Stage
 from mcp_memory.store.protocol import Backlog, Change, Conflict, Done, Imported, NewAtom, StageState, Store, Work
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.types import NewTurn, Role, Stage
 
 T = TypeVar("T")
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mcp_memory.memory import Memory, open_memory
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock
-from mcp_memory.types import NewTurn
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 LOG = "\n".join(f"2026-03-01 step {n}: compiled part_{n}.c in {n * 7} ms" for n in range(120))

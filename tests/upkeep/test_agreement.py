@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from mcp_memory.cli.examining import examine
+from mcp_memory.service.upkeep.backup import back_up
+from mcp_memory.service.upkeep.rebuild import agreement, rebuild
+from mcp_memory.service.upkeep.repair import repair
+from mcp_memory.service.upkeep.restore import restore
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.upkeep.backup import back_up
-from mcp_memory.upkeep.rebuild import agreement, rebuild
-from mcp_memory.upkeep.repair import repair
-from mcp_memory.upkeep.restore import restore
 
 Lived = Callable[[Path], Path]
 NOW = datetime(2026, 3, 2, tzinfo=UTC)

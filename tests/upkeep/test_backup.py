@@ -14,13 +14,13 @@ import anyio
 import apsw
 import pytest
 
-from mcp_memory.errors import Damaged, InvalidInput, StoreUnavailable
-from mcp_memory.memory import open_memory
-from mcp_memory.presence import note
+from mcp_memory.core.errors import Damaged, InvalidInput, StoreUnavailable
+from mcp_memory.core.process_registry import note
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.memory import open_memory
+from mcp_memory.service.upkeep.backup import Backup, back_up, folder_of, listed, verify
+from mcp_memory.service.upkeep.restore import restore
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.types import NewTurn
-from mcp_memory.upkeep.backup import Backup, back_up, folder_of, listed, verify
-from mcp_memory.upkeep.restore import restore
 
 Lived = Callable[[Path], Path]
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
@@ -311,7 +311,7 @@ def test_nothing_is_restored_while_another_process_holds_the_home(made: Path, ho
     import subprocess
     import sys
 
-    code = "import sys; from pathlib import Path; from mcp_memory.presence import note\n"
+    code = "import sys; from pathlib import Path; from mcp_memory.core.process_registry import note\n"
     code += "n = note(Path(sys.argv[1]), what='serve stdio'); print('x', flush=True); sys.stdin.read()"
     with subprocess.Popen(
         [sys.executable, "-c", code, str(home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -11,14 +11,14 @@ import anyio
 import apsw
 
 from mcp_memory.cli.examining import examine
-from mcp_memory.compression.rules import Rules
-from mcp_memory.compression.run import compress_list
-from mcp_memory.importing.agents import AGENTS
+from mcp_memory.core.tokens import token_counter
+from mcp_memory.core.types import Evidence, NewTurn
+from mcp_memory.integrations.importers.agents import AGENTS
+from mcp_memory.service.compression.rules import Rules
+from mcp_memory.service.compression.run import compress_list
 from mcp_memory.store.access import Token
 from mcp_memory.store.protocol import NewAtom
 from mcp_memory.store.sqlite import forms, open_store
-from mcp_memory.tokens import token_counter
-from mcp_memory.types import Evidence, NewTurn
 from tests.importing.agents import followed, written
 from tests.portable.homes import CLOCK, lived_in
 from tests.upkeep.conftest import LOG

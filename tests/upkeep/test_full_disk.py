@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mcp_memory.errors import NoRoom
+from mcp_memory.core.errors import NoRoom
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.upkeep.backup import back_up, verify
+from mcp_memory.service.upkeep.rebuild import rebuild
+from mcp_memory.service.upkeep.repair import repair
+from mcp_memory.service.upkeep.restore import restore
 from mcp_memory.store.protocol import Vectors
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.types import NewTurn
-from mcp_memory.upkeep.backup import back_up, verify
-from mcp_memory.upkeep.rebuild import rebuild
-from mcp_memory.upkeep.repair import repair
-from mcp_memory.upkeep.restore import restore
 from tests.durability.faults import no_file_over
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="limits of files")

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from mcp_memory.memory import open_memory
+from mcp_memory.service.memory import open_memory
+from mcp_memory.service.upkeep.rebuild import agreement
+from mcp_memory.service.upkeep.repair import repair
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.upkeep.rebuild import agreement
-from mcp_memory.upkeep.repair import repair
 
 Lived = Callable[[Path], Path]
 NOW = datetime(2026, 3, 2, tzinfo=UTC)

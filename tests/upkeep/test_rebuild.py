@@ -18,13 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.reader import Reader
-from mcp_memory.errors import InvalidInput, McpMemoryError, NotFound, Refused
-from mcp_memory.memory import Memory, open_memory
-from mcp_memory.portable import opened as parcel
+from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound, Refused
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.memory import Memory, open_memory
+from mcp_memory.service.portable import opened as parcel
+from mcp_memory.service.upkeep.rebuild import Rebuilt, rebuild
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock, HashEmbedder
-from mcp_memory.types import NewTurn
-from mcp_memory.upkeep.rebuild import Rebuilt, rebuild
 
 Lived = Callable[[Path], Path]
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)

@@ -15,11 +15,11 @@ import apsw
 import pytest
 
 from mcp_memory.cli.examining import examine
-from mcp_memory.errors import NotFound
+from mcp_memory.core.errors import NotFound
+from mcp_memory.service.upkeep.backup import back_up
+from mcp_memory.service.upkeep.repair import Repaired, repair
 from mcp_memory.store.forgetting import Purge
 from mcp_memory.store.sqlite import open_store
-from mcp_memory.upkeep.backup import back_up
-from mcp_memory.upkeep.repair import Repaired, repair
 from tests.portable.homes import lived_in, memory
 
 Lived = Callable[[Path], Path]
@@ -224,7 +224,7 @@ def test_a_home_copied_without_its_log_of_writes_gets_back_what_the_files_have(h
     lived(home)
     early = (home / "memory.db").read_bytes()
     store = open_store(home)
-    from mcp_memory.types import NewTurn
+    from mcp_memory.core.types import NewTurn
 
     store.append_turns("default", "late", [NewTurn(role="user", content="Said later.")], now=NOW)
     store.append_turns(

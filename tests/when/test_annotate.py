@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.when.annotate import ADDITION, with_dates
+from mcp_memory.language.when.annotate import ADDITION, with_dates
 
 MONDAY = datetime(2026, 3, 16, 12, 0)
 THURSDAY = datetime(2026, 3, 19, 12, 0)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from mcp_memory.errors import InvalidInput
-from mcp_memory.memory import open_memory
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import iso
+from mcp_memory.core.types import NewTurn
+from mcp_memory.language.when import parse_time
+from mcp_memory.service.memory import open_memory
 from mcp_memory.testing import FixedClock, HashEmbedder
-from mcp_memory.text import iso
-from mcp_memory.types import NewTurn
-from mcp_memory.when import parse_time
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

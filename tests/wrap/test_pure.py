@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from mcp_memory.errors import InvalidInput
-from mcp_memory.tokens import token_counter
-from mcp_memory.wrap.lines import NotAMessage, Piece, Splitter, Unread, id_in, key_of, parse, to_line
-from mcp_memory.wrap.listing import note, widened, with_tools
-from mcp_memory.wrap.results import is_plain, replaced, structured_text, texts_in
-from mcp_memory.wrap.tool import checked, definition, looks_like_ours, tool_name
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.tokens import token_counter
+from mcp_memory.integrations.proxy.lines import NotAMessage, Piece, Splitter, Unread, id_in, key_of, parse, to_line
+from mcp_memory.integrations.proxy.listing import note, widened, with_tools
+from mcp_memory.integrations.proxy.results import is_plain, replaced, structured_text, texts_in
+from mcp_memory.integrations.proxy.tool import checked, definition, looks_like_ours, tool_name
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -13,13 +13,13 @@ import anyio
 import apsw
 import pytest
 
-from mcp_memory.config import Settings, load_settings
-from mcp_memory.wrap import keeper
-from mcp_memory.wrap import lines as wire
-from mcp_memory.wrap.edit import Editor
-from mcp_memory.wrap.keeper import Keeper
-from mcp_memory.wrap.lines import Piece
-from mcp_memory.wrap.relay import Relay
+from mcp_memory.core.config import Settings, load_settings
+from mcp_memory.integrations.proxy import keeper
+from mcp_memory.integrations.proxy import lines as wire
+from mcp_memory.integrations.proxy.edit import Editor
+from mcp_memory.integrations.proxy.keeper import Keeper
+from mcp_memory.integrations.proxy.lines import Piece
+from mcp_memory.integrations.proxy.relay import Relay
 
 WAIT = 20
 LONG = "\n".join(f"{n} GET /item/{n} {200 if n % 7 else 500}" for n in range(400))
@@ -205,7 +205,7 @@ async def test_the_memory_says_once_that_it_cannot_be_opened(
     async with relayed(settings, replies(call={"content": [{"type": "text", "text": LONG}]})) as here:
         for _ in range(3):
             await here.call("read")
-    (said,) = [record for record in caplog.records if record.name.startswith("mcp_memory.wrap")]
+    (said,) = [record for record in caplog.records if record.name.startswith("mcp_memory.integrations.proxy")]
     assert said.getMessage().startswith("large results pass as they are: ")
 
 

@@ -15,8 +15,8 @@ from mcp.server.mcpserver import MCPServer
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mcp_memory.errors import InvalidInput
-from mcp_memory.wrap.url import Address, connected, headers_of
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.integrations.proxy.url import Address, connected, headers_of
 from tests.wrap.sdk_server import build
 
 WAIT = 20

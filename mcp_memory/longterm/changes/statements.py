@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
 
-from mcp_memory.function_words import function_words, languages_of
+from mcp_memory.language.function_words import function_words, languages_of
+from mcp_memory.language.words import fold
 from mcp_memory.longterm.changes.forms import Forms, any_of
 from mcp_memory.longterm.changes.values import Value, ValueKind, values_in
 from mcp_memory.longterm.changes.vocabulary import CHANGED, FORMER, FROM, LIGHT, RELATIONS, TO
-from mcp_memory.text import fold
 
 __all__ = ["Statement", "says_changed", "statements", "words_alike"]
 

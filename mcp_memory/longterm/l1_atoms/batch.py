@@ -13,12 +13,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Turn
 from mcp_memory.longterm.l1_atoms.noise import label, own_words
 from mcp_memory.longterm.trust import held_ids
-from mcp_memory.prompts import fenced
+from mcp_memory.models.prompts import fenced
 from mcp_memory.store.protocol import Store
-from mcp_memory.text import one_line
-from mcp_memory.types import Turn
 
 __all__ = ["BACKGROUND_CHARS", "MAX_CHARS", "TURN_CHARS", "Batch", "batch_of", "next_batch", "shown", "speaker"]
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from pydantic import BaseModel, Field, field_validator
 
-from mcp_memory.types import Kind
+from mcp_memory.core.types import Kind
 
 __all__ = ["Action", "Decision", "Reply"]
 

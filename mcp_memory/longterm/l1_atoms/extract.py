@@ -22,18 +22,19 @@ from dataclasses import replace
 
 from pydantic import BaseModel
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import one_line
+from mcp_memory.language.words import fold
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l1_atoms.batch import Batch, batch_of, next_batch, shown
 from mcp_memory.longterm.l1_atoms.grounding import Kept, Refusal, grounded
 from mcp_memory.longterm.l1_atoms.language import in_a_strange_language
 from mcp_memory.longterm.l1_atoms.names import USER, Names, names_in, table, with_told
 from mcp_memory.longterm.l1_atoms.reply import Extracted, Statement
-from mcp_memory.metered import Question
-from mcp_memory.prompts import prompt
-from mcp_memory.stage import Applied, StageOf
+from mcp_memory.models.metered import Question
+from mcp_memory.models.prompts import prompt
+from mcp_memory.models.stage import Applied, StageOf
 from mcp_memory.store.protocol import Backlog, Work
-from mcp_memory.text import fold, one_line
 
 __all__ = ["EXTRACT", "Basis"]
 

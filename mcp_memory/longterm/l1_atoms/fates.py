@@ -13,13 +13,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Atom, Evidence, Kind, Source
+from mcp_memory.language.words import fold, index_terms, query_terms
 from mcp_memory.longterm.l1_atoms.decisions import Action
 from mcp_memory.longterm.l1_atoms.rules import Held, fact_of
 from mcp_memory.longterm.trust import best, entitled, held_for, told_less, worst
 from mcp_memory.store.protocol import NewAtom
 from mcp_memory.suspicion import flags
-from mcp_memory.text import fold, index_terms, one_line, query_terms
-from mcp_memory.types import Atom, Evidence, Kind, Source
 
 __all__ = ["Fate", "made"]
 

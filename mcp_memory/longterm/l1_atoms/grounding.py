@@ -18,6 +18,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Evidence, Kind, Source, Turn
+from mcp_memory.language.quoted import FILL, own_part
+from mcp_memory.language.words import base_terms, query_terms
 from mcp_memory.longterm.l1_atoms.batch import Batch
 from mcp_memory.longterm.l1_atoms.names import Names, is_person
 from mcp_memory.longterm.l1_atoms.noise import own_words
@@ -28,11 +32,8 @@ from mcp_memory.longterm.l1_atoms.told import SINGLE_VALUED, relation_name
 from mcp_memory.longterm.offers import accepted
 from mcp_memory.longterm.support import carried, relates, swaps_a_value, unsupported
 from mcp_memory.longterm.trust import best, entitled, held_for, of_turn, tells_a_rule
-from mcp_memory.quoted import FILL, own_part
 from mcp_memory.store.protocol import NewAtom
 from mcp_memory.suspicion import drops, flags, worded
-from mcp_memory.text import base_terms, one_line, query_terms
-from mcp_memory.types import Evidence, Kind, Source, Turn
 
 __all__ = ["Kept", "Refusal", "grounded"]
 

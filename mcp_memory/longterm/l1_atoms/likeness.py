@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
+from mcp_memory.core.types import Atom
+from mcp_memory.language.words import fold, query_terms
 from mcp_memory.longterm.changes import CONTRADICTS, slot_score
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l1_atoms.told import knows_scale
 from mcp_memory.store.protocol import Draft, Filters, NewAtom
-from mcp_memory.text import fold, query_terms
-from mcp_memory.types import Atom
 
 if TYPE_CHECKING:
     import numpy as np
@@ -207,7 +207,7 @@ def _terms(text: str) -> frozenset[str]:
 
 @cache
 def _months() -> frozenset[str]:
-    from mcp_memory.when.languages import LANGUAGES, lexicon
+    from mcp_memory.language.when.languages import LANGUAGES, lexicon
 
     names = (name for language in LANGUAGES for name in lexicon(language).language.words.get("MONTH", ()))
     return frozenset(

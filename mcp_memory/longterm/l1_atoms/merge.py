@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Atom
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l1_atoms.decisions import Reply
 from mcp_memory.longterm.l1_atoms.likeness import near
 from mcp_memory.longterm.l1_atoms.rules import Held
 from mcp_memory.longterm.l1_atoms.settling import Shown, settled, twin
-from mcp_memory.metered import Question
-from mcp_memory.prompts import fenced, prompt
-from mcp_memory.stage import Applied, StageOf
+from mcp_memory.models.metered import Question
+from mcp_memory.models.prompts import fenced, prompt
+from mcp_memory.models.stage import Applied, StageOf
 from mcp_memory.store.protocol import Work
-from mcp_memory.text import one_line
-from mcp_memory.types import Atom
 
 __all__ = ["MERGE", "Basis", "Reply"]
 

@@ -11,11 +11,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Entity, Turn
+from mcp_memory.language.words import base_terms, fold
 from mcp_memory.longterm.l1_atoms.quotes import locate
 from mcp_memory.longterm.l1_atoms.reply import Named
 from mcp_memory.store.protocol import Filters, Store
-from mcp_memory.text import base_terms, fold, one_line
-from mcp_memory.types import Entity, Turn
 
 __all__ = ["USER", "Names", "is_person", "names_in", "table", "with_told"]
 

@@ -12,9 +12,9 @@ import re
 import unicodedata
 from typing import Literal
 
+from mcp_memory.core.text import without_blocks
+from mcp_memory.core.types import Turn
 from mcp_memory.longterm.l1_atoms.phrases import bare, phrases_of
-from mcp_memory.text import without_blocks
-from mcp_memory.types import Turn
 
 __all__ = ["Noise", "label", "own_words"]
 

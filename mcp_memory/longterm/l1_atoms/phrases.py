@@ -12,7 +12,7 @@ import unicodedata
 from functools import cache
 from typing import Literal
 
-from mcp_memory.text import fold
+from mcp_memory.language.words import fold
 
 __all__ = ["Phrase", "bare", "phrases_of"]
 

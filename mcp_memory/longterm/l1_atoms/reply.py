@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar, cast
 
 from pydantic import BaseModel, BeforeValidator, model_validator
 
-from mcp_memory.types import Kind
+from mcp_memory.core.types import Kind
 
 __all__ = ["Extracted", "Named", "Quoted", "Segment", "Statement", "Triple"]
 

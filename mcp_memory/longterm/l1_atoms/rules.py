@@ -13,10 +13,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mcp_memory.core.text import iso, one_line, well_formed
+from mcp_memory.core.types import SAID_BY, Atom, Evidence
+from mcp_memory.language.words import fold, index_terms, query_terms
 from mcp_memory.longterm.trust import told_less
 from mcp_memory.store.protocol import NewAtom
-from mcp_memory.text import fold, index_terms, iso, one_line, query_terms, well_formed
-from mcp_memory.types import SAID_BY, Atom, Evidence
 
 __all__ = ["Held", "cannot_join", "fact_of", "lacking", "protected", "same_words", "usable"]
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import takewhile
 
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Atom
 from mcp_memory.longterm.l1_atoms.decisions import Decision
 from mcp_memory.longterm.l1_atoms.fates import Fate, made
 from mcp_memory.longterm.l1_atoms.rules import Held, cannot_join, fact_of, lacking, protected, same_words, usable
 from mcp_memory.store.protocol import Draft, Merging, NewAtom, Outcome
-from mcp_memory.text import one_line
-from mcp_memory.types import Atom
 
 __all__ = ["Settled", "Shown", "settled", "twin"]
 

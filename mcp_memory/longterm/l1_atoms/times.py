@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import MAXYEAR, datetime, time, timedelta
 
-from mcp_memory.text import zoned
+from mcp_memory.core.text import zoned
 
 __all__ = ["Times", "date_of", "dated", "holds"]
 
@@ -77,7 +77,7 @@ def _moment(given: str | None, said_at: datetime, *, end: bool = False) -> datet
 
 def _as_words(text: str, said_at: datetime, *, end: bool) -> datetime | None:
     """Return what words such as "six months ago" or "7 May 2023" mean, if they are all that is given."""
-    from mcp_memory.when import spans_in
+    from mcp_memory.language.when import spans_in
 
     spans = spans_in(text, said_at) if text else []
     if len(spans) != 1 or 2 * len(spans[0].text) < len(text):
@@ -110,7 +110,7 @@ def dated(text: str, said_at: datetime) -> str:
     Only words that move with the day are read so: those whose time is another one, seen from as much earlier or
     later as they span. "In May" may be the one before or the one after.
     """
-    from mcp_memory.when import spans_in
+    from mcp_memory.language.when import spans_in
 
     spans = spans_in(text, said_at)
     given = {span.start for span in spans if not _moves(span.text, span.start, span.end, said_at)}
@@ -121,7 +121,7 @@ def dated(text: str, said_at: datetime) -> str:
 
 
 def _moves(phrase: str, start: datetime, end: datetime, said_at: datetime) -> bool:
-    from mcp_memory.when import spans_in
+    from mcp_memory.language.when import spans_in
 
     elsewhere = (spans_in(phrase, _after(said_at, shift)) for shift in (start - end, end - start))
     return all(len(spans) == 1 and spans[0].start != start for spans in elsewhere)
@@ -167,7 +167,7 @@ def _unit(moment: datetime) -> str:
 
 def _named(moment: datetime, text: str) -> tuple[datetime, datetime] | None:
     """Return the most exact time that a text names and that has the moment in it."""
-    from mcp_memory.when import spans_in
+    from mcp_memory.language.when import spans_in
 
     spans = spans_in(_ABOUT.sub("in ", text), moment)
     around = [(span.start, span.end) for span in spans if span.start <= moment < span.end]

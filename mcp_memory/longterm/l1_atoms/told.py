@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.secrets import mask_values, states_secret
+from mcp_memory.core.text import is_blank, well_formed
+from mcp_memory.core.types import Atom, Kind, Source
+from mcp_memory.language.words import fold, index_terms
 from mcp_memory.longterm.changes import CONTRADICTS, slot_score
 from mcp_memory.longterm.search.search import Search
-from mcp_memory.secrets import mask_values, states_secret
 from mcp_memory.store.protocol import Filters, NewAtom, Store, Vectors, WrittenAtom
-from mcp_memory.text import fold, index_terms, is_blank, well_formed
-from mcp_memory.types import Atom, Kind, Source
 
 __all__ = ["SINGLE_VALUED", "Candidates", "knows_scale", "relation_name", "similar", "told"]
 
@@ -187,7 +188,7 @@ def _of_the_same(store: Store, space: str, new: Atom) -> list[str]:
 
 def knows_scale(vectors: Sequence[Vectors]) -> bool:
     """Tell whether cosines of these vectors are of the model that changes are judged by: other models have others."""
-    from mcp_memory.embed.bundled import IDENTITY
+    from mcp_memory.models.embed.bundled import IDENTITY
 
     return bool(vectors) and all(one.identity == IDENTITY for one in vectors)
 

@@ -12,7 +12,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import one_line, well_formed
+from mcp_memory.core.types import Atom, Scene, SceneAction
+from mcp_memory.language.words import fold
 from mcp_memory.longterm.l2_scenes.page import MERGED_INTO, USER, called
 from mcp_memory.longterm.l2_scenes.reply import Edit, Reply
 from mcp_memory.longterm.l2_scenes.slugs import free_slug, slug_of
@@ -22,8 +25,6 @@ from mcp_memory.store.citations import cited, covered, links, plain, tails, unco
 from mcp_memory.store.forgotten import gist
 from mcp_memory.store.protocol import Outcome, SceneEdit
 from mcp_memory.suspicion import flags
-from mcp_memory.text import fold, one_line, well_formed
-from mcp_memory.types import Atom, Scene, SceneAction
 
 __all__ = ["MAX_CHARS", "Checked", "Round", "checked"]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from mcp_memory.core.types import Atom, Scene
+from mcp_memory.language.words import fold
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l2_scenes.page import USER
 from mcp_memory.store.protocol import Filters
-from mcp_memory.text import fold
-from mcp_memory.types import Atom, Scene
 
 __all__ = ["to_show"]
 

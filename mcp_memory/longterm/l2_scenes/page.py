@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from mcp_memory.errors import InvalidInput, NotFound
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Atom, Scene
+from mcp_memory.language.words import fold
 from mcp_memory.longterm.endings import ended, is_joined
 from mcp_memory.longterm.l2_scenes.slugs import slug_of
 from mcp_memory.store.citations import cited, links
 from mcp_memory.store.forgotten import left_of
 from mcp_memory.store.protocol import SceneEdit, Store
-from mcp_memory.text import fold, one_line
-from mcp_memory.types import Atom, Scene
 
 __all__ = [
     "MERGED_INTO",

@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Collection
 from itertools import count
 
-from mcp_memory.errors import InvalidInput
-from mcp_memory.text import safe_name
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import safe_name
 
 __all__ = ["free_slug", "slug_of"]
 

@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from pydantic import BaseModel
 
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import ATTRIBUTION, Atom, Scene
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.endings import ended, is_joined
 from mcp_memory.longterm.l1_atoms.times import date_of
@@ -33,13 +35,11 @@ from mcp_memory.longterm.l2_scenes.page import (
 )
 from mcp_memory.longterm.l2_scenes.reply import Reply
 from mcp_memory.longterm.trust import fit_for_pages
-from mcp_memory.metered import Question
-from mcp_memory.prompts import fenced, prompt
-from mcp_memory.stage import Applied, StageOf
+from mcp_memory.models.metered import Question
+from mcp_memory.models.prompts import fenced, prompt
+from mcp_memory.models.stage import Applied, StageOf
 from mcp_memory.store.citations import plain
 from mcp_memory.store.protocol import Store, Work
-from mcp_memory.text import one_line
-from mcp_memory.types import ATTRIBUTION, Atom, Scene
 
 __all__ = [
     "SCENES",

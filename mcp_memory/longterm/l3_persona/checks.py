@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import one_line, well_formed
+from mcp_memory.core.types import Scene
 from mcp_memory.longterm.l2_scenes.page import called
 from mcp_memory.longterm.l3_persona.page import MAX_CHARS, OURS, lines_of, sections, without_sections
-from mcp_memory.replies import without_fence
+from mcp_memory.models.replies import without_fence
 from mcp_memory.store.citations import cited, links, uncovered, unwrapped
 from mcp_memory.suspicion import flags
-from mcp_memory.text import one_line, well_formed
-from mcp_memory.types import Scene
 
 __all__ = ["check_evidence", "check_form", "cleaned", "unfounded", "without_orders"]
 

@@ -13,15 +13,16 @@ from dataclasses import replace
 from difflib import unified_diff
 from itertools import accumulate
 
-from mcp_memory.errors import NotFound
+from mcp_memory.core.errors import NotFound
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import ATTRIBUTION, Atom, Kind, PersonaVersion, Scene
+from mcp_memory.language.words import fold
 from mcp_memory.longterm.endings import ended, is_joined
 from mcp_memory.longterm.l2_scenes.page import called, standing
 from mcp_memory.longterm.l2_scenes.slugs import slug_of
 from mcp_memory.longterm.trust import fit_for_pages
 from mcp_memory.store.citations import cited, links, without
 from mcp_memory.store.protocol import Filters, Store
-from mcp_memory.text import fold, one_line
-from mcp_memory.types import ATTRIBUTION, Atom, Kind, PersonaVersion, Scene
 
 __all__ = [
     "EMPTY",

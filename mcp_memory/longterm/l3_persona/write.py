@@ -15,8 +15,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, field_validator
 
-from mcp_memory.config import Settings
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import ATTRIBUTION, Atom, Kind, PersonaVersion, Scene
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.endings import is_joined
 from mcp_memory.longterm.l1_atoms.times import date_of
@@ -41,13 +43,11 @@ from mcp_memory.longterm.l3_persona.page import (
     without_forgotten,
 )
 from mcp_memory.longterm.trust import attributed, fit_for_pages
-from mcp_memory.metered import Question
-from mcp_memory.prompts import fenced, prompt
-from mcp_memory.stage import Applied, StageOf
+from mcp_memory.models.metered import Question
+from mcp_memory.models.prompts import fenced, prompt
+from mcp_memory.models.stage import Applied, StageOf
 from mcp_memory.store.citations import cited
 from mcp_memory.store.protocol import Conflict, Filters, Store, Work
-from mcp_memory.text import one_line
-from mcp_memory.types import ATTRIBUTION, Atom, Kind, PersonaVersion, Scene
 
 __all__ = [
     "EMPTY",

@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 
+from mcp_memory.core.tokens import TokenCounter
+from mcp_memory.core.types import Atom, Bundle, Kind, Turn
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l0_turns import SUMMARY, recall_block
 from mcp_memory.longterm.l3_persona import page as l3_page
@@ -29,8 +31,6 @@ from mcp_memory.store.citations import tidy, without
 from mcp_memory.store.naming import even
 from mcp_memory.store.protocol import Filters
 from mcp_memory.suspicion import flags
-from mcp_memory.tokens import TokenCounter
-from mcp_memory.types import Atom, Bundle, Kind, Turn
 
 __all__ = ["beyond", "bundle", "context_of", "stable"]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mcp_memory.embed.bundled import IDENTITY
+from mcp_memory.core.types import Turn
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.recall.relevance import Asked
-from mcp_memory.types import Turn
+from mcp_memory.models.embed.bundled import IDENTITY
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from mcp_memory.core.tokens import TokenCounter
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.recall import bundle
 from mcp_memory.longterm.recall.relevance import ABOUT, NEAR, Weighed, asked, weighed
 from mcp_memory.longterm.trust import held_ids
 from mcp_memory.store.protocol import Layer
-from mcp_memory.tokens import TokenCounter
 
 __all__ = ["Recalled", "Verdict", "recalled"]
 

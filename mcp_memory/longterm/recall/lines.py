@@ -12,17 +12,18 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Literal, get_args
 
+from mcp_memory.core.secrets import mask
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, Fact, ResultHit, Role, Scene, Source, Turn
+from mcp_memory.language.snippet import matches, snippet
+from mcp_memory.language.standing_rules import standing_rules
+from mcp_memory.language.words import fold
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l1_atoms.times import date_of
 from mcp_memory.longterm.trust import of_tool, of_turn
-from mcp_memory.secrets import mask
-from mcp_memory.snippet import matches, snippet
-from mcp_memory.standing_rules import standing_rules
 from mcp_memory.store.citations import plain
 from mcp_memory.store.naming import address
 from mcp_memory.suspicion import flags
-from mcp_memory.text import fold, one_line
-from mcp_memory.types import ATTRIBUTION, SAID_BY, Atom, Fact, ResultHit, Role, Scene, Source, Turn
 
 __all__ = [
     "Group", "Line", "is_told", "of_atom", "of_fact", "of_output", "of_rule", "of_scene", "of_turns", "sound", "told",
@@ -134,7 +135,7 @@ def of_turns(
 
 
 def _line(turn: Turn, width: int, words: AbstractSet[str], group: Group, note: str) -> Line:
-    from mcp_memory.when.annotate import with_dates
+    from mcp_memory.language.when.annotate import with_dates
 
     said = _around(turn.content, words, width)
     dated = with_dates(said, turn.said_at) if turn.role == "user" else said

@@ -18,6 +18,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain, zip_longest
 
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Atom, Source, Turn
+from mcp_memory.language.words import fold, index_terms, query_terms
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l1_atoms import noise
 from mcp_memory.longterm.recall import lines
@@ -34,8 +37,6 @@ from mcp_memory.store.citations import cited
 from mcp_memory.store.naming import address
 from mcp_memory.store.protocol import Filters
 from mcp_memory.suspicion import flags
-from mcp_memory.text import fold, index_terms, one_line, query_terms
-from mcp_memory.types import Atom, Source, Turn
 
 __all__ = ["Reach", "end_of_last", "is_small_talk", "needed", "surest"]
 

@@ -28,13 +28,14 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from statistics import median
 
+from mcp_memory.core.text import spoken
+from mcp_memory.core.types import Turn
+from mcp_memory.language.words import base_terms, index_terms, query_terms
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.search.ranking import without_speakers
 from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.longterm.search.whose import whose
 from mcp_memory.store.protocol import Filters, Layer, Vectors
-from mcp_memory.text import base_terms, index_terms, query_terms, spoken
-from mcp_memory.types import Turn
 
 __all__ = ["ABOUT", "NEAR", "Asked", "Weighed", "asked", "is_echo", "weighed"]
 

@@ -17,14 +17,14 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from mcp_memory.embed.prompts import leans_on_memory
-from mcp_memory.errors import EmbeddingFailed
+from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.recall.lines import Line
 from mcp_memory.longterm.recall.needed import Reach, end_of_last, is_small_talk, needed
 from mcp_memory.longterm.recall.relevance import Weighed
 from mcp_memory.longterm.recall.resuming import asks_to_go_on
 from mcp_memory.longterm.search.ranking import without_speakers
+from mcp_memory.models.embed.prompts import leans_on_memory
 from mcp_memory.store.protocol import Filters
 
 __all__ = ["Gate", "unasked"]

@@ -11,6 +11,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
+from mcp_memory.core.secrets import mask
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Signals
+from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.longterm.search.find import known, mixed, of_turns, said
 from mcp_memory.longterm.search.question import Question, read
 from mcp_memory.longterm.search.rerank import FIRST
@@ -19,12 +23,8 @@ from mcp_memory.longterm.search.results import allowed, results
 from mcp_memory.longterm.search.scenes import MIN_COSINE, matching
 from mcp_memory.longterm.search.search import Ranked, Search
 from mcp_memory.longterm.search.seen import Leg, Row, Seen, row_of
-from mcp_memory.secrets import mask
-from mcp_memory.snippet import matches, snippet
 from mcp_memory.store.naming import address
 from mcp_memory.store.protocol import Filters, Layer, Store, Vectors
-from mcp_memory.text import one_line
-from mcp_memory.types import Signals
 
 __all__ = ["Explained", "explain"]
 

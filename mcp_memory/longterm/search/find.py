@@ -11,7 +11,10 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 
-from mcp_memory.errors import InvalidInput, NotFound
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import AtomHit, Fact, MemoryResults, ResultHit, Turn, TurnHit, TurnResults
+from mcp_memory.language.words import fold, index_terms, query_terms
 from mcp_memory.longterm.search import scenes as find_scenes
 from mcp_memory.longterm.search.pages import MAX_SHOWN, Page, after, page_of
 from mcp_memory.longterm.search.question import read
@@ -19,8 +22,6 @@ from mcp_memory.longterm.search.rerank import FIRST, Rerank, as_found
 from mcp_memory.longterm.search.results import SHOWN, allowed, results
 from mcp_memory.longterm.search.search import Ranked, Search
 from mcp_memory.store.protocol import Filters, Layer, Store, Vectors
-from mcp_memory.text import fold, index_terms, one_line, query_terms
-from mcp_memory.types import AtomHit, Fact, MemoryResults, ResultHit, Turn, TurnHit, TurnResults
 
 __all__ = ["known", "memories", "mixed", "of_turns", "said", "turns"]
 

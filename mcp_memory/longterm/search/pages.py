@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
 from mcp_memory.store.protocol import Layer, Store
 
 __all__ = ["MAX_SHOWN", "Page", "after", "asked_at", "page_of"]

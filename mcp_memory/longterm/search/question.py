@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from mcp_memory.language.words import base_terms, index_terms, query_terms
 from mcp_memory.longterm.search.whose import whose
-from mcp_memory.text import base_terms, index_terms, query_terms
 
 if TYPE_CHECKING:
-    from mcp_memory.types import Role
-    from mcp_memory.when import Span
+    from mcp_memory.core.types import Role
+    from mcp_memory.language.when import Span
 
 __all__ = ["MAX_CHARS", "Question", "read"]
 
@@ -39,7 +39,7 @@ class Question:
 
 def read(text: str, at: datetime, *, relatives: bool = True) -> Question:
     """Take apart a question asked at a moment. Of a very long one, the beginning."""
-    from mcp_memory.when import spans_in
+    from mcp_memory.language.when import spans_in
 
     text = text[:MAX_CHARS]
     words = list(dict.fromkeys(query_terms(text)))
@@ -54,7 +54,7 @@ def read(text: str, at: datetime, *, relatives: bool = True) -> Question:
 
 
 def _related(text: str, words: set[str]) -> list[Mapping[str, float]]:
-    from mcp_memory.embed.related import related
+    from mcp_memory.models.embed.related import related
 
     found: list[Mapping[str, float]] = []
     for word in dict.fromkeys(_WORD.findall(text.lower())):

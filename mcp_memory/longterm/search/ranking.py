@@ -28,16 +28,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mcp_memory.language.words import fold
 from mcp_memory.longterm.search.question import Question
 from mcp_memory.store.outline import Outline
 from mcp_memory.store.protocol import Posting
-from mcp_memory.text import fold
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mcp_memory.when import Span
+    from mcp_memory.language.when import Span
 
 __all__ = [
     "CLOSE",

@@ -19,17 +19,18 @@ from dataclasses import dataclass, replace
 
 from pydantic import BaseModel
 
-from mcp_memory.config import Settings
-from mcp_memory.errors import InvalidInput, McpMemoryError
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import InvalidInput, McpMemoryError
+from mcp_memory.core.secrets import mask
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Atom, Turn
+from mcp_memory.language.snippet import matches, snippet
+from mcp_memory.language.words import query_terms
 from mcp_memory.longterm.l1_atoms.times import date_of
 from mcp_memory.longterm.search.search import Ranked
-from mcp_memory.metered import Metered, Question
-from mcp_memory.prompts import fenced, prompt
-from mcp_memory.secrets import mask
-from mcp_memory.snippet import matches, snippet
+from mcp_memory.models.metered import Metered, Question
+from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.store.protocol import Store
-from mcp_memory.text import one_line, query_terms
-from mcp_memory.types import Atom, Turn
 
 __all__ = ["FIRST", "ModelRerank", "Order", "Rerank", "Reranked", "as_found", "make_rerank"]
 

@@ -20,13 +20,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from mcp_memory.errors import NotFound
+from mcp_memory.core.errors import NotFound
+from mcp_memory.core.secrets import mask_lines
+from mcp_memory.core.types import Ref, ResultHit
+from mcp_memory.language.snippet import matches, snippet
+from mcp_memory.language.words import base_terms
 from mcp_memory.longterm.search.question import Question
-from mcp_memory.secrets import mask_lines
-from mcp_memory.snippet import matches, snippet
 from mcp_memory.store.protocol import Chunk, Filters, Posting, Store
-from mcp_memory.text import base_terms
-from mcp_memory.types import Ref, ResultHit
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,15 +11,16 @@ from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
 
-from mcp_memory.errors import NotFound
+from mcp_memory.core.errors import NotFound
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Scene, SceneHit
+from mcp_memory.language.words import fold, index_terms
 from mcp_memory.longterm.l2_scenes.page import ended_since, standing
 from mcp_memory.longterm.search.question import Question, read
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, of_atoms
 from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.store.forgotten import left_of
 from mcp_memory.store.protocol import Filters, Posting, Store
-from mcp_memory.text import fold, index_terms, one_line
-from mcp_memory.types import Scene, SceneHit
 
 __all__ = ["MIN_COSINE", "current", "found", "matching", "named", "text_of"]
 

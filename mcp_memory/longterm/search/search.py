@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from mcp_memory.embed.bundled import IDENTITY, encoder_alone
-from mcp_memory.longterm.search import ranking as ranking
+from mcp_memory.longterm.search import ranking
 from mcp_memory.longterm.search.question import Question, read
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, Found, Weights
+from mcp_memory.models.embed.bundled import IDENTITY, encoder_alone
 from mcp_memory.store.protocol import Filters, Layer, Store, Vectors
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from mcp_memory.function_words import languages_of
-from mcp_memory.types import Role
+from mcp_memory.core.types import Role
+from mcp_memory.language.function_words import languages_of
 
 __all__ = ["whose"]
 

@@ -19,8 +19,8 @@ from mcp_memory.server.access import oauth
 from mcp_memory.store.access import Right
 
 if TYPE_CHECKING:
-    from mcp_memory.config import Settings
-    from mcp_memory.memory import Memory
+    from mcp_memory.core.config import Settings
+    from mcp_memory.service.memory import Memory
 
 __all__ = ["Client", "Credentials", "TooFew"]
 

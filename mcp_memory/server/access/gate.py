@@ -27,12 +27,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Router
 
-from mcp_memory.errors import McpMemoryError
+from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.core.text import one_line
 from mcp_memory.server.access import hosts, oauth
 from mcp_memory.server.access.credentials import Client, Credentials, TooFew
 from mcp_memory.server.access.limits import AtOnce, Rate
 from mcp_memory.server.access.rights import GRANT, Grant
-from mcp_memory.text import one_line
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

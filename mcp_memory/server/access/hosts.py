@@ -7,8 +7,8 @@ from ipaddress import ip_address
 
 from mcp.server.transport_security import TransportSecuritySettings
 
-from mcp_memory.errors import InvalidInput
-from mcp_memory.text import one_line
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import one_line
 
 __all__ = ["is_loopback", "is_plain", "is_reachable", "security"]
 

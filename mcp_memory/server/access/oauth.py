@@ -20,16 +20,16 @@ import anyio.to_thread
 from mcp.server.auth.provider import AccessToken
 from pydantic import AnyHttpUrl
 
-from mcp_memory.errors import InvalidInput, McpMemoryError
+from mcp_memory.core.errors import InvalidInput, McpMemoryError
+from mcp_memory.core.text import safe_name
 from mcp_memory.server.access.hosts import is_loopback
 from mcp_memory.store.access import RIGHTS, Right
-from mcp_memory.text import safe_name
 
 if TYPE_CHECKING:
     from jwt import PyJWK
     from starlette.routing import Route
 
-    from mcp_memory.config import Settings
+    from mcp_memory.core.config import Settings
 
 __all__ = ["SCOPES", "Issuer", "Unreachable", "issuer_of", "metadata_routes", "metadata_url", "right_of", "spaces_of"]
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from mcp_memory.errors import NotFound, StoreUnavailable
+from mcp_memory.core.errors import NotFound, StoreUnavailable
+from mcp_memory.core.types import CanvasRow
 from mcp_memory.shortterm.canvas.drawing import Drawing, row_of
 from mcp_memory.shortterm.canvas.edits import do, patched
 from mcp_memory.shortterm.canvas.flowchart import padded
 from mcp_memory.shortterm.canvas.patch import Patch
 from mcp_memory.shortterm.canvas.rebuild import drawing_at, replay
 from mcp_memory.store.protocol import CanvasEdit, Conflict, Store
-from mcp_memory.types import CanvasRow
 
 __all__ = ["amend", "patch_canvas", "rollback", "with_edits"]
 

@@ -15,10 +15,10 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from mcp_memory.core.types import Role
 from mcp_memory.shortterm.canvas.boundary_words import ALSO, BACK, BREAKS, DONE, EARLIER, HEDGED, LEAD, NEW, NOW, THANKS
 from mcp_memory.shortterm.canvas.label import clean
 from mcp_memory.shortterm.canvas.tasks import content, is_task
-from mcp_memory.types import Role
 
 __all__ = ["GOES_ON", "Verdict", "boundary"]
 

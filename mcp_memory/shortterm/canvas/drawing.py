@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from mcp_memory.core.types import CanvasRow, Group
 from mcp_memory.shortterm.canvas.flowchart import Canvas, read, render
-from mcp_memory.types import CanvasRow, Group
 
 __all__ = ["Drawing", "drawing_of", "row_of"]
 

@@ -16,14 +16,14 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import Group
 from mcp_memory.shortterm.canvas.drawing import Drawing
 from mcp_memory.shortterm.canvas.flowchart import Canvas, parse
 from mcp_memory.shortterm.canvas.groups import opened, top_level, without
 from mcp_memory.shortterm.canvas.patch import Patch, apply_patch, patch_of, patch_text
 from mcp_memory.shortterm.canvas.place import Move, move
 from mcp_memory.store.protocol import CanvasEdit
-from mcp_memory.types import Group
 
 __all__ = ["begun", "completed", "do", "edit", "folded", "patched", "paused", "stepped", "unfolded"]
 

@@ -11,15 +11,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from mcp_memory.core.types import Group
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Node, node_line, render
 from mcp_memory.shortterm.canvas.groups import Groups, composite, fold_groups, members, stretch_id, top_level
 from mcp_memory.shortterm.canvas.label import clean
 from mcp_memory.shortterm.canvas.phases import begins
 from mcp_memory.shortterm.canvas.place import latest
-from mcp_memory.types import Group
 
 if TYPE_CHECKING:
-    from mcp_memory.tokens import TokenCounter
+    from mcp_memory.core.tokens import TokenCounter
 
 __all__ = ["fitting", "in_phases"]
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, NoReturn, get_args
 
-from mcp_memory.errors import Damaged, InvalidInput
+from mcp_memory.core.errors import Damaged, InvalidInput
+from mcp_memory.core.text import iso
+from mcp_memory.core.types import CanvasRow, StepStatus
 from mcp_memory.shortterm.canvas import label
-from mcp_memory.text import iso
-from mcp_memory.types import CanvasRow, StepStatus
 
 __all__ = [
     "Canvas",

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, assert_never, get_args
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import CanvasRow, CanvasView
 from mcp_memory.shortterm.canvas.amend import amend
 from mcp_memory.shortterm.canvas.drawing import Drawing
 from mcp_memory.shortterm.canvas.edits import completed, folded, unfolded
@@ -20,10 +21,9 @@ from mcp_memory.shortterm.canvas.rebuild import drawing_at
 from mcp_memory.shortterm.canvas.tasks import find_canvas
 from mcp_memory.shortterm.canvas.view import view
 from mcp_memory.store.protocol import CanvasEdit, Store
-from mcp_memory.types import CanvasRow, CanvasView
 
 if TYPE_CHECKING:
-    from mcp_memory.tokens import TokenCounter
+    from mcp_memory.core.tokens import TokenCounter
 
 __all__ = ["Action", "fold_canvas"]
 

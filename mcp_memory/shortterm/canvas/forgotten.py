@@ -15,7 +15,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from mcp_memory.errors import InvalidInput, NotFound
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.types import FORGOTTEN, CanvasRow
 from mcp_memory.shortterm.canvas.drawing import row_of
 from mcp_memory.shortterm.canvas.edits import edit
 from mcp_memory.shortterm.canvas.flowchart import Canvas, number_of, parse, render
@@ -23,7 +24,6 @@ from mcp_memory.shortterm.canvas.rebuild import replay
 from mcp_memory.shortterm.canvas.wordless import without_label
 from mcp_memory.store.forgetting import Redrawn, Scrubbed
 from mcp_memory.store.protocol import CanvasEdit, Store, TakenStep
-from mcp_memory.types import FORGOTTEN, CanvasRow
 
 __all__ = ["brought_back", "scrubbed", "taken_off"]
 

@@ -11,12 +11,12 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import Group, StepStatus
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, padded
 from mcp_memory.shortterm.canvas.label import clean
 from mcp_memory.shortterm.canvas.phases import title_of
 from mcp_memory.shortterm.canvas.place import DEAD_END
-from mcp_memory.types import Group, StepStatus
 
 __all__ = [
     "Groups",

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from mcp_memory.errors import Damaged
+from mcp_memory.core.errors import Damaged
+from mcp_memory.core.types import CanvasRow
 from mcp_memory.shortterm.canvas.flowchart import Canvas, padded, read
 from mcp_memory.shortterm.canvas.label import clean
 from mcp_memory.shortterm.canvas.place import latest
 from mcp_memory.store.protocol import Store
-from mcp_memory.types import CanvasRow
 
 if TYPE_CHECKING:
-    from mcp_memory.tokens import TokenCounter
+    from mcp_memory.core.tokens import TokenCounter
 
 __all__ = ["history"]
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from mcp_memory.secrets import mask
+from mcp_memory.core.secrets import mask
+from mcp_memory.core.types import CanvasRow, Role, StepStatus, Turn
 from mcp_memory.shortterm.canvas.amend import amend
 from mcp_memory.shortterm.canvas.drawing import Drawing, row_of
 from mcp_memory.shortterm.canvas.edits import begun, completed, do, paused, stepped
@@ -24,7 +25,6 @@ from mcp_memory.shortterm.canvas.place import Step, dumps, latest, loads, place
 from mcp_memory.shortterm.canvas.rebuild import drawing_at
 from mcp_memory.shortterm.canvas.tasks import Choice, check_task, choose_task, content, find_earlier, find_task
 from mcp_memory.store.protocol import CanvasEdit, Store
-from mcp_memory.types import CanvasRow, Role, StepStatus, Turn
 
 if TYPE_CHECKING:
     from mcp_memory.shortterm.canvas.boundary import Verdict

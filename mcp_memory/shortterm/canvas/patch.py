@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import Group, StepStatus
 from mcp_memory.shortterm.canvas.drawing import Drawing
 from mcp_memory.shortterm.canvas.flowchart import (
     GOAL_LIMIT,
@@ -26,7 +27,6 @@ from mcp_memory.shortterm.canvas.flowchart import (
 from mcp_memory.shortterm.canvas.groups import members, new_group_id, outermost, without
 from mcp_memory.shortterm.canvas.label import clean
 from mcp_memory.shortterm.canvas.place import DEAD_END, latest
-from mcp_memory.types import Group, StepStatus
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

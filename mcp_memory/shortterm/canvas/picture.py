@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
+from mcp_memory.core.types import StepStatus
 from mcp_memory.shortterm.canvas.fit import in_phases
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, edge_line
 from mcp_memory.shortterm.canvas.groups import Groups, fold_groups
 from mcp_memory.shortterm.canvas.label import clean, encode
 from mcp_memory.shortterm.canvas.phases import title_of
 from mcp_memory.shortterm.canvas.place import latest
-from mcp_memory.types import StepStatus
 
 __all__ = ["CONFIG", "PLAIN", "illustrate"]
 

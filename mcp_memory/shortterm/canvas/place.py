@@ -18,11 +18,11 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import StepStatus
 from mcp_memory.shortterm.canvas.flowchart import TITLE_LIMIT, Canvas, Edge, Node, padded
 from mcp_memory.shortterm.canvas.intent import Doing, goes_on, grown
 from mcp_memory.shortterm.canvas.label import clean
-from mcp_memory.types import StepStatus
 
 __all__ = ["DEAD_END", "Move", "Step", "dumps", "latest", "loads", "move", "place"]
 

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from mcp_memory.errors import Damaged, InvalidInput, NotFound
+from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
+from mcp_memory.core.types import CanvasRow, Record
 from mcp_memory.shortterm.canvas.drawing import Drawing, drawing_of, row_of
 from mcp_memory.shortterm.canvas.edits import do, stepped
 from mcp_memory.shortterm.canvas.flowchart import TITLE_LIMIT, Canvas, padded
@@ -18,7 +19,6 @@ from mcp_memory.shortterm.canvas.label import clean
 from mcp_memory.shortterm.canvas.place import Move, latest, loads
 from mcp_memory.shortterm.canvas.wordless import without_words
 from mcp_memory.store.protocol import CanvasEdit, Conflict, Store, TakenStep
-from mcp_memory.types import CanvasRow, Record
 
 __all__ = ["drawing_at", "mend", "problems", "rebuild", "replay"]
 

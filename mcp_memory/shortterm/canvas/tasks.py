@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from mcp_memory.errors import InvalidInput, NotFound
-from mcp_memory.function_words import function_words
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.types import CanvasRow
+from mcp_memory.language.function_words import function_words
+from mcp_memory.language.words import base_terms
 from mcp_memory.shortterm.canvas.flowchart import GOAL_LIMIT, goal_of, padded
 from mcp_memory.shortterm.canvas.label import clean
 from mcp_memory.store.protocol import Store
-from mcp_memory.text import base_terms
-from mcp_memory.types import CanvasRow
 
 __all__ = [
     "Choice",

@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import iso
+from mcp_memory.core.types import CanvasRow, CanvasView
 from mcp_memory.shortterm.canvas.fit import fitting
 from mcp_memory.shortterm.canvas.flowchart import Canvas, padded
 from mcp_memory.shortterm.canvas.label import clean
 from mcp_memory.shortterm.canvas.tasks import mmd_path
-from mcp_memory.text import iso
-from mcp_memory.types import CanvasRow, CanvasView
 
 if TYPE_CHECKING:
-    from mcp_memory.tokens import TokenCounter
+    from mcp_memory.core.tokens import TokenCounter
 
 __all__ = ["DEFAULT_BUDGET", "view"]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from mcp_memory.core.types import FORGOTTEN, Group
 from mcp_memory.shortterm.canvas.drawing import Drawing
 from mcp_memory.shortterm.canvas.flowchart import Edge, Node
 from mcp_memory.shortterm.canvas.place import DEAD_END, loads
 from mcp_memory.store.protocol import TakenStep
-from mcp_memory.types import FORGOTTEN, Group
 
 __all__ = ["without_label", "without_words"]
 

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from mcp_memory.errors import Damaged, NotFound
-from mcp_memory.secrets import mask_lines
+from mcp_memory.core.errors import Damaged, NotFound
+from mcp_memory.core.secrets import mask_lines
+from mcp_memory.core.text import decoded, encoding_of
 from mcp_memory.store.protocol import NewChunk, Store
-from mcp_memory.text import decoded, encoding_of
 
 __all__ = ["AT_ONCE", "Run", "index", "index_next", "runs"]
 

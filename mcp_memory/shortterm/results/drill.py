@@ -13,7 +13,9 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
-from mcp_memory.errors import Damaged, InvalidInput, NotFound
+from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
+from mcp_memory.core.text import decoded
+from mcp_memory.core.types import CanvasRow, Expansion, Record, Ref
 from mcp_memory.shortterm.canvas.flowchart import number_of, padded
 from mcp_memory.shortterm.canvas.groups import nodes_of
 from mcp_memory.shortterm.canvas.label import clean
@@ -22,11 +24,9 @@ from mcp_memory.shortterm.canvas.tasks import find_canvas
 from mcp_memory.shortterm.results.expand import MIN_TOKENS, View, expand_text, view_of_cursor
 from mcp_memory.shortterm.results.expand_views import has_match
 from mcp_memory.store.protocol import Store
-from mcp_memory.text import decoded
-from mcp_memory.types import CanvasRow, Expansion, Record, Ref
 
 if TYPE_CHECKING:
-    from mcp_memory.tokens import TokenCounter
+    from mcp_memory.core.tokens import TokenCounter
 
 __all__ = ["expand"]
 

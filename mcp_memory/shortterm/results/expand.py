@@ -17,13 +17,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.types import Expansion
 from mcp_memory.shortterm.results.expand_views import Shown, Window, grep_window, json_window, lines_window, page_window
 from mcp_memory.shortterm.synopsis.page import count_lines
-from mcp_memory.types import Expansion
 
 if TYPE_CHECKING:
-    from mcp_memory.tokens import TokenCounter
+    from mcp_memory.core.tokens import TokenCounter
 
 __all__ = ["MIN_TOKENS", "View", "content_of", "expand_text", "view_of_cursor"]
 

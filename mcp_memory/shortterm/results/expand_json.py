@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from time import monotonic
 from typing import Any, cast
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
 
 __all__ = ["answer_json_path"]
 

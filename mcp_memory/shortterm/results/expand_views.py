@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from time import monotonic
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
 from mcp_memory.shortterm.results.expand_json import answer_json_path
 from mcp_memory.shortterm.synopsis.page import count_lines
 

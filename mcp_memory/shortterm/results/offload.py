@@ -14,8 +14,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, get_args
 
-from mcp_memory.errors import InvalidInput, StoreUnavailable
-from mcp_memory.secrets import mask, mask_id, mask_values
+from mcp_memory.core.errors import InvalidInput, StoreUnavailable
+from mcp_memory.core.secrets import mask, mask_id, mask_values
+from mcp_memory.core.text import decoded, one_line, well_formed
+from mcp_memory.core.types import CanvasRow, Offloaded, Record, Ref, StepStatus, Turn
 from mcp_memory.shortterm.canvas.flowchart import SUMMARY_LIMIT, TITLE_LIMIT, number_of, padded
 from mcp_memory.shortterm.canvas.intent import doing
 from mcp_memory.shortterm.canvas.label import clean
@@ -25,11 +27,9 @@ from mcp_memory.shortterm.results.records import call_line, make_record, summary
 from mcp_memory.shortterm.results.stand_in import stand_in
 from mcp_memory.shortterm.synopsis import Synopsis, synopsise
 from mcp_memory.store.protocol import Conflict, NewRef, Store
-from mcp_memory.text import decoded, one_line, well_formed
-from mcp_memory.types import CanvasRow, Offloaded, Record, Ref, StepStatus, Turn
 
 if TYPE_CHECKING:
-    from mcp_memory.tokens import TokenCounter
+    from mcp_memory.core.tokens import TokenCounter
 
 __all__ = ["AGAIN", "MAX_BYTES", "OVER_CHARS", "OffloadRequest", "keep", "offload", "tokens_of"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mcp_memory.secrets import mask_bytes
-from mcp_memory.types import MaskedPlace
+from mcp_memory.core.secrets import mask_bytes
+from mcp_memory.core.types import MaskedPlace
 
 __all__ = ["Raw", "raw"]
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, cast
 
-from mcp_memory.secrets import mask
+from mcp_memory.core.secrets import mask
+from mcp_memory.core.types import Record, Ref
 from mcp_memory.shortterm.canvas.flowchart import SUMMARY_LIMIT, TITLE_LIMIT
 from mcp_memory.shortterm.canvas.label import clean
-from mcp_memory.types import Record, Ref
 
 __all__ = [
     "call_line",

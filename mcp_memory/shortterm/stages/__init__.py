@@ -1,6 +1,6 @@
 """What a model may do for tasks, in the background: better summaries of results, and a better order of a canvas.
 
-Both are stages (see `mcp_memory.stage`) and both are optional: records and canvases are whole without them.
+Both are stages (see `mcp_memory.models.stage`) and both are optional: records and canvases are whole without them.
 
     summaries   lines for large results of which a program could not say much
     sample      what is shown of a raw result

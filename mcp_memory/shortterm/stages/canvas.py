@@ -13,11 +13,13 @@ from datetime import datetime, timedelta
 
 from pydantic import BaseModel
 
-from mcp_memory.errors import Damaged, InvalidInput, NotFound
-from mcp_memory.llm import Message
-from mcp_memory.metered import Question
-from mcp_memory.prompts import fenced, prompt
-from mcp_memory.secrets import mask
+from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
+from mcp_memory.core.secrets import mask
+from mcp_memory.core.text import one_line
+from mcp_memory.models.llm import Message
+from mcp_memory.models.metered import Question
+from mcp_memory.models.prompts import fenced, prompt
+from mcp_memory.models.stage import Applied, Desk, StageOf
 from mcp_memory.shortterm.canvas.amend import with_edits
 from mcp_memory.shortterm.canvas.drawing import Drawing, drawing_of
 from mcp_memory.shortterm.canvas.edits import completed, patched
@@ -27,9 +29,7 @@ from mcp_memory.shortterm.canvas.patch import Patch
 from mcp_memory.shortterm.canvas.place import Move, latest, loads
 from mcp_memory.shortterm.stages.committing import commit
 from mcp_memory.shortterm.stages.pieces import Checked, Reply, checked
-from mcp_memory.stage import Applied, Desk, StageOf
 from mcp_memory.store.protocol import CanvasEdit, CanvasGrowth, Store, TakenStep, Work
-from mcp_memory.text import one_line
 
 __all__ = ["CANVAS", "FRESH", "Basis", "Reply", "apply", "grown", "plan", "question"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mcp_memory.errors import NotFound
-from mcp_memory.stage import Desk
+from mcp_memory.core.errors import NotFound
+from mcp_memory.models.stage import Desk
 from mcp_memory.store.protocol import Conflict, Work
 
 __all__ = ["commit"]

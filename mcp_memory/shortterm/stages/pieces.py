@@ -14,14 +14,14 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from mcp_memory.errors import InvalidInput
-from mcp_memory.secrets import mask
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.secrets import mask
+from mcp_memory.core.types import Group
 from mcp_memory.shortterm.canvas.drawing import Drawing
 from mcp_memory.shortterm.canvas.flowchart import Canvas
 from mcp_memory.shortterm.canvas.groups import fold_groups, members, outermost
 from mcp_memory.shortterm.canvas.patch import EdgeLabel, NewGroup, Patch, apply_patch
 from mcp_memory.shortterm.stages.invented import invented
-from mcp_memory.types import Group
 
 __all__ = ["Checked", "Reply", "checked"]
 

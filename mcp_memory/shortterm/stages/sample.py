@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mcp_memory.secrets import mask
+from mcp_memory.core.secrets import mask
+from mcp_memory.core.text import decoded, well_formed
 from mcp_memory.shortterm.synopsis import synopsise
 from mcp_memory.shortterm.synopsis.page import clean, clip
-from mcp_memory.text import decoded, well_formed
 
 __all__ = ["Sample", "sample"]
 

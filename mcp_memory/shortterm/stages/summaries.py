@@ -20,18 +20,18 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from mcp_memory.errors import Damaged, InvalidInput, NotFound
-from mcp_memory.metered import Question
-from mcp_memory.prompts import fenced, prompt
+from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import CanvasRow
+from mcp_memory.models.metered import Question
+from mcp_memory.models.prompts import fenced, prompt
+from mcp_memory.models.stage import Applied, Desk, StageOf
 from mcp_memory.shortterm.canvas.flowchart import number_of, read, render
 from mcp_memory.shortterm.results.records import summary_line
 from mcp_memory.shortterm.stages.committing import commit
 from mcp_memory.shortterm.stages.invented import invented, numbers
 from mcp_memory.shortterm.stages.sample import Sample, sample
-from mcp_memory.stage import Applied, Desk, StageOf
 from mcp_memory.store.protocol import Amended, Store, ThinRecord, Work
-from mcp_memory.text import one_line
-from mcp_memory.types import CanvasRow
 
 __all__ = ["AT_ONCE", "FRESH", "SUMMARIES", "Basis", "Reply", "apply", "plan", "question", "thin"]
 

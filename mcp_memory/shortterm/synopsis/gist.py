@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from mcp_memory.function_words import function_words_of
+from mcp_memory.language.function_words import function_words_of
 
 __all__ = ["GAP", "Piece", "gist", "terms_in"]
 

@@ -15,7 +15,10 @@ from typing import Any, get_args
 
 import apsw
 
-from mcp_memory.errors import InvalidInput, NotFound, Refused
+from mcp_memory.core.errors import InvalidInput, NotFound, Refused
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Atom, Evidence, Fact, NewTurn, Source
+from mcp_memory.language.words import fold
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import Filters, NewAtom, Vectors, WrittenAtom
 from mcp_memory.store.sqlite import citing, entities, grounds, held, succession, turns
@@ -33,8 +36,6 @@ from mcp_memory.store.sqlite.rows import (
     to_ms,
     touch,
 )
-from mcp_memory.text import fold, one_line
-from mcp_memory.types import Atom, Evidence, Fact, NewTurn, Source
 
 __all__ = ["add", "by_ids", "evidence", "facts", "listed", "put", "replaced", "since"]
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.errors import NotFound
+from mcp_memory.core.errors import NotFound
+from mcp_memory.core.types import CanvasRow, Group
 from mcp_memory.store import files
 from mcp_memory.store.protocol import CanvasEdit, Conflict
 from mcp_memory.store.sqlite.linefiles import append_lines
@@ -26,7 +27,6 @@ from mcp_memory.store.sqlite.rows import (
     to_ms,
     touch,
 )
-from mcp_memory.types import CanvasRow, Group
 
 __all__ = [
     "FILE",

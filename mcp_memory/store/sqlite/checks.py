@@ -10,8 +10,10 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.errors import Damaged
-from mcp_memory.regular_files import read_regular
+from mcp_memory.core.errors import Damaged
+from mcp_memory.core.regular_files import read_regular
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import NewTurn
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import Change, Counts, Grown
@@ -24,8 +26,6 @@ from mcp_memory.store.sqlite.finding import vectors
 from mcp_memory.store.sqlite.forgetting import digests
 from mcp_memory.store.sqlite.rows import from_ms, space_id, to_ms
 from mcp_memory.store.sqlite.upkeep import derived
-from mcp_memory.text import one_line
-from mcp_memory.types import NewTurn
 
 __all__ = [
     "WITHOUT_WORDS",

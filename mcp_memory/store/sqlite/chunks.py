@@ -15,10 +15,10 @@ from typing import Any
 
 import apsw
 
+from mcp_memory.language.words import TERMS_VERSION, index_terms
 from mcp_memory.store.protocol import Chunk, NewChunk, UnindexedRef
 from mcp_memory.store.sqlite.finding import terms
 from mcp_memory.store.sqlite.rows import marks, numbers_of, space_id
-from mcp_memory.text import TERMS_VERSION, index_terms
 
 __all__ = ["by_ids", "cut", "forget", "put", "read", "unindexed", "waiting"]
 

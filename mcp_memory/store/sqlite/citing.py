@@ -11,11 +11,11 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.errors import NotFound
+from mcp_memory.core.errors import NotFound
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Citation
 from mcp_memory.store.naming import Named, named
 from mcp_memory.store.sqlite.rows import number_of, space_id
-from mcp_memory.text import one_line
-from mcp_memory.types import Citation
 
 __all__ = ["by_sources", "note", "note_given", "of_ref"]
 

@@ -18,7 +18,7 @@ from typing import TypeVar
 import apsw
 import sqlite_vec  # pyright: ignore[reportMissingTypeStubs]
 
-from mcp_memory.errors import DamagedRow, StoreUnavailable
+from mcp_memory.core.errors import DamagedRow, StoreUnavailable
 from mcp_memory.store import unsettled
 from mcp_memory.store.protocol import TakenBack
 from mcp_memory.store.sqlite import forms, linefiles

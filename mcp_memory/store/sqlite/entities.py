@@ -13,8 +13,8 @@ from typing import Any
 
 import apsw
 
+from mcp_memory.core.types import Entity
 from mcp_memory.store.sqlite.rows import space_id
-from mcp_memory.types import Entity
 
 __all__ = ["KNOWN", "OF_ATOM", "chief", "key", "learn", "listed", "meet", "mention"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import apsw
 
-from mcp_memory.errors import NoRoom, StoreUnavailable
+from mcp_memory.core.errors import NoRoom, StoreUnavailable
 from mcp_memory.store.sqlite import home as homes
 
 __all__ = ["BUSY_MS", "explained"]

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import apsw
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Evidence
 from mcp_memory.store.sqlite.rows import marks, number_of, touch
-from mcp_memory.text import one_line
-from mcp_memory.types import Evidence
 
 __all__ = ["OF_ATOM", "Words", "add", "all_there", "checked", "confirm", "last_said", "read"]
 

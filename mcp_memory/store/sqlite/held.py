@@ -9,10 +9,10 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.errors import NotFound
+from mcp_memory.core.errors import NotFound
+from mcp_memory.core.text import one_line
 from mcp_memory.store.sqlite.rows import from_ms, marks, space_for, space_id, stands, to_ms, touch
 from mcp_memory.store.values import Held, Verdict
-from mcp_memory.text import one_line
 
 __all__ = ["OF_ATOM", "PASSES", "count", "listed", "note", "put", "review"]
 

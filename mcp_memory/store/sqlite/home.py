@@ -13,8 +13,8 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.errors import StoreUnavailable
-from mcp_memory.regular_files import read_regular
+from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.core.regular_files import read_regular
 from mcp_memory.store.files import database_is_gone, write_whole
 
 __all__ = ["DATABASE", "IDENTITY", "identity", "keep_identity", "keep_private", "make", "open_to_read", "why_read_only"]

@@ -15,14 +15,14 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import one_line, well_formed
+from mcp_memory.core.types import Evidence
 from mcp_memory.store.protocol import Draft, Merging, NewAtom, Outcome, Vectors, WrittenAtom
 from mcp_memory.store.sqlite import atoms, entities, grounds, succession, works
 from mcp_memory.store.sqlite.finding import vectors
 from mcp_memory.store.sqlite.forgetting import digests
 from mcp_memory.store.sqlite.rows import from_ms, marks, number_of, numbers_of, space_for, space_id, to_ms
-from mcp_memory.text import one_line, well_formed
-from mcp_memory.types import Evidence
 
 __all__ = ["commit_extraction", "commit_merge", "drafts"]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.errors import NewerHome, StoreUnavailable
+from mcp_memory.core.errors import NewerHome, StoreUnavailable
 
 __all__ = ["OUTLINE_ASKS", "OUTLINE_SIZE", "SCHEMA", "migrate", "must_be_current"]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import apsw
 
+from mcp_memory.core.types import CanvasRow
 from mcp_memory.store.protocol import CanvasEdit, CanvasGrowth, Outcome
 from mcp_memory.store.sqlite import canvases, works
 from mcp_memory.store.sqlite.rows import space_for, space_id, to_ms
-from mcp_memory.types import CanvasRow
 
 __all__ = ["commit", "growth"]
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.regular_files import read_regular
+from mcp_memory.core.regular_files import read_regular
+from mcp_memory.core.types import PersonaVersion
 from mcp_memory.store import files
 from mcp_memory.store.protocol import Outcome
 from mcp_memory.store.sqlite import works
 from mcp_memory.store.sqlite.rows import from_ms, number_of, space_for, space_id, to_ms, touch
-from mcp_memory.types import PersonaVersion
 
 __all__ = ["commit", "current", "is_written", "put", "versions", "write_file"]
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import apsw
 
+from mcp_memory.core.types import FORGOTTEN, CanvasRow, Record
 from mcp_memory.store import files
 from mcp_memory.store.protocol import CanvasEdit, TakenStep
 from mcp_memory.store.sqlite import canvases
 from mcp_memory.store.sqlite.linefiles import append_lines
 from mcp_memory.store.sqlite.rows import marks, session_for, session_id, space_for, space_id
-from mcp_memory.types import FORGOTTEN, CanvasRow, Record
 
 __all__ = ["COLUMNS", "append", "commit_step", "history", "last_move", "lines", "of_row", "records"]
 

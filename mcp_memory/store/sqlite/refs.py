@@ -10,14 +10,14 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.errors import Damaged, NotFound, Refused
-from mcp_memory.regular_files import read_regular
+from mcp_memory.core.errors import Damaged, NotFound, Refused
+from mcp_memory.core.regular_files import read_regular
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import MaskedPlace, Ref
 from mcp_memory.store import files
 from mcp_memory.store.protocol import NewRef
 from mcp_memory.store.sqlite.forgetting import digests
 from mcp_memory.store.sqlite.rows import space_for, space_id, touch
-from mcp_memory.text import one_line
-from mcp_memory.types import MaskedPlace, Ref
 
 __all__ = ["put", "read", "ref"]
 

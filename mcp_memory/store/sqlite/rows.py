@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import apsw
 
-from mcp_memory.errors import NotFound
-from mcp_memory.text import one_line
+from mcp_memory.core.errors import NotFound
+from mcp_memory.core.text import one_line
 
 __all__ = [
     "WITH_A_SPACE",

@@ -15,14 +15,14 @@ from typing import Any, assert_never
 
 import apsw
 
-from mcp_memory.errors import InvalidInput, NotFound
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.text import one_line, safe_name
+from mcp_memory.core.types import Scene
 from mcp_memory.store import files
 from mcp_memory.store.forgotten import left_of
 from mcp_memory.store.protocol import Conflict, Outcome, SceneEdit
 from mcp_memory.store.sqlite import works
 from mcp_memory.store.sqlite.rows import from_ms, marks, number_of, numbers_of, space_for, space_id, to_ms, touch
-from mcp_memory.text import one_line, safe_name
-from mcp_memory.types import Scene
 
 __all__ = ["commit", "files_of", "listed", "problems", "versions", "write_files"]
 

@@ -9,6 +9,23 @@ from typing import TYPE_CHECKING
 
 import apsw
 
+from mcp_memory.core.types import (
+    Atom,
+    CanvasRow,
+    Citation,
+    Entity,
+    Evidence,
+    Fact,
+    NewTurn,
+    PersonaVersion,
+    Record,
+    Ref,
+    Role,
+    Scene,
+    SessionInfo,
+    Stage,
+    Turn,
+)
 from mcp_memory.store import carried
 from mcp_memory.store.access import Token
 from mcp_memory.store.economy import MessageEdit, Saved, Saving
@@ -85,23 +102,6 @@ from mcp_memory.store.sqlite.moving import arrivals, carrying
 from mcp_memory.store.sqlite.rows import space_id
 from mcp_memory.store.sqlite.upkeep import compacting, mending, recovering, snapshots
 from mcp_memory.store.traces import Traces
-from mcp_memory.types import (
-    Atom,
-    CanvasRow,
-    Citation,
-    Entity,
-    Evidence,
-    Fact,
-    NewTurn,
-    PersonaVersion,
-    Record,
-    Ref,
-    Role,
-    Scene,
-    SessionInfo,
-    Stage,
-    Turn,
-)
 
 if TYPE_CHECKING:
     import numpy as np

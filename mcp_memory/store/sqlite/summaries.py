@@ -10,10 +10,10 @@ from typing import Any
 
 import apsw
 
+from mcp_memory.core.types import CanvasRow
 from mcp_memory.store.protocol import Amended, Conflict, Outcome, ThinRecord
 from mcp_memory.store.sqlite import canvases, records, works
 from mcp_memory.store.sqlite.rows import marks, number_of, space_for, space_id, to_ms
-from mcp_memory.types import CanvasRow
 
 __all__ = ["by_program", "commit", "recorded", "thin"]
 

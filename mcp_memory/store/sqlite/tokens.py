@@ -8,7 +8,7 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
 from mcp_memory.store.access import Token
 from mcp_memory.store.sqlite.rows import from_ms, to_ms
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import apsw
 
+from mcp_memory.core.types import NewTurn, Role, SessionInfo, Turn
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import Appended, Vectors
@@ -29,7 +30,6 @@ from mcp_memory.store.sqlite.rows import (
     to_ms,
     touch,
 )
-from mcp_memory.types import NewTurn, Role, SessionInfo, Turn
 
 __all__ = [
     "append",

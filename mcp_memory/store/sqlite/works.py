@@ -14,7 +14,9 @@ from typing import Any, get_args
 
 import apsw
 
-from mcp_memory.errors import NotFound
+from mcp_memory.core.errors import NotFound
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Stage
 from mcp_memory.store.protocol import Backlog, Conflict, Done, Outcome, StageState, Work
 from mcp_memory.store.sqlite.leases import LONGEST
 from mcp_memory.store.sqlite.rows import (
@@ -28,8 +30,6 @@ from mcp_memory.store.sqlite.rows import (
     to_ms,
     touch,
 )
-from mcp_memory.text import one_line
-from mcp_memory.types import Stage
 
 __all__ = [
     "backlog",

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from mcp_memory.core.text import well_formed
 from mcp_memory.store.protocol import Filters, Layer, Posting
 from mcp_memory.store.sqlite.filters import is_plain, where
 from mcp_memory.store.sqlite.finding.outlines import Outlines
 from mcp_memory.store.sqlite.rows import space_id
-from mcp_memory.text import well_formed
 
 if TYPE_CHECKING:
     import numpy as np

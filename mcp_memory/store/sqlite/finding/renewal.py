@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import apsw
 
+from mcp_memory.core.text import spoken
 from mcp_memory.store.protocol import Layer
 from mcp_memory.store.sqlite.finding import terms
 from mcp_memory.store.sqlite.finding.term_ranges import INDEXED, cover, gaps
-from mcp_memory.text import spoken
 
 __all__ = ["Batch", "commit", "cut", "merge", "next_batch", "settle", "stale", "unsettled"]
 

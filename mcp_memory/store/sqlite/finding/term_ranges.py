@@ -11,8 +11,8 @@ from typing import Any
 
 import apsw
 
+from mcp_memory.language.words import TERMS_VERSION
 from mcp_memory.store.protocol import Layer
-from mcp_memory.text import TERMS_VERSION
 
 __all__ = ["INDEXED", "cover", "gaps"]
 

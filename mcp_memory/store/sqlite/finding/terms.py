@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import apsw
 
-from mcp_memory.standing_rules import standing_rules
+from mcp_memory.core.text import spoken
+from mcp_memory.language.standing_rules import standing_rules
+from mcp_memory.language.words import index_terms
 from mcp_memory.store.protocol import Layer
 from mcp_memory.store.sqlite.finding.term_ranges import cover
-from mcp_memory.text import index_terms, spoken
 
 __all__ = ["RULE", "delete", "insert", "of_atom", "of_row", "of_spoken", "of_turn", "put"]
 

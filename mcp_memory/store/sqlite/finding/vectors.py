@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
 from mcp_memory.store.protocol import Filters, Layer, Scored, VectorIndex, Vectors
 from mcp_memory.store.sqlite.filters import is_plain, where
 from mcp_memory.store.sqlite.finding import sketch

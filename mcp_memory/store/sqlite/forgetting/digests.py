@@ -15,9 +15,9 @@ from typing import Any
 
 import apsw
 
+from mcp_memory.core.types import NewTurn
+from mcp_memory.language.words import fold
 from mcp_memory.store.sqlite.rows import marks, to_ms
-from mcp_memory.text import fold
-from mcp_memory.types import NewTurn
 
 __all__ = ["Key", "add", "covered", "folded", "husk_hash", "key_of", "of", "ref", "statement", "turns", "words"]
 

@@ -15,14 +15,14 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.errors import InvalidInput, NotFound
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.text import one_line
 from mcp_memory.store.forgetting import How, Reach, Redrawn
 from mcp_memory.store.protocol import Conflict, Layer, Tombstone
 from mcp_memory.store.sqlite import canvases, chunks
 from mcp_memory.store.sqlite.finding import terms, vectors
 from mcp_memory.store.sqlite.forgetting import digests, reach, tombstones
 from mcp_memory.store.sqlite.rows import number_of, space_for, space_id, to_ms, touch
-from mcp_memory.text import one_line
 
 __all__ = ["forget", "undo"]
 

@@ -19,8 +19,10 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.errors import Damaged, NotFound
-from mcp_memory.regular_files import read_regular
+from mcp_memory.core.errors import Damaged, NotFound
+from mcp_memory.core.regular_files import read_regular
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import FORGOTTEN
 from mcp_memory.store import files
 from mcp_memory.store.citations import cited
 from mcp_memory.store.forgetting import Purge, Purged, Scrubbed
@@ -32,8 +34,6 @@ from mcp_memory.store.sqlite.linefiles import rewrite_lines
 from mcp_memory.store.sqlite.rows import from_ms, number_of, space_for, to_ms, touch
 from mcp_memory.store.sqlite.upkeep import compacting, snapshots
 from mcp_memory.store.traces import Traces
-from mcp_memory.text import one_line
-from mcp_memory.types import FORGOTTEN
 
 __all__ = ["excuse", "note_proven", "purge", "shred", "unproven"]
 

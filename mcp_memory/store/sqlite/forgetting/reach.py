@@ -12,9 +12,9 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.errors import InvalidInput, NotFound
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.text import one_line
 from mcp_memory.store.forgetting import Reach
-from mcp_memory.text import one_line
 
 __all__ = ["of"]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.regular_files import read_regular
+from mcp_memory.core.regular_files import read_regular
 from mcp_memory.store.forgetting import How
 from mcp_memory.store.sqlite.forgetting import digests, tombstones
 from mcp_memory.store.sqlite.rows import space_id, to_ms

@@ -14,11 +14,11 @@ from typing import Any
 
 import apsw
 
+from mcp_memory.core.text import iso
 from mcp_memory.store import files
 from mcp_memory.store.protocol import Tombstone
 from mcp_memory.store.sqlite.linefiles import append_lines
 from mcp_memory.store.sqlite.rows import from_ms, space_id
-from mcp_memory.text import iso
 
 __all__ = ["FILE", "by_id", "lines", "listed", "log"]
 

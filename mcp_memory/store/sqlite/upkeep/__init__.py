@@ -7,5 +7,5 @@
     dangling    references to rows that are missing     owning      which folder belongs to a space's rows
     derived     rows that are made of other rows
 
-What is done with it is `mcp_memory.upkeep`'s to say.
+What is done with it is `mcp_memory.service.upkeep`'s to say.
 """

@@ -11,9 +11,9 @@ from typing import Any
 
 import apsw
 
+from mcp_memory.language.words import TERMS_VERSION
 from mcp_memory.store.naming import named
 from mcp_memory.store.sqlite import chunks, citing, entities
-from mcp_memory.text import TERMS_VERSION
 
 __all__ = ["made_again", "problems"]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.regular_files import read_regular
+from mcp_memory.core.regular_files import read_regular
 from mcp_memory.store import files
 from mcp_memory.store.protocol import Layer
 from mcp_memory.store.sqlite import canvases, checks, chunks, scenes

@@ -20,6 +20,7 @@ from typing import Any
 
 import apsw
 
+from mcp_memory.core.types import CanvasRow
 from mcp_memory.store.protocol import Layer
 from mcp_memory.store.sqlite import canvases, entities
 from mcp_memory.store.sqlite import home as homes
@@ -31,7 +32,6 @@ from mcp_memory.store.sqlite.upkeep.dangling import Lost, resolve
 from mcp_memory.store.sqlite.upkeep.refilling import Refilled, refill
 from mcp_memory.store.sqlite.upkeep.salvaging import tables
 from mcp_memory.store.sqlite.upkeep.snapshots import opened
-from mcp_memory.types import CanvasRow
 
 __all__ = ["Built", "Drawn", "begin", "compared", "drawable", "facts", "finish", "lacking", "mentions"]
 

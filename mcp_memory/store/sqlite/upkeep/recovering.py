@@ -22,8 +22,10 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.errors import McpMemoryError
-from mcp_memory.regular_files import read_regular
+from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.core.regular_files import read_regular
+from mcp_memory.core.text import iso
+from mcp_memory.core.types import NewTurn
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import NewAtom, TakenBack
@@ -33,8 +35,6 @@ from mcp_memory.store.sqlite.forms import LINE_FILES, WRONG, is_line_file
 from mcp_memory.store.sqlite.rows import from_ms, session_for, session_id, space_for, to_ms, touch
 from mcp_memory.store.sqlite.upkeep import mending, owning, rebuilding, refilling
 from mcp_memory.store.sqlite.upkeep.snapshots import lines_of
-from mcp_memory.text import iso
-from mcp_memory.types import NewTurn
 
 __all__ = ["Lost", "behind", "bring_in", "is_behind", "lost_in", "misnamed", "noted", "set_aside", "take_back"]
 

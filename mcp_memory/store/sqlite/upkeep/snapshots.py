@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 import sqlite_vec  # pyright: ignore[reportMissingTypeStubs]
 
-from mcp_memory.errors import Damaged
+from mcp_memory.core.errors import Damaged
 from mcp_memory.store.sqlite import canvases, forms, records, scenes, turns
 from mcp_memory.store.sqlite.forgetting import tombstones
 from mcp_memory.store.sqlite.migrations import SCHEMA

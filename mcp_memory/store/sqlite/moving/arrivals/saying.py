@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from mcp_memory.core.types import IMPORTED, NewTurn
 from mcp_memory.store import carried
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.sqlite import turns
 from mcp_memory.store.sqlite.forgetting import digests
 from mcp_memory.store.sqlite.moving.arrivals.desk import GONE, Desk
 from mcp_memory.store.sqlite.rows import session_for, touch
-from mcp_memory.types import IMPORTED, NewTurn
 
 __all__ = ["say"]
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import one_line
+from mcp_memory.language.words import fold
 from mcp_memory.store import carried
 from mcp_memory.store.sqlite import entities, grounds
 from mcp_memory.store.sqlite.finding import terms
@@ -20,7 +22,6 @@ from mcp_memory.store.sqlite.forgetting import digests
 from mcp_memory.store.sqlite.moving.arrivals.desk import GONE, Desk
 from mcp_memory.store.sqlite.moving.arrivals.saying import say
 from mcp_memory.store.sqlite.rows import number_of, space_id, to_ms, touch
-from mcp_memory.text import fold, one_line
 
 __all__ = ["take", "were_forgotten"]
 

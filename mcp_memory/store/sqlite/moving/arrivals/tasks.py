@@ -8,11 +8,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
+from mcp_memory.core.types import CanvasRow
 from mcp_memory.store import carried
 from mcp_memory.store.sqlite import canvases, records
 from mcp_memory.store.sqlite.moving.arrivals.desk import GONE, Desk
 from mcp_memory.store.sqlite.rows import number_of, session_for
-from mcp_memory.types import CanvasRow
 
 __all__ = ["canvas"]
 

@@ -1,0 +1,189 @@
+"""What a terminal shows: aligned columns, sizes, the steps of a canvas, JSON. Pure functions to text.
+
+Stored words may hold anything, an escape sequence that repaints the terminal included, so whatever is shown
+to people goes through `visible` first. JSON is ASCII: it survives every code page, pipe and lone surrogate.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from mcp_memory.core.types import Scene, Turn
+    from mcp_memory.shortterm.canvas.flowchart import Canvas
+
+__all__ = [
+    "WIDTH",
+    "columns",
+    "day",
+    "json_text",
+    "minute",
+    "one_line",
+    "page",
+    "plural",
+    "printed",
+    "said",
+    "size",
+    "steps",
+    "visible",
+    "with_nearest",
+    "wrapped",
+]
+
+WIDTH = 100
+COLOURS = {"done": "green", "doing": "cyan", "paused": "yellow", "blocked": "red"}
+# C0 and C1 controls but tab and newline, bidi overrides, lone surrogates.
+_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# What a line may be broken between: one wide character, a word (a very long one in parts), white space.
+_WIDE = (
+    "\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\U00020000-\U0003fffd"
+)
+_PIECE = re.compile(rf"[{_WIDE}]|[^\s{_WIDE}]{{1,80}}|\s+")
+
+
+def visible(text: str) -> str:
+    """Return the text with what a terminal would act on, and not show, written as escapes."""
+    return _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def one_line(text: str, limit: int) -> str:
+    """Return the text on one line of at most `limit` columns, an ellipsis where it was cut."""
+    line = visible(" ".join(text.split()))
+    if _columns(line) <= limit:
+        return line
+    line = line[:limit]
+    while _columns(line) > limit - 1:
+        line = line[:-1]
+    return line.rstrip() + "…"
+
+
+def wrapped(text: str, margin: str) -> str:
+    """Return the text within the terminal's width, every line behind the margin."""
+    rows: list[str] = []
+    for line in visible(text).split("\n"):
+        row, taken = "", 0
+        for piece in _PIECE.findall(line):
+            more = _columns(piece)
+            if taken + more > WIDTH - len(margin) and not piece.isspace():
+                rows.append(row)
+                row, taken = "", 0
+            row, taken = row + piece, taken + more
+        rows.append(row)
+    return "\n".join((margin + row).rstrip() for row in rows)
+
+
+def columns(rows: Iterable[Sequence[str]], *, gap: int = 2, indent: int = 0) -> str:
+    """Return rows of cells as aligned lines; the last cell of a row is never padded."""
+    cells = [list(row) for row in rows]
+    widths = [max(_columns(row[at]) for row in cells if at < len(row)) for at in range(max(map(len, cells), default=0))]
+    return "\n".join(
+        (
+            " " * indent
+            + "".join(cell + " " * (width + gap - _columns(cell)) for cell, width in zip(row, widths, strict=False))
+        ).rstrip()
+        for row in cells
+    )
+
+
+def _columns(text: str) -> int:
+    """Terminal columns that a text takes: two for wide characters, none for colours and combining marks."""
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in click.unstyle(text)
+    )
+
+
+def size(count: int) -> str:
+    """Return a number of bytes for people: `199.9 kB`."""
+    if count < 1000:
+        return f"{count} B"
+    value = float(count)
+    for unit in ("kB", "MB", "GB"):
+        value /= 1000
+        if value < 999.95:
+            return f"{value:.1f} {unit}"
+    return f"{value / 1000:.1f} TB"
+
+
+def plural(count: int, word: str) -> str:
+    """Return `1 turn`, `2 turns`, `3 canvases`."""
+    many = f"{word}es" if word.endswith("s") else f"{word}s"
+    return f"{count:,} {word if count == 1 else many}"
+
+
+def with_nearest(names: Mapping[str, str | None]) -> str:
+    """Return names that are unknown, each with the known one that was perhaps meant."""
+    return ", ".join(f"{name} (perhaps {nearest})" if nearest else name for name, nearest in names.items())
+
+
+def steps(canvas: Canvas) -> list[str]:
+    """Return one line a step: status, id, title, and what it followed where that is not the line above."""
+    before: dict[str, list[str]] = {node.id: [] for node in canvas.nodes}
+    for edge in canvas.edges:
+        before[edge.target].append(edge.source)
+    rows: list[tuple[str, str, str]] = []
+    above: list[str] = []
+    for node in canvas.nodes:
+        came_from = "" if before[node.id] == above else f"  <- {', '.join(map(_short, before[node.id])) or 'start'}"
+        title = one_line(node.title, 64)
+        status = click.style(f"{node.status:<7}", fg=COLOURS[node.status])
+        rows.append((status, f"{_short(node.id):<4}", title + came_from))
+        above = [node.id]
+    return columns(rows).split("\n") if rows else []
+
+
+def said(turn: Turn, *, marked: bool = False) -> str:
+    """Return a turn as a line of who, when and where, and its words under it."""
+    who = f"{turn.role} {turn.name}" if turn.name else turn.role
+    head = f"{'*' if marked else ' '} {turn.id}  {minute(turn.said_at)}  {who}  {turn.session}"
+    return f"{click.style(visible(head), dim=True)}\n{wrapped(turn.content, '    ')}"
+
+
+def page(scene: Scene) -> str:
+    """Return a scene as a line of its name and day, and what it is about under it."""
+    head = f"  {scene.slug}  {day(scene.updated)}  {one_line(scene.title, 60)}"
+    return f"{click.style(visible(head), dim=True)}\n{wrapped(scene.summary, '    ')}"
+
+
+def printed(at: str, call: str, text: str, *, taken: datetime, node: str | None, note: str = "") -> str:
+    """Return lines of a tool's output as a line of where they stand and what printed them, and they under it."""
+    head = "  ".join(part for part in (f"  {at}", node, minute(taken), one_line(call, 60), note) if part)
+    return f"{click.style(visible(head), dim=True)}\n{wrapped(text, '    | ')}"
+
+
+def _short(node: str) -> str:
+    return node.partition("-")[2]
+
+
+def minute(moment: datetime) -> str:
+    """Return a moment as the reader's clock has it: `2026-10-25 02:30`."""
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
+
+
+def day(moment: datetime) -> str:
+    """Return a moment's day where the reader is: `2026-10-25`."""
+    return f"{moment.astimezone():%Y-%m-%d}"
+
+
+def json_text(value: Any) -> str:
+    """Return an answer as JSON: dataclasses as objects, moments as ISO 8601, paths as text."""
+    return json.dumps(value, default=_plain, indent=2)
+
+
+def _plain(value: object) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no place in an answer")

@@ -1,0 +1,196 @@
+"""The log of a program of ours: lines for people or JSON objects for programs, without what people said.
+
+By default no record shows contents, whoever wrote it, other people's libraries included, and at every level. Shown is
+what is known to be none: a message that stands as a constant in the code that logs it, numbers, `Word`s, the `fields`
+of an event of ours, and of an error its type and where it was raised. All else is an ellipsis. What is withheld is
+there for its owner in `status` and `doctor`, and in the log where the setting `log_contents` is on; there, too,
+keys and passwords are masked.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import PurePath
+from traceback import walk_tb
+from types import FrameType, TracebackType
+from typing import Any, Literal
+
+from mcp_memory.core.errors import StoreUnavailable
+
+__all__ = ["Form", "Formatter", "Word", "event", "set_up"]
+
+Form = Literal["text", "json"]
+
+_WITHHELD = "…"
+_MOST_FRAMES = 30
+
+
+class Word(str):
+    """A text that is known to be no content: the name of a tool, a stage, a client's event, an id of ours."""
+
+    __slots__ = ()
+
+
+def set_up(
+    *,
+    level: str = "warning",
+    form: Form = "text",
+    contents: bool = False,
+    handler: logging.Handler | None = None,
+    prefix: str | None = None,
+) -> None:
+    """Send the log of this process to `handler`, else to stderr. For programs: what imports us keeps its own log.
+
+    `prefix` stands before messages in the place of time, level and logger. Does nothing where logging is set up.
+    """
+    if logging.root.handlers:
+        return
+    handler = handler or logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Formatter(form=form, contents=contents, prefix=prefix))
+    logging.basicConfig(handlers=[handler], level=level.upper())
+    logging.captureWarnings(True)  # they quote values
+    logging.raiseExceptions = contents  # a record that cannot be formatted is printed whole
+    if not contents:
+        sys.excepthook = _uncaught
+        threading.excepthook = lambda failed: _uncaught(failed.exc_type, failed.exc_value, failed.exc_traceback)
+
+
+def event(logger: logging.Logger, what: str, *, level: int = logging.INFO, **fields: float | str | bool | None) -> None:
+    """Log that something happened, with fields that are known to be no contents."""
+    logger.log(level, what, extra={"fields": fields}, stacklevel=2)
+
+
+class Formatter(logging.Formatter):
+    """Makes lines of records. Has to be used where a record is made, as handlers do that write at once."""
+
+    def __init__(self, *, form: Form = "text", contents: bool = False, prefix: str | None = None) -> None:
+        super().__init__(f"{prefix}%(message)s" if prefix else "%(asctime)s %(levelname)s %(name)s: %(message)s")
+        self._form = form
+        self._contents = contents
+
+    def format(self, record: logging.LogRecord) -> str:
+        if not self._contents:
+            return self._line(record)
+        from mcp_memory.core.secrets import mask
+
+        return mask(self._line(record))
+
+    def _line(self, record: logging.LogRecord) -> str:
+        message = record.getMessage() if self._contents else _message(record)
+        fields: dict[str, Any] = getattr(record, "fields", {})
+        if self._form == "json":
+            return json.dumps(self._object(record, message, fields), ensure_ascii=False, default=str)
+        lines = [message + "".join(f" {key}={value}" for key, value in fields.items() if value is not None)]
+        if record.exc_info and record.exc_info[1] is not None:
+            error = record.exc_info[1]
+            lines += [self.formatException(record.exc_info)] if self._contents else _told(error)
+        shown = logging.makeLogRecord({**record.__dict__, "msg": lines[0], "args": None})
+        shown.exc_info = shown.exc_text = shown.stack_info = None
+        return "\n".join([super().format(shown), *lines[1:]])
+
+    def _object(self, record: logging.LogRecord, message: str, fields: dict[str, Any]) -> dict[str, Any]:
+        told: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created).astimezone().isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": message,
+            **{key: value for key, value in fields.items() if value is not None},
+        }
+        error = record.exc_info[1] if record.exc_info else None
+        if error is None or record.exc_info is None:
+            return told
+        if self._contents:
+            return {**told, "error": type(error).__name__, "trace": self.formatException(record.exc_info).splitlines()}
+        return {**told, "error": _named(error), "trace": [line.strip() for line in _told(error)[1:]]}
+
+
+# --- what is no content -----------------------------------------------------------------------------
+
+
+def _message(record: logging.LogRecord) -> str:
+    """Return the message with what may be contents withheld."""
+    if not isinstance(record.msg, str) or not _is_constant(record.msg):
+        return f"{_WITHHELD} ({PurePath(record.pathname).name}:{record.lineno})"
+    if not record.args:
+        return record.msg
+    try:
+        if isinstance(record.args, tuple):
+            return record.msg % tuple(map(_argument, record.args))
+        return record.msg % {key: _argument(value) for key, value in record.args.items()}
+    except (TypeError, ValueError):  # a number was asked for, and it is none
+        return record.msg
+
+
+def _argument(value: object) -> object:
+    match value:
+        case bool() | int() | float() | None | Word():
+            return value
+        case BaseException():
+            return _named(value)
+        case _:
+            return _WITHHELD
+
+
+def _is_constant(message: str) -> bool:
+    """Tell whether the message is written in the code that is at work, and so in no user's data."""
+    frame: FrameType | None = sys._getframe()  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        if message in frame.f_code.co_consts:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _named(error: BaseException) -> str:
+    """Return the type of an error, with its text where that can only be about this machine."""
+    match error:
+        case StoreUnavailable():
+            from mcp_memory.core.secrets import mask
+
+            return f"{type(error).__name__}: {mask(str(error))}"
+        case OSError(strerror=str(why)):
+            return f"{type(error).__name__}: {why}"
+        case _:
+            return type(error).__name__
+
+
+def _told(error: BaseException) -> list[str]:
+    """Return an error, where it passed, and the same of what it came of, which is where a bug is."""
+    lines: list[str] = []
+    for one in _chain(error):
+        lines.append(f"  because of {_named(one)}" if lines else f"  {_named(one)}")
+        lines += [f"    at {place}" for place in _frames(one.__traceback__)]
+    return lines
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    chain: list[BaseException] = []
+    before: BaseException | None = error
+    while before is not None and before not in chain:
+        chain.append(before)
+        inner: list[BaseException] = list(getattr(before, "exceptions", ()))  # of a group, the first
+        before = (
+            before.__cause__ or (None if before.__suppress_context__ else before.__context__) or next(iter(inner), None)
+        )
+    return chain
+
+
+def _frames(trace: TracebackType | None) -> Iterator[str]:
+    """Yield where an error passed through, the place where it was raised last, without folders of this machine."""
+    for frame, line in [*walk_tb(trace)][-_MOST_FRAMES:]:
+        parts = PurePath(frame.f_code.co_filename).parts
+        begin = next((place for place in reversed(range(len(parts))) if parts[place] == "site-packages"), -4)
+        short = "/".join(parts[begin + 1 :] if begin > 0 else parts[-3:])
+        yield f"{short}:{line} {frame.f_code.co_name}"
+
+
+def _uncaught(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:
+    if error is None or isinstance(error, KeyboardInterrupt):
+        sys.__excepthook__(kind, error or kind(), trace)
+    else:
+        logging.getLogger("mcp_memory").critical("stopped by an error", exc_info=(kind, error, trace))

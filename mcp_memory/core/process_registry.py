@@ -1,0 +1,280 @@
+"""Who holds a home: every process that opens it leaves a note there, and a lock on the note for as long as it lives.
+
+A note is `<home>/run/<pid>-<number>.json`: who, since when, what for. The system frees its lock whatever ends the
+process, so a note without a lock is of one that was killed, and is cleared away by whoever reads it. What must have
+the home to itself holds `alone`: nobody else is there then, and nobody comes in before it ends.
+
+On a home that cannot be written to, and where the file system has no locks, nothing is noted: then nobody is seen.
+Processes of another machine are seen where the file system shares its locks with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from mcp_memory import __version__
+from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.core.text import one_line
+
+__all__ = ["Note", "Present", "alone", "everyone", "note", "others"]
+
+_WAITS_S = 2.0
+_STEP_S = 0.02
+_LOCK_AT = 2**30  # Windows forbids to read what is locked: nothing stands there
+_MOST_CLIENTS = 8
+_NAME = 60
+
+_ours = set[tuple[int, Path]]()
+"""Notes of this process, and homes that it has to itself: a lock does not tell its own holder from others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Present:
+    """One that holds a home. All but `pid` is as it said itself, and may be empty where it could not be read."""
+
+    pid: int
+    what: str = ""
+    """`serve stdio`, `serve http`, `hooks`, `status` and other commands, or `library`."""
+    space: str = ""
+    since: datetime | None = None
+    version: str = ""
+    clients: tuple[str, ...] = ()
+    """Names of the MCP clients that it has met, the latest last; at most 8."""
+
+    def __str__(self) -> str:
+        clients = f" for {', '.join(self.clients)}" if self.clients else ""
+        return f"{self.what or 'unknown'}{clients} (process {self.pid})"
+
+
+def everyone(home: Path) -> list[Present]:
+    """Return all that hold the home now, this process included, by the time they came."""
+    found = [_present(path) for path in (home / "run").glob("*-*.json")]
+    first = datetime.min.replace(tzinfo=UTC)
+    return sorted((one for one in found if one), key=lambda one: (one.since or first, one.pid))
+
+
+def others(home: Path) -> list[Present]:
+    """Return who holds the home beside this process."""
+    ours = {path for pid, path in _ours if pid == os.getpid()}
+    found = [_present(path) for path in (home.resolve() / "run").glob("*-*.json") if path not in ours]
+    return sorted((one for one in found if one), key=lambda one: one.pid)
+
+
+class Note:
+    """This process's own note on a home, from `note`. `close()` may be called twice."""
+
+    def __init__(self, path: Path, handle: int, fields: dict[str, Any]) -> None:
+        self._path, self._handle, self._fields = path, handle, fields
+        self._open = True
+        self._lock = Lock()  # a handle that is closed may be another file's by then
+        _write(handle, fields)
+
+    def met(self, client: str) -> None:
+        """Add the name of a client. Never raises: it is only for people to see."""
+        name = one_line(client, _NAME)
+        with self._lock, suppress(OSError):
+            before: list[str] = self._fields.get("clients", [])
+            if self._open and name and name not in before:
+                self._fields["clients"] = [*before, name][-_MOST_CLIENTS:]
+                _write(self._handle, self._fields)
+
+    def close(self) -> None:
+        """Take the note away."""
+        with self._lock:
+            if not self._open:
+                return
+            self._open = False
+            _ours.discard((os.getpid(), self._path))
+            if sys.platform == "win32":  # there no open file can be deleted
+                os.close(self._handle)
+            with suppress(OSError):
+                self._path.unlink(missing_ok=True)
+            if sys.platform != "win32":
+                os.close(self._handle)
+
+
+def note(home: Path, *, what: str, space: str = "") -> Note | None:
+    """Note that this process holds the home; None where nothing can be noted. The home is made where it is missing.
+
+    Raises StoreUnavailable, with who it is, while another has the home to itself.
+    """
+    home = home.resolve()
+    try:
+        folder = _folder(home)
+        gate = os.open(folder / "gate", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError:
+        return None
+    try:
+        # Held while the note is made: who has the home alone looks for notes with the gate shut.
+        if (os.getpid(), home) not in _ours and not _wait(lambda: _lock(gate, shared=True)):
+            raise StoreUnavailable(_taken(home, _read(gate)))
+        return _noted(folder, {"what": what, "space": space})
+    except OSError:
+        return None
+    finally:
+        os.close(gate)
+
+
+@contextmanager
+def alone(home: Path, what: str) -> Generator[None]:
+    """Have the home to oneself; this process may still open it. `what` is said to those who would come in.
+
+    Raises StoreUnavailable, with who they are, where others hold it, and where it cannot be written to.
+    """
+    home = home.resolve()
+    try:
+        gate = os.open(_folder(home) / "gate", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise StoreUnavailable(_unusable(home, error)) from None
+    try:
+        try:
+            shut = _wait(lambda: _lock(gate, shared=False))
+        except OSError as error:
+            raise StoreUnavailable(_unusable(home, error)) from None
+        if not shut:
+            raise StoreUnavailable(_taken(home, _read(gate)))
+        if there := others(home):
+            raise StoreUnavailable(
+                f"The home {home} is held by {', '.join(map(str, there))}. End {'it' if len(there) == 1 else 'them'} "
+                f"and try again: {what} must have it to itself."
+            )
+        _write(gate, {"pid": os.getpid(), "what": what})
+        _ours.add((os.getpid(), home))
+        try:
+            yield
+        finally:
+            _ours.discard((os.getpid(), home))
+            os.ftruncate(gate, 0)
+    finally:
+        os.close(gate)
+
+
+def _taken(home: Path, by: Present | None) -> str:
+    return f"{by or 'Another program'} has the home {home} to itself. Try again when it has ended."
+
+
+def _unusable(home: Path, error: OSError) -> str:
+    return (
+        f"The home {home} cannot be had alone ({error.strerror or error}). Make it a folder that you can write to, "
+        "on a file system with locks."
+    )
+
+
+def _folder(home: Path) -> Path:
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = home / "run"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def _noted(folder: Path, about: dict[str, str]) -> Note:
+    while True:
+        # No name is ever used again: who clears a note away may have opened it before its process ended.
+        path = folder / f"{os.getpid()}-{secrets.token_hex(4)}.json"
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            # Until it is locked it looks like a note of a killed one, so it may be cleared away just now.
+            if _lock(handle, shared=False) and _is_at(path, handle):
+                now = datetime.now(UTC).isoformat(timespec="seconds")
+                made = Note(path, handle, {"pid": os.getpid(), **about, "since": now, "version": __version__})
+                _ours.add((os.getpid(), path))
+                return made
+        except BaseException:
+            os.close(handle)
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+            raise
+        os.close(handle)
+
+
+def _is_at(path: Path, handle: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(handle))
+    except FileNotFoundError:
+        return False
+
+
+def _present(path: Path) -> Present | None:
+    """Return who holds a note; None, and the note is gone, where nobody does any more."""
+    pid = int(number) if (number := path.name.partition("-")[0]).isdigit() else 0
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    except OSError:  # of another user
+        return Present(pid=pid)
+    try:
+        if not _lock(handle, shared=True):
+            return _read(handle) or Present(pid=pid)
+        if sys.platform != "win32":
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+    except OSError:  # a file system without locks: nobody is noted there
+        return None
+    finally:
+        os.close(handle)
+    if sys.platform == "win32":
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+    return None
+
+
+def _read(handle: int) -> Present | None:
+    """Return what a note or the gate says; None where it says nothing yet, or is being written."""
+    os.lseek(handle, 0, os.SEEK_SET)
+    try:
+        said: Any = json.loads(os.read(handle, 8192).partition(b"\n")[0])
+        return Present(
+            pid=int(said["pid"]),
+            what=str(said["what"]),
+            space=str(said.get("space", "")),
+            since=datetime.fromisoformat(said["since"]) if "since" in said else None,
+            version=str(said.get("version", "")),
+            clients=tuple(map(str, said.get("clients", ()))),
+        )
+    except (ValueError, KeyError, TypeError, OSError):
+        return None
+
+
+def _write(handle: int, fields: dict[str, Any]) -> None:
+    line = json.dumps(fields).encode() + b"\n"
+    os.lseek(handle, 0, os.SEEK_SET)
+    os.write(handle, line)
+    os.ftruncate(handle, len(line))
+
+
+def _wait(is_done: Callable[[], bool]) -> bool:
+    until = time.monotonic() + _WAITS_S
+    while not is_done():
+        if time.monotonic() > until:
+            return False
+        time.sleep(_STEP_S)
+    return True
+
+
+def _lock(handle: int, *, shared: bool) -> bool:
+    """Take the lock of a file without waiting, if it is free. Raises OSError where there are no locks."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            os.lseek(handle, _LOCK_AT, os.SEEK_SET)
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True

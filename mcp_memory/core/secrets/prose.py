@@ -1,0 +1,248 @@
+"""Passwords that people tell: "my password is hunter22", "the pw for staging: …", "密码是…".
+
+Talk about passwords is more frequent than passwords in talk, so a value counts only where it is no word: letters mixed
+with digits or capitals, letters that spell nothing, a number, or words in a row that are no sentence. Tool results are
+not read so: there a wrong mask would change evidence for good.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mcp_memory.core.secrets.named import COVER, DICEWARE, VALUE, is_drawn_for, without_sentence
+from mcp_memory.core.secrets.names import Name
+from mcp_memory.core.secrets.values import is_drawn, is_mixed, is_phrase, may_be_word, may_describe, stands_for_another
+from mcp_memory.core.secrets.vocabulary import is_word, reads_as_words, words_of
+
+__all__ = ["is_stated", "pairs", "personal_numbers", "told"]
+
+_IS = r"is|was|equals|ist|war|lautet|heißt|est|es|era|è|é|jest|je|är|er|on|to|adalah|là|—|–|-"
+_SENTENCE = re.compile(r"(?:[^\n.!?。！？]|[.!?](?=\S)){0,60}")
+_NEAR = re.compile(r"(?<![^\s\"'`:：(（=「『“„«/])[A-Za-z0-9][!#-~]{7,255}")
+_OTHER = re.compile(
+    r"(?i)://|^[a-f0-9]{7,40}$|^[a-f0-9]{8}-|\.(?:com|org|net|io|py|js|ts|md|txt|html|json|ya?ml)\b|^v?\d+\.\d|@"
+)
+_FOR = (
+    "for|of|to|on|in|at|del|de|do|da|für|fürs|vom|zum|von|im|am|pour|per|du|di|voor|na|от|для|на|к|til|för|pro|pentru"
+    "|için"
+)
+_JOINT = re.compile(
+    rf"""(?ix)[\\"'`\]*]{{0,8}}(?:
+      :[ \t]{{0,3}}(?:\r?\n[ \t]{{0,8}}){{1,2}}(?=\S{{5,64}}[^\s:,;{{(][ \t]*(?:\n|\Z))
+    | [ \t]{{0,3}}(?::|：|=|=>)[ \t]{{0,3}}(?:\*\*)?[ \t]{{0,3}}
+    | [ ](?:{_IS}):?[ ](?:now[ ]|currently[ ]|still[ ]|jetzt[ ])?
+    | [ ]?(?:[是为為はがे이가은는を]|คือ)[ ]?[:：]?[ ]?
+    | (?:['’]s|[ ]will[ ]be|[ ](?:from|to)|[ ]هي|[ ]है)[ ]
+    | [ ](?:was|is|got)?[ ]?(?:set|changed|reset|updated)[ ](?:from|to)[ ]
+    | [ ](?:{_FOR})[ ](?:[\w'’.-]{{1,20}}[ ]){{0,3}}?[\w'’.-]{{1,20}}(?:[ ](?:{_IS})(?:[ ]now)?|[ ]?:)[ ]
+    | ,[ ](?:[\w'’-]{{1,20}}[ ]){{0,4}}[\w'’-]{{1,20}},[ ](?:{_IS})[ ]
+    )(?P<quote>["'`“„«「『])?"""
+)
+_BEFORE_BARE = re.compile(
+    r"(?i)(?:\b(?:with|using|and|mit|und|avec|et|con|y|e|com|met|en|med|och|og|z|с|и)[ ]"
+    r"(?:(?:the|my|dem|le|la|o|a|het)[ ])?|[,/][ ]?)\Z"
+)
+_BARE = re.compile(r"[ ](?P<quote>[\"'`“„«「『])?")
+"""A value may follow its name at once where an account is told as well: "log in as ann with password …"."""
+_TOKEN = re.compile(rf"{VALUE}{{4,128}}")
+_PHRASE = re.compile(r"[a-z]{3,9}(?:[ -][a-z]{3,9}){3,23}(?=[ \t]*(?:[.!?;,)\n\"'`”]|$))")
+_MARKS = ".:!?*_,"
+_PIN = re.compile(
+    r"(?i:\b(?:my|our|your|his|her|their|card|bank|door|sim|phone|alarm|safe|mein|mon|mi|mio|meu)(?:['’]s)? )"
+    r"(?:[\w-]{1,12} )?"
+    r"(?:PIN|Pin|pin)(?: (?:code|number))?(?: (?:for|of|to) (?:[\w'’-]{1,20} ){0,3}?[\w'’-]{1,20})?"
+    r"(?: is(?: now)?|:| ist| est| es| è| é) (?P<value>\d{4})\b(?![-.,/:]\d)"
+)
+_MINE = (
+    "my|our|the|your|his|her|their|mein|meine|unser|das|dein|mi|tu|su|nuestra|la|mon|notre|votre|le|il mio|la mia|mio"
+    "|mia|o meu|minha|a minha|mijn|het|mitt|min"
+)
+_AHEAD = re.compile(
+    r"(?:^|(?<=[\s\"'`:(]))(?P<value>[A-Za-z0-9!-/:-@_]{6,64}?)[\"'`]?"
+    r"(?:,| -| –| —| is| as| als| ist| es| est| è| é| como| come| comme)"
+    rf"[ ](?:{_MINE})[ ](?:[\w'’-]{{1,20}}[ ]){{0,2}}\Z",
+    re.IGNORECASE,
+)
+_END_OF_CLAUSE = re.compile(
+    r"[ \t]*(?:[.,;:!?)\n]|\Z|(?:for|of|to|on|at|für|vom|zum|para|de|del|pour|du|per|di|voor)\b)"
+)
+_OF_PAIRS = (
+    *("zugang", "anmelde", "login", "log-in", "credential", "creds", "identifiants", "credenciales", "credenciais"),
+    *(
+        "credenziali",
+        "inloggegevens",
+        "logowania",
+        "přihlašovací",
+        "учетные",
+        "учётные",
+        "логин",
+        "账号",
+        "帳號",
+        "ログイン",
+    ),
+    *("계정", "user/pass", "user / pass", "accesos", "connexion"),
+)
+_PAIR = re.compile(
+    r"""(?ix)(?:\b(?:zugangsdaten|zugang|anmeldedaten|login(?:daten|[ ]details|[ ]data)?|log-in|credentials?|creds
+      |identifiants(?:[ ]de[ ]connexion)?|credenciales|credenciais|credenziali|inloggegevens|dane[ ]logowania
+      |přihlašovací[ ]údaje|уч[её]тные[ ]данные|логин|user(?:name)?[ ]?/[ ]?pass(?:word|wort)?)
+      |账号(?:密码)?|帳號|ログイン(?:情報)?|계정)
+    (?:[ ][\w'’.-]{1,20}){0,4}[ ]?[:：][ ]{0,3}
+    [\w.@+-]{1,64}(?P<joint>[ ][/|][ ]|[ ]?/[ ]?(?=\S)|:)(?P<value>[!-~]{6,64})"""
+)
+_ACCOUNT = re.compile(r"(?i)\b(?:user(?:name)?|login|log in|account|e-?mail|ssid|wi-?fi|network|host|ssh|admin|id)\b|@")
+_CLOSINGS = {'"': '"', "'": "'", "`": "`", "“": "”", "„": "“", "«": "»", "「": "」", "『": "』"}
+_STATED = re.compile(r"(?=[ \t]*(?:[.,;!?)\n]|$|\s(?:and|und|et|y|e)\s))")
+
+
+def told(text: str, name: Name, *, prose: bool) -> tuple[int, int] | None:
+    """Return where the value stands that somebody tells behind a name; None where it is talk.
+
+    Without `prose` (programs say it, too: "your initial password is …") it must be as mixed as no name and word is.
+    """
+    span = _direct(text, name) or (_near(text, name) if prose or name.of_password else None)
+    if span is None and prose:
+        return _ahead(text, name)
+    if span and not prose and not text[: span[0]].endswith((": ", " is ", "= ", ":\t")):
+        return None
+    return span if span and (prose or COVER in text[slice(*span)] or _is_strong(text[slice(*span)])) else None
+
+
+def _is_strong(value: str) -> bool:
+    return sum(c.isdigit() for c in value) >= 2 and is_drawn(value, 10) and not reads_as_words(value)
+
+
+def _near(text: str, name: Name) -> tuple[int, int] | None:
+    """Return a value that stands near a name in a sentence and is too mixed for anything else."""
+    if name.is_short and not _ACCOUNT.search(text, max(0, name.start - 80), name.start):
+        return None
+    sentence = _SENTENCE.match(text, name.end)
+    if text[name.end : name.end + 1] == "(" or (sentence and "•" in sentence[0]):
+        return None  # a function; or it was given, and is masked
+    for begun in _NEAR.finditer(text, name.end, sentence.end() if sentence else name.end):
+        found = _NEAR.match(text, begun.start()) or begun  # to its own end
+        quoted = text[found.start() - 1] in "'`"
+        value = (found[0].split(text[found.start() - 1])[0] if quoted else found[0]).rstrip(_MARKS)
+        least = 8 if name.of_password else 16
+        if len(value) >= least and _is_strong(value) and not stands_for_another(value) and not _OTHER.search(value):
+            return found.start(), found.start() + len(value)
+    return None
+
+
+def _ahead(text: str, name: Name) -> tuple[int, int] | None:
+    """Return a value that stands before its name: "it's …, my password", "use … as the password"."""
+    if not name.of_password or name.is_short or _END_OF_CLAUSE.match(text, name.end) is None:
+        return None
+    found = _AHEAD.search(text, max(0, name.start - 120), name.start)
+    value = found["value"] if found else ""
+    if found is None or not is_mixed(value) or stands_for_another(value, name.text) or _OTHER.search(value):
+        return None
+    return found.span("value")
+
+
+def pairs(text: str, small: str) -> Iterator[tuple[int, int]]:
+    """Yield where a password stands behind a login: "Zugangsdaten: otto / …", "credentials: otto:…"."""
+    if not any(word in small for word in _OF_PAIRS):
+        return
+    for found in _PAIR.finditer(text):
+        value = without_sentence(found["value"])
+        tight = found["joint"] == ":"
+        if is_mixed(value) and not (
+            stands_for_another(value) or _OTHER.search(value) or (tight and reads_as_words(value))
+        ):
+            yield found.start("value"), found.start("value") + len(value)
+
+
+def _direct(text: str, name: Name) -> tuple[int, int] | None:
+    beside_account = _is_beside_account(text, name)
+    joint = _JOINT.match(text, name.end) or (_BARE.match(text, name.end) if beside_account else None)
+    if joint is None or (name.is_short and not (beside_account or _is_of_account(text, name, joint))):
+        return None
+    start = joint.end()
+    if (quote := joint["quote"]) and name.of_password:
+        end = text.find(_CLOSINGS[quote], start, start + 128)
+        value = text[start:end]
+        if end > 0 and " " in value:
+            return (start, end) if is_phrase(value) and not stands_for_another(value) else None
+    least = 4 if name.of_password and joint[0].strip() else DICEWARE
+    is_short = name.is_short and not beside_account
+    if not is_short and (phrase := _PHRASE.match(text, start)) and is_phrase(phrase[0], least):
+        return phrase.span()
+    found = _TOKEN.match(text, start)
+    if found is None:
+        return None
+    value = without_sentence(found[0])
+    if text[found.end() : found.end() + 1] in ("(", "["):
+        return None  # a call
+    if COVER in value or (not stands_for_another(value, name.text) and _is_no_word(value, name, is_short=is_short)):
+        return start, start + len(value)
+    return None
+
+
+def _is_beside_account(text: str, name: Name) -> bool:
+    """Tell whether a name stands behind an account and a word or mark that joins the two."""
+    return (
+        name.of_password
+        and name.text.lower() != "pass"
+        and _BEFORE_BARE.search(text, max(0, name.start - 20), name.start) is not None
+        and _ACCOUNT.search(text, max(0, name.start - 80), name.start) is not None
+    )
+
+
+def _is_of_account(text: str, name: Name, joint: re.Match[str]) -> bool:
+    """Tell whether `pass:` or `pw:` is a password's: a pass may be for a train or over a mountain, or a test's."""
+    if not joint[0].strip().startswith((":", "=", "：")) or name.text == "PASS":
+        return False
+    return name.text.lower() != "pass" or _ACCOUNT.search(text, max(0, name.start - 80), name.start) is not None
+
+
+def _is_no_word(value: str, name: Name, *, is_short: bool) -> bool:
+    if not name.of_password:
+        return is_drawn_for(name, value) or is_phrase(value, DICEWARE)
+    if is_mixed(value):
+        return True
+    if is_short:
+        return False
+    if value.isdigit():
+        return len(value) >= 6
+    parts = [part for part in words_of(value) if not part.isdigit()]
+    return (
+        len(value) >= 6
+        and value.isascii()
+        and bool(parts)
+        and not any(c in value for c in "/@")
+        and (is_phrase(value, 4) or _is_spelled_by_nobody(value, parts))
+    )
+
+
+def _is_spelled_by_nobody(value: str, parts: list[str]) -> bool:
+    """Tell whether letters are in no order that words have, or capitals stand inside a word."""
+    if value.isalpha() and (value.islower() or value.istitle() or value.isupper()):
+        return not (is_word(value) or may_be_word(value) or may_describe(value))
+    return not all(is_word(part) for part in parts if len(part) > 1)
+
+
+def is_stated(text: str, name: Name) -> bool:
+    """Tell whether a statement gives a password in one word at the end of a clause: "the wifi password is sunshine".
+
+    It is asked of what is to be remembered, where a false alarm costs a question and a miss is shown for years. It
+    knows the adjectives of English alone; in other languages a word behind "is" stays talk.
+    """
+    joint = _JOINT.match(text, name.end) if name.of_password and not name.is_short else None
+    found = _TOKEN.match(text, joint.end()) if joint and " is " in joint[0] else None
+    if found is None:
+        return False
+    value = found[0].rstrip(_MARKS)
+    return (
+        bool(value)
+        and _STATED.match(text, found.start() + len(value)) is not None
+        and not stands_for_another(value, name.text)
+        and not may_describe(value)
+    )
+
+
+def personal_numbers(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where a PIN of four digits is told."""
+    for found in _PIN.finditer(text):
+        yield found.span("value")

@@ -1,0 +1,199 @@
+"""What stands behind the name of a secret: a value that was drawn or chosen, or what code and manuals write there."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from mcp_memory.core.secrets.vocabulary import holds_word, reads_as_words, words_of
+
+__all__ = [
+    "LONGEST",
+    "is_chosen",
+    "is_drawn",
+    "is_given",
+    "is_mixed",
+    "is_phrase",
+    "may_be_word",
+    "may_describe",
+    "stands_for_another",
+]
+
+LONGEST = 4_096
+"""Characters of a value that are masked; a longer run is some other data."""
+
+_JUDGED = 256
+_LONG = 20  # characters: a longer value may begin or end with anything, where it was drawn
+_LONGEST_WITHOUT_WORD = 48  # letters: in more, a word of five may stand by chance
+_SAMPLE = "(?:my|the|test|foo|bar|baz|demo|fake|some|new|old|user|admin)"
+_PLACEHOLDER = re.compile(
+    r"(?i)your|example|exampl|placeholder|change.?(?:me|it|this)|replace|insert|dummy|sample|redacted|hidden|x{4}|\*{3}"
+    r"|\.{3}|…|^(?P<one>.)(?P=one)*$|to.?be.?(?:set|filled)|fill.?(?:me|in)|^(?:todo|tbd|fixme)|_here|-here"
+)
+_SHORT_PLACEHOLDER = re.compile(
+    rf"(?i)^{_SAMPLE}(?:[_-]|{_SAMPLE}|pass|pw|secret|key|token|value|string|auth|api|db|app|\d*[!@#$]?$)"
+    r"|(?:pass(?:word|wd|wort|phrase|code)?|pwd|secret|credential|api_?key|token|senha|contraseña|kennwort|username"
+    r"|salasana|lösenord|пароль|密码|密碼|パスワード|비밀번호)s?[_-]?\d{0,4}[!@#$]?$"
+    r"|^(?:secret|pass|pw)(?:[_-]|\d|$)|^p[a@]ss\w?w[o0]r[dt]|1234567|^1234|^abc(?:def)?[a-z]*\d{0,6}$|qwerty"
+)
+_DEFAULTS_TEXT = """
+admin administrator root toor user guest test testing tester demo default postgres postgresql mysql mariadb mongo
+mongodb redis rabbitmq minio minioadmin elastic sa system sys oracle nobody anonymous foo bar baz foobar spam eggs
+letmein welcome changeit changeme docker vagrant ubuntu pi cisco value string text none null nil true false yes no
+on off empty blank unset undefined missing required optional masked encrypted hashed plain plaintext raw secure
+short long strong weak valid invalid correct incorrect wrong right same different new old any all auto never always ask
+prompt input output data type hash salt form field label key keys name id int integer float bool boolean str bytes array
+list dict object char varchar nvarchar enum number date datetime timestamp email url uri path file stdin env token
+tokens self this request response result error errors warning info debug ok okay fail failed success disabled
+enabled expired revoked unknown pending active inactive inherit shared private public internal external basic bearer
+digest secret secrets session cookie header body query params props state config settings options visible invisible
+authentication authorization anything compat files systemd sss ldap nis db dns int64 int32 uuid something nothing
+whatever redacted
+"""
+_DEFAULTS = frozenset(_DEFAULTS_TEXT.split())
+"""What is written for a value and is none: defaults of programs, types, states."""
+
+_IN_CODE = re.compile(
+    r"^0x[0-9a-fA-F]{2,}$|^\{|^\$|\$[{(]|^%[A-Za-z({]|^#\{|\{\{|^<|>$|^@|^&|^!\w|^\*\w|::|->|=>|^/|^\.{1,2}/|^~/|://|^[A-Za-z]:\\"
+    r"|^(?:os|process|env|self|this|settings|config|cfg|secrets?|vault|import|require|var|local|data|module|each|op|ssm"
+    r"|arn|projects|azurekeyvault|request|req|res|props|params|form|user|account|credentials?|ctx|conf|opts?|options|args)[._:\[(]|^base64[.(]"
+    r"|^(?:pbkdf2|scrypt|argon2|bcrypt|sha\d+|md5|crypt)[\w-]*[:$(]|^\{[A-Z0-9-]+\}|^\$\d\w?\$|^[x*!]:\d"
+)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]|\Z)")
+_CALL = re.compile(r"^[A-Za-z_][\w.]*[(\[]|^(?:async|await|new|lambda|not|typeof)\b|^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$")
+_NAME = re.compile(r"[A-Za-z_]\w*\Z")
+_OF_CODE = re.compile(r"[A-Za-z]+\d{0,4}|[A-Za-z]\w*_\w*")
+"""A name of code with digits in it: at its end, or among parts joined by underscores."""
+_CONSTANT = re.compile(r"_?[A-Za-z]+(?:_[A-Za-z]+)+_?\d{0,2}|[a-z]{2,}(?:-[a-z]{2,})+")
+"""A name of code: a constant, or words joined by one kind of mark."""
+_CONSONANTS = re.compile(r"(?i)[bcdfghjklmnpqrstvwxz]{4}")
+_DESCRIBES = re.compile(r"(?i)(?:ed|ing|able|ible|less|ful|ous|ive|ic|ant|ent|al|ly|ory|ary|y)$")
+_CLUSTER = re.compile(r"[bcdfghjklmnpqrstvwxz]{4}|[aeiou]{4}|[jqvxz]{2}|q[^u]")
+_PART_OF_RULE = re.compile(r"[|,;:\s]")
+_OF_ITSELF = re.compile(r"(?i)passwor[dt]|passphrase|secret|token|credential|api[_-]?key|private[_-]?key")
+"""A value of words with the name of a secret in it is a name, too."""
+_PART_OF_PHRASE = re.compile(r"[^\W\d_]{2,}\Z")
+_TALK_TEXT = """
+a an and are as at be but by can for from has have here how if in into is it its just may more must not of on or
+our please per should so that the their then there they this to too until very was what when where which will
+with without you your we i my enter type choose forgot reset confirm at least less than too only also never
+always required optional incorrect invalid wrong missing expired changed set unset weak strong long short el la
+los las un una de del y en con por para que su es no der die das ein eine und mit von zu im ist nicht le les des
+et du une dans pour avec est pas il lo gli di che per non o os da do em com para
+"""
+_TALK = frozenset(_TALK_TEXT.split())
+_SENTENCE = re.compile(r"[.?!:,;…]$|[?!:,;]\s|\.\s")
+
+
+def stands_for_another(value: str, name: str = "") -> bool:
+    """Tell whether a value stands in the place of one: a placeholder, a default, a type, or code that gives it."""
+    value = value[:_JUDGED]
+    small = value.lower().strip("_-.!?")
+    first = _PART_OF_RULE.split(small, maxsplit=1)[0]
+    return (
+        not small
+        or small in _DEFAULTS
+        or (first != small and first in _DEFAULTS)  # "required|string|min:12"
+        or (_OF_ITSELF.search(value) is not None and reads_as_words(value))
+        or small in (part.lower() for part in words_of(name))
+        or _PLACEHOLDER.search(value) is not None
+        or (_SHORT_PLACEHOLDER.search(value) is not None and (len(value) < _LONG or reads_as_words(value)))
+        or _IN_CODE.search(value) is not None
+        or _CALL.search(value) is not None
+        or _DATE.match(value) is not None
+    )
+
+
+def is_mixed(value: str) -> bool:
+    """Tell whether a password mixes letters with digits, as no word does."""
+    return (
+        len(value) >= 6
+        and sum(c.isalpha() for c in value[:_JUDGED]) >= 2
+        and any(c.isdigit() for c in value[:_JUDGED])
+        and not _is_numbered(value)
+    )
+
+
+def _is_numbered(value: str) -> bool:
+    """Tell whether words are numbered or joined by marks, as in `tests/unit/foo-1.test` and `token_2`."""
+    return re.fullmatch(r"(?:[a-z]+|\d{1,4}|v\d+)(?:[-_./](?:[a-z]+|\d{1,4}|v\d+))+", value) is not None and (
+        reads_as_words(value)
+    )
+
+
+def is_drawn(value: str, least: int = 12) -> bool:
+    """Tell whether a key or token was drawn: long, of letters and digits in no order that words have."""
+    value = value[:_JUDGED]
+    digits, letters = sum(c.isdigit() for c in value), sum(c.isalpha() for c in value)
+    if len(value) < least or len(set(value)) < 5:
+        return False
+    if value.isdigit():
+        return len(value) >= 12
+    if letters < 4 or _CONSTANT.fullmatch(value):
+        return False
+    if digits >= 2:
+        return not (_is_numbered(value) or (digits <= 4 and _OF_CODE.fullmatch(value) and reads_as_words(value)))
+    return len(value) >= 16 and value.isascii() and not reads_as_words(value) and _is_scrambled(value)
+
+
+def _is_scrambled(value: str) -> bool:
+    """Tell whether letters follow each other as in no language and in no name of code.
+
+    There is no word among them; in long ones, or between marks, there are many consonants or capitals in a row.
+    """
+    if value.isalpha() and len(value) <= _LONGEST_WITHOUT_WORD:
+        return not may_be_word(value) and not holds_word(value, 5)  # 97 of 100 drawn ones, few joined names of code
+    bare = "".join(filter(str.isalpha, value))
+    if len(bare) < 8:
+        return False
+    clusters = sum(1 for at in range(len(bare) - 3) if _CONSONANTS.fullmatch(bare, at, at + 4))
+    switches = sum(one.isupper() != other.isupper() for one, other in pairwise(bare))
+    few = 0.14 if len(bare) >= 24 else 0.18  # of long ones nearly none has fewer
+    return clusters >= few * len(bare) or switches >= 0.38 * len(bare)
+
+
+def is_chosen(value: str) -> bool:
+    """Tell whether one token is what somebody chose: mixed, or no word and no name of code."""
+    return is_mixed(value) or (
+        len(value) >= 6
+        and any(c.isalpha() for c in value)
+        and not (_NAME.match(value) and "_" in value)
+        and not reads_as_words(value)
+        and not may_be_word(value)
+    )
+
+
+def is_given(value: str) -> bool:
+    """Tell whether a password stands in a place made for one: chosen, a number, or a phrase."""
+    return is_chosen(value) or (value.isdigit() and len(value) >= 6) or is_phrase(value)
+
+
+def may_be_word(value: str) -> bool:
+    """Tell whether letters could be a word of a language that the vocabulary has little of."""
+    if not value.isalpha() or not (value.islower() or value.istitle() or value.isupper()):
+        return False
+    small = value.lower()
+    vowels = sum(c in "aeiouyäöüáéíóúàèìòùâêîôûåæøœıăąęėű" for c in small)
+    return not small.isascii() or (0.25 <= vowels / len(small) <= 0.7 and _CLUSTER.search(small) is None)
+
+
+def may_describe(value: str) -> bool:
+    """Tell whether an English word may say how a password is, as `rotated` does."""
+    return _DESCRIBES.search(value) is not None
+
+
+def is_phrase(value: str, least: int = 3) -> bool:
+    """Tell whether words in a row are a passphrase: bare words, joined alike, and no sentence."""
+    for joint in (" ", "-", ".", "_"):
+        words = value.split(joint)
+        if least <= len(words) <= 24:
+            break
+    else:
+        return False
+    small = [word.lower() for word in words]
+    return (
+        all(_PART_OF_PHRASE.match(word) for word in words)
+        and not _SENTENCE.search(value)
+        and not any(word in _TALK or word in _DEFAULTS for word in small)
+        and (value == value.lower() or all(word[:1].isupper() for word in words))
+    )

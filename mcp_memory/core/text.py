@@ -1,0 +1,175 @@
+"""Pure text: names that become file names, times, one-line cleaning. No I/O, no state."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from mcp_memory.core.errors import InvalidInput
+
+__all__ = [
+    "decoded",
+    "encoding_of",
+    "is_blank",
+    "iso",
+    "one_line",
+    "safe_name",
+    "spoken",
+    "well_formed",
+    "without_blocks",
+    "zoned",
+]
+
+
+def spoken(content: str, name: str | None) -> str:
+    """Return a turn as it is indexed: its words and who said them."""
+    return f"{name}: {content}" if name else content
+
+
+# --- names ------------------------------------------------------------------------------------------
+
+_RESERVED = {"con", "prn", "aux", "nul", *(f"{d}{n}" for d in ("com", "lpt") for n in "123456789¹²³")}
+_FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')
+
+
+def safe_name(name: str, *, what: str) -> str:
+    """Return `name` if it can be part of a file name on every system, else raise InvalidInput.
+
+    It is never changed silently: two names that differ stay two names.
+    """
+    problem = None
+    if not name or name != name.strip():
+        problem = "is empty or has white space around it"
+    elif len(name.encode("utf-8", "surrogatepass")) > 120:
+        problem = "is longer than 120 bytes"
+    elif _FORBIDDEN.search(name) or not well_formed(name):
+        problem = 'has a path separator, a control character or one of < > : " | ? *'
+    elif name.startswith(".") or name.endswith("."):
+        problem = "begins or ends with a dot"
+    elif name.split(".")[0].casefold() in _RESERVED:
+        problem = "is a device name on Windows"
+    if problem is None:
+        return name
+    shown = name if len(name) <= 60 else name[:60] + "…"
+    raise InvalidInput(
+        f"The {what} {shown!r} {problem}. Use letters, digits, spaces and - _ . + @ , at most 120 bytes."
+    )
+
+
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Letters and marks that have no shape: fillers, the joiner of graphemes, the empty braille pattern."""
+
+
+def is_blank(text: str) -> bool:
+    """Tell whether nobody can see anything of a text: white space, control and zero-width characters, fillers."""
+    return not any(map(_is_visible, text))
+
+
+def _is_visible(char: str) -> bool:
+    if char in _BLANK or unicodedata.category(char) in ("Cc", "Cf", "Zs", "Zl", "Zp"):
+        return False
+    return not ("\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef")  # selectors of variants
+
+
+def well_formed(text: str) -> bool:
+    """Tell whether the text has no lone surrogate, so that it can be written as UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+_MARKS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_WRONG = re.compile("[\udc80-\udcff]")
+_CONTROLS = tuple(chr(code) for code in range(32) if chr(code) not in "\t\n\r\x1b\f")
+
+
+def encoding_of(data: bytes) -> tuple[str, str] | None:
+    """Return the encoding of a text, and how to treat errors so that it can be read and written back the same.
+
+    A text in UTF-8 may have a few bytes that are none. UTF-16 is known by its mark. None: the bytes are no text.
+    """
+    for mark, codec in _MARKS:
+        if data.startswith(mark):
+            try:
+                return (codec, "strict") if _has_few_controls(data.decode(codec)) else None
+            except UnicodeDecodeError:
+                return None
+    try:
+        data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", "surrogateescape")
+        wrong = len(_WRONG.findall(text))
+        return ("utf-8", "surrogateescape") if wrong * 10 <= len(text) and _has_few_controls(text) else None
+    return "utf-8", "surrogatepass"
+
+
+def decoded(data: bytes) -> str | None:
+    """Return bytes as text to show, with U+FFFD for each byte that is none of it; None where they are no text."""
+    encoding = encoding_of(data)
+    if encoding is None:
+        return None
+    text = data.decode(*encoding).removeprefix("\ufeff" if encoding[0] != "utf-8" else "")
+    return _WRONG.sub("\ufffd", text) if encoding[1] == "surrogateescape" else text
+
+
+def _has_few_controls(text: str) -> bool:
+    return sum(map(text.count, _CONTROLS)) * 100 < len(text)
+
+
+def without_blocks(
+    text: str, opening: re.Pattern[str], closing: Callable[[re.Match[str]], str], *, after: str = ""
+) -> str:
+    """Return the text without what stands from an `opening` to the next `closing` of it, both included.
+
+    `after`, a pattern, goes with a block where it follows. What is never closed stays. The time is linear in the
+    length, which that of a pattern with `.*?` is not: a text may be nothing but openings.
+    """
+    kept: list[str] = []
+    reached = 0
+    unclosed = set[str]()
+    for found in opening.finditer(text):
+        close = closing(found)
+        if found.start() < reached or close in unclosed:
+            continue
+        end = text.find(close, found.end())
+        if end < 0:
+            unclosed.add(close)
+            continue
+        kept.append(text[reached : found.start()])
+        follows = re.compile(after).match(text, end + len(close))
+        reached = follows.end() if follows else end + len(close)
+    return "".join([*kept, text[reached:]])
+
+
+def one_line(text: str, limit: int) -> str:
+    """Return the text on one line without control characters, cut to `limit` characters with an ellipsis."""
+    begun = text[: limit * 4 + 400]
+    if not begun.isprintable():
+        begun = "".join(c if c.isprintable() else " " for c in begun)
+    clean = " ".join(begun.split())
+    return clean if len(clean) <= limit else clean[: limit - 1].rstrip() + "…"
+
+
+# --- times ------------------------------------------------------------------------------------------
+
+
+def iso(moment: datetime) -> str:
+    """Return ISO-8601 with milliseconds and offset: `2026-04-16T22:19:53.895+08:00`."""
+    return moment.isoformat(timespec="milliseconds")
+
+
+def zoned(moment: datetime) -> datetime:
+    """Return a moment with its zone, that of this machine where it names none.
+
+    Raises ValueError where UTC has no such time: `9999-12-31T23:59:59-14:00` can be written, and not be reckoned with.
+    """
+    try:
+        moment = moment if moment.tzinfo else moment.astimezone()
+        moment.astimezone(UTC)
+    except (OverflowError, OSError):
+        raise ValueError("it is out of range") from None
+    return moment

@@ -1,0 +1,237 @@
+"""Counts tokens: exactly, with the vocabulary that the settings name, or never too low where it cannot be had.
+
+* **No network, by construction.** The vocabulary is read here, from a file that is already on this machine
+  and whose hash is right; tiktoken is given the finished table and never looks for files itself. Searched
+  are the folder that TIKTOKEN_CACHE_DIR names and then litellm's package, which ships the files (found
+  without importing it). The environment is only read.
+* **Nothing is loaded early.** o200k_base takes some 50 MB and half a second, cl100k_base 28 MB and a quarter.
+  A token is at least one byte and at most 128, so `fits` and `cut` often answer without loading anything.
+* **Any text has a count**, and at once: special-token names are plain text, a lone surrogate counts as U+FFFD,
+  and 50 MB are counted in pieces of 4,096 characters. The pieces meet only where the encoding itself always
+  divides, so their sum is the count of the whole. The one exception is an unbroken run of more than 16,384
+  letters or signs: it is divided by force, and each such division may move the count by a token or two.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from functools import cache, cached_property
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from mcp_memory.core.estimate import estimate_tokens
+
+__all__ = ["TokenCounter", "token_counter"]
+
+LONGEST_TOKEN = 128  # bytes; both vocabularies hold runs of spaces of that length and nothing longer
+PIECE = 4096
+UNBROKEN = 16_384
+NEAR = 80  # characters that `cut` may give up to end at the end of a line or a word
+
+
+EncodingName = Literal["o200k_base", "cl100k_base"]
+
+
+class Encoding(NamedTuple):
+    """What defines an encoding beside its table: the file's name in a tiktoken cache, its hash, its pattern."""
+
+    file: str
+    sha256: str
+    pattern: str
+
+
+# Names and hashes are tiktoken's (MIT licence), and so are the patterns, as published with the encodings.
+ENCODINGS: dict[EncodingName, Encoding] = {
+    "o200k_base": Encoding(
+        "fb374d419588a4632f3f557e76b4b70aebbca790",
+        "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+        "|".join(
+            [
+                r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+                r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+                r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+            ]
+        ),
+    ),
+    "cl100k_base": Encoding(
+        "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
+        "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
+        r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+    ),
+}
+
+
+@cache
+def token_counter(encoding: EncodingName) -> TokenCounter:
+    """Return the counter of an encoding, one for the whole process."""
+    return TokenCounter(encoding)
+
+
+class TokenCounter:
+    """Counts tokens of one encoding, from any thread. Made by `token_counter`; loads at the first count."""
+
+    def __init__(self, encoding: EncodingName) -> None:
+        self._encoding: EncodingName = encoding
+        self._loading = threading.Lock()
+        self._count_piece: Callable[[str], int] | None = None
+
+    @cached_property
+    def exact(self) -> bool:
+        """Whether the vocabulary is here. If not, counts are estimates, never too low on real text."""
+        return find_vocabulary(ENCODINGS[self._encoding]) is not None
+
+    @property
+    def name(self) -> str:
+        """What `status` shows: the encoding, and whether it is estimated."""
+        return self._encoding if self.exact else f"{self._encoding}, estimated"
+
+    def count(self, text: str) -> int:
+        """Return how many tokens the text is."""
+        return sum(self._counts(text))
+
+    def fits(self, text: str, budget: int) -> bool:
+        """Tell whether the text is at most `budget` tokens, with as little work as that takes."""
+        if len(text) > budget * LONGEST_TOKEN:
+            return False
+        if len(text) <= budget and _bytes(text) <= budget:
+            return True
+        used = 0
+        for count in self._counts(text):
+            used += count
+            if used > budget:
+                return False
+        return True
+
+    def cut(self, text: str, budget: int) -> str:
+        """Return the longest beginning of the text within `budget` tokens.
+
+        Where the end of a line or of a word is near, it ends there; otherwise one more character would be
+        over the budget. The whole text, unchanged, if it fits.
+        """
+        if self.fits(text, budget):
+            return text
+        if budget <= 0:
+            return ""
+        kept = used = 0
+        over = ""
+        for over in pieces(text):
+            count = self._piece(over)
+            if used + count > budget:
+                break
+            used += count
+            kept += len(over)
+        kept += self._most(over, budget - used)
+        while not self.fits(text[:kept], budget):  # only where a piece was divided by force
+            kept -= 1
+        tidy = _end_of_line_or_word(text, kept)
+        return text[:tidy] if self.fits(text[:tidy], budget) else text[:kept]
+
+    def _most(self, piece: str, budget: int) -> int:
+        """Return how many characters of a piece that is over the budget are within it."""
+        low, high = 0, len(piece)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._piece(piece[:middle]) <= budget:
+                low = middle
+            else:
+                high = middle
+        return low
+
+    def _counts(self, text: str) -> Iterator[int]:
+        return (self._piece(piece) for piece in pieces(text))
+
+    @property
+    def _piece(self) -> Callable[[str], int]:
+        if self._count_piece is None:
+            with self._loading:
+                self._count_piece = self._count_piece or _load(self._encoding)
+        return self._count_piece
+
+
+def find_vocabulary(encoding: Encoding) -> bytes | None:
+    """Return the vocabulary file's content, or None where no file with the right hash is on this machine."""
+    for folder in _folders():
+        try:
+            content = (folder / encoding.file).read_bytes()
+        except OSError:
+            continue
+        if sha256(content).hexdigest() == encoding.sha256:
+            return content
+    return None
+
+
+def _folders() -> Iterator[Path]:
+    if named := os.environ.get("TIKTOKEN_CACHE_DIR"):
+        yield Path(named)
+    litellm = find_spec("litellm")
+    if litellm is not None and litellm.origin is not None:
+        yield Path(litellm.origin).parent / "litellm_core_utils" / "tokenizers"
+
+
+def _load(name: EncodingName) -> Callable[[str], int]:
+    encoding = ENCODINGS[name]
+    content = find_vocabulary(encoding)
+    if content is None:
+        return estimate_tokens
+    import tiktoken
+
+    pairs = (line.split() for line in content.splitlines() if line)
+    ranks = {b64decode(token): int(rank) for token, rank in pairs}
+    table = tiktoken.Encoding(name, pat_str=encoding.pattern, mergeable_ranks=ranks, special_tokens={})
+    ranks.clear()  # it has its own copy; ours is another 20 MB that only decoding would read
+    return lambda text: len(table.encode(text, disallowed_special=()))
+
+
+def pieces(text: str, *, size: int = PIECE) -> Iterator[str]:
+    """Divide a text where both encodings always do, into pieces of about `size` characters."""
+    start = 0
+    while len(text) - start > size:
+        end = _last_boundary(text, start, start + size) or _next_boundary(text, start + size, start + UNBROKEN)
+        yield text[start:end]
+        start = end
+    if start < len(text):
+        yield text[start:]
+
+
+def _last_boundary(text: str, start: int, end: int) -> int | None:
+    """Return the last place in (start, end] where both encodings always divide."""
+    return next((place for place in range(end, start, -1) if _divides(text[place - 1], text[place])), None)
+
+
+def _next_boundary(text: str, start: int, end: int) -> int:
+    """Return the first place from `start` where both encodings always divide; at the latest `end`."""
+    end = min(end, len(text))
+    return next((place for place in range(start, end) if _divides(text[place - 1], text[place])), end)
+
+
+_SIGNS = frozenset(' \t\n\r\f\v!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~，。、！？：；「」（）')
+
+
+def _divides(left: str, right: str) -> bool:
+    # No alternative of either pattern goes on after a letter or digit with one of these signs (an apostrophe
+    # may open `'s`, a combining mark is part of a word: neither is among them), from letters to digits or
+    # back, or after a sign with a space. Neither pattern looks back, so what follows is divided alike.
+    if not left.isalnum():
+        return right == " " and left in _SIGNS and not left.isspace()
+    if right.isalnum():
+        return left.isascii() and right.isascii() and left.isdigit() != right.isdigit()
+    return right in _SIGNS
+
+
+def _end_of_line_or_word(text: str, end: int) -> int:
+    """Return the end of a line, else of a word, within `NEAR` characters before `end`; else `end`."""
+    start = end - min(NEAR, end // 2)
+    line = text.rfind("\n", start, end)
+    if line >= 0:
+        return line + 1
+    return next((place for place in range(end, start, -1) if text[place].isspace()), end)
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,239 @@
+"""What installing and uninstalling would change: planned from the files as they are, shown, then carried out.
+
+Installing twice changes nothing the second time. Uninstalling gives back every byte of the file before, or no file
+where there was none, as long as nobody else wrote to it; where somebody did, only what is ours goes. That needs no
+book: the original is the backup beside the file, and all else is as it was when our part, put into the original and
+taken out again, leaves what it leaves in the file.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from mcp_memory.core.errors import InvalidInput, McpMemoryError, Refused
+from mcp_memory.core.secrets import mask
+from mcp_memory.integrations.clients import entries, files, json_change, json_text, toml_text
+from mcp_memory.integrations.clients.entries import Client, Format
+from mcp_memory.integrations.clients.files import Found
+
+__all__ = ["Change", "Part", "alone", "carry_out", "diff", "installed", "removed", "seen"]
+
+WIDEST = 160  # characters of a line that a diff shows
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is ours in one file: the server under a name, hooks by event, or both. Nothing is an empty one."""
+
+    path: Path
+    format: Format
+    of: Client
+    name: str
+    server: Mapping[str, Any] | None = None
+    hooks: Mapping[str, Sequence[Any]] = field(default_factory=dict[str, list[Any]])
+
+    @property
+    def is_empty(self) -> bool:
+        return self.server is None and not self.hooks
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A file and what is to be in it: None is no file. `backup`: what is there is kept beside it, or was and goes."""
+
+    found: Found
+    after: bytes | None
+    makes_backup: bool = False
+    ends_backup: bool = False
+
+    @property
+    def changes(self) -> bool:
+        return self.found.data != self.after
+
+
+def seen(part: Part) -> tuple[dict[str, Any] | None, bool]:
+    """Return the entry of that name, whoever's it is, and whether hooks of ours are there. Raises as `installed`."""
+    document = _read(files.text_of(files.look(part.path).data, part.path), part.format, part.path)
+    with _shapes(part):
+        entry = entries.server_in(document, part.of, part.name) if part.server is not None else None
+        return entry, bool(part.hooks and entries.hooks_in(document))
+
+
+def alone(part: Part) -> str:
+    """Return the text of a file that has nothing but our part."""
+    return _rewritten("", _with({}, part), part)
+
+
+def installed(part: Part) -> Change:
+    """Plan to put our part into its file. Raises InvalidInput, Refused or StoreUnavailable; nothing is written."""
+    found = files.look(part.path)
+    text = files.text_of(found.data, part.path)
+    before = _read(text, part.format, part.path)
+    with _shapes(part):
+        after = _rewritten(text, _with(before, part), part)
+    if after == text and found.data is not None:
+        return Change(found, found.data)
+    files.check_writable(found)
+    kept = files.look(files.backup_of(found.target)).data is not None and _holds_ours(before, part)
+    return Change(found, after.encode(), makes_backup=found.data is not None and not kept)
+
+
+def removed(part: Part) -> Change:
+    """Plan to take what is ours out of the file of a part, whatever it looks like by now."""
+    found = files.look(part.path)
+    text = files.text_of(found.data, part.path)
+    now = _read(text, part.format, part.path)
+    with _shapes(part):
+        ours = _ours(now, part)
+    if found.data is None or ours.is_empty:
+        return Change(found, found.data)
+    files.check_writable(found)
+    backup = files.look(files.backup_of(found.target)).data
+    before = _before(backup, part)
+    less = _taken(text, ours, before or {})
+    if before is not None:
+        original = files.text_of(backup, part.path)
+        if _taken(_rewritten(original, _with(before, ours), part), ours, before) == less:
+            return Change(found, backup, ends_backup=True)
+    if backup is None and less.removeprefix(json_text.BOM).strip() in ("", "{}"):
+        return Change(found, None)
+    return Change(found, less.encode())
+
+
+def carry_out(changes: Iterable[Change]) -> None:
+    """Write all of them or, where one fails, none: those before it are put back."""
+    done: list[Change] = []
+    try:
+        for change in (change for change in changes if change.changes):
+            if change.after is None:
+                files.remove(change.found)
+            else:
+                files.put(change.found, change.after, backup=change.makes_backup)
+            done.append(change)
+    except McpMemoryError:
+        for change in reversed(done):
+            now = files.look(change.found.path)
+            files.put(now, change.found.data) if change.found.data is not None else files.remove(now)
+        _end_backups(change for change in done if change.makes_backup)
+        raise
+    _end_backups(change for change in done if change.ends_backup)
+
+
+def _end_backups(changes: Iterable[Change]) -> None:
+    for change in changes:
+        backup = files.look(files.backup_of(change.found.target))
+        if backup.data is not None:
+            files.remove(backup)
+
+
+def diff(change: Change) -> str:
+    """Return the change as a unified diff for people: secrets masked, very long lines cut around what differs."""
+    path = str(change.found.path)
+    before, after = (_lines(data) for data in (change.found.data, change.after))
+    first = next((at for at, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]), 0)
+    column = 0
+    if first < min(len(before), len(after)):
+        pairs = zip(before[first], after[first], strict=False)
+        column = next((at for at, (one, other) in enumerate(pairs) if one != other), 0)
+    shown = difflib.unified_diff(before, after, path, path if change.after is not None else "(no file)", lineterm="")
+    return "\n".join(_cut(mask(line), column) for line in shown)
+
+
+# --- parts ------------------------------------------------------------------------------------------
+
+
+def _with(before: Mapping[str, Any], part: Part) -> dict[str, Any]:
+    after = dict(before)
+    if part.server is not None:
+        after = entries.with_server(after, part.of, part.name, part.server)
+    return entries.with_hooks(after, part.hooks)
+
+
+def _without(now: Mapping[str, Any], ours: Part, before: Mapping[str, Any]) -> dict[str, Any]:
+    after = entries.without_server(now, ours.of, ours.name, emptied=ours.of.key not in before) if ours.server else now
+    return entries.without_hooks(after, empty=before) if ours.hooks else dict(after)
+
+
+def _taken(text: str, ours: Part, before: Mapping[str, Any]) -> str:
+    return _rewritten(text, _without(_read(text, ours.format, ours.path), ours, before), ours)
+
+
+def _ours(now: Mapping[str, Any], part: Part) -> Part:
+    """Return what the document has of the part: the server when the part has one, hooks when it has some."""
+    server = entries.server_in(now, part.of, part.name) if part.server is not None else None
+    if server is not None and not entries.is_ours(server):
+        server = None
+    hooks = entries.hooks_in(now) if part.hooks else {}
+    return Part(part.path, part.format, part.of, part.name, server, hooks)
+
+
+def _holds_ours(now: Mapping[str, Any], part: Part) -> bool:
+    servers = cast("dict[str, Any]", now.get(part.of.key) or {})
+    try:
+        hooked = bool(entries.hooks_in(now))
+    except entries.WrongShape:  # what Codex notes there of the hooks that were trusted
+        hooked = False
+    return hooked or any(
+        isinstance(one, dict) and entries.is_ours(cast("dict[str, Any]", one)) for one in servers.values()
+    )
+
+
+def _before(backup: bytes | None, part: Part) -> dict[str, Any] | None:
+    """Return what the backup says, unless it cannot be read or has something of ours in it too."""
+    if backup is None:
+        return None
+    try:
+        before = _read(files.text_of(backup, part.path), part.format, part.path)
+        return before if _ours(before, part).is_empty else None
+    except (McpMemoryError, entries.WrongShape):
+        return None
+
+
+@contextmanager
+def _shapes(part: Part) -> Generator[None]:
+    try:
+        yield
+    except entries.WrongShape as error:
+        raise InvalidInput(f"In {part.path}, {error}. It was left as it is; mend it and try again.") from None
+
+
+# --- texts ------------------------------------------------------------------------------------------
+
+
+def _read(text: str, format: Format, path: Path) -> dict[str, Any]:  # noqa: A002
+    try:
+        value: Any = toml_text.read(text) if format == "toml" else json_text.read(text, format)
+    except (json_text.BadJson, toml_text.BadToml) as error:
+        kind = "TOML" if format == "toml" else "JSON"
+        raise InvalidInput(
+            f"{path} is not valid {kind}: {error}. It was left as it is; mend it and try again."
+        ) from None
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{path} does not hold an object, so it was left as it is. Mend it and try again.")
+    return cast("dict[str, Any]", value)
+
+
+def _rewritten(text: str, value: Mapping[str, Any], part: Part) -> str:
+    try:
+        if part.format == "toml":
+            return toml_text.rewrite(text, value)
+        return json_change.rewrite(text, dict(value), part.format)
+    except (json_text.BadJson, toml_text.BadToml) as error:
+        raise Refused(f"{part.path} was left as it is: {error}. Change it by hand, or with {part.of.title}.") from None
+
+
+def _lines(data: bytes | None) -> list[str]:
+    return (data or b"").decode("utf-8", "replace").removeprefix(json_text.BOM).splitlines()
+
+
+def _cut(line: str, column: int) -> str:
+    if len(line) <= WIDEST:
+        return line
+    start = max(1, column - WIDEST // 2)
+    end = start + WIDEST
+    return f"{line[0]}{'…' * (start > 1)}{line[start:end]}{'…' * (end < len(line))}"

@@ -1,0 +1,62 @@
+"""The hooks that a client is to run, in the form of its own configuration: the one source for every way to install.
+
+Pure. A client without hooks has none: `{}`. It knows what is run, not what comes of it (`dialects`, `events`).
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mcp_memory.integrations.hooks.kinds import KINDS, Kind
+
+__all__ = ["hooks_of"]
+
+_LARGE: Mapping[str, str] = {
+    "claude-code": "Bash|Read|Grep|Glob|WebFetch|WebSearch|mcp__.*",
+    "codex": "Bash|mcp__.*",
+}
+"""Client → the tools whose results may be large. The others answer with a line, or with what is to stay."""
+
+_SECONDS: Mapping[Kind, int] = {"start": 10, "tool": 10}
+_ELSE_S = 5
+"""After so many seconds a client goes on without us."""
+_MOST_S: Mapping[tuple[str, Kind], int] = {("codex", "end"): 3}
+"""What a client allows for at most."""
+
+
+def hooks_of(client: str, command: Sequence[str]) -> dict[str, Any]:
+    """Return the value of `hooks` in the configuration of a client, every entry with a command of its own.
+
+    `command` starts `mcp-memory`, options such as `--home` included: a program and its arguments. `{}` where the
+    client has no hooks, or none that are supported.
+    """
+    return {event: [_entry(client, event, kind, command)] for event, kind in KINDS.get(client, {}).items()}
+
+
+def _entry(client: str, event: str, kind: Kind, command: Sequence[str]) -> dict[str, Any]:
+    seconds = _MOST_S.get((client, kind), _SECONDS.get(kind, _ELSE_S))
+    hooks = {"hooks": [_hook(client, [*command, "hook", event], seconds)]}
+    return {"matcher": _LARGE[client], **hooks} if kind == "tool" else hooks
+
+
+def _hook(client: str, command: Sequence[str], seconds: int) -> dict[str, Any]:
+    match client:
+        case "claude-code":  # no shell reads it
+            return {"type": "command", "command": command[0], "args": [*command[1:]], "timeout": seconds}
+        case "gemini":
+            line = _line([*command, "--client", client])
+            return {"name": "mcp-memory", "type": "command", "command": line, "timeout": seconds * 1000}
+        case _:
+            return {"type": "command", "command": _line([*command, "--client", client]), "timeout": seconds}
+
+
+def _line(command: Sequence[str]) -> str:
+    """Return a command as the shell of this machine reads it."""
+    if os.name == "nt":
+        from subprocess import list2cmdline
+
+        return list2cmdline(command)
+    return shlex.join(command)

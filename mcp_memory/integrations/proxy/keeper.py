@@ -1,0 +1,270 @@
+"""The memory behind the proxy: opened at the first large result, and never in the way.
+
+Whatever goes wrong with it, the result passes as it came, and stderr says so once. So does one that takes too long,
+but for one that no client can use whole: that goes on being kept, and its name opens it when it is. Nothing heavy is
+loaded before a text is long enough to be worth it: only then its tokens are counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import re
+import secrets
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+from anyio import TASK_STATUS_IGNORED
+from anyio.abc import TaskStatus
+
+from mcp_memory.core.errors import McpMemoryError, Refused, StoreUnavailable
+from mcp_memory.core.estimate import estimate_tokens
+from mcp_memory.core.logs import Word
+from mcp_memory.core.secrets import mask
+from mcp_memory.core.text import safe_name
+from mcp_memory.integrations.proxy.tool import checked
+
+if TYPE_CHECKING:
+    from mcp_memory.core.config import Settings
+    from mcp_memory.core.types import Offloaded
+    from mcp_memory.server.lifetime import SharedMemory
+    from mcp_memory.service.memory import Memory
+
+__all__ = ["Call", "Keeper", "Kept"]
+
+logger = logging.getLogger(__name__)
+
+KEEPING_SECONDS = 30.0
+"""A client waits a minute for a tool. What cannot be kept in half of that passes as it came, up to MOST_AS_IT_CAME."""
+MOST_AS_IT_CAME = 2**20
+"""Characters; more than any client gives its model. A longer text is kept to an end, however long that takes."""
+LAST_SECONDS = 60.0
+"""How long what is still being kept is waited for when the proxy ends."""
+
+RETRY_SECONDS = 60.0
+_AT_ONCE = 4_096  # characters; going to a thread takes longer than to estimate these
+_BEGINNING = 1_000
+_USUALLY = 1.5  # what an estimate is of a count; from 1.1 to 2.2
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call: what was asked, and by which client."""
+
+    tool: str
+    arguments: object
+    id: object
+    client: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A text that is kept, or is being kept: what it is called, and the note that stands for it."""
+
+    node: str
+    ref: str
+    note: str
+
+
+@dataclass(slots=True)
+class _Late:
+    """A text that is still being kept when its call has been answered. It is let go when it is kept."""
+
+    text: str
+    ended: asyncio.Task[None]
+    ref: str = ""
+
+
+class Keeper:
+    """Keeps large texts, in the memory of `settings`, which are read at the first of them.
+
+    `over` are the tokens from which a text is large; `session` names where its steps go, or else the client,
+    `folder` and the day do. Raises InvalidInput for a session that cannot be one.
+    """
+
+    def __init__(self, settings: Callable[[], Settings], *, over: int, session: str | None, folder: str) -> None:
+        self._settings = settings
+        self._over = over
+        self._named = None if session is None else safe_name(session, what="session")
+        self._folder = hashlib.sha256(folder.encode("utf-8", "surrogateescape")).hexdigest()[:4]
+        self._shared: SharedMemory | None = None
+        self._preparing = anyio.Lock()
+        self._connection = secrets.token_hex(3)
+        self._silent_until = 0.0
+        self._said: set[str] = set()
+        self._late: dict[str, _Late] = {}
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Close the memory, where it was opened, when the block ends."""
+        try:
+            yield
+        finally:
+            with anyio.CancelScope(shield=True):
+                if late := [one.ended for one in self._late.values()]:
+                    await asyncio.wait(late, timeout=LAST_SECONDS)
+                if self._shared:
+                    await self._shared.close()
+
+    async def _memory(self) -> Memory:
+        async with self._preparing:
+            if self._shared is None:
+                self._shared = await anyio.to_thread.run_sync(self._prepared)
+        return await self._shared.get()
+
+    def _prepared(self) -> SharedMemory:
+        from mcp_memory.server import lifetime
+
+        # A proxy must not set a model to work.
+        return lifetime.SharedMemory(
+            self._settings().model_copy(update={"distil": False}), alongside=_nothing, what="wrap"
+        )
+
+    async def is_large(self, text: str) -> bool:
+        """Tell whether a text is over the threshold, nearly: a vocabulary to count with takes 50 MB and half a second,
+        which a server with no large result shall not cost."""
+        if len(text) <= self._over // 4 or anyio.current_time() < self._silent_until:
+            return False
+        start = text[: 8 * self._over]  # of a text that is large, this much proves it
+        if len(start) <= _AT_ONCE:
+            return estimate_tokens(start) > _USUALLY * self._over
+        return await anyio.to_thread.run_sync(estimate_tokens, start) > _USUALLY * self._over
+
+    async def keep(self, call: Call, text: str, expand: str, *, late: bool) -> Kept | None:
+        """Keep a text, and return what stands for it; None where it must pass as it came.
+
+        `late`: whether the tool `expand` is this proxy's, which opens what is kept after its call was answered.
+        """
+        # A thread at work cannot be cancelled, so what takes too long is left to end by itself.
+        keeping = asyncio.create_task(self._keep(call, text, expand))
+        await asyncio.wait([keeping], timeout=KEEPING_SECONDS)
+        if not keeping.done():
+            # One at a time is held in memory.
+            if late and len(text) > MOST_AS_IT_CAME and all(one.ref for one in self._late.values()):
+                return await self._keep_on(text, keeping, expand)
+            keeping.add_done_callback(lambda done: done.cancelled() or done.exception())
+            self._rest(f"keeping one took over {KEEPING_SECONDS:.0f} s")
+            return None
+        match keeping.exception():
+            case None:
+                if found := keeping.result():
+                    await self._book(text, *found)
+                    return Kept(found[0].node, found[0].ref, found[1])
+            case StoreUnavailable() as error:
+                self._rest(await anyio.to_thread.run_sync(mask, str(error)), error.__cause__)
+            case McpMemoryError() as error:
+                self._tell("a large result passes as it is: %s", error)
+            case error:
+                self._tell("a large result passes as it is, by a fault of this program", exc_info=error)
+        return None
+
+    async def _keep_on(self, text: str, keeping: asyncio.Task[tuple[Offloaded, str] | None], expand: str) -> Kept:
+        """Let a text go on being kept, and return what stands for it until then."""
+        name = f"r-{secrets.token_hex(6)}"
+
+        async def to_an_end() -> None:
+            await asyncio.wait([keeping])
+            if keeping.exception() is None and (found := keeping.result()):
+                await self._book(text, *found)
+                late.text, late.ref = "", found[0].ref
+            else:
+                self._tell("a large result could not be kept, and is given whole when it is asked for")
+
+        late = self._late[name] = _Late(text, asyncio.create_task(to_an_end()))
+        begins = await anyio.to_thread.run_sync(mask, text[:_BEGINNING])
+        return Kept(
+            "",
+            name,
+            (
+                f"This result has {len(text):,} characters and is still being kept. In a minute, open parts of it with "
+                f'{expand}(ref="{name}"). It begins:\n{begins}'
+            ),
+        )
+
+    async def _kept_late(self, name: str) -> tuple[str, str]:
+        """Return what a text is called that was kept late; where it could not be, its words."""
+        late = self._late.get(name)
+        if late is None:
+            return name, ""
+        await asyncio.wait([late.ended], timeout=KEEPING_SECONDS)
+        if not late.ended.done():
+            raise Refused(f"{name} is still being kept ({len(late.text):,} characters). Ask again in a minute.")
+        return late.ref, late.text
+
+    async def _keep(self, call: Call, text: str, expand: str) -> tuple[Offloaded, str] | None:
+        try:
+            memory = await self._memory()
+        except Exception as error:
+            raise StoreUnavailable(str(error) or type(error).__name__) from error
+        kept = await memory.offload_tool_result(
+            call.tool,
+            text,
+            arguments=call.arguments,
+            tool_call_id=f"{self._connection}-{call.id}",
+            session=self._session(call.client),
+            replaced=False,  # until it is sure that it did not take too long
+        )
+        return await anyio.to_thread.run_sync(self._noted, text, kept, expand)
+
+    async def _book(self, text: str, kept: Offloaded, note: str) -> None:
+        try:
+            await (await self._memory()).note_replaced(kept, shown=text, note=note)
+        except McpMemoryError as error:
+            self._tell("what a result saves is not booked: %s", error)
+
+    def _noted(self, text: str, kept: Offloaded, expand: str) -> tuple[Offloaded, str] | None:
+        from mcp_memory.service.render import render_offloaded
+
+        note = render_offloaded(kept, expand=expand)
+        return (kept, note) if len(note) < len(text) else None
+
+    async def expand(self, name: str, arguments: object) -> tuple[str, bool]:
+        """Answer a call of the tool that opens what was kept: its text, and whether it is an error."""
+        from mcp_memory.service.render import render
+
+        try:
+            wanted = checked(name, arguments)
+            wanted["target"], whole = await self._kept_late(wanted["target"])
+            if whole:
+                return whole, False
+            memory = await self._memory()
+            return render(await memory.expand_node(**wanted)), False
+        except McpMemoryError as error:
+            return await anyio.to_thread.run_sync(mask, str(error)), True
+        except Exception:  # likewise
+            logger.exception("%s failed", Word(name))
+            return f"Internal error in {name}. Its traceback is in the log of `mcp-memory wrap`.", True
+
+    def _session(self, client: str) -> str:
+        """Return the session that all servers share which this client wraps in this folder on this day.
+
+        A process cannot know which conversation it serves, nor which other servers its client has started. But
+        clients start them all in the folder that they work in. Two conversations a day in one folder share a
+        session; they are told apart by `--session`.
+        """
+        if self._named is not None:
+            return self._named
+        slug = re.sub("[^a-z0-9]+", "-", client.lower())[:40].strip("-") or "client"
+        return f"{datetime.now():%Y-%m-%d}-{slug}-{self._folder}"
+
+    def _rest(self, why: str, cause: BaseException | None = None) -> None:
+        """Leave the memory alone for a while."""
+        self._silent_until = anyio.current_time() + RETRY_SECONDS
+        fault = cause if not isinstance(cause, McpMemoryError) else None
+        self._tell("large results pass as they are: %s", Word(why), exc_info=fault)
+
+    def _tell(self, what: str, *about: object, exc_info: BaseException | None = None) -> None:
+        """Say each thing once."""
+        if what not in self._said:
+            self._said.add(what)
+            logger.warning(what, *about, exc_info=exc_info)
+
+
+async def _nothing(memory: Memory, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
+    task_status.started()

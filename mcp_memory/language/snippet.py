@@ -1,0 +1,101 @@
+"""The part of a long text that speaks of what is asked: pure text, no I/O.
+
+A word of the text matches where `words.base_terms` makes a wanted term of it: the terms that it has in the index
+whatever stands around it. Of a very long text only the beginning is looked through.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+from mcp_memory.language.words import base_terms
+
+__all__ = ["Match", "matches", "snippet", "words"]
+
+_READ = 60_000  # characters looked through
+_CHUNK = re.compile(r"\S+")
+_WORD_END = 24  # characters a cut may move to fall between words
+_MOST_WORDS = 12
+
+
+class Match(NamedTuple):
+    """Where a wanted term stands in a text."""
+
+    start: int
+    end: int
+    term: str
+
+
+def matches(text: str, wanted: AbstractSet[str]) -> list[Match]:
+    """Return the places of wanted terms (of `query_terms`), in order."""
+    held: dict[str, list[Match]] = {}
+    found: list[Match] = []
+    for chunk in _CHUNK.finditer(text, 0, _READ) if wanted else ():
+        word, at = chunk[0], chunk.start()
+        if word not in held:
+            held[word] = _inside(word, sorted(wanted & set(base_terms(word)), key=len, reverse=True))
+        found += [Match(at + start, at + end, term) for start, end, term in held[word]]
+    return found
+
+
+def _inside(chunk: str, terms: Sequence[str]) -> list[Match]:
+    """Return the terms' places in a run without spaces: a word, or a whole page of Chinese."""
+    if not terms:
+        return []
+    literal = re.compile("|".join(map(re.escape, terms)))
+    places = [Match(*place.span(), place[0]) for place in literal.finditer(chunk.lower()) if place.end() <= len(chunk)]
+    return places or [Match(0, len(chunk), terms[0])]  # a stem or a folded word need not stand there as such
+
+
+def words(text: str, wanted: AbstractSet[str]) -> list[str]:
+    """Return the text's words that match, as they stand there, each once."""
+    found: dict[str, None] = {}
+    for match in matches(text, wanted):
+        word = text[match.start : match.end]
+        if match.term.isascii():  # a term of a script with spaces is the beginning of a word
+            start = next((i for i in range(match.start, 0, -1) if not text[i - 1].isalnum()), 0)
+            end = next((i for i in range(match.end, len(text)) if not text[i].isalnum()), len(text))
+            word = text[start:end]
+        found[word.strip(".,;:!?\"'()[]").lower()] = None
+        if len(found) == _MOST_WORDS:
+            break
+    return list(found)
+
+
+def snippet(text: str, width: int, found: Sequence[Match]) -> tuple[str, int]:
+    """Return about `width` characters where most different terms stand together, and how many are left out.
+
+    `…` stands where something is cut off.
+    """
+    first, last = _closest(found, width)
+    start = max(0, min(first - (width - (last - first)) // 3, len(text) - width))
+    end = min(len(text), start + width)
+    if start:
+        start = next((i + 1 for i in range(start, min(start + _WORD_END, first)) if text[i].isspace()), start)
+    if end < len(text):
+        end = next((i for i in range(end, max(end - _WORD_END, last), -1) if text[i].isspace()), end)
+    return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}", len(text) - (end - start)
+
+
+def _closest(found: Sequence[Match], width: int) -> tuple[int, int]:
+    """Return where the window begins and ends that holds the most, each term counted once and by its length."""
+    inside: Counter[str] = Counter()
+    best, span, weight, left = 0, (0, 0), 0, 0
+    for match in found:
+        inside[match.term] += 1
+        weight += _weight(match.term) if inside[match.term] == 1 else 0
+        while found[left].start < match.start and match.end - found[left].start > width:
+            inside[found[left].term] -= 1
+            weight -= _weight(found[left].term) if inside[found[left].term] == 0 else 0
+            left += 1
+        if weight > best:
+            best, span = weight, (found[left].start, min(match.end, found[left].start + width))
+    return span
+
+
+def _weight(term: str) -> int:
+    return min(len(term), 8)  # long words are rarer, and a pair of characters says more than one

@@ -1,0 +1,203 @@
+"""Dates behind "tomorrow" and its like in what somebody said, for readers who were not there on that day.
+
+    tomorrow [17 March 2026] · a week on Thursday [26 March 2026] · last week [9–15 March 2026]
+    31 March [2026] · two months ago [about January 2026] · next Friday [20 or 27 March 2026]
+    übermorgen [2026-03-18] · in zwei Wochen [~2026-03-30] · la semaine prochaine [2026-03-23 – 2026-03-29]
+
+It guarantees: the text is unchanged but for the additions (`ADDITION` removes them), and a second run adds nothing.
+A wrong date is worse than none, so what can mean several times gets none: a weekday or month whose sentence does not
+show which way it looks, seasons, feasts, "a few weeks ago", "the last three months", times of the clock. Quotations,
+code, addresses and paths are left alone. It does not know: time zones of speakers, reported speech without quotation
+marks, a story told in the present tense.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from datetime import date, datetime
+from typing import NamedTuple
+
+from mcp_memory.language.function_words import languages_of as spoken_in
+from mcp_memory.language.when.cues import Sentence, sentence_of
+from mcp_memory.language.when.languages import languages_of
+from mcp_memory.language.when.lexing import without_overlaps
+from mcp_memory.language.when.meaning import local
+from mcp_memory.language.when.meant import meant
+from mcp_memory.language.when.phrases import Phrase, phrases_in
+from mcp_memory.language.when.reading import Meant
+
+__all__ = ["ADDITION", "with_dates"]
+
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+_NAMES = "|".join(_MONTHS)
+_FULL = rf"(?:(?:\d{{1,2}} )?(?:(?:{_NAMES}) )?\d{{4}}|\d{{4}}-\d\d(?:-\d\d)?)"
+_PART = rf"(?:\d{{1,2}}(?: (?:{_NAMES}))?(?: \d{{4}})?|\d{{4}}-\d\d-\d\d)"
+ADDITION = re.compile(rf" \[(?:about |~)?(?:{_PART}(?:–| – | or | / ))?{_FULL}\]")
+"""What `with_dates` adds: a space and a date, two days or a span of days in square brackets."""
+
+
+def with_dates(text: str, said_at: datetime) -> str:
+    """Return the text with the date in brackets behind each expression that only `said_at` makes clear.
+
+    `said_at` is read in the local time zone of this machine; a naive one is local already. An expression without its
+    year gets the year alone. English gets `[26 March 2026]`, other languages `[2026-03-26]`; `about` and `~` mark what
+    was said roughly. Takes time in proportion to the length of the text. Never raises for any text or moment.
+    """
+    if not languages_of(text):
+        return text
+    bare, gaps = _without_additions(text)
+    pieces: list[str] = []
+    done = 0
+    for end, added in _additions(bare, said_at):
+        place = end + gaps.before(end)
+        if not gaps.at(end):
+            pieces += (text[done:place], added)
+            done = place
+    return "".join((*pieces, text[done:]))
+
+
+class _Gaps(NamedTuple):
+    """Where additions were taken out: characters of the bare text, and how many were removed up to each of them."""
+
+    places: list[int]
+    removed: list[int]
+
+    def at(self, place: int) -> bool:
+        index = bisect_right(self.places, place)
+        return index > 0 and self.places[index - 1] == place
+
+    def before(self, place: int) -> int:
+        """Return how many characters were removed before this place, not counting those at it."""
+        index = bisect_right(self.places, place - 1)
+        return self.removed[index - 1] if index else 0
+
+
+def _without_additions(text: str) -> tuple[str, _Gaps]:
+    gaps = _Gaps([], [])
+    pieces: list[str] = []
+    done = removed = 0
+    for match in ADDITION.finditer(text):
+        pieces.append(text[done : match.start()])
+        gaps.places.append(match.start() - removed)
+        removed += match.end() - match.start()
+        gaps.removed.append(removed)
+        done = match.end()
+    return "".join((*pieces, text[done:])), gaps
+
+
+# --- what is read -----------------------------------------------------------------------------------
+
+_LEFT_ALONE = re.compile(
+    r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`"
+    r"|(?<!\w)\w{2,12}://\S+|(?<!\w)www\.\S+|(?<![\w.+-])[\w.+-]{1,64}@[\w-]"
+    r"|(?<![\w.~-])[\w.~-]*[/\\][^\s,;:!?]*"  # paths
+    r"|(?<![\w.-])[\w-]+\.(?:\w+\.)*[a-z]\w{0,4}\b"  # files
+    r"|(?m:^[ \t]*>.*$)"  # what somebody else wrote
+    r"|(?m:^[ \t]*\d{1,3}[.)][ \t])"  # the number of a list: "1. March 18th" is no 1 March
+    r"|\[[^\[\]\n]{1,60}\](?!\()"  # [today's date], a place to be filled in
+    r"|\b[Ii]n today['’]s\b|\b(?:This|Next|Last) (?:Week|Weekend|Month|Year)\b"  # nowadays; headings
+    r'|"[^"\n]{1,300}"|“[^”\n]{1,300}”|„[^“”\n]{1,300}[“”]|«[^»\n]{1,300}»|「[^」\n]{1,300}」|『[^』\n]{1,300}』',
+    re.DOTALL,
+)
+_SENTENCE = re.compile(r"[!?;\n。！？；…]|(?<=[^\W\d_]{3})\.(?=\s)")
+_YEAR = re.compile(r"(?<!\d)(?:1[89]|2[01])\d\d(?!\d)")
+_POSSESSIVE = re.compile(r"['’]s\b")
+
+
+def _additions(text: str, said_at: datetime) -> Iterator[tuple[int, str]]:
+    """Yield where something is added, in order, and what."""
+    readable = _LEFT_ALONE.sub(lambda match: "`" + " " * (len(match[0]) - 1), text)
+    now = local(said_at)
+    years = {int(year) for year in _YEAR.findall(readable)}
+    japanese = "ja" in languages_of(readable)
+    start = 0
+    for end in (*(match.end() for match in _SENTENCE.finditer(readable)), len(readable)):
+        sentence, offset, start = readable[start:end], start, end
+        for phrase, language, days in _dated(sentence, now, japanese=japanese):
+            if days.only_year and years and days.first.year not in years:
+                continue  # it may tell of that year
+            place = offset + phrase.end
+            if possessive := _POSSESSIVE.match(text, place):
+                place = possessive.end()
+            yield place, f" [{_shown(days, english=language == 'en')}]"
+
+
+def _dated(sentence: str, now: datetime, *, japanese: bool) -> list[tuple[Phrase, str, Meant]]:
+    """Return what has a meaning, in order; where phrases overlap, that of the language that is likelier."""
+    languages = languages_of(sentence)
+    if not languages:
+        return []
+    if japanese:
+        languages = ["ja" if language == "zh" else language for language in languages]
+    spoken = spoken_in(_WORD.findall(sentence))
+    found: list[tuple[Phrase, str, Meant | None]] = []
+    for language in sorted(languages, key=lambda language: language not in spoken):
+        phrases = phrases_in(sentence, language)
+        cues = sentence_of(sentence, language) if phrases else None
+        found.extend(
+            (phrase, language, _meant(phrase, cues, now))
+            for phrase in phrases
+            if cues and (not spoken or language in spoken or _is_telling(phrase, language))
+        )
+    return [
+        (phrase, language, days)
+        for phrase, language, days in without_overlaps(found, lambda one: (one[0].start, one[0].end))
+        if days
+    ]
+
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+
+
+def _is_telling(phrase: Phrase, language: str) -> bool:
+    """Tell whether a phrase is one even within a sentence of another language: "love it. mañana más".
+
+    Names are not ("Latinoamérica Hoy"), nor are words that both languages have: "hier" is here in German.
+    """
+    if language == "en":  # the default: few words of it are anything else elsewhere
+        return True
+    if "DAY" in phrase.words:
+        is_hier = language == "fr" and phrase.said["DAY"] == "hier" and "PART" not in phrase.words
+        return not is_hier and (phrase.head.islower() or not phrase.before)
+    return bool(phrase.kind) or phrase.words.keys() - _JOINING != {"UNIT"}
+
+
+_JOINING = frozenset(("IN", "ON", "AT", "FROM", "THE", "OF", "AND", "DOT", "COMMA"))
+
+
+def _meant(phrase: Phrase, cues: Sentence, now: datetime) -> Meant | None:
+    try:
+        return meant(phrase, cues, now)
+    except (ValueError, OverflowError, OSError):  # before the year 1, after 9999
+        return None
+
+
+# --- how a date is shown ----------------------------------------------------------------------------
+
+
+def _shown(days: Meant, *, english: bool) -> str:
+    first, last = days.first, days.last
+    about = ("about " if english else "~") if days.about else ""
+    if days.unit == "year":
+        return f"{about}{first.year:04}"
+    if days.unit == "month":
+        return about + (
+            f"{_MONTHS[first.month - 1]} {first.year:04}" if english else f"{first.year:04}-{first.month:02}"
+        )
+    if first == last:
+        return about + (_day(first) if english else first.isoformat())
+    if not english:
+        return f"{first.isoformat()}{' / ' if days.either else ' – '}{last.isoformat()}"
+    between = " or " if days.either else "–" if first.month == last.month else " – "
+    if first.year != last.year:
+        return f"{_day(first)}{between}{_day(last)}"
+    return f"{first.day if first.month == last.month else _day(first)[:-5]}{between}{_day(last)}"
+
+
+def _day(day: date) -> str:
+    return f"{day.day} {_MONTHS[day.month - 1]} {day.year:04}"

@@ -1,0 +1,248 @@
+"""Language models: what one is to the rest of the package, and the door to litellm, which reaches all of them.
+
+An `LLM` answers one prompt once. It repeats nothing, checks nothing and counts nothing but tokens: that is
+`metered`, in one place for every model. `testing.ScriptedLLM` is the other implementation.
+
+Importing litellm takes 2 to 3 seconds and some 150 MB, so it happens late, on the thread that needs it, and
+not at all where no model is configured. This module is the only one that imports it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal, Protocol, TypeVar
+
+from pydantic import BaseModel
+
+from mcp_memory.core.errors import ModelFailed
+from mcp_memory.core.secrets import mask
+
+__all__ = ["LLM", "LiteLLM", "Message", "Prompt", "Said", "import_litellm", "passes", "price", "trouble"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of a prompt."""
+
+    role: Literal["system", "user", "assistant"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """What is sent: messages, the shape that the reply should have, and the most tokens it may take."""
+
+    messages: Sequence[Message]
+    shape: type[BaseModel]
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What came back. `cost` is in US dollars, None where litellm knows no price."""
+
+    text: str
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    cut: bool = False
+    """The model ran out of `max_tokens`, so the end is missing."""
+
+
+class LLM(Protocol):
+    """Answers a prompt. Calls block, may come from any thread, and raise ModelFailed. Making one asks nothing."""
+
+    @property
+    def name(self) -> str:
+        """The model, as the settings name it."""
+        ...
+
+    def ask(self, prompt: Prompt, *, timeout: float) -> Said:
+        """Return the model's answer, waiting `timeout` seconds for the whole of it."""
+        ...
+
+
+class LiteLLM:
+    """Asks a model through litellm. `name` is litellm's name for it, such as `ollama/qwen3:8b`.
+
+    The shape goes along as a JSON schema. An endpoint that refuses a request for it is asked once more without,
+    and from then on always without: the prompt describes the shape too.
+    """
+
+    def __init__(self, name: str, *, base_url: str | None = None, api_key: str | None = None) -> None:
+        self.name = name
+        self._base_url = base_url
+        self._api_key = api_key
+        self._knows_schemas = True
+
+    def ask(self, prompt: Prompt, *, timeout: float) -> Said:
+        try:
+            return _within(timeout, lambda: self._ask(prompt, timeout))
+        except TimeoutError:
+            raise ModelFailed(
+                f"The model {self.name} did not answer within {timeout:.3g} s. Check that its server is up.",
+                passes=True,
+                billed=True,
+            ) from None
+
+    def _ask(self, prompt: Prompt, timeout: float) -> Said:
+        try:
+            litellm = import_litellm()
+        except ImportError as error:
+            raise ModelFailed(f"litellm cannot be imported ({error}). Install mcp-memory again.") from None
+        try:
+            if self._knows_schemas:
+                try:
+                    return self._said(self._complete(litellm, prompt, timeout, response_format=prompt.shape))
+                except (litellm.BadRequestError, litellm.UnprocessableEntityError) as error:
+                    if isinstance(error, litellm.ContextWindowExceededError | litellm.ContentPolicyViolationError):
+                        raise
+                    said = self._said(self._complete(litellm, prompt, timeout))  # raises if that was not why
+                    self._knows_schemas = False
+                    return said
+            return self._said(self._complete(litellm, prompt, timeout))
+        except (*litellm.LITELLM_EXCEPTION_TYPES, ValueError) as error:
+            raise self._failure(error, timeout) from None
+
+    def _complete(self, litellm: Any, prompt: Prompt, timeout: float, **more: Any) -> Any:
+        return litellm.completion(
+            model=self.name,
+            messages=[{"role": one.role, "content": _sendable(one.text)} for one in prompt.messages],
+            api_base=self._base_url,
+            api_key=self._api_key,
+            timeout=timeout,
+            max_tokens=prompt.max_tokens,
+            temperature=0,
+            max_retries=0,
+            drop_params=True,  # not every model takes the three lines above
+            **more,
+        )
+
+    def _said(self, response: Any) -> Said:
+        try:
+            choice, usage = response.choices[0], response.usage
+            text = choice.message.content
+            tokens = int(usage.prompt_tokens), int(usage.completion_tokens)
+        except (AttributeError, IndexError, TypeError, ValueError):
+            raise ModelFailed(
+                f"The model {self.name} answered with something that is no chat completion. "
+                "Check that MCP_MEMORY_LLM_BASE_URL is the address of a chat endpoint."
+            ) from None
+        cost = getattr(response, "_hidden_params", {}).get("response_cost")
+        return Said(
+            text=text or "",
+            prompt_tokens=tokens[0],
+            completion_tokens=tokens[1],
+            cost=float(cost) if cost else None,
+            cut=choice.finish_reason == "length",
+        )
+
+    def _failure(self, error: Exception, timeout: float) -> ModelFailed:
+        status = getattr(error, "status_code", None)
+        what, next_step = trouble(status, error, settings="LLM", timeout=timeout, secret=self._api_key)
+        return ModelFailed(
+            f"The model {self.name} {what}. {next_step}",
+            passes=passes(status),
+            wait_s=_retry_after(error),
+            billed=status == 408,
+        )
+
+
+def import_litellm() -> Any:
+    """Return litellm, imported so that it reads no `.env`, fetches no price list and prints nothing.
+
+    Its own retries are off: whoever calls counts attempts in one place, or a failure is tried nine times.
+    """
+    os.environ["LITELLM_MODE"] = "PRODUCTION"  # anything else reads `.env` of the folder the client started us in
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else it asks the network for prices at each import
+    os.environ["LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS"] = "True"  # and for a list of headers at the first call
+    own = [logging.getLogger(name) for name in ("LiteLLM", "LiteLLM Proxy", "LiteLLM Router")]
+    for logger in own:
+        logger.setLevel(logging.WARNING)  # what it cannot find is no news
+    library: Any = import_module("litellm")  # its types are partial; to us it is one function and its errors
+    library.suppress_debug_info = True  # it prints to stdout, which belongs to the protocol
+    for logger in own:
+        logger.handlers.clear()  # they write to stderr what they are given, prompts too
+        logger.setLevel(logging.NOTSET)
+    library.DEFAULT_MAX_RETRIES = 0  # asking for `max_retries=0` in a call falls back to this
+    return library
+
+
+def price(model: str, prompt_tokens: int, completion_tokens: int) -> float | None:
+    """Return what so many tokens cost with a model, in US dollars; None where litellm knows no price."""
+    litellm = import_litellm()
+    try:
+        read, written = litellm.cost_per_token(
+            model=model, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens
+        )
+    except (litellm.exceptions.ModelNotMappedError, *litellm.LITELLM_EXCEPTION_TYPES, ValueError):
+        return None
+    return float(read + written)
+
+
+def passes(status: object) -> bool:
+    """Return whether a failure with that HTTP status may pass by itself."""
+    return isinstance(status, int) and (status in (408, 429) or status >= 500)
+
+
+def trouble(status: object, error: Exception, *, settings: str, timeout: float, secret: str | None) -> tuple[str, str]:
+    """Return what went wrong (to follow a model's name) and the next step; `settings` begins our settings' names."""
+    match status:
+        case 401 | 403:
+            return "refused the key", f"Set MCP_MEMORY_{settings}_API_KEY, or the provider's own variable."
+        case 404:
+            return "is not known there", f"Check MCP_MEMORY_{settings} and MCP_MEMORY_{settings}_BASE_URL."
+        case 408:
+            return f"did not answer within {timeout:.3g} s", "Check that its server is up."
+        case 429:
+            return "is asked more often than its provider allows", "It is asked again later by itself."
+        case _:
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            said = mask(lines[0].replace(secret, "…") if secret else lines[0])
+            return (
+                f"failed: {said[:300].rstrip('.')}",
+                f"Check MCP_MEMORY_{settings} and that its server is up.",
+            )
+
+
+def _within(seconds: float, call: Callable[[], T]) -> T:
+    """Run a call on a thread of its own and wait so long for it. Raises TimeoutError.
+
+    litellm's own timeout is for each read from the network: a server that drips its answer never meets it.
+    """
+    answer: Future[T] = Future()
+
+    def run() -> None:
+        loop = asyncio.new_event_loop()  # litellm makes one on every new thread, and closes none
+        asyncio.set_event_loop(loop)
+        try:
+            answer.set_result(call())
+        except BaseException as error:  # noqa: BLE001 it is raised again where somebody waits
+            answer.set_exception(error)
+        finally:
+            asyncio.set_event_loop(None)
+            loop.close()
+
+    threading.Thread(target=run, name="llm", daemon=True).start()
+    return answer.result(timeout=seconds)
+
+
+def _retry_after(error: Exception) -> float | None:
+    headers: Any = getattr(error, "litellm_response_headers", None) or {}
+    try:
+        return max(0.0, float(headers.get("retry-after", "")))
+    except ValueError:  # none, or a date
+        return None
+
+
+def _sendable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()  # a lone surrogate is no JSON

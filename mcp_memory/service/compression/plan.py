@@ -1,0 +1,257 @@
+"""What to edit in a list of messages: nothing is read or written here, and the same list gives the same plan.
+
+Guarantees: a call and what answers it go together or stay together; system messages, the first words of the user
+and the last are never put away, and in an emergency at worst shortened; a plan is a batch that pays by the rules,
+or one that the window asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Literal, get_args
+
+from mcp_memory.service.compression.messages import Message, units
+from mcp_memory.service.compression.rules import Rules
+
+__all__ = ["LEVELS", "Cut", "Item", "Level", "Plan", "Put", "make_plan", "sent_before"]
+
+Level = Literal["none", "mild", "aggressive", "emergency"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+
+MESSAGE_TOKENS = 4
+"""What a message costs beside its texts."""
+LEAST = 60
+"""Tokens; a text is not shortened below that."""
+LEAST_NOTE = 120
+"""Tokens; a note with fewer could not say what went and where it is."""
+LEAST_CUT = 0.05
+"""Share of the window that a cut has to free: each is a new beginning for the cache."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A message as it now stands, edits of earlier calls included."""
+
+    message: Message
+    tokens: tuple[int, ...]
+    """Of each part."""
+    before: str
+    after: str
+    """Its place in the conversation, see `messages`; the same where it names none."""
+    places: tuple[int, ...]
+    """Where what it stands for is in the list that was given."""
+    edited: frozenset[int] = frozenset()
+    """The parts that were put away before."""
+    calls: int = 0
+    """Calls of the model that it stands for."""
+    is_note: bool = False
+    """Whether it is ours, in place of messages that went."""
+
+    @property
+    def total(self) -> int:
+        return sum(self.tokens) + MESSAGE_TOKENS
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Have something shorter, of at most `limit` tokens, in place of a part. `middle`: its beginning and its end."""
+
+    item: int
+    part: int
+    how: Literal["result", "call", "middle"]
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Have one note of at most `limit` tokens in place of the items from `start` to before `end`."""
+
+    start: int
+    end: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    level: Level
+    puts: tuple[Put, ...] = ()
+    cuts: tuple[Cut, ...] = ()
+
+
+def make_plan(
+    items: Sequence[Item],
+    rules: Rules,
+    *,
+    overhead: int = 0,
+    level: Level | None = None,
+    in_use: Iterable[tuple[int, int]] = (),
+) -> Plan:
+    """Decide what to edit. `level` asks for one, whatever the size; `in_use` are parts (item, part) to spare at `mild`.
+
+    `overhead`: tokens of the prompt that are not in the list, such as the definitions of tools.
+    """
+    draft = _Draft(items, rules, overhead)
+    reached = level or draft.level()
+    match reached:
+        case "none":
+            pass
+        case "mild":
+            draft.put_what_pays(set(in_use))
+        case "aggressive" | "emergency":
+            draft.put(draft.old_parts(draft.kept_from))
+            draft.cut_oldest(before=draft.kept_from, least=LEAST_CUT)
+            if reached == "emergency":
+                draft.force()
+    return Plan(level=reached, puts=tuple(sorted(draft.standing_puts(), key=_order)), cuts=tuple(draft.cuts))
+
+
+def _order(put: Put) -> tuple[int, int]:
+    return put.item, put.part
+
+
+def sent_before(items: Sequence[Item]) -> int:
+    """Return the first item that no earlier call has sent: the last message of the model, or what follows it."""
+    last = next((at for at in reversed(range(len(items))) if items[at].calls), None)
+    return 0 if last is None or items[last].is_note else last
+
+
+class _Draft:
+    """A plan that grows, with what the list would then come to."""
+
+    def __init__(self, items: Sequence[Item], rules: Rules, overhead: int) -> None:
+        self.items = items
+        self.rules = rules
+        self.units = units([item.message for item in items])
+        self.calls = sum(item.calls for item in items)
+        self.puts: dict[tuple[int, int], Put] = {}
+        self.cuts: list[Cut] = []
+        self.total = overhead + sum(item.total for item in items)
+        said = [at for at, item in enumerate(items) if item.message.is_said_by_user and not item.is_note]
+        self.pinned = {*said[:1], *said[-1:], *(at for at, item in enumerate(items) if item.message.role == "system")}
+        self.kept_from = self._kept_from(rules.keep_calls)
+
+    def level(self) -> Level:
+        share = self.total / self.rules.window
+        if share >= self.rules.emergency:
+            return "emergency"
+        if share >= self.rules.aggressive:
+            return "aggressive"
+        return "mild" if share >= self.rules.mild else "none"
+
+    def standing_puts(self) -> list[Put]:
+        """Those of messages that do not go altogether."""
+        gone = {at for cut in self.cuts for at in range(cut.start, cut.end)}
+        return [put for put in self.puts.values() if put.item not in gone]
+
+    def _kept_from(self, calls: int) -> int:
+        """The first item of the newest calls."""
+        for unit in reversed(self.units):
+            calls -= sum(self.items[at].calls for at in unit if not self.items[at].is_note)
+            if calls <= 0:
+                return unit.start
+        return 0
+
+    # --- mild ---------------------------------------------------------------------------------------
+
+    def old_parts(self, before: int) -> list[Put]:
+        """The parts that something shorter can stand for, oldest first."""
+        found: list[Put] = []
+        for at, item in enumerate(self.items[:before]):
+            for place, (part, tokens) in enumerate(zip(item.message.parts, item.tokens, strict=True)):
+                limit = {"result": self.rules.result_tokens, "call": self.rules.call_tokens}.get(part.kind)
+                if limit is not None and tokens > 1.5 * limit and place not in item.edited:
+                    found.append(Put(at, place, "result" if part.kind == "result" else "call", limit))
+        return found
+
+    def saved(self, put: Put) -> int:
+        return self.items[put.item].tokens[put.part] - put.limit
+
+    def put(self, puts: Iterable[Put]) -> None:
+        for put in puts:
+            self.total -= self.saved(put)
+            self.puts[put.item, put.part] = put
+
+    def put_what_pays(self, in_use: set[tuple[int, int]]) -> None:
+        """The batch, from some place on, that gains most; none where none gains."""
+        free = [put for put in self.old_parts(self.kept_from) if (put.item, put.part) not in in_use]
+        saved = dict.fromkeys(range(len(self.items)), 0)
+        for put in free:
+            saved[put.item] += self.saved(put)
+        sizes = [item.total - saved[at] for at, item in enumerate(self.items)]
+        behind = [*accumulate(reversed(sizes))][::-1]  # from each item on, once all are put away
+        unsent = sum(sizes[sent_before(self.items) :])
+        best, start = 0.0, None
+        removed = 0
+        for at in sorted({put.item for put in free}, reverse=True):
+            removed += saved[at]
+            gain = self.rules.gain(removed=removed, behind=max(0, behind[at] - unsent), calls=self.calls)
+            if gain > best:
+                best, start = gain, at
+        if start is not None:
+            self.put(put for put in free if put.item >= start)
+
+    # --- aggressive ---------------------------------------------------------------------------------
+
+    def cut_oldest(self, *, before: int, least: float = 0.0) -> None:
+        """Let the oldest units go until the target is reached; what is pinned stays where it is."""
+        goal = self.rules.target * self.rules.window
+        most = int(self.rules.canvas * self.rules.window)
+        runs: list[list[int]] = [[]]
+        freed = 0
+        for unit in self.units:
+            if unit.stop > before or self.total - freed + min(most, freed // 2) <= goal:
+                break
+            if any(at in self.pinned for at in unit):
+                runs.append([])
+                continue
+            runs[-1] += unit
+            freed += sum(self._size(at) for at in unit)
+        spans = [(run[0], run[-1] + 1) for run in runs if run]
+        spans = [(start, end) for start, end in spans if end - start > 1 or not self.items[start].is_note]
+        # Where there is not room for a note on each, as between many system messages, the largest go.
+        spans = sorted(sorted(spans, key=lambda span: -self._of(*span))[: max(1, most // LEAST_NOTE)])
+        cuts = [Cut(start, end, min(most // len(spans), self._of(start, end) // 2)) for start, end in spans]
+        cuts = [cut for cut in cuts if cut.limit >= LEAST_NOTE]
+        freed = sum(self._of(cut.start, cut.end) - cut.limit for cut in cuts)
+        if freed > least * self.rules.window:
+            self.cuts = cuts
+            self.total -= freed
+
+    def _of(self, start: int, end: int) -> int:
+        return sum(self._size(at) for at in range(start, end))
+
+    def _size(self, at: int) -> int:
+        """Of an item with what the draft puts away."""
+        item = self.items[at]
+        puts = (self.puts.get((at, place)) for place in range(len(item.tokens)))
+        return item.total - sum(self.saved(put) for put in puts if put)
+
+    # --- emergency ----------------------------------------------------------------------------------
+
+    def force(self) -> None:
+        """Whatever it takes to come down to the target: all but the newest unit goes, then the largest texts."""
+        goal = self.rules.target * self.rules.window
+        newest = self.units[-1].start if self.units else 0
+        if self.total > goal:
+            self.total += sum(self._of(cut.start, cut.end) - cut.limit for cut in self.cuts)
+            self.cuts = []
+            self.cut_oldest(before=newest)
+        while self.total > goal:
+            largest = max(self._shortenable(goal), key=self.saved, default=None)
+            if largest is None or self.saved(largest) <= LEAST:
+                return
+            self.put([largest])
+
+    def _shortenable(self, goal: float) -> Iterable[Put]:
+        """What is left and can be shortened, each by as much as would be enough."""
+        gone = {at for cut in self.cuts for at in range(cut.start, cut.end)}
+        for at, item in enumerate(self.items):
+            if at in gone or item.is_note or item.message.role == "system":
+                continue
+            for place, (part, tokens) in enumerate(zip(item.message.parts, item.tokens, strict=True)):
+                limit = max(LEAST, int(tokens - (self.total - goal)))
+                if (at, place) in self.puts or part.kind == "fixed" or (place in item.edited and tokens <= 4 * LEAST):
+                    continue
+                yield Put(at, place, "call" if part.kind == "call" else "middle", limit)

@@ -1,0 +1,286 @@
+"""What a search shows: its hits as passages, shortened until the whole answer fits the token budget.
+
+Budget: neither form of the answer, its text and its JSON, is over one that was given, counted exactly; without one the
+answer is about as long as `BUDGETS` says. Long turns give way first, each to the part around the words that matched;
+then hits are left out from the end, and the cursor brings them first. Lines of tool results give way before any hit
+does. Passages: where the neighbours of two hits meet,
+they are one passage, each turn once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
+
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import one_line, spoken
+from mcp_memory.core.tokens import TokenCounter
+from mcp_memory.core.types import (
+    MIN_BUDGET,
+    AtomHit,
+    Detail,
+    Excerpt,
+    Found,
+    MemoryResults,
+    Passage,
+    ResultHit,
+    Scene,
+    SceneHit,
+    ShownAtom,
+    ShownMemories,
+    ShownResult,
+    ShownScene,
+    ShownTurns,
+    Turn,
+    TurnHit,
+    TurnResults,
+)
+from mcp_memory.language.snippet import Match, matches, snippet, words
+from mcp_memory.language.words import query_terms
+from mcp_memory.longterm.search.pages import after
+from mcp_memory.longterm.search.ranking import CLOSE
+from mcp_memory.service.render import as_json, render
+from mcp_memory.store.naming import address, even
+from mcp_memory.suspicion import flags, revealed
+
+__all__ = ["BUDGETS", "MIN_BUDGET", "Asking", "passages", "shown_memories", "shown_turns"]
+
+BUDGETS: dict[Detail, int] = {"concise": 3_000, "detailed": 6_000}
+_BYTES_A_TOKEN = 3
+_WHOLE = 1 << 30
+_WIDTHS: dict[Detail, tuple[int, ...]] = {  # characters of a hit, a third of it for a neighbour
+    "concise": (320, 220, 150, 100, 60, 24),
+    "detailed": (_WHOLE, 6_000, 4_000, 2_600, 1_700, 1_100, 700, 450, 300, 200, 120, 60, 24),
+}
+_FACTS = (20, 12, 6, 3, 0)
+_FACTS_A_SCENE = 5  # facts and scenes give way together
+_CITES = 5  # of an atom
+
+_Shown = TypeVar("_Shown", ShownTurns, ShownMemories)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asking:
+    """How an answer is to be shown: around the words of which query, in what detail, within how many tokens."""
+
+    query: str
+    detail: Detail
+    counter: TokenCounter
+    budget: int | None = None
+
+    @cached_property
+    def tokens(self) -> int:
+        return BUDGETS[self.detail] if self.budget is None else self.budget
+
+    @cached_property
+    def wanted(self) -> AbstractSet[str]:
+        return frozenset(query_terms(self.query))
+
+    def fits(self, answer: ShownTurns | ShownMemories) -> bool:
+        return self._fits(as_json(answer)) and self._fits(render(answer))
+
+    def _fits(self, text: str) -> bool:
+        """Tell whether a text is within the budget: one that was given is counted, the usual one goes by bytes.
+
+        Prose has four bytes a token and JSON three, so it is about right; and most searches then need neither the
+        10 ms that counting takes nor the 50 MB of a vocabulary.
+        """
+        text = even(text)
+        if self.budget is None:
+            return len(text.encode("utf-8", "surrogatepass")) <= self.tokens * _BYTES_A_TOKEN
+        return self.counter.fits(text, self.tokens)
+
+
+def shown_turns(results: TurnResults, asking: Asking) -> ShownTurns:
+    """Return what fits the budget. InvalidInput where that is not even one hit."""
+    cut = _Cuts(asking)
+
+    def draft(many: int, width: int, facts: int) -> ShownTurns:
+        hits, lines = results.hits[:many], _lines_beside(results.results, facts)
+        return ShownTurns(
+            passages=[cut.passage(passage, width) for passage in passages(hits)],
+            left_out=len(results.hits) - many,
+            cursor=_cursor(results, [hit.turn.id for hit in hits], len(results.hits) - many),
+            note=_with_rest(results.note, 0, [], len(results.results) - lines),
+            results=[cut.result(hit, width) for hit in results.results[:lines]],
+        )
+
+    return _fitted(draft, len(results.hits), asking)
+
+
+def shown_memories(results: MemoryResults, asking: Asking) -> ShownMemories:
+    """Return what fits the budget, atoms before turns. InvalidInput where that is not even one hit."""
+    cut = _Cuts(asking)
+    total = len(results.atoms) + len(results.turns)
+
+    def draft(many: int, width: int, facts: int) -> ShownMemories:
+        atoms, turns = results.atoms[:many], results.turns[: max(0, many - len(results.atoms))]
+        ids = [*(hit.atom.id for hit in atoms), *(hit.turn.id for hit in turns)]
+        scenes, lines = math.ceil(facts / _FACTS_A_SCENE), _lines_beside(results.results, facts)
+        return ShownMemories(
+            atoms=[cut.atom(hit, width * 2) for hit in atoms],
+            facts=results.facts[:facts],
+            scenes=[cut.scene(hit, width) for hit in results.scenes[:scenes]],
+            passages=[cut.passage(passage, width) for passage in passages(turns)],
+            left_out=total - many,
+            cursor=_cursor(results, ids, total - many),
+            note=_with_rest(
+                results.note,
+                len(results.facts) - facts,
+                [hit.scene for hit in results.scenes[scenes:]],
+                len(results.results) - lines,
+            ),
+            results=[cut.result(hit, width) for hit in results.results[:lines]],
+        )
+
+    return _fitted(draft, total, asking)
+
+
+def _lines_beside(results: Sequence[ResultHit], facts: int) -> int:
+    """Return how many places of results are shown beside so many facts: they give way together."""
+    return math.ceil(len(results) * facts / _FACTS[0])
+
+
+def _with_rest(note: str | None, facts: int, scenes: Sequence[Scene], lines: int) -> str | None:
+    """Return the note with what else was found and did not fit."""
+    said = [note] if note else []
+    if facts > 0:
+        said.append(f"{facts} more facts did not fit: name an entity, or raise budget_tokens.")
+    if scenes:
+        said.append(f"Scenes that did not fit: {', '.join(scene.slug for scene in scenes)}.")
+    if lines:
+        said.append(f"Lines of tool results that did not fit: {lines}. Raise budget_tokens.")
+    return " ".join(said) or None
+
+
+def _cursor(results: TurnResults | MemoryResults, shown: Sequence[str], left_out: int) -> str | None:
+    return after(results.start, shown) if left_out else results.cursor
+
+
+def _fitted(draft: Callable[[int, int, int], _Shown], total: int, asking: Asking) -> _Shown:
+    """Return the fullest draft that fits: first of narrower excerpts and fewer facts, then of fewer hits."""
+    steps = _WIDTHS[asking.detail]
+    for step, width in enumerate(steps):
+        answer = draft(total, width, _FACTS[step * len(_FACTS) // len(steps)])
+        if asking.fits(answer):
+            return answer
+    fits, too_many = 0, total
+    while too_many - fits > 1:
+        many = (fits + too_many) // 2
+        fits, too_many = (many, too_many) if asking.fits(draft(many, steps[-1], 0)) else (fits, many)
+    if fits == 0:
+        raise InvalidInput(
+            f"budget_tokens={asking.tokens} does not hold one result with what was asked for around it. "
+            "Raise budget_tokens, or ask for fewer neighbours."
+        )
+    return next(
+        answer for width in steps if asking.fits(answer := draft(fits, width, 0))
+    )  # what was left out may have made room
+
+
+# --- passages ---------------------------------------------------------------------------------------
+
+
+def passages(hits: Sequence[TurnHit]) -> list[list[TurnHit | Turn]]:
+    """Return the hits among their neighbours: runs that meet are one, in order; the run of the best hit first."""
+    by_id = {hit.turn.id: hit for hit in hits}
+    runs: list[list[Turn]] = []
+    for hit in hits:
+        run = [*hit.neighbours, hit.turn]
+        meeting = [other for other in runs if hit.neighbours and _meet(other, run)]
+        merged = {turn.id: turn for turns in (*meeting, run) for turn in turns}
+        place = next((i for i, other in enumerate(runs) if other in meeting), len(runs))
+        runs = [other for other in runs if other not in meeting]
+        runs.insert(place, sorted(merged.values(), key=lambda turn: turn.position))
+    return [[by_id.get(turn.id, turn) for turn in run] for run in runs]
+
+
+def _meet(one: Sequence[Turn], other: Sequence[Turn]) -> bool:
+    places = {turn.position for turn in other}
+    return one[0].session == other[0].session and any(
+        turn.position + step in places for turn in one for step in (-1, 0, 1)
+    )
+
+
+class _Cuts:
+    """Shortens turns and atoms around the words that were asked for; finds those once, whatever the width."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self._found: dict[str, list[Match]] = {}
+        self._words: dict[str, list[str]] = {}
+        self._held: dict[str, tuple[str, ...]] = {}
+
+    def passage(self, run: Iterable[TurnHit | Turn], width: int) -> Passage:
+        rows = list(run)
+        for row in rows:
+            self._held.update(row.held if isinstance(row, TurnHit) else {})
+        return Passage(
+            session=(rows[0].turn if isinstance(rows[0], TurnHit) else rows[0]).session,
+            turns=[self._hit(row, width) if isinstance(row, TurnHit) else self._turn(row, width // 3) for row in rows],
+        )
+
+    def atom(self, hit: AtomHit, width: int) -> ShownAtom:
+        return ShownAtom(
+            atom=replace(hit.atom, text=self._cut(hit.atom.id, hit.atom.text, width)[0]),
+            found=self._why(hit.atom.id, hit, hit.atom.text),
+            cites=list(dict.fromkeys(address(one.ref, one.lines) for one in hit.cites))[:_CITES],
+        )
+
+    def result(self, hit: ResultHit, width: int) -> ShownResult:
+        at = address(hit.ref, hit.lines)
+        return ShownResult(
+            at=at,
+            call=one_line(hit.call, max(40, width // 2)),
+            node=hit.node,
+            taken=hit.at,
+            content=revealed(self._cut(at, hit.text, width * 5 // 4)[0]),
+            found=self._why(at, hit, hit.text),
+            held=flags(f"{hit.call}\n{hit.text}", "tool"),
+        )
+
+    def scene(self, hit: SceneHit, width: int) -> ShownScene:
+        content, hidden = self._cut(hit.scene.slug, hit.scene.body, width)
+        return ShownScene(
+            slug=hit.scene.slug,
+            title=one_line(hit.scene.title, 80),
+            summary=one_line(hit.scene.summary, width),
+            updated=hit.scene.updated,
+            content=content,
+            hidden=hidden,
+            found=self._why(hit.scene.slug, hit, hit.scene.body),
+        )
+
+    def _hit(self, hit: TurnHit, width: int) -> Excerpt:
+        found = self._why(hit.turn.id, hit, spoken(hit.turn.content, hit.turn.name))
+        return replace(self._turn(hit.turn, width), found=replace(found, close=hit.score >= CLOSE))
+
+    def _turn(self, turn: Turn, width: int) -> Excerpt:
+        content, hidden = self._cut(turn.id, turn.content, width)
+        return Excerpt(
+            id=turn.id,
+            position=turn.position,
+            role=turn.role,
+            name=one_line(turn.name, 40) if turn.name else None,
+            said_at=turn.said_at,
+            content=revealed(content),
+            hidden=hidden,
+            found=None,
+            held=self._held.get(turn.id, ()),
+        )
+
+    def _cut(self, id: str, text: str, width: int) -> tuple[str, int]:
+        if len(text) <= width * 5 // 4:  # an excerpt that hides a few words hides more than it saves
+            return text, 0
+        if id not in self._found:
+            self._found[id] = matches(text, self._asking.wanted)
+        return snippet(text, width, self._found[id])
+
+    def _why(self, id: str, hit: TurnHit | AtomHit | SceneHit | ResultHit, text: str) -> Found:
+        if self._asking.detail == "detailed" and id not in self._words:
+            self._words[id] = words(text, self._asking.wanted)
+        return Found(score=hit.score, by=hit.found_by, words=self._words.get(id))

@@ -1,0 +1,199 @@
+"""Keeps rows embedded by the configured model and all text indexed by the present terms; gives a query's vectors.
+
+A model on this machine embeds inside the call that stores a row; a remote one follows in the background, so
+that storing never waits for a network. Rows without a vector are the queue: a kill, a failed call or a change
+of model needs no other bookkeeping. Until the configured model has embedded everything, the fullest other
+index that can still be asked is searched too, so a change of model never empties an answer.
+
+Rows whose terms an earlier version of this program made are indexed anew, and found by the old ones until then.
+Lines of large tool results are indexed here too, and of those whose process was killed before it came to it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import EmbeddingFailed, McpMemoryError
+from mcp_memory.models.embed import Embedder, embedder_for
+from mcp_memory.store.protocol import Store, Vectors
+
+__all__ = ["IndexResult", "IndexState", "Indexing"]
+
+logger = logging.getLogger(__name__)
+
+_BATCH = 256
+_EVERY_S = 30.0
+_AFTER_FAILURE_S = 60.0
+_CLOSING_S = 5.0
+_BETWEEN_S = 0.05  # for other writers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexState:
+    """How far the configured model has come. `error` is why it last failed, None after a success."""
+
+    model: str | None
+    embedded: int
+    total: int
+    error: str | None
+    terms_waiting: int = 0
+    """About how many rows have terms of an earlier version."""
+    refs_waiting: int = 0
+    """Tool results whose lines are not in the index yet, or with such terms."""
+
+
+IndexResult = Callable[[Callable[[], bool]], bool]
+"""Indexes a tool result that waits and tells whether to call again; asks between batches whether to go on."""
+
+
+class Indexing:
+    """The background thread and what it knows. `start()` and `close()` belong to `open_memory`."""
+
+    def __init__(
+        self,
+        store: Store,
+        embedder: Embedder | None,
+        settings: Settings,
+        *,
+        index_result: IndexResult = lambda going_on: False,
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._settings = settings
+        self._index_result = index_result
+        self._complete = embedder is None
+        self._others: list[Embedder] | None = None
+        self._error: str | None = None
+        self._bell = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="indexing", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop after the batch at hand, or in the middle of a far model's answer: nothing of it is lost.
+
+        What is left is found again by its missing vectors.
+        """
+        self._stop.set()
+        self._bell.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=_CLOSING_S)
+
+    # what the verbs ask
+
+    def of_rows(self, texts: Sequence[str], *, later: bool = False) -> Vectors | None:
+        """Return vectors to store with new rows, or None where the background will make them.
+
+        `later`: it always will. The bundled model takes some 5 ms a turn, so a long history is stored first.
+        """
+        embedder = self._embedder
+        if embedder is None or not texts:
+            return None
+        if embedder.local and not later:
+            try:
+                return Vectors(identity=embedder.identity, data=embedder.embed(texts))
+            except EmbeddingFailed as error:  # words are stored whatever becomes of their vectors
+                self._error = str(error)
+        self._complete = False
+        return None
+
+    def stored(self) -> None:
+        """Tell the background that there may be rows to embed."""
+        self._bell.set()
+
+    def of_query(self, text: str) -> tuple[list[Vectors], str | None]:
+        """Return the query's vector by each model to search with, and a note when one could not be had."""
+        if self._embedder is None:
+            return [], None
+        asked = [self._embedder]
+        if not self._complete:
+            asked += self._fullest_other(self._embedder.identity)
+        found: list[Vectors] = []
+        note = None
+        for embedder in asked:
+            try:
+                found.append(Vectors(identity=embedder.identity, data=embedder.embed_query(text)[None, :]))
+            except EmbeddingFailed as error:
+                note = f"Searched by words only where this failed: {error}"
+        return found, note
+
+    def state(self) -> IndexState:
+        model = self._embedder.identity if self._embedder else None
+        held = {index.identity: index for index in self._store.vector_indexes()}
+        index = held.get(model or "")
+        embedded = index.embedded if index else 0
+        return IndexState(
+            model=model,
+            embedded=embedded,
+            total=index.total if index else self._store.embeddable(),
+            error=self._error,
+            terms_waiting=self._store.stale_terms(),
+            refs_waiting=self._store.refs_waiting(),
+        )
+
+    def _fullest_other(self, identity: str) -> list[Embedder]:
+        """Asked once: other models' vectors grow no more, and counting them takes as long as the store is large."""
+        if self._others is None:
+            held = [index.identity for index in self._store.vector_indexes() if index.identity != identity]
+            others = (embedder_for(other, self._settings) for other in held)
+            self._others = [other for other in others if other is not None][:1]
+        return self._others
+
+    # the background
+
+    def _run(self) -> None:
+        seen = -1
+        while not self._stop.is_set():
+            self._bell.clear()
+            try:
+                change = self._store.last_change()
+                if change != seen or not self._complete:
+                    self._renew_terms()
+                    self._index_results()
+                    self._catch_up()
+                    seen = change
+                self._error = None
+                wait = _EVERY_S
+            except McpMemoryError as error:  # a model that fails, a full disk, a lock
+                self._error = str(error)
+                logger.warning("indexing waits: %s", error)
+                wait = _AFTER_FAILURE_S
+            except Exception:
+                self._error = "an internal error; see the log"
+                logger.exception("indexing failed")
+                wait = _AFTER_FAILURE_S
+            self._bell.wait(wait)
+
+    def _renew_terms(self) -> None:
+        while not self._stop.is_set() and self._store.renew_terms(limit=_BATCH):
+            self._stop.wait(_BETWEEN_S)
+
+    def _index_results(self) -> None:
+        def going_on() -> bool:
+            return not self._stop.wait(_BETWEEN_S)
+
+        while not self._stop.is_set() and self._index_result(going_on):
+            pass
+
+    def _catch_up(self) -> None:
+        embedder = self._embedder
+        if embedder is None:
+            return
+        while not self._stop.is_set():
+            rows = self._store.unembedded(embedder.identity, limit=_BATCH)
+            if not rows:
+                self._complete = True
+                break
+            self._complete = False
+            data = embedder.embed([text for _, text in rows])
+            if self._stop.is_set():
+                return  # the store may be closed by now
+            self._store.put_vectors([id for id, _ in rows], Vectors(identity=embedder.identity, data=data))
+        while not self._stop.is_set() and self._store.extend_sketches():
+            self._stop.wait(_BETWEEN_S)

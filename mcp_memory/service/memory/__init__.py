@@ -1,0 +1,10 @@
+"""Memory: the verbs, for agents (through `server/`), people (through `cli`) and programs.
+
+`open_memory()` is the one place where the parts are joined. The verbs are async and never block the event
+loop: each runs in a worker thread, which finishes even when its caller is cancelled, so a write lands whole.
+What they return are the answers of `types`; what they raise is in `errors`.
+"""
+
+from mcp_memory.service.memory.opening import Memory, open_memory
+
+__all__ = ["Memory", "open_memory"]

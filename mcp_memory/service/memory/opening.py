@@ -1,0 +1,169 @@
+"""Where the parts are joined: settings, store, models, search and the background."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+
+from mcp_memory.core.config import Settings, load_settings
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.text import safe_name
+from mcp_memory.service.memory.access import Access
+from mcp_memory.service.memory.conversation import Conversation
+from mcp_memory.service.memory.economy import Economy
+from mcp_memory.service.memory.knowledge import Knowledge
+from mcp_memory.service.memory.logs import Logs
+from mcp_memory.service.memory.moving import Moving
+from mcp_memory.service.memory.pyramid import Pyramid
+from mcp_memory.service.memory.retention import Retention
+from mcp_memory.service.memory.reviewing import Reviewing
+from mcp_memory.service.memory.seeing import Seeing
+from mcp_memory.service.memory.spaces import Spaces
+from mcp_memory.service.memory.tasks import Tasks
+from mcp_memory.service.memory.verbs import Parts
+
+if TYPE_CHECKING:
+    from mcp_memory.models.embed import Embedder
+    from mcp_memory.models.llm import LLM
+
+__all__ = ["Memory", "open_memory"]
+
+
+class Memory(Moving, Conversation, Knowledge, Reviewing, Retention, Pyramid, Tasks, Economy, Seeing, Logs, Access):
+    """The verbs over one space of one store. Made by `open_memory`; safe to call from many tasks at once."""
+
+    def __init__(self, parts: Parts, spaces: Spaces[Memory] | None = None) -> None:
+        super().__init__(parts, session=f"{parts.now():%Y-%m-%d}-{secrets.token_hex(2)}")
+        self._spaces = spaces or Spaces(self.space, self, opened=self._opened, closed=self._closed)
+
+    def in_space(self, space: str) -> Memory:
+        """Return the verbs over another space of the same store; it is open for as long as this one is.
+
+        Nothing is made by asking for a space: like the first, it is there when something is stored in it.
+        """
+        return self._spaces.get(safe_name(space, what="space"))
+
+    def _opened(self, space: str) -> Memory:
+        from mcp_memory.service.pipeline import Pipeline
+
+        parts = self._parts
+        settings = parts.settings.model_copy(update={"space": space})
+        pipeline = Pipeline(parts.store, parts.search, parts.indexing, settings, now=parts.now)
+        if parts.worker:
+            parts.worker.add(pipeline)
+        return Memory(replace(parts, settings=settings, pipeline=pipeline), self._spaces)
+
+    def _closed(self, other: Memory) -> None:
+        if other._parts.worker:
+            other._parts.worker.remove(other._parts.pipeline)
+
+
+@asynccontextmanager
+async def open_memory(
+    settings: Settings | None = None,
+    *,
+    now: Callable[[], datetime] | None = None,
+    embedder: Embedder | str | None = None,
+    llm: LLM | str | None = None,
+    what: str = "library",
+    **overrides: Any,
+) -> AsyncGenerator[Memory]:
+    """Open a store and yield its verbs; background work has ended when this returns.
+
+    `overrides` are settings by name (`home=…`, `space=…`); `now`, `embedder` and `llm` take the place of the
+    clock and of the configured models (a string is the setting). `what` is what the home is opened for, as others
+    are told who look at who holds it. Raises StoreUnavailable and InvalidInput.
+    """
+    parts = await anyio.to_thread.run_sync(partial(_join, settings, now, embedder, llm, what, overrides))
+    try:
+        yield Memory(parts)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(_part, parts)
+
+
+def _join(
+    settings: Settings | None,
+    now: Callable[[], datetime] | None,
+    embedder: Embedder | str | None,
+    llm: LLM | str | None,
+    what: str,
+    overrides: dict[str, Any],
+) -> Parts:
+    from mcp_memory.core.process_registry import note
+    from mcp_memory.core.telemetry import traced
+    from mcp_memory.core.tokens import token_counter
+    from mcp_memory.longterm.search.rerank import make_rerank
+    from mcp_memory.longterm.search.search import Search
+    from mcp_memory.models.embed import make_embedder
+    from mcp_memory.models.metered import Metered, make_llm, make_others
+    from mcp_memory.service.indexing import Indexing
+    from mcp_memory.service.pipeline import Pipeline, Worker
+    from mcp_memory.shortterm.canvas.rebuild import mend
+    from mcp_memory.shortterm.results.chunks import index_next
+    from mcp_memory.store.sqlite import open_store
+
+    if isinstance(embedder, str):
+        overrides, embedder = {**overrides, "embedder": embedder}, None
+    if isinstance(llm, str):
+        overrides, llm = {**overrides, "llm": llm}, None
+    if settings is None or overrides:
+        base = settings.model_dump(exclude_unset=True) if settings else {}
+        settings = load_settings(**{**base, **overrides})
+    safe_name(settings.space, what="space")
+    now = now or (lambda: datetime.now(UTC))
+    embedder = traced(embedder or make_embedder(settings), "embed")
+    others = {} if llm else {purpose: traced(one, "model") for purpose, one in make_others(settings).items()}
+    llm = traced(llm or make_llm(settings), "model")
+    if settings.rerank and llm is None:
+        raise InvalidInput("Setting 'rerank' is on and no model is set. Set MCP_MEMORY_LLM, or switch rerank off.")
+    held = note(settings.home, what=what, space=settings.space)  # before a schema is brought up to date
+    try:
+        store = traced(open_store(settings.home), "store")
+    except BaseException:
+        if held:
+            held.close()
+        raise
+    for space, number in sorted({(one.space, number) for one in store.taken_back for number in one.canvases}):
+        with suppress(NotFound):  # it has nothing to be drawn from: its file is all there is
+            mend(store, space, number, now=now())
+    model = Metered(llm, store, settings, now=now, others=others) if llm else None
+    indexing = Indexing(store, embedder, settings, index_result=partial(index_next, store, set[tuple[str, str]]()))
+    search = Search(store, now)
+    pipeline = Pipeline(store, search, indexing, settings, now=now)
+    worker = Worker(pipeline, model) if model and settings.distil else None
+    if store.read_only is None:  # else there is nothing that the background could do
+        indexing.start()
+        if worker:
+            worker.start()
+    return Parts(
+        settings=settings,
+        store=store,
+        search=search,
+        indexing=indexing,
+        model=model,
+        pipeline=pipeline,
+        worker=worker,
+        rerank=make_rerank(store, model, settings),
+        counter=token_counter(settings.tokenizer),
+        now=now,
+        note=held,
+    )
+
+
+def _part(parts: Parts) -> None:
+    if parts.worker:
+        parts.worker.close()
+    parts.indexing.close()
+    parts.search.close()
+    parts.store.close()
+    if parts.note:
+        parts.note.close()

@@ -1,0 +1,259 @@
+"""Short-term: tool results are offloaded, canvases shown and folded, and everything is read back."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from mcp_memory.core.errors import NotFound, StoreUnavailable
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import CanvasRow, CanvasView, Expansion, Offloaded, Record, Ref, StepStatus
+from mcp_memory.service.memory.verbs import Verbs, in_thread
+from mcp_memory.store.economy import Saving, SavingKind
+
+__all__ = ["Tasks"]
+
+logger = logging.getLogger(__name__)
+
+_NODE = re.compile(r"\d{3,9}(?:-N\d{1,9})?")
+
+
+class Tasks(Verbs):
+    """Refs, records and canvases."""
+
+    @in_thread
+    def offload_tool_result(
+        self,
+        tool_name: str,
+        result: str | bytes,
+        *,
+        arguments: Any = None,
+        tool_call_id: str | None = None,
+        session: str | None = None,
+        task: str | None = None,
+        step: str | None = None,
+        after: Sequence[str] = (),
+        status: StepStatus | None = None,
+        summary: str | None = None,
+        replaced: bool = True,
+    ) -> Offloaded:
+        """Keep a tool result whole in a file and return what may stand in the context in its place.
+
+        With `replaced` off no saving is booked: the result stays in the context, or `note_replaced` is called once it
+        does not.
+        """
+        from mcp_memory.shortterm.results.offload import AGAIN, OffloadRequest, offload
+
+        name = self._session(session)
+        said = self._parts.store.last_turns(self.space, name, limit=4, roles=("user", "assistant"))
+        if all(turn.role != "user" for turn in said):  # what was asked for counts, however long ago
+            said = [*self._parts.store.last_turns(self.space, name, limit=1, roles=("user",)), *said]
+        asked = next((turn.content for turn in reversed(said) if turn.role == "user"), "")
+        done = offload(
+            self._parts.store,
+            self.space,
+            request=OffloadRequest(
+                tool_name=tool_name,
+                result=result,
+                arguments=arguments,
+                tool_call_id=tool_call_id,
+                session=name,
+                task=task,
+                step=step,
+                after=tuple(after),
+                status=status,
+                summary=summary,
+                replaced=replaced,
+                keep_secrets=self.settings.keep_secrets,
+            ),
+            counter=self._parts.counter,
+            now=self._parts.now().astimezone(),
+            goal_hint=one_line(asked, 120),
+            talk="\n".join(turn.content[:2_000] for turn in said),
+            said=said,
+        )
+        if replaced and done.note != AGAIN:
+            self._note_saving("offload", name, saved=done.tokens_raw, spent=done.tokens_kept)
+        self._index(self._parts.store.ref(self.space, done.ref))
+        return done
+
+    @in_thread
+    def note_replaced(self, done: Offloaded, *, shown: str, note: str) -> None:
+        """Book what a result saves, once `note` stands where its client would have `shown` that much of it."""
+        from mcp_memory.shortterm.results.offload import tokens_of
+
+        saved, spent = tokens_of(shown, self._parts.counter), self._parts.counter.count(note)
+        if self._parts.store.note_replaced(
+            self.space, session=done.session, node=done.node, ref=done.ref, tokens_raw=saved, tokens_kept=spent
+        ):
+            self._note_saving("offload", done.session, saved=saved, spent=spent)
+
+    @in_thread
+    def keep_tool_result(
+        self,
+        tool_name: str,
+        result: str | bytes,
+        *,
+        arguments: Any = None,
+        tool_call_id: str | None = None,
+        session: str | None = None,
+        at: datetime | None = None,
+    ) -> Ref:
+        """Keep a tool result of the past, produced `at`, in a file that search finds; no canvas shows it."""
+        from mcp_memory.shortterm.results.offload import OffloadRequest, keep
+
+        request = OffloadRequest(
+            tool_name=tool_name,
+            result=result,
+            arguments=arguments,
+            tool_call_id=tool_call_id,
+            session=self._session(session),
+            keep_secrets=self.settings.keep_secrets,
+        )
+        kept = keep(self._parts.store, self.space, request=request, now=(at or self._parts.now()).astimezone())
+        self._index(kept)
+        return kept
+
+    def _index(self, ref: Ref) -> None:
+        """Have a result found by its lines: at once where it is short, else in the background."""
+        from mcp_memory.shortterm.results import chunks
+
+        if ref.bytes > chunks.AT_ONCE:
+            self._parts.stored()
+            return
+        try:
+            chunks.index(self._parts.store, self.space, ref.id, self._parts.store.read_ref(self.space, ref.id))
+        except NotFound:
+            return  # it was forgotten, and stays so
+        except StoreUnavailable:  # it is kept all the same, and waits for its index
+            logger.exception("%s is not indexed yet", ref.id)
+            self._parts.stored()
+
+    @in_thread
+    def expand_node(
+        self,
+        target: str,
+        *,
+        view: str | None = None,
+        lines: str | None = None,
+        grep: str | None = None,
+        json_path: str | None = None,
+        max_tokens: int = 2000,
+        cursor: str | None = None,
+    ) -> Expansion:
+        """Return the layer below a canvas, node, folded group or ref, within `max_tokens`."""
+        from mcp_memory.shortterm.results.drill import expand
+
+        opened = expand(
+            self._parts.store,
+            self.space,
+            target=target,
+            view=view,
+            lines=lines,
+            grep=grep,
+            json_path=json_path,
+            max_tokens=max_tokens,
+            cursor=cursor,
+            counter=self._parts.counter,
+        )
+        self._note_saving("expand", self._session_of(opened.ref, target), spent=opened.tokens)
+        return opened
+
+    @in_thread
+    def fold_canvas(
+        self,
+        *,
+        task: str | None = None,
+        nodes: Sequence[str] = (),
+        action: str = "show",
+        budget_tokens: int | None = None,
+        session: str | None = None,
+    ) -> CanvasView:
+        """Show, fold, unfold, complete or switch a task's canvas, and return it as it now stands."""
+        from mcp_memory.shortterm.canvas.fold import fold_canvas
+
+        shown = fold_canvas(
+            self._parts.store,
+            self.space,
+            task=task,
+            nodes=nodes,
+            action=action,
+            budget_tokens=budget_tokens,
+            session=session,
+            counter=self._parts.counter,
+            now=self._parts.now().astimezone(),
+        )
+        self._note_saving("canvas", self._session(session or None), spent=shown.tokens)
+        return shown
+
+    def _note_saving(self, kind: SavingKind, session: str, *, saved: int = 0, spent: int = 0) -> None:
+        """Enter it in the ledger; what was asked for is answered all the same where that cannot be written."""
+        if self._parts.store.read_only is not None:
+            return
+        saving = Saving(session=session, at=self._parts.now(), kind=kind, saved=saved, spent=spent)
+        try:
+            self._parts.store.add_saving(self.space, saving)
+        except StoreUnavailable:
+            logger.exception("a saving was not entered in the ledger")
+
+    def _session_of(self, ref: str | None, target: str) -> str:
+        """Whose result was opened: the session whose context has it."""
+        store = self._parts.store
+        if ref is not None:
+            return store.ref(self.space, ref).session
+        node = target.strip() if _NODE.fullmatch(target.strip()) else None
+        held = store.records(self.space, node=node, limit=1) if node else []
+        return held[0].session if held else self.session
+
+    @in_thread
+    def ref(self, id: str) -> tuple[Ref, bytes]:
+        """Return a ref and its raw bytes. NotFound, or Damaged when they do not match their hash."""
+        found = self._parts.store.ref(self.space, id)
+        return found, self._parts.store.read_ref(self.space, found.id)
+
+    @in_thread
+    def canvases(self, *, limit: int = 100) -> list[CanvasRow]:
+        return self._parts.store.canvases(self.space, limit=limit)
+
+    @in_thread
+    def active_canvas(self, session: str | None = None) -> CanvasRow | None:
+        return self._parts.store.active_canvas(self.space, session)
+
+    @in_thread
+    def canvas(self, number: int) -> CanvasRow:
+        return self._parts.store.canvas(self.space, number)
+
+    @in_thread
+    def task_history(self, *, session: str | None = None, but: Sequence[int] = (), budget_tokens: int = 300) -> str:
+        """Return other tasks by their metadata, a line each, the one worked on last first, within the budget."""
+        from mcp_memory.shortterm.canvas.history import history
+
+        return history(
+            self._parts.store,
+            self.space,
+            session=session,
+            but=but,
+            budget_tokens=budget_tokens,
+            counter=self._parts.counter,
+        )
+
+    @in_thread
+    def rebuild_canvas(self, number: int) -> CanvasRow:
+        """Draw a canvas anew from its records and edits, row and file, and return it."""
+        from mcp_memory.shortterm.canvas.rebuild import mend
+
+        return mend(self._parts.store, self.space, number, now=self._parts.now().astimezone())[0]
+
+    @in_thread
+    def undo_patch(self, number: int) -> CanvasRow:
+        """Undo the last patch of a canvas, keeping what was done since. NotFound where there is none."""
+        from mcp_memory.shortterm.canvas.amend import rollback
+
+        return rollback(self._parts.store, self.space, number, now=self._parts.now().astimezone())
+
+    @in_thread
+    def records(self, *, node: str | None = None, session: str | None = None, limit: int = 100) -> list[Record]:
+        return self._parts.store.records(self.space, node=node, session=session, limit=limit)

@@ -1,0 +1,140 @@
+"""What the groups of verbs share: the parts they work with, and how a blocking verb becomes awaitable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from copy import copy
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+
+import anyio.to_thread
+
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.secrets import holds_key, mask
+from mcp_memory.core.text import one_line, safe_name
+
+if TYPE_CHECKING:
+    from mcp_memory.core.process_registry import Note
+    from mcp_memory.core.tokens import TokenCounter
+    from mcp_memory.longterm.search.rerank import Rerank
+    from mcp_memory.longterm.search.search import Search
+    from mcp_memory.models.metered import Metered
+    from mcp_memory.service.indexing import Indexing
+    from mcp_memory.service.pipeline import Pipeline, Worker
+    from mcp_memory.store.protocol import Store, Vectors
+
+__all__ = ["MAX_LIMIT", "Asking", "Parts", "Verbs", "in_range", "in_thread", "notes"]
+
+MAX_LIMIT = 50
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def in_thread(verb: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Make a blocking verb awaitable."""
+
+    @wraps(verb)
+    async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await anyio.to_thread.run_sync(partial(verb, *args, **kwargs))
+
+    return run
+
+
+class Verbs:
+    """A group of verbs over one space of one store."""
+
+    def __init__(self, parts: Parts, session: str) -> None:
+        self._parts = parts
+        self.settings = parts.settings
+        self.space = parts.settings.space
+        self.session = session
+        """The handle used where a caller names none: one for the life of this object."""
+
+    def under(self, session: str) -> Self:
+        """Return the same memory for a caller whose session this is where it names none."""
+        other = copy(self)
+        other.session = session
+        return other
+
+    def _session(self, name: str | None) -> str:
+        if name is None:
+            return self.session
+        if holds_key(name):
+            raise InvalidInput("The name of the session looks as if a key or password stood in it. Give it another.")
+        return safe_name(name, what="session")
+
+    def _waiting(self, session: str | None = None) -> int:
+        """Return how many turns, of a session or of all, are still to be read by a model."""
+        return sum(one.turns for one in self._parts.store.backlog(self.space, session=session))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """What `open_memory` joined."""
+
+    settings: Settings
+    store: Store
+    search: Search
+    indexing: Indexing
+    model: Metered | None
+    pipeline: Pipeline
+    worker: Worker | None
+    rerank: Rerank
+    counter: TokenCounter
+    now: Callable[[], datetime]
+    note: Note | None
+
+    def moment(self, text: str | None, what: str, *, now: datetime | None = None, end: bool = False) -> datetime | None:
+        """Return the moment that a time filter names, or None where there is none."""
+        from mcp_memory.language.when import parse_time
+
+        return parse_time(text, what=what, now=now or self.now(), end=end) if text else None
+
+    def times(
+        self, since: str | None, until: str | None, *, now: datetime | None = None
+    ) -> tuple[datetime | None, datetime | None]:
+        """Return from when and before when something is looked for. InvalidInput where no time is between."""
+        begin, end = self.moment(since, "since", now=now), self.moment(until, "until", now=now, end=True)
+        if begin is not None and end is not None and begin >= end:
+            raise InvalidInput(
+                f"Nothing is between since {one_line(since or '', 40)!r} ({begin:%Y-%m-%d %H:%M}) and until "
+                f"{one_line(until or '', 40)!r}, which ends at {end:%Y-%m-%d %H:%M}. since has to be the earlier one."
+            )
+        return begin, end
+
+    def asking(self) -> Asking:
+        return Asking(self.indexing)
+
+    def stored(self) -> None:
+        """Tell the background that there is something new."""
+        self.indexing.stored()
+        if self.worker:
+            self.worker.ring()
+
+
+class Asking:
+    """A question whose vectors are made when a search first wants them; `note` says if that went wrong."""
+
+    def __init__(self, indexing: Indexing) -> None:
+        self._indexing = indexing
+        self._found: dict[str, list[Vectors]] = {}
+        self.note: str | None = None
+
+    def vectors(self, text: str) -> list[Vectors]:
+        """Return the vectors of a text by each model there is. It is masked: the model may be across a network."""
+        if text not in self._found:
+            self._found[text], self.note = self._indexing.of_query(mask(text))
+        return self._found[text]
+
+
+def notes(*notes: str | None) -> str | None:
+    return " ".join(note for note in notes if note) or None
+
+
+def in_range(value: int, what: str, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise InvalidInput(f"{what} is {value}; it can be {least} to {most}.")

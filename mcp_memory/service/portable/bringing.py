@@ -1,0 +1,228 @@
+"""An export into a store, each row once: read, stored in batches, and what was forgotten there forgotten here.
+
+A batch is one transaction with what is known of where its rows came from. So an import that was killed goes on when it
+is called again, and comes to the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TypeVar
+
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.service.portable.reading import Parcel
+from mcp_memory.store import carried
+from mcp_memory.store.protocol import Store
+
+__all__ = ["Brought", "bring"]
+
+Doubts = Callable[[carried.Turn | carried.Atom], Sequence[str]]
+
+BATCH = 500
+BATCH_CHARS = 4 * 2**20
+
+Spoken = TypeVar("Spoken", carried.Turn | carried.Atom, carried.Atom)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brought:
+    """What became of a space of an export.
+
+    `stored` rows are new, `known` were here, of which `changed` were brought up to date; `kept_out` had been forgotten
+    here. `forgotten` and `undone` are tombstones of here, by which what was forgotten (or came back) there did here.
+    """
+
+    space: str
+    into: str
+    stored: int = 0
+    known: int = 0
+    changed: int = 0
+    kept_out: int = 0
+    forgotten: list[str] = field(default_factory=list[str])
+    undone: list[str] = field(default_factory=list[str])
+    notes: list[str] = field(default_factory=list[str])
+
+
+class _Taking:
+    """Rows on their way into one space, and what they are called there so far."""
+
+    def __init__(self, store: Store, parcel: Parcel, space: str, into: str, now: Callable[[], datetime]) -> None:
+        self.store, self.into, self.now = store, into, now
+        self.of = carried.From(parcel.home, space)
+        self.names: dict[str, str] = {}
+        self.stored = self.known = self.forgotten = self.changed = 0
+        self.notes: list[str] = []
+
+    def take(self, rows: Sequence[carried.Row], *, again: bool = False) -> None:
+        """Store rows; `again`: they came before, and only what they add is counted."""
+        done = self.store.take_in(self.into, rows, of=self.of, names=self.names, now=self.now())
+        self.names |= done.names
+        self.stored += done.stored
+        self.changed += done.changed
+        self.known += 0 if again else done.known
+        self.forgotten += 0 if again else done.forgotten
+        self.notes += done.left
+
+
+def bring(
+    store: Store,
+    parcel: Parcel,
+    space: str,
+    into: str,
+    *,
+    now: Callable[[], datetime],
+    doubts: Doubts,
+    forget: Callable[[Sequence[str], str], str],
+    undo: Callable[[str], object],
+) -> Brought:
+    """Take a space of an export into a space of a store. Blocks.
+
+    `doubts` says why a turn or an atom is to be held, if it is, where the export does not say that it was, or says of
+    another home that it was released; `forget` takes ids out, for a reason, and returns the tombstone; `undo` brings
+    back what one took.
+    """
+    taking = _Taking(store, parcel, space, into, now)
+    tombstones = list(parcel.rows(space, carried.Tombstone))
+    undone = list(_undone(taking, tombstones, undo))
+    taking.take(list(parcel.rows(space, carried.Entity)))
+    for ref in parcel.rows(space, carried.Ref):
+        taking.take([replace(ref, data=parcel.bytes_of(space, ref))])
+    atoms = list(parcel.rows(space, carried.Atom))
+    is_ours = parcel.home == store.home_id()  # what somebody released elsewhere was not released by this user
+    reviewed = {held.id for held in parcel.rows(space, carried.Held) if is_ours or held.verdict != "released"}
+    for batch in _batches(_in_order(parcel.rows(space, carried.Turn), atoms)):
+        taking.take([*batch, *_held(batch, reviewed, doubts, now())])
+    for batch in _batches(atoms):  # what they rest on beside their first words, and what ended them, is here by now
+        taking.take(batch, again=True)
+    taking.take(list(parcel.rows(space, carried.Held)))
+    for batch in _tasks(parcel.rows(space, carried.Record), parcel.rows(space, carried.Canvas)):
+        taking.take(batch)
+    for kind in (carried.Scene, carried.Persona, carried.Citation, carried.Session, carried.Progress):
+        taking.take(list(parcel.rows(space, kind)))
+    forgotten = list(_forgotten(taking, tombstones, forget))
+    return Brought(
+        space=space,
+        into=into,
+        stored=taking.stored,
+        known=taking.known,
+        changed=taking.changed,
+        kept_out=taking.forgotten + sum(not here for here in taking.names.values()),
+        forgotten=forgotten,
+        undone=undone,
+        notes=taking.notes,
+    )
+
+
+def _held(
+    batch: Sequence[carried.Turn | carried.Atom], reviewed: Collection[str], doubts: Doubts, now: datetime
+) -> Iterator[carried.Held]:
+    """Yield what is to be held of a batch and was not before: the export may be older than what it is held for."""
+    for row in batch:
+        if row.id not in reviewed and (why := doubts(row)):
+            yield carried.Held(id=row.id, reasons=json.dumps(list(why)), at=now, verdict=None, reviewed_at=None)
+
+
+def _in_order(turns: Iterable[carried.Turn], atoms: Sequence[carried.Atom]) -> Iterator[carried.Turn | carried.Atom]:
+    """Yield turns and atoms as they were learned, as far as their orders tell: what was told right behind its note."""
+    told = {atom.evidence[0].turn: place for place, atom in enumerate(atoms)}
+    done = 0
+    for turn in turns:
+        place = told.get(turn.id, -1) if turn.role == "note" else -1
+        if place < done:
+            yield turn
+            continue
+        yield from atoms[done:place]
+        yield from (turn, atoms[place])
+        done = place + 1
+    yield from atoms[done:]
+
+
+def _batches(rows: Iterable[Spoken]) -> Iterator[list[Spoken]]:
+    """Yield rows some hundred at a time, a note always with its atom."""
+    batch, chars = list[Spoken](), 0
+    for row in rows:
+        if isinstance(row, carried.Turn) and (len(batch) >= BATCH or chars >= BATCH_CHARS):
+            yield batch
+            batch, chars = [], 0
+        batch.append(row)
+        chars += len(row.content if isinstance(row, carried.Turn) else row.text)
+    if batch:
+        yield batch
+
+
+def _tasks(records: Iterable[carried.Record], canvases: Iterable[carried.Canvas]) -> Iterator[list[carried.Row]]:
+    """Yield canvases some at a time, each with its records."""
+    of = defaultdict[int, list[carried.Record]](list)
+    for record in records:
+        of[record.canvas].append(record)
+    batch = list[carried.Row]()
+    for canvas in canvases:
+        batch += [*of[canvas.number], canvas]
+        if len(batch) >= BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+# --- what was forgotten -----------------------------------------------------------------------------
+
+
+def _keys(taking: _Taking, tombstone: carried.Tombstone) -> tuple[str, ...]:
+    return (carried.origin(taking.of, tombstone.id, tombstone.at), *tombstone.origins)
+
+
+def _undone(taking: _Taking, tombstones: Sequence[carried.Tombstone], undo: Callable[[str], object]) -> Iterator[str]:
+    """Bring back what was forgotten here for being forgotten there, and was brought back there since."""
+    for tombstone in tombstones:
+        if tombstone.undone_at is None:
+            continue
+        keys = _keys(taking, tombstone)
+        here = set(taking.store.known_as(taking.into, keys).values())
+        for known in sorted(name for name in here if name.startswith("x")):
+            try:
+                undo(known)
+                yield known
+            except NotFound:
+                pass  # it is back, or was purged
+            except InvalidInput as why:
+                taking.notes.append(f"{known} was undone where this came from, and not here: {why}")
+        if here - {carried.UNDONE}:
+            taking.store.note_origins(taking.into, dict.fromkeys(keys, carried.UNDONE))
+
+
+def _forgotten(
+    taking: _Taking, tombstones: Sequence[carried.Tombstone], forget: Callable[[Sequence[str], str], str]
+) -> Iterator[str]:
+    """Forget here what was forgotten there; what never came here is kept from coming by an older export."""
+    store, into = taking.store, taking.into
+    for tombstone in tombstones:
+        keys = _keys(taking, tombstone)
+        if tombstone.undone_at is not None or store.known_as(into, keys):
+            continue
+        known = store.known_as(into, tombstone.gone)
+        ids = _standing(store, into, sorted({name for name in known.values() if name}))
+        here = carried.NOTHING
+        if ids:
+            yield (here := forget(ids, tombstone.reason))
+        # By where it was forgotten first: whoever tells that it was undone, tells it of that one.
+        absent = {gone: carried.gone_by(keys[-1]) for gone in tombstone.gone if gone not in known}
+        store.note_origins(into, {**absent, **dict.fromkeys(keys, here)})
+
+
+def _standing(store: Store, space: str, ids: Sequence[str]) -> list[str]:
+    """Return those of some rows that were not forgotten; a note goes with what was told by it."""
+    atoms = [atom.id for atom in store.atoms(space, [id for id in ids if id[0] == "a"])]
+    turns = [turn.id for turn in store.turns(space, [id for id in ids if id[0] == "t"]) if turn.role != "note"]
+    return [*turns, *atoms, *(id for id in ids if id.startswith("r-") and _is_there(store, space, id))]
+
+
+def _is_there(store: Store, space: str, ref: str) -> bool:
+    try:
+        return store.ref(space, ref).id == ref
+    except NotFound:
+        return False

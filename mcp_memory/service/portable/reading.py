@@ -1,0 +1,269 @@
+"""An exported memory, opened and checked: nothing of it is believed before its manifest agrees with all of it.
+
+Nothing is unpacked to disk, so no name can lead anywhere. What is encrypted, cut off, there twice, not in the
+manifest's word or would unpack to far more than text does is refused, before any row of it is stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal, TypeVar, get_args
+
+from pydantic import TypeAdapter, ValidationError
+
+from mcp_memory.core.errors import Damaged, InvalidInput
+from mcp_memory.core.regular_files import open_regular
+from mcp_memory.core.text import one_line, safe_name
+from mcp_memory.core.types import NewTurn
+from mcp_memory.service.portable.form import FORMAT, KINDS, MANIFEST, VERSION, data_name
+from mcp_memory.service.portable.lines import row_of
+from mcp_memory.store import carried
+from mcp_memory.store.evidence import evidence_hash
+from mcp_memory.store.files import read_ref_file
+
+__all__ = ["Parcel", "is_parcel", "opened"]
+
+R = TypeVar("R", bound=carried.Row)
+
+_BLOCK = 2**20
+_LONGEST = 64 * 2**20
+_MANIFEST = 256 * 2**20
+_RATIO, _SMALL = 200, 64 * 2**20
+_ROWS = re.compile(r"spaces/[^/]+/data/[a-z]+\.jsonl")
+_STRAY = ("__MACOSX/", ".DS_Store")
+_LEAST_ID = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Manifest:
+    format: Literal["mcp-memory export"]
+    version: int
+    home: str
+    spaces: dict[str, dict[str, int]]
+    members: dict[str, _Member]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parcel:
+    """An open export whose members are what its manifest says. `spaces` has its counts by kind."""
+
+    name: str
+    home: str
+    spaces: Mapping[str, Mapping[str, int]]
+    _packed: zipfile.ZipFile
+
+    def rows(self, space: str, kind: type[R]) -> Iterator[R]:
+        """Yield the rows of a kind, in order. InvalidInput names a line that cannot be taken."""
+        name = data_name(space, next(word for word, one in KINDS.items() if one is kind))
+        for number, line in enumerate(_lines(self._packed, name, self.name), start=1):
+            try:
+                row = row_of(kind, line)
+                _check(row)
+            except InvalidInput as wrong:
+                raise InvalidInput(f"{self.name}, {name}, line {number} {wrong}. Nothing was stored.") from None
+            yield row  # pyright: ignore[reportReturnType]
+
+    def bytes_of(self, space: str, ref: carried.Ref) -> bytes:
+        """Return the bytes of a result. InvalidInput where its file is not what its row says."""
+        name = f"spaces/{space}/{ref.file}"
+        try:
+            fields, data = read_ref_file(self._packed.read(name))
+        except (KeyError, Damaged) as error:
+            why = "is not there" if isinstance(error, KeyError) else str(error)
+            raise InvalidInput(f"{self.name}, {one_line(name, 80)}: {why}. Nothing was stored.") from None
+        if fields["sha256"] != ref.sha256:
+            raise InvalidInput(f"{self.name}, {one_line(name, 80)} holds other bytes than {ref.id}.")
+        return data
+
+
+def is_parcel(path: Path) -> bool:
+    """Tell whether a file is an exported memory, by its manifest, or the names of its rows where that is lost."""
+    try:
+        with open_regular(path) as file, zipfile.ZipFile(file) as packed:
+            names = packed.namelist()
+            if any(_ROWS.fullmatch(name) for name in names):
+                return True
+            return MANIFEST in names and FORMAT.encode() in packed.open(MANIFEST).read(200)
+    except (
+        OSError,
+        EOFError,
+        KeyError,
+        ValueError,
+        NotImplementedError,
+        RuntimeError,
+        zipfile.BadZipFile,
+        zlib.error,
+        struct.error,
+    ):
+        return False
+
+
+@contextmanager
+def opened(path: Path, name: str | None = None) -> Generator[Parcel]:
+    """Open an export, all of it checked. InvalidInput says in a sentence why it cannot be taken."""
+    shown = name or path.name
+    with _refusing(shown), open_regular(path) as file, zipfile.ZipFile(file) as packed:
+        manifest = _manifest(packed, shown)
+        _check_names(packed, manifest, shown, size=path.stat().st_size)
+        for member, said in manifest.members.items():
+            digest, size = hashlib.sha256(), 0
+            with packed.open(member) as stream:
+                while block := stream.read(_BLOCK):
+                    digest.update(block)
+                    size += len(block)
+            if (size, digest.hexdigest()) != (said.bytes, said.sha256):
+                raise InvalidInput(
+                    f"{shown} is damaged, or was edited: {one_line(member, 80)} is not what its manifest says. "
+                    "Nothing was stored; export it again."
+                )
+        parcel = Parcel(name=shown, home=manifest.home, spaces=manifest.spaces, _packed=packed)
+        for space in manifest.spaces:
+            _check_rows(parcel, space)
+        yield parcel
+
+
+@contextmanager
+def _refusing(name: str) -> Generator[None]:
+    try:
+        yield
+    except (zipfile.BadZipFile, EOFError, zlib.error, struct.error, UnicodeError, NotImplementedError, RuntimeError):
+        raise InvalidInput(f"{name} is damaged or cut off: it cannot be unpacked. Fetch it again.") from None
+    except OSError as error:
+        raise InvalidInput(f"{name} cannot be read: {error.strerror or error}.") from None
+
+
+def _manifest(packed: zipfile.ZipFile, name: str) -> _Manifest:
+    try:
+        info = packed.getinfo(MANIFEST)
+    except KeyError:
+        raise InvalidInput(
+            f"{name} has no {MANIFEST}: part of it is gone. Nothing was stored; export it again."
+        ) from None
+    if info.file_size > _MANIFEST:
+        raise InvalidInput(f"{name} has a manifest of {info.file_size // 2**20} MiB, which no memory has.")
+    try:
+        found: Any = json.loads(packed.read(MANIFEST))
+        manifest = TypeAdapter(_Manifest).validate_python(found)
+    except (ValueError, RecursionError, ValidationError):
+        raise InvalidInput(f"The manifest of {name} cannot be read, so nothing was stored. Export it again.") from None
+    if manifest.version > VERSION:
+        raise InvalidInput(
+            f"{name} was exported by a newer mcp-memory (form {manifest.version}, and this one reads {VERSION}). "
+            "Nothing was stored. Upgrade this one in the way that you installed it."
+        )
+    if not manifest.home.isalnum():
+        raise InvalidInput(f"The manifest of {name} names no home.")
+    for space in manifest.spaces:
+        safe_name(space, what="space")
+    return manifest
+
+
+def _check_names(packed: zipfile.ZipFile, manifest: _Manifest, name: str, *, size: int) -> None:
+    found = [
+        one
+        for one in packed.infolist()
+        if not one.filename.endswith("/") and not any(bad in one.filename for bad in _STRAY)
+    ]
+    names = [one.filename for one in found]
+    if len(set(names)) < len(names):
+        twice = next(one for one in names if names.count(one) > 1)
+        raise InvalidInput(f"{name} holds two files named {one_line(twice, 80)}. Nothing was stored; export it again.")
+    strange = sorted(set(names) ^ {*manifest.members, MANIFEST})
+    if strange:
+        what = "lacks" if strange[0] in manifest.members else "holds"
+        also = "" if what == "lacks" else ", which its manifest does not name"
+        raise InvalidInput(f"{name} {what} {one_line(strange[0], 80)}{also}. Nothing was stored; export it again.")
+    if any(one.flag_bits & 0x1 for one in found):
+        raise InvalidInput(f"{name} is encrypted. Unpack it with its password and pack it again without.")
+    unpacked, small = sum(one.file_size for one in found), min(sum(one.compress_size for one in found), size)
+    if unpacked > max(_SMALL, _RATIO * small):
+        raise InvalidInput(
+            f"{name} would unpack to {unpacked / 2**20:,.0f} MiB from {small / 2**20:,.1f}, which no memory does."
+        )
+
+
+def _lines(packed: zipfile.ZipFile, member: str, name: str) -> Iterator[bytes]:
+    try:
+        stream: IO[bytes] = packed.open(member)
+    except KeyError:
+        return
+    with stream:
+        while line := stream.readline(_LONGEST + 1):
+            if len(line) > _LONGEST:
+                raise InvalidInput(f"{name}, {member} has a line of more than {_LONGEST // 2**20} MiB.")
+            yield line
+
+
+# --- rows -------------------------------------------------------------------------------------------
+
+
+def _check(row: carried.Row) -> None:
+    """Raise InvalidInput where a row cannot stand in any store."""
+    match row:
+        case carried.Turn():
+            safe_name(row.session, what="session")
+            turn = NewTurn(
+                role=row.role, content=row.content, name=row.name, said_at=row.said_at, guessed=not row.dated
+            )
+            if evidence_hash(turn).hex() != row.sha256:
+                raise InvalidInput("does not match its sha256: its words were changed")
+        case carried.Atom():
+            if not row.evidence or not row.text.strip():
+                raise InvalidInput("rests on nothing, or says nothing")
+        case carried.Held():
+            try:
+                reasons: Any = json.loads(row.reasons)
+            except (ValueError, RecursionError):
+                reasons = None
+            if not isinstance(reasons, list) or not all(isinstance(one, str) for one in reasons):  # pyright: ignore[reportUnknownVariableType]
+                raise InvalidInput("has reasons that are no list of texts")
+        case carried.Canvas():
+            safe_name(row.session, what="session")
+            safe_name(row.label, what="label of a canvas")
+            if not _LEAST_ID <= row.number < 10**6:
+                raise InvalidInput("has a number that no canvas has")
+        case carried.Record():
+            safe_name(row.session, what="session")
+        case carried.Session():
+            safe_name(row.name, what="session")
+        case carried.Scene():
+            safe_name(row.slug, what="name of a scene")
+        case carried.Progress() if row.stage not in get_args(Literal["scenes", "persona"]):
+            raise InvalidInput("names a stage that has no place among atoms")
+        case _:
+            return
+
+
+def _check_rows(parcel: Parcel, space: str) -> None:
+    """Read every row of a space once; every quote has to stand where an atom says it does."""
+    quoted: dict[str, list[tuple[str, carried.Words]]] = {}
+    for atom in parcel.rows(space, carried.Atom):
+        for words in atom.evidence:
+            quoted.setdefault(words.turn, []).append((atom.id, words))
+    for turn in parcel.rows(space, carried.Turn):
+        for atom, words in quoted.pop(turn.id, ()):
+            if not 0 <= words.start < words.end or turn.content[words.start : words.end] != words.quote:
+                raise InvalidInput(f"{parcel.name}: {atom} of {space} quotes words of {turn.id} that it does not say.")
+    if quoted:
+        turn, ((atom, _), *_) = next(iter(quoted.items()))
+        raise InvalidInput(f"{parcel.name}: {atom} of {space} rests on {one_line(turn, 20)}, which is not in it.")
+    for ref in parcel.rows(space, carried.Ref):
+        parcel.bytes_of(space, ref)
+    for kind in set(KINDS.values()) - {carried.Atom, carried.Turn, carried.Ref}:
+        for _ in parcel.rows(space, kind):
+            pass

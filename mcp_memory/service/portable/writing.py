@@ -1,0 +1,260 @@
+"""A store's spaces into one file. What is written is the same, byte by byte, for as long as the rows are.
+
+Rows are read as of one moment, into a folder of this user's own, and packed from there; the file is written beside
+itself and renamed. Members that pack to almost nothing are stored as they are, so that no reader takes the file for a
+bomb.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import IO
+
+from mcp_memory.core.errors import Damaged, InvalidInput, NotFound, StoreUnavailable
+from mcp_memory.core.types import FORGOTTEN
+from mcp_memory.service.portable import pages
+from mcp_memory.service.portable.form import FORMAT, MANIFEST, README, README_NAME, VERSION, data_name, kind_of
+from mcp_memory.service.portable.lines import line_of
+from mcp_memory.store import carried
+from mcp_memory.store.forgetting import Scrubbed
+from mcp_memory.store.protocol import Store
+
+__all__ = ["Exported", "export"]
+
+_BLOCK = 2**20
+_TIGHT = 100  # times as small: what no text packs to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """`rows` by space and kind; `lacking` are results whose file is gone or damaged, which are left out."""
+
+    path: str
+    bytes: int
+    sha256: str
+    rows: dict[str, dict[str, int]]
+    lacking: list[str]
+
+
+Scrub = Callable[[str, Collection[str]], Sequence[Scrubbed]]
+"""Given a space and results that were forgotten there: the canvases that told of them, with a history that does not."""
+
+
+def export(store: Store, target: Path, spaces: Sequence[str] | None = None, *, scrub: Scrub) -> Exported:
+    """Write spaces (all, where none is named) to a file that is not there yet. Blocks.
+
+    NotFound for a space that holds nothing, InvalidInput for a file that is there, StoreUnavailable where it cannot
+    be written.
+    """
+    known = store.spaces()
+    chosen = sorted(set(known if spaces is None else spaces))
+    if missing := [space for space in chosen if space not in known]:
+        raise NotFound(f"There is no space {missing[0]!r}. Those that hold something: {', '.join(known) or 'none'}.")
+    if target.exists():
+        raise InvalidInput(f"{target} is there already. Choose another name, or move it away first.")
+    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with tempfile.TemporaryDirectory(prefix="mcp-memory-export-") as folder:
+            tree = _Tree(Path(folder), store, {space: _bare(store, space, scrub) for space in chosen})
+            try:
+                store.carry_out(chosen, tree.take)
+            finally:
+                tree.close()
+            tree.end()
+            counts = {space: dict(sorted(tree.rows.get(space, Counter[str]()).items())) for space in chosen}
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with os.fdopen(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600), "w+b") as file:
+                _pack(Path(folder), file, home=store.home_id(), counts=counts)
+                size, digest = _measured(file)
+                os.fsync(file.fileno())
+            beside.replace(target)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"{target} cannot be written: {error.strerror or error}. Nothing was kept of it; make room, or name "
+            "another place."
+        ) from None
+    finally:
+        beside.unlink(missing_ok=True)
+    return Exported(path=str(target), bytes=size, sha256=digest, rows=counts, lacking=tree.lacking)
+
+
+class _Bare:
+    """Steps of tasks without a word of results that were forgotten."""
+
+    def __init__(self, refs: Collection[str], canvases: Sequence[Scrubbed]) -> None:
+        self._refs = refs
+        self._canvases = {one.row.number: one for one in canvases}
+
+    def of(self, row: carried.Row) -> carried.Row:
+        match row:
+            case carried.Record() if row.ref in self._refs:
+                known = self._canvases.get(row.canvas)
+                step = None if known is None else known.moves.get(int(row.id[1:]))
+                return replace(row, tool_call=FORGOTTEN, summary=FORGOTTEN, result_ref="", summary_by=None, step=step)
+            case carried.Canvas() if row.number in self._canvases:
+                bare = self._canvases[row.number]
+                bodies = {f"e{number}": body for number, body in bare.edits.items()}
+                edits = tuple(replace(one, body=bodies.get(one.id, one.body)) for one in row.edits)
+                groups = {id: asdict(group) for id, group in bare.row.groups.items()}
+                return replace(row, edits=edits, text=bare.row.text, groups=groups)
+            case _:
+                return row
+
+
+def _bare(store: Store, space: str, scrub: Scrub) -> _Bare:
+    refs = {id for one in store.tombstones(space) if not one.undone for id in one.ids if id.startswith("r-")}
+    return _Bare(refs, scrub(space, refs) if refs else ())
+
+
+class _Tree:
+    """The members as files of a folder, grown row by row."""
+
+    def __init__(self, folder: Path, store: Store, bare: Mapping[str, _Bare]) -> None:
+        self.rows: dict[str, Counter[str]] = {}
+        self.lacking: list[str] = []
+        self._folder, self._store, self._bare = folder, store, bare
+        self._names: dict[str, str] = {}
+        self._open: tuple[str, IO[bytes]] | None = None
+        self._page: tuple[str, IO[bytes]] | None = None
+        self._begun: set[str] = set()
+        self._standing: dict[str, carried.Scene | carried.Persona] = {}
+        self._add(README_NAME, README.encode())
+
+    def take(self, space: str, row: carried.Row) -> None:
+        row = self._bare[space].of(row)
+        counts = self.rows.setdefault(space, Counter())
+        kind = kind_of(row)
+        match row:
+            case carried.Ref() if not self._keep(space, row):
+                return
+            case carried.Turn():
+                self._say(space, row)
+            case carried.Scene():
+                name = self._named(f"spaces/{space}/scenes/", row.slug, ".md")
+                self._standing[name] = row
+            case carried.Persona():
+                self._standing[f"spaces/{space}/persona.md"] = row
+                if not row.by_model:  # it lists what was told, and is made anew of that
+                    return
+            case carried.Canvas():
+                name = self._named(f"spaces/{space}/canvases/", f"{row.number:03}-{row.label}", ".mmd")
+                self._add(name, row.text.encode())
+            case _:
+                pass
+        counts[kind] += 1
+        self._open = self._onto(self._open, data_name(space, kind))
+        self._open[1].write(line_of(row))
+
+    def close(self) -> None:
+        for held in (self._open, self._page):
+            if held is not None:
+                held[1].close()
+
+    def end(self) -> None:
+        """Write what only the last rows tell."""
+        for name, row in self._standing.items():
+            if isinstance(row, carried.Persona):
+                self._add(name, pages.persona_page(row))
+            elif row.action != "delete":
+                self._add(name, pages.scene_page(row))
+
+    def _keep(self, space: str, row: carried.Ref) -> bool:
+        """Copy the file of a result as it stands. One that is not whole is left out, and named."""
+        try:
+            self._store.read_ref(space, row.id)
+            content = (self._store.folder(space) / row.file).read_bytes()
+        except (Damaged, NotFound, OSError):
+            self.lacking.append(f"{space}: {row.id}")
+            return False
+        self._add(f"spaces/{space}/{row.file}", content)
+        return True
+
+    def _say(self, space: str, row: carried.Turn) -> None:
+        name = self._named(f"spaces/{space}/sessions/", row.session, ".md")
+        head = "" if name in self._begun else pages.session_head(row.session)
+        self._begun.add(name)
+        self._page = self._onto(self._page, name)
+        self._page[1].write((head + pages.spoken(row)).encode("utf-8", "backslashreplace"))
+
+    def _named(self, folder: str, name: str, ending: str) -> str:
+        """Return a member's name; those that differ in case alone get names that differ on every system.
+
+        Raises ValueError for a name that no file can have: the store, which is being read, says whose it is.
+        """
+        if "\0" in name:
+            raise ValueError("embedded null byte")
+        number, wanted = 1, f"{folder}{name}{ending}"
+        while self._names.setdefault(wanted.casefold(), f"{folder}{name}") != f"{folder}{name}":
+            number += 1
+            wanted = f"{folder}{name}-{number}{ending}"
+        return wanted
+
+    def _onto(self, held: tuple[str, IO[bytes]] | None, name: str) -> tuple[str, IO[bytes]]:
+        if held is not None and held[0] == name:
+            return held
+        if held is not None:
+            held[1].close()
+        path = self._folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return name, path.open("ab")
+
+    def _add(self, name: str, data: bytes) -> None:
+        path = self._folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+# --- packing ----------------------------------------------------------------------------------------
+
+
+def _pack(folder: Path, file: IO[bytes], *, home: str, counts: dict[str, dict[str, int]]) -> None:
+    members: dict[str, dict[str, object]] = {}
+    with zipfile.ZipFile(file, "w") as packed:
+        for name in _names(folder):
+            with (folder / name).open("rb") as stream:
+                digest, size, packs_to = hashlib.sha256(), 0, 0
+                packer = zlib.compressobj(1)
+                while block := stream.read(_BLOCK):
+                    digest.update(block)
+                    size, packs_to = size + len(block), packs_to + len(packer.compress(block))
+                packs_to += len(packer.flush())
+                members[name] = {"bytes": size, "sha256": digest.hexdigest()}
+                stream.seek(0)
+                with packed.open(_info(name, size, packs_to), "w") as out:
+                    shutil.copyfileobj(stream, out, _BLOCK)
+        manifest = {"format": FORMAT, "version": VERSION, "home": home, "spaces": counts, "members": members}
+        text = _indented(manifest)
+        with packed.open(_info(MANIFEST, len(text), len(text)), "w") as out:
+            out.write(text)
+
+
+def _names(folder: Path) -> Iterator[str]:
+    yield from sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def _info(name: str, size: int, packs_to: int) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+    info.create_system, info.external_attr, info.file_size = 3, 0o600 << 16, size
+    info.compress_type = zipfile.ZIP_STORED if size > _TIGHT * packs_to else zipfile.ZIP_DEFLATED
+    return info
+
+
+def _indented(manifest: Mapping[str, object]) -> bytes:
+    return json.dumps(manifest, ensure_ascii=False, indent=1).encode() + b"\n"
+
+
+def _measured(file: IO[bytes]) -> tuple[int, str]:
+    file.flush()
+    file.seek(0)
+    digest = hashlib.file_digest(file, "sha256")  # pyright: ignore[reportArgumentType]
+    return file.tell(), digest.hexdigest()

@@ -1,0 +1,209 @@
+"""The form of a backup: a zip archive with the files of a home as they lie in it, and `manifest.json`.
+
+The manifest says whose it is, when it was made, what it holds, and the SHA-256 of each member. Reading trusts nothing:
+the names have to be those of the manifest and stay within a home, no member may be larger than it says, and what does
+not match its hash is damaged. So neither a bomb nor a path that leads elsewhere gets past `opened`.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import re
+import stat
+import zipfile
+import zlib
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
+
+from mcp_memory.core.errors import Damaged, InvalidInput, McpMemoryError
+from mcp_memory.core.regular_files import open_regular
+from mcp_memory.core.text import zoned
+
+__all__ = ["DATABASE", "FORMAT", "Manifest", "Member", "Writer", "is_backup", "opened", "unpack"]
+
+FORMAT = 1
+DATABASE = "memory.db"
+_MANIFEST = "manifest.json"
+_MANIFEST_BYTES = 256 * 2**20
+_PIECE = 2**20
+_NAME = re.compile(r"memory\.db|spaces/[^/\\:\0]+(?:/[^/\\:\0]+)+")
+
+_TORN = (zipfile.BadZipFile, zlib.error, EOFError, UnicodeError, NotImplementedError, RuntimeError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """`counts` are rows by what they are. `lacking` says what the home had lost when this was made, a sentence each."""
+
+    format: int
+    home: str
+    """Which memory it is, hexadecimal; a restored one is the same."""
+    at: str
+    version: str
+    schema: str
+    spaces: tuple[str, ...]
+    counts: dict[str, int]
+    lacking: tuple[str, ...]
+    members: dict[str, Member]
+
+    @property
+    def made(self) -> datetime:
+        return datetime.fromisoformat(self.at)
+
+
+class Writer:
+    """Writes members one by one; the manifest comes last."""
+
+    def __init__(self, file: IO[bytes], at: datetime) -> None:
+        # The least effort: what is large is mostly vectors and text, and a backup is made beside running work.
+        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
+        self._time = (max(at.year, 1980), at.month, at.day, at.hour, at.minute, at.second)
+        self.members: dict[str, Member] = {}
+
+    def add(self, name: str, pieces: Iterable[bytes]) -> None:
+        digest, length = hashlib.sha256(), 0
+        with self._zip.open(self._info(name), "w", force_zip64=True) as member:
+            for piece in pieces:
+                digest.update(piece)
+                length += len(piece)
+                member.write(piece)
+        self.members[name] = Member(bytes=length, sha256=digest.hexdigest())
+
+    def close(self, manifest: Manifest) -> None:
+        with self._zip.open(self._info(_MANIFEST), "w") as member:
+            member.write(json.dumps(asdict(manifest), ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace"))
+        self._zip.close()
+
+    def _info(self, name: str) -> zipfile.ZipInfo:
+        info = zipfile.ZipInfo(name, self._time)
+        info.compress_type = zipfile.ZIP_DEFLATED
+        info.external_attr = (stat.S_IFREG | 0o600) << 16
+        info._compresslevel = 1  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+        return info
+
+
+def is_backup(path: Path) -> bool:
+    """Tell whether a file is a backup, by the names in it alone."""
+    try:
+        with open_regular(path) as file, zipfile.ZipFile(file) as packed:
+            return {_MANIFEST, DATABASE} <= set(packed.namelist())
+    except (OSError, ValueError, *_TORN):
+        return False
+
+
+@contextmanager
+def opened(path: Path) -> Generator[tuple[Manifest, zipfile.ZipFile]]:
+    """Open a backup for reading. Raises InvalidInput where the file is none, Damaged where it was one."""
+    with _telling(path), _file(path) as file:
+        if not zipfile.is_zipfile(file):
+            raise InvalidInput(f"{path} is no backup: it is no zip archive, or cut off. Name one of `backup --list`.")
+        with zipfile.ZipFile(file) as packed:
+            yield _checked(path, packed), packed
+
+
+def _file(path: Path) -> IO[bytes]:
+    try:
+        return open_regular(path)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}. Name one of `backup --list`.") from None
+
+
+def unpack(packed: zipfile.ZipFile, name: str, member: Member, to: IO[bytes] | None) -> None:
+    """Read a member whole, into `to` if given. Raises Damaged unless it is what the manifest says."""
+    digest, length = hashlib.sha256(), 0
+    try:
+        with packed.open(name) as stream:
+            while piece := stream.read(_PIECE):
+                length += len(piece)
+                if length > member.bytes:
+                    break
+                digest.update(piece)
+                if to is not None:
+                    to.write(piece)
+    except _TORN:
+        raise Damaged(f"{name} in it cannot be unpacked") from None
+    if length != member.bytes or digest.hexdigest() != member.sha256:
+        raise Damaged(f"{name} in it does not match its hash")
+
+
+def _checked(path: Path, packed: zipfile.ZipFile) -> Manifest:
+    names = packed.namelist()
+    for needed in (_MANIFEST, DATABASE):
+        if needed not in names:
+            raise InvalidInput(
+                f"{path} is no backup of mcp-memory: it has no {needed}. `mcp-memory import` reads exports and other "
+                "archives."
+            )
+    if packed.getinfo(_MANIFEST).file_size > _MANIFEST_BYTES:
+        raise Damaged("its manifest is larger than any is")
+    with packed.open(_MANIFEST) as stream:
+        manifest = _manifest(path, stream.read(_MANIFEST_BYTES))
+    if manifest.format > FORMAT:
+        raise InvalidInput(f"{path} was made by a newer mcp-memory ({manifest.version}). Upgrade this one first.")
+    if sorted(names) != sorted([*manifest.members, _MANIFEST]):
+        raise Damaged("it holds other files than its manifest says")
+    for name, member in manifest.members.items():
+        if not _NAME.fullmatch(name) or any(not part.strip(". ") for part in name.split("/")):
+            raise Damaged(f"the name {name[:80]!r} in it is none of a file of a home")
+        if packed.getinfo(name).file_size != member.bytes:
+            raise Damaged(f"{name} in it is not as long as its manifest says")
+    return manifest
+
+
+def _manifest(path: Path, text: bytes) -> Manifest:
+    try:
+        fields: dict[str, Any] = json.loads(text)
+        made = Manifest(
+            format=int(fields["format"]),
+            home=str(fields["home"]),
+            at=str(fields["at"]),
+            version=str(fields["version"]),
+            schema=str(fields["schema"]),
+            spaces=tuple(map(str, fields["spaces"])),
+            counts={str(table): int(count) for table, count in fields["counts"].items()},
+            lacking=tuple(map(str, fields["lacking"])),
+            members={
+                str(name): Member(bytes=int(one["bytes"]), sha256=str(one["sha256"]))
+                for name, one in fields["members"].items()
+            },
+        )
+        if made.made.tzinfo is None or not zoned(made.made):
+            raise ValueError
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise Damaged(f"the manifest of {path.name} cannot be read") from None
+    return made
+
+
+@contextmanager
+def _telling(path: Path) -> Generator[None]:
+    """Say of what goes wrong in reading which file it is, and what to do."""
+    try:
+        yield
+    except Damaged as error:
+        raise Damaged(f"{path} is damaged: {error}. Take another one: `mcp-memory backup --list` shows them.") from None
+    except McpMemoryError:
+        raise
+    except _TORN:
+        raise Damaged(
+            f"{path} is damaged: it cannot be unpacked. Take another one: `mcp-memory backup --list` shows them."
+        ) from None
+    except FileNotFoundError:
+        raise InvalidInput(f"There is no file {path}. `mcp-memory backup --list` shows the backups.") from None
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise Damaged(f"{path} is damaged: a file in it begins before it does. Take another one.") from None

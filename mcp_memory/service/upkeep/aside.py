@@ -1,0 +1,63 @@
+"""What a repair or a restore replaces is kept: moved into `<home>/backups/aside-<when>-<why>/`, as it was.
+
+Nothing here deletes. A person looks at it, and deletes it when it is needed no more; `purge` names it.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.core.regular_files import read_regular
+from mcp_memory.store import files
+
+__all__ = ["Aside"]
+
+
+class Aside:
+    """A folder for what is set aside at one time, made when something first is."""
+
+    def __init__(self, home: Path, why: str, now: datetime) -> None:
+        stem = f"aside-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{why}"
+        backups, number, name = home / "backups", 1, stem
+        while (backups / name).exists():
+            number += 1
+            name = f"{stem}-{number}"
+        self.home, self.folder = home, backups / name
+        self.took: list[str] = []
+
+    def take(self, path: Path) -> Path | None:
+        """Move a file, folder or link of the home here, under its name in the home; None where there is none."""
+        if not files.is_there(path):
+            return None
+        name = path.relative_to(self.home)
+        to = self._room(name)
+        try:
+            path.replace(to)
+        except OSError as error:
+            raise StoreUnavailable(f"{path} cannot be moved to {to} ({error.strerror}). It is where it was.") from None
+        files.sync_folder(to.parent)
+        self.took.append(name.as_posix())
+        return to
+
+    def copy(self, path: Path) -> Path | None:
+        """Keep a file here, and leave it where it is too: by a second name for it where the file system can."""
+        if not path.exists():
+            return None
+        name = path.relative_to(self.home)
+        to = self._room(name)
+        try:
+            to.hardlink_to(path)
+        except OSError:
+            files.write_whole(to, read_regular(path))
+        files.sync_folder(to.parent)
+        self.took.append(name.as_posix())
+        return to
+
+    def _room(self, name: Path) -> Path:
+        (self.home / "backups").mkdir(mode=0o700, exist_ok=True)
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        to = self.folder / name
+        to.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return to

@@ -1,0 +1,229 @@
+"""`backup`: all of a home in one file, as it was at one moment, while others go on writing; proven before it counts.
+
+The database is copied first, by SQLite's own means. Its rows then name the files and how much of each counts, and
+those are immutable up to there. A line file that was written anew meanwhile is made from the copied rows; what a
+person can edit (scenes, canvases) always is. A result file that the home has lost or damaged is named in the
+manifest and goes in as it is: whatever is left of evidence is kept.
+
+The archive is written beside its place, read back whole, its database examined, and only then renamed. Settings
+(`config.toml`), which may hold keys, are not in it, nor are logs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+from mcp_memory import __version__
+from mcp_memory.core.errors import Damaged, InvalidInput, McpMemoryError
+from mcp_memory.core.regular_files import read_regular
+from mcp_memory.service.upkeep import archive
+from mcp_memory.service.upkeep.archive import DATABASE, FORMAT, Manifest, Writer
+from mcp_memory.service.upkeep.engine import explained, snapshots
+from mcp_memory.store import files
+from mcp_memory.store.protocol import Store
+
+__all__ = ["Backup", "back_up", "folder_of", "listed", "verify"]
+
+KEPT = 7
+_NAME = re.compile(r"mcp-memory-([0-9a-f]{8})-(\d{8}T\d{9}Z)\.zip")
+_PIECE = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backup:
+    """A backup file. `manifest` is None where it cannot be read: `problem` says why."""
+
+    path: Path
+    bytes: int
+    manifest: Manifest | None = None
+    problem: str | None = None
+    removed: tuple[Path, ...] = ()
+    """Older ones that it took the place of, when it was made."""
+
+
+def folder_of(home: Path) -> Path:
+    return home / "backups"
+
+
+def back_up(store: Store, home: Path, *, to: Path | None = None, keep: int = KEPT, now: datetime) -> Backup:
+    """Write a backup into the folder `to` (default: `<home>/backups`), prove it, and remove all of this memory there
+    but the newest `keep`. Raises StoreUnavailable where there is no room, Damaged where the proof fails."""
+    if keep < 1:
+        raise InvalidInput(f"keep is {keep}; it can be 1 or more.")
+    folder = to or folder_of(home)
+    _make(folder)
+    with explained(folder, so="No backup was made"):
+        return _made(store, home, folder, keep=keep, now=now)
+
+
+def _made(store: Store, home: Path, folder: Path, *, keep: int, now: datetime) -> Backup:
+    handle, name = tempfile.mkstemp(prefix=".mcp-memory-", suffix=".tmp", dir=folder)
+    part = Path(name)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".mcp-memory-", suffix=".tmp", dir=folder) as scratch:
+            copy = Path(scratch) / DATABASE
+            store.snapshot(copy)
+            about = snapshots.described(copy)
+            with os.fdopen(handle, "wb") as file:
+                manifest = _write(file, home, copy, about, now=now)
+                file.flush()
+                os.fsync(file.fileno())
+        made = manifest.made.astimezone(UTC)
+        path = _place(folder, about.home, made)
+        verify(part)
+        part.replace(path)
+        files.sync_folder(folder)
+    finally:
+        part.unlink(missing_ok=True)
+    return Backup(path=path, bytes=path.stat().st_size, manifest=manifest, removed=_rotate(path, about.home, keep))
+
+
+def _place(folder: Path, home: str, at: datetime) -> Path:
+    """Return a name that is free: two may be made in one moment."""
+    while True:
+        stamp = at.strftime("%Y%m%dT%H%M%S") + f"{at.microsecond // 1000:03}Z"
+        path = folder / f"mcp-memory-{home[:8]}-{stamp}.zip"
+        if not path.exists():
+            return path
+        at += timedelta(milliseconds=1)
+
+
+def _write(file: IO[bytes], home: Path, copy: Path, about: snapshots.Described, *, now: datetime) -> Manifest:
+    writer = Writer(file, now.astimezone(UTC))
+    writer.add(DATABASE, _pieces(copy))
+    lacking: list[str] = []
+    with snapshots.opened(copy) as con:
+        for one in snapshots.named(con):
+            where = home / "spaces" / one.space / one.path
+            if one.content is not None:
+                pieces = iter((one.content,))
+            elif one.length is not None:
+                rows = partial(snapshots.lines_of, con, one.number, one.path)
+                pieces = _lines(where, one.length, rows)
+            else:
+                try:
+                    content = read_regular(where)
+                    files.read_ref_file(content)
+                except (FileNotFoundError, IsADirectoryError):
+                    lacking.append(f"{one.space}: {one.path} is missing.")
+                    continue
+                except Damaged as error:
+                    lacking.append(f"{one.space}: {one.path} is damaged: {error}.")
+                    content = read_regular(where)
+                pieces = iter((content,))
+            writer.add(f"spaces/{one.space}/{one.path}", pieces)
+    manifest = Manifest(
+        format=FORMAT,
+        home=about.home,
+        at=now.astimezone(UTC).isoformat(timespec="milliseconds"),
+        version=__version__,
+        schema=about.schema,
+        spaces=about.spaces,
+        counts=about.counts,
+        lacking=tuple(lacking),
+        members=writer.members,
+    )
+    writer.close(manifest)
+    return manifest
+
+
+def _lines(path: Path, length: int, rows: Callable[[], Iterable[bytes]]) -> Iterator[bytes]:
+    """Yield what counts of a line file; where that is not there any more, the same lines from the rows."""
+    try:
+        with path.open("rb") as file:
+            is_whole = file.seek(0, os.SEEK_END) >= length
+            file.seek(max(length - 1, 0))
+            is_whole = is_whole and (length == 0 or file.read(1) == b"\n")
+            file.seek(0)
+            left = length if is_whole else 0
+            while left and (piece := file.read(min(left, _PIECE))):
+                left -= len(piece)
+                yield piece
+        if is_whole:
+            return
+    except FileNotFoundError:
+        pass
+    yield from rows()
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            yield piece
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"{folder} cannot be made ({error.strerror}). Name another folder with --to.") from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InvalidInput(f"{folder} cannot be written to. Name another folder with --to.")
+
+
+# --- proving ----------------------------------------------------------------------------------------
+
+
+def verify(path: Path) -> Manifest:
+    """Read a backup whole and examine its database. Raises Damaged or InvalidInput, which say what is wrong."""
+    with (
+        explained(path.parent, so="Nothing was changed"),
+        archive.opened(path) as (manifest, packed),
+        _scratch(path) as scratch,
+    ):
+        for name, member in manifest.members.items():
+            if name != DATABASE:
+                archive.unpack(packed, name, member, None)
+        copy = Path(scratch) / DATABASE
+        with copy.open("wb") as file:
+            archive.unpack(packed, DATABASE, manifest.members[DATABASE], file)
+        if wrong := snapshots.check(copy):
+            raise Damaged(f"its database is not whole ({wrong[0]})")
+        about = snapshots.described(copy)
+        if (about.home, about.schema, about.counts) != (manifest.home, manifest.schema, manifest.counts):
+            raise Damaged("its database holds other rows than its manifest says")
+        if not about.is_known:
+            raise InvalidInput(f"{path} was made by a newer mcp-memory ({manifest.version}). Upgrade this one first.")
+    return manifest
+
+
+def _scratch(path: Path) -> tempfile.TemporaryDirectory[str]:
+    """A database may not fit where the system keeps what is short-lived."""
+    beside = path.parent if os.access(path.parent, os.W_OK | os.X_OK) else None
+    return tempfile.TemporaryDirectory(prefix=".mcp-memory-", suffix=".tmp", dir=beside)
+
+
+# --- those that there are ---------------------------------------------------------------------------
+
+
+def listed(folder: Path) -> list[Backup]:
+    """Return the backups in a folder, the newest first. Their members are not read: `verify` does that."""
+    found: list[Backup] = []
+    for path in sorted(folder.glob("mcp-memory-*.zip"), key=lambda path: path.name[-23:], reverse=True):
+        if _NAME.fullmatch(path.name):
+            try:
+                with archive.opened(path) as (manifest, _):
+                    found.append(Backup(path=path, bytes=path.stat().st_size, manifest=manifest))
+            except McpMemoryError as error:
+                found.append(Backup(path=path, bytes=path.stat().st_size, problem=str(error)))
+    return found
+
+
+def _rotate(newest: Path, home: str, keep: int) -> tuple[Path, ...]:
+    """Remove older backups of the same memory, and nothing else that lies there."""
+    ours = [
+        one.path
+        for one in listed(newest.parent)
+        if one.path != newest and one.manifest is not None and one.manifest.home == home
+    ]
+    for path in ours[keep - 1 :]:
+        path.unlink(missing_ok=True)
+    return tuple(ours[keep - 1 :])

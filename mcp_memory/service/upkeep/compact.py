@@ -1,0 +1,44 @@
+"""`compact`: space that nothing uses is given back to the disk, beside whoever else is at work.
+
+The word index is brought into one piece a share at a time and the log of writes is emptied. Writing the file anew
+without its free pages keeps others from writing for a while, so a large one waits until nobody else holds the home.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcp_memory.core.process_registry import others
+from mcp_memory.store.protocol import Store
+
+__all__ = ["Compacted", "compact"]
+
+_LARGE = 500_000_000  # some 5 s to write anew: who writes meanwhile waits, and gives up after 30
+_WORTH = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """Bytes of the database with its log, before and after. `postponed` says why free pages were left in it."""
+
+    before: int
+    after: int
+    postponed: str | None = None
+
+
+def compact(store: Store, home: Path) -> Compacted:
+    """Compact the database of a home."""
+    before, (free, size) = _size(home), store.free_bytes()
+    holders, postponed = others(home), None
+    if size > _LARGE and holders and free > _WORTH * size:
+        postponed = (
+            f"{free / 1e6:,.0f} MB of free pages stay in it while {', '.join(map(str, holders))} would have to wait. "
+            "End them and compact again."
+        )
+    store.compact(vacuum=postponed is None and (not holders or free > _WORTH * size))
+    return Compacted(before=before, after=_size(home), postponed=postponed)
+
+
+def _size(home: Path) -> int:
+    return sum(path.stat().st_size for path in home.glob("memory.db*") if path.exists())

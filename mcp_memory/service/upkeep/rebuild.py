@@ -1,0 +1,382 @@
+"""`rebuild`: the database made anew of the files beside it, with a proof that it says the same.
+
+What needs no model comes from the files: turns, what was told, results, records, canvases, tombstones, and the word
+index. It is compared, row by row, with the database as it is. What a model made, and what only the database keeps
+(the bill, vectors, tokens), is carried over from it, or, where it is damaged, from the newest good backup. Then the
+new one takes its place and the old one is kept. Nothing is swapped in where rows differ and the old database is
+whole, unless that is accepted: then the files' word counts.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+
+from mcp_memory.core.errors import DamagedRow, McpMemoryError, NewerHome, NoRoom, NotFound, StoreUnavailable
+from mcp_memory.core.process_registry import alone
+from mcp_memory.longterm.l3_persona import page as persona_page
+from mcp_memory.service.upkeep import archive
+from mcp_memory.service.upkeep.archive import DATABASE
+from mcp_memory.service.upkeep.aside import Aside
+from mcp_memory.service.upkeep.backup import folder_of, listed, verify
+from mcp_memory.service.upkeep.engine import (
+    DAMAGED,
+    RESULTS,
+    TURNS,
+    UNNAMED,
+    Unreadable,
+    comparing,
+    explained,
+    open_store,
+    rebuilding,
+    salvaging,
+    snapshots,
+    why_read_only,
+)
+from mcp_memory.shortterm.canvas import rebuild as drawing
+from mcp_memory.shortterm.canvas.drawing import row_of
+from mcp_memory.store import files
+from mcp_memory.store.protocol import Store
+
+__all__ = ["Agreement", "Rebuilt", "agreement", "personas", "rebuild", "remake"]
+
+_NAMED = 10
+"""So many of what is lost are named; the rest are counted."""
+_DAY = re.compile(rb"\d{4}-\d\d-\d\d")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuilt:
+    """`damage`: what is wrong with the database that was there; empty where it is whole.
+
+    `source`: where what no file tells was taken from: `database`, the path of a backup, or None. `passed`: rows that no
+    file tells in full, by the reason. `lost`: what neither files nor `source` have, in words. `back`: what
+    was purged and is back from `source`, forgotten, in words. `pages`: of a check, what is wrong with files that are
+    made of rows, or of none, in words. `behind`: of a check, pages about the user that are not the newest, in words.
+    `aside`: where the old database is kept, once the new one took its place.
+    """
+
+    compared: list[comparing.Compared]
+    passed: dict[str, int]
+    notes: list[str]
+    carried: dict[str, int]
+    damage: list[str]
+    source: str | None
+    lost: list[str] = field(default_factory=list[str])
+    back: list[str] = field(default_factory=list[str])
+    pages: list[str] = field(default_factory=list[str])
+    behind: list[str] = field(default_factory=list[str])
+    aside: Path | None = None
+    is_swapped: bool = False
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether all that both tell is the same, and neither lacks anything."""
+        return all(one.is_equal for one in self.compared)
+
+    @property
+    def differing(self) -> int:
+        return sum(one.differing for one in self.compared)
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nothing is damaged or lost, and both tell the same; rows of which no file tells enough may be more,
+        but no turns and results: their files tell all of them.
+
+        Where the new database is in its place, what the old one said is no matter.
+        """
+        if self.notes or self.lost or self.pages:
+            return False
+        same = (
+            not (
+                one.differing
+                or one.only_in_files
+                or (one.only_in_database and (one.what in (TURNS, RESULTS) or not self.passed))
+            )
+            for one in self.compared
+        )
+        return self.is_swapped or (not self.damage and all(same))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """How the files of a home and its database compare, and a sentence for each kind of rows that differ.
+
+    `same`: how many rows of what are equal in both. `passed`: rows that no file tells in full, by the reason. `alone`:
+    rows that the database alone has, so that nothing can be said of them. `behind`: pages about the user that are not
+    the newest, a sentence each: the next reader or write makes them anew, so nothing is lost. `is_short`: files lack
+    rows, or have damaged lines.
+    """
+
+    same: dict[str, int]
+    alone: dict[str, int]
+    passed: dict[str, int]
+    problems: list[str]
+    behind: list[str]
+    is_short: bool
+
+
+def agreement(home: Path) -> Agreement:
+    """Compare all that the files of a home tell with its database, row by row, while others go on using it.
+
+    It takes about as long and as much room as a rebuilding without its indexes.
+    """
+    with explained(home, so="Nothing was changed"):
+        return _twice(home)
+
+
+def _twice(home: Path) -> Agreement:
+    found = _agreement(home)
+    if found.problems:  # a file may be written anew while it is read, as by a purge: that differs once
+        again = _agreement(home)
+        return replace(again, problems=[one for one in again.problems if one in found.problems])
+    return found
+
+
+def _agreement(home: Path) -> Agreement:
+    with tempfile.TemporaryDirectory(
+        prefix=".rebuild-", suffix=".tmp", dir=None if why_read_only(home) else home
+    ) as staging:
+        old, new = Path(staging) / "old.db", Path(staging) / "new" / DATABASE
+        with closing(open_store(home)) as store:
+            behind = list(_behind(store, home))
+            store.snapshot(old)
+        snapshots.leave_out(old)  # the rows of values that cannot be read are named elsewhere, and lacking here
+        open_store(new.parent).close()
+        refilled = rebuilding.begin(new, old, home, within=True)
+        compared, alone = rebuilding.compared(new, old, refilled, _drawn(new, old))
+    # Results whose bytes are not those that were stored are looked at one by one elsewhere.
+    notes = [note for note in refilled.notes if ": refs/" not in note or note.endswith(UNNAMED)]
+    passed = {why: count for why, count in refilled.passed.items() if count and why != DAMAGED}
+    lacking = [one.what for one in compared if one.only_in_database and one.what != RESULTS and not passed]
+    problems = [f"{note} {_MENDED}" for note in notes]
+    problems += [sentence for one in compared for sentence in _differing(one, is_told=bool(notes or passed))]
+    return Agreement(
+        same={one.what: one.same for one in compared},
+        alone=alone,
+        passed=passed,
+        problems=problems,
+        behind=behind,
+        is_short=bool(notes or lacking),
+    )
+
+
+def personas(store: Store, home: Path) -> Iterator[tuple[str, Path, str]]:
+    """Yield each space whose page about the user is not what its file holds, with the file and the page."""
+    for space in store.spaces():
+        path, due = home / "spaces" / space / "persona.md", persona_page.due(store, space)
+        held = files.content_of(path)
+        # Days are told in the zone of the machine, which may be another since the page was written.
+        if due is not None and (
+            held is None or _DAY.sub(b"", held) != _DAY.sub(b"", due.encode("utf-8", "backslashreplace"))
+        ):
+            yield space, path, due
+
+
+def _behind(store: Store, home: Path) -> Iterator[str]:
+    try:
+        for space, *_ in personas(store, home):
+            yield (
+                f"{space}: persona.md is missing, or not the page that the memory tells now. The next program that "
+                "distils writes it anew; `mcp-memory doctor --repair` does so now, and keeps this one."
+            )
+    except DamagedRow:
+        return  # which is named itself
+
+
+_MENDED = (
+    "Where the database is right, `mcp-memory doctor --repair` writes the file anew from it; "
+    "where the file was, restore a backup: `mcp-memory backup --list`."
+)
+
+
+def _differing(one: comparing.Compared, *, is_told: bool) -> Iterator[str]:
+    """Say what of some rows is not the same; `is_told` that it was said already why files lack rows."""
+    some = f" ({', '.join(one.examples)})"
+    if one.differing:
+        yield (
+            f"{one.what}: {one.differing} differ between the files and the database{some}: one of them was changed "
+            "outside this program. `mcp-memory rebuild --check` shows both counts; `mcp-memory rebuild --accept` takes "
+            "what the files say, and keeps this database."
+        )
+    if one.only_in_files:
+        yield (
+            f"{one.what}: {one.only_in_files} are in the files and not in the database{some}. "
+            "`mcp-memory rebuild` takes them in, and keeps this database."
+        )
+    if one.only_in_database and one.what != RESULTS and not is_told:
+        yield (
+            f"{one.what}: {one.only_in_database} are in the database and not in the files{some}. "
+            "`mcp-memory doctor --repair` writes the files anew."
+        )
+
+
+def rebuild(home: Path, *, check: bool = False, accept: bool = False, now: datetime) -> Rebuilt:
+    """Make the database of a home anew and, unless it is only a `check`, put it in the place of the old one.
+
+    Raises StoreUnavailable where others hold the home, NotFound where there is nothing to make it of.
+    """
+    with explained(home, so="Nothing is lost"), alone(home, "rebuild"):
+        return remake(home.resolve(), check=check, accept=accept, now=now)
+
+
+def remake(home: Path, *, check: bool = False, accept: bool = False, now: datetime) -> Rebuilt:
+    """The same for who has the home alone."""
+    if not (home / "spaces").is_dir():
+        raise NotFound(f"{home} has no files to make a database of. Restore a backup: `mcp-memory backup --list`.")
+    staging = Path(tempfile.mkdtemp(prefix=".rebuild-", suffix=".tmp", dir=home))
+    try:
+        done, new = _built(home, staging)
+        is_sure = bool(done.damage) or not done.differing or accept
+        if check and done.source == "database":
+            with closing(open_store(home)) as store:
+                return replace(done, pages=store.problems(), behind=list(_behind(store, home)))
+        if check or not is_sure:
+            return done
+        return _swapped(home, new, done, now=now)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _built(home: Path, staging: Path) -> tuple[Rebuilt, Path]:
+    before = _before(home, staging)
+    new = staging / "new" / DATABASE
+    open_store(new.parent).close()
+    refilled = rebuilding.begin(new, before.path, home)
+    built = rebuilding.finish(new, before.path, refilled, _drawn(new, before.path))
+    done = Rebuilt(
+        compared=built.compared,
+        passed={why: count for why, count in refilled.passed.items() if count},
+        notes=refilled.notes,
+        carried=built.carried,
+        damage=before.damage,
+        source=before.source,
+        lost=list(_lost(built, before, new)),
+        back=[
+            f"{count} rows that were purged under {tombstone} are back from there, forgotten still. To erase them: "
+            f"`mcp-memory purge {tombstone} --space {space}`."
+            for (space, tombstone), count in built.back.items()
+        ],
+    )
+    return done, new
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Before:
+    """A whole copy of the database that there is, or what stands in for it; and what is wrong with that one."""
+
+    path: Path | None
+    source: str | None
+    damage: list[str] = field(default_factory=list[str])
+    unreadable: list[str] = field(default_factory=list[str])
+    left_out: list[Unreadable] = field(default_factory=list[Unreadable])
+
+
+def _before(home: Path, staging: Path) -> _Before:
+    found = _standing(home, staging)
+    left_out = snapshots.leave_out(found.path) if found.path else []
+    if found.path and (nameless := snapshots.belongings(found.path, home)):
+        numbers = ", ".join(str(number) for number in nameless)
+        raise StoreUnavailable(
+            f"{home / DATABASE} has lost which folder under spaces/ belongs to space {numbers}, and no journal tells "
+            "it. Nothing was changed. Put the folder back if it was moved away, or restore a backup: "
+            "`mcp-memory backup --list`."
+        )
+    damage = found.damage or [str(one) for one in left_out]
+    return replace(found, damage=damage, left_out=left_out)
+
+
+def _standing(home: Path, staging: Path) -> _Before:
+    folder = staging / "old"
+    folder.mkdir()
+    copy = folder / DATABASE
+    damage = _copied(home, copy)
+    # Where rows alone are gone, what is there is newer than any backup.
+    if all(one.endswith(snapshots.POINTS_AT_NOTHING) for one in damage):
+        return _Before(path=copy, source="database", damage=damage)
+    stands_in = staging / "stands-in"
+    stands_in.mkdir()
+    for one in listed(folder_of(home)):
+        try:
+            verify(one.path)
+            with archive.opened(one.path) as (manifest, packed), (stands_in / DATABASE).open("wb") as file:
+                archive.unpack(packed, DATABASE, manifest.members[DATABASE], file)
+        except NoRoom:
+            raise
+        except McpMemoryError:
+            continue
+        open_store(stands_in).close()  # brings it to this schema
+        return _Before(path=stands_in / DATABASE, source=str(one.path), damage=damage)
+    if not copy.exists():
+        return _Before(path=None, source=None, damage=damage)
+    open_store(stands_in).close()
+    unreadable = salvaging.salvage(copy, stands_in / DATABASE)
+    if not any(snapshots.described(stands_in / DATABASE).counts.values()):
+        return _Before(path=None, source=None, damage=damage)
+    return _Before(path=stands_in / DATABASE, source="database", damage=damage, unreadable=unreadable)
+
+
+def _copied(home: Path, copy: Path) -> list[str]:
+    """Copy the database of a home, brought to this schema where it can be, and return what is wrong with it."""
+    if not (home / DATABASE).exists():
+        return [f"there is no {DATABASE}"]
+    try:
+        with closing(open_store(home)) as store:
+            store.snapshot(copy)
+    except (NoRoom, NewerHome):  # which is no damage
+        raise
+    except StoreUnavailable as error:
+        for ending in ("", "-wal"):
+            if (part := home / f"{DATABASE}{ending}").exists():
+                shutil.copyfile(part, f"{copy}{ending}")
+        return [str(error)]
+    return snapshots.check(copy)
+
+
+def _drawn(new: Path, old: Path | None) -> rebuilding.Drawn:
+    """Draw every canvas from its records and edits alone."""
+    wanted = rebuilding.drawable(new, old)
+    found: rebuilding.Drawn = {}
+    with closing(open_store(new.parent)) as store:
+        for space, number in wanted:
+            try:
+                row = store.canvas(space, number)
+                found[space, number] = row_of(drawing.rebuild(store, space, number), row)
+            except McpMemoryError:
+                continue  # it has nothing to be drawn from: the old one is carried over
+    return found
+
+
+def _lost(built: rebuilding.Built, before: _Before, new: Path) -> Iterator[str]:
+    if before.source is None:
+        yield "What a model made (statements drawn from turns, scenes, the persona): it is distilled again."
+        yield "The bill, the ledger of savings, tokens, retention and reviews: they were in the database alone."
+    for table in before.unreadable:
+        yield f"Of {table}, what no file tells."
+    for one in rebuilding.lacking(new, before.left_out):
+        yield f"{one} No file tells it."
+    if built.dangling:
+        named = [what if count == 1 else f"{count} × {what}" for what, count in built.dangling.items()]
+        more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
+        yield f"What they rest on is gone: {', '.join(named[:_NAMED])}{more}."
+
+
+def _swapped(home: Path, new: Path, done: Rebuilt, *, now: datetime) -> Rebuilt:
+    aside = Aside(home, "rebuild", now)
+    aside.copy(home / DATABASE)
+    # What waits in the old one's log must never be taken for the new one's.
+    aside.take(home / f"{DATABASE}-wal")
+    aside.take(home / f"{DATABASE}-shm")
+    new.chmod(0o600)
+    new.replace(home / DATABASE)
+    files.sync_folder(home)
+    is_whole = done.is_equal and not done.notes and not done.passed
+    with closing(open_store(home)) as store:
+        store.mend(aside.take, everything=not is_whole)
+    return replace(done, aside=aside.folder if aside.took else None, is_swapped=True)

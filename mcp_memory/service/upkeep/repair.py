@@ -1,0 +1,234 @@
+"""`doctor --repair`: what can be mended is, and the rest is named. Nothing is deleted: what is replaced is set aside.
+
+A database that is gone or torn is made anew of the files; lines that it lacks are taken back from them. Indexes and
+files made of rows are made of them again; results that are missing or damaged come back from backups, where one has
+them; a canvas that is not what its records come to is drawn anew. Run again, it finds nothing more to do.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from mcp_memory.core.errors import Damaged, McpMemoryError, NewerHome, NoRoom, NotFound, StoreUnavailable
+from mcp_memory.core.process_registry import alone
+from mcp_memory.core.regular_files import read_regular
+from mcp_memory.service.upkeep import archive
+from mcp_memory.service.upkeep.archive import DATABASE
+from mcp_memory.service.upkeep.aside import Aside
+from mcp_memory.service.upkeep.backup import folder_of, listed
+from mcp_memory.service.upkeep.engine import IDENTITY, explained, open_store, snapshots
+from mcp_memory.service.upkeep.rebuild import Rebuilt, agreement, personas, remake
+from mcp_memory.shortterm.canvas import rebuild as drawing
+from mcp_memory.shortterm.canvas.drawing import drawing_of
+from mcp_memory.store import files
+from mcp_memory.store.protocol import Store, TakenBack
+
+__all__ = ["Repaired", "repair"]
+
+_ALL = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repaired:
+    """Sentences: what was mended, and what is still wrong. `aside`: where what was replaced is kept."""
+
+    mended: list[str]
+    left: list[str]
+    aside: Path | None
+    rebuilt: Rebuilt | None = None
+
+
+def repair(home: Path, *, now: datetime) -> Repaired:
+    """Mend a home. Raises StoreUnavailable while others hold it, NotFound where there is none."""
+    if not (home / DATABASE).exists() and not (home / "spaces").is_dir():
+        raise NotFound(f"There is no memory in {home}. Name another home with --home.")
+    with explained(home, so="Nothing is lost"), alone(home, "doctor --repair"):
+        home = home.resolve()
+        aside = Aside(home, "repair", now)
+        identity = home / IDENTITY
+        named = files.is_there(identity) and not identity.is_file() and aside.take(identity)
+        rebuilt, back = _whole_database(home, now=now)
+        with closing(open_store(home)) as store:
+            renamed = [f"{IDENTITY} was no file: it is written anew, what was there kept."] if named else []
+            renamed += _renamed(store, home)
+            mended = renamed if rebuilt is None else [*renamed, _told(rebuilt)]
+            mended += [
+                f"{one.space}: {one.lines} lines of {one.path} that the database had lost are back."
+                for one in back or store.taken_back
+                if one.lines
+            ]
+            mended += _left_over(home)
+            mended += store.mend(aside.take)
+            mended += _files(store, home, aside)
+            mended += _personas(store, home, aside)
+            mended += _purges(store)
+            mended += _results(home, aside)
+            mended += _named_again(store, home, aside)
+            mended += _canvases(store, aside, home, now=now)
+            left = [*store.problems(), *agreement(home).problems]
+            left += [f"{space}: {each}" for space in store.spaces() for each in drawing.problems(store, space)]
+    return Repaired(mended=mended, left=left, aside=aside.folder if aside.took else None, rebuilt=rebuilt)
+
+
+# --- the database -----------------------------------------------------------------------------------
+
+
+def _whole_database(home: Path, *, now: datetime) -> tuple[Rebuilt | None, Sequence[TakenBack]]:
+    """Make the database anew where it is damaged; return what one that was behind its files took back instead."""
+    back: Sequence[TakenBack] = ()
+    damaged = not (home / DATABASE).exists()
+    if not damaged:
+        try:
+            with closing(open_store(home)) as store:
+                back = store.taken_back
+            damaged = bool(snapshots.check(home / DATABASE) or snapshots.unreadable(home / DATABASE))
+        except (NoRoom, NewerHome):  # which is no damage
+            raise
+        except StoreUnavailable:
+            damaged = True
+    return (remake(home, accept=True, now=now), ()) if damaged else (None, back)
+
+
+def _told(rebuilt: Rebuilt) -> str:
+    kept = f"; what it replaced is in {rebuilt.aside}" if rebuilt.aside else ""
+    source = "" if rebuilt.source in (None, "database") else f", what models made is from {rebuilt.source}"
+    lost = f" Lost: {' '.join(rebuilt.lost)}" if rebuilt.lost else ""
+    back = "".join(f" {one}" for one in rebuilt.back)
+    return f"The database is made anew of its files ({rebuilt.damage[0]}){source}{kept}.{lost}{back}"
+
+
+def _renamed(store: Store, home: Path) -> Iterator[str]:
+    """Give folders of spaces back the names that they have in the database, where these are free."""
+    for folder, space in store.misnamed().items():
+        to = home / "spaces" / space
+        if not to.exists():
+            (home / "spaces" / folder).rename(to)
+            files.sync_folder(to.parent)
+            yield f"The folder spaces/{folder} has the files of the space {space}, and its name again."
+
+
+def _left_over(home: Path) -> Iterator[str]:
+    """Delete what a backup, restore or rebuild that was killed was working in: copies, and nobody else is here now."""
+    found = (home.glob(what) for what in (".restore-*.tmp", ".rebuild-*.tmp", "backups/.mcp-memory-*.tmp"))
+    for path in sorted(one for some in found for one in some):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+        yield f"{path.relative_to(home).as_posix()}, of a work that was cut short, is deleted: it was a copy."
+
+
+def _purges(store: Store) -> Iterator[str]:
+    """Finish what purges that were killed had begun. Nobody else is here, so none is under way."""
+    if (purges := store.unproven()) and store.shred():
+        store.note_proven(purges)
+        yield (
+            "A purge that was cut short is finished. Its words cannot be looked for any more: look through logs, "
+            "spaces/*/*.jsonl.* and backups/ in the home yourself."
+        )
+
+
+def _files(store: Store, home: Path, aside: Aside) -> Iterator[str]:
+    """Write line files anew that lack rows or have damaged lines, unless a row is what was changed."""
+    if agreement(home).is_short and not any("does not match its hash" in problem for problem in store.problems()):
+        before = len(aside.took)
+        yield from store.mend(aside.take, everything=True)
+        for name in aside.took[before:]:
+            yield f"{name.removeprefix('spaces/')} is written anew from the database."
+
+
+def _personas(store: Store, home: Path, aside: Aside) -> Iterator[str]:
+    for space, path, due in list(personas(store, home)):
+        aside.take(path)
+        store.write_persona_file(space, due)
+        yield f"{space}: persona.md is the page that the memory tells."
+
+
+# --- results ----------------------------------------------------------------------------------------
+
+
+def _results(home: Path, aside: Aside) -> Iterator[str]:
+    """Bring results back whose files are missing or damaged, from the newest backup that has them."""
+    with snapshots.opened(home / DATABASE) as con:
+        named = [one for one in snapshots.named(con) if one.sha256 is not None]
+    wanted = {f"spaces/{one.space}/{one.path}": one.sha256 for one in named}
+    bad = {name: digest for name, digest in wanted.items() if not _is_result(home / name, digest)}
+    if not bad:
+        return
+    for one in listed(folder_of(home)):
+        for name, content in _packed(one.path, sorted(bad)):
+            if _digest(content) == bad[name]:
+                aside.take(home / name)
+                files.write_whole(home / name, content)
+                del bad[name]
+                yield f"{name.removeprefix('spaces/')} is back, from {one.path.name}."
+
+
+def _named_again(store: Store, home: Path, aside: Aside) -> Iterator[str]:
+    """Write the front matter of results anew whose bytes are whole and whose names are not, from their rows."""
+    with snapshots.opened(home / DATABASE) as con:
+        named = [one for one in snapshots.named(con) if one.sha256 is not None]
+    for one in named:
+        path = home / "spaces" / one.space / one.path
+        with suppress(OSError, Damaged, NotFound):
+            fields, data = files.read_ref_file(read_regular(path))
+            if _NAMES - fields.keys() and fields["sha256"] == one.sha256:
+                row = store.ref(one.space, f"r-{fields['sha256'][:12]}")
+                aside.copy(path)
+                files.write_whole(path, files.ref_file(row, data))
+                yield f"{one.space}/{one.path} has its front matter again, from its row."
+
+
+_NAMES = {"ref", "tool", "arguments", "tool_call_id", "session", "timestamp", "bytes", "sha256", "content_type"}
+
+
+def _packed(backup: Path, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield what a backup has of these files; of a damaged one what can be read of it."""
+    with suppress(McpMemoryError), archive.opened(backup) as (manifest, packed):
+        for name in names:
+            content = io.BytesIO()
+            with suppress(KeyError, Damaged):
+                archive.unpack(packed, name, manifest.members[name], content)
+                yield name, content.getvalue()
+
+
+def _is_result(path: Path, digest: str | None) -> bool:
+    try:
+        return _digest(read_regular(path)) == digest
+    except OSError:
+        return False
+
+
+def _digest(content: bytes) -> str | None:
+    """Return the hash that a result's file is proven to have."""
+    try:
+        return files.read_ref_file(content)[0]["sha256"]
+    except Damaged:
+        return None
+
+
+# --- canvases ---------------------------------------------------------------------------------------
+
+
+def _canvases(store: Store, aside: Aside, home: Path, *, now: datetime) -> Iterator[str]:
+    """Draw canvases anew whose rows are not what their records and edits come to."""
+    for space in store.spaces():
+        for row in store.canvases(space, limit=_ALL):
+            try:
+                due = drawing.rebuild(store, space, row.number)
+            except NotFound:
+                continue
+            try:
+                if drawing_of(row) == due:
+                    continue
+            except Damaged:
+                pass
+            aside.copy(home / "spaces" / space / "mmds" / f"{row.number:03}-{row.label}.mmd")
+            drawing.mend(store, space, row.number, now=now)
+            yield f"{space}: canvas {row.number:03}-{row.label} is drawn anew from its records."

@@ -1,0 +1,133 @@
+"""`restore`: a home made of a backup, every id as it was.
+
+The backup is read whole and proven before anything of the home is touched. What is there is then moved aside and
+kept; the database comes last, so that a kill in between leaves a home that says its database is gone, and a second
+`restore` ends it. Settings, backups and logs of the home stay as they are. Nobody else may hold the home meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from mcp_memory.core.errors import StoreUnavailable
+from mcp_memory.core.process_registry import alone
+from mcp_memory.service.memory import open_memory
+from mcp_memory.service.upkeep import archive
+from mcp_memory.service.upkeep.archive import DATABASE, Manifest
+from mcp_memory.service.upkeep.aside import Aside
+from mcp_memory.service.upkeep.backup import verify
+from mcp_memory.service.upkeep.engine import explained, open_store, returning
+from mcp_memory.service.upkeep.rebuild import personas
+from mcp_memory.store import files
+
+__all__ = ["Again", "Restored", "restore"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """What had been forgotten since the backup, and is forgotten again, under `tombstone`; its ids are counted."""
+
+    space: str
+    tombstone: str
+    ids: int
+    was_purged: bool
+    """It is back on the disk, and can be purged again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """`aside` is where what was there before is kept; None where there was nothing."""
+
+    home: Path
+    manifest: Manifest
+    aside: Path | None
+    again: Sequence[Again] = ()
+
+
+def restore(path: Path, home: Path, *, now: datetime) -> Restored:
+    """Make `home` what it was in the backup at `path`.
+
+    Raises InvalidInput for what is no backup or is from a newer version, Damaged for one that does not match its
+    hashes, StoreUnavailable where others hold the home or there is no room.
+    """
+    path = path.resolve()
+    verify(path)
+    with explained(home, so="Nothing is lost"), alone(home, "restore"):
+        home = home.resolve()
+        staging = Path(tempfile.mkdtemp(prefix=".restore-", suffix=".tmp", dir=home))
+        try:
+            manifest = _unpacked(path, staging)
+            again = _forgotten_again(staging, home)
+            with suppress(StoreUnavailable):  # what waits in its log of writes is not torn from it
+                if (home / f"{DATABASE}-wal").exists():
+                    open_store(home).close()
+            aside = Aside(home, "restore", now)
+            for name in (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", "spaces"):
+                aside.take(home / name)
+            (staging / "spaces").mkdir(exist_ok=True)
+            (staging / "spaces").chmod(0o700)
+            (staging / "spaces").replace(home / "spaces")
+            files.sync_folder(home)
+            (staging / DATABASE).replace(home / DATABASE)
+            files.sync_folder(home)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+        with suppress(StoreUnavailable), closing(open_store(home)) as store:
+            for space, _, page in list(personas(store, home)):  # made of the rows, so no backup has it
+                store.write_persona_file(space, page)
+    return Restored(home=home, manifest=manifest, aside=aside.folder if aside.took else None, again=again)
+
+
+def _forgotten_again(staging: Path, home: Path) -> list[Again]:
+    """Forget in what is to be restored what this home forgot since."""
+    # One that was killed has moved them aside already.
+    later = [home / "spaces"] if (home / "spaces").is_dir() else sorted(home.glob("backups/aside-*-restore*/spaces"))
+    if not later or not any(later[-1].glob("*/tombstones.jsonl")):
+        return []
+    open_store(staging).close()  # brings it to this schema
+    found = returning.returned(staging / DATABASE, later[-1])
+    return [
+        Again(
+            space=one.space,
+            tombstone=anyio.run(partial(_forget, staging, one)) if one.ids else one.tombstone,
+            ids=len(one.ids),
+            was_purged=one.was_purged,
+        )
+        for one in found
+    ]
+
+
+async def _forget(home: Path, one: returning.Returned) -> str:
+    async with open_memory(
+        home=home, space=one.space, embedder="none", llm="none", rerank=False, now=lambda: one.at
+    ) as memory:
+        return await memory.forget_again(one.ids, reason=one.reason, how=one.how)
+
+
+def _unpacked(path: Path, to: Path) -> Manifest:
+    with archive.opened(path) as (manifest, packed):
+        needed = sum(member.bytes for member in manifest.members.values())
+        if needed > (free := shutil.disk_usage(to).free):
+            raise StoreUnavailable(
+                f"{path} unpacks to {needed / 1e6:,.0f} MB, and {to.parent} has {free / 1e6:,.0f} MB free. "
+                "Make room; nothing was changed."
+            )
+        for name, member in manifest.members.items():
+            target = to / name
+            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with target.open("xb") as file:
+                archive.unpack(packed, name, member, file)
+                file.flush()
+                os.fsync(file.fileno())
+            target.chmod(0o600)
+    return manifest
