@@ -143,9 +143,10 @@ class _Resident:
     async def run(self) -> None:
         following = asyncio.create_task(self._conversations.following.run())
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self._appear(server.sockets[0].getsockname()[1])
-        await self._conversations.take_up(notes_in(self._place))
+        self._end_on_signals()  # first: who finds the file may end us at once
         try:
+            self._appear(server.sockets[0].getsockname()[1])
+            await self._conversations.take_up(notes_in(self._place))
             while not self._is_over():
                 await within(self._ending.wait(), _LOOKING_S)
         finally:
@@ -161,6 +162,8 @@ class _Resident:
             if there is not None and is_older(there.version, __version__):
                 file.unlink(missing_ok=True)
         Rendezvous(os.getpid(), port, self._token, __version__).write(self._place.file)
+
+    def _end_on_signals(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             try:
                 asyncio.get_running_loop().add_signal_handler(number, self._ending.set)
