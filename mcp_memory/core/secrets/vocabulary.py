@@ -14,8 +14,8 @@ from importlib import resources
 
 __all__ = ["holds_word", "is_word", "reads_as_words", "words_of"]
 
-_PIECES, _WORD_START = "embed/model/encoder_pieces.txt", "▁"
-_WORDS, _NO_START = "embed/model/tokenizer.json", "##"
+_PIECES, _WORD_START = "models/embed/model/encoder_pieces.txt", "▁"
+_WORDS, _NO_START = "models/embed/model/tokenizer.json", "##"
 _IN_CODE_TEXT = """
 api arg args argon async attr auth aws base bcrypt bool cfg cli cmd cn conf config conn cred credential creds csrf
 ctx dao db dest dev dict dir dns decrypt dst dto elem enc encrypt env err exec expr fmt fn func gcp gpg hex hmac
