@@ -149,7 +149,7 @@ def test_where_no_collector_is_configured_nothing_is_wrapped_and_nothing_importe
     thing = object()
     assert telemetry.traced(thing, "store") is thing
     code = (
-        "import sys; from mcp_memory import telemetry; telemetry.set_up(set()); telemetry.finish();"
+        "import sys; from mcp_memory.core import telemetry; telemetry.set_up(set()); telemetry.finish();"
         " print([name for name in sys.modules if name.startswith('opentelemetry')], telemetry.is_on())"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=_without_otel())
