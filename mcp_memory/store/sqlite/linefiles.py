@@ -27,11 +27,11 @@ __all__ = [
     "append_lines",
     "aside",
     "committed",
+    "known_rows",
     "note_length",
     "owner",
     "problems",
     "rewrite_lines",
-    "row_of",
 ]
 
 
@@ -126,21 +126,28 @@ def owner(con: apsw.Connection, space: str, path: str, content: bytes) -> str | 
 
     Rows of all spaces are numbered in one order: a number with the same hash, or moment, is the same row.
     """
-    for line in content.splitlines():
-        try:
-            fields: Any = json.loads(line)
-            table, what, values = row_of(path, fields)
-        except WRONG:
-            continue
-        of: str | None = con.execute(
-            f"SELECT s.name FROM {table} r JOIN space s ON s.id = r.space WHERE {what}", values
-        ).get
+    for number, _, _ in known_rows(con, path, content):
+        of: str | None = con.execute("SELECT name FROM space WHERE id = ?", (number,)).get
         if of is not None:
             return of if of != space else None
     return None
 
 
-def row_of(path: str, fields: dict[str, Any]) -> tuple[str, str, tuple[Any, ...]]:
+def known_rows(con: apsw.Connection, path: str, content: bytes) -> Iterator[tuple[int, int | None, dict[str, Any]]]:
+    """Yield (space, session of a turn, line) of each line of a line file that has its row in the database."""
+    for line in content.splitlines():
+        try:
+            fields: Any = json.loads(line)
+            table, what, values = _row_of(path, fields)
+            session = "r.session" if table == "turn" else "NULL"
+            row: Any = con.execute(f"SELECT r.space, {session} FROM {table} r WHERE {what}", values).fetchone()
+        except WRONG:
+            continue
+        if row is not None:
+            yield row[0], row[1], fields
+
+
+def _row_of(path: str, fields: dict[str, Any]) -> tuple[str, str, tuple[Any, ...]]:
     """Return the table of a line, and the condition that finds its row. Raises WRONG where it has none."""
     if path.startswith("conversations/"):
         return "turn", "r.id = ? AND r.sha256 = ?", (int(fields["turn"][1:]), bytes.fromhex(fields["sha256"]))

@@ -7,7 +7,6 @@ done.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import apsw
 
 from mcp_memory.store import files
 from mcp_memory.store.sqlite import linefiles
-from mcp_memory.store.sqlite.forms import LINE_FILES, WRONG, is_line_file
+from mcp_memory.store.sqlite.forms import LINE_FILES, is_line_file
 from mcp_memory.store.sqlite.rows import WITH_A_SPACE
 
 __all__ = ["give_back", "nameless"]
@@ -56,13 +55,5 @@ def _rows_in(con: apsw.Connection, folder: Path) -> Iterator[tuple[int, int | No
     """Yield (space, session of a turn, line) of each line of a folder that has its row in the database."""
     for path in sorted(path for what in LINE_FILES for path in folder.glob(what)):
         name = path.relative_to(folder).as_posix()
-        for line in files.beyond(path, 0).splitlines() if is_line_file(name) else ():
-            try:
-                fields: Any = json.loads(line)
-                table, what, values = linefiles.row_of(name, fields)
-                session = "r.session" if table == "turn" else "NULL"
-                row: Any = con.execute(f"SELECT r.space, {session} FROM {table} r WHERE {what}", values).fetchone()
-            except WRONG:
-                continue
-            if row is not None:
-                yield row[0], row[1], fields
+        if is_line_file(name):
+            yield from linefiles.known_rows(con, name, files.beyond(path, 0))
