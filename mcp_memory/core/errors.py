@@ -66,7 +66,7 @@ class DamagedRow(StoreUnavailable):
 
 
 class NewerHome(StoreUnavailable):
-    """The store was written by a newer version. What is there is whole."""
+    """The store was written by a newer version. It is intact."""
 
 
 class EmbeddingFailed(McpMemoryError):

@@ -155,7 +155,7 @@ _COMMANDS = (
     (("rabbitmqctl ",), r"rabbitmqctl", r"(?:add_user|change_password)[ ]\S{1,60}[ ]"),
     (("rclone obscure ",), r"rclone", r"obscure[ ]"),
 )
-"""Programs that take a password as an argument: hints, the command, and what stands before the password."""
+"""Programs that take a password as an argument: hints, the command, and the option before the password."""
 
 _TAKEN = r"[^\s\"'`<>{}|;&()$\\]"
 """A character of a value that a command takes."""

@@ -1,6 +1,6 @@
-"""Whether a text has a short string in it, asked some hundred times of one text: of a long one, after one look at it.
+"""Substring tests for some hundred short strings on one text; a long text is indexed once by its three-letter parts.
 
-Exact: it tells what `in` tells. Most of what is asked is in no text, and a look for each took half of all masking.
+The result is that of `in`. Most of these strings are in no text, and a search for each took half of all masking.
 """
 
 from __future__ import annotations

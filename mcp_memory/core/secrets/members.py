@@ -1,8 +1,8 @@
-"""The strings of a JSON value, each masked by what it says and by what stands around it.
+"""Masks the strings of a JSON value, each by its own text and by the text around it.
 
 Guarantees: any JSON value can be masked, and what comes out has the same structure: only characters of strings and of
-names are replaced, and a long number becomes a string where it is masked. What stands around a string is read in the
-text of the whole value, as a program that was given the text would read it.
+names are replaced, and a long number becomes a string where it is masked. The text around a string is that of the
+whole value, written as JSON.
 """
 
 from __future__ import annotations
