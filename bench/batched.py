@@ -15,8 +15,8 @@ from typing import Any
 from bench.cutting import START, CutOnArrival, Recovered
 from bench.trajectories import Message, Prompt, Sent, Trajectory
 from mcp_memory.core.tokens import token_counter
-from mcp_memory.service.compression.rules import Rules
-from mcp_memory.service.compression.run import compress_list
+from mcp_memory.service.compression.compress import compress_list
+from mcp_memory.service.compression.plan import Rules
 from mcp_memory.store.protocol import Store
 
 __all__ = ["Batched"]

@@ -27,9 +27,7 @@ from bench.asking import Answer, Ask, ranked
 from bench.sets import Haystack, Question, Turn
 from bench.words import FUNCTION_WORDS
 from mcp_memory.longterm.search.ranking import without_names
-from mcp_memory.models.embed.bundled import BundledEmbedder
-from mcp_memory.models.embed.encoder import Encoder
-from mcp_memory.models.embed.static import StaticEmbedder
+from mcp_memory.models.embed.bundled import BundledEmbedder, Encoder, StaticEmbedder
 
 __all__ = ["bm25", "dense", "encoder", "or_query", "spaced", "table"]
 

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save  # pyright: ignore[reportUnknownVariableType]
 
-from mcp_memory.models.embed import encoder
+from mcp_memory.models.embed import bundled
 
 MODEL = Path(__file__).parent.parent / "mcp_memory/models/embed/model"
 PIECES = 118_000
@@ -50,13 +50,13 @@ def convert(out: Path, texts: list[str]) -> None:
     kept = _kept(pieces, scores)
     packed, scales = packed_rows(_table(weights)[kept])
     out.mkdir(parents=True, exist_ok=True)
-    np.save(out / encoder.TABLE, packed)
-    (out / encoder.PIECES).write_text("\n".join(pieces[place] for place in kept), encoding="utf-8")
+    np.save(out / bundled.TABLE, packed)
+    (out / bundled.PIECES).write_text("\n".join(pieces[place] for place in kept), encoding="utf-8")
     tensors = {"scales": scales.astype(np.float16), "scores": scores[kept], **_layers(weights)}
     whole = np.eye(512, dtype=np.float32)
     _write(out, tensors, mean=np.zeros(512, np.float32), directions=whole)
-    encoder.load.cache_clear()
-    vectors = encoder.Encoder(out).embed(texts)
+    bundled.load_encoder.cache_clear()
+    vectors = bundled.Encoder(out).embed(texts)
     mean = vectors.mean(axis=0)
     _, axes = np.linalg.eigh(np.cov((vectors - mean).T))
     _write(out, tensors, mean=mean, directions=np.ascontiguousarray(axes[:, ::-1][:, :DIMENSIONS].astype(np.float32)))
@@ -64,7 +64,7 @@ def convert(out: Path, texts: list[str]) -> None:
 
 def _write(out: Path, tensors: dict[str, NDArray[Any]], *, mean: Floats, directions: Floats) -> None:
     last = {"mean": mean.astype(np.float32), "directions": directions.astype(np.float16)}
-    (out / encoder.WEIGHTS).write_bytes(save({**tensors, **last}))
+    (out / bundled.WEIGHTS).write_bytes(save({**tensors, **last}))
 
 
 def _table(weights: dict[str, NDArray[Any]]) -> Floats:

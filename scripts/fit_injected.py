@@ -1,6 +1,6 @@
 """Fit the model of injected orders: `python scripts/fit_injected.py --benign FILE... [--out FILE]`.
 
-`mcp_memory/models/embed/injected.py` adds two linear models; this fits both, to the attacks and benign sentences of
+`mcp_memory/models/embed/classifiers.py` adds two linear models; this fits both, to the attacks and benign sentences of
 `fixtures/suspicion/train.jsonl` and `paraphrases.jsonl`, the prompts of `fixtures/prompts`, and the sentences of the
 `--benign` files, one a line: tens of thousands, in many languages, as talk, tool results and user interfaces have them.
 None of their text is kept. The threshold is set on a quarter of the written lines, left out of a first fit: above
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save  # pyright: ignore[reportUnknownVariableType]
 
-from mcp_memory.models.embed.injected import SLOTS, features_of, word_slots
+from mcp_memory.models.embed.classifiers import SLOTS, features_of, word_slots
 from mcp_memory.suspicion.meaning import traits
 
 ROOT = Path(__file__).parent.parent

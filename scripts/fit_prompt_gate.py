@@ -2,7 +2,7 @@
 
 A logistic regression on the features of the bundled encoder (`Encoder.features`) separates prompts that need earlier
 conversations from prompts that do not. It learns from `fixtures/prompts/train.jsonl` and prints its accuracy on
-`test.jsonl`. `mcp_memory/models/embed/prompts.py` reads the weights: one for each feature, and a constant.
+`test.jsonl`. `mcp_memory/models/embed/classifiers.py` reads the weights: one for each feature, and a constant.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save  # pyright: ignore[reportUnknownVariableType]
 
-from mcp_memory.models.embed.encoder import Encoder
+from mcp_memory.models.embed.bundled import Encoder
 
 ROOT = Path(__file__).parent.parent
 PROMPTS = ROOT / "fixtures/prompts"

@@ -2,8 +2,8 @@
 
 FILE is `config/gitleaks.toml` of a checkout, DATE the day of its last commit (`git log -1 --format=%cs`). Writes
 `mcp_memory/core/secrets/published.json`: the names and patterns of the rules that begin with a prefix which only their
-maker uses. Left out are rules whose value has no form of its own (`named.py` there reads names), and rules that
-`forms.py` there has in a wider form.
+maker uses. Left out are rules whose value has no form of its own (`assignments.py` there reads names), and rules that
+`key_formats.py` there has in a wider form.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 
 from mcp_memory.language.function_words import function_words
 from mcp_memory.language.words import index_terms
-from mcp_memory.models.embed.related import FILE
+from mcp_memory.models.embed.classifiers import RELATED_FILE
 
 NEIGHBOURS = 12
 LEAST = 0.4  # cosine
@@ -44,8 +44,8 @@ def main() -> None:
             neighbours[place, : len(found)] = found
             nearness[place, : len(found)] = np.rint(scores[found] * 255)
     text = np.frombuffer("\n".join(words).encode(), np.uint8)
-    save_file({"words": text, "neighbours": neighbours, "nearness": nearness}, folder / FILE)
-    print(f"{len(words):,} words, {(nearness > 0).sum():,} pairs, {(folder / FILE).stat().st_size:,} bytes")
+    save_file({"words": text, "neighbours": neighbours, "nearness": nearness}, folder / RELATED_FILE)
+    print(f"{len(words):,} words, {(nearness > 0).sum():,} pairs, {(folder / RELATED_FILE).stat().st_size:,} bytes")
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:

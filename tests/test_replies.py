@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, RootModel
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.models.replies import parse
+from mcp_memory.models.llm import parse
 
 
 class Atom(BaseModel):

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core import tokens
-from mcp_memory.core.estimate import estimate_tokens
 from mcp_memory.core.tokens import (
     ENCODINGS,
     LONGEST_TOKEN,
@@ -23,6 +22,7 @@ from mcp_memory.core.tokens import (
     UNBROKEN,
     EncodingName,
     TokenCounter,
+    estimate_tokens,
     pieces,
     token_counter,
 )

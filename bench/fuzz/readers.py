@@ -25,8 +25,8 @@ from mcp_memory.longterm.l1_atoms.times import dated, holds
 from mcp_memory.longterm.l2_scenes.reply import Reply as Scenes
 from mcp_memory.longterm.l3_persona.write import Reply as Page
 from mcp_memory.longterm.search.rerank import Order
-from mcp_memory.models.replies import parse as parse_reply
-from mcp_memory.models.replies import without_fence
+from mcp_memory.models.llm import parse as parse_reply
+from mcp_memory.models.llm import without_fence
 from mcp_memory.shortterm.canvas.drawing import Drawing
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, goal_of, parse, render
 from mcp_memory.shortterm.canvas.label import clean, decode, encode

@@ -150,7 +150,7 @@ def _backups(backups: list[dict[str, Any]]) -> str:
 
 
 def _pyramid(pyramid: dict[str, Any]) -> list[tuple[str, str]]:
-    from mcp_memory.service.pipeline.due import SOME
+    from mcp_memory.service.scheduler import SOME
 
     waiting, done = pyramid["waiting"], pyramid["done"]
     read = done.get("extract", {})

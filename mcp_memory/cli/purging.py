@@ -14,8 +14,7 @@ from mcp_memory.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
-    from mcp_memory.service.memory.purging import Erased
-    from mcp_memory.service.memory.retention import Followed, Outdated
+    from mcp_memory.service.memory.retention import Erased, Followed, Outdated
     from mcp_memory.store.forgetting import Keeping
     from mcp_memory.store.protocol import Tombstone
 

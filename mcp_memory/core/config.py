@@ -18,8 +18,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.regular_files import read_regular
 
-__all__ = ["Settings", "load_settings", "unknown_variables"]
-
 PREFIX = "MCP_MEMORY_"
 _OTHERS = {"MCP_MEMORY_SESSION"}
 """What `wrap` takes from the environment, and is no setting."""

@@ -18,20 +18,6 @@ Anything that is not one of these is a bug: the edges log it with its traceback 
 
 from __future__ import annotations
 
-__all__ = [
-    "Damaged",
-    "DamagedRow",
-    "EmbeddingFailed",
-    "InvalidInput",
-    "McpMemoryError",
-    "ModelFailed",
-    "NewerHome",
-    "NoRoom",
-    "NotFound",
-    "Refused",
-    "StoreUnavailable",
-]
-
 
 class McpMemoryError(Exception):
     """Base of all of them; `str(error)` is a sentence or two for the reader."""

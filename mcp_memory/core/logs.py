@@ -22,8 +22,6 @@ from typing import Any, Literal
 
 from mcp_memory.core.errors import StoreUnavailable
 
-__all__ = ["Form", "Formatter", "Word", "event", "set_up"]
-
 Form = Literal["text", "json"]
 
 _WITHHELD = "…"

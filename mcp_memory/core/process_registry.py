@@ -27,8 +27,6 @@ from mcp_memory import __version__
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.text import one_line
 
-__all__ = ["Note", "Present", "alone", "everyone", "note", "others"]
-
 _WAITS_S = 2.0
 _STEP_S = 0.02
 _LOCK_AT = 2**30  # Windows forbids to read what is locked: nothing stands there

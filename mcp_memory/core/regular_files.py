@@ -13,9 +13,6 @@ import os
 import stat
 from pathlib import Path
 
-__all__ = ["open_regular", "opener", "read_regular", "written_ms"]
-
-
 _MOST = 2**32
 _LATEST_MS = 100_000_000_000_000  # in the year 5138
 

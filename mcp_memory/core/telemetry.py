@@ -21,8 +21,6 @@ from typing import Any, TypeVar
 
 from mcp_memory import __version__
 
-__all__ = ["finish", "is_installed", "is_on", "set_up", "traced", "wanted"]
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")

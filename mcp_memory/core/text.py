@@ -9,19 +9,6 @@ from datetime import UTC, datetime
 
 from mcp_memory.core.errors import InvalidInput
 
-__all__ = [
-    "decoded",
-    "encoding_of",
-    "is_blank",
-    "iso",
-    "one_line",
-    "safe_name",
-    "spoken",
-    "well_formed",
-    "without_blocks",
-    "zoned",
-]
-
 
 def spoken(content: str, name: str | None) -> str:
     """Return a turn as it is indexed: its words and who said them."""

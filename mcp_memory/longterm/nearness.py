@@ -153,7 +153,7 @@ def share_of(text: str, known: Collection[str]) -> float:
 @lru_cache(maxsize=256)
 def vectors_of(texts: tuple[str, ...]) -> Floats | None:
     """Return the vectors of texts; None where the encoder cannot be read, and words alone count."""
-    from mcp_memory.models.embed.encoder import Encoder
+    from mcp_memory.models.embed.bundled import Encoder
 
     try:
         return Encoder().embed(texts)

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mcp_memory.core.secrets.vocabulary import is_word
+from mcp_memory.core.secrets.values import is_word
 from mcp_memory.language.function_words import function_words_of, languages_of
 from mcp_memory.language.negation import is_negative
 from mcp_memory.language.quoted import FILL, own_part

@@ -21,13 +21,10 @@ from pydantic import BaseModel
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, ModelFailed, Refused
-from mcp_memory.core.estimate import estimate_tokens
 from mcp_memory.core.text import one_line
-from mcp_memory.models.llm import LLM, LiteLLM, Message, Prompt
-from mcp_memory.models.replies import parse
+from mcp_memory.core.tokens import estimate_tokens
+from mcp_memory.models.llm import LLM, LiteLLM, Message, Prompt, parse
 from mcp_memory.store.protocol import Spend, Store
-
-__all__ = ["Metered", "Question", "make_llm", "make_others", "this_hour", "today"]
 
 R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")

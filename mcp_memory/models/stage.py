@@ -25,8 +25,6 @@ from mcp_memory.core.types import Stage
 from mcp_memory.models.metered import Question
 from mcp_memory.store.protocol import Outcome, Store, Work
 
-__all__ = ["AnyStage", "Applied", "Desk", "Planned", "StageOf"]
-
 B = TypeVar("B", bound=BaseModel)
 D = TypeVar("D", bound="Desk")
 D_contra = TypeVar("D_contra", bound="Desk", contravariant=True)

@@ -3,6 +3,15 @@
 Our errors reach the client word for word: as a tool result that says what to do next, as "not found" with the
 address, or as invalid parameters. Anything else is a bug: its traceback goes to the log, its text to nobody.
 What others add to the object with the SDK's own decorators is served beside what is ours.
+
+Who reads an answer: a program, or a model that its client shows the JSON in place of the text.
+
+A tool answers twice, in short text for reading and in the same content structured for programs. Some clients hand
+their model the structured half alone (seen in what Claude Code 2.1.330 and Codex 0.169 send to their models). There the
+text would never be read, and it is what says that quoted lines are data, what to do next, and how to get the rest. So
+these clients are offered the text alone: tools without an output schema, results without structured content.
+
+Completion of prompt arguments and template variables, from what the store holds.
 """
 
 from __future__ import annotations
@@ -37,9 +46,7 @@ from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound
 from mcp_memory.core.logs import Word, event
 from mcp_memory.core.secrets import mask, mask_values
 from mcp_memory.core.text import one_line
-from mcp_memory.server.access.rights import current, needed, needed_by, of_request, shown, using
-from mcp_memory.server.audience import for_reader
-from mcp_memory.server.completions import Reference, complete
+from mcp_memory.server.auth.authorization import current, needed, needed_by, of_request, shown, using
 from mcp_memory.server.instructions import INSTRUCTIONS
 from mcp_memory.server.lifetime import SharedMemory
 from mcp_memory.server.prompts import PROMPTS, get_prompt
@@ -51,7 +58,6 @@ from mcp_memory.store.access import Right
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
 
-__all__ = ["MemoryServer", "build_server"]
 
 logger = logging.getLogger(__name__)
 
@@ -265,3 +271,63 @@ async def _lifespan(server: MCPServer[None]) -> AsyncGenerator[None]:
 def build_server(settings: Settings) -> MemoryServer:
     """Return the server. Nothing is opened or loaded until a client has been answered."""
     return MemoryServer(settings)
+
+
+_SHOW_JSON = ("claude-code", "codex")  # how the names begin by which they introduce themselves
+
+
+def for_reader(ctx: ServerRequestContext[Any, Any], result: HandlerResult) -> HandlerResult:
+    """Return a result, as it goes over the wire, as the client of this request shall have it."""
+    introduced = ctx.session.client_params
+    if introduced is None or not introduced.client_info.name.lower().startswith(_SHOW_JSON):
+        return result
+    match result:
+        case {"tools": [*tools]}:
+            return result | {"tools": [_without(tool, "outputSchema") for tool in tools]}
+        case {"content": _, "structuredContent": _}:
+            return _without(result, "structuredContent")
+        case _:
+            return result
+
+
+def _without(value: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: part for key, part in value.items() if key != name}
+
+
+_MOST = 100  # the protocol's limit
+_LOOKED_AT = 1000
+
+Reference = wire.PromptReference | wire.ResourceTemplateReference
+
+
+async def complete(memory: Memory, reference: Reference, name: str, typed: str) -> wire.Completion:
+    """Return what may stand for the argument: what begins with the typed text first, then what contains it."""
+    candidates = list(dict.fromkeys(await _candidates(memory, reference, name, typed)))
+    from mcp_memory.language.words import fold  # late: it brings the patterns of all scripts
+
+    wanted = fold(typed)
+    starting = [value for value in candidates if fold(value).startswith(wanted)]
+    holding = [value for value in candidates if wanted in fold(value) and value not in set(starting)]
+    values = starting + holding
+    return wire.Completion(values=values[:_MOST], total=len(values), has_more=len(values) > _MOST)
+
+
+async def _candidates(memory: Memory, reference: Reference, name: str, typed: str) -> Iterable[str]:
+    place = reference.name if isinstance(reference, wire.PromptReference) else reference.uri
+    match place, name:
+        case "recall", "topic":
+            return await memory.entities(prefix=typed, limit=_LOOKED_AT)
+        case "continue_task", "task":
+            return [f"{canvas.number:03}-{canvas.label}" for canvas in await memory.canvases(limit=_LOOKED_AT)]
+        case "memory://canvas/{number}", "number":
+            return [f"{canvas.number:03}" for canvas in await memory.canvases(limit=_LOOKED_AT)]
+        case (("wrap_up" | "memory://session/{session}"), "session"):
+            return [info.session for info in await memory.sessions(limit=_LOOKED_AT)]
+        case "memory://scene/{slug}", "slug":
+            return [scene.slug for scene in await memory.scenes()]
+        case "memory://atom/{id}", "id":
+            return [atom.id for atom in await memory.atoms(limit=_LOOKED_AT)]
+        case "memory://ref/{id}", "id":
+            return [record.ref for record in reversed(await memory.records(limit=_LOOKED_AT))]
+        case _:
+            return []

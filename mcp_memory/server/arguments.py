@@ -23,7 +23,6 @@ from mcp_memory.core.text import one_line
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-__all__ = ["argument_model", "input_schema", "output_schema", "parse_arguments", "parse_json"]
 
 _SHOWN_PROBLEMS = 3
 _SHOWN_VALUE = 40

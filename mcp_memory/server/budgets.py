@@ -15,7 +15,6 @@ from mcp_memory.service.render import Answer, render
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
 
-__all__ = ["FRAME_TOKENS", "within"]
 
 Framed = TypeVar("Framed", Bundle, CanvasView, Expansion)
 

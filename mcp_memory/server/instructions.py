@@ -7,8 +7,6 @@ something that an agent did when it went by these words alone. What the tools do
 
 from __future__ import annotations
 
-__all__ = ["INSTRUCTIONS"]
-
 INSTRUCTIONS = """\
 Memory of this user that lasts beyond this conversation. Use it unasked.
 - Search: recall before your first answer that their life, tastes, work or past could change; conversation_search or \

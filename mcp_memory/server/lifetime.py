@@ -25,7 +25,6 @@ from mcp_memory.core.errors import McpMemoryError
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
 
-__all__ = ["SharedMemory"]
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,6 @@ from mcp_memory.suspicion import flags
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
 
-__all__ = ["PROMPTS", "get_prompt"]
 
 _RECENT_RECORDS, _RECENT_TURNS = 8, 12
 

@@ -18,7 +18,7 @@ from pydantic_core import to_json, to_jsonable_python
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import CanvasRow, Ref, Scene, Turn
-from mcp_memory.server.access.rights import current, part_of_status
+from mcp_memory.server.auth.authorization import current, part_of_status
 from mcp_memory.server.subscriptions import LISTED_CANVASES
 from mcp_memory.service.render import DATA_NOTE, held, minute
 from mcp_memory.service.render import quote as quote_lines
@@ -27,7 +27,6 @@ from mcp_memory.suspicion import defused
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
 
-__all__ = ["FIXED", "TEMPLATES", "list_resources", "read_resource"]
 
 MARKDOWN, MERMAID, JSON = "text/markdown", "text/vnd.mermaid", "application/json"
 _PAGE = 100  # turns of a session at a time

@@ -33,12 +33,11 @@ from mcp.server.subscriptions import ResourcesListChanged, ResourceUpdated, Serv
 from mcp.shared.exceptions import MCPError
 
 from mcp_memory.core.errors import McpMemoryError
-from mcp_memory.server.access.rights import current
+from mcp_memory.server.auth.authorization import current
 
 if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
 
-__all__ = ["LISTED_CANVASES", "Updates", "uris_of"]
 
 logger = logging.getLogger(__name__)
 

@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from mcp_memory.service.excerpts import Asking
     from mcp_memory.service.memory import Memory
 
-__all__ = ["TOOLS", "Tool", "sendable"]
-
 
 Results = TypeVar("Results")
 Shown = TypeVar("Shown", ShownTurns, ShownMemories)

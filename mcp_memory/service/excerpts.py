@@ -20,7 +20,6 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line, spoken
 from mcp_memory.core.tokens import TokenCounter
 from mcp_memory.core.types import (
-    MIN_BUDGET,
     AtomHit,
     Detail,
     Excerpt,
@@ -46,8 +45,6 @@ from mcp_memory.longterm.search.ranking import CLOSE
 from mcp_memory.service.render import as_json, render
 from mcp_memory.store.naming import address, even
 from mcp_memory.suspicion import flags, revealed
-
-__all__ = ["BUDGETS", "MIN_BUDGET", "Asking", "passages", "shown_memories", "shown_turns"]
 
 BUDGETS: dict[Detail, int] = {"concise": 3_000, "detailed": 6_000}
 _BYTES_A_TOKEN = 3

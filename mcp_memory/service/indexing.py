@@ -21,8 +21,6 @@ from mcp_memory.core.errors import EmbeddingFailed, McpMemoryError
 from mcp_memory.models.embed import Embedder, embedder_for
 from mcp_memory.store.protocol import Store, Vectors
 
-__all__ = ["IndexResult", "IndexState", "Indexing"]
-
 logger = logging.getLogger(__name__)
 
 _BATCH = 256

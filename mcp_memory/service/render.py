@@ -45,8 +45,6 @@ from mcp_memory.longterm.trust import REASONS
 from mcp_memory.shortterm.results.stand_in import stand_in
 from mcp_memory.suspicion import revealed
 
-__all__ = ["Answer", "as_json", "day", "fence", "minute", "quote", "render", "render_offloaded"]
-
 Answer = (
     Bundle
     | CanvasView

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 
 from mcp_memory.core.errors import EmbeddingFailed
-from mcp_memory.models.embed.injected import any_injected
+from mcp_memory.models.embed.classifiers import any_injected
 from mcp_memory.suspicion.lexicon import CONCEPTS, LANGUAGES, concepts_of, folded
 from mcp_memory.suspicion.orders import SENTENCE_END
 

@@ -10,7 +10,7 @@ import pytest
 from bench.batched import WINDOW, Batched
 from bench.cutting import Arrival
 from bench.trajectories import Ledger, Trajectory
-from mcp_memory.service.compression.rules import Rules
+from mcp_memory.service.compression.plan import Rules
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
 from tests.compression.lists import long_talk, openai

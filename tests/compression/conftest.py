@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from mcp_memory.core.tokens import token_counter
-from mcp_memory.service.compression.plan import Level
-from mcp_memory.service.compression.rules import Rules
-from mcp_memory.service.compression.run import Compressed, compress_list
+from mcp_memory.service.compression.compress import Compressed, compress_list
+from mcp_memory.service.compression.plan import Level, Rules
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
 from tests.compression.lists import Messages

@@ -11,8 +11,8 @@ import pytest
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.tokens import token_counter
-from mcp_memory.service.compression.rules import Rules, make_rules
-from mcp_memory.service.compression.texts import middle, shorter_arguments
+from mcp_memory.service.compression.plan import Rules, make_rules
+from mcp_memory.service.compression.storing import middle, shorter_arguments
 from tests.compression.conftest import Program
 from tests.compression.lists import Step, anthropic, long_talk, openai
 

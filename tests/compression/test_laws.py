@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.service.compression import forms as edges
-from mcp_memory.service.compression.messages import units
+from mcp_memory.service.compression import message_lists as edges
+from mcp_memory.service.compression.message_lists import units
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
 from tests.compression.conftest import Program

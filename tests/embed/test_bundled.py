@@ -13,8 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.errors import EmbeddingFailed
-from mcp_memory.models.embed.bundled import ENGLISH, IDENTITY, OTHER, BundledEmbedder, encoder_share
-from mcp_memory.models.embed.encoder import PIECES, PIECES_READ, TABLE, WEIGHTS, Encoder
+from mcp_memory.models.embed.bundled import (
+    ENGLISH,
+    IDENTITY,
+    OTHER,
+    PIECES,
+    PIECES_READ,
+    TABLE,
+    WEIGHTS,
+    BundledEmbedder,
+    Encoder,
+    encoder_share,
+)
 
 MODEL = Path(str(resources.files("mcp_memory.models.embed") / "model"))
 EMBEDDER, ENCODER = BundledEmbedder(), Encoder()

@@ -5,11 +5,11 @@ from importlib import resources
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.models.embed.related import FILE, related
+from mcp_memory.models.embed.classifiers import RELATED_FILE, related_words
 
 
 def test_related_words_come_nearest_first() -> None:
-    found = related("camping")
+    found = related_words("camping")
     assert [word for word, _ in found[:2]] == ["campground", "tents"]
     assert [near for _, near in found] == sorted((near for _, near in found), reverse=True)
     assert all(0.39 < near <= 1 for _, near in found)
@@ -17,10 +17,10 @@ def test_related_words_come_nearest_first() -> None:
 
 @given(st.text())
 def test_a_word_that_the_vocabulary_lacks_has_none(text: str) -> None:
-    assert "camping" not in [word for word, _ in related(text)] or text.isalpha()
-    assert related(text + " ") == []
+    assert "camping" not in [word for word, _ in related_words(text)] or text.isalpha()
+    assert related_words(text + " ") == []
 
 
 def test_the_table_is_smaller_than_a_megabyte() -> None:
     folder = resources.files("mcp_memory.models.embed") / "model"
-    assert sum(len((folder / name).read_bytes()) for name in (FILE,)) < 1_000_000
+    assert sum(len((folder / name).read_bytes()) for name in (RELATED_FILE,)) < 1_000_000

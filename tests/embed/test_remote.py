@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from mcp_memory.core.errors import EmbeddingFailed
-from mcp_memory.models.embed.remote import CHARACTERS_SENT, TEXTS_A_REQUEST, Patience, RemoteEmbedder
+from mcp_memory.models.embed.external import CHARACTERS_SENT, TEXTS_A_REQUEST, Patience, RemoteEmbedder
 from mcp_memory.models.llm import import_litellm
 
 KEY = "sk-a-secret-of-the-test"

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.config import Settings
-from mcp_memory.models.embed import bundled, embedder_for, make_embedder, static
-from mcp_memory.models.embed.static import CHARACTERS_READ, IDENTITY, TOKENS_READ, StaticEmbedder
+from mcp_memory.models.embed import bundled, embedder_for, make_embedder
+from mcp_memory.models.embed.bundled import STATIC_CHARACTERS, STATIC_IDENTITY, TOKENS_READ, StaticEmbedder
 
 MODEL = Path(str(resources.files("mcp_memory.models.embed") / "model"))
 EMBEDDER = StaticEmbedder()
@@ -31,7 +31,7 @@ def test_the_identity_names_the_bytes_that_are_shipped() -> None:
     digest = sha256()
     for name in ("config.json", "model.safetensors", "tokenizer.json"):
         digest.update((MODEL / name).read_bytes())
-    assert IDENTITY.rpartition(":")[2] == digest.hexdigest()[:8], "a new model needs a new identity"
+    assert STATIC_IDENTITY.rpartition(":")[2] == digest.hexdigest()[:8], "a new model needs a new identity"
 
 
 @given(st.lists(any_text, max_size=5))
@@ -63,7 +63,7 @@ def test_only_the_beginning_of_a_long_text_is_read() -> None:
     long = "harbour " * (TOKENS_READ + 40)
     assert np.array_equal(EMBEDDER.embed_query(long + "violin"), EMBEDDER.embed_query("harbour " * TOKENS_READ))
     assert np.array_equal(
-        EMBEDDER.embed_query("." * CHARACTERS_READ + "x"), EMBEDDER.embed_query("." * CHARACTERS_READ)
+        EMBEDDER.embed_query("." * STATIC_CHARACTERS + "x"), EMBEDDER.embed_query("." * STATIC_CHARACTERS)
     )
 
 
@@ -77,10 +77,10 @@ def test_the_vectors_are_those_that_model2vec_makes_of_the_same_files() -> None:
 
 @given(st.text(max_size=300) | st.text(st.characters(max_codepoint=127), max_size=300))
 def test_a_text_has_the_tokens_that_the_tokenizer_finds_in_the_whole_of_it(text: str) -> None:
-    model = static._model()  # pyright: ignore[reportPrivateUsage]
+    model = bundled._static_model()  # pyright: ignore[reportPrivateUsage]
     whole = model.tokenizer.encode(text.encode("utf-8", "replace").decode(), add_special_tokens=False).ids
-    found = static._known_tokens(model, text)  # pyright: ignore[reportPrivateUsage]
-    assert found == [id for id in whole if id != model.unknown][: static.TOKENS_READ]
+    found = bundled._known_tokens(model, text)  # pyright: ignore[reportPrivateUsage]
+    assert found == [id for id in whole if id != model.unknown][: bundled.TOKENS_READ]
 
 
 def test_threads_that_come_at_once_get_the_same_vectors() -> None:
@@ -129,7 +129,7 @@ def test_an_index_can_be_searched_while_its_model_can_still_be_had(tmp_path: Pat
         embedder = embedder_for(identity, settings)
         return embedder and embedder.identity
 
-    assert still(IDENTITY, remote) == IDENTITY
+    assert still(STATIC_IDENTITY, remote) == STATIC_IDENTITY
     assert still("litellm/1:ollama/all-minilm", remote) == "litellm/1:ollama/all-minilm"
     assert still("litellm/1:ollama/all-minilm", Settings(home=tmp_path)) is None
     assert still("bundled/1:an-older-model:256:0123abcd", Settings(home=tmp_path)) is None

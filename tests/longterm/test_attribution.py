@@ -17,7 +17,7 @@ from mcp_memory.longterm.l1_atoms.rules import Held
 from mcp_memory.longterm.recall.bundle import stable
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.service.memory.moving import ToldElsewhere
+from mcp_memory.service.memory.administration import ToldElsewhere
 from mcp_memory.service.render import render
 from mcp_memory.store.citations import marked
 from mcp_memory.store.protocol import NewAtom

@@ -21,8 +21,8 @@ from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l1_atoms.extract import EXTRACT, Basis
 from mcp_memory.longterm.l1_atoms.times import date_of, dated
 from mcp_memory.longterm.search.search import Search
+from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import Metered
-from mcp_memory.models.replies import parse
 from mcp_memory.models.stage import Applied
 from mcp_memory.store.protocol import NewAtom, Store, Work
 from mcp_memory.store.sqlite import open_store

@@ -19,9 +19,9 @@ from mcp_memory.core.types import Atom, Evidence, NewTurn
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.l1_atoms.merge import MERGE, Basis, Reply
 from mcp_memory.longterm.search.search import Search
-from mcp_memory.models.embed.static import StaticEmbedder
+from mcp_memory.models.embed.bundled import StaticEmbedder
+from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import Question
-from mcp_memory.models.replies import parse
 from mcp_memory.models.stage import Applied
 from mcp_memory.store.protocol import Filters, NewAtom, Vectors
 from mcp_memory.store.sqlite import SQLiteStore, open_store

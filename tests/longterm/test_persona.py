@@ -18,7 +18,7 @@ from mcp_memory.longterm.l3_persona import write as l3_persona
 from mcp_memory.longterm.l3_persona.page import _since  # pyright: ignore[reportPrivateUsage]
 from mcp_memory.longterm.l3_persona.write import FROM_SCRATCH, PERSONA, Reply
 from mcp_memory.longterm.search.search import Search
-from mcp_memory.models.replies import parse
+from mcp_memory.models.llm import parse
 from mcp_memory.store.protocol import Conflict
 from mcp_memory.store.sqlite import open_store
 from tests.longterm.by_hand import SPACE, ByHand

@@ -24,7 +24,7 @@ from mcp_memory.longterm.l2_scenes.slugs import free_slug, slug_of
 from mcp_memory.longterm.l2_scenes.text import unnamed
 from mcp_memory.longterm.l2_scenes.write import SCENES, Basis, Reply
 from mcp_memory.longterm.search.search import Search
-from mcp_memory.models.replies import parse
+from mcp_memory.models.llm import parse
 from mcp_memory.models.stage import Applied
 from mcp_memory.store.citations import cited, plain, tails, uncovered
 from mcp_memory.store.protocol import Conflict, NewAtom, Work

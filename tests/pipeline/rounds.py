@@ -14,7 +14,7 @@ from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.embed import make_embedder
 from mcp_memory.models.metered import Metered
 from mcp_memory.service.indexing import Indexing
-from mcp_memory.service.pipeline import Pipeline
+from mcp_memory.service.scheduler import Pipeline
 from mcp_memory.store.protocol import Store
 from mcp_memory.testing import FixedClock
 

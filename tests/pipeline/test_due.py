@@ -10,7 +10,7 @@ import pytest
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import Evidence, NewTurn
-from mcp_memory.service.pipeline.due import FIRST, Due, due, gathered
+from mcp_memory.service.scheduler import FIRST, Due, due, gathered
 from mcp_memory.store.protocol import Merging, NewAtom, Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock

@@ -25,8 +25,7 @@ from mcp_memory.models.llm import Prompt, Said
 from mcp_memory.models.metered import Metered
 from mcp_memory.service.indexing import Indexing
 from mcp_memory.service.memory import open_memory
-from mcp_memory.service.pipeline import Pipeline
-from mcp_memory.service.pipeline.due import RECORDS_A_QUESTION, REST, SOME, Due, due
+from mcp_memory.service.scheduler import RECORDS_A_QUESTION, REST, SOME, Due, Pipeline, due
 from mcp_memory.shortterm.canvas.drawing import drawing_of
 from mcp_memory.shortterm.canvas.rebuild import rebuild
 from mcp_memory.shortterm.stages.summaries import AT_ONCE

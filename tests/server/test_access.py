@@ -28,15 +28,13 @@ from mcp.types import ToolAnnotations
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.server import transports
-from mcp_memory.server.access import gate
-from mcp_memory.server.access.gate import SPACE_HEADER
-from mcp_memory.server.access.hosts import is_reachable, security
-from mcp_memory.server.access.limits import AtOnce, Rate
-from mcp_memory.server.access.patience import patient
-from mcp_memory.server.access.rights import OWNER, Grant, of_request, part_of_status
 from mcp_memory.server.app import MemoryServer, build_server
+from mcp_memory.server.auth import authentication
+from mcp_memory.server.auth.authentication import SPACE_HEADER, AtOnce, Rate
+from mcp_memory.server.auth.authorization import OWNER, Grant, of_request, part_of_status
+from mcp_memory.server.auth.hosts import is_reachable, security
 from mcp_memory.server.tools import TOOLS
-from mcp_memory.server.transports import http_app
+from mcp_memory.server.transports import http_app, patient
 from mcp_memory.service.memory import Memory, open_memory
 from tests.server.answers import WAIT, answer_of, error_of
 from tests.server.served import bearer, served
@@ -429,7 +427,7 @@ async def test_a_connection_that_sends_no_whole_head_is_closed(home: Path) -> No
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "_BODY_SECONDS", 0.2)
+    monkeypatch.setattr(authentication, "_BODY_SECONDS", 0.2)
     head = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
     async with served(settings_of(home)) as (url, _):
         assert (await anyio.to_thread.run_sync(answer_to, url, head + b"{")).startswith(b"HTTP/1.1 408 ")
@@ -484,8 +482,8 @@ async def test_who_takes_an_answer_slowly_gets_it_whole() -> None:
 async def test_a_request_whose_token_ends_before_it_has_come_is_told_so(
     door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gate, "_LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(gate, "_LEAVE_SECONDS", 0.05)
+    monkeypatch.setattr(authentication, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(authentication, "_LEAVE_SECONDS", 0.05)
     (token,) = await door.tokens((["a"], "read"))
     head = (
         f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"

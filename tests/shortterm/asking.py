@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from mcp_memory.core.config import Settings
-from mcp_memory.models.replies import parse
+from mcp_memory.models.llm import parse
 from mcp_memory.models.stage import AnyStage, Applied, Desk
 from mcp_memory.store.protocol import Store, Work
 from tests.shortterm.agent import START

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_memory.core.tokens import token_counter
-from mcp_memory.models.replies import parse
+from mcp_memory.models.llm import parse
 from mcp_memory.models.stage import AnyStage
 from mcp_memory.shortterm.canvas.flowchart import read
 from mcp_memory.shortterm.stages.canvas import CANVAS

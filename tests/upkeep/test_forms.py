@@ -14,8 +14,8 @@ from mcp_memory.cli.examining import examine
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.integrations.importers.agents import AGENTS
-from mcp_memory.service.compression.rules import Rules
-from mcp_memory.service.compression.run import compress_list
+from mcp_memory.service.compression.compress import compress_list
+from mcp_memory.service.compression.plan import Rules
 from mcp_memory.store.access import Token
 from mcp_memory.store.protocol import NewAtom
 from mcp_memory.store.sqlite import forms, open_store

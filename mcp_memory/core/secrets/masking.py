@@ -1,36 +1,37 @@
-"""Where the secrets of a text stand, and the text without them."""
+"""Where the secrets of a text stand, and the text without them.
+
+A text as its reader has it: joined, unescaped, without what a tool put before each line.
+
+A secret is recognised by its place, and places are hidden by what carries the text: a zero-width space inside a key, a
+file inside a JSON string, the numbers that an editor puts before lines, the marks of a diff. Each view is the text
+without these, with the place in the original of each of its characters.
+
+Masks the strings of a JSON value, each by its own text and by the text around it.
+
+Guarantees: any JSON value can be masked, and what comes out has the same structure: only characters of strings and of
+names are replaced, and a long number becomes a string where it is masked. The text around a string is that of the
+whole value, written as JSON.
+"""
 
 from __future__ import annotations
 
+import html
+import json
 import re
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
+from itertools import accumulate, islice, takewhile
+from typing import Any, cast
+from urllib.parse import unquote
 
-from mcp_memory.core.secrets.cards import SHOWN, cards
-from mcp_memory.core.secrets.forms import Form
-from mcp_memory.core.secrets.having import Has, having
-from mcp_memory.core.secrets.named import COVER, assigned
-from mcp_memory.core.secrets.names import HINTS, name_at
+from mcp_memory.core.secrets.assignments import COVER, HINTS, assigned, name_at
+from mcp_memory.core.secrets.card_numbers import SHOWN, cards
+from mcp_memory.core.secrets.key_formats import Form, forms
 from mcp_memory.core.secrets.prose import is_stated, pairs, personal_numbers, told
-from mcp_memory.core.secrets.published import forms
-from mcp_memory.core.secrets.structures import structured
-from mcp_memory.core.secrets.views import views
-
-__all__ = [
-    "MASK",
-    "Secret",
-    "find",
-    "holds_key",
-    "holds_secret",
-    "mask",
-    "mask_bytes",
-    "mask_id",
-    "mask_lines",
-    "states_secret",
-    "without",
-]
+from mcp_memory.core.secrets.structures import Has, having, structured
 
 MASK = "•••"
 _CARD = "card number"
@@ -278,3 +279,229 @@ def without(text: str, secrets: Iterable[Secret], *, keep_lines: bool = False) -
         pieces += [text[at : one.start], MASK, "\n" * lost]
         at = one.end
     return "".join([*pieces, text[at:]])
+
+
+View = tuple[str, Callable[[int], int]]
+"""A text, and what tells where a character of it stands in the original."""
+
+_BROKEN = re.compile(
+    "[\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]+"
+    r"|\x1b\[[0-9;]{0,12}m|\r(?=\n)|\\\r?\n[ \t]*"
+)
+"""What a reader, or a shell, leaves out of a text: characters without width, colours, and where a line goes on."""
+
+_WIDE = {
+    wide: wide - 0xFEE0 for wide in (*range(0xFF10, 0xFF1A), *range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B), 0xFF0D)
+}
+_IS_WIDE = re.compile("[\uff0d\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
+"""Letters and digits as wide as a Chinese character, and their dash."""
+
+_ESCAPE = re.compile(r"(?<=[:,\[{ ])\"(?=[^\"\\\n]{0,400}\\n)|\\(?:[nrt\"/]|u[0-9a-fA-F]{4}|\\(?=[nrt\"u\\]))")
+_SIMPLE = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "/": "/", "\\": "\\"}
+_REFERENCE = re.compile(r"&(?:quot|apos|amp|lt|gt|#0?3[49]|#x2[27]);")
+_OF_ADDRESS = re.compile(r"%[2-7][0-9A-Fa-f]")
+"""How pages and addresses write a quotation mark in JSON."""
+_DEEPEST_ESCAPES = 2  # of JSON in JSON
+_BEFORE_LINE = re.compile(
+    r"(?m)^(?:[ \t]*\d{1,7}[ ]?(?:→|\t|:[ ]?|\|[ ]?|-[ ]?|[ ]{2})"  # of an editor, or `cat -n`
+    r"|(?:[A-Za-z]:)?[\w.~/\\-]{1,200}[:-]\d{1,7}[:-](?:\d{1,5}:)?"  # of grep
+    r"|[ \t]*[\w.-]{1,40}[ ]{0,20}\|[ ]{1,2}(?:\d{4}-\d\d-\d\dT[\d:.]+Z[ ])?"  # of containers
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?[ ]{1,2}"
+    r"|[+>-][ ]?|[#;*|][ ]{1,4}(?=\S)|//[ ]?)"
+)
+_HUNK, _OF_HUNK = re.compile(r"(?m)^@@ "), re.compile(r"(?m)^[ +-]")
+_FEWEST, _SHARE = 2, 0.6  # lines that begin so
+_DENSE = 300  # characters for each escape, at most
+
+
+def views(text: str) -> Iterator[View]:
+    """Yield the text as it is written, then as it reads, where that differs."""
+    read: View = text, lambda place: place
+    yield read
+    if _may_be_broken(text):
+        read = _cut(text, [(*one.span(), "") for one in _BROKEN.finditer(text)])
+        if not read[0].isascii() and _IS_WIDE.search(read[0]):
+            read = read[0].translate(_WIDE), read[1]
+        if read[0] != text:
+            yield read
+    for _ in range(_DEEPEST_ESCAPES):
+        if not _is_escaped(read[0]):
+            break
+        read = _over(read, _unescaped(read[0]))
+        yield read
+    for sign, written, shown in (("&quot;", _REFERENCE, html.unescape), ("%22", _OF_ADDRESS, unquote)):
+        if sign in read[0]:
+            yield _over(read, _cut(read[0], [(*one.span(), shown(one[0])) for one in written.finditer(read[0])]))
+    yield from _without_prefixes(read)
+
+
+def _is_escaped(text: str) -> bool:
+    """Tell whether a text is, or carries, a file in a JSON string; code has an escape here and there."""
+    escapes = text.count("\\n") + text.count('\\"') + text.count("\\u")
+    return escapes > 0 and (text.lstrip()[:1] in ("{", "[", '"') or escapes * _DENSE >= len(text))
+
+
+def _may_be_broken(text: str) -> bool:
+    return not text.isascii() or "\\\n" in text or "\r\n" in text or "\x1b[" in text
+
+
+def _without_prefixes(view: View) -> Iterator[View]:
+    text = view[0]
+    lines = text.count("\n") + 1
+    if lines < _FEWEST:
+        return
+    begins = _OF_HUNK if _HUNK.search(text) else _BEFORE_LINE
+    found = [(*one.span(), "") for one in begins.finditer(text)]
+    if found and (begins is _OF_HUNK or len(found) >= max(_FEWEST, _SHARE * lines)):
+        yield _over(view, _cut(text, found))
+
+
+def _unescaped(text: str) -> View:
+    found: list[tuple[int, int, str]] = []
+    for one in _ESCAPE.finditer(text):
+        mark = one[0][1:2]  # none: a string of several lines begins, and its first line is a line
+        shown = (_SIMPLE.get(mark) or json.loads(f'"{one[0]}"')) if mark else "\n"
+        found.append((*one.span(), shown))
+    return _cut(text, found)
+
+
+def _over(outer: View, inner: View) -> View:
+    return inner[0], lambda place: outer[1](inner[1](place))
+
+
+def _cut(text: str, cuts: list[tuple[int, int, str]]) -> View:
+    """Return a text with each cut (from, to, at most one character in its place) made."""
+    if not cuts:
+        return text, lambda place: place
+    pieces: list[str] = []
+    starts, lost = [0], [0]
+    at = 0
+    for start, end, shown in cuts:
+        pieces += [text[at:start], shown]
+        lost.append(lost[-1] + end - start - len(shown))
+        starts.append(end - lost[-1])
+        at = end
+    starts_of = tuple(starts)
+    return "".join([*pieces, text[at:]]), lambda place: place + lost[bisect_right(starts_of, place) - 1]
+
+
+_DEEPEST = 100
+_CHARACTER = re.compile(r"\\u[0-9a-f]{4}|\\.|.", re.DOTALL)
+"""A character as the text of JSON has it."""
+
+
+def mask_values(value: Any) -> Any:
+    """Return a JSON value with every string and name masked, and long numbers. What has a name is read behind it.
+
+    A string in a list is read behind an option that stands before it, as in `["--password", "…"]`. What is nested
+    deeper than any call needs is left out: it could be read to no end.
+    """
+    strings = _Strings()
+    masked = _read(value, "", _DEEPEST, strings)
+    strings.mask()
+    return masked()
+
+
+class _Strings:
+    """The strings of a value in the order of its text, which is put together with them."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._found: list[tuple[int, str, str, list[Secret]]] = []
+        self._masked: list[str] = []
+
+    def write(self, text: str) -> None:
+        """Add what stands between strings."""
+        self._pieces.append(text)
+
+    def add(self, text: str, head: str, own: list[Secret]) -> Callable[[], str]:
+        """Add a string that has secrets of its own and stands behind a head. What is returned gives it masked."""
+        number = len(self._found)
+        self._found.append((len(self._pieces) + 1, text, head, own))
+        self._pieces += ['"', _escaped(text), '"']
+        return lambda: self._masked[number]
+
+    def mask(self) -> None:
+        """Mask every string by what it has, what stands in front of it, and what the whole text says of it."""
+        whole = find("".join(self._pieces), prose=False)
+        ends = [one.end for one in whole]
+        starts = [0, *accumulate(map(len, self._pieces))]
+        for piece, text, head, own in self._found:
+            start, end = starts[piece], starts[piece + 1]
+            around = takewhile(lambda one, end=end: one.start < end, islice(whole, bisect_right(ends, start), None))
+            named = find(f'{head}{_escaped(text)}"') if _has_hint(head) else []
+            found = [*own, *_within(text, around, start), *_within(text, named, len(head))]
+            self._masked.append(without(text, found))
+
+
+def _has_hint(head: str) -> bool:
+    small = head.lower()
+    return any(hint in small for hint in HINTS)
+
+
+def _escaped(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def _within(text: str, secrets: Iterable[Secret], start: int) -> Iterator[Secret]:
+    """Yield what a text that has a string, escaped, from `start` on says of the string: of its beginning or its end.
+
+    What stands between those the string says itself, where its lines are lines and not escapes.
+    """
+    escaped = _escaped(text)
+    secrets = [one for one in secrets if one.start <= start or one.end >= start + len(escaped)]
+    places = [one.start() for one in _CHARACTER.finditer(escaped)] if secrets else []
+    for one in secrets:
+        first = max(0, bisect_right(places, one.start - start) - 1)
+        last = bisect_left(places, one.end - start)
+        if first < last:
+            yield Secret(first, last, one.kind)
+
+
+def _read(value: Any, head: str, depth: int, strings: _Strings) -> Callable[[], Any]:
+    """Write a value to the strings; what is returned gives it masked, once they are."""
+    match value:
+        case str():
+            return strings.add(value, head, find(value))
+        case int() if 10**5 < value < 10**19:
+            shown = strings.add(str(value), head, [])  # alone, digits count something
+            return lambda: value if shown() == str(value) else shown()
+        case list() | tuple() | dict() if depth == 0:
+            return lambda: "…"
+        case list() | tuple():
+            items = _items(cast("Iterable[Any]", value), head, depth - 1, strings)
+            return lambda: [item() for item in items]
+        case dict():
+            members = _members(cast("dict[Any, Any]", value), depth - 1, strings)
+            return lambda: {name(): item() for name, item in members}
+        case _:
+            strings.write(str(value) if isinstance(value, float | int) else "null")
+            return lambda: value
+
+
+def _items(values: Iterable[Any], head: str, depth: int, strings: _Strings) -> list[Callable[[], Any]]:
+    items: list[Callable[[], Any]] = []
+    before = ""
+    strings.write("[")
+    for value in values:
+        strings.write(", " if items else "")
+        items.append(_read(value, f'"{before[-80:]}", "' if before.startswith("-") else head, depth, strings))
+        before = value if isinstance(value, str) else ""
+    strings.write("]")
+    return items
+
+
+def _members(value: dict[Any, Any], depth: int, strings: _Strings) -> list[tuple[Callable[[], Any], Callable[[], Any]]]:
+    members: list[tuple[Callable[[], Any], Callable[[], Any]]] = []
+    strings.write("{")
+    for name, item in value.items():
+        strings.write(", " if members else "")
+        shown = strings.add(name, "", find(name) if holds_key(name) else []) if isinstance(name, str) else _same(name)
+        strings.write(": ")
+        members.append((shown, _read(item, f'"{str(name)[-80:]}": "', depth, strings)))
+    strings.write("}")
+    return members
+
+
+def _same(value: Any) -> Callable[[], Any]:
+    return lambda: value

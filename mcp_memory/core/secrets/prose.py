@@ -10,12 +10,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mcp_memory.core.secrets.named import COVER, DICEWARE, VALUE, is_drawn_for, without_sentence
-from mcp_memory.core.secrets.names import Name
-from mcp_memory.core.secrets.values import is_drawn, is_mixed, is_phrase, may_be_word, may_describe, stands_for_another
-from mcp_memory.core.secrets.vocabulary import is_word, reads_as_words, words_of
-
-__all__ = ["is_stated", "pairs", "personal_numbers", "told"]
+from mcp_memory.core.secrets.assignments import COVER, DICEWARE, VALUE, Name, is_drawn_for, without_sentence
+from mcp_memory.core.secrets.values import (
+    is_drawn,
+    is_mixed,
+    is_phrase,
+    is_word,
+    may_be_word,
+    may_describe,
+    reads_as_words,
+    stands_for_another,
+    words_of,
+)
 
 _IS = r"is|was|equals|ist|war|lautet|heißt|est|es|era|è|é|jest|je|är|er|on|to|adalah|là|—|–|-"
 _SENTENCE = re.compile(r"(?:[^\n.!?。！？]|[.!?](?=\S)){0,60}")

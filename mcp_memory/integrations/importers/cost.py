@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from mcp_memory.core.config import Settings
-from mcp_memory.core.estimate import estimate_tokens
+from mcp_memory.core.tokens import estimate_tokens
 from mcp_memory.core.types import NewTurn, Stage, Turn
 from mcp_memory.longterm.l1_atoms.batch import BACKGROUND_CHARS, MAX_CHARS, TURN_CHARS
 from mcp_memory.longterm.l1_atoms.noise import label

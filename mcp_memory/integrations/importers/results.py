@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from mcp_memory.core.estimate import estimate_tokens
+from mcp_memory.core.tokens import estimate_tokens
 from mcp_memory.integrations.importers.formats.logs import is_own, is_stand_in
 from mcp_memory.integrations.importers.formats.told import Result
 from mcp_memory.service.memory import Memory

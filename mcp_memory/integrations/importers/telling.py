@@ -9,7 +9,7 @@ from datetime import datetime
 from mcp_memory.core.secrets import mask, mask_id
 from mcp_memory.integrations.importers.formats.told import Statement
 from mcp_memory.longterm.l1_atoms.told import told
-from mcp_memory.service.memory.moving import ToldElsewhere
+from mcp_memory.service.memory.administration import ToldElsewhere
 from mcp_memory.store.protocol import NewAtom
 
 __all__ = ["told_by"]

@@ -24,10 +24,10 @@ from anyio import TASK_STATUS_IGNORED
 from anyio.abc import TaskStatus
 
 from mcp_memory.core.errors import McpMemoryError, Refused, StoreUnavailable
-from mcp_memory.core.estimate import estimate_tokens
 from mcp_memory.core.logs import Word
 from mcp_memory.core.secrets import mask
 from mcp_memory.core.text import safe_name
+from mcp_memory.core.tokens import estimate_tokens
 from mcp_memory.integrations.proxy.tool import checked
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import re
 
 from mcp_memory.language.function_words import languages_of
 from mcp_memory.language.words import fold
-from mcp_memory.models.replies import without_fence
+from mcp_memory.models.llm import without_fence
 
 __all__ = ["heading_of", "undressed", "unnamed"]
 

@@ -13,7 +13,7 @@ from mcp_memory.core.text import one_line, well_formed
 from mcp_memory.core.types import Scene
 from mcp_memory.longterm.l2_scenes.page import called
 from mcp_memory.longterm.l3_persona.page import MAX_CHARS, OURS, lines_of, sections, without_sections
-from mcp_memory.models.replies import without_fence
+from mcp_memory.models.llm import without_fence
 from mcp_memory.store.citations import cited, links, uncovered, unwrapped
 from mcp_memory.suspicion import flags
 

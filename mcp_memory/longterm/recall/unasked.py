@@ -24,7 +24,7 @@ from mcp_memory.longterm.recall.needed import Reach, end_of_last, is_small_talk,
 from mcp_memory.longterm.recall.relevance import Weighed
 from mcp_memory.longterm.recall.resuming import asks_to_go_on
 from mcp_memory.longterm.search.ranking import without_speakers
-from mcp_memory.models.embed.prompts import leans_on_memory
+from mcp_memory.models.embed.classifiers import leans_on_memory
 from mcp_memory.store.protocol import Filters
 
 __all__ = ["Gate", "unasked"]

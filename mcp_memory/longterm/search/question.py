@@ -54,14 +54,14 @@ def read(text: str, at: datetime, *, relatives: bool = True) -> Question:
 
 
 def _related(text: str, words: set[str]) -> list[Mapping[str, float]]:
-    from mcp_memory.models.embed.related import related
+    from mcp_memory.models.embed.classifiers import related_words
 
     found: list[Mapping[str, float]] = []
     for word in dict.fromkeys(_WORD.findall(text.lower())):
         if not words.intersection(index_terms(word)):
             continue  # it asks, and tells nothing
         near: dict[str, float] = {}
-        for other, nearness in related(word)[:_RELATIVES]:
+        for other, nearness in related_words(word)[:_RELATIVES]:
             for term in index_terms(other)[:1]:
                 if term not in words:
                     near.setdefault(term, nearness)

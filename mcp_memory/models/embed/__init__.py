@@ -11,12 +11,9 @@ import re
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.models.embed.bundled import BundledEmbedder
-from mcp_memory.models.embed.local import Library, LocalEmbedder
-from mcp_memory.models.embed.prefixes import prefixes_of
-from mcp_memory.models.embed.protocol import Embedder
-from mcp_memory.models.embed.remote import RemoteEmbedder
-from mcp_memory.models.embed.static import StaticEmbedder
+from mcp_memory.models.embed.bundled import BundledEmbedder, StaticEmbedder
+from mcp_memory.models.embed.external import Library, LocalEmbedder, RemoteEmbedder
+from mcp_memory.models.embed.protocol import Embedder, prefixes_of
 
 __all__ = ["Embedder", "embedder_for", "make_embedder"]
 

@@ -3,26 +3,380 @@
 The table (`static`) is the better one for English, where rare words count; the encoder knows paraphrases and sixteen
 languages. A text's vector is both halves, each of length one, so a cosine is the mean of the two cosines. A question
 weighs the halves by its language instead. Neither needs a network, a key or a GPU.
+
+The bundled model: a vector for each token of all-MiniLM-L6-v2, and a text is their weighted sum.
+
+It needs no network, no key and no neural network at run time: a short text costs a tenth of a millisecond at
+most. How it was made, and the figures behind its size, stand in `model/README.md`.
+
+The files are in model2vec's format and give the vectors that model2vec would, read here with numpy and
+tokenizers alone: importing model2vec costs another 16 MB and 0.1 s for what loading does not need.
+
+Only the first 256 known tokens of a text, about a thousand characters of English, are embedded, sought in
+its first 2,048 characters: reading more helped on one set and hurt on another, and the lexical leg of the
+search reads texts whole. What it does not know: word order, negation, and meaning in any language but
+English, where it sees letters or nothing.
+
+The bundled sentence encoder: meaning in sixteen languages, computed with numpy alone.
+
+It is the Universal Sentence Encoder multilingual v3: each word piece has a vector; windows of two, three and five
+pieces pass through two small convolutions; their sum over the text passes through four dense layers. A text and its
+translation lie close to each other. Languages: ar de en es fr it ja ko nl pl pt ru th tr zh; others where they share
+words with these. Where it comes from and what was changed stands in `model/README.md`.
+
+A question of ten words takes 2 ms on one core, a turn of a hundred words 6 ms. Only the first 128 pieces of a text are
+read. Each text is computed by itself, so that its vector does not depend on the texts beside it. The table of pieces
+(30 MB) is mapped, not read: processes on one machine share its pages.
+
+What it does not know: who is who (names weigh much, so leave out the speaker's), numbers, negation.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import threading
+import unicodedata
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache, lru_cache, partial
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from mcp_memory.core.errors import EmbeddingFailed
 from mcp_memory.language.function_words import languages_of
-from mcp_memory.models.embed import encoder, static
 from mcp_memory.models.embed.protocol import unit_rows
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from tokenizers import Tokenizer
 
-__all__ = ["IDENTITY", "BundledEmbedder", "encoder_alone"]
+    Floats = NDArray[np.float32]
+
+
+STATIC_DIMENSIONS = 256
+TOKENS_READ = 256
+STATIC_CHARACTERS = 2048
+STATIC_KEPT_WORD = 40  # characters; a longer one is a path or a blob, seen once, and 16,384 of them would be 100 MB
+
+_SPACE = re.compile("[ \\t\\n\\r]+")
+_ASCII_WORD = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # the tokenizer drops these, joining what they part
+
+# The end is the start of the SHA-256 of the model's files; a test holds it to them.
+STATIC_IDENTITY = "bundled/1:all-MiniLM-L6-v2:256:9ddecc46"
+
+_static_loading = threading.Lock()
+
+
+class StaticEmbedder:
+    """Embeds with the model of this package. All of them in a process share one loaded model (20 MB)."""
+
+    identity = STATIC_IDENTITY
+    dimensions = STATIC_DIMENSIONS
+    local = True
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        import numpy as np
+
+        model = _static_model()
+        vectors = np.zeros((len(texts), STATIC_DIMENSIONS), dtype=np.float32)
+        for vector, text in zip(vectors, texts, strict=True):
+            ids = _known_tokens(model, text)
+            vector[:] = model.weights[ids] @ model.rows[ids].astype(np.float32)
+        return unit_rows(vectors)
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        return self.embed([text])[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _StaticModel:
+    """`rows` is int8, `weights` float32: the vector of token i is `weights[i] * rows[i]`."""
+
+    tokenizer: Tokenizer
+    rows: NDArray[np.int8]
+    weights: NDArray[np.float32]
+    unknown: int | None
+    vocabulary: dict[str, int]
+
+
+def _static_model() -> _StaticModel:
+    with _static_loading:
+        return _load_static()
+
+
+@cache
+def _load_static() -> _StaticModel:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load  # pyright: ignore[reportUnknownVariableType]
+    from tokenizers import Tokenizer
+
+    folder = resources.files("mcp_memory.models.embed") / "model"
+    try:
+        tensors = load((folder / "model.safetensors").read_bytes())
+        tokenizer = Tokenizer.from_str((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    except (OSError, SafetensorError) as error:
+        raise EmbeddingFailed(
+            f"The bundled embedding model cannot be read ({error}). Install mcp-memory again; until then search "
+            "goes by words alone."
+        ) from error
+    return _StaticModel(
+        tokenizer=tokenizer,
+        rows=tensors["embeddings"],
+        weights=tensors["weights"],
+        unknown=tokenizer.token_to_id("[UNK]"),
+        vocabulary=tokenizer.get_vocab(),
+    )
+
+
+def _known_tokens(model: _StaticModel, text: str) -> list[int]:
+    """Return the first tokens that the model knows.
+
+    Word by word, because no token spans a space (nor, in ASCII, a sign), and the words of a language come
+    again and again: kept, they make this ten times as fast as the tokenizer alone.
+    """
+    head = text[:STATIC_CHARACTERS]
+    if head.isascii() and not _CONTROL.search(head):
+        words = _ASCII_WORD.findall(head)
+    else:
+        words = _SPACE.split(head.encode("utf-8", "replace").decode())  # a lone surrogate is no text to tokenizers
+    ids: list[int] = []
+    for word in words:
+        ids += _kept_tokens(model, word) if len(word) <= STATIC_KEPT_WORD else _tokens(model, word)
+    return ids[:TOKENS_READ]
+
+
+def _tokens(model: _StaticModel, word: str) -> tuple[int, ...]:
+    if len(word) <= STATIC_KEPT_WORD and word.isascii() and word.isalnum():
+        return _pieces(model.vocabulary, word.lower())
+    # One text at a time: having used the threads of `encode_batch` makes tokenizers warn at every later fork.
+    ids: list[int] = model.tokenizer.encode(word, add_special_tokens=False).ids
+    return tuple(ids) if model.unknown not in ids else tuple(id for id in ids if id != model.unknown)
+
+
+def _pieces(vocabulary: dict[str, int], word: str) -> tuple[int, ...]:
+    """Return what WordPiece makes of a plain word, always the longest piece first, at a fifth of the call's time.
+
+    A word with a piece that is not in the vocabulary is unknown as a whole.
+    """
+    ids: list[int] = []
+    start, before = 0, ""
+    while start < len(word):
+        for end in range(len(word), start, -1):
+            piece = vocabulary.get(before + word[start:end])
+            if piece is not None:
+                ids.append(piece)
+                start, before = end, "##"
+                break
+        else:
+            return ()
+    return tuple(ids)
+
+
+_kept_tokens = lru_cache(maxsize=16_384)(_tokens)
+
+
+TABLE, WEIGHTS, PIECES = "encoder_table.npy", "encoder.safetensors", "encoder_pieces.txt"
+ENCODER_DIMENSIONS = 256
+PIECES_READ = 128
+CHARACTERS_READ = 1_500
+KEPT_WORD = 24  # characters; longer words are rare, and a run of Chinese hardly ever comes twice
+
+_UNKNOWN, _BEGIN, _END = 0, 1, 2
+_LONGEST_PIECE = 16
+_WIDTH = 256  # of the features of one window
+_WINDOWS = ((2, 0), (3, 1), (5, 2))  # pieces, and how many of them stand before the one in question
+_EPSILON = 1e-6
+
+_encoder_loading = threading.Lock()
+
+
+class Encoder:
+    """The encoder of a folder. All instances in a process share the loaded model (some 45 MB)."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder or Path(str(resources.files("mcp_memory.models.embed") / "model"))
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        """Return one row a text, each of length one; zeros where the text has no known piece."""
+        import numpy as np
+
+        model = self._loaded()
+        rows = np.zeros((len(texts), model.directions.shape[1]), np.float32)
+        with model.one_thread():
+            for row, text in zip(rows, texts, strict=True):
+                ids = model.pieces(text)
+                if ids:
+                    row[:] = model.vector(ids)
+        return unit_rows(rows)
+
+    def features(self, text: str) -> Floats | None:
+        """Return features for classifiers, more than the vector keeps; None for a text without a known piece.
+
+        They are the sum over the text's pieces and the full output of the last layer.
+        """
+        import numpy as np
+
+        model = self._loaded()
+        ids = model.pieces(text)
+        if not ids:
+            return None
+        with model.one_thread():
+            return np.concatenate(model.outputs(ids))
+
+    def _loaded(self) -> EncoderModel:
+        with _encoder_loading:
+            return load_encoder(self._folder)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EncoderModel:
+    """`table` holds two numbers a byte: the level of each, times its row's scale. Matrices are (inputs, outputs)."""
+
+    table: NDArray[np.uint8]
+    scales: Floats
+    layers: dict[str, Floats]
+    mean: Floats
+    directions: Floats
+    one_thread: Callable[[], AbstractContextManager[Any]]
+    """Keeps the matrix library to one thread. With more, which wait for each other, these small matrices take a
+    hundred times as long on a machine that has other work."""
+    segment: Callable[[str], tuple[int, ...]]
+    """Cuts a word into pieces."""
+    segment_again: Callable[[str], tuple[int, ...]]
+    """The same, remembering the words it has seen: those of a language come again and again."""
+
+    def pieces(self, text: str) -> list[int]:
+        """Return the first pieces of a text between the two that frame it; none where it is blank or unknown."""
+        words = unicodedata.normalize("NFKC", text[:CHARACTERS_READ]).split()
+        ids: list[int] = []
+        for word in words:
+            ids += self.segment_again(word) if len(word) <= KEPT_WORD else self.segment(word)
+            if len(ids) >= PIECES_READ:
+                break
+        ids = ids[:PIECES_READ]
+        return [_BEGIN, *ids, _END] if any(ids) else []
+
+    def vector(self, ids: Sequence[int]) -> Floats:
+        """Return the vector of a text's pieces, along the directions that are kept."""
+        import numpy as np
+
+        _, output = self.outputs(ids)
+        return np.matmul(output - self.mean, self.directions, dtype=np.float32)
+
+    def outputs(self, ids: Sequence[int]) -> tuple[Floats, Floats]:
+        """Return the sum over the pieces of a text, and the output of the last layer, of length one."""
+        import numpy as np
+
+        layers = self.layers
+        features = np.empty((len(ids), 512 + _WIDTH * len(_WINDOWS)), np.float32)
+        features[:, :512] = self._rows(ids)
+        inputs = features[:, :512] @ layers["project"] + layers["project_bias"]
+        inputs = _normalised(inputs, layers["project_gain"], layers["project_shift"])
+        for place, (size, before) in enumerate(_WINDOWS):
+            columns = slice(place * _WIDTH, (place + 1) * _WIDTH)
+            given = inputs[:, columns]
+            for layer in (1, 2):
+                name = f"window{size}_{layer}"
+                seen = _windows(given, size, before) @ layers[name] + layers[f"{name}_bias"]
+                given = np.maximum(seen, 0) + given
+            features[:, 512 + columns.start : 512 + columns.stop] = given
+        features = _normalised(features, layers["gain"], layers["shift"])
+        summed = features.sum(axis=0) @ layers["sum"] + len(ids) * layers["sum_bias"]
+        summed /= np.sqrt(len(ids))
+        first = np.maximum(summed @ layers["skip1"] + np.maximum(summed @ layers["up1"], 0) @ layers["down1"], 0)
+        last = np.tanh(first @ layers["skip2"] + np.maximum(first @ layers["up2"], 0) @ layers["out"])
+        return summed, last / np.linalg.norm(last)
+
+    def _rows(self, ids: Sequence[int]) -> Floats:
+        import numpy as np
+
+        packed = self.table[np.array(ids)]
+        rows = np.empty((len(ids), packed.shape[1] * 2), np.float32)
+        rows[:, ::2] = packed >> 4
+        rows[:, 1::2] = packed & 15
+        return (rows - 7.5) * self.scales[np.array(ids), None]
+
+
+def _windows(rows: Floats, size: int, before: int) -> Floats:
+    """Return for each row the rows of its window side by side, zeros beyond the text."""
+    import numpy as np
+
+    padded = np.pad(rows, ((before, size - 1 - before), (0, 0)))
+    return np.concatenate([padded[step : step + len(rows)] for step in range(size)], axis=1)
+
+
+def _normalised(rows: Floats, gain: Floats, shift: Floats) -> Floats:
+    """Layer normalisation."""
+    import numpy as np
+
+    rows = rows - rows.mean(axis=1, keepdims=True)
+    spread = np.einsum("ij,ij->i", rows, rows)[:, None] / rows.shape[1]
+    return rows / np.sqrt(spread + _EPSILON) * gain + shift
+
+
+@cache
+def load_encoder(folder: Path) -> EncoderModel:
+    """Return the model of a folder. EmbeddingFailed where its files cannot be read."""
+    import numpy as np
+    from safetensors import SafetensorError
+    from safetensors.numpy import load as tensors_of  # pyright: ignore[reportUnknownVariableType]
+    from threadpoolctl import ThreadpoolController  # pyright: ignore[reportMissingTypeStubs]
+
+    try:
+        tensors = tensors_of((folder / WEIGHTS).read_bytes())
+        table = np.load(folder / TABLE, mmap_mode="r")
+        pieces = (folder / PIECES).read_text(encoding="utf-8").split("\n")
+    except (OSError, ValueError, SafetensorError) as error:
+        raise EmbeddingFailed(
+            f"The bundled encoder cannot be read ({error}). Install mcp-memory again; until then search goes by words "
+            "alone."
+        ) from error
+    vocabulary = {piece: place for place, piece in enumerate(pieces)}
+    segment = partial(_segmented, vocabulary, tensors["scores"].tolist())
+    layers = {
+        name: tensor * tensors[f"{name}_scale"] if tensor.dtype == np.int8 else tensor
+        for name, tensor in tensors.items()
+        if tensor.dtype != np.float16 and not name.endswith("_scale")
+    }
+    libraries: Any = ThreadpoolController()  # its methods have no types
+    return EncoderModel(
+        table=table,
+        scales=tensors["scales"].astype(np.float32),
+        layers=layers,
+        mean=tensors["mean"],
+        directions=tensors["directions"].astype(np.float32),
+        one_thread=partial(libraries.limit, limits=1, user_api="blas"),
+        segment=segment,
+        segment_again=lru_cache(maxsize=16_384)(segment),
+    )
+
+
+def _segmented(vocabulary: dict[str, int], scores: Sequence[float], word: str) -> tuple[int, ...]:
+    """Return the most probable pieces of a word, by SentencePiece's unigram model: scores are log probabilities."""
+    text = f"▁{word}"
+    unknown = scores[-1] - 10.0
+    best = [0.0, *([-1e30] * len(text))]
+    before: list[tuple[int, int]] = [(0, _UNKNOWN)] * (len(text) + 1)
+    for start in range(len(text)):
+        for end in range(start + 1, min(start + _LONGEST_PIECE, len(text)) + 1):
+            piece = vocabulary.get(text[start:end])
+            score = unknown if piece is None else scores[piece]
+            if (piece is not None or end == start + 1) and best[start] + score > best[end]:
+                best[end], before[end] = best[start] + score, (start, piece or _UNKNOWN)
+    ids: list[int] = []
+    end = len(text)
+    while end:
+        end, piece = before[end]
+        ids.append(piece)
+    return tuple(reversed(ids))
+
 
 # The end is the start of the SHA-256 of the encoder's files; a test holds it to them.
-IDENTITY = f"{static.IDENTITY}+use-multilingual-v3:256:e6346363"
+IDENTITY = f"{STATIC_IDENTITY}+use-multilingual-v3:256:e6346363"
 
 ENGLISH, UNCERTAIN, OTHER = 0.45, 0.6, 0.9
 """What the encoder counts in a question in English, in one whose language does not show, and in any other."""
@@ -33,12 +387,12 @@ class BundledEmbedder:
     """Embeds with the models of this package. All instances in a process share the loaded models (some 65 MB)."""
 
     identity = IDENTITY
-    dimensions = static.DIMENSIONS + encoder.DIMENSIONS
+    dimensions = STATIC_DIMENSIONS + ENCODER_DIMENSIONS
     local = True
 
     def __init__(self) -> None:
-        self._table = static.StaticEmbedder()
-        self._encoder = encoder.Encoder()
+        self._table = StaticEmbedder()
+        self._encoder = Encoder()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         import numpy as np
@@ -59,7 +413,7 @@ class BundledEmbedder:
 def encoder_alone(question: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return a question's vector (one row) without the word table's half; zeros where the encoder has none."""
     alone = question.copy()
-    alone[:, : static.DIMENSIONS] = 0
+    alone[:, :STATIC_DIMENSIONS] = 0
     return unit_rows(alone)
 
 

@@ -1,14 +1,25 @@
-"""Where the parts are joined: settings, store, models, search and the background."""
+"""Where the parts are joined: settings, store, models, search and the background.
+
+The spaces of one open store: one is open from the start, the others from when somebody first asks for them.
+
+What they share (the file, the models, the index, one background thread for the stages) costs the same for one space
+or a thousand. A space that others have pushed out is opened anew when it is asked for again; whoever holds it goes on.
+
+`compress` for programs that are not async: one call opens the memory, compresses and closes it again.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Callable
+import threading
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -16,25 +27,21 @@ import anyio.to_thread
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import safe_name
-from mcp_memory.service.memory.access import Access
-from mcp_memory.service.memory.conversation import Conversation
-from mcp_memory.service.memory.economy import Economy
-from mcp_memory.service.memory.knowledge import Knowledge
-from mcp_memory.service.memory.logs import Logs
-from mcp_memory.service.memory.moving import Moving
+from mcp_memory.service.memory.administration import Access, Logs, Moving, Reviewing
+from mcp_memory.service.memory.longterm import Conversation, Knowledge
 from mcp_memory.service.memory.pyramid import Pyramid
 from mcp_memory.service.memory.retention import Retention
-from mcp_memory.service.memory.reviewing import Reviewing
-from mcp_memory.service.memory.seeing import Seeing
-from mcp_memory.service.memory.spaces import Spaces
-from mcp_memory.service.memory.tasks import Tasks
+from mcp_memory.service.memory.status import Seeing
+from mcp_memory.service.memory.tasks import Economy, Tasks
 from mcp_memory.service.memory.verbs import Parts
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mcp_memory.core.config import Settings
     from mcp_memory.models.embed import Embedder
     from mcp_memory.models.llm import LLM
-
-__all__ = ["Memory", "open_memory"]
+    from mcp_memory.service.compression.compress import Compressed
 
 
 class Memory(Moving, Conversation, Knowledge, Reviewing, Retention, Pyramid, Tasks, Economy, Seeing, Logs, Access):
@@ -52,7 +59,7 @@ class Memory(Moving, Conversation, Knowledge, Reviewing, Retention, Pyramid, Tas
         return self._spaces.get(safe_name(space, what="space"))
 
     def _opened(self, space: str) -> Memory:
-        from mcp_memory.service.pipeline import Pipeline
+        from mcp_memory.service.scheduler import Pipeline
 
         parts = self._parts
         settings = parts.settings.model_copy(update={"space": space})
@@ -106,7 +113,7 @@ def _join(
     from mcp_memory.models.embed import make_embedder
     from mcp_memory.models.metered import Metered, make_llm, make_others
     from mcp_memory.service.indexing import Indexing
-    from mcp_memory.service.pipeline import Pipeline, Worker
+    from mcp_memory.service.scheduler import Pipeline, Worker
     from mcp_memory.shortterm.canvas.rebuild import mend
     from mcp_memory.shortterm.results.chunks import index_next
     from mcp_memory.store.sqlite import open_store
@@ -167,3 +174,62 @@ def _part(parts: Parts) -> None:
     parts.store.close()
     if parts.note:
         parts.note.close()
+
+
+T = TypeVar("T")
+
+MOST = 256
+"""Spaces open beside the first. One that is not does all but the work that its model does in the background."""
+
+
+class Spaces(Generic[T]):
+    """What is open of each space, those that were asked for last. Any thread may ask."""
+
+    def __init__(self, name: str, first: T, *, opened: Callable[[str], T], closed: Callable[[T], None]) -> None:
+        self._name, self._first = name, first
+        self._opened, self._closed = opened, closed
+        self._others: OrderedDict[str, T] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, name: str) -> T:
+        if name == self._name:
+            return self._first
+        with self._lock:
+            if name not in self._others:
+                self._others[name] = self._opened(name)
+            self._others.move_to_end(name)
+            while len(self._others) > MOST:
+                self._closed(self._others.popitem(last=False)[1])
+            return self._others[name]
+
+
+def compress(
+    messages: Sequence[Any],
+    *,
+    window: int,
+    memory: Memory | None = None,
+    settings: Settings | None = None,
+    home: Path | str | None = None,
+    space: str | None = None,
+    **options: Any,
+) -> Compressed:
+    """Return the messages compressed to a window of so many tokens: `Memory.compress`, which says what `options` are.
+
+    It works on an open `memory`, or else on the one that `settings`, `home` and `space` name, by default the one of
+    the environment. Async code awaits `memory.compress` instead; where an event loop runs this is InvalidInput.
+    """
+
+    async def once() -> Compressed:
+        if memory is not None:
+            return await memory.compress(messages, window=window, **options)
+        # Without vectors it opens in milliseconds; what is stored is embedded by whoever opens it next.
+        given: dict[str, Any] = {"home": home, "space": space}
+        overrides = {name: value for name, value in given.items() if value is not None}
+        async with open_memory(settings, distil=False, embedder="none", **overrides) as opened:
+            return await opened.compress(messages, window=window, **options)
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return anyio.run(once)
+    raise InvalidInput("An event loop runs here, and compress() would block it. Use `await memory.compress(…)`.")

@@ -14,10 +14,9 @@ from mcp_memory.service.memory.verbs import Verbs, in_thread
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mcp_memory.service.pipeline import Asked
+    from mcp_memory.service.scheduler import Asked
     from mcp_memory.store.protocol import Imported
 
-__all__ = ["Pyramid"]
 
 _ANOTHERS_TURN_S = 0.2
 

@@ -1,24 +1,272 @@
-"""How long a space keeps what: off until somebody sets it, followed once a day by an open server, and never silent."""
+"""Forgetting: what is named goes, with all that tells of it, and comes back whole.
+
+Purging: what was forgotten is erased for good, and the proof that nothing of it is left.
+
+How long a space keeps what: off until somebody sets it, followed once a day by an open server, and never silent.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.errors import InvalidInput, StoreUnavailable
 from mcp_memory.core.logs import Word
-from mcp_memory.service.memory.forgetting import Forgetting
-from mcp_memory.service.memory.purging import Purging
-from mcp_memory.service.memory.verbs import in_thread
+from mcp_memory.core.secrets import mask
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Forgotten
+from mcp_memory.service.memory.verbs import Verbs, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mcp_memory.store.forgetting import Keeping, Policy
+    from mcp_memory.core.process_registry import Present
+    from mcp_memory.store.forgetting import How, Keeping, Policy, Purged
+    from mcp_memory.store.proof import Proof
+    from mcp_memory.store.protocol import Tombstone
 
-__all__ = ["Followed", "Outdated", "Retention"]
+
+_ATTEMPTS = 20
+_LISTED = 200
+_CANVASES = 1_000
+_MAX_REASON = 200
+
+
+class Forgetting(Verbs):
+    """What is to go, and come back."""
+
+    @in_thread
+    def forget(
+        self,
+        ids: Sequence[str] = (),
+        *,
+        query: str | None = None,
+        session: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        reason: str = "",
+        dry_run: bool | None = None,
+        undo: str | None = None,
+    ) -> Forgotten:
+        """Take turns, atoms and refs out of every search; with `undo`, bring back what a tombstone took.
+
+        What all of ids, query, session and time name is meant. By ids alone it acts at once; otherwise it shows what
+        it would forget, unless `dry_run` is False.
+        """
+        from mcp_memory.longterm import forgetting
+
+        if undo:
+            if ids or query or session or since or until:
+                raise InvalidInput("Give the tombstone to undo, or say what to forget: not both in one call.")
+            return self._undo(undo)
+        if len(one_line(reason, len(reason))) > _MAX_REASON:
+            raise InvalidInput(
+                f"reason has {len(reason):,} characters; it can have {_MAX_REASON}. Nothing was forgotten."
+            )
+        parts, store = self._parts, self._parts.store
+        begin, end = parts.times(since, until)
+        wanted = forgetting.chosen(store, self.space, ids=ids, query=query, session=session, since=begin, until=end)
+        alone = bool(ids) and not (query or session or since or until)
+        shows = dry_run if dry_run is not None else not alone
+        if not wanted:
+            return Forgotten(ids=[], tombstone=None, dry_run=True, previews=[], undone=False)
+        reach = store.reach(self.space, wanted)
+        previews = forgetting.previews(store, self.space, reach.ids[:_LISTED])
+        along = [*forgetting.along(store, reach, query=query), *self._told_still(query, reach.refs)]
+        tombstone = None
+        if not shows:
+            how = forgetting.how(query=query, session=session, timed=bool(since or until))
+            tombstone = self._forget(wanted, reach.refs, reason=one_line(mask(reason), _MAX_REASON), how=how)
+        gone = tombstone.ids if tombstone else reach.ids
+        return Forgotten(
+            ids=gone[:_LISTED],
+            tombstone=tombstone.id if tombstone else None,
+            dry_run=shows,
+            previews=previews,
+            undone=False,
+            total=len(gone),
+            along=along,
+        )
+
+    def _forget(self, ids: Sequence[str], refs: Sequence[str], *, reason: str, how: How) -> Tombstone:
+        from mcp_memory.shortterm.canvas import forgotten
+
+        store, now = self._parts.store, self._parts.now()
+
+        def attempt() -> Tombstone:
+            redrawn = forgotten.taken_off(store, self.space, refs, now=now.astimezone()) if refs else ()
+            return store.forget(self.space, ids, reason=reason, how=how, redrawn=redrawn, now=now)
+
+        return self._settled(attempt)
+
+    def _told_still(self, query: str | None, refs: Sequence[str]) -> list[str]:
+        """Tell which tasks say the words of a query even then: their goals and the steps that stay are not searched."""
+        from mcp_memory.language.words import base_terms
+        from mcp_memory.shortterm.canvas import forgotten
+
+        words = set(base_terms(query or ""))
+        if not words:
+            return []
+        store, now = self._parts.store, self._parts.now().astimezone()
+        bare = {one.row.number: one.row for one in forgotten.taken_off(store, self.space, refs, now=now)}
+        rows = [bare.get(row.number, row) for row in store.canvases(self.space, limit=_CANVASES)]
+        still = [f"{row.number:03}" for row in rows if words <= set(base_terms(row.text))]
+        return (
+            [f"Tasks that stay and say it too, in their goal or in other steps: {', '.join(still)}."] if still else []
+        )
+
+    def _undo(self, undo: str) -> Forgotten:
+        from mcp_memory.longterm import forgetting
+        from mcp_memory.shortterm.canvas import forgotten
+
+        store, now = self._parts.store, self._parts.now()
+
+        def attempt() -> Tombstone:
+            refs = [id for one in store.tombstones(self.space) if one.id == undo for id in one.ids if id[0] == "r"]
+            redrawn = forgotten.brought_back(store, self.space, refs) if refs else ()
+            return store.undo_forget(self.space, undo, redrawn=redrawn, now=now)
+
+        back = self._settled(attempt)
+        return Forgotten(
+            ids=back.ids[:_LISTED],
+            tombstone=None,
+            dry_run=False,
+            previews=forgetting.previews(store, self.space, back.ids[:_LISTED]),
+            undone=True,
+            total=len(back.ids),
+        )
+
+    def _settled(self, attempt: Callable[[], Tombstone]) -> Tombstone:
+        """Try until no writer of a canvas was first, and bring what is made of it all into line."""
+        from mcp_memory.store.protocol import Conflict
+
+        for _ in range(_ATTEMPTS):
+            try:
+                done = attempt()
+            except Conflict:
+                continue
+            self._parts.pipeline.write_persona()
+            self._parts.stored()
+            return done
+        raise StoreUnavailable("A canvas is being written to by many others at once. Nothing was changed; call again.")
+
+    @in_thread
+    def tombstones(self) -> list[Tombstone]:
+        """Return all that was ever forgotten in this space, undone ones too, oldest first."""
+        return self._parts.store.tombstones(self.space)
+
+
+_TRIES = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erased:
+    """What a purge erased, and what became of it; `beside` are the others that hold the home meanwhile."""
+
+    tombstones: Sequence[str]
+    turns: int
+    atoms: int
+    refs: int
+    shredded: bool
+    """False where others were reading all the while: the log of writes may still have some of it. Call again."""
+    beside: list[Present]
+    proof: Proof | None
+    """None where there were no words to look for."""
+    cut_short: bool = False
+    """An earlier purge had been killed before its end: nobody looked for its words, and they are gone."""
+
+    @property
+    def is_proven(self) -> bool:
+        """Nothing of it is left in this home, copies aside."""
+        return self.shredded and (self.proof is None or not (self.proof.found or self.proof.unread))
+
+
+class Purging(Verbs):
+    """What is erased."""
+
+    @in_thread
+    def purgeable(self, *, older_than: timedelta | None = None) -> list[Tombstone]:
+        """Return what was forgotten in this space and can be brought back still, the oldest first."""
+        before = None if older_than is None else self._parts.now() - older_than
+        return [
+            one
+            for one in self._parts.store.tombstones(self.space)
+            if not one.undone and not one.purged and (before is None or one.at <= before)
+        ]
+
+    @in_thread
+    def unproven(self) -> bool:
+        """Return whether a purge of this home was begun and nobody has looked yet for what is left of it."""
+        return bool(self._parts.store.unproven())
+
+    @in_thread
+    def purge(self, tombstones: Sequence[str] = (), *, delete_copies: bool = False) -> Erased:
+        """Erase what was forgotten under these tombstones, and search every file of the home for what is left of it.
+
+        It works beside others that hold the home: rows and files change in one transaction, as ever, and what they
+        write waits while the database is made anew. What they hold in memory is theirs until they end. Without
+        tombstones it finishes what was killed. NotFound for one that cannot be purged: then nothing is done.
+        """
+        return self._erase(tombstones, delete_copies=delete_copies)
+
+    def _erase(self, tombstones: Sequence[str], *, delete_copies: bool) -> Erased:
+        from mcp_memory.core import process_registry
+        from mcp_memory.store.proof import prove
+        from mcp_memory.store.traces import Traces
+
+        store, home = self._parts.store, self.settings.home
+        cut_short = store.unproven()
+        done = self._purged(list(dict.fromkeys(tombstones))) if tombstones else None
+        shredded = self._shredded() if done or cut_short else True
+        proof = None
+        if done:
+            self._parts.pipeline.write_persona()
+            self._parts.stored()
+            traces = Traces(done.texts)
+            also_in = store.excuse(traces)
+            proof = prove(home, traces, texts=len(done.texts), also_in=also_in, delete_copies=delete_copies)
+        if shredded:
+            store.note_proven([*cut_short, *(done.tombstones[:1] if done else ())])
+        return Erased(
+            tombstones=done.tombstones if done else (),
+            turns=done.turns if done else 0,
+            atoms=done.atoms if done else 0,
+            refs=done.refs if done else 0,
+            shredded=shredded,
+            beside=process_registry.others(home),
+            proof=proof,
+            cut_short=bool(cut_short),
+        )
+
+    def _purged(self, tombstones: Sequence[str]) -> Purged:
+        from mcp_memory.longterm.purging import pages_without
+        from mcp_memory.shortterm.canvas import forgotten
+        from mcp_memory.store.forgetting import Purge
+        from mcp_memory.store.protocol import Conflict
+
+        store = self._parts.store
+        gone = [one for one in store.tombstones(self.space) if one.id in tombstones]
+        refs = [id for one in gone for id in one.ids if id.startswith("r-")]
+        atoms = [id for one in gone for id in one.ids if id.startswith("a")]
+        for _ in range(_ATTEMPTS):
+            what = Purge(
+                tombstones=tombstones,
+                canvases=forgotten.scrubbed(store, self.space, refs) if refs else (),
+                personas=pages_without(store, self.space, atoms),
+            )
+            try:
+                return store.purge(self.space, what, now=self._parts.now())
+            except Conflict:
+                continue
+        raise StoreUnavailable("A canvas is being written to by many others at once. Nothing was erased; call again.")
+
+    def _shredded(self) -> bool:
+        """Make the database anew; once more where readers of an older state would not end."""
+        return any(self._parts.store.shred() for _ in range(_TRIES))
+
 
 logger = logging.getLogger(__name__)
 

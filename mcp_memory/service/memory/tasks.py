@@ -1,4 +1,7 @@
-"""Short-term: tool results are offloaded, canvases shown and folded, and everything is read back."""
+"""Short-term: tool results are offloaded, canvases shown and folded, and everything is read back.
+
+The economy of contexts: message lists are compressed, and what all of it saved is told.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,19 @@ import logging
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mcp_memory.core.errors import NotFound, StoreUnavailable
-from mcp_memory.core.text import one_line
+from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
+from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import CanvasRow, CanvasView, Expansion, Offloaded, Record, Ref, StepStatus
 from mcp_memory.service.memory.verbs import Verbs, in_thread
 from mcp_memory.store.economy import Saving, SavingKind
 
-__all__ = ["Tasks"]
+if TYPE_CHECKING:
+    from mcp_memory.service.compression.compress import Compressed
+    from mcp_memory.service.compression.plan import Level
+    from mcp_memory.store.economy import Saved
+
 
 logger = logging.getLogger(__name__)
 
@@ -257,3 +264,55 @@ class Tasks(Verbs):
     @in_thread
     def records(self, *, node: str | None = None, session: str | None = None, limit: int = 100) -> list[Record]:
         return self._parts.store.records(self.space, node=node, session=session, limit=limit)
+
+
+class Economy(Verbs):
+    """Compression and the ledger of savings."""
+
+    @in_thread
+    def compress(
+        self,
+        messages: Sequence[Any],
+        *,
+        window: int,
+        session: str | None = None,
+        overhead: int = 0,
+        level: Level | None = None,
+        **rules: Any,
+    ) -> Compressed:
+        """Return a list of messages that fits a window of so many tokens, in the form of OpenAI or Anthropic it has.
+
+        Call it before each call of the model, with the whole list or with what it returned, grown. What leaves the
+        list is stored first: results open with `expand_node`, what was said is found by `conversation_search`.
+        `overhead`: tokens that go to the model beside the list. `level` asks for a level whatever the size, as after
+        a provider refused a prompt. `rules` are fields of `compression.rules.Rules`, `session` is whose canvas and
+        turns these are; without it the conversation has one of its own.
+        Raises InvalidInput for what is no list of messages, and for a rule that cannot be.
+        """
+        from mcp_memory.service.compression.compress import compress_list
+        from mcp_memory.service.compression.plan import LEVELS, make_rules
+
+        if not isinstance(overhead, int) or overhead < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput(f"overhead is {overhead!r}; it can be 0 or more tokens.")
+        if level not in (None, *LEVELS):
+            raise InvalidInput(f"level {level!r} is unknown. Allowed: {', '.join(LEVELS)}, or none given.")
+        done = compress_list(
+            self._parts.store,
+            self.space,
+            messages,
+            rules=make_rules(window, rules),
+            counter=self._parts.counter,
+            now=self._parts.now,
+            session=None if session is None else safe_name(session, what="session"),
+            overhead=overhead,
+            level=level,
+            keep_secrets=self.settings.keep_secrets,
+        )
+        if done.edits:
+            self._parts.stored()
+        return done
+
+    @in_thread
+    def savings(self, since: datetime | None = None) -> list[Saved]:
+        """Return what offloading, expanding, showing canvases and compressing came to, by kind."""
+        return self._parts.store.savings(self.space, since=since)

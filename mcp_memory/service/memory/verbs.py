@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from mcp_memory.longterm.search.search import Search
     from mcp_memory.models.metered import Metered
     from mcp_memory.service.indexing import Indexing
-    from mcp_memory.service.pipeline import Pipeline, Worker
+    from mcp_memory.service.scheduler import Pipeline, Worker
     from mcp_memory.store.protocol import Store, Vectors
 
-__all__ = ["MAX_LIMIT", "Asking", "Parts", "Verbs", "in_range", "in_thread", "notes"]
 
 MAX_LIMIT = 50
 

@@ -1,0 +1,450 @@
+"""Values whose name says that they are secret, where a program reads them: `DB_PASSWORD=…`, `"api_key": "…"`.
+
+In an assignment (environment, JSON, YAML, INI, a URL, an option, a quoted value) the name of a password is enough: what
+stands behind it is masked, unless it stands for another value, as `${PASSWORD}`, `form.password`, `string` or
+`changeme` do. Code assigns names too (`password = hashed`), so a value without quotes that reads like a name of code
+stays. Behind the name of a key the value must look drawn. `prose` reads what people say.
+
+Names of secrets in what programs and people write: `DB_PASSWORD`, `api-key`, `Kennwort`.
+
+Behind a name of a password stands what somebody chose; behind that of a key, what a program drew. A name with a word
+such as `reset`, `length` or `field` is of something about a secret.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mcp_memory.core.secrets.values import (
+    LONGEST,
+    is_chosen,
+    is_drawn,
+    is_given,
+    is_mixed,
+    is_phrase,
+    reads_as_words,
+    stands_for_another,
+)
+
+_SCRIPT = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+
+DICEWARE = 6
+"""Words of a passphrase that may be a key, too. Of fewer words is made what a resource is called, or an error."""
+COVER = "\uffff"
+"""Stands in the text where a secret is known already, so that a value with one in it is secret, whatever it says."""
+
+VALUE = r"""[^\s"'`<>{}()\[\],;|\\•，。；、！？」』】]"""
+_CLOSING = r"(?P<close>(?:\\{0,7}[\"'`]|\\|\]|\*\*){0,6})"
+_TYPE = (
+    r"(?::[ \t]{0,3}[&?]?[A-Za-z][\w.\[\]<>|?]{0,40}|[ ](?:string|String|str|char|NSString)[ ]?\*?)"
+    r"[ \t]{0,3}=(?=[ \t]{0,3}[\"'`])"
+    r"|[ ]As[ ][A-Za-z]{1,20}[ ]="
+)
+_SIGN = rf":=|=>|===?|[?+]=|\|\||\?\?|{_TYPE}|=|:|：|,(?=[ \t]{{0,20}}[\"'])|\((?=[\"'])"
+"""What gives a value to a name: an assignment, one with a type before it, a default, a call."""
+_ASSIGN = re.compile(
+    rf"(?x:{_CLOSING}(?P<joint>[ \t]{{0,20}}(?P<sign>{_SIGN})(?:\*\*)?[ \t]{{0,20}}))"
+    r"(?:(?P<many>\[)[ \t]{0,3}|(?P<nested>\{)[ \t\r\n]{0,40}\\{0,7}\"value\\{0,7}\"[ \t]{0,3}:[ \t]{0,3})?"
+    r"(?:(?<=:[ ])(?:!!(?:str|binary)|&[\w-]{1,40})[ ]{1,4})?"  # of YAML
+    r"(?P<quote>(?:\\{0,7}|[rbufN])(?:\"\"\"|'''|``(?!`)|[\"'`](?![\"'`])))?"
+)
+_OPTION = re.compile(r"[ \t]{1,3}[\"']?|[\"'],\s{0,40}[\"']")
+_SPACED = re.compile(r"[ \t]{1,40}(?P<quote>[\"'])?")
+_COMMAND = re.compile(
+    r"(?:^|[\n\r])[ \t]*"
+    r"(?:(?:ENV|ARG|setx|set|set -[gxU]+|default|login \S{1,60}|user \S{1,60}|#define|aws configure set)[ \t]+)?"
+    r"[\"'*-]{0,3}\Z"
+)
+_ONE_OF_MANY = re.compile(r"\w[ \t]*,[ \t]*\Z")
+_RUN = re.compile(rf"{VALUE}{{1,{LONGEST}}}")
+_IN_URL = re.compile(r"[^\s\"'`<>{}&;#•|\\，。]{1,4096}")
+_OF_OPTION = re.compile(r"[^\s\"'`<>{}|;&•()\\]{1,4096}")
+_COMMENT = re.compile(r"[ \t]*(?:[ \t]#[^\n]*|[ \t]//[^\n]*)?(?:\\n|\\r|\r|\n|\"|'|\Z)")
+_BEFORE = re.compile(
+    r"(?:^|[\n\r]|\\n)[ \t]*(?:-[ \t]+|export[ \t]+|set[ \t]+|ENV[ \t]+|ARG[ \t]+|[#;>|*+-]{1,3}[ \t]*)?"
+    r"(?:[A-Za-z][a-z]{1,12}[ ]){0,3}[\"'*]{0,3}\Z"
+)
+_MARKS = ".:!?*_,"
+_CODE_LINE = re.compile(
+    r"[;,{(\[)]\s*$|^\s*(?:def|class|return|if|for|const|let|var|import|from|public|private|fn|func)\b"
+)
+_NEXT_OF_URL = re.compile(r"&(?=[\w-]{1,40}[=:])")
+_NEXT_OF_CONNECTION = re.compile(r";[\w ]{1,40}=")
+_ONE_PART = re.compile(r"/[^\s/.]{7,}")
+_SETTING = re.compile(r"^[ \t]*(?:-[ \t]+)?[\"']?[\w.-]{1,60}[\"']?[ \t]*[:=](?:[ \t]+\S|\S|$)")
+_LOGIN = re.compile(r"(?im)^[ \t]*(?:-[ \t]+)?[\"']?\w{0,20}(?:user|login|mail|host|account)\w{0,10}[\"']?[ \t]*[:=]")
+_LEAST_OF_PASSWORD, _LEAST_DIGITS = 4, 6
+
+
+def assigned(text: str, name: Name, *, prose: bool) -> list[tuple[int, int]]:
+    """Return where the secret values stand that are assigned to a name; none for most names.
+
+    In `prose`, mixed letters and digits are enough anywhere; else a word with a number stays: tests are named so.
+    """
+    if name.text.startswith("--"):
+        option = _OPTION.match(text, name.end)
+        if option:
+            return _option(text, name, option.end(), is_listed="," in option[0])
+    found = _ASSIGN.match(text, name.end)
+    if found is None:
+        return _spaced(text, name)
+    start, quote = found.end(), found["quote"]
+    if _ONE_OF_MANY.search(text, max(0, name.start - 40), name.start) and found["sign"] == "=":
+        return []  # user, password = …
+    if quote and found["sign"] == "," and not found["close"]:
+        return []  # the name of a thing, and a word
+    if quote and found["sign"] in (",", "("):
+        return [span for span in _quoted(text, name, start, quote) if is_given(text[slice(*span)])]
+    if found["many"]:
+        return _listed(text, name, start, quote) if quote else []
+    if quote:
+        return _quoted(text, name, start, quote)
+    return _bare(text, name, found, prose=prose)
+
+
+def _spaced(text: str, name: Name) -> list[tuple[int, int]]:
+    """Return a value behind a space: in quotes, or alone to the end of a line that begins with the name."""
+    found = _SPACED.match(text, name.end)
+    if found is None or (name.is_short and not found["quote"]):
+        return []
+    if found["quote"]:
+        return [span for span in _quoted(text, name, found.end(), found["quote"]) if is_given(text[slice(*span)])]
+    run = _RUN.match(text, found.end())
+    alone = (
+        "\t" in found[0] and "\t" not in text[text.rfind("\n", 0, name.start) + 1 : name.start]
+    )  # no head of a table
+    alone = alone or name.text.isupper()
+    if run is None or not (alone or _COMMAND.search(text, max(0, name.start - 80), name.start)):
+        return []
+    value = without_sentence(run[0])
+    if _COMMENT.match(text, run.end()) is None or stands_for_another(value, name.text):
+        return []
+    is_secret = is_given(value) if name.of_password else is_drawn(value)
+    return [(run.start(), run.start() + len(value))] if is_secret else []
+
+
+def _quoted(text: str, name: Name, start: int, quote: str) -> list[tuple[int, int]]:
+    """Return the value between quotes. It may hold spaces, as passphrases do."""
+    closing = quote.lstrip("rbufN")
+    line = text.find("\n", start, start + LONGEST)
+    end = text.find(closing, start, line if line >= 0 else start + LONGEST)
+    while end > start and len(closing) == 1 and _is_escaped(text, start, end):  # a quote inside the value
+        end = text.find(closing, end + 1, line if line >= 0 else start + LONGEST)
+    if end < 0:
+        run = _RUN.match(text, start)
+        if run is None:
+            return []
+        end = run.end()  # cut off
+    value = text[start:end]
+    secret = COVER in value or (_is_quoted_secret(value, name) and not _is_label(text, start, end))
+    return [(start, end)] if secret else []
+
+
+def _is_escaped(text: str, start: int, at: int) -> bool:
+    """Tell whether an odd number of backslashes stands before a character: two of them are one of the value."""
+    return (at - start - len(text[start:at].rstrip("\\"))) % 2 == 1
+
+
+def _is_quoted_secret(value: str, name: Name) -> bool:
+    if _ONE_PART.fullmatch(value) and is_mixed(value[1:]) and not reads_as_words(value[1:]):
+        value = value[1:]  # a path has names
+    if stands_for_another(value, name.text):
+        return False
+    if not name.of_password:
+        return is_phrase(value, DICEWARE) if " " in value else is_drawn_for(name, value)
+    if any(c.isspace() for c in value):
+        return is_phrase(value) or _is_mixed_in_parts(value.split())
+    if value.isdigit():
+        return len(value) >= (_LEAST_DIGITS if not name.is_short else 10)
+    return len(value) >= _LEAST_OF_PASSWORD and (
+        (not name.is_short or is_mixed(value) or is_drawn(value, 10)) and _has_letters(value)
+    )
+
+
+def _is_mixed_in_parts(parts: list[str]) -> bool:
+    """Tell whether a few parts are no talk: one is mixed, or numbers stand in several and inside one."""
+    numbered = [part for part in parts if any(map(str.isdigit, part))]
+    return (len(parts) <= 4 and any(map(is_mixed, parts))) or (
+        len(parts) <= 6 and len(numbered) >= 2 and any(re.fullmatch(r"[a-z]+\d+|\d+[a-z]+", part) for part in numbered)
+    )
+
+
+def _is_label(text: str, start: int, end: int) -> bool:
+    """Tell whether a quoted value begins with a capital and is one plain word, as labels on forms do."""
+    value = text[start:end]
+    return value.isalpha() and value[:1].isupper() and value[1:].islower() and not is_chosen(value)
+
+
+def _listed(text: str, name: Name, start: int, quote: str) -> list[tuple[int, int]]:
+    """Return the values of a list of quoted ones."""
+    closing = quote.lstrip("rbufN")
+    end = text.find("]", start, start + LONGEST)
+    inside = re.finditer(
+        rf"{re.escape(closing)}?([^\"'`\n]{{1,200}}){re.escape(closing)}",
+        text[start : end if end > 0 else start + LONGEST],
+    )
+    spans = [(start + one.start(1), start + one.end(1)) for one in inside if one[1].strip(", ")]
+    return [(first, last) for first, last in spans if _is_quoted_secret(text[first:last], name)]
+
+
+def _option(text: str, name: Name, start: int, *, is_listed: bool = False) -> list[tuple[int, int]]:
+    """Return the value of an option. In a list (`["--password", "…"]`) it is no word of a sentence, so any counts."""
+    if (quote := text[start - 1]) in "\"'":
+        spans = _quoted(text, name, start, quote)
+        if spans and (" " in text[slice(*spans[0])] or text[start] == "/"):
+            return spans
+    run = _OF_OPTION.match(text, start)
+    if run is None:
+        return []
+    value = run[0].rstrip("\"'") if is_listed else run[0]
+    if value.startswith("-") or _is_metavar(value) or stands_for_another(value, name.text):
+        return []
+    if not name.of_password:
+        secret = is_drawn(value, 8)
+    else:
+        secret = is_listed and len(value) >= _LEAST_OF_PASSWORD and _has_letters(value)
+        secret = secret or is_given(value)
+    return [(start, start + len(value))] if secret or COVER in value else []
+
+
+def _is_metavar(value: str) -> bool:
+    return value.isupper() and value.replace("_", "").isalpha() and len(value) <= 16
+
+
+def _bare(text: str, name: Name, found: re.Match[str], *, prose: bool) -> list[tuple[int, int]]:
+    """Return the value without quotes, where its place is one that a program reads."""
+    start = found.end()
+    tight = found["joint"] == found["sign"] == "="
+    before = text[name.start - 1 : name.start]
+    if tight and before in ("?", "&"):
+        run = _IN_URL.match(text, start)
+        return _spans(run, name, is_strict=True)
+    if tight and (name.text.startswith("-") or before == "-"):
+        return _option(text, name, start)
+    run = _RUN.match(text, start)
+    if run is None:
+        return []
+    is_environment = (
+        tight and name.text.upper() == name.text and name.text.replace("_", "").isalpha() and len(name.text) > 2
+    )
+    of_connection = tight and (before == ";" or _NEXT_OF_CONNECTION.match(text, run.end()) is not None)
+    if is_environment or of_connection:
+        if is_environment and text[run.end() : run.end() + 1] in ("(", "["):
+            return []
+        return _spans(_OF_OPTION.match(text, start) if is_environment else run, name, is_strict=True)
+    if found["close"] and text[start : start + 1].isdigit() and not name.is_short:  # {"password": 739876039017}
+        return _spans(run, name, is_strict=True)
+    at_start = _BEFORE.search(text, max(0, name.start - 60), name.start) is not None
+    to_the_end = _COMMENT.match(text, run.end()) is not None
+    if at_start and to_the_end and not name.is_short and found["sign"] in (":", "：", "=", ":=", "?="):
+        return _spans(run, name, is_strict=_among_settings(text, name.start, run.end()), is_line=True)
+    if text[run.end() : run.end() + 1] in ("(", "[") or (not prose and name.of_password and reads_as_words(run[0])):
+        return []
+    if name.is_short:
+        if (
+            not prose
+            and name.text.lower() == "pass"
+            and found["joint"].endswith(": ")
+            and not _is_of_login(text, name, run)
+        ):
+            return []  # a test's
+        return _spans(run, name, is_strict=False, is_line=True) if is_drawn(run[0], 10) else []
+    return _spans(run, name, is_strict=False, is_line=tight)
+
+
+def _is_of_login(text: str, name: Name, run: re.Match[str]) -> bool:
+    """Tell whether settings of an account stand beside a line."""
+    return name.text != "PASS" and _LOGIN.search(text, max(0, name.start - 200), run.end() + 200) is not None
+
+
+def _spans(run: re.Match[str] | None, name: Name, *, is_strict: bool, is_line: bool = False) -> list[tuple[int, int]]:
+    if run is None:
+        return []
+    value = without_sentence(_NEXT_OF_URL.split(run[0], maxsplit=1)[0])
+    secret = COVER in value or (
+        not stands_for_another(value, name.text) and _is_bare_secret(value, name, is_strict=is_strict, is_line=is_line)
+    )
+    return [(run.start(), run.start() + len(value))] if secret else []
+
+
+def _is_bare_secret(value: str, name: Name, *, is_strict: bool, is_line: bool) -> bool:
+    if not name.of_password:
+        return is_drawn_for(name, value) or (is_strict and not is_line and is_phrase(value))
+    if value.isdigit():
+        return (is_strict or is_line) and not name.is_short and len(value) >= _LEAST_DIGITS
+    if is_strict:
+        return len(value) >= _LEAST_OF_PASSWORD and _has_letters(value) and (not name.is_short or is_chosen(value))
+    if is_line:
+        return is_chosen(value) or is_phrase(value)
+    return is_mixed(value)
+
+
+def is_drawn_for(name: Name, value: str) -> bool:
+    """Tell whether a value was drawn for a key; most ids of sessions are names, and no secrets."""
+    small = name.text.lower()
+    if "session" not in small or "token" in small:
+        return is_drawn(value) or (small not in ("secret", "credential", "token") and is_phrase(value, 4))
+    return is_drawn(value, 20) and "-" not in value and sum(c.isdigit() for c in value) >= 4
+
+
+def without_sentence(value: str) -> str:
+    """Return a value without the marks that end a sentence; what follows in Chinese letters is the sentence, too."""
+    bare = value.rstrip(_MARKS) or value
+    return _SCRIPT.split(bare, maxsplit=1)[0]
+
+
+def _has_letters(value: str) -> bool:
+    return sum(c.isalpha() for c in value) >= 2
+
+
+def _among_settings(text: str, start: int, end: int) -> bool:
+    """Tell whether the lines beside a line are settings too, and no code."""
+    begin = text.rfind("\n", max(0, start - 400), start) + 1
+    above = text[max(0, begin - 400) : begin].rstrip().rsplit("\n", 1)[-1]
+    below = text[end : end + 400].split("\n", 2)[1:2]
+    beside = [line for line in (above, *below) if line.strip()]
+    return bool(beside) and any(_SETTING.match(line) for line in beside) and not any(map(_CODE_LINE.search, beside))
+
+
+PASSWORD_HINTS = (
+    *("password", "passwd", "passphrase", "passcode", "pwd", "passwort", "kennwort", "contraseña", "mot de passe"),
+    *("senha", "пароль", "密码", "密碼", "パスワード", "비밀번호", "parola d'ordine"),
+    *("hasło", "wachtwoord", "şifre", "lösenord", "adgangskode", "passord", "heslo", "jelszó", "salasana", "κωδικός"),
+    *("كلمة المرور", "كلمة السر", "סיסמה", "סיסמא", "रहस्य शब्द", "पासवर्ड", "รหัสผ่าน", "mật khẩu", "kata sandi"),
+    *("parolă", "parola", "lozinka", "گذرواژه", "رمز عبور"),
+    *(
+        "_pass",
+        "-pass",
+        ".pass",
+        "dbpass",
+        "userpass",
+        "smtppass",
+        "requirepass",
+        "masterauth",
+        "rootpass",
+        "adminpass",
+    ),
+    *("keypass", "storepass", "mypass", "pass", "pw", "psk", "口令", "kata laluan", "contrasenya"),
+)
+KEY_HINTS = (
+    *(
+        "secret",
+        "secret key",
+        "api_key",
+        "api-key",
+        "apikey",
+        "api key",
+        "access_key",
+        "access-key",
+        "accesskey",
+        "private_key",
+    ),
+    *("auth_key", "auth-key", "authkey", "access key", "private-key", "privatekey", "master key", "license_key"),
+    *("private key", "encryption_key", "encryption-key", "signing_key", "signing-key", "master_key", "account_key"),
+    *("accountkey", "sharedaccesskey", "shared_key", "sas_key", "service_key", "server_key", "webhook_key", "app_key"),
+    *(
+        "appkey",
+        "application_key",
+        "consumer_key",
+        "storage_key",
+        "session_key",
+        "hmac_key",
+        "deploy_key",
+        "credential",
+    ),
+    *("authtoken", "accesstoken", "refreshtoken", "sessiontoken", "bottoken", "apitoken", "_token", "-token", "token"),
+    *(
+        "fastly-key",
+        "subscription-key",
+        "insert-key",
+        "application-key",
+        "master-key",
+        "art-api",
+        "x-key",
+        "ingestion-key",
+    ),
+    *(
+        "presharedkey",
+        "preshared_key",
+        "schlüssel",
+        "clé api",
+        "clé d'api",
+        "clave",
+        "chiave api",
+        "chave",
+        "密钥",
+        "密鑰",
+    ),
+    *("api キー", "apiキー", "api 키", "ключ", "authentication key", "license key"),
+    *("credential", "sessionid", "session_id"),
+)
+HINTS = (*PASSWORD_HINTS, *KEY_HINTS)
+"""A name that has none of these, in small letters, is no name of a secret."""
+
+_SHORT = ("pw", "pass", "psk")
+_ENDS_NAME = ("_pass", "-pass", ".pass", "_psk", "-psk", ".psk")
+_ABOUT_BEFORE = re.compile(
+    r"(?i)(?:^|[_.\[-])(?:forg[eo]t|reset|show|hide|has|have|is|no|without|min|max|change|hash|hashed|verify|check|validate"
+    r"|invalid|wrong|empty|missing|require|required|lost|update|toggle|use|with|allow|bad|need|needs|prompt|set|get|num"
+    r"|generate|make|create|delete|remove|rotate|revoke|list|find|parse|send|fetch|expired?|next|prev|page|continu(?:e|ation)"
+    r"|cursor|sync|eos|bos|pad|unk|mask|sep|cls|special|split|stop|start|end|total|completion|per|count|new_line|newline|syntax|peek|skip)"
+    r"[_.-]?\Z|(?:page|sync|continuation|resume|cancell?ation|idempotency|client_?request)_?\Z|^(?-i:Client)\Z"
+)
+_ABOUT_AFTER = re.compile(
+    r"(?i)hash|field|label|reset|polic|manager|generat|input|file|path|ur[li]|name|length|type|hint|algo|_at|_on$|date|time"
+    r"|expir|_age|min|max|_len|count|attempt|retr|chang|updat|creat|requir|enabl|valid|streng|score|error|protect|column"
+    r"|prompt|format|pattern|regex|rule|confirm(?:ed|ation)$|hasher|encod|check|form|view|page|store|backend|class|schema"
+    r"|version|arn|scope|ttl|rotat|index|iz|is[ei]|bucket|limit|rate|usage|budget|price|cost|per|list|ref|mount|mode|prefix"
+    r"|suffix|header|status|state|descr|help|title|text|size|bytes|source|provider|endpoint|agent|less|param|manager|mgr|last|histor|_const|address|contract|symbol|^ar(?:y|ies|iat)|^s?[_-]?ids?$|^s?[_-]?id[_-]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name in a text, from `start` to `end`; `asks` what stands behind it: a password that was chosen, or a key."""
+
+    start: int
+    end: int
+    text: str
+    of_password: bool
+    is_short: bool
+    """`pass` and `pw` alone are words, and results of tests."""
+
+
+_BACK = re.compile(r"[\w.\[\]-]{1,60}\Z")
+_REST = re.compile(r"[A-Za-z0-9_-]{0,40}")
+_ENDING = re.compile(r"[^\W\d_\u0e00-\u0eff\u2e80-\uffff]{0,3}")
+_IDEOGRAPH = "\u2e80"
+
+
+def name_at(text: str, at: int, hint: str) -> Name | None:
+    """Return the name that has a hint at `at`; None where it is one of something about a secret."""
+    end = at + len(hint)
+    if text[at:end].lower() != hint:
+        return None  # covered
+    rest = (_REST if hint.isascii() else _ENDING).match(text, end) if hint < _IDEOGRAPH else None
+    after = rest[0] if rest else ""
+    back = _BACK.search(text, max(0, at - 60), at)
+    before = back[0] if back and hint.isascii() else ""
+    is_short = hint in _SHORT
+    if is_short and (after or before.strip("-[].")):
+        return None  # many a word has these in it
+    if hint in _ENDS_NAME and after.strip("0123456789"):
+        return None  # pass_through
+    if text[at - len(before) - 2 : at - len(before)] == "::" or (
+        text[at - 1 : at] == ":" and text[at - 2 : at - 1].isalnum() and hint != "password"
+    ):
+        return None  # a path of parts, as in an ARN
+    if (after and _ABOUT_AFTER.search(after)) or (before and _ABOUT_BEFORE.search(before.rstrip("["))):
+        return None
+    if hint == "token" and after[:1] in ("s", "i"):
+        return None
+    start = at - len(before)
+    return Name(
+        start=start,
+        end=end + len(after),
+        text=text[start : end + len(after)],
+        of_password=hint in PASSWORD_HINTS,
+        is_short=is_short,
+    )

@@ -1,0 +1,194 @@
+"""Scores sentences by how much they read like an order injected for a model, in words that no list has to know.
+
+Two linear models, added: one over hashed word beginnings and pairs of them, in any language and cheap; one over the
+features of the bundled encoder, which tells synonyms but takes 1 to 2 ms a sentence, and over traits that the caller
+tells of a sentence, alone and in pairs. So the encoder reads only sentences that the first model lets through, and of
+a long text no more than `_MOST` of them.
+`scripts/fit_injected.py` fits both.
+
+It does not know who speaks, nor what a text only quotes; a sentence is judged without the ones around it.
+
+Classifies prompts: does an answer need earlier conversations, or not (general knowledge, small talk, a sum)?
+
+A logistic regression on the features of the bundled encoder. `scripts/fit_prompt_gate.py` fits it to prompts that were
+written for this project, in fifteen languages. It does not read any memory and takes 2 ms.
+
+Words related to a word, by the bundled model's own vocabulary: *camping* to *tent*, *bought* to *purchase*.
+
+A table that was made once from the vectors (`scripts/related_words.py`): no vector is touched at run time, and no
+network. English only, and single words; a word that the vocabulary lacks has none.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib import resources
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from mcp_memory.core.errors import EmbeddingFailed
+from mcp_memory.models.embed.bundled import Encoder
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+Traits = Callable[[str], Sequence[bool]]
+INJECTION_FILE = "injected.safetensors"
+SLOTS = 1 << 17
+"""Weights for single words, and as many for pairs."""
+
+_MOST_SENTENCES = 24
+_STEM = 6  # characters of a word that count: endings vary
+_TOKEN = re.compile("[\u0e00-\u0e7f\u2e80-\uffef]|[^\\W\u0e00-\u0e7f\u2e80-\uffef]+")
+
+
+def any_injected(sentences: Sequence[str], traits: Traits) -> bool:
+    """Tell whether one of the sentences reads like an injected order.
+
+    EmbeddingFailed where the files of the package cannot be read.
+    """
+    import numpy as np
+
+    if not sentences:
+        return False
+    model = _injection_model()
+    slots = [word_slots(sentence) for sentence in sentences]
+    lengths = np.array([len(one) for one in slots])
+    starts = np.cumsum(lengths) - lengths
+    flat = np.concatenate([np.array(one, np.int64) for one in slots])
+    by_words = np.add.reduceat(model.words[flat], starts) / np.sqrt(lengths) + model.words_bias
+    suspects = np.flatnonzero(by_words > model.floor)
+    for at in map(int, suspects[np.argsort(-by_words[suspects])][:_MOST_SENTENCES]):
+        features = features_of(sentences[at], traits)
+        if (
+            features is not None
+            and features @ model.features[:-1] + model.features[-1] + model.share * by_words[at] > model.bar
+        ):
+            return True
+    return False
+
+
+def features_of(sentence: str, traits: Traits) -> NDArray[np.float32] | None:
+    """Return the encoder's features of a sentence and its traits; None for one without a known word piece."""
+    import numpy as np
+
+    features = Encoder().features(sentence)
+    if features is None:
+        return None
+    alone = np.array(traits(sentence), np.float32)
+    pairs = np.outer(alone, alone)[np.triu_indices(len(alone), 1)]
+    return np.concatenate([features, alone, pairs])
+
+
+def word_slots(sentence: str) -> list[int]:
+    """Return the places of a sentence's words and pairs among the weights; one place at least."""
+    shown = sentence if sentence.isascii() else unicodedata.normalize("NFKC", sentence)
+    words = [_hashed(word[:_STEM]) for word in _TOKEN.findall(shown.lower())]
+    pairs = [(first * 31 + second) % SLOTS + SLOTS for first, second in pairwise(words)]
+    return [*(word % SLOTS for word in words), *pairs] or [0]
+
+
+@lru_cache(maxsize=16_384)
+def _hashed(word: str) -> int:
+    return zlib.crc32(word.encode("utf-8", "surrogatepass"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _InjectionModel:
+    words: NDArray[np.float32]
+    words_bias: float
+    features: NDArray[np.float32]
+    floor: float
+    """Of the first model: below it the encoder is not asked."""
+    share: float
+    bar: float
+    """Of the sum: above it a sentence is suspected."""
+
+
+@cache
+def _injection_model() -> _InjectionModel:
+    import numpy as np
+    from safetensors import SafetensorError
+    from safetensors.numpy import load  # pyright: ignore[reportUnknownVariableType]
+
+    try:
+        tensors = load((resources.files("mcp_memory.models.embed") / "model" / INJECTION_FILE).read_bytes())
+        words_bias, floor, share, bar = tensors["levels"].tolist()
+        words = np.zeros(2 * SLOTS, np.float32)
+        words[np.unpackbits(tensors["used"]).astype(bool)] = tensors["words"] * tensors["words_scale"]
+    except (OSError, KeyError, ValueError, SafetensorError) as error:
+        raise EmbeddingFailed(
+            f"The model of injected orders cannot be read ({error}). Install mcp-memory again."
+        ) from error
+    return _InjectionModel(words, words_bias, tensors["features"], floor, share, bar)
+
+
+PROMPTS_FILE = "prompts.safetensors"
+_MOST_LOG_ODDS = 6.0
+
+
+def leans_on_memory(prompt: str) -> float:
+    """Return the log-odds, -6 to 6, that a prompt needs earlier conversations; 0 for a text without words.
+
+    EmbeddingFailed where the files of the package cannot be read.
+    """
+    weights = _prompt_weights()
+    features = Encoder().features(prompt)
+    return (
+        0.0
+        if features is None
+        else float(max(-_MOST_LOG_ODDS, min(_MOST_LOG_ODDS, features @ weights[:-1] + weights[-1])))
+    )
+
+
+@cache
+def _prompt_weights() -> NDArray[np.float32]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load  # pyright: ignore[reportUnknownVariableType]
+
+    try:
+        return load((resources.files("mcp_memory.models.embed") / "model" / PROMPTS_FILE).read_bytes())["weights"]
+    except (OSError, SafetensorError) as error:
+        raise EmbeddingFailed(f"The prompt gate cannot be read ({error}). Install mcp-memory again.") from error
+
+
+RELATED_FILE = "related.safetensors"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _RelatedWords:
+    words: list[str]
+    place: dict[str, int]
+    neighbours: NDArray[np.uint16]
+    nearness: NDArray[np.uint8]
+
+
+def related_words(word: str) -> list[tuple[str, float]]:
+    """Return up to 12 words and how near they are (a cosine from 0.4 to 1), nearest first. `word` is in lower case."""
+    table = _related_words()
+    place = table.place.get(word)
+    if place is None:
+        return []
+    return [
+        (table.words[other], near / 255)
+        for other, near in zip(table.neighbours[place].tolist(), table.nearness[place].tolist(), strict=True)
+        if near
+    ]
+
+
+@cache
+def _related_words() -> _RelatedWords:
+    from safetensors.numpy import load  # pyright: ignore[reportUnknownVariableType]
+
+    tensors = load((resources.files("mcp_memory.models.embed") / "model" / RELATED_FILE).read_bytes())
+    words = tensors["words"].tobytes().decode().split("\n")
+    return _RelatedWords(
+        words, {word: place for place, word in enumerate(words)}, tensors["neighbours"], tensors["nearness"]
+    )

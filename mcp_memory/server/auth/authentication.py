@@ -1,0 +1,438 @@
+"""The door before everything that is served over HTTP and SSE, whatever its route.
+
+In this order: a request that is too large in its head, of a name or page that is not ours, without a good token where
+one is needed, for a space that is not its own, or too frequent for its token is answered here. What comes through has
+its `Grant` in its scope, and the SDK's session of it can be used by the same client in the same space alone. A stream
+ends soon after the token that it was opened with.
+
+A good token opens the door whatever others do from its address. Whoever shows none, or a wrong one, is counted by
+address: after twenty wrong tokens in a minute, or too many requests, the answer is to wait. What the door says is the
+same for a space that is not there and one that is another's.
+
+How often and how much: requests a minute, wrong tokens, requests at once. It knows no transport and no clock.
+
+Which client a bearer token is of: the one of the setting, one that the store keeps, or an OAuth access token.
+
+As long as there is none of the three, and only this machine can reach the server, whoever asks is the owner. Tokens
+are never deleted, so a server that once asked for them asks for ever: who was shut out is not let in again by that.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from ipaddress import IPv6Address, ip_address
+from math import ceil
+from typing import TYPE_CHECKING
+
+import anyio
+import mcp.types as wire
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from starlette.datastructures import Headers, QueryParams
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Router
+
+from mcp_memory.core.errors import McpMemoryError
+from mcp_memory.core.text import one_line
+from mcp_memory.server.auth import hosts, oauth
+from mcp_memory.server.auth.authorization import GRANT, Grant
+from mcp_memory.store.access import Right
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from mcp_memory.core.config import Settings
+    from mcp_memory.service.memory import Memory
+
+
+logger = logging.getLogger(__name__)
+
+SPACE_HEADER = "mcp-memory-space"
+_PREFIX = "/space/"  # what an SSE client posts to says which space its stream is of
+_MOST_HEAD = 32 * 2**10
+_WRONG_A_MINUTE = 20
+_AT_ONCE = 256
+_BODY_SECONDS = 60.0
+_LOOK_SECONDS = 1.0
+_LEAVE_SECONDS = 5.0
+_NEEDED = "This memory needs its token: send the header `Authorization: Bearer <token>`."
+
+
+@dataclass
+class _Turned(Exception):
+    """A request that is not let in, and what it is told."""
+
+    status: int
+    text: str
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+
+
+class Gate:
+    """The door before `app`, which is the SDK's."""
+
+    def __init__(
+        self, app: ASGIApp, credentials: Credentials, *, security: TransportSecuritySettings, a_minute: int
+    ) -> None:
+        """`a_minute`: requests of a client and of an address; 0 for as many as they like."""
+        self._app = app
+        self._credentials = credentials
+        self._security = TransportSecurityMiddleware(security)
+        self._clients = Rate(a_minute) if a_minute else None
+        self._addresses = Rate(a_minute) if a_minute else None
+        self._wrong = Rate(_WRONG_A_MINUTE)
+        self._at_once = AtOnce(_AT_ONCE)
+        issuer = credentials.issuer
+        routes = oauth.metadata_routes(issuer) if issuer else []
+        self._open = Router(routes)
+        self._open_paths = {route.path for route in routes}
+        self._challenge = 'Bearer realm="mcp-memory"'
+        if issuer:
+            self._challenge += f', resource_metadata="{oauth.metadata_url(issuer)}"'
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            refused = await self._looked_at(scope)
+            if refused is not None:
+                await refused(scope, receive, send)
+            elif scope["path"] in self._open_paths:
+                self._count(scope)
+                await self._open(scope, receive, send)
+            else:
+                await self._let_in(scope, receive, send)
+        except _Turned as turned:
+            await _refusal(turned)(scope, receive, send)
+
+    # --- who comes in -------------------------------------------------------------------------------
+
+    async def _looked_at(self, scope: Scope) -> Response | None:
+        """Return how to answer a request that nobody's token would open the door for. Raises _Turned too."""
+        if sum(len(name) + len(value) for name, value in scope["headers"]) + len(scope["query_string"]) > _MOST_HEAD:
+            raise _Turned(431, "The headers of this request are too large.")
+        if not all(map(hosts.is_plain, Headers(scope=scope).getlist("host") + Headers(scope=scope).getlist("origin"))):
+            raise _Turned(421, "This is no name of a host.")
+        return await self._security.validate_request(Request(scope))
+
+    def _count(self, scope: Scope) -> None:
+        """Count a request of an address, where no token says whose it is. Raises _Turned where they are too many."""
+        address = _address(scope)
+        if self._addresses and not _is_here(address):
+            _waited(self._addresses.take(address, anyio.current_time()))
+
+    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            client = await self._client(scope)
+        except McpMemoryError as error:
+            logger.warning("nobody can be let in: %s", error)
+            raise _Turned(503, "This memory cannot be opened now. Its log says why.") from None
+        scope, space = _chosen(scope, client)
+        if self._clients and (client.who or not _is_here(_address(scope))):
+            _waited(self._clients.take(client.who, anyio.current_time()))
+        scope[GRANT] = Grant(who=client.who, space=space, right=client.right, is_owner=client.is_owner)
+        # The SDK answers on a session, and takes messages for one, only for the user and subject that opened it.
+        scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=client.who, scopes=[], subject=space))
+        with self._at_once.one(client.who) as may_come:
+            if client.who and not may_come:
+                raise _Turned(429, f"This token has {_AT_ONCE} requests open already.", {"Retry-After": "5"})
+            ended = self._unknown(', error="invalid_token"', "The token of this request has ended.")
+            await _Visit(self._credentials, client, ended).answer(self._app, scope, receive, send)
+
+    async def _client(self, scope: Scope) -> Client:
+        shown = _bearer(scope)
+        owner = await self._credentials.owner()
+        if owner is not None:
+            self._count(scope)
+            return owner
+        if shown is None:
+            self._count(scope)
+            raise self._unknown("")
+        try:
+            client = await self._credentials.of(shown)
+        except oauth.Unreachable as error:
+            logger.warning("a token cannot be checked: %s", error)
+            raise _Turned(503, "Tokens cannot be checked now. Try again.", {"Retry-After": "10"}) from None
+        except TooFew:
+            wanted = f'{self._challenge}, error="insufficient_scope", scope="{oauth.SCOPES["read"]}"'
+            raise _Turned(403, "This token opens no space here.", {"WWW-Authenticate": wanted}) from None
+        if client is None:
+            self._count(scope)
+            _waited(self._wrong.take(_address(scope), anyio.current_time()))
+            raise self._unknown(', error="invalid_token"')
+        return client
+
+    def _unknown(self, why: str, text: str = _NEEDED) -> _Turned:
+        # A client asks for what stands here: to forget is for those who asked for it by themselves.
+        wanted = f'{why}, scope="{oauth.SCOPES["read"]} {oauth.SCOPES["write"]}"'
+        challenge = self._challenge + (wanted if self._credentials.issuer else "")
+        return _Turned(401, text, {"WWW-Authenticate": challenge})
+
+
+def _refusal(turned: _Turned) -> Response:
+    """Return an error of JSON-RPC for a request whose id was not read: clients show its text, and no other body's."""
+    said = wire.ErrorData(code=wire.INVALID_REQUEST, message=turned.text)
+    error = wire.JSONRPCError(jsonrpc="2.0", id=None, error=said)
+    return Response(error.model_dump_json(exclude_unset=True), turned.status, turned.headers, "application/json")
+
+
+def _waited(seconds: int) -> None:
+    if seconds:
+        raise _Turned(429, f"Too many requests. Try again in {seconds} s.", {"Retry-After": str(seconds)})
+
+
+def _bearer(scope: Scope) -> str | None:
+    given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+    scheme, _, token = given.partition(b" ")
+    return token.strip().decode("latin-1") if scheme.lower() == b"bearer" else None
+
+
+def _address(scope: Scope) -> str:
+    """Return where a request comes from; of IPv6 the network, as whoever has one address there has all of them."""
+    client = scope.get("client")
+    said = str(client[0]) if client else ""
+    try:
+        address = ip_address(said)
+    except ValueError:
+        return said
+    if address.version == 4 or address.is_loopback:
+        return said
+    return str(IPv6Address(address.packed[:8] + bytes(8)))
+
+
+def _is_here(address: str) -> bool:
+    """Tell whether it is this machine, whose programs share one address, as do all that a proxy on it lets in."""
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return True  # a Unix socket
+
+
+def _chosen(scope: Scope, client: Client) -> tuple[Scope, str]:
+    """Return the space of a request, and its scope as the SDK shall see it. Raises _Turned for another's space."""
+    asked = Headers(scope=scope).get(SPACE_HEADER) or QueryParams(scope["query_string"]).get("space")
+    path = str(scope["path"])
+    if path.startswith(_PREFIX):
+        asked, _, rest = path.removeprefix(_PREFIX).partition("/")
+        scope = {**scope, "path": f"/{rest}", "raw_path": f"/{rest}".encode()}
+    elif asked and scope["method"] == "GET":
+        scope = {**scope, "root_path": f"{_PREFIX}{asked}"}  # from here the SDK makes the address to post to
+    else:
+        scope = {**scope}
+    space = asked or client.spaces[0]
+    if space not in client.spaces:
+        raise _Turned(
+            403, f"{one_line(space, 60)!r} is no space of this token. Its spaces: {', '.join(client.spaces)}."
+        )
+    return scope, space
+
+
+# --- while it is here -------------------------------------------------------------------------------
+
+
+class _Visit:
+    """One request while it is answered: its body comes in time, and its stream does not outlive its token."""
+
+    def __init__(self, credentials: Credentials, client: Client, ended: _Turned) -> None:
+        """`ended` is what is told, where nothing was yet, once the token has."""
+        self._credentials, self._client, self._token_ended = credentials, client, ended
+        self._over = anyio.Event()
+        self._late = self._began = self._ended = self._has_body = False
+
+    async def answer(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        deadline = anyio.current_time() + _BODY_SECONDS
+        failure: Exception | None = None
+
+        async def heard() -> Message:
+            if self._has_body:
+                return await self._until_over(receive)
+            message: Message = {"type": "http.disconnect"}
+            with anyio.move_on_at(deadline) as time:
+                message = await receive()
+            self._late |= time.cancelled_caught
+            self._has_body = self._late or not message.get("more_body", False)
+            return message
+
+        async def told(message: Message) -> None:
+            if not self._late:
+                self._began = True
+                self._ended |= message["type"] == "http.response.body" and not message.get("more_body", False)
+                await send(message)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._watch, tasks.cancel_scope)
+            try:
+                await app(scope, heard, told)
+            except Exception as error:  # noqa: BLE001 - raised again outside of the group, as itself
+                failure = error
+            tasks.cancel_scope.cancel()
+        if failure is not None and not self._late:
+            raise failure
+        await self._close(scope, receive, send)
+
+    async def _until_over(self, receive: Receive) -> Message:
+        message: Message = {"type": "http.disconnect"}
+        async with anyio.create_task_group() as first:
+
+            async def listen() -> None:
+                nonlocal message
+                message = await receive()
+                first.cancel_scope.cancel()
+
+            first.start_soon(listen)
+            await self._over.wait()
+            first.cancel_scope.cancel()
+        return message
+
+    async def _watch(self, answering: anyio.CancelScope) -> None:
+        while True:
+            await anyio.sleep(_LOOK_SECONDS)
+            try:
+                if not await self._credentials.is_good(self._client):
+                    break
+            except McpMemoryError:
+                continue  # whatever is asked for fails of itself
+        self._over.set()
+        await anyio.sleep(_LEAVE_SECONDS)
+        answering.cancel()
+
+    async def _close(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._late and not self._began:
+            late = _Turned(408, "The request did not come in time.", {"Connection": "close"})
+            await _refusal(late)(scope, receive, send)
+        elif self._over.is_set() and not self._began:
+            await _refusal(self._token_ended)(scope, receive, send)
+        elif self._began and not self._ended and (self._over.is_set() or self._late):
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+_MOST_KEYS = 10_000
+
+
+class Rate:
+    """A bucket for each key: it holds `a_minute`, one goes with each take, and they come back evenly."""
+
+    def __init__(self, a_minute: int) -> None:
+        self._a_minute = a_minute
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, key: str, now: float) -> int:
+        """Take one at `now`, in seconds. 0 when there was one, else the seconds until there will be."""
+        left = self._now_left(key, now)
+        if left < 1:
+            return self._wait(left)
+        self._left[key] = (left - 1, now)
+        self._left.move_to_end(key)
+        while len(self._left) > _MOST_KEYS:  # the one that was quiet longest has most of its bucket again
+            self._left.popitem(last=False)
+        return 0
+
+    def _now_left(self, key: str, now: float) -> float:
+        left, then = self._left.get(key, (float(self._a_minute), now))
+        return min(float(self._a_minute), left + max(0.0, now - then) * self._a_minute / 60)
+
+    def _wait(self, left: float) -> int:
+        return max(1, ceil((1 - left) * 60 / self._a_minute))
+
+
+class AtOnce:
+    """How many requests of each key are being answered, streams included."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held = Counter[str]()
+
+    @contextmanager
+    def one(self, key: str) -> Generator[bool]:
+        """Hold one while the block runs; False where there are as many as there may be, and none is held."""
+        if self._held[key] >= self._most:
+            yield False
+            return
+        self._held[key] += 1
+        try:
+            yield True
+        finally:
+            self._held[key] -= 1
+            if not self._held[key]:
+                del self._held[key]
+
+
+_LOOKED_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """Who asks. `spaces` are those it may choose from, the first where it names none."""
+
+    who: str
+    spaces: tuple[str, ...]
+    right: Right
+    is_owner: bool = False
+    token: str | None = None
+    """The id of its token in the store."""
+    until: float | None = None
+    """When its OAuth token ends, in seconds since 1970."""
+
+
+class TooFew(Exception):
+    """An OAuth token is genuine, and has no scope or no space of ours."""
+
+
+class Credentials:
+    """The tokens of one server. Raises McpMemoryError where the store is needed and cannot be opened."""
+
+    def __init__(self, settings: Settings, memory: Callable[[], Awaitable[Memory]], *, reachable: bool) -> None:
+        """`reachable`: other machines, or others through them, can reach the server. Raises InvalidInput."""
+        self._setting = settings.token
+        self._claim = settings.oauth_space_claim
+        self._owner = Client(who="", spaces=(settings.space,), right="admin", is_owner=True)
+        self._memory = memory
+        self.issuer = oauth.issuer_of(settings)
+        self._needed = reachable or bool(self._setting) or self.issuer is not None
+        self._looked = float("-inf")
+
+    async def owner(self) -> Client | None:
+        """Return the owner, where nobody needs a token."""
+        if not self._needed and anyio.current_time() - self._looked > _LOOKED_S:
+            self._needed = bool(await (await self._memory()).tokens())
+            self._looked = anyio.current_time()
+        return None if self._needed else self._owner
+
+    async def of(self, shown: str) -> Client | None:
+        """Return whose token this is, None where it is not good.
+
+        Raises TooFew, and oauth.Unreachable where it cannot be told.
+        """
+        if self._setting and hmac.compare_digest(shown.encode("utf-8", "replace"), self._setting.encode()):
+            return self._owner
+        token = await (await self._memory()).token_shown(shown) if shown.startswith("mcm_") else None
+        if token is not None:
+            return Client(who=f"token {token.id}", spaces=token.spaces, right=token.right, token=token.id)
+        if self.issuer is None or shown.count(".") != 2:
+            return None
+        access = await self.issuer.verify_token(shown)
+        if access is None:
+            return None
+        right, spaces = oauth.right_of(access), oauth.spaces_of(access, self._claim)
+        if right is None or not spaces:
+            raise TooFew
+        user = f"{access.client_id}\0{access.subject}"
+        who = f"oauth {sha256(user.encode()).hexdigest()[:20]}"
+        return Client(who=who, spaces=spaces, right=right, until=access.expires_at)
+
+    async def is_good(self, client: Client) -> bool:
+        """Tell whether a client that was let in is still to be answered."""
+        if client.until is not None:
+            return time.time() < client.until
+        if client.token is not None:
+            return await (await self._memory()).is_good(client.token)
+        return bool(self._setting) or await self.owner() is not None

@@ -1,0 +1,261 @@
+"""A message list in a neutral form: roles and parts, whoever's API it was written for.
+
+    Part      one text that can be looked at by itself: words, a tool call's arguments, a tool's result
+    Message   a role and its parts
+    digest    what makes two messages the same; marks that callers move about do not count
+    behind    the name of a place in a conversation: everything said up to there
+
+A place is named by all that came before it, so what is known of a message in one conversation never touches a
+message of another that only looks alike. System messages name no place: callers rewrite them from call to call.
+
+The message lists of OpenAI and Anthropic, read into the neutral form and written back as they came.
+
+The two share no name for what they do differently, so one reader takes both, message by message, and a list need not
+say whose it is. What is not understood is kept as it is: only the texts of an edit are ever written. Objects of the
+vendors' own libraries (anything with `model_dump`) are taken too; one that is edited comes back as a dict.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import pairwise
+from typing import Any, Literal, cast
+
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import one_line
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+START = ""
+"""The place before the first message."""
+
+_RECALLED = re.compile(r"<mcp-memory-recall (?!part=\"earlier\")[^>]*>.*?</mcp-memory-recall>\s*", re.DOTALL)
+"""What recall puts into a message, for a while; not the notes that `texts` puts in place of messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One text of a message. `fixed` is a block that is no text (an image, a signature): `text` is its JSON."""
+
+    kind: Literal["text", "call", "result", "fixed"]
+    text: str
+    call_id: str = ""
+    """Of a call and of its result: the id that joins them, as the provider gave it."""
+    tool: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    role: Role
+    parts: tuple[Part, ...]
+
+    @property
+    def is_said_by_user(self) -> bool:
+        """Whether the user speaks in it; a message of the role `user` may be nothing but results of tools."""
+        return self.role == "user" and any(part.kind != "result" for part in self.parts)
+
+
+def digest(message: Message) -> str:
+    """Return what is the same for the same message: of its role and its parts, without blocks that were recalled."""
+    told = [message.role, *([p.kind, _RECALLED.sub("", p.text), p.call_id, p.tool] for p in message.parts)]
+    return sha256(json.dumps(told).encode()).hexdigest()[:32]
+
+
+def behind(before: str, of: str) -> str:
+    """Return the place behind a message that stands at the place `before` and has the digest `of`."""
+    return sha256(f"{before} {of}".encode()).hexdigest()[:32]
+
+
+def units(messages: Sequence[Message]) -> list[range]:
+    """Divide a list into what must stay together: each a message, or a call with all that answers it.
+
+    A message that holds results belongs to the calls before it, whether or not its ids are known there.
+    """
+    starts = [at for at, message in enumerate(messages) if at == 0 or not _answers(message)]
+    return [range(start, end) for start, end in pairwise([*starts, len(messages)])]
+
+
+def _answers(message: Message) -> bool:
+    return message.role == "tool" or any(part.kind == "result" for part in message.parts)
+
+
+_ROLES: dict[str, Role] = {
+    "system": "system", "developer": "system", "user": "user", "assistant": "assistant",
+    "tool": "tool", "function": "tool",
+}  # fmt: skip
+
+Block = dict[str, Any]
+Address = tuple[str | int, ...]
+"""Where in a message a text stands: keys and places on the way down to it."""
+
+
+def read(messages: Sequence[object]) -> list[Message]:
+    """Return the list in the neutral form. InvalidInput names the first message that is none."""
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput("messages is not a list. Pass the messages as they go to the model: [{role, content}, …].")
+    found: list[Message] = []
+    for place, given in enumerate(messages, start=1):
+        message = _plain(given)
+        role = _ROLES.get(str(message.get("role")))
+        if role is None:
+            raise InvalidInput(
+                f"Message {place} is no chat message: {one_line(repr(given), 60)}. Each needs a role (one of "
+                f"{', '.join(_ROLES)}) and a content, as the APIs of OpenAI and Anthropic take them."
+            )
+        found.append(Message(role=role, parts=tuple(part for _, part in _parts(message, role, place))))
+    return found
+
+
+def write(message: object, texts: Mapping[int, str]) -> Any:
+    """Return the message with other texts in some of its parts, by their place in `Message.parts`.
+
+    The message itself is not changed; what no text is given for comes back as it was, also its cache marks.
+    """
+    if not texts:
+        return message
+    plain: Block = json.loads(json.dumps(_plain(message)))  # a copy that shares nothing
+    addresses = [address for address, _ in _parts(plain, _ROLES[plain["role"]], 0)]
+    for place, text in texts.items():
+        _put(plain, addresses[place], text)
+    return plain
+
+
+def note(text: str) -> Block:
+    """Return a message that both APIs take, with words of ours."""
+    return {"role": "user", "content": text}
+
+
+def _plain(given: object) -> Block:
+    """A message as a dict, its blocks and calls too; empty where it is none."""
+    dump = getattr(given, "model_dump", None)
+    if dump is not None:
+        return dump(mode="json", exclude_none=True)
+    if not isinstance(given, Mapping):
+        return {}
+    message: Block = dict(cast("Mapping[str, Any]", given))
+    for key in ("content", "tool_calls"):
+        if isinstance(message.get(key), list):
+            message[key] = [_plain(each) if _is_object(each) else each for each in message[key]]
+    return message
+
+
+def _is_object(given: object) -> bool:
+    return hasattr(given, "model_dump")
+
+
+# --- reading ----------------------------------------------------------------------------------------
+
+
+def _parts(message: Block, role: Role, place: int) -> Iterator[tuple[Address, Part]]:
+    content = message.get("content")
+    if role == "tool":
+        name = str(message.get("name") or "")
+        yield from _result(("content",), content, str(message.get("tool_call_id") or ""), name)
+        return
+    match content:
+        case None | "":
+            pass
+        case str():
+            yield ("content",), Part(kind="text", text=content)
+        case list():
+            for at, block in enumerate(cast("list[Any]", content)):
+                yield from _block(("content", at), block)
+        case _:
+            raise InvalidInput(
+                f"The content of message {place} is {type(content).__name__}. It can be a text, a list of blocks, or "
+                "null where the message has tool calls."
+            )
+    calls: Any = message.get("tool_calls") or []
+    if not isinstance(calls, list):
+        raise InvalidInput(
+            f"The tool_calls of message {place} are {type(calls).__name__}. They are a list, or left out."
+        )
+    for at, call in enumerate(cast("list[Any]", calls)):
+        yield _called(("tool_calls", at), cast("Block", call) if isinstance(call, dict) else {})
+    if isinstance(message.get("function_call"), dict):
+        yield _called(("function_call",), message["function_call"])
+
+
+def _called(address: Address, call: Block) -> tuple[Address, Part]:
+    """A call of OpenAI's: of a function, of a custom tool whose input is any text, or bare."""
+    kind = next((key for key in ("function", "custom") if isinstance(call.get(key), dict)), None)
+    called: Block = call[kind] if kind else call
+    text, key = _arguments(called)
+    part = Part(kind="call", text=text, call_id=str(call.get("id") or ""), tool=_name(called))
+    return (*address, *([kind] if kind else []), key), part
+
+
+def _arguments(called: Block) -> tuple[str, str]:
+    key = "arguments" if "arguments" in called else "input"
+    return _json(called.get(key)), key
+
+
+def _block(address: Address, block: Any) -> Iterator[tuple[Address, Part]]:
+    match block:
+        case {"type": "text", "text": str(text)}:
+            yield (*address, "text"), Part(kind="text", text=text)
+        case {"type": "tool_use"}:
+            text = _json(block.get("input"))
+            yield (*address, "input"), Part(kind="call", text=text, call_id=str(block.get("id")), tool=_name(block))
+        case {"type": "tool_result"}:
+            yield from _result((*address, "content"), block.get("content"), str(block.get("tool_use_id") or ""), "")
+        case str():
+            yield address, Part(kind="text", text=block)
+        case _:
+            yield address, Part(kind="fixed", text=_json(_unmarked(block)))
+
+
+def _name(block: Mapping[str, Any]) -> str:
+    return str(block.get("name") or "")
+
+
+def _result(address: Address, content: object, call_id: str, tool: str) -> Iterator[tuple[Address, Part]]:
+    """A result is one text or several blocks; each text of it is a part, each of the rest is fixed."""
+    if not isinstance(content, list):
+        text = content if isinstance(content, str) else "" if content is None else _json(content)
+        yield address, Part(kind="result", text=text, call_id=call_id, tool=tool)
+        return
+    blocks = cast("list[Any]", content)
+    if not blocks:
+        yield address, Part(kind="result", text="", call_id=call_id, tool=tool)
+    for at, block in enumerate(blocks):
+        match block:
+            case {"type": "text", "text": str(text)}:
+                yield (*address, at, "text"), Part(kind="result", text=text, call_id=call_id, tool=tool)
+            case _:
+                yield (*address, at), Part(kind="fixed", text=_json(_unmarked(block)), call_id=call_id, tool=tool)
+
+
+def _unmarked(block: object) -> object:
+    """Without the mark that says where a cache ends: callers move it along from call to call."""
+    if isinstance(block, dict):
+        return {key: value for key, value in cast("Block", block).items() if key != "cache_control"}
+    return block
+
+
+def _json(value: object) -> str:
+    """A value as text; what is a text already stays as it is."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps({} if value is None else value, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        what = "A value" if isinstance(error, RecursionError) else one_line(repr(value), 60)
+        why = "nested too deep for JSON" if isinstance(error, RecursionError) else "not JSON"
+        raise InvalidInput(f"{what} in a message is {why}. Pass messages as the API does.") from None
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def _put(message: Block, address: Address, text: str) -> None:
+    """Write a text where another stood; an object takes it as the JSON that it is."""
+    held: Any = message
+    for key in address[:-1]:
+        held = held[key]
+    last = address[-1]
+    held[last] = json.loads(text) if isinstance(held[last], dict) else text

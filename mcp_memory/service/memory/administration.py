@@ -1,0 +1,382 @@
+"""Tokens of HTTP clients: made, listed, revoked, and told from forgeries.
+
+A token reads `mcm_<id>_<secret>`. The id finds its row; of the secret only the hash is kept and compared, in constant
+time, with some hash even where there is no such row.
+
+Logs of clients: how far each was read, and what of them is here already. For `importing` and the hooks.
+
+From home to home: a memory is exported to one file, and an export is taken in, each row once.
+
+What is held: listed, released, kept as it is, or looked for in what was stored before there were flags.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
+from mcp_memory.core.text import one_line, safe_name
+from mcp_memory.core.types import Atom, Reviewed, Turn
+from mcp_memory.service.memory.retention import Forgetting
+from mcp_memory.service.memory.verbs import Verbs, in_thread
+from mcp_memory.store.access import RIGHTS, Right, Token
+from mcp_memory.store.values import Held, Verdict
+
+if TYPE_CHECKING:
+    from mcp_memory.service.portable import Brought, Exported, Parcel
+    from mcp_memory.store import carried
+    from mcp_memory.store.forgetting import How
+    from mcp_memory.store.protocol import FollowedLog, NewAtom
+
+
+PREFIX = "mcm"
+_NOBODY = sha256(b"").digest()
+
+
+class Access(Verbs):
+    """Who may ask over HTTP. Tokens belong to the home: these verbs are the same in every space of it."""
+
+    @in_thread
+    def create_token(
+        self, name: str, *, spaces: Sequence[str] = (), right: Right = "write", expires: timedelta | None = None
+    ) -> tuple[Token, str]:
+        """Make a token and return it with the text that its client shows, which is nowhere kept.
+
+        It opens `spaces` (left out, this one). Raises InvalidInput for a name that is taken or a space that cannot be.
+        """
+        named = one_line(name, 80)
+        if not named:
+            raise InvalidInput("A token needs a name, such as that of the machine or program that will show it.")
+        if len(name.strip()) > len(named):
+            raise InvalidInput(f"The name of a token can have 80 characters on one line, and this has {len(name):,}.")
+        if right not in RIGHTS:
+            raise InvalidInput(f"right {right!r} is unknown. Allowed: {', '.join(RIGHTS)}.")
+        if expires is not None and expires <= timedelta():
+            raise InvalidInput(
+                "A token has to last for some time. Leave its end out, and it lasts until it is revoked."
+            )
+        opened = tuple(dict.fromkeys(safe_name(space, what="space") for space in spaces or [self.space]))
+        id, secret, now = secrets.token_hex(4), secrets.token_urlsafe(32), self._parts.now()
+        token = Token(
+            id=id,
+            name=named,
+            spaces=opened,
+            right=right,
+            at=now.replace(microsecond=0),
+            until=None if expires is None else _after(now.replace(microsecond=0), expires),
+            hash=_hash(secret),
+        )
+        self._parts.store.add_token(token)
+        return token, f"{PREFIX}_{id}_{secret}"
+
+    @in_thread
+    def tokens(self) -> list[Token]:
+        """Return all tokens that ever were, the oldest first."""
+        return self._parts.store.tokens()
+
+    @in_thread
+    def revoke_token(self, which: str) -> Token:
+        """Revoke the token of this id or name, in every process at once. NotFound where there is none to revoke."""
+        store = self._parts.store
+        live = [token for token in store.tokens() if token.revoked_at is None]
+        found = next((token for token in live if which in (token.id, token.name)), None)
+        if found is None:
+            known = ", ".join(token.name for token in live)
+            raise NotFound(
+                f"There is no token {one_line(which, 60)!r} to revoke. " + (f"Tokens: {known}." if known else "")
+            )
+        store.revoke_token(found.id, now=self._parts.now())
+        return found
+
+    @in_thread
+    def token_shown(self, text: str) -> Token | None:
+        """Return the token that a client shows; None where it is wrong, revoked, or its time is over."""
+        prefix, _, rest = text.partition("_")
+        id, _, secret = rest.partition("_")
+        token = self._parts.store.token(id) if prefix == PREFIX and text.isascii() else None
+        is_right = hmac.compare_digest(_hash(secret), _NOBODY if token is None else token.hash)
+        now = self._parts.now()
+        if token is None or not is_right or not token.is_good(now):
+            return None
+        try:
+            self._parts.store.note_token_used(token.id, now=now)
+        except StoreUnavailable:
+            pass  # a home that can only be read is read with its tokens all the same
+        return token
+
+    @in_thread
+    def is_good(self, id: str) -> bool:
+        """Tell whether a token that was shown before still opens anything."""
+        token = self._parts.store.token(id)
+        return token is not None and token.is_good(self._parts.now())
+
+
+def _after(now: datetime, span: timedelta) -> datetime:
+    try:
+        return now + span
+    except OverflowError:
+        raise InvalidInput("No token lasts that long. Leave its end out, and it lasts until it is revoked.") from None
+
+
+def _hash(secret: str) -> bytes:
+    return sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+class Logs(Verbs):
+    """What is known of the logs that clients write of their conversations."""
+
+    @in_thread
+    def followed_logs(self, path: Path | None = None) -> list[FollowedLog]:
+        """Return the logs that were read (or the one at a path), the one read last first."""
+        return self._parts.store.followed_logs(self.space, path=None if path is None else str(path))
+
+    @in_thread
+    def note_followed(self, log: FollowedLog) -> None:
+        self._parts.store.note_followed(self.space, log)
+
+    @in_thread
+    def known_client_ids(self, ids: Sequence[str]) -> dict[str, bool]:
+        """Return those of the ids that a turn of any session has, and whether it is forgotten."""
+        return self._parts.store.known_client_ids(self.space, ids)
+
+    @in_thread
+    def kept_calls(self, session: str, ids: Sequence[str]) -> set[str]:
+        """Return those of the ids of tool calls of a session whose result is kept, forgotten or not."""
+        return self._parts.store.kept_calls(self.space, session, ids)
+
+
+def _doubts(row: carried.Turn | carried.Atom) -> tuple[str, ...]:
+    """Return why something that comes in is to be held: it reads like an attack on its reader, or has a secret in it.
+
+    What comes is not masked: its hash, and what was quoted of it, are of the words that were said.
+    """
+    from mcp_memory.core.secrets import holds_secret
+    from mcp_memory.longterm.trust import of_role
+    from mcp_memory.store import carried
+    from mcp_memory.suspicion import flags
+
+    if isinstance(row, carried.Turn):
+        text, prose = row.content, row.role != "tool"
+        found = (*flags(text, of_role(row.role, row.name)), *flags(row.name or "", "tool"))
+    else:
+        text, prose = row.text, True
+        found = flags(text, row.source)
+    return tuple(dict.fromkeys((*found, *(["secret"] if holds_secret(text, prose=prose) else []))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldElsewhere:
+    """A statement of another memory; `id` is what that memory calls it, whatever it says."""
+
+    atom: NewAtom
+    id: str | None = None
+    words: str = ""
+    """Its text without the subject that was put before it."""
+
+    @property
+    def wordings(self) -> tuple[str, ...]:
+        """Return how it may have been said before it was forgotten."""
+        return (self.atom.text, self.words) if self.words else (self.atom.text,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What became of statements: new ones, of which `held` wait for review; those that were here, or forgotten here."""
+
+    told: int = 0
+    held: int = 0
+    repeated: int = 0
+    kept_out: int = 0
+
+
+class Moving(Forgetting):
+    """What leaves this memory as a file, and what comes in from one."""
+
+    @in_thread
+    def export(self, target: Path, *, spaces: Sequence[str] | None = ()) -> Exported:
+        """Write this space (or these; None means all) to a file that is not there yet. Nothing forgotten is in it."""
+        from mcp_memory.service.portable import export
+        from mcp_memory.shortterm.canvas.forgotten import scrubbed
+
+        store = self._parts.store
+        chosen = None if spaces is None else spaces or [self.space]
+        return export(store, target, chosen, scrub=lambda space, refs: scrubbed(store, space, refs))
+
+    @in_thread
+    def take_in(self, parcel: Parcel, space: str) -> Brought:
+        """Take a space of an export into this one. What is here is not stored again, and what was forgotten not at all.
+
+        What was forgotten there since it last came is forgotten here too, which can be undone.
+        """
+        from mcp_memory.service.portable import bring
+
+        parts = self._parts
+        done = bring(
+            parts.store,
+            parcel,
+            space,
+            self.space,
+            now=parts.now,
+            doubts=_doubts,
+            forget=self._forget_too,
+            undo=self._undo,
+        )
+        parts.pipeline.write_persona()
+        parts.stored()
+        return done
+
+    @in_thread
+    def tell(self, statements: Sequence[ToldElsewhere]) -> Told:
+        """Store what another memory held to be true, each statement once.
+
+        One that is known by its id and says something new takes the place of what it said before. What was forgotten
+        is not told again.
+        """
+        from mcp_memory.longterm.trust import believed
+
+        parts, store, space = self._parts, self._parts.store, self.space
+        gone = store.were_forgotten(space, [one.wordings for one in statements])
+        told = held = repeated = kept_out = 0
+        for place, one in enumerate(statements):
+            known = store.known_as(space, [one.id]).get(one.id) if one.id else None
+            before = store.atoms(space, [known]) if known else []
+            if place in gone or (known and not before):
+                kept_out += 1
+                continue
+            if before and before[0].text == one.atom.text:
+                repeated += 1
+                continue
+            replaced = [atom.id for atom in before if atom.valid_to is None]
+            told_here = replace(one.atom, supersedes=replaced)
+            atom, _ = believed(store, space, told_here, embed=parts.asking().vectors)
+            written = store.add_atom(space, atom, now=parts.now())
+            if one.id:
+                store.note_origins(space, {one.id: written.atom.id})
+            repeated += written.duplicate
+            told += not written.duplicate
+            held += bool(atom.held) and not written.duplicate
+        if told:
+            parts.stored()
+            parts.pipeline.write_persona()
+        return Told(told=told, held=held, repeated=repeated, kept_out=kept_out)
+
+    @in_thread
+    def forget_again(self, ids: Sequence[str], *, reason: str, how: How) -> str:
+        """Forget what a later state of this memory had forgotten; return the tombstone."""
+        return self._forget_too(ids, reason, how=how)
+
+    def _forget_too(self, ids: Sequence[str], reason: str, *, how: How = "import") -> str:
+        refs = self._parts.store.reach(self.space, ids).refs
+        return self._forget(ids, refs, reason=reason, how=how).id
+
+
+_PAGE = 500
+
+
+class Reviewing(Verbs):
+    """Turns and atoms that wait for a person. Nothing of it is for agents: they would be told to release things."""
+
+    @in_thread
+    def waiting(self, *, limit: int = 100) -> list[Reviewed]:
+        """Return what waits for review, the newest first, each with its words."""
+        return self._worded(self._parts.store.held(self.space, limit=limit))
+
+    @in_thread
+    def why_held(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return those of the rows that wait for review, and why, so that whoever shows them marks them."""
+        found = self._parts.store.held(self.space, ids)
+        return {one.id: tuple(one.reasons) for one in found if one.verdict != "released"}
+
+    @in_thread
+    def waiting_count(self) -> int:
+        return self._parts.store.held_count(self.space)
+
+    @in_thread
+    def review(self, ids: Sequence[str], verdict: Verdict) -> list[Reviewed]:
+        """Let what is held be recalled (`released`), or leave it so for good (`kept`). NotFound for what is not."""
+        if not ids:
+            raise InvalidInput("Nothing is named: give ids such as a5 or t8. `mcp-memory review` lists what waits.")
+        done = self._parts.store.review(self.space, ids, verdict, now=self._parts.now())
+        self._parts.pipeline.write_persona()
+        self._parts.stored()
+        return self._worded(done)
+
+    @in_thread
+    def scan(self) -> list[Reviewed]:
+        """Judge all that is stored as if it came in now, and return what is held that was not before.
+
+        What was stored before secrets were masked is held where it has one.
+        """
+        from mcp_memory.core.secrets import holds_secret
+        from mcp_memory.core.types import NewTurn
+        from mcp_memory.longterm.trust import on_arrival
+        from mcp_memory.store.protocol import Filters
+        from mcp_memory.suspicion import flags
+
+        def _secret(turn: Turn) -> list[str]:
+            return ["secret"] if holds_secret(turn.content, prose=turn.role != "tool") else []
+
+        store = self._parts.store
+        new: list[str] = []
+        for turns in self._turns():
+            given = [NewTurn(role=turn.role, content=turn.content, name=turn.name) for turn in turns]
+            judged = zip(turns, on_arrival(store, self.space, given), strict=True)
+            new += self._hold({turn.id: why for turn, one in judged if (why := (*one.held, *_secret(turn)))})
+        last: str | None = None
+        while atoms := store.list_atoms(self.space, filters=Filters(), after=last, limit=_PAGE):
+            last = atoms[-1].id
+            new += self._hold({atom.id: why for atom in atoms if (why := flags(atom.text, atom.source))})
+        if new:
+            self._parts.pipeline.write_persona()
+        return self._worded(store.held(self.space, new)) if new else []
+
+    def _hold(self, reasons: dict[str, tuple[str, ...]]) -> list[str]:
+        store = self._parts.store
+        known = {one.id for one in store.held(self.space, reasons)} if reasons else set[str]()
+        fresh = {id: why for id, why in reasons.items() if id not in known}
+        if fresh:
+            store.put_aside(self.space, fresh, now=self._parts.now())
+        return list(fresh)
+
+    def _turns(self) -> Iterator[list[Turn]]:
+        store = self._parts.store
+        for session in store.sessions(self.space, limit=1_000_000):
+            start = 0
+            while page := store.session_turns(self.space, session.session, start=start, limit=_PAGE):
+                yield [turn for turn in page if turn.role != "note"]
+                start = page[-1].position + 1
+
+    def _worded(self, held: Sequence[Held]) -> list[Reviewed]:
+        store, ids = self._parts.store, [one.id for one in held]
+        rows: dict[str, Turn | Atom] = {
+            **{turn.id: turn for turn in store.turns(self.space, [id for id in ids if id[0] == "t"])},
+            **{atom.id: atom for atom in store.atoms(self.space, [id for id in ids if id[0] == "a"])},
+        }
+        return [_reviewed(one, rows[one.id]) for one in held if one.id in rows]
+
+
+def _reviewed(held: Held, row: Turn | Atom) -> Reviewed:
+    from mcp_memory.longterm.trust import of_turn
+
+    match row:
+        case Turn():
+            kind, source, session, text = "turn", of_turn(row), row.session, row.content
+        case Atom():
+            kind, source, session, text = row.kind, row.source, None, row.text
+    return Reviewed(
+        id=held.id,
+        reasons=list(held.reasons),
+        at=held.at,
+        verdict=held.verdict,
+        source=source,
+        session=session,
+        text=text,
+        kind=kind,
+    )

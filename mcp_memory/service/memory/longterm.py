@@ -1,0 +1,357 @@
+"""L0: turns are recorded, searched and read.
+
+L1: what is known. Atoms and facts are told and searched; recall brings what matters of everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from mcp_memory.core.errors import EmbeddingFailed, NotFound
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import (
+    Atom,
+    Bundle,
+    CitedResult,
+    Kind,
+    MemoryResults,
+    NewTurn,
+    Recorded,
+    Remembered,
+    Role,
+    SessionInfo,
+    Source,
+    Turn,
+    TurnResults,
+    Why,
+)
+from mcp_memory.service.memory.verbs import MAX_LIMIT, Verbs, in_range, in_thread, notes
+
+MAX_NEIGHBOURS = 10
+WORTH_DISTILLING = 20  # turns; a short chat is not worth the questions
+
+
+class Conversation(Verbs):
+    """Turns, verbatim."""
+
+    @in_thread
+    def record_turns(
+        self, turns: Sequence[NewTurn], *, session: str | None = None, vectors_later: bool = False
+    ) -> Recorded:
+        """Store messages verbatim, in order, and index them. What was stored before is not stored again.
+
+        With `vectors_later` they are found by words at once and by meaning when the background has come to them: for
+        histories of many turns. Raises InvalidInput, storing nothing, for an empty or oversized turn or a session name
+        that cannot be part of a file name.
+        """
+        from mcp_memory.longterm.l0_turns import admit
+        from mcp_memory.longterm.trust import on_arrival
+
+        name = self._session(session)
+        admitted = admit(turns)
+        kept = on_arrival(self._parts.store, self.space, admitted.turns)
+        embedded = self._parts.indexing.of_rows([turn.content for turn in kept], later=vectors_later)
+        done = self._parts.store.append_turns(self.space, name, kept, now=self._parts.now(), vectors=embedded)
+        self._parts.stored()
+        return Recorded(
+            session=name,
+            stored=[turn.id for turn in done.stored],
+            duplicates=done.duplicates,
+            emptied=admitted.emptied,
+            forgotten=done.forgotten,
+            masked=admitted.masked,
+            note=self._undistilled(name) if done.stored else None,
+        )
+
+    @in_thread
+    def forgotten_among(
+        self, turns: Sequence[NewTurn], *, session: str, statements: Sequence[Sequence[str]] = ()
+    ) -> int:
+        """Return how many of these turns and statements (in all their wordings) were forgotten, and would stay so.
+
+        Nothing is written.
+        """
+        from mcp_memory.longterm.l0_turns import admit
+
+        store = self._parts.store
+        gone = store.forgotten_among(self.space, session, admit(turns).turns)
+        return gone + len(store.were_forgotten(self.space, statements))
+
+    @in_thread
+    def undistilled(self) -> str | None:
+        """Return a note for the connected agent, where no model is set: enough turns wait to be worth its questions."""
+        return self._undistilled(None)
+
+    def _undistilled(self, session: str | None) -> str | None:
+        if self._parts.model is not None:
+            return None
+        waiting = self._waiting(session)
+        if waiting < WORTH_DISTILLING:
+            return None
+        whose = "earlier conversations" if session is None else "this session"
+        return f"{waiting} turns of {whose} are not distilled. When the user is done, call distill."
+
+    @in_thread
+    def conversation_search(
+        self,
+        query: str,
+        *,
+        session: str | None = None,
+        role: Role | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        neighbours: int = 0,
+        limit: int = 10,
+        cursor: str | None = None,
+    ) -> TurnResults:
+        """Find turns by words and by meaning, best first.
+
+        `since` and `until` take dates, times and phrases such as "last week", and include all they name.
+        `neighbours` adds that many turns before and after each hit (at most 10). `limit` is at most 50; a hit among
+        the neighbours of better ones takes no place of it; a page has less than twice as many hits.
+        """
+        from mcp_memory.longterm.search import find
+        from mcp_memory.longterm.search.pages import asked_at
+        from mcp_memory.store.protocol import Filters
+
+        in_range(limit, "limit", 1, MAX_LIMIT)
+        in_range(neighbours, "neighbours", 0, MAX_NEIGHBOURS)
+        asking = self._parts.asking()
+        at = asked_at(cursor, self._parts.now())
+        begin, end = self._parts.times(since, until, now=at)
+        results = find.turns(
+            self._parts.store,
+            self._parts.search,
+            self.space,
+            query,
+            embed=asking.vectors,
+            filters=Filters(
+                session=session,
+                role=role,
+                since=begin,
+                until=end,
+            ),
+            neighbours=neighbours,
+            limit=limit,
+            cursor=cursor,
+            at=at,
+            rerank=self._parts.rerank,
+        )
+        return replace(results, note=notes(asking.note, results.note))
+
+    @in_thread
+    def ranked_by(self, signals: Collection[str], query: str, *, limit: int = 10) -> list[Turn]:
+        """Return the turns that some signals of the search alone rank first: what it is measured against.
+
+        `longterm.search.ranking` names them: `{"words"}` is BM25, `{"meaning"}` the cosine by the configured model.
+        Raises EmbeddingFailed rather than finding less.
+        """
+        asking = self._parts.asking()
+        found = self._parts.search.by(signals, self.space, query, embed=asking.vectors, limit=limit)
+        if "meaning" in signals and asking.note:
+            raise EmbeddingFailed(asking.note)
+        return self._parts.store.turns(self.space, found)
+
+    @in_thread
+    def sessions(self, *, prefix: str = "", limit: int = 100) -> list[SessionInfo]:
+        return self._parts.store.sessions(self.space, prefix=prefix, limit=limit)
+
+    @in_thread
+    def session_turns(self, session: str, *, start: int = 0, limit: int = 100) -> list[Turn]:
+        """Return turns of a session in order. NotFound for an unknown one."""
+        turns = self._parts.store.session_turns(self.space, session, start=start, limit=limit)
+        if not turns and not self._parts.store.session_turns(self.space, session, limit=1):
+            known = ", ".join(repr(info.session) for info in self._parts.store.sessions(self.space, limit=5))
+            raise NotFound(
+                f"There is no session {one_line(session, 60)!r} in this space. "
+                + (f"The latest are {known}." if known else "None has been recorded yet.")
+            )
+        return turns
+
+
+class Knowledge(Verbs):
+    """Atoms, facts and entities."""
+
+    @in_thread
+    def remember(
+        self,
+        text: str,
+        *,
+        kind: Kind = "persona",
+        entity: str | None = None,
+        relation: str | None = None,
+        value: str | None = None,
+        supersedes: Sequence[str] = (),
+        valid_from: str | None = None,
+        cites: Sequence[str] = (),
+        source: Source = "user",
+        session: str | None = None,
+    ) -> Remembered:
+        """Store one durable statement, told explicitly, and say what it replaced or may repeat.
+
+        `source` is whose word it is. A rule or a trait is the user's to tell. A rule that no recorded turn of the user
+        states waits for review, and so does what stands in a tool's output and in no words of the user
+        (`longterm.trust`); the answer says so. A memory without the user's turns can vouch for no rule: record the
+        words in which they gave it first.
+
+        `cites` names tool results that it rests on, as does its text: refs, with or without lines, or nodes.
+        NotFound where one is not there.
+
+        `entity`, `relation` and `value` together make it a fact (the user is the entity `user`). What it
+        replaces is closed, never deleted.
+        """
+        from mcp_memory.longterm.l1_atoms import told as l1_atoms
+        from mcp_memory.longterm.trust import believed
+
+        parts = self._parts
+        now = parts.now()
+        atom = l1_atoms.told(
+            text,
+            kind=kind,
+            session=self._session(session),
+            entity=entity,
+            relation=relation,
+            value=value,
+            supersedes=supersedes,
+            valid_from=parts.moment(valid_from, "valid_from") or now,
+            cites=cites,
+            source=source,
+        )
+        asking = parts.asking()
+        atom, note = believed(parts.store, self.space, atom, embed=asking.vectors)
+        embedded = parts.indexing.of_rows([atom.text])
+        written = parts.store.add_atom(self.space, atom, now=now, vectors=embedded)
+        if written.atom.held and not atom.held:  # told before without the user's word, and now with it
+            parts.store.review(self.space, [written.atom.id], "released", now=now)
+            written = replace(written, atom=replace(written.atom, held=()))
+        parts.stored()
+        parts.pipeline.write_persona()
+        near = l1_atoms.similar(
+            parts.store,
+            parts.search,
+            self.space,
+            written,
+            embed=(lambda _: [embedded]) if embedded else asking.vectors,
+        )
+        return Remembered(
+            atom=written.atom,
+            duplicate=written.duplicate,
+            replaced=written.replaced,
+            similar=near.atoms,
+            contradicting=near.contradicting,
+            note=note,
+        )
+
+    @in_thread
+    def memory_search(
+        self,
+        query: str = "",
+        *,
+        kind: Kind | None = None,
+        scene: str | None = None,
+        entity: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        as_of: str | None = None,
+        limit: int = 10,
+        cursor: str | None = None,
+    ) -> MemoryResults:
+        """Find atoms, facts held true (at `as_of`) and scenes, filled up with verbatim turns where atoms are few.
+
+        NotFound for a scene that is not there.
+        """
+        from mcp_memory.longterm.search import find
+        from mcp_memory.longterm.search.pages import asked_at
+        from mcp_memory.store.protocol import Filters
+
+        in_range(limit, "limit", 1, MAX_LIMIT)
+        asking = self._parts.asking()
+        at = asked_at(cursor, self._parts.now())
+        begin, end = self._parts.times(since, until, now=at)
+        results = find.memories(
+            self._parts.store,
+            self._parts.search,
+            self.space,
+            query,
+            embed=asking.vectors,
+            filters=Filters(
+                kind=kind,
+                entity=entity,
+                scene=scene,
+                as_of=self._parts.moment(as_of, "as_of", now=at, end=True),
+                since=begin,
+                until=end,
+            ),
+            limit=limit,
+            cursor=cursor,
+            at=at,
+            rerank=self._parts.rerank,
+        )
+        return replace(results, note=notes(asking.note, results.note))
+
+    @in_thread
+    def recall(self, query: str = "", *, session: str | None = None, budget_tokens: int = 1200) -> Bundle:
+        """Return what a context needs for this question, within the budget: a stable and a dynamic block."""
+        from mcp_memory.longterm.recall import bundle as recall
+
+        in_range(budget_tokens, "budget_tokens", 1, 100_000)
+        parts = self._parts
+        return recall.bundle(parts.pipeline.desk(), query, session=session, counter=parts.counter, budget=budget_tokens)
+
+    @in_thread
+    def recall_stable(self, *, budget_tokens: int = 700) -> Bundle:
+        """Return what the start of a conversation needs: the stable block alone."""
+        from mcp_memory.longterm.recall import bundle as recall
+
+        return recall.stable(self._parts.pipeline.desk(), counter=self._parts.counter, budget=budget_tokens)
+
+    @in_thread
+    def recall_beyond(self, query: str, *, known: str, session: str, budget_tokens: int = 600) -> Bundle:
+        """Return what a question needs beyond what its context holds, as a dynamic block.
+
+        For programs that put it there unasked: `known` is all that they recalled into this context before. The turns
+        of the session since its last summary are taken to be there too.
+        """
+        from mcp_memory.longterm.recall import bundle as recall
+
+        parts = self._parts
+        return recall.beyond(
+            parts.pipeline.desk(), query, session=session, counter=parts.counter, budget=budget_tokens, known=known
+        )
+
+    @in_thread
+    def why(self, id: str) -> Why:
+        """Return which tool results an atom or turn rests on; of a ref or node, which atoms and turns rest on it."""
+        from mcp_memory.longterm.why import why
+
+        return why(self._parts.store, self.space, id)
+
+    @in_thread
+    def cites(self, id: str) -> list[CitedResult]:
+        """Return the tool results that an atom or turn names, or that an atom's turns name."""
+        from mcp_memory.longterm.why import cites
+
+        return cites(self._parts.store, self.space, id)
+
+    @in_thread
+    def atom(self, id: str) -> Atom:
+        found = self._parts.store.atoms(self.space, [id])
+        if not found:
+            raise NotFound(f"There is no atom {one_line(id, 20)} in this space. Find one with memory_search.")
+        return found[0]
+
+    @in_thread
+    def atoms(self, *, limit: int = 100) -> list[Atom]:
+        from mcp_memory.store.protocol import Filters
+
+        return self._parts.store.list_atoms(self.space, filters=Filters(), limit=limit)
+
+    @in_thread
+    def entities(self, *, prefix: str = "", limit: int = 100) -> list[str]:
+        """Return the names that facts are about, those that begin with `prefix`, in order."""
+        from mcp_memory.store.protocol import Filters
+
+        facts = self._parts.store.facts(self.space, filters=Filters(), limit=1_000)
+        names = {fact.entity for fact in facts if fact.entity.casefold().startswith(prefix.casefold())}
+        return sorted(names)[:limit]

@@ -1,0 +1,330 @@
+"""What is held, where, how far it is indexed and read, what it cost, and whether it is whole.
+
+What a home looks like from outside: its files by kind, who holds it, which keys open it. Changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mcp_memory import __version__
+from mcp_memory.core.errors import DamagedRow, InvalidInput, Refused
+from mcp_memory.core.process_registry import Present, everyone
+from mcp_memory.service.memory.verbs import MAX_LIMIT, Verbs, in_range, in_thread, notes
+
+if TYPE_CHECKING:
+    from mcp_memory.core.types import Kind
+    from mcp_memory.longterm.recall.explain import Recalled
+    from mcp_memory.longterm.search.explain import Explained
+    from mcp_memory.store.access import Token
+    from mcp_memory.store.economy import Saved
+    from mcp_memory.store.protocol import Change
+
+
+_MANY = 10_000
+
+T = TypeVar("T")
+
+
+class Seeing(Verbs):
+    """Status, changes and repairs."""
+
+    def met(self, client: str) -> None:
+        """Note the name of a client for others who look at who holds the home. Blocks, shortly; never raises."""
+        if self._parts.note:
+            self._parts.note.met(client)
+
+    @in_thread
+    def last_change(self) -> int:
+        return self._parts.store.last_change()
+
+    @in_thread
+    def changes(self, after: int) -> list[Change]:
+        return self._parts.store.changes(after, space=self.space)
+
+    @in_thread
+    def problems(self) -> list[str]:
+        from mcp_memory.shortterm.canvas import rebuild
+
+        store = self._parts.store
+        found = store.problems()
+        try:
+            return found + [f"{space}: {each}" for space in store.spaces() for each in rebuild.problems(store, space)]
+        except DamagedRow:
+            return found  # which names it
+
+    @in_thread
+    def drop_old_vectors(self) -> list[str]:
+        """Delete the vectors of every embedding model but the one that is set; return their identities.
+
+        Refused until that one has embedded everything, for until then the fullest other is searched too.
+        """
+        state, store = self._parts.indexing.state(), self._parts.store
+        if state.model is None or state.embedded < state.total:
+            raise Refused(
+                f"Nothing was deleted: the model that is set has embedded {state.embedded:,} of {state.total:,} rows. "
+                "A running server embeds the rest; `mcp-memory status` shows how far it is."
+            )
+        old = [index.identity for index in store.vector_indexes() if index.identity != state.model]
+        for identity in old:
+            store.drop_vector_index(identity)
+        return old
+
+    @in_thread
+    def explain(
+        self,
+        query: str,
+        *,
+        kind: Kind | None = None,
+        entity: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        limit: int = 10,
+        budget_tokens: int = 1200,
+    ) -> tuple[Explained, Recalled]:
+        """Return how a memory search finds what it shows, and what recall would bring. InvalidInput without a query."""
+        from mcp_memory.longterm.recall.explain import recalled
+        from mcp_memory.longterm.search.explain import explain
+        from mcp_memory.store.protocol import Filters
+
+        if not query.strip():
+            raise InvalidInput("The query is empty. Say what was, or would be, searched for.")
+        in_range(limit, "limit", 1, MAX_LIMIT)
+        in_range(budget_tokens, "budget_tokens", 100, 100_000)
+        parts, now = self._parts, self._parts.now()
+        asking = parts.asking()
+        begin, end = parts.times(since, until, now=now)
+        filters = Filters(
+            kind=kind,
+            entity=entity,
+            since=begin,
+            until=end,
+        )
+        found = explain(
+            parts.store, parts.search, self.space, query, embed=asking.vectors, filters=filters, limit=limit, at=now
+        )
+        note = (
+            "A model puts the first results of real searches into order; it was not asked."
+            if parts.settings.rerank
+            else None
+        )
+        would = recalled(parts.pipeline.desk(), query, counter=parts.counter, budget=budget_tokens)
+        return replace(found, note=notes(asking.note, note)), would
+
+    @in_thread
+    def status(self) -> dict[str, Any]:
+        """Return what is held, where, how it grows, what waits, failed, cost and saved, as plain JSON values."""
+        pass
+
+        parts, store, now = self._parts, self._parts.store, self._parts.now()
+        damaged: list[str] = []
+        counts = asdict(store.counts(self.space))
+        saved = {name: counts.pop(name) for name in ("raw_bytes", "tokens_raw", "tokens_kept")}
+        sizes = disk(self.settings.home)
+        return {
+            "version": __version__,
+            "home": str(self.settings.home),
+            "space": self.space,
+            "spaces": store.spaces(),
+            "schema": store.schema(),
+            "counts": counts,
+            "grown": {
+                name: asdict(store.grown(self.space, since=now - timedelta(days=days)))
+                for name, days in (("day", 1), ("week", 7), ("month", 30))
+            },
+            "disk": {
+                "database": sizes.get("database", 0),
+                "files": sum(sizes.values()) - sizes.get("database", 0),
+                "kinds": sizes,
+            },
+            "embedding": asdict(parts.indexing.state()),
+            "model": self._model_status(),
+            "pyramid": self._pyramid_status(damaged),
+            "tokenizer": {"name": parts.counter.name, "exact": parts.counter.exact},
+            "offload": {**saved, "tokens_saved": saved["tokens_raw"] - saved["tokens_kept"]},
+            "savings": self._savings_status(),
+            "held": store.held_count(self.space),
+            "recovered": [asdict(one) | {"at": one.at.isoformat()} for one in store.recovered(self.space)],
+            "set_aside": store.set_aside(self.space),
+            "retention": [
+                {
+                    "what": one.what,
+                    "days": one.days,
+                    "took": one.took,
+                    "ran_at": one.ran_at.isoformat() if one.ran_at else None,
+                }
+                for one in store.policies(self.space)
+            ],
+            "tokens": keys(_read(store.tokens, damaged), now=now),
+            "connected": connected(self.settings.home),
+            "damaged": list(dict.fromkeys(damaged)),
+        }
+
+    def _savings_status(self) -> dict[str, Any]:
+        """What real use saved; `…_later` counts again for every later call that is proven, so it is a lower bound."""
+        kinds = self._parts.store.savings(self.space)
+        saved = sum(one.saved - one.spent for one in kinds if one.kind in ("offload", "compress"))
+        saved_later = sum(one.saved_later - one.spent_later for one in kinds if one.kind in ("offload", "compress"))
+        read = {one.kind: one for one in kinds if one.kind in ("expand", "canvas")}
+        broken = sum(one.cache_broken for one in kinds)
+        spent = sum(one.spent for one in read.values())
+        spent_later = sum(one.spent_later for one in read.values())
+        return {
+            "saved_once": saved,
+            "saved_later": saved_later,
+            "spent": {kind: one.spent for kind, one in read.items()},
+            "spent_later": spent_later,
+            "cache_broken": broken,
+            "net_tokens": saved + saved_later - spent - spent_later,
+            "net_cost": round(sum(map(_worth, kinds))),
+            "kinds": [asdict(one) for one in kinds],
+        }
+
+    def _pyramid_status(self, damaged: list[str]) -> dict[str, Any]:
+        from mcp_memory.shortterm.stages import canvas, summaries
+
+        parts, store = self._parts, self._parts.store
+        backlog, paused = store.backlog(self.space), store.paused()
+        told = store.stage_states(self.space).get("scenes")
+        after = told.position if told else 0
+        untold = _read(lambda: store.atoms_since(self.space, after, limit=_MANY), damaged)
+        drafts = _read(lambda: store.drafts(self.space, limit=_MANY), damaged)
+        thin = _read(lambda: summaries.thin(store, self.space, parts.now(), limit=_MANY), damaged)
+        grown = _read(lambda: canvas.grown(store, self.space, parts.now()), damaged)
+        return {
+            "answered_by": parts.model.name if parts.model and parts.settings.distil else None,
+            "paused": None if paused is None else {"reason": paused[0], "since": paused[1].isoformat()},
+            "waiting": {
+                "turns": sum(one.turns for one in backlog),
+                "sessions": len(backlog),
+                "drafts": len(drafts),
+                "atoms_in_no_scene_yet": len(untold),
+                "poor_summaries": len(thin),
+                "grown_canvases": len(grown),
+            },
+            "works": [
+                {
+                    "id": work.id,
+                    "stage": work.stage,
+                    "session": work.session,
+                    "state": work.state,
+                    "until": work.until.isoformat(),
+                    "attempts": work.attempts,
+                    "error": work.error,
+                }
+                for work in _read(lambda: store.works(self.space), damaged)
+            ],
+            "done": {
+                done.stage: {"works": done.works, "last": done.last.isoformat(), **done.outcome}
+                for done in _read(lambda: store.done(self.space), damaged)
+            },
+        }
+
+    def _model_status(self) -> dict[str, Any]:
+        from mcp_memory.models.metered import this_hour, today
+
+        parts, settings = self._parts, self.settings
+        calls = parts.store.spent(since=today(parts.now()))
+        ever = parts.store.spent(since=datetime.fromtimestamp(0, UTC))
+        return {
+            "name": parts.model.name if parts.model else None,
+            "rerank": settings.rerank,
+            "tokens_today": sum(one.prompt_tokens + one.completion_tokens for one in calls),
+            "daily_tokens": settings.llm_daily_tokens,
+            "tokens_this_hour": sum(
+                one.prompt_tokens + one.completion_tokens for one in parts.store.spent(since=this_hour(parts.now()))
+            ),
+            "hourly_tokens": settings.llm_hourly_tokens,
+            "today": [asdict(one) for one in calls],
+            "ever": [asdict(one) for one in ever],
+        }
+
+
+def _read(read: Callable[[], list[T]], damaged: list[str]) -> list[T]:
+    """Return what is read. What a damaged row keeps from being read is noted in `damaged`: the rest counts."""
+    try:
+        return read()
+    except DamagedRow as error:
+        damaged.append(str(error))
+        return []
+
+
+CACHED_PRICE = 0.1
+"""Of a token that the provider has read before, as it is with most: a new one costs 1."""
+
+
+def _worth(one: Saved) -> float:
+    """What a kind saved, in new tokens. What was offloaded on arrival was never read whole, not even once."""
+    net, later = one.saved - one.spent, one.saved_later - one.spent_later
+    first = CACHED_PRICE if one.kind == "compress" else 1.0
+    return net * first + later * CACHED_PRICE - one.cache_broken * (1 - CACHED_PRICE)
+
+
+_KINDS = {"refs": "results", "conversations": "journal", "mmds": "canvases", "scenes": "scenes"}
+
+
+def disk(home: Path) -> dict[str, int]:
+    """Return the bytes that lie in a home, by kind; of all spaces. Kinds of which nothing is there are left out.
+
+    `database`, `results` (raw tool results), `journal`, `records`, `canvases`, `scenes`, `backups`, `hooks` (their
+    logs and notes) and `other`.
+    """
+    sizes: Counter[str] = Counter()
+    for parts, size in _files(str(home), ()):
+        sizes[_kind(parts)] += size
+    return {kind: size for kind, size in sizes.most_common() if size}
+
+
+def _kind(parts: tuple[str, ...]) -> str:
+    match parts:
+        case (name,) if name.startswith("memory.db"):
+            return "database"
+        case ("spaces", _, folder, *_) if folder in _KINDS:
+            return _KINDS[folder]
+        case ("spaces", _, name) if name.endswith(".jsonl"):
+            return "records"
+        case (("backups" | "hooks") as folder, *_):
+            return folder
+        case _:
+            return "other"
+
+
+def _files(folder: str, parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield the files below a folder, as the parts of their paths, with their sizes; links are not followed."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    yield from _files(entry.path, (*parts, entry.name))
+                else:
+                    yield (*parts, entry.name), entry.stat(follow_symlinks=False).st_size
+    except OSError:  # gone since it was listed, or not ours to read
+        return
+
+
+def connected(home: Path) -> list[dict[str, Any]]:
+    """Return who holds the home now, this process left out where it only came to look."""
+    return [_told(one) for one in everyone(home) if one.pid != os.getpid() or one.what.startswith("serve")]
+
+
+def _told(one: Present) -> dict[str, Any]:
+    return {
+        "pid": one.pid,
+        "what": one.what,
+        "space": one.space,
+        "clients": list(one.clients),
+        "since": one.since.isoformat() if one.since else None,
+        "version": one.version,
+    }
+
+
+def keys(tokens: Sequence[Token], *, now: datetime) -> dict[str, int]:
+    """Return how many tokens of HTTP clients open something now, how many are past their time, how many revoked."""
+    revoked, valid = sum(1 for one in tokens if one.revoked_at), sum(1 for one in tokens if one.is_good(now))
+    return {"valid": valid, "expired": len(tokens) - valid - revoked, "revoked": revoked}

@@ -1,0 +1,493 @@
+"""Hands out works and takes answers, whoever gives them: the configured model, or the connected agent.
+
+A work is planned, leased, asked and applied. What needs no model (a batch of chatter, drafts that resemble nothing
+held) is applied on the spot. What fails is parked with its error and tried again later, in smaller pieces, ever
+less often; its cursor stays where it is.
+
+The background thread that has the configured model do what is due. The bell only wakes it: rows are the queue.
+
+It serves all spaces that are open, a question for each in turn. Where one fails it rests, and goes on with the next.
+
+What is due, computed from rows alone, so that a restart changes nothing.
+
+Extraction is due for a session after 5 turns of the user, after some silence, or when it is asked for; in a space that
+is new after 1, 2 and 4, so that a new user sees soon what it is good for. (Upstream warms up anew in every session,
+which on short sessions doubles the calls.) Merging waits until some drafts have gathered, for one question serves
+many. Scenes are written when enough is new, and not too often; the persona when `trigger` says so.
+
+Over all there is at most one question for five turns, after the first few: what is due beyond that waits, and gathers.
+What is asked for (`flush`, or `eager`) does not.
+
+Then come tasks, which have a budget of their own, since they make many results and few turns: at most one question for
+25 records. Results with a poor line wait until they fill a question; a canvas is looked over when it has grown by as
+much, or its task is done. A task that was not touched for some days is left as it is.
+
+The pipeline: which stage is due, who answers its question, and when.
+
+Rows are the queue. `due` computes what there is to do; a work is leased in the store, so that no two processes
+(or an agent and a process) ask the same; what a stage commits moves its cursor in the same transaction. So a kill at
+any point repeats at most one question and loses nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any, cast
+
+from pydantic import BaseModel
+
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import InvalidInput, McpMemoryError, ModelFailed, Refused
+from mcp_memory.core.secrets import mask
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Atom, Stage
+from mcp_memory.longterm.desk import Desk
+from mcp_memory.longterm.search.search import Search
+from mcp_memory.models.llm import parse
+from mcp_memory.models.metered import Metered, Question
+from mcp_memory.models.stage import AnyStage, Applied
+from mcp_memory.service.indexing import Indexing
+from mcp_memory.store.protocol import Backlog, Conflict, Done, Draft, StageState, Store, Work
+
+
+@cache
+def _stages() -> dict[Stage, AnyStage]:
+    from mcp_memory.longterm.l1_atoms.extract import EXTRACT
+    from mcp_memory.longterm.l1_atoms.merge import MERGE
+    from mcp_memory.longterm.l2_scenes.write import SCENES
+    from mcp_memory.longterm.l3_persona.write import PERSONA
+    from mcp_memory.shortterm.stages.canvas import CANVAS
+    from mcp_memory.shortterm.stages.summaries import SUMMARIES
+
+    return {stage.name: stage for stage in (EXTRACT, MERGE, SCENES, PERSONA, CANVAS, SUMMARIES)}
+
+
+_MODEL_LEASE = timedelta(minutes=2)  # over the model's own timeout
+_AGENT_LEASE = timedelta(minutes=20)
+_AFTER_FAILURE = (timedelta(minutes=1), timedelta(minutes=10), timedelta(hours=1), timedelta(hours=6))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A work that somebody holds, and its question."""
+
+    work: Work
+    stage: AnyStage
+    basis: BaseModel
+    question: Question[Any]
+
+
+class Pipeline:
+    """The stages of one space. Calls block and may come from any thread."""
+
+    def __init__(
+        self,
+        store: Store,
+        search: Search,
+        indexing: Indexing,
+        settings: Settings,
+        *,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._store = store
+        self._search = search
+        self._indexing = indexing
+        self._settings = settings
+        self._space = settings.space
+        self._now = now
+        self.holder = secrets.token_hex(4)
+        self._unfit: set[str] = set()
+        self._seen_waiting: list[Draft] = []
+        """Drafts all of which have to be asked about: comparing them with all that is held anew would tell no more."""
+
+    def desk(self) -> Desk:
+        return Desk(
+            store=self._store,
+            space=self._space,
+            now=self._now(),
+            settings=self._settings,
+            search=self._search,
+            of_query=lambda text: self._indexing.of_query(text)[0],
+            of_rows=self._indexing.of_rows,
+        )
+
+    # --- asking -------------------------------------------------------------------------------------
+
+    def next(self, *, holder: str, lease: timedelta, eager: bool) -> Asked | None:
+        """Take the next work that needs an answer; what needs none is done on the way. None: nothing is due."""
+        progress = True
+        while progress:
+            progress = False
+            for one in due(self._store, self._space, self._settings, self._now(), eager=eager):
+                taken = self._take(_stages()[one.stage], one.session, holder=holder, lease=lease, eager=eager)
+                if isinstance(taken, Asked):
+                    return taken
+                if taken is not None:  # it was done without a question, and may have made others due
+                    progress = True
+                    break
+        return None
+
+    def for_agent(self, holder: str) -> Asked | None:
+        return self.next(holder=holder, lease=_AGENT_LEASE, eager=True)
+
+    def _take(
+        self, stage: AnyStage, session: str | None, *, holder: str, lease: timedelta, eager: bool
+    ) -> Asked | Applied | None:
+        desk = self.desk()
+        waiting = self._waiting() if stage.name == "merge" and not eager else None
+        if waiting and waiting == self._seen_waiting:
+            return None
+        left = [work for work in self._store.works(self._space, stage=stage.name) if work.session == session]
+        smaller = left[0].attempts if left else 0
+        basis = stage.plan(desk, session=session, smaller=smaller)
+        if basis is None:
+            return None
+        question = stage.question(desk, basis)
+        if question is not None and waiting:
+            self._seen_waiting = waiting
+            return None
+        work = self._store.take_work(
+            self._space,
+            stage.name,
+            session,
+            basis.model_dump_json(),
+            holder=holder if question is not None else "",
+            until=desk.now + lease,
+            now=desk.now,
+            eager=eager,
+        )
+        if work is None:
+            return None
+        if question is not None:
+            return Asked(work=work, stage=stage, basis=basis, question=question)
+        return self._apply(desk, work, stage, basis, None)
+
+    def _waiting(self) -> list[Draft] | None:
+        """Return the drafts, where they are not worth a question yet: only those that need none are to be merged."""
+        if gathered(self._store, self._space, self._now()):
+            return None
+        return self._store.drafts(self._space, limit=DRAFTS)
+
+    # --- answering ----------------------------------------------------------------------------------
+
+    def answer(self, id: str, reply: str) -> Applied:
+        """Apply a reply given from outside.
+
+        Raises InvalidInput when it does not fit, Conflict when the work is done or another's, NotFound.
+        """
+        work = self._store.work(self._space, id)
+        if work.state == "done":
+            raise Conflict(f"{work.id} was answered already.")
+        stage = _stages()[work.stage]
+        basis = stage.basis.model_validate_json(work.basis)
+        return self._apply(self.desk(), work, stage, basis, parse(reply, stage.reply))
+
+    def ask(self, asked: Asked, model: Metered) -> None:
+        """Have the model answer and apply it.
+
+        Raises ModelFailed, with the work parked, and Refused, with the work given back.
+        """
+        try:
+            model.complete(
+                asked.question,
+                use=lambda reply: self._apply(self.desk(), asked.work, asked.stage, asked.basis, reply),
+            )
+        except ModelFailed as failure:
+            self.park(asked.work, str(failure))
+            raise
+        except Conflict:
+            pass  # somebody else was faster; the rows say what is due now
+        except Refused:
+            self._store.release_work(self._space, asked.work.id)
+            raise
+
+    def returned(self, id: str, reason: str) -> bool:
+        """Note that a reply given from outside was unfit; return whether another may be given, or it is parked."""
+        if id not in self._unfit:
+            self._unfit.add(id)
+            return True
+        self._unfit.discard(id)
+        self.park(self._store.work(self._space, id), reason)
+        return False
+
+    def park(self, work: Work, error: str) -> None:
+        wait = _AFTER_FAILURE[min(work.attempts, len(_AFTER_FAILURE) - 1)]
+        self._store.park_work(self._space, work.id, error=one_line(mask(error), 400), until=self._now() + wait)
+
+    def _apply(self, desk: Desk, work: Work, stage: AnyStage, basis: BaseModel, reply: BaseModel | None) -> Applied:
+        try:
+            applied = stage.apply(desk, work, basis, _masked(reply))
+        except InvalidInput:
+            if reply is None:
+                raise AssertionError(f"{work.stage} cannot be done without a reply") from None
+            raise
+        self._indexing.stored()
+        if stage.name in ("merge", "scenes", "persona"):
+            self.write_persona()
+        return applied
+
+    def write_persona(self) -> None:
+        """Bring the page up to date: without a model it lists what was told; its file has the navigation too."""
+        from mcp_memory.longterm.l3_persona import page as l3_page
+
+        store, space = self._store, self._space
+        if l3_page.due(store, space) is None:
+            return
+        held = store.persona(space)
+        if held is None or not held.by_model:
+            store.put_persona(space, l3_page.page(store, space), now=self._now())
+        written, page = None, l3_page.whole(store, space)
+        while written != page:  # another may have changed it and written it since it was read
+            store.write_persona_file(space, page)
+            written, page = page, l3_page.whole(store, space)
+
+    # --- the model's rounds -------------------------------------------------------------------------
+
+    def step(self, model: Metered, *, eager: bool = False) -> bool | None:
+        """Do one piece of due work with the model; False when there is none, None while another process is at it.
+
+        Raises ModelFailed, with the work parked, and Refused when the model may not be asked now.
+        """
+        now = self._now()
+        if next(due(self._store, self._space, self._settings, now, eager=eager), None) is None:
+            return False  # only read so far: an idle process leaves the disk alone
+        lease = _MODEL_LEASE + timedelta(seconds=self._settings.llm_timeout)
+        if not self._store.hold("worker", self.holder, until=now + lease, now=now):
+            return None
+        try:
+            asked = self.next(holder=self.holder, lease=lease, eager=eager)
+            if asked is None:
+                return False
+            self.ask(asked, model)
+            return True
+        finally:
+            self._store.let_go("worker", self.holder)
+
+
+def _masked(value: Any) -> Any:
+    """Return a reply without secrets: whoever answers may have seen more than was asked."""
+    match value:
+        case BaseModel():
+            return value.model_copy(update={name: _masked(getattr(value, name)) for name in type(value).model_fields})
+        case str():
+            return mask(value)
+        case list():
+            return [_masked(item) for item in cast("list[Any]", value)]
+        case _:
+            return value
+
+
+logger = logging.getLogger(__name__)
+
+_EVERY_S = 15.0  # silence has no bell
+_REFUSED_S = 60.0
+_CLOSING_S = 2.0
+
+
+class Worker:
+    """`start()` and `close()` belong to `open_memory`."""
+
+    def __init__(self, pipeline: Pipeline, model: Metered) -> None:
+        self._pipelines = [pipeline]
+        self._model = model
+        self._bell = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pipeline", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def add(self, pipeline: Pipeline) -> None:
+        """Serve another space too."""
+        self._pipelines = [*self._pipelines, pipeline]
+
+    def remove(self, pipeline: Pipeline) -> None:
+        self._pipelines = [one for one in self._pipelines if one is not pipeline]
+
+    def ring(self) -> None:
+        """Tell it that there may be something to do."""
+        self._bell.set()
+
+    def close(self) -> None:
+        """Stop after the step at hand, or in the middle of a model's answer: its work is taken up again later."""
+        self._stop.set()
+        self._bell.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=_CLOSING_S)
+
+    def _run(self) -> None:
+        first = 0
+        while not self._stop.is_set():
+            self._bell.clear()
+            wait = _EVERY_S
+            pipelines = self._pipelines
+            for number in range(len(pipelines)):
+                at = (first + number) % len(pipelines)
+                if self._stop.is_set():
+                    break
+                try:
+                    if pipelines[at].step(self._model):
+                        wait = 0.0
+                    continue
+                except Refused as refused:
+                    logger.info("the pipeline waits: %s", refused)
+                except McpMemoryError as error:
+                    if not self._stop.is_set():
+                        logger.warning("the pipeline waits: %s", error)
+                except Exception:
+                    if not self._stop.is_set():  # a store that closes under it is no fault
+                        logger.exception("the pipeline failed")
+                first, wait = at + 1, _REFUSED_S
+                break
+            if wait:
+                self._bell.wait(wait)
+
+
+# What is worth a question. With 8, 10 and an hour, 130 turns of real talk took 47 questions.
+DRAFTS = 12
+NEW_ATOMS = 20
+TURNS_A_QUESTION, FIRST = 6, 6  # the promise is five; the first few and corrections come on top
+LATEST = timedelta(days=1)  # after which even one is
+RECORDS_A_QUESTION = 25
+REST = timedelta(hours=1)  # after which a task's results wait for no more
+SOME = 3  # that are worth a question then, or for who asks for all: one or two are read as fast as they are told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    stage: Stage
+    session: str | None = None
+
+
+def due(store: Store, space: str, settings: Settings, now: datetime, *, eager: bool = False) -> Iterator[Due]:
+    """Yield what is due, what is nearest to its end first. `eager`: all that could be done, waiting for no more."""
+    log: dict[Stage, Done] = {done.stage: done for done in store.done(space)}
+    yield from _of_talk(store, space, settings, now, log, eager=eager)
+    yield from _of_tasks(store, space, settings, now, log, eager=eager)
+
+
+def _of_talk(
+    store: Store, space: str, settings: Settings, now: datetime, log: Mapping[Stage, Done], *, eager: bool
+) -> Iterator[Due]:
+    from mcp_memory.longterm.l3_persona import write as l3_persona
+
+    states = store.stage_states(space)
+    new = _untold(store, space, states.get("scenes"))
+    waiting = [one for one in store.backlog(space) if _says_something(one)]
+    if not eager and not _affordable(log, waiting):
+        yield from (_of(one) for one in waiting if one.flush > one.start)
+        return
+    if len(new) >= 2 * NEW_ATOMS:  # a long backlog shall not keep what is known of it from being told
+        yield Due(stage="scenes")
+    enough = _enough(log, settings)
+    for one in reversed(waiting) if eager else waiting:  # a whole history is best read as it was lived
+        if eager or _ready(one, enough, settings, now):
+            yield _of(one)
+    if store.drafts(space, limit=1):
+        yield Due(stage="merge")
+    if _scenes(store, space, settings, states.get("scenes"), new, now, eager=eager):
+        yield Due(stage="scenes")
+    if l3_persona.trigger(store, space, settings) is not None:
+        yield Due(stage="persona")
+
+
+def _of(backlog: Backlog) -> Due:
+    return Due(stage="extract", session=backlog.session)
+
+
+def _affordable(log: Mapping[Stage, Done], waiting: Sequence[Backlog]) -> bool:
+    """Return whether another question keeps to the promise."""
+    read = log["extract"].outcome.get("turns", 0) if "extract" in log else 0
+    turns = read + sum(one.turns for one in waiting)
+    asked = sum(done.asked for stage, done in log.items() if stage not in _TASKS)
+    return asked < FIRST + turns / TURNS_A_QUESTION
+
+
+def gathered(store: Store, space: str, now: datetime) -> bool:
+    """Return whether the drafts that wait are worth a question, or have waited long enough, or were asked for."""
+    state = store.stage_states(space).get("merge")
+    if state is not None and state.wanted:
+        return True
+    if len(store.drafts(space, limit=DRAFTS)) >= DRAFTS:
+        return True
+    last = next((done.last for done in store.done(space) if done.stage == "extract"), None)
+    return last is None or abs(now - last) >= LATEST
+
+
+def _silent_for(backlog: Backlog, now: datetime) -> float:
+    """Return for how many seconds, either way: a clock that was set back does not make a session wait for it."""
+    return abs(now - backlog.last).total_seconds()
+
+
+def _enough(log: Mapping[Stage, Done], settings: Settings) -> int:
+    """Return how many turns of the user are worth a question."""
+    asked = log["extract"].works if "extract" in log else 0
+    return min(2 ** min(asked, 10), settings.every_turns)
+
+
+def _ready(backlog: Backlog, enough: int, settings: Settings, now: datetime) -> bool:
+    return (
+        backlog.flush > backlog.start
+        or backlog.asked >= enough
+        or backlog.turns >= 2 * settings.batch_turns
+        or _silent_for(backlog, now) >= settings.idle_seconds
+    )
+
+
+def _says_something(backlog: Backlog) -> bool:
+    """The last word of an assistant, which nobody took up, is read with what follows it."""
+    return backlog.asked > 0 or backlog.turns > 2
+
+
+def _untold(store: Store, space: str, state: StageState | None) -> list[Atom]:
+    """Return the first atoms that no round of scenes has seen."""
+    return store.atoms_since(space, state.position if state else 0, limit=2 * NEW_ATOMS)
+
+
+def _scenes(
+    store: Store,
+    space: str,
+    settings: Settings,
+    state: StageState | None,
+    new: Sequence[Atom],
+    now: datetime,
+    *,
+    eager: bool,
+) -> bool:
+    from mcp_memory.longterm.l2_scenes.write import is_stale
+
+    if state is not None and state.wanted:
+        return True
+    if not eager and state is not None and abs(now - state.at).total_seconds() < settings.scenes_interval:
+        return False
+    if not new:
+        return is_stale(store, space)
+    return eager or len(new) >= NEW_ATOMS or abs(now - new[0].learned_at) >= LATEST
+
+
+# --- tasks ------------------------------------------------------------------------------------------
+
+_TASKS: tuple[Stage, ...] = ("canvas", "summaries")
+
+
+def _of_tasks(
+    store: Store, space: str, settings: Settings, now: datetime, log: Mapping[Stage, Done], *, eager: bool
+) -> Iterator[Due]:
+    from mcp_memory.shortterm.stages import canvas, summaries
+
+    asked = sum(log[stage].asked for stage in _TASKS if stage in log)
+    if not eager and asked >= 1 + store.recorded(space) / RECORDS_A_QUESTION:
+        return
+    if settings.llm_summaries != "none":
+        thin = summaries.thin(store, space, now)
+        rested = bool(thin) and abs(now - thin[-1].record.timestamp) >= REST
+        if len(thin) >= (SOME if eager or rested else summaries.AT_ONCE):
+            yield Due(stage="summaries")
+    if settings.llm_canvas != "none" and canvas.grown(store, space, now, eager=eager):
+        yield Due(stage="canvas")
