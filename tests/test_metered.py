@@ -15,7 +15,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, ModelFailed, Refused
 from mcp_memory.core.types import NewTurn
 from mcp_memory.models.llm import Message, Prompt, Said
-from mcp_memory.models.metered import Metered, Question
+from mcp_memory.models.metered import MeteredModel, Question
 from mcp_memory.service.memory import open_memory
 from mcp_memory.store.protocol import Spend, Spent, Store
 from mcp_memory.store.sqlite import open_store
@@ -52,9 +52,9 @@ def paused() -> list[float]:
 
 def metered(
     store: Store, clock: FixedClock, paused: list[float], *script: Any, **settings: Any
-) -> tuple[Metered, ScriptedLLM]:
+) -> tuple[MeteredModel, ScriptedLLM]:
     llm = ScriptedLLM(*script)
-    return Metered(llm, store, Settings(**settings), now=clock, pause=paused.append), llm
+    return MeteredModel(llm, store, Settings(**settings), now=clock, pause=paused.append), llm
 
 
 def bill(store: Store) -> tuple[int, int, int, int, float | None]:
@@ -228,7 +228,7 @@ def test_a_purpose_may_have_a_model_of_its_own_and_is_billed_under_its_name(
     store: Store, clock: FixedClock, paused: list[float]
 ) -> None:
     usual, own = ScriptedLLM(BLUE), ScriptedLLM('{"colour": "green"}', name="own/1")
-    model = Metered(usual, store, Settings(), now=clock, pause=paused.append, others={"persona": own})
+    model = MeteredModel(usual, store, Settings(), now=clock, pause=paused.append, others={"persona": own})
     assert model.complete(replace(ASK, purpose="persona")) == Colour(colour="green")
     assert model.complete(ASK) == Colour(colour="blue")
     assert [(one.purpose, one.model) for one in store.spent(since=EVER)] == [

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.models import stage
-from mcp_memory.store.protocol import Vectors
+from mcp_memory.store.protocol import Store, Vectors
 
 __all__ = ["Desk"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Desk(stage.Desk):
+@dataclass(frozen=True, kw_only=True)
+class Desk(stage.StageContext[Store]):
     """What the long-term side works with, for one space at one moment."""
 
     search: Search

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hin
 
 import anyio.to_thread
 import mcp.types as wire
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import to_json, to_jsonable_python
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.text import well_formed, zoned
+from mcp_memory.core.text import zoned
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.core.types import (
     MIN_BUDGET,
@@ -43,6 +43,7 @@ from mcp_memory.core.types import (
 )
 from mcp_memory.server.arguments import argument_model, input_schema, output_schema, parse_arguments, parse_json
 from mcp_memory.server.budgets import FRAME_TOKENS, within
+from mcp_memory.service.jsonrpc import sendable
 from mcp_memory.service.render import Answer, as_json, render
 
 if TYPE_CHECKING:
@@ -476,19 +477,6 @@ class Tool:
             content=[wire.TextContent(text=sendable(render(answer)))],
             structured_content=sendable(to_jsonable_python(answer)),
         )
-
-
-def sendable(value: JsonValue) -> Any:
-    """Return the JSON value with every lone surrogate, which no transport can carry, as U+FFFD."""
-    match value:
-        case str():
-            return value if well_formed(value) else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        case list():
-            return [sendable(item) for item in value]
-        case dict():
-            return {key: sendable(item) for key, item in value.items()}
-        case _:
-            return value
 
 
 TOOLS = (

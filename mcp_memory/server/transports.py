@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-import json
 import logging
 import os
 import signal
@@ -37,18 +36,17 @@ from anyio.streams.memory import MemoryObjectSendStream
 from mcp.server.stdio import stdio_server
 from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
-from pydantic import ValidationError
 
 from mcp_memory.core import telemetry
 from mcp_memory.core.config import Settings, unknown_variables
 from mcp_memory.core.errors import Refused
 from mcp_memory.core.logs import Word, set_up
-from mcp_memory.core.text import well_formed
 from mcp_memory.server.app import MemoryServer, build_server
 from mcp_memory.server.auth import hosts
 from mcp_memory.server.auth.authentication import Credentials, Gate
 from mcp_memory.server.prompts import PROMPTS
-from mcp_memory.server.tools import TOOLS, sendable
+from mcp_memory.server.tools import TOOLS
+from mcp_memory.service.jsonrpc import error_reply, repaired_message
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -154,9 +152,11 @@ async def _answer_malformed(
     """Pass messages on. A line that is none is answered, where the SDK would let its client wait for ever."""
     async with checked:
         async for line in lines:
-            message = second_look(line) if isinstance(line, Exception) else line
+            message = repaired_message(line) if isinstance(line, Exception) else line
             if is_request_without_id(message.message):
-                message = _failure(None, wire.INVALID_REQUEST, "The id of a request has to be a string or an integer.")
+                message = error_reply(
+                    None, wire.INVALID_REQUEST, "The id of a request must be a string or an integer."
+                )
             await (replies if isinstance(message.message, wire.JSONRPCError) else checked).send(message)
 
 
@@ -166,61 +166,6 @@ def is_request_without_id(message: wire.JSONRPCMessage) -> bool:
     The SDK takes it for a notification, and its client would wait for ever. Those of MCP all begin alike.
     """
     return isinstance(message, wire.JSONRPCNotification) and not message.method.startswith("notifications/")
-
-
-def second_look(error: Exception) -> SessionMessage:
-    """Return the message that the SDK's parser refused, or the error to answer with.
-
-    It refuses half a surrogate pair, which is what JavaScript writes when it cuts a text inside an emoji.
-    """
-    try:
-        value = _refused_json(error)
-    except (ValueError, RecursionError):
-        return _failure(None, wire.PARSE_ERROR, "The line is not valid JSON.")
-    id_ = _id_of(value)
-    try:
-        if id_ is not None or not (isinstance(value, dict) and "id" in value):
-            return SessionMessage(wire.jsonrpc_message_adapter.validate_python(_answerable(value), by_name=False))
-    except ValidationError:
-        pass
-    return _failure(id_, wire.INVALID_REQUEST, "The line is no JSON-RPC message.")
-
-
-def _answerable(message: Any) -> Any:
-    """Return a message whose halves of pairs no answer can repeat: they stay in what a tool is to work on alone."""
-    match message:
-        case {"method": "tools/call", "params": {"arguments": arguments, **params}, **rest}:
-            mended = sendable(params)
-            return {**sendable(rest), "method": "tools/call", "params": {**mended, "arguments": arguments}}
-        case _:
-            return sendable(message)
-
-
-def _id_of(message: object) -> str | int | None:
-    """Return the id of a message, where it is one that an answer can carry."""
-    match message:
-        case {"id": bool()}:
-            return None
-        case {"id": int(id_)} if abs(id_) < 2**63:
-            return id_
-        case {"id": str(id_)} if well_formed(id_):
-            return id_
-        case _:
-            return None
-
-
-def _refused_json(error: Exception) -> object:
-    if not isinstance(error, ValidationError):
-        raise ValueError(error)
-    problems = error.errors()
-    if problems[0]["type"] == "json_invalid":
-        return json.loads(problems[0]["input"])
-    # A union tells what each of its members missed: the input of such a problem is the message itself.
-    return next((problem["input"] for problem in problems if problem["type"] == "missing"), None)
-
-
-def _failure(id_: str | int | None, code: int, message: str) -> SessionMessage:
-    return SessionMessage(wire.JSONRPCError(jsonrpc="2.0", id=id_, error=wire.ErrorData(code=code, message=message)))
 
 
 # --- HTTP and SSE -----------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ from mcp_memory.core.types import Atom, Stage
 from mcp_memory.longterm.desk import Desk
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.llm import parse
-from mcp_memory.models.metered import Metered, Question
+from mcp_memory.models.metered import MeteredModel, Question
 from mcp_memory.models.stage import AnyStage, Applied
 from mcp_memory.service.indexing import Indexing
 from mcp_memory.store.protocol import Backlog, Conflict, Done, Draft, StageState, Store, Work
@@ -188,7 +188,7 @@ class Pipeline:
         basis = stage.basis.model_validate_json(work.basis)
         return self._apply(self.desk(), work, stage, basis, parse(reply, stage.reply))
 
-    def ask(self, asked: Asked, model: Metered) -> None:
+    def ask(self, asked: Asked, model: MeteredModel) -> None:
         """Have the model answer and apply it.
 
         Raises ModelFailed, with the work parked, and Refused, with the work given back.
@@ -249,7 +249,7 @@ class Pipeline:
 
     # --- the model's rounds -------------------------------------------------------------------------
 
-    def step(self, model: Metered, *, eager: bool = False) -> bool | None:
+    def step(self, model: MeteredModel, *, eager: bool = False) -> bool | None:
         """Do one piece of due work with the model; False when there is none, None while another process is at it.
 
         Raises ModelFailed, with the work parked, and Refused when the model may not be asked now.
@@ -293,7 +293,7 @@ _CLOSING_S = 2.0
 class Worker:
     """`start()` and `close()` belong to `open_memory`."""
 
-    def __init__(self, pipeline: Pipeline, model: Metered) -> None:
+    def __init__(self, pipeline: Pipeline, model: MeteredModel) -> None:
         self._pipelines = [pipeline]
         self._model = model
         self._bell = threading.Event()

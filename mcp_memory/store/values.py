@@ -16,6 +16,8 @@ from mcp_memory.core.types import (
     Role,
     SceneAction,
     Source,
+    Spend,
+    Spent,
     Stage,
     StepStatus,
     Turn,
@@ -512,30 +514,3 @@ class Grown:
     turns: int
     atoms: int
     results: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spend:
-    """One call to a language model. `purpose` is who asked (`rerank`); `cost` is in US dollars, None if unknown."""
-
-    at: datetime
-    purpose: str
-    model: str
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float | None = None
-    error: str | None = None
-    """Why there was no usable answer. The tokens may have been billed all the same."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """Sums over the calls of one purpose to one model; `cost` over those whose price is known, None if none is."""
-
-    purpose: str
-    model: str
-    calls: int
-    failed: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float | None

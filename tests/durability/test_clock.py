@@ -14,7 +14,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.embed import make_embedder
-from mcp_memory.models.metered import Metered
+from mcp_memory.models.metered import MeteredModel
 from mcp_memory.service.indexing import Indexing
 from mcp_memory.service.scheduler import Pipeline
 from mcp_memory.store.protocol import Filters, NewAtom, Spend
@@ -77,7 +77,7 @@ def test_turns_that_a_killed_process_was_reading_a_year_ahead_are_read_now(home:
     store.append_turns("default", "s", [NewTurn(role="user", content="I keep bees in Porto.")], now=clock())
     assert pipeline.for_agent("killed") is not None
     clock.moment = NOON
-    assert pipeline.step(Metered(Reader(), store, settings, now=clock), eager=True)
+    assert pipeline.step(MeteredModel(Reader(), store, settings, now=clock), eager=True)
     assert store.drafts("default") or store.list_atoms("default", filters=Filters(), limit=9)
     search.close()
     store.close()
@@ -90,7 +90,7 @@ def test_tokens_that_were_spent_in_a_future_that_never_came_use_up_no_budget_of_
         at=NOON + YEAR, purpose="extract", model="m", prompt_tokens=9_999, completion_tokens=9, cost=None, error=None
     )
     store.add_spend(ahead)
-    model = Metered(ScriptedLLM(), store, settings, now=FixedClock(NOON))
+    model = MeteredModel(ScriptedLLM(), store, settings, now=FixedClock(NOON))
     model._refuse(10)  # pyright: ignore[reportPrivateUsage]
     store.close()
 

@@ -22,7 +22,7 @@ from mcp_memory.longterm.l1_atoms.extract import EXTRACT, Basis
 from mcp_memory.longterm.l1_atoms.times import date_of, dated
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.llm import parse
-from mcp_memory.models.metered import Metered
+from mcp_memory.models.metered import MeteredModel
 from mcp_memory.models.stage import Applied
 from mcp_memory.store.protocol import NewAtom, Store, Work
 from mcp_memory.store.sqlite import open_store
@@ -855,7 +855,7 @@ def test_a_model_that_errs_is_told_why_and_asked_again(store: Store) -> None:
     assert question is not None
     good, bad = scene(note("t1", "I like tea", "Likes tea.")), scene(note("t1", "likes coffee", "Likes coffee."))
     llm = ScriptedLLM(json.dumps(bad), json.dumps(good))
-    model = Metered(llm, store, Settings(), now=FixedClock())
+    model = MeteredModel(llm, store, Settings(), now=FixedClock())
     done = model.complete(question, use=lambda reply: EXTRACT.apply(desk, work, basis, reply))
     assert done.kept == ["t1: Likes tea."]
     assert "its quote does not stand in t1 ('likes coffee')" in llm.asked[1].messages[-1].text
@@ -867,7 +867,7 @@ def test_a_model_that_is_cut_off_twice_leaves_the_turns_unread(store: Store) -> 
     basis = planned(desk)
     work, question = take(desk, basis), EXTRACT.question(desk, basis)
     assert question is not None
-    model = Metered(ScriptedLLM('{"scenes": [{"na', '{"scenes": [{"na'), store, Settings(), now=FixedClock())
+    model = MeteredModel(ScriptedLLM('{"scenes": [{"na', '{"scenes": [{"na'), store, Settings(), now=FixedClock())
     with pytest.raises(ModelFailed):
         model.complete(question, use=lambda reply: EXTRACT.apply(desk, work, basis, reply))
     assert (texts(store), planned(desk)) == ([], basis)

@@ -18,7 +18,7 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.search.rerank import FIRST, ModelRerank
 from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.models.llm import Prompt
-from mcp_memory.models.metered import Metered
+from mcp_memory.models.metered import MeteredModel
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
@@ -43,7 +43,7 @@ def found(ids: list[str]) -> list[Ranked]:
 
 def rerank(store: Store, llm: ScriptedLLM, **settings: Any) -> ModelRerank:
     clock = FixedClock()
-    return ModelRerank(store, Metered(llm, store, Settings(**settings), now=clock), timeout=5)
+    return ModelRerank(store, MeteredModel(llm, store, Settings(**settings), now=clock), timeout=5)
 
 
 def said(store: Store, *contents: str) -> list[str]:

@@ -12,7 +12,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.embed import make_embedder
-from mcp_memory.models.metered import Metered
+from mcp_memory.models.metered import MeteredModel
 from mcp_memory.service.indexing import Indexing
 from mcp_memory.service.scheduler import Pipeline
 from mcp_memory.store.protocol import Store
@@ -42,7 +42,7 @@ def working(store: Any, clock: FixedClock, home: Path) -> Iterator[Callable[[], 
     indexing = Indexing(store, make_embedder(settings), settings)  # never started: no thread but this one
     search = Search(store, clock)
     pipeline = Pipeline(store, search, indexing, settings, now=clock)
-    model = Metered(Reader(), store, settings, now=clock)
+    model = MeteredModel(Reader(), store, settings, now=clock)
     try:
         yield lambda: pipeline.step(model, eager=True)
     finally:

@@ -22,7 +22,7 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.embed import make_embedder
 from mcp_memory.models.llm import Prompt, Said
-from mcp_memory.models.metered import Metered
+from mcp_memory.models.metered import MeteredModel
 from mcp_memory.service.indexing import Indexing
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.scheduler import RECORDS_A_QUESTION, REST, SOME, Due, Pipeline, due
@@ -104,7 +104,7 @@ def test_a_task_of_a_hundred_steps_costs_a_few_questions_and_talk_keeps_its_own(
 
     search = Search(store, now)
     pipeline = Pipeline(store, search, Indexing(store, make_embedder(settings), settings), settings, now=now)
-    metered = Metered(model, store, settings, now=now)
+    metered = MeteredModel(model, store, settings, now=now)
     for at in range(100):
         large(agent) if at % 2 else small(agent, 1)
         while pipeline.step(metered):

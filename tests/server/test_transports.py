@@ -26,7 +26,8 @@ from mcp.types import JSONRPCError, JSONRPCRequest, jsonrpc_message_adapter
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.errors import Refused
 from mcp_memory.server.app import build_server
-from mcp_memory.server.transports import MAX_BODY, http_app, second_look, serve
+from mcp_memory.server.transports import MAX_BODY, http_app, serve
+from mcp_memory.service.jsonrpc import repaired_message
 from tests.server.answers import WAIT, answer_of
 
 TURNS = [{"role": "user", "content": "The ferry leaves at nine."}]
@@ -129,7 +130,7 @@ def test_stdio_answers_a_request_whose_id_is_none_and_no_notification(piped: sub
         assert ask(piped, f'{{"jsonrpc": "2.0", "id": {id_}, "method": "tools/list", "params": {{}}}}') == {
             "jsonrpc": "2.0",
             "id": None,
-            "error": {"code": -32600, "message": "The id of a request has to be a string or an integer."},
+            "error": {"code": -32600, "message": "The id of a request must be a string or an integer."},
         }
     assert piped.stdin is not None
     for method in ("notifications/initialized", "notifications/of/tomorrow"):
@@ -191,13 +192,15 @@ def test_what_the_parser_refuses_is_understood_at_a_second_look_or_answered() ->
         return caught.value
 
     given = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","arguments":{"a":"\\ud83d"}}}'
-    understood = second_look(refused(given)).message
+    understood = repaired_message(refused(given)).message
     called = {"name": "x", "arguments": {"a": "\ud83d"}}
     assert understood == JSONRPCRequest(jsonrpc="2.0", id=7, method="tools/call", params=called)
     # What an answer would repeat, as it does an unknown method or address, has to be text.
-    mended = second_look(refused('{"jsonrpc":"2.0","id":7,"method":"x\\ud83d","params":{"uri":"\\ud83d"}}')).message
+    mended = repaired_message(
+        refused('{"jsonrpc":"2.0","id":7,"method":"x\\ud83d","params":{"uri":"\\ud83d"}}')
+    ).message
     assert mended == JSONRPCRequest(jsonrpc="2.0", id=7, method="x\ufffd", params={"uri": "\ufffd"})
-    answers = [second_look(refused(line)).message for line in ("[" * 5000, "[]", '{"id": {}}', "")]
+    answers = [repaired_message(refused(line)).message for line in ("[" * 5000, "[]", '{"id": {}}', "")]
     assert all(isinstance(answer, JSONRPCError) for answer in answers)
     assert [answer.error.code for answer in answers] == [-32700, -32600, -32600, -32700]
 

@@ -9,29 +9,29 @@ from typing import Any
 
 from mcp_memory.core.config import Settings
 from mcp_memory.models.llm import parse
-from mcp_memory.models.stage import AnyStage, Applied, Desk
+from mcp_memory.models.stage import AnyStage, Applied, StageContext
 from mcp_memory.store.protocol import Store, Work
 from tests.shortterm.agent import START
 
 __all__ = ["Asking", "desk_at"]
 
 
-def desk_at(store: Store, now: datetime | None = None) -> Desk:
-    return Desk(store=store, space="default", now=now or START + timedelta(hours=2), settings=Settings())
+def desk_at(store: Store, now: datetime | None = None) -> StageContext[Store]:
+    return StageContext(store=store, space="default", now=now or START + timedelta(hours=2), settings=Settings())
 
 
 @dataclass(frozen=True)
 class Asking:
     """A work of the stage, taken. `text` is the question as a model sees it."""
 
-    desk: Desk
+    desk: StageContext[Store]
     stage: AnyStage
     work: Work
     basis: Any
     text: str
 
     @classmethod
-    def of(cls, stage: AnyStage, desk: Desk) -> Asking | None:
+    def of(cls, stage: AnyStage, desk: StageContext[Store]) -> Asking | None:
         """Plan the stage and take its work; None where nothing is due or nobody has to be asked."""
         basis = stage.plan(desk, session=None, smaller=0)
         question = None if basis is None else stage.question(desk, basis)

@@ -33,8 +33,8 @@ from mcp_memory.integrations.proxy.tool import checked
 if TYPE_CHECKING:
     from mcp_memory.core.config import Settings
     from mcp_memory.core.types import Offloaded
-    from mcp_memory.server.lifetime import SharedMemory
     from mcp_memory.service.memory import Memory
+    from mcp_memory.service.shared_memory import SharedMemory
 
 __all__ = ["Call", "Keeper", "Kept"]
 
@@ -119,10 +119,10 @@ class Keeper:
         return await self._shared.get()
 
     def _prepared(self) -> SharedMemory:
-        from mcp_memory.server import lifetime
+        from mcp_memory.service import shared_memory
 
         # A proxy must not set a model to work.
-        return lifetime.SharedMemory(
+        return shared_memory.SharedMemory(
             self._settings().model_copy(update={"distil": False}), alongside=_nothing, what="wrap"
         )
 

@@ -30,7 +30,7 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line
 from mcp_memory.integrations.proxy.lines import MAX_LINE
 from mcp_memory.integrations.proxy.listing import tools_of
-from mcp_memory.server.transports import second_look
+from mcp_memory.service.jsonrpc import repaired_message
 
 __all__ = ["Address", "connected", "headers_of"]
 
@@ -192,7 +192,7 @@ def _message(line: bytes) -> wire.JSONRPCMessage:
     try:
         return wire.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError as error:
-        message = second_look(error).message
+        message = repaired_message(error).message
     text = json.dumps(message.model_dump(by_alias=True, exclude_unset=True), ensure_ascii=False)
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return wire.jsonrpc_message_adapter.validate_json(whole, by_name=False)

@@ -33,7 +33,7 @@ from mcp_memory.longterm.l1_atoms.names import USER, Names, names_in, table, wit
 from mcp_memory.longterm.l1_atoms.reply import Extracted, Statement
 from mcp_memory.models.metered import Question
 from mcp_memory.models.prompts import prompt
-from mcp_memory.models.stage import Applied, StageOf
+from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.protocol import Backlog, Work
 
 __all__ = ["EXTRACT", "Basis"]
@@ -218,4 +218,4 @@ def _aliases(statements: Iterable[Statement], names: Names) -> dict[str, Sequenc
     return {name: tuple(aliases) for name, aliases in found.items()}
 
 
-EXTRACT = StageOf(name="extract", basis=Basis, reply=Extracted, plan=plan, question=question, apply=apply)
+EXTRACT = StageDefinition(name="extract", basis=Basis, reply=Extracted, plan=plan, question=question, apply=apply)

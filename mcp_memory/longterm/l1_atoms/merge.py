@@ -20,7 +20,7 @@ from mcp_memory.longterm.l1_atoms.rules import Held
 from mcp_memory.longterm.l1_atoms.settling import Shown, settled, twin
 from mcp_memory.models.metered import Question
 from mcp_memory.models.prompts import fenced, prompt
-from mcp_memory.models.stage import Applied, StageOf
+from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.protocol import Work
 
 __all__ = ["MERGE", "Basis", "Reply"]
@@ -102,7 +102,7 @@ def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
     return Applied(outcome=done.outcome, kept=done.kept, refused=done.refused)
 
 
-MERGE = StageOf(name="merge", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)
+MERGE = StageDefinition(name="merge", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)
 
 
 # --- what is shown ----------------------------------------------------------------------------------

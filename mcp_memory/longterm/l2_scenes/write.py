@@ -37,7 +37,7 @@ from mcp_memory.longterm.l2_scenes.reply import Reply
 from mcp_memory.longterm.trust import fit_for_pages
 from mcp_memory.models.metered import Question
 from mcp_memory.models.prompts import fenced, prompt
-from mcp_memory.models.stage import Applied, StageOf
+from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.citations import plain
 from mcp_memory.store.protocol import Store, Work
 
@@ -265,4 +265,4 @@ def _citable(store: Store, space: str, basis: Basis, shown: Sequence[Scene]) -> 
     return [atom for both in named for atom in both if atom]
 
 
-SCENES = StageOf(name="scenes", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)
+SCENES = StageDefinition(name="scenes", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)

@@ -45,7 +45,7 @@ from mcp_memory.longterm.l3_persona.page import (
 from mcp_memory.longterm.trust import attributed, fit_for_pages
 from mcp_memory.models.metered import Question
 from mcp_memory.models.prompts import fenced, prompt
-from mcp_memory.models.stage import Applied, StageOf
+from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.citations import cited
 from mcp_memory.store.protocol import Conflict, Filters, Store, Work
 
@@ -313,4 +313,4 @@ def _citable(store: Store, space: str, basis: Basis, held: PersonaVersion | None
     return {atom.id for atom in store.atoms(space, shown)}
 
 
-PERSONA = StageOf(name="persona", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)
+PERSONA = StageDefinition(name="persona", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)

@@ -111,7 +111,7 @@ def _join(
     from mcp_memory.longterm.search.rerank import make_rerank
     from mcp_memory.longterm.search.search import Search
     from mcp_memory.models.embed import make_embedder
-    from mcp_memory.models.metered import Metered, make_llm, make_others
+    from mcp_memory.models.metered import MeteredModel, make_llm, make_others
     from mcp_memory.service.indexing import Indexing
     from mcp_memory.service.scheduler import Pipeline, Worker
     from mcp_memory.shortterm.canvas.rebuild import mend
@@ -142,7 +142,7 @@ def _join(
     for space, number in sorted({(one.space, number) for one in store.taken_back for number in one.canvases}):
         with suppress(NotFound):  # it has nothing to be drawn from: its file is all there is
             mend(store, space, number, now=now())
-    model = Metered(llm, store, settings, now=now, others=others) if llm else None
+    model = MeteredModel(llm, store, settings, now=now, others=others) if llm else None
     indexing = Indexing(store, embedder, settings, index_result=partial(index_next, store, set[tuple[str, str]]()))
     search = Search(store, now)
     pipeline = Pipeline(store, search, indexing, settings, now=now)

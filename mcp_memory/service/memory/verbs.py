@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mcp_memory.core.tokens import TokenCounter
     from mcp_memory.longterm.search.rerank import Rerank
     from mcp_memory.longterm.search.search import Search
-    from mcp_memory.models.metered import Metered
+    from mcp_memory.models.metered import MeteredModel
     from mcp_memory.service.indexing import Indexing
     from mcp_memory.service.scheduler import Pipeline, Worker
     from mcp_memory.store.protocol import Store, Vectors
@@ -79,7 +79,7 @@ class Parts:
     store: Store
     search: Search
     indexing: Indexing
-    model: Metered | None
+    model: MeteredModel | None
     pipeline: Pipeline
     worker: Worker | None
     rerank: Rerank

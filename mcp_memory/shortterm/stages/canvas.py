@@ -19,7 +19,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.models.llm import Message
 from mcp_memory.models.metered import Question
 from mcp_memory.models.prompts import fenced, prompt
-from mcp_memory.models.stage import Applied, Desk, StageOf
+from mcp_memory.models.stage import Applied, StageContext, StageDefinition
 from mcp_memory.shortterm.canvas.amend import with_edits
 from mcp_memory.shortterm.canvas.drawing import Drawing, drawing_of
 from mcp_memory.shortterm.canvas.edits import completed, patched
@@ -60,7 +60,7 @@ def grown(store: Store, space: str, now: datetime, *, eager: bool = False) -> li
     return [each for each in found if each.steps >= (GROWN if each.status == "doing" and not eager else FEW)]
 
 
-def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
+def plan(desk: StageContext[Store], *, session: str | None, smaller: int) -> Basis | None:
     """Return the canvas that grew most, of those with enough on them to be put in order."""
     store, space, now = desk.store, desk.space, desk.now
     for each in grown(store, space, now) or grown(store, space, now, eager=True):
@@ -70,7 +70,7 @@ def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
     return None
 
 
-def _drawing(desk: Desk, number: int) -> Drawing | None:
+def _drawing(desk: StageContext[Store], number: int) -> Drawing | None:
     try:
         return drawing_of(desk.store.canvas(desk.space, number))
     except (Damaged, NotFound):
@@ -80,7 +80,7 @@ def _drawing(desk: Desk, number: int) -> Drawing | None:
 # --- what is asked ----------------------------------------------------------------------------------
 
 
-def question(desk: Desk, basis: Basis) -> Question[Reply] | None:
+def question(desk: StageContext[Store], basis: Basis) -> Question[Reply] | None:
     """Put the canvas as it stands into words; None where it is gone or torn."""
     drawing = _drawing(desk, basis.canvas)
     if drawing is None:
@@ -88,7 +88,7 @@ def question(desk: Desk, basis: Basis) -> Question[Reply] | None:
     return Question(purpose="canvas", messages=_messages(desk, drawing, basis), reply=Reply, max_tokens=_ANSWER_TOKENS)
 
 
-def _messages(desk: Desk, drawing: Drawing, basis: Basis) -> Sequence[Message]:
+def _messages(desk: StageContext[Store], drawing: Drawing, basis: Basis) -> Sequence[Message]:
     drawn = fold_groups(drawing.canvas, drawing.groups)
     shown = drawn.nodes[-basis.shown :]
     named = _named(desk, drawing.canvas)
@@ -103,7 +103,7 @@ def _messages(desk: Desk, drawing: Drawing, basis: Basis) -> Sequence[Message]:
     )
 
 
-def _named(desk: Desk, canvas: Canvas) -> set[str]:
+def _named(desk: StageContext[Store], canvas: Canvas) -> set[str]:
     """Return the nodes whose titles somebody gave, by what their first step did, or may have given."""
     first = dict[str, Move | None]()
     for each in desk.store.canvas_history(desk.space, canvas.number):
@@ -132,7 +132,7 @@ def _edges(drawn: Canvas, shown: Sequence[Node]) -> Iterator[str]:
         above = node.id
 
 
-def _said(desk: Desk, number: int) -> Iterator[str]:
+def _said(desk: StageContext[Store], number: int) -> Iterator[str]:
     """Yield the last words of the session, where it is still at this task."""
     row = desk.store.canvas(desk.space, number)
     active = desk.store.active_canvas(desk.space, row.session)
@@ -149,7 +149,7 @@ def _words(text: str) -> str:
 # --- what is kept -----------------------------------------------------------------------------------
 
 
-def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
+def apply(desk: StageContext[Store], work: Work, basis: Basis, reply: Reply | None) -> Applied:
     """Store what holds as one patch. InvalidInput where something was asked for and nothing of it holds."""
     found = Checked(patch=Patch(), kept=[], refused=[])
 
@@ -181,7 +181,7 @@ def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
     return Applied(outcome=_outcome(found), kept=found.kept, refused=found.refused)
 
 
-def _found(desk: Desk, basis: Basis, drawing: Drawing, reply: Reply) -> Checked:
+def _found(desk: StageContext[Store], basis: Basis, drawing: Drawing, reply: Reply) -> Checked:
     shown = _messages(desk, drawing, basis)[-1].text
     has_goal = not drawing.canvas.task_goal.startswith(_NO_GOAL)
     named = _named(desk, drawing.canvas)
@@ -191,7 +191,7 @@ def _found(desk: Desk, basis: Basis, drawing: Drawing, reply: Reply) -> Checked:
     return checked(reply, drawing, shown=shown, named=named, has_goal=has_goal)
 
 
-def _is_over(desk: Desk, drawing: Drawing, reply: Reply) -> bool:
+def _is_over(desk: StageContext[Store], drawing: Drawing, reply: Reply) -> bool:
     """A step that is taken later opens the task again, so that a wrong word here does no harm."""
     quiet = desk.now - drawing.canvas.updated >= QUIET
     return bool(reply.finished.strip()) and quiet and drawing.canvas.status != "done"
@@ -201,4 +201,4 @@ def _outcome(found: Checked) -> dict[str, int]:
     return {"kept": len(found.kept), "refused": len(found.refused), "groups": len(found.patch.groups)}
 
 
-CANVAS = StageOf(name="canvas", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)
+CANVAS = StageDefinition(name="canvas", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)

@@ -25,7 +25,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import CanvasRow
 from mcp_memory.models.metered import Question
 from mcp_memory.models.prompts import fenced, prompt
-from mcp_memory.models.stage import Applied, Desk, StageOf
+from mcp_memory.models.stage import Applied, StageContext, StageDefinition
 from mcp_memory.shortterm.canvas.flowchart import number_of, read, render
 from mcp_memory.shortterm.results.records import summary_line
 from mcp_memory.shortterm.stages.committing import commit
@@ -99,7 +99,7 @@ def _position(store: Store, space: str) -> int:
     return state.position if state else 0
 
 
-def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
+def plan(desk: StageContext[Store], *, session: str | None, smaller: int) -> Basis | None:
     """Return the next few records with a poor line."""
     after = _position(desk.store, desk.space)
     numbers = [each.number for each in thin(desk.store, desk.space, desk.now, limit=max(1, AT_ONCE >> smaller))]
@@ -128,7 +128,7 @@ class _Shown:
         return "\n".join([record.tool_call, record.summary, self.task, self.of.then, self.sample.text, self.own])
 
 
-def question(desk: Desk, basis: Basis) -> Question[Reply] | None:
+def question(desk: StageContext[Store], basis: Basis) -> Question[Reply] | None:
     """Put the records into words; None where all of them were forgotten or summarised since."""
     shown = _shown(desk, basis)
     if not shown:
@@ -141,7 +141,7 @@ def question(desk: Desk, basis: Basis) -> Question[Reply] | None:
     )
 
 
-def _shown(desk: Desk, basis: Basis) -> list[_Shown]:
+def _shown(desk: StageContext[Store], basis: Basis) -> list[_Shown]:
     store, space = desk.store, desk.space
     shown = list[_Shown]()
     for each in store.summarised_by_program(space, basis.records):
@@ -187,7 +187,7 @@ def _fenced(text: str) -> str:
 # --- what is kept -----------------------------------------------------------------------------------
 
 
-def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
+def apply(desk: StageContext[Store], work: Work, basis: Basis, reply: Reply | None) -> Applied:
     """Keep the lines that hold. InvalidInput where none of them does."""
     shown = {each.number: each for each in _shown(desk, basis)} if reply else {}
     lines = {each.id: each for each in reversed(reply.summaries)} if reply else {}
@@ -239,7 +239,7 @@ def _fault(line: Line | None, shown: _Shown, others: str) -> str | None:
     return None
 
 
-def _following(desk: Desk, shown: dict[int, _Shown], amended: Sequence[Amended]) -> list[CanvasRow]:
+def _following(desk: StageContext[Store], shown: dict[int, _Shown], amended: Sequence[Amended]) -> list[CanvasRow]:
     """Return the canvases whose nodes show an old line, with the new one in its place."""
     told = [(shown[each.number].of, each) for each in amended]
     lines = {(one.record.node_id, one.record.summary): each for one, each in told if one.newest}
@@ -259,4 +259,4 @@ def _following(desk: Desk, shown: dict[int, _Shown], amended: Sequence[Amended])
     return changed
 
 
-SUMMARIES = StageOf(name="summaries", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)
+SUMMARIES = StageDefinition(name="summaries", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)

@@ -1,0 +1,86 @@
+"""JSON-RPC messages that the SDK's parser refuses: repaired, or answered with an error.
+
+It refuses half a surrogate pair, which JavaScript writes when it cuts a text inside an emoji.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import mcp.types as wire
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+from mcp_memory.core.text import well_formed
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+
+def repaired_message(error: Exception) -> SessionMessage:
+    """Return the message that the SDK's parser refused, or the error to answer with.
+
+    It refuses half a surrogate pair, which is what JavaScript writes when it cuts a text inside an emoji.
+    """
+    try:
+        value = _refused_json(error)
+    except (ValueError, RecursionError):
+        return error_reply(None, wire.PARSE_ERROR, "The line is not valid JSON.")
+    id_ = _id_of(value)
+    try:
+        if id_ is not None or not (isinstance(value, dict) and "id" in value):
+            return SessionMessage(wire.jsonrpc_message_adapter.validate_python(_answerable(value), by_name=False))
+    except ValidationError:
+        pass
+    return error_reply(id_, wire.INVALID_REQUEST, "The line is no JSON-RPC message.")
+
+
+def _answerable(message: Any) -> Any:
+    """Return a message whose halves of pairs no answer can repeat: they stay in what a tool is to work on alone."""
+    match message:
+        case {"method": "tools/call", "params": {"arguments": arguments, **params}, **rest}:
+            mended = sendable(params)
+            return {**sendable(rest), "method": "tools/call", "params": {**mended, "arguments": arguments}}
+        case _:
+            return sendable(message)
+
+
+def _id_of(message: object) -> str | int | None:
+    """Return the id of a message, where it is one that an answer can carry."""
+    match message:
+        case {"id": bool()}:
+            return None
+        case {"id": int(id_)} if abs(id_) < 2**63:
+            return id_
+        case {"id": str(id_)} if well_formed(id_):
+            return id_
+        case _:
+            return None
+
+
+def _refused_json(error: Exception) -> object:
+    if not isinstance(error, ValidationError):
+        raise ValueError(error)
+    problems = error.errors()
+    if problems[0]["type"] == "json_invalid":
+        return json.loads(problems[0]["input"])
+    # A union tells what each of its members missed: the input of such a problem is the message itself.
+    return next((problem["input"] for problem in problems if problem["type"] == "missing"), None)
+
+
+def error_reply(id_: str | int | None, code: int, message: str) -> SessionMessage:
+    return SessionMessage(wire.JSONRPCError(jsonrpc="2.0", id=id_, error=wire.ErrorData(code=code, message=message)))
+
+
+def sendable(value: JsonValue) -> Any:
+    """Return the JSON value with every lone surrogate, which no transport can carry, as U+FFFD."""
+    match value:
+        case str():
+            return value if well_formed(value) else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case list():
+            return [sendable(item) for item in value]
+        case dict():
+            return {key: sendable(item) for key, item in value.items()}
+        case _:
+            return value
