@@ -16,8 +16,8 @@ from typing import Any
 from bench.trajectories import Call, Loss, Message, Prompt, Sent, Trajectory, tokens_of
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.service.render import render_offloaded
-from mcp_memory.shortterm.results.expand import expand_text
-from mcp_memory.shortterm.results.offload import OVER_CHARS, OffloadRequest, offload
+from mcp_memory.shortterm.expand import expand_text
+from mcp_memory.shortterm.offload import OVER_CHARS, OffloadRequest, offload
 from mcp_memory.store.protocol import Store
 
 __all__ = ["Arrival", "HeadTail", "Recovered", "arguments_of", "reread", "talk_before"]

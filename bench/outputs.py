@@ -44,7 +44,7 @@ from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.types import ResultHit
 from mcp_memory.models.embed import make_embedder
 from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.shortterm.results.chunks import runs
+from mcp_memory.shortterm.chunks import runs
 
 __all__ = ["measure", "table"]
 

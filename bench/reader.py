@@ -19,8 +19,8 @@ from mcp_memory.longterm.l1_atoms.merge import MERGE
 from mcp_memory.longterm.l2_scenes.write import SCENES
 from mcp_memory.longterm.l3_persona.write import PERSONA
 from mcp_memory.models.llm import Prompt, Said
-from mcp_memory.shortterm.stages.canvas import CANVAS
-from mcp_memory.shortterm.stages.summaries import SUMMARIES
+from mcp_memory.shortterm.canvas_stage import CANVAS
+from mcp_memory.shortterm.summary_stage import SUMMARIES
 
 __all__ = ["Reader"]
 

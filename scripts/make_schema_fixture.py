@@ -16,8 +16,8 @@ import numpy as np
 
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.core.types import Evidence, MaskedPlace, NewTurn, Stage
-from mcp_memory.shortterm.canvas.fold import fold_canvas
-from mcp_memory.shortterm.results.offload import OffloadRequest, offload
+from mcp_memory.shortterm.canvas.view import fold_canvas
+from mcp_memory.shortterm.offload import OffloadRequest, offload
 from mcp_memory.store.access import Token
 from mcp_memory.store.economy import MessageEdit, Saving
 from mcp_memory.store.forgetting import Purge

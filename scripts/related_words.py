@@ -16,8 +16,7 @@ import numpy as np
 from safetensors.numpy import load, save_file  # pyright: ignore[reportUnknownVariableType]
 from tokenizers import Tokenizer
 
-from mcp_memory.language.function_words import function_words
-from mcp_memory.language.words import index_terms
+from mcp_memory.language.words import function_words, index_terms
 from mcp_memory.models.embed.classifiers import RELATED_FILE
 
 NEIGHBOURS = 12

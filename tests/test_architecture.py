@@ -47,7 +47,7 @@ VENDORS = {
     "click": "cli/",
     "mermaidx": "cli/|service/render.py",
     "numpy": "store/|models/embed/|longterm/|service/indexing.py|testing.py|cli/evaluation/|core/secrets/structures.py",
-    "Stemmer": "language/words/",
+    "Stemmer": "language/words.py",
     "regex": "shortterm/",
     "jsonpath": "shortterm/",
     "opentelemetry": "core/telemetry.py",

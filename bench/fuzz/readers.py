@@ -27,14 +27,12 @@ from mcp_memory.longterm.l3_persona.write import Reply as Page
 from mcp_memory.longterm.search.rerank import Order
 from mcp_memory.models.llm import parse as parse_reply
 from mcp_memory.models.llm import without_fence
-from mcp_memory.shortterm.canvas.drawing import Drawing
-from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, goal_of, parse, render
-from mcp_memory.shortterm.canvas.label import clean, decode, encode
-from mcp_memory.shortterm.canvas.patch import Patch, apply_patch, patch_of, patch_text
-from mcp_memory.shortterm.results.expand import content_of, expand_text, view_of_cursor
-from mcp_memory.shortterm.stages.canvas import Reply as CanvasReply
-from mcp_memory.shortterm.stages.pieces import checked
-from mcp_memory.shortterm.stages.summaries import Reply as Summaries
+from mcp_memory.shortterm.canvas.edits import Drawing, Patch, apply_patch, patch_of, patch_text
+from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, clean, decode, encode, goal_of, parse, render
+from mcp_memory.shortterm.canvas_stage import Reply as CanvasReply
+from mcp_memory.shortterm.canvas_stage import checked
+from mcp_memory.shortterm.expand import content_of, expand_text, view_of_cursor
+from mcp_memory.shortterm.summary_stage import Reply as Summaries
 from mcp_memory.shortterm.synopsis import synopsise
 from mcp_memory.store import citations, files
 

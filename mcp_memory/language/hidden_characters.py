@@ -10,8 +10,6 @@ import re
 import unicodedata
 from functools import lru_cache
 
-__all__ = ["hides", "plain", "revealed"]
-
 _TAGS = "\U000e0000-\U000e007f"
 _SELECTORS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _WIDTHLESS = "\u200b-\u200d\u2060-\u2064\ufeff\u180e\u034f\u115f\u1160\u3164\uffa0"

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import re
 
-from mcp_memory.language.function_words import languages_of
-
-__all__ = ["is_negative"]
+from mcp_memory.language.words import languages_of
 
 _WORDS = """
 no not never don't doesn't didn't won't can't cannot isn't aren't neither nor nothing nobody none without avoid avoids

@@ -16,8 +16,6 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-__all__ = ["FILL", "own_part", "quoted_spans"]
-
 FILL = "\u00a4"
 """What stands for a character of others in `own_part`."""
 

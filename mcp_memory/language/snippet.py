@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 from mcp_memory.language.words import base_terms
 
-__all__ = ["Match", "matches", "snippet", "words"]
-
 _READ = 60_000  # characters looked through
 _CHUNK = re.compile(r"\S+")
 _WORD_END = 24  # characters a cut may move to fall between words

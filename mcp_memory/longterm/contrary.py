@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from mcp_memory.language.function_words import function_words, languages_of
 from mcp_memory.language.negation import is_negative
 from mcp_memory.language.standing_rules import is_question, people, sentences
+from mcp_memory.language.words import function_words, languages_of
 from mcp_memory.longterm.nearness import differ, known_terms, nearest, share_of, terms_of, vectors_of, words_of
 
 __all__ = ["contrary", "dismisses"]

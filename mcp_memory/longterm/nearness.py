@@ -13,9 +13,8 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import EmbeddingFailed
-from mcp_memory.language.function_words import languages_of
 from mcp_memory.language.standing_rules import sentences
-from mcp_memory.language.words import base_terms, index_terms, query_terms
+from mcp_memory.language.words import base_terms, index_terms, languages_of, query_terms
 
 if TYPE_CHECKING:
     import numpy as np

@@ -154,9 +154,7 @@ async def _answer_malformed(
         async for line in lines:
             message = repaired_message(line) if isinstance(line, Exception) else line
             if is_request_without_id(message.message):
-                message = error_reply(
-                    None, wire.INVALID_REQUEST, "The id of a request must be a string or an integer."
-                )
+                message = error_reply(None, wire.INVALID_REQUEST, "The id of a request must be a string or an integer.")
             await (replies if isinstance(message.message, wire.JSONRPCError) else checked).send(message)
 
 

@@ -42,7 +42,7 @@ from mcp_memory.core.types import (
     Source,
 )
 from mcp_memory.longterm.trust import REASONS
-from mcp_memory.shortterm.results.stand_in import stand_in
+from mcp_memory.shortterm.calls import stand_in
 from mcp_memory.suspicion import revealed
 
 Answer = (

@@ -62,8 +62,8 @@ def _stages() -> dict[Stage, AnyStage]:
     from mcp_memory.longterm.l1_atoms.merge import MERGE
     from mcp_memory.longterm.l2_scenes.write import SCENES
     from mcp_memory.longterm.l3_persona.write import PERSONA
-    from mcp_memory.shortterm.stages.canvas import CANVAS
-    from mcp_memory.shortterm.stages.summaries import SUMMARIES
+    from mcp_memory.shortterm.canvas_stage import CANVAS
+    from mcp_memory.shortterm.summary_stage import SUMMARIES
 
     return {stage.name: stage for stage in (EXTRACT, MERGE, SCENES, PERSONA, CANVAS, SUMMARIES)}
 
@@ -479,15 +479,15 @@ _TASKS: tuple[Stage, ...] = ("canvas", "summaries")
 def _of_tasks(
     store: Store, space: str, settings: Settings, now: datetime, log: Mapping[Stage, Done], *, eager: bool
 ) -> Iterator[Due]:
-    from mcp_memory.shortterm.stages import canvas, summaries
+    from mcp_memory.shortterm import canvas_stage, summary_stage
 
     asked = sum(log[stage].asked for stage in _TASKS if stage in log)
     if not eager and asked >= 1 + store.recorded(space) / RECORDS_A_QUESTION:
         return
     if settings.llm_summaries != "none":
-        thin = summaries.thin(store, space, now)
+        thin = summary_stage.thin(store, space, now)
         rested = bool(thin) and abs(now - thin[-1].record.timestamp) >= REST
-        if len(thin) >= (SOME if eager or rested else summaries.AT_ONCE):
+        if len(thin) >= (SOME if eager or rested else summary_stage.AT_ONCE):
             yield Due(stage="summaries")
-    if settings.llm_canvas != "none" and canvas.grown(store, space, now, eager=eager):
+    if settings.llm_canvas != "none" and canvas_stage.grown(store, space, now, eager=eager):
         yield Due(stage="canvas")

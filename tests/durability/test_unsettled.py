@@ -15,8 +15,8 @@ import pytest
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.upkeep.repair import repair
-from mcp_memory.shortterm.canvas.amend import amend
 from mcp_memory.shortterm.canvas.edits import folded
+from mcp_memory.shortterm.canvas.replay import amend
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.settling import settle

@@ -26,9 +26,9 @@ from mcp_memory.models.metered import MeteredModel
 from mcp_memory.service.indexing import Indexing
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.scheduler import RECORDS_A_QUESTION, REST, SOME, Due, Pipeline, due
-from mcp_memory.shortterm.canvas.drawing import drawing_of
-from mcp_memory.shortterm.canvas.rebuild import rebuild
-from mcp_memory.shortterm.stages.summaries import AT_ONCE
+from mcp_memory.shortterm.canvas.edits import drawing_of
+from mcp_memory.shortterm.canvas.replay import rebuild
+from mcp_memory.shortterm.summary_stage import AT_ONCE
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from bench.secrets import benign, caught, invented, left_of
 from mcp_memory.core.secrets import MASK, find, holds_secret, mask, mask_bytes, mask_lines, mask_values, states_secret
 from mcp_memory.core.secrets.structures import having
-from mcp_memory.shortterm.results.records import call_line, subject_of, title_of
-from mcp_memory.shortterm.stages.sample import sample
+from mcp_memory.shortterm.calls import call_line, subject_of, title_of
+from mcp_memory.shortterm.summary_stage import sample
 
 # Keys are put together here, so that this file does not look as if it held any.
 GITHUB = "ghp_" + "a1B2" * 9

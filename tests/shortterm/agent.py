@@ -8,10 +8,10 @@ from typing import Any
 
 from mcp_memory.core.types import CanvasView, Expansion, NewTurn, Offloaded
 from mcp_memory.shortterm.canvas.flowchart import Canvas
-from mcp_memory.shortterm.canvas.fold import fold_canvas
-from mcp_memory.shortterm.canvas.place import Step, move, place
-from mcp_memory.shortterm.results.drill import expand
-from mcp_memory.shortterm.results.offload import OffloadRequest, offload
+from mcp_memory.shortterm.canvas.placement import Step, move, place
+from mcp_memory.shortterm.canvas.view import fold_canvas
+from mcp_memory.shortterm.expand_node import expand
+from mcp_memory.shortterm.offload import OffloadRequest, offload
 from mcp_memory.store.protocol import Store
 
 START = datetime(2026, 4, 16, 12, tzinfo=UTC)

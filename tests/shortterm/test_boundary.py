@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.types import Role
-from mcp_memory.shortterm.canvas.boundary import Verdict, boundary
+from mcp_memory.shortterm.canvas.boundaries import Verdict, boundary
 from mcp_memory.shortterm.canvas.tasks import content
 from mcp_memory.store.protocol import Store
 from tests.shortterm.agent import Agent

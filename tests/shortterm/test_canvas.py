@@ -14,8 +14,7 @@ from mermaidx.engine import Engine
 
 from mcp_memory.core.errors import Damaged, InvalidInput
 from mcp_memory.core.types import CanvasRow, StepStatus
-from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, parse, read, render
-from mcp_memory.shortterm.canvas.label import clean, decode, encode
+from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, clean, decode, encode, parse, read, render
 
 AT = datetime(2026, 4, 16, 22, 19, 53, 895000, tzinfo=timezone(timedelta(hours=8)))
 STAMP = "2026-04-16T22:19:53.895+08:00"

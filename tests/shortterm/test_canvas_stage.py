@@ -11,15 +11,12 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
-from mcp_memory.shortterm.canvas.amend import rollback
-from mcp_memory.shortterm.canvas.drawing import Drawing, drawing_of
+from mcp_memory.shortterm.canvas.edits import Drawing, Patch, apply_patch, drawing_of
 from mcp_memory.shortterm.canvas.flowchart import Canvas, parse, read, render
-from mcp_memory.shortterm.canvas.groups import fold_groups
-from mcp_memory.shortterm.canvas.patch import Patch, apply_patch
-from mcp_memory.shortterm.canvas.place import Step
-from mcp_memory.shortterm.canvas.rebuild import rebuild
-from mcp_memory.shortterm.stages.canvas import CANVAS, FRESH, GROWN, NODES, grown
-from mcp_memory.shortterm.stages.pieces import Reply, checked
+from mcp_memory.shortterm.canvas.folding import fold_groups
+from mcp_memory.shortterm.canvas.placement import Step
+from mcp_memory.shortterm.canvas.replay import rebuild, rollback
+from mcp_memory.shortterm.canvas_stage import CANVAS, FRESH, GROWN, NODES, Reply, checked, grown
 from mcp_memory.store.protocol import CanvasEdit, Store
 from tests.shortterm.agent import START, Agent, taken
 from tests.shortterm.asking import Asking, desk_at

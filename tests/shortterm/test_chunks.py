@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.shortterm.results import chunks
+from mcp_memory.shortterm import chunks
 from mcp_memory.store.protocol import Filters, Store
 from tests.shortterm.agent import Agent
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.core.types import Expansion
-from mcp_memory.shortterm.results.expand import content_of, expand_text, view_of_cursor
+from mcp_memory.shortterm.expand import content_of, expand_text, view_of_cursor
 
 REF = "r-9f2c1a7b3d4e"
 POEM = "".join(f"line {n} of the log\n" for n in range(1, 101))
@@ -224,7 +224,7 @@ def test_a_bad_pattern_is_refused(pattern: str) -> None:
 
 
 def test_a_catastrophic_pattern_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_memory.shortterm.results.expand_views.GREP_SECONDS", 0.2)
+    monkeypatch.setattr("mcp_memory.shortterm.expand.GREP_SECONDS", 0.2)
     with pytest.raises(InvalidInput, match="simpler"):
         expand("a" * 5000 + "!", view="grep", grep=r"^(a|aa)+$")
 
@@ -295,14 +295,14 @@ def test_a_path_that_explodes_is_stopped() -> None:
 
 
 def test_a_catastrophic_expression_in_a_filter_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_memory.shortterm.results.expand_json.REGEX_SECONDS", 0.2)
+    monkeypatch.setattr("mcp_memory.shortterm.expand.REGEX_SECONDS", 0.2)
     raw = json.dumps([{"a": "a" * 5000 + "!"}])
     with pytest.raises(InvalidInput, match="simpler"):
         expand(raw, view="json", json_path="$[?match(@.a, '(a|aa)+')]")
 
 
 def test_slow_expressions_over_many_values_share_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_memory.shortterm.results.expand_json.REGEX_SECONDS", 0.3)
+    monkeypatch.setattr("mcp_memory.shortterm.expand.REGEX_SECONDS", 0.3)
     raw = json.dumps([{"a": "a" * 15 + "!"}] * 2_000)
     with pytest.raises(InvalidInput, match="simpler"):
         expand(raw, view="json", json_path="$[?search(@.a, '^(a|aa|a)*$')]")

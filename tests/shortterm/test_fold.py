@@ -16,9 +16,9 @@ from mermaidx.engine import Engine
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.core.types import CanvasRow, CanvasView, Group, StepStatus
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, parse, render
-from mcp_memory.shortterm.canvas.groups import fold_groups, without
+from mcp_memory.shortterm.canvas.folding import fold_groups, without
 from mcp_memory.shortterm.canvas.picture import CONFIG, illustrate
-from mcp_memory.shortterm.canvas.place import Step
+from mcp_memory.shortterm.canvas.placement import Step
 from mcp_memory.shortterm.canvas.view import view
 from tests.shortterm.agent import Agent, FourCharacters, taken
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mcp_memory.shortterm.canvas.history import history
+from mcp_memory.shortterm.canvas.view import history
 from tests.shortterm.agent import Agent
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.shortterm.canvas.flowchart import TITLE_LIMIT, parse
-from mcp_memory.shortterm.canvas.intent import doing, goes_on, grown
+from mcp_memory.shortterm.canvas.placement import doing, goes_on, grown
 from tests.shortterm.agent import Agent
 
 

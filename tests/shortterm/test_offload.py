@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Record
 from mcp_memory.shortterm.canvas.flowchart import parse, read
-from mcp_memory.shortterm.results.offload import MAX_BYTES
+from mcp_memory.shortterm.offload import MAX_BYTES
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
 from tests.shortterm.agent import Agent

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import CanvasRow
 from mcp_memory.shortterm.canvas.flowchart import Canvas, parse, render
-from mcp_memory.shortterm.canvas.place import Step
+from mcp_memory.shortterm.canvas.placement import Step
 from mcp_memory.shortterm.canvas.tasks import check_task, choose_task, find_task, label_of
 from tests.shortterm.agent import taken
 

@@ -14,12 +14,19 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound
 from mcp_memory.core.types import Group
-from mcp_memory.shortterm.canvas.amend import patch_canvas, rollback
-from mcp_memory.shortterm.canvas.drawing import Drawing, drawing_of
+from mcp_memory.shortterm.canvas.edits import (
+    Drawing,
+    EdgeLabel,
+    NewGroup,
+    Patch,
+    apply_patch,
+    drawing_of,
+    patch_of,
+    patch_text,
+)
 from mcp_memory.shortterm.canvas.flowchart import Canvas, parse, render
-from mcp_memory.shortterm.canvas.groups import members, nodes_of
-from mcp_memory.shortterm.canvas.patch import EdgeLabel, NewGroup, Patch, apply_patch, patch_of, patch_text
-from mcp_memory.shortterm.canvas.rebuild import mend, problems, rebuild, replay
+from mcp_memory.shortterm.canvas.folding import members, nodes_of
+from mcp_memory.shortterm.canvas.replay import mend, patch_canvas, problems, rebuild, replay, rollback
 from mcp_memory.store.protocol import CanvasEdit, Store
 from tests.shortterm.agent import START, Agent
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.shortterm.results.records import call_line, summary_line, title_of
+from mcp_memory.shortterm.calls import call_line, summary_line, title_of
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

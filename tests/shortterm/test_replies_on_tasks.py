@@ -10,8 +10,8 @@ from mcp_memory.core.tokens import token_counter
 from mcp_memory.models.llm import parse
 from mcp_memory.models.stage import AnyStage
 from mcp_memory.shortterm.canvas.flowchart import read
-from mcp_memory.shortterm.stages.canvas import CANVAS
-from mcp_memory.shortterm.stages.summaries import SUMMARIES
+from mcp_memory.shortterm.canvas_stage import CANVAS
+from mcp_memory.shortterm.summary_stage import SUMMARIES
 from tests.shortterm.agent import Agent
 from tests.shortterm.asking import Asking, desk_at
 

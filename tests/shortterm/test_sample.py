@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.shortterm.stages.sample import sample
+from mcp_memory.shortterm.summary_stage import sample
 
 KEY = "ghp_" + "a1B2" * 9
 

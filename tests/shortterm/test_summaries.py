@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Record
-from mcp_memory.shortterm.canvas.amend import patch_canvas
-from mcp_memory.shortterm.canvas.drawing import drawing_of
+from mcp_memory.shortterm.canvas.edits import Patch, drawing_of
 from mcp_memory.shortterm.canvas.flowchart import read
-from mcp_memory.shortterm.canvas.patch import Patch
-from mcp_memory.shortterm.canvas.rebuild import rebuild
-from mcp_memory.shortterm.stages.summaries import AT_ONCE, FRESH, SUMMARIES, thin
+from mcp_memory.shortterm.canvas.replay import patch_canvas, rebuild
+from mcp_memory.shortterm.summary_stage import AT_ONCE, FRESH, SUMMARIES, thin
 from mcp_memory.store.protocol import Conflict, Store
 from tests.shortterm.agent import START, Agent
 from tests.shortterm.asking import Asking, desk_at

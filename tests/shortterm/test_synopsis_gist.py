@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.shortterm.synopsis.gist import GAP, Piece, gist, terms_in
-from mcp_memory.shortterm.synopsis.json_render import TooLong, render
+from mcp_memory.shortterm.synopsis.json_values import TooLong, render
+from mcp_memory.shortterm.synopsis.preview import GAP, Piece, gist, terms_in
 
 CODE = """\
 # A ferry that is late tells the harbour master.

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.language.function_words import languages_of
-from mcp_memory.language.words import base_terms, fold, index_terms, query_terms
+from mcp_memory.language.words import base_terms, fold, index_terms, languages_of, query_terms
 
 # Text as people mix it: scripts, joiners, digits and marks side by side, which plain random text seldom has.
 MIXED = st.text(

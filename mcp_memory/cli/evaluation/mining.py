@@ -22,7 +22,7 @@ from types import MappingProxyType
 
 from mcp_memory.cli.evaluation.talk import Talk, clean, is_unspaced, words_of
 from mcp_memory.core.types import Turn
-from mcp_memory.language.function_words import function_words_of
+from mcp_memory.language.words import function_words_of
 
 __all__ = ["KINDS", "Kind", "Question", "mine"]
 

@@ -83,7 +83,7 @@ async def warmed(memory: Memory) -> None:
 
 
 def _tried(tokenizer: Any) -> None:
-    import_module("mcp_memory.shortterm.results.offload")
+    import_module("mcp_memory.shortterm.offload")
     synopsise("2026-01-01 10:00 INFO nothing\n" * 50, tool="Bash", arguments=None, talk="")
     token_counter(tokenizer).count("nothing")
 

@@ -18,7 +18,6 @@ hemisphere, ranges ("from May to July" is two months), times of the clock within
 
 from __future__ import annotations
 
-from mcp_memory.language.when.filters import parse_time
-from mcp_memory.language.when.spans import Span, spans_in
+from mcp_memory.language.when.intervals import Span, parse_time, spans_in
 
 __all__ = ["Span", "parse_time", "spans_in"]

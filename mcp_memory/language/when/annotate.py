@@ -19,16 +19,14 @@ from collections.abc import Iterator
 from datetime import date, datetime
 from typing import NamedTuple
 
-from mcp_memory.language.function_words import languages_of as spoken_in
-from mcp_memory.language.when.cues import Sentence, sentence_of
-from mcp_memory.language.when.languages import languages_of
-from mcp_memory.language.when.lexing import without_overlaps
-from mcp_memory.language.when.meaning import local
-from mcp_memory.language.when.meant import meant
-from mcp_memory.language.when.phrases import Phrase, phrases_in
-from mcp_memory.language.when.reading import Meant
-
-__all__ = ["ADDITION", "with_dates"]
+from mcp_memory.language.when.intervals import local
+from mcp_memory.language.when.phrases import Phrase, Sentence, phrases_in, sentence_of
+from mcp_memory.language.when.relative import Meant, meant
+from mcp_memory.language.when.vocabulary import (
+    languages_of,
+    without_overlaps,
+)
+from mcp_memory.language.words import languages_of as spoken_in
 
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),

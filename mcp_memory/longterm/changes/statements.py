@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
 
-from mcp_memory.language.function_words import function_words, languages_of
-from mcp_memory.language.words import fold
+from mcp_memory.language.words import fold, function_words, languages_of
 from mcp_memory.longterm.changes.forms import Forms, any_of
 from mcp_memory.longterm.changes.values import Value, ValueKind, values_in
 from mcp_memory.longterm.changes.vocabulary import CHANGED, FORMER, FROM, LIGHT, RELATIONS, TO

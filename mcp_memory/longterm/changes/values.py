@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from mcp_memory.language.function_words import function_words
+from mcp_memory.language.words import function_words
 from mcp_memory.longterm.changes.forms import Forms
 from mcp_memory.longterm.changes.vocabulary import CURRENCIES, MONTHS, UNITS, WEEKDAYS
 

@@ -6,7 +6,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
-from mcp_memory.language.function_words import languages_of
+from mcp_memory.language.words import languages_of
 
 __all__ = ["in_a_strange_language"]
 

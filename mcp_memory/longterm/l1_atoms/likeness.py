@@ -207,7 +207,7 @@ def _terms(text: str) -> frozenset[str]:
 
 @cache
 def _months() -> frozenset[str]:
-    from mcp_memory.language.when.languages import LANGUAGES, lexicon
+    from mcp_memory.language.when.vocabulary import LANGUAGES, lexicon
 
     names = (name for language in LANGUAGES for name in lexicon(language).language.words.get("MONTH", ()))
     return frozenset(

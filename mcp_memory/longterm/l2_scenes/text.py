@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 
-from mcp_memory.language.function_words import languages_of
-from mcp_memory.language.words import fold
+from mcp_memory.language.words import fold, languages_of
 from mcp_memory.models.llm import without_fence
 
 __all__ = ["heading_of", "undressed", "unnamed"]

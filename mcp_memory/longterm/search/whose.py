@@ -11,7 +11,7 @@ import re
 from functools import cache
 
 from mcp_memory.core.types import Role
-from mcp_memory.language.function_words import languages_of
+from mcp_memory.language.words import languages_of
 
 __all__ = ["whose"]
 

@@ -45,7 +45,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import EmbeddingFailed
-from mcp_memory.language.function_words import languages_of
+from mcp_memory.language.words import languages_of
 from mcp_memory.models.embed.protocol import unit_rows
 
 if TYPE_CHECKING:

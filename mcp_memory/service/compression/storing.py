@@ -27,13 +27,11 @@ from mcp_memory.longterm.l0_turns import admit, recall_block
 from mcp_memory.longterm.trust import on_arrival
 from mcp_memory.service.compression.message_lists import Message, Part
 from mcp_memory.service.compression.plan import Cut, Item, Put
-from mcp_memory.shortterm.canvas.flowchart import number_of
-from mcp_memory.shortterm.canvas.label import clean
-from mcp_memory.shortterm.canvas.rebuild import drawing_at
+from mcp_memory.shortterm.calls import stand_in
+from mcp_memory.shortterm.canvas.flowchart import clean, number_of
+from mcp_memory.shortterm.canvas.replay import drawing_at
 from mcp_memory.shortterm.canvas.view import view
-from mcp_memory.shortterm.results.offload import MAX_BYTES, OffloadRequest, offload
-from mcp_memory.shortterm.results.raw import raw
-from mcp_memory.shortterm.results.stand_in import stand_in
+from mcp_memory.shortterm.offload import MAX_BYTES, OffloadRequest, offload, raw
 from mcp_memory.shortterm.synopsis import synopsise
 from mcp_memory.store.protocol import NewRef, Store
 

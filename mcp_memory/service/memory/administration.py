@@ -203,7 +203,7 @@ class Moving(Forgetting):
     def export(self, target: Path, *, spaces: Sequence[str] | None = ()) -> Exported:
         """Write this space (or these; None means all) to a file that is not there yet. Nothing forgotten is in it."""
         from mcp_memory.service.portable import export
-        from mcp_memory.shortterm.canvas.forgotten import scrubbed
+        from mcp_memory.shortterm.canvas.replay import scrubbed
 
         store = self._parts.store
         chosen = None if spaces is None else spaces or [self.space]

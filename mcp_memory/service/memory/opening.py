@@ -114,8 +114,8 @@ def _join(
     from mcp_memory.models.metered import MeteredModel, make_llm, make_others
     from mcp_memory.service.indexing import Indexing
     from mcp_memory.service.scheduler import Pipeline, Worker
-    from mcp_memory.shortterm.canvas.rebuild import mend
-    from mcp_memory.shortterm.results.chunks import index_next
+    from mcp_memory.shortterm.canvas.replay import mend
+    from mcp_memory.shortterm.chunks import index_next
     from mcp_memory.store.sqlite import open_store
 
     if isinstance(embedder, str):

@@ -92,12 +92,12 @@ class Forgetting(Verbs):
         )
 
     def _forget(self, ids: Sequence[str], refs: Sequence[str], *, reason: str, how: How) -> Tombstone:
-        from mcp_memory.shortterm.canvas import forgotten
+        from mcp_memory.shortterm.canvas import replay
 
         store, now = self._parts.store, self._parts.now()
 
         def attempt() -> Tombstone:
-            redrawn = forgotten.taken_off(store, self.space, refs, now=now.astimezone()) if refs else ()
+            redrawn = replay.taken_off(store, self.space, refs, now=now.astimezone()) if refs else ()
             return store.forget(self.space, ids, reason=reason, how=how, redrawn=redrawn, now=now)
 
         return self._settled(attempt)
@@ -105,13 +105,13 @@ class Forgetting(Verbs):
     def _told_still(self, query: str | None, refs: Sequence[str]) -> list[str]:
         """Tell which tasks say the words of a query even then: their goals and the steps that stay are not searched."""
         from mcp_memory.language.words import base_terms
-        from mcp_memory.shortterm.canvas import forgotten
+        from mcp_memory.shortterm.canvas import replay
 
         words = set(base_terms(query or ""))
         if not words:
             return []
         store, now = self._parts.store, self._parts.now().astimezone()
-        bare = {one.row.number: one.row for one in forgotten.taken_off(store, self.space, refs, now=now)}
+        bare = {one.row.number: one.row for one in replay.taken_off(store, self.space, refs, now=now)}
         rows = [bare.get(row.number, row) for row in store.canvases(self.space, limit=_CANVASES)]
         still = [f"{row.number:03}" for row in rows if words <= set(base_terms(row.text))]
         return (
@@ -120,13 +120,13 @@ class Forgetting(Verbs):
 
     def _undo(self, undo: str) -> Forgotten:
         from mcp_memory.longterm import forgetting
-        from mcp_memory.shortterm.canvas import forgotten
+        from mcp_memory.shortterm.canvas import replay
 
         store, now = self._parts.store, self._parts.now()
 
         def attempt() -> Tombstone:
             refs = [id for one in store.tombstones(self.space) if one.id == undo for id in one.ids if id[0] == "r"]
-            redrawn = forgotten.brought_back(store, self.space, refs) if refs else ()
+            redrawn = replay.brought_back(store, self.space, refs) if refs else ()
             return store.undo_forget(self.space, undo, redrawn=redrawn, now=now)
 
         back = self._settled(attempt)
@@ -243,7 +243,7 @@ class Purging(Verbs):
 
     def _purged(self, tombstones: Sequence[str]) -> Purged:
         from mcp_memory.longterm.purging import pages_without
-        from mcp_memory.shortterm.canvas import forgotten
+        from mcp_memory.shortterm.canvas import replay
         from mcp_memory.store.forgetting import Purge
         from mcp_memory.store.protocol import Conflict
 
@@ -254,7 +254,7 @@ class Purging(Verbs):
         for _ in range(_ATTEMPTS):
             what = Purge(
                 tombstones=tombstones,
-                canvases=forgotten.scrubbed(store, self.space, refs) if refs else (),
+                canvases=replay.scrubbed(store, self.space, refs) if refs else (),
                 personas=pages_without(store, self.space, atoms),
             )
             try:

@@ -50,12 +50,12 @@ class Seeing(Verbs):
 
     @in_thread
     def problems(self) -> list[str]:
-        from mcp_memory.shortterm.canvas import rebuild
+        from mcp_memory.shortterm.canvas import replay
 
         store = self._parts.store
         found = store.problems()
         try:
-            return found + [f"{space}: {each}" for space in store.spaces() for each in rebuild.problems(store, space)]
+            return found + [f"{space}: {each}" for space in store.spaces() for each in replay.problems(store, space)]
         except DamagedRow:
             return found  # which names it
 
@@ -187,7 +187,7 @@ class Seeing(Verbs):
         }
 
     def _pyramid_status(self, damaged: list[str]) -> dict[str, Any]:
-        from mcp_memory.shortterm.stages import canvas, summaries
+        from mcp_memory.shortterm import canvas_stage, summary_stage
 
         parts, store = self._parts, self._parts.store
         backlog, paused = store.backlog(self.space), store.paused()
@@ -195,8 +195,8 @@ class Seeing(Verbs):
         after = told.position if told else 0
         untold = _read(lambda: store.atoms_since(self.space, after, limit=_MANY), damaged)
         drafts = _read(lambda: store.drafts(self.space, limit=_MANY), damaged)
-        thin = _read(lambda: summaries.thin(store, self.space, parts.now(), limit=_MANY), damaged)
-        grown = _read(lambda: canvas.grown(store, self.space, parts.now()), damaged)
+        thin = _read(lambda: summary_stage.thin(store, self.space, parts.now(), limit=_MANY), damaged)
+        grown = _read(lambda: canvas_stage.grown(store, self.space, parts.now()), damaged)
         return {
             "answered_by": parts.model.name if parts.model and parts.settings.distil else None,
             "paused": None if paused is None else {"reason": paused[0], "since": paused[1].isoformat()},

@@ -52,7 +52,7 @@ class Tasks(Verbs):
         With `replaced` off no saving is booked: the result stays in the context, or `note_replaced` is called once it
         does not.
         """
-        from mcp_memory.shortterm.results.offload import AGAIN, OffloadRequest, offload
+        from mcp_memory.shortterm.offload import AGAIN, OffloadRequest, offload
 
         name = self._session(session)
         said = self._parts.store.last_turns(self.space, name, limit=4, roles=("user", "assistant"))
@@ -90,7 +90,7 @@ class Tasks(Verbs):
     @in_thread
     def note_replaced(self, done: Offloaded, *, shown: str, note: str) -> None:
         """Book what a result saves, once `note` stands where its client would have `shown` that much of it."""
-        from mcp_memory.shortterm.results.offload import tokens_of
+        from mcp_memory.shortterm.offload import tokens_of
 
         saved, spent = tokens_of(shown, self._parts.counter), self._parts.counter.count(note)
         if self._parts.store.note_replaced(
@@ -110,7 +110,7 @@ class Tasks(Verbs):
         at: datetime | None = None,
     ) -> Ref:
         """Keep a tool result of the past, produced `at`, in a file that search finds; no canvas shows it."""
-        from mcp_memory.shortterm.results.offload import OffloadRequest, keep
+        from mcp_memory.shortterm.offload import OffloadRequest, keep
 
         request = OffloadRequest(
             tool_name=tool_name,
@@ -126,7 +126,7 @@ class Tasks(Verbs):
 
     def _index(self, ref: Ref) -> None:
         """Have a result found by its lines: at once where it is short, else in the background."""
-        from mcp_memory.shortterm.results import chunks
+        from mcp_memory.shortterm import chunks
 
         if ref.bytes > chunks.AT_ONCE:
             self._parts.stored()
@@ -152,7 +152,7 @@ class Tasks(Verbs):
         cursor: str | None = None,
     ) -> Expansion:
         """Return the layer below a canvas, node, folded group or ref, within `max_tokens`."""
-        from mcp_memory.shortterm.results.drill import expand
+        from mcp_memory.shortterm.expand_node import expand
 
         opened = expand(
             self._parts.store,
@@ -180,7 +180,7 @@ class Tasks(Verbs):
         session: str | None = None,
     ) -> CanvasView:
         """Show, fold, unfold, complete or switch a task's canvas, and return it as it now stands."""
-        from mcp_memory.shortterm.canvas.fold import fold_canvas
+        from mcp_memory.shortterm.canvas.view import fold_canvas
 
         shown = fold_canvas(
             self._parts.store,
@@ -236,7 +236,7 @@ class Tasks(Verbs):
     @in_thread
     def task_history(self, *, session: str | None = None, but: Sequence[int] = (), budget_tokens: int = 300) -> str:
         """Return other tasks by their metadata, a line each, the one worked on last first, within the budget."""
-        from mcp_memory.shortterm.canvas.history import history
+        from mcp_memory.shortterm.canvas.view import history
 
         return history(
             self._parts.store,
@@ -250,14 +250,14 @@ class Tasks(Verbs):
     @in_thread
     def rebuild_canvas(self, number: int) -> CanvasRow:
         """Draw a canvas anew from its records and edits, row and file, and return it."""
-        from mcp_memory.shortterm.canvas.rebuild import mend
+        from mcp_memory.shortterm.canvas.replay import mend
 
         return mend(self._parts.store, self.space, number, now=self._parts.now().astimezone())[0]
 
     @in_thread
     def undo_patch(self, number: int) -> CanvasRow:
         """Undo the last patch of a canvas, keeping what was done since. NotFound where there is none."""
-        from mcp_memory.shortterm.canvas.amend import rollback
+        from mcp_memory.shortterm.canvas.replay import rollback
 
         return rollback(self._parts.store, self.space, number, now=self._parts.now().astimezone())
 

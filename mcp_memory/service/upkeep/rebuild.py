@@ -39,8 +39,8 @@ from mcp_memory.service.upkeep.engine import (
     snapshots,
     why_read_only,
 )
-from mcp_memory.shortterm.canvas import rebuild as drawing
-from mcp_memory.shortterm.canvas.drawing import row_of
+from mcp_memory.shortterm.canvas import replay as drawing
+from mcp_memory.shortterm.canvas.edits import row_of
 from mcp_memory.store import files
 from mcp_memory.store.protocol import Store
 

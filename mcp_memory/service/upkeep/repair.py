@@ -24,8 +24,8 @@ from mcp_memory.service.upkeep.aside import Aside
 from mcp_memory.service.upkeep.backup import folder_of, listed
 from mcp_memory.service.upkeep.engine import IDENTITY, explained, open_store, snapshots
 from mcp_memory.service.upkeep.rebuild import Rebuilt, agreement, personas, remake
-from mcp_memory.shortterm.canvas import rebuild as drawing
-from mcp_memory.shortterm.canvas.drawing import drawing_of
+from mcp_memory.shortterm.canvas import replay as drawing
+from mcp_memory.shortterm.canvas.edits import drawing_of
 from mcp_memory.store import files
 from mcp_memory.store.protocol import Store, TakenBack
 

@@ -1,4 +1,15 @@
-"""The canvas of a task: a flowchart as a value, and its text, which is what `mmds/NNN-label.mmd` holds.
+"""Words on a canvas: cleaned once, coded so that the real Mermaid shows exactly them, and decoded again.
+
+Guarantees: `clean` is idempotent; `decode(encode(text)) == text` for every cleaned text; what Mermaid draws
+for `encode(text)` is `text`, but for invisible word joiners (U+2060) that keep it from reading a sequence.
+
+The traps, each met with Mermaid 11. Entities are `#quot;` and `#35;`, so `#` before `word;` must be coded.
+`%%{` anywhere is a directive. A line with `direction LR` is a statement, even inside quotes. A line with
+`style` or `classDef` loses its last `;` when a `:` and a `#` stand in one word. A quote followed by a
+backtick opens Markdown. `\n`, `$$` and `fa:fa-x` are read after entities are decoded, so only a joiner
+breaks them up; and `ﬂ°` and `¶ß` are how it spells entities inside.
+
+The canvas of a task: a flowchart as a value, and its text, which is what `mmds/NNN-label.mmd` holds.
 
 Guarantees: the text of a canvas is valid for the real Mermaid, and `parse(render(canvas)) == canvas` where
 node ids are unique and edges join them. A canvas cleans its own words when it is made: titles have at most
@@ -11,6 +22,7 @@ It does not know how steps are placed (`place`), what is folded (`view`) or wher
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from dataclasses import dataclass, field
@@ -20,21 +32,52 @@ from typing import Any, NoReturn, get_args
 from mcp_memory.core.errors import Damaged, InvalidInput
 from mcp_memory.core.text import iso
 from mcp_memory.core.types import CanvasRow, StepStatus
-from mcp_memory.shortterm.canvas import label
 
-__all__ = [
-    "Canvas",
-    "Edge",
-    "Node",
-    "edge_line",
-    "goal_of",
-    "metadata",
-    "number_of",
-    "padded",
-    "parse",
-    "read",
-    "render",
-]
+_JOINER = "\u2060"
+# Explicit bidi embeddings, overrides and isolates: cut in half, one would turn round the rest of the line.
+_DROPPED = re.compile(f"[{_JOINER}\ufeff\u202a-\u202e\u2066-\u2069]")
+_UNWRITABLE = re.compile("[\ud800-\udfff\ufffe\uffff]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+_CODED = re.compile(r'["<]|&(?=[#A-Za-z])|#(?=\w+;)|^`|%(?=%)', re.ASCII)
+_BROKEN_UP = re.compile(
+    r"\\(?=n)|\$(?=\$)|(?<=fa)(?=:fa-)|(?<=fa[bklrs])(?=:fa-)|ﬂ(?=°)|¶(?=ß)|direction(?=\s+(?:TB|BT|RL|LR|TD))"
+)
+_COLON = re.compile(r":(?=\S*#)")
+_NAMES = {'"': "#quot;", "<": "#lt;", "&": "#amp;"}
+_ENTITY = re.compile(r"#(\w+);", re.ASCII)
+
+
+def clean(text: str, limit: int) -> str:
+    """Return the text on one line of at most `limit` characters, an ellipsis where it was cut.
+
+    Control characters and runs of white space become one space; lone surrogates, which no file can hold,
+    become U+FFFD; word joiners, BOMs and bidi controls go. ZWJ, LRM and RLM stay: scripts and emoji need them.
+    """
+    text = _CONTROL.sub(" ", _UNWRITABLE.sub("\ufffd", _DROPPED.sub("", text)))
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def encode(text: str) -> str:
+    """Return a cleaned text as it stands between the quotes of a Mermaid label."""
+    coded = _CODED.sub(lambda found: _NAMES.get(found[0], f"#{ord(found[0])};"), text)
+    coded = _BROKEN_UP.sub(lambda found: f"{found[0]}#{ord(_JOINER)};", coded)
+    return _COLON.sub("#58;", coded)
+
+
+def decode(label: str) -> str:
+    """Return the text that a label shows; an entity that does not exist stays as it is written."""
+    return _ENTITY.sub(_character, label).replace(_JOINER, "")
+
+
+def _character(found: re.Match[str]) -> str:
+    name = found[1]
+    if not name.isdecimal():
+        return html.unescape(f"&{name};").replace(f"&{name};", found[0])
+    code = int(name) if len(name) <= 7 else 0
+    return chr(code) if 0 < code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else found[0]
+
 
 TITLE_LIMIT, SUMMARY_LIMIT, GOAL_LIMIT, LABEL_LIMIT = 80, 200, 200, 40
 
@@ -58,8 +101,8 @@ class Node:
     timestamp: datetime
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "title", label.clean(self.title, TITLE_LIMIT))
-        object.__setattr__(self, "summary", label.clean(self.summary, SUMMARY_LIMIT))
+        object.__setattr__(self, "title", clean(self.title, TITLE_LIMIT))
+        object.__setattr__(self, "summary", clean(self.summary, SUMMARY_LIMIT))
         object.__setattr__(self, "timestamp", _moment(self.timestamp))
 
 
@@ -73,7 +116,7 @@ class Edge:
     dashed: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "label", label.clean(self.label, LABEL_LIMIT))
+        object.__setattr__(self, "label", clean(self.label, LABEL_LIMIT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +132,7 @@ class Canvas:
     edges: tuple[Edge, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "task_goal", label.clean(self.task_goal, GOAL_LIMIT))
+        object.__setattr__(self, "task_goal", clean(self.task_goal, GOAL_LIMIT))
         object.__setattr__(self, "created", _moment(self.created))
         object.__setattr__(self, "updated", _moment(self.updated))
 
@@ -138,9 +181,9 @@ def _header(canvas: Canvas) -> str:
 def node_line(node: Node) -> str:
     """Return a node as Mermaid has it."""
     parts = (
-        label.encode(node.title),
+        encode(node.title),
         f"status: {node.status}",
-        f"summary: {label.encode(node.summary)}",
+        f"summary: {encode(node.summary)}",
         f"Timestamp: {iso(node.timestamp)}",
     )
     return f'{node.id}["{"<br/>".join(parts)}"]'
@@ -150,8 +193,8 @@ def edge_line(edge: Edge) -> str:
     """Return an edge as Mermaid has it."""
     arrow = "-.->" if edge.dashed else "-->"
     if edge.label:
-        plain = _PLAIN.fullmatch(edge.label) and label.encode(edge.label) == edge.label
-        text = edge.label if plain else f'"{label.encode(edge.label)}"'
+        plain = _PLAIN.fullmatch(edge.label) and encode(edge.label) == edge.label
+        text = edge.label if plain else f'"{encode(edge.label)}"'
         arrow += f"|{text}|"
     return f"{edge.source} {arrow} {edge.target}"
 
@@ -202,7 +245,7 @@ def parse(text: str) -> Canvas:
             source, arrow, quoted, plain, target = found.groups()
             if source not in nodes or target not in nodes:
                 _refuse(at, f"joins {source} and {target}, and a node that it names is not above it")
-            edges.append(Edge(source, target, label.decode(quoted or plain or ""), arrow == "-.->"))
+            edges.append(Edge(source, target, decode(quoted or plain or ""), arrow == "-.->"))
         elif (found := _EMPTY.fullmatch(line)) and number is None:
             number = int(found[1])
         elif line.strip():
@@ -219,7 +262,7 @@ def _read_header(line: str) -> tuple[str, StepStatus, datetime, datetime]:
         if not isinstance(goal, str):
             raise TypeError
         return (
-            label.clean(goal, GOAL_LIMIT),
+            clean(goal, GOAL_LIMIT),
             _read_status(status),
             _read_moment(created),
             _read_moment(updated),
@@ -234,9 +277,9 @@ def _read_node(found: re.Match[str], at: int) -> Node:
         title, status, summary, moment = parts
         return Node(
             found[1],
-            label.decode(title),
+            decode(title),
             _read_status(_after("status: ", status)),
-            label.decode(_after("summary: ", summary)),
+            decode(_after("summary: ", summary)),
             _read_moment(_after("Timestamp: ", moment)),
         )
     except ValueError:

@@ -14,14 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 from mcp_memory.core.types import StepStatus
-from mcp_memory.shortterm.canvas.fit import in_phases
-from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, edge_line
-from mcp_memory.shortterm.canvas.groups import Groups, fold_groups
-from mcp_memory.shortterm.canvas.label import clean, encode
-from mcp_memory.shortterm.canvas.phases import title_of
-from mcp_memory.shortterm.canvas.place import latest
-
-__all__ = ["CONFIG", "PLAIN", "illustrate"]
+from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, clean, edge_line, encode
+from mcp_memory.shortterm.canvas.folding import Groups, fold_groups, in_phases, title_of
+from mcp_memory.shortterm.canvas.placement import latest
 
 CONFIG: dict[str, Any] = {
     "maxTextSize": 10_000_000,

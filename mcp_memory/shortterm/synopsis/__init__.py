@@ -39,10 +39,9 @@ def synopsise(
 
     Words of `arguments` weigh more than those of `talk` (the messages before the call), rare ones over common.
     """
-    from mcp_memory.shortterm.synopsis.draft import preview
-    from mcp_memory.shortterm.synopsis.focus import focus_on
-    from mcp_memory.shortterm.synopsis.page import open_page, placed
-    from mcp_memory.shortterm.synopsis.recognise import recognise, summary_of
+    from mcp_memory.shortterm.synopsis.formats import recognise, summary_of
+    from mcp_memory.shortterm.synopsis.page import focus_on, open_page, placed
+    from mcp_memory.shortterm.synopsis.preview import preview
 
     page = open_page(text)
     focus = focus_on(page.lines, arguments=arguments, talk=f"{tool} {talk}")

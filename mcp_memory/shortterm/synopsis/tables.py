@@ -12,11 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcp_memory.shortterm.synopsis.draft import Draft, listed
-from mcp_memory.shortterm.synopsis.focus import Focus
-from mcp_memory.shortterm.synopsis.page import Line, Page, clip
-
-__all__ = ["columns_told", "describe_table"]
+from mcp_memory.shortterm.synopsis.page import Focus, Line, Page, clip
+from mcp_memory.shortterm.synopsis.preview import Draft, listed
 
 GAP = re.compile(r" {2,}|\t+")
 RULE = re.compile(r"[\s|+:=─━┼│-]*[-=─━]{3,}[\s|+:=─━┼│-]*$")

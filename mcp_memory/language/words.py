@@ -1,0 +1,681 @@
+"""Words that ask but do not tell: articles, pronouns, auxiliaries, prepositions, conjunctions, question words.
+
+Closed classes of many languages, by which a text's language is known too. They are rare enough in what people
+say ("when", "which") for BM25 to take them for telling, and stand in every question. Only queries leave them out,
+and only those of the language that the query is in: German "die" is an article, English "die" is not. Documents
+keep every word, so a query of nothing else still finds its words.
+
+Scripts that put no spaces between words, and Hangul, whose particles cling to them: no dictionary is needed.
+
+Han and kana: each character and each pair. Thai, Lao, Khmer and Burmese: the same of written syllables, since one
+letter says little. Hangul: the word without its particles, and pairs, which find the parts of compounds.
+
+Letters made comparable: case, width, accents and spellings that people mix.
+
+Only marks that readers leave out are dropped: accents of Latin, Greek and Cyrillic, the vowel points of Arabic
+and Hebrew, the nukta of Indic scripts. Vowel signs of Indic scripts and the tones of Thai are letters, and stay.
+
+The forms under which one word is found: stems by script and language, and the parts of compounds.
+
+Each word has one form that depends on its script alone (Latin is stemmed as English, Cyrillic as Russian, and so
+on). It is what texts of any language, and queries of one word, agree on. The forms of a language come on top
+where the text's language is known. The stemmers are Snowball's, except for Arabic and Hebrew, where stripping
+what is written together with the word finds more.
+
+The terms of a text: the one function that documents and queries share, in any language, for any store.
+
+It guarantees that what a text says is found by the same words, whatever else was said around them: each word has
+a form that does not depend on the language that the text seems to be in. It knows no dictionary and no setting;
+the same text always gives the same terms. Terms hold no white space and are folded already.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+from itertools import chain, pairwise
+from typing import Any
+
+_WORDS = {
+    "en": """a about after again all also am an and any anything are as ask at be been before being between both but by
+        can could did do does doing done each else ever every everything for from had has have having he her here hers
+        him his how i if in into is it its just let me mention mentioned might mine more most much must my no nor not
+        of on one or other our ours out over please said say says shall she should so some something such tell than
+        that the their theirs them then there these they thing things this those through to told too under until up us
+        very was we were what when where which while who whom whose why will with within without would yes yet you
+        your yours aren't can't couldn't didn't doesn't don't hadn't hasn't haven't isn't shouldn't wasn't weren't
+        won't wouldn't""",
+    "de": """aber alle als also am an auch auf aus bei bin bis bist da dann das dass dein deine dem den der des die
+        dies diese dieser doch du durch ein eine einem einen einer eines er es für gibt hab habe haben hat hatte ich
+        ihm ihn ihr ihre im in ist ja kann kein keine können man mein meine mich mir mit muss nach nicht noch nur ob
+        oder sein seine sich sie sind so über um und uns unser unter vom von vor wann war waren warum was weil welche
+        welcher welches wem wen wenn wer werden wie wieder wir wird wo wohin woher wurde wurden zu zum zur""",
+    "fr": """ai as au aux avait avec avez avoir avons c ce ces cet cette comme comment d dans de des donc dont du elle
+        elles en est et était êtes étaient être eu il ils j je l la le les leur leurs lui ma mais me même mes moi mon
+        n ne nos notre nous on ont ou où par pas plus pour pourquoi qu quand que quel quelle quelles quels qui quoi s
+        sa sans se ses si son sont suis sur ta te tes toi ton tu un une vos votre vous y""",
+    "es": """a al algo alguna alguno ante antes como cómo con cuál cuáles cuándo cuanto cuánto de del desde donde dónde
+        durante e el él ella ellas ellos en entre era eran eres es esa ese eso esta está están estas este esto estos
+        fue fueron ha había han hasta hay he la las le les lo los más me mi mis muy nada ni no nos nosotros nuestra
+        nuestro o os para pero por porque qué que quién quien quiénes se sea ser si sí sin sobre son soy su sus
+        también te tengo ti tiene tu tus un una uno unos y ya yo""",
+    "it": """a ad agli ai al alla alle allo anche c che chi ci come con cosa cui da dai dal dalla dalle dallo degli dei
+        del della delle dello di dove e è ed era erano gli ha hai hanno ho i il in io l la le lei li lo loro lui ma mi
+        mia mie miei mio ne negli nei nel nella nelle noi non nostra nostro o per perché più quale quali quando quanto
+        quella quello questa queste questi questo se sei si sia siamo siete sono sta su sua sue sui sul sulla suo suoi
+        te ti tra tu tua tuo un una uno vi voi""",
+    "pt": """a ao aos as às até com como da das de dela dele deles do dos e é ela elas ele eles em entre era eram essa
+        esse esta está estão este eu foi foram há isso isto já la lhe lo mais mas me mesmo meu meus minha minhas muito
+        na não nas nem no nos nós nossa nosso num o onde os ou para pela pelas pelo pelos por porque porquê qual quais
+        quando quanto que quem são se sem ser será seu seus só sua suas também te tem tenho ter teu tinha tu tua um
+        uma você vocês""",
+    "nl": """aan al als bij dan dat de der deze die dit doch doen door een en er ge geen had heb hebben heeft hem het
+        hier hij hoe hun iemand iets ik in is ja je jij jou jouw kan kon kunnen maar me meer men met mij mijn moet na
+        naar niet niets nog nu of om omdat ons onze ook op over te tegen toch toen tot u uit uw van veel voor waar
+        waarom wanneer want waren was wat we welk welke wel werd wezen wie wij wil worden zal ze zei zich zij zijn zo
+        zonder zou""",
+    "ru": """а без был была были было быть в вам вас ведь во вот все всё вы где да для до его ее её если есть еще ещё
+        же за и из или им их к как какая какие какой каков когда кого кому кто ли мне мой моя мы на над нам нас наш не
+        него нее неё нет ни них но о об один он она они от по под после при с сам свой себя со так также такой там те
+        тебе тебя то того тоже только том ты у уже чего чем что чтобы эта эти это этот я""",
+    "sv": """allt alla att av bara blev bli blir de dem den denna det detta dig din dina ditt du där då efter eller en
+        ett från för ha hade han hans har henne hennes hon honom hur i inte jag ju kan kunde man med mellan men mig
+        min mina mitt mot mycket ni nu när någon något några och om oss på sedan sig sin sina sitt ska skulle som så
+        till under upp ut utan vad var vara varför varit vart vem vi vid vilka vilken vilket vår våra vårt är än åt
+        över""",
+    "da": """af alle alt at blev blive bliver da de dem den denne der deres det dette dig din dine dit du efter eller
+        en end er et for fra få ham han hans har havde hende hendes her hos hun hvad hvem hver hvilken hvilket hvis
+        hvor hvordan hvorfor hvornår i ikke ind jeg jer jo kan kunne man med meget mellem men mig min mine mit mod ned
+        noget nogle nogen nu når og også om op os over på selv sig sin sine sit skal skulle som så til ud under var
+        ved vi vil ville vores være været""",
+    "no": """alle alt at av ble bli blir da de deg dem den denne der deres det dette din dine ditt du eller en er et
+        ett etter for fra få ham han hans har hadde henne hennes her hos hun hva hvem hvilken hvis hvor hvordan
+        hvorfor i ikke inn jeg kan kunne man med meg mellom men mer min mine mitt mot mye ned noe noen nå når og også
+        om opp oss over på seg selv sin sine sitt skal skulle som så til ut under var ved vi vil ville vår våre være
+        vært""",
+    "fi": """ei eivät ehkä en enkä et että he heidän hän hänen hänet ja jo jos joka jotka jota kanssa keneltä kenelle
+        kenen ketä koska kuin kuinka kuka kun me meidän mihin mikä miksi millainen millä milloin minkä minua minulla
+        minulle minun minut minä missä mistä mitä mutta myös ne niiden niin nyt oli olimme olin olit olla olen olemme
+        olet ollut on ovat paljon se sekä sen siellä sinun sinä sitten sitä tai tämä tämän vain vai vielä""",
+    "hu": """a az azt azok abban arra be bele csak de egy egyik ebben ez ezek ezt én engem fel ha hanem hogy hogyan hol
+        honnan hova hány ide igen is itt így ki kit kinek le legyen lesz lett ma majd már meg mely melyik mennyi mert
+        mi miatt mikor milyen minden mint mit miért most nagyon nekem neki nem nincs oda ott össze pedig s sem só
+        számára szerint te tegnap után vagy vagyok van vannak volt voltak valami valaki vele velem ő ők""",
+    "tr": """acaba ama ancak bana bazı belki ben benden beni benim bir biri biz bize bizim bu buna bunda bunu bunun
+        bütün çok çünkü da daha de defa değil diye en gibi hangi hem hep her hiç için ile ise kaç kadar kendi ki kim
+        kime kimin kimse mi mı mu mü nasıl ne neden nerede nereye nereden niçin niye o olan olarak oldu olduğu on ona
+        onda ondan onlar onu onun sana sen seni senin siz sizin şey şu tüm var ve veya ya yani yok zaman""",
+    "ro": """a abia acea această aceasta acest acesta ai aici al ale am ar are aș asta astfel atunci au avea ca că care
+        cât ce cea cei cel cele cine cu cum cui da dacă dar de deci din doar după ea ei el ele era este eu face fi fie
+        fost în îi îl îmi își îți la le lor lui mai mea mei mele meu mi mult nu ne noi nostru o pe pentru prin sa sau
+        să se si și sunt suntem tu un una unde unei unui va vă voi vom vor""",
+    "pl": """ale bardzo bez bo był była było były być by ci co czego czemu czy dla do dlaczego gdy gdzie go i ich ile
+        im ja jak jaka jaki jakie jako je jego jej jest jestem jeszcze już kiedy kim kto ktoś która które który kogo
+        ma mam mi mnie mną moja moje mój może mu my na nad nam nas nasz nie nich nim niż o od on ona one oni oraz po
+        pod podczas przed przez przy się są skąd ta tak także tam te tego tej ten to tobie tu ty tylko tym u w was we
+        wszystko z za ze że żeby""",
+    "cs": """aby ale ani asi až bez bude budeme budou by byl byla byli bylo být co což či do ho i já jak jaká jaké jaký
+        je jeho jej její jejich jemu jen jenom ještě ji jí jich jim jsem jsi jsme jsou jste k kam každý kde kdo kdy
+        když která které který kolik ku má mám máme mě mezi mi mně mnou moje můj my na nad nám náš ne nebo než nic o
+        od on ona oni po pod podle pro proč proto před při s se si ta tak také tam ten to tom tu ty u už v ve však vše
+        všechno z za ze že""",
+    "id": """ada adalah agar aku akan anda apa apakah atau bagaimana bagi bahwa banyak bisa belum berapa dalam dan
+        dapat dari dengan di dia hanya harus ia ini itu jika juga kalau kami kamu kapan karena ke kepada kita lagi
+        lebih masih mana mengapa mereka nya oleh pada para saat saja sangat saya sebagai sebuah sedang sekarang semua
+        seperti serta siapa sudah telah tentang tetapi tidak untuk yang""",
+    "ca": """a al als amb això aquell aquella aquest aquesta aquests com d de del dels des el ella ells els em en era
+        és està ets ha haver hi han he i jo l la les li lo meu meva molt n na ni no nosaltres o on per perquè però
+        qual quan quant que què qui s se sense ser seu seva si sobre som són sóc t també té tinc tot tu un una uns va
+        vam van vaig vosaltres""",
+    "vi": """anh bao bạn bị bởi các cái cho chưa chúng có còn của cũng đã đang đâu để đến đi được em gì hay hơn khi
+        không là lại làm lúc mà mình một này nào nên nếu ngày người nhiều như những nó ở ra rất rồi sao sẽ tại thì
+        theo thế tôi trên trong từ và vào vẫn về vì với vậy""",
+    "uk": """а або але б без би був була було були бути в вам вас вже ви від він вона вони воно все всі г де для до
+        дуже є ж з за зі і із її їй їм їх його й який яка яке які якщо як коли котрий куди ким кого кому ледь лише ми
+        мене мені мій моя моє на над нам нас наш не неї нема немає ні о об один під після по при про саме свій свої
+        себе скільки та так такий там те ти тобі то тому той тільки у хто це цей ця ці чи чого чому що щоб я""",
+    "bg": """а ако аз беше бе би бил била били без в вас ви все във върху го да дали до докато е един една едно за защо
+        и из или им има как каква какво какъв като кога кого кое кой която които къде към ли ме ми много мой моя мога
+        на над най нас не него нея ни ние никой но някой о обаче от по под при с са само се си след си съм със така
+        там тази те ти това тогава този той тук тя че ще я""",
+    "sr": """a ali bez bi bila bili bilo bio biti da do dok ga gde gdje i ih ili im iz ja je jedan jer još kad
+        kada kakva kakvu
+        kako kakav kao ko koga koja koje koji koliko li me meni mi moj moja moje mu na nad naš ne nego nešto ni nije
+        nisam nas njega njegov njen njih o od on ona oni ono oko ovaj ovo pa po pod pre prema pri s sa sam samo se
+        sebe sam si smo ste sto što su sve svoj ta tada tako taj te ti to toga tu u uz za zašto će ćemo ću али би био
+        била били где да до за зашто и из има имам или ја је када како ко које која који колико ли ме ми моја моје мој
+        на није од око он она са сам се си смо су та те то у ће што шта""",
+    "fa": """از آن آنها است اما او این اینکه با باید بر برای بود به تا چرا چند چه چون چگونه چی خود در را رو شد شما شده
+        کجا که کی کدام ما من می نه نیست و هست هم همه هر هستم یا یک""",
+    "ar": """أن إلى إن أنا أنت أو أين التي الذي الذين إذا بعد بين تم ثم حتى عن عند على عليه فى في قبل قد كان كانت كم كل
+        كما كيف لا لأن لدي لقد لم لماذا لن له لها لي ليس ما ماذا متى مع من منذ منه نحن هذا هذه هل هناك هنا هو
+        هي و يا""",
+    "he": """אבל או אחרי אל אם אני אנחנו אנו איך איפה איזה אין אל את אתה אתם בין גם היא הוא היה היו היתה הייתה הם הן זה
+        זו זאת יש כאשר כבר כי כל כמה כן לא לאן למה לפני לי לנו מאיפה מה מי מתי עד על עם עוד של שלו שלה שלי שלנו
+        שלך רק""",
+    "el": """αν αλλά από αυτή αυτό αυτός για γιατί δεν εγώ είμαι είναι είσαι είχα είχε έχει έχω ένα ένας έναν ή η θα
+        και κάθε κατά με μας μετά μέσα μια μία μου να ο οι όταν ότι όχι που πού πόσο πόσα πότε ποια ποιο ποιος πως πώς
+        σας σε στα στη στην στις στο στον στους τα τη την της τι τις το τον του τους των ως""",
+    "hi": """और अगर आप आपका इस इसका उस उसका उसकी उसके उन एक ऐसा का कब कहाँ कहां का कि किस किसने किसे की के को कोई कौन
+        कौनसा क्या क्यों कितना कितनी कितने कैसा कैसी कैसे था थी थे तक तुम तो था नहीं ने पर बहुत भी मुझे मेरा मेरी मेरे
+        मैं मैंने में यह यहाँ ये लिए वह वे वो से हम हमारा हमारी हमारे हमने ही हुआ हुई हूँ है हैं हो""",
+}
+# Cut out of a question in Chinese or Japanese before it is cut into characters. Only words that ask: leaving out
+# pronouns and particles too, or 哪里 and its kin, cost more answers than it gained.
+_ASKING = """为什么 為什麼 什么 什麼 怎么样 怎麼樣 怎么 怎麼
+    どこ いつ だれ なに 何を 何の なぜ どうして どの どんな どれ いくら ですか ましたか ますか でしたか"""
+_ASKED = re.compile("|".join(sorted(_ASKING.split(), key=len, reverse=True)))
+
+# Letters that few languages write, in lower case, and endings of three letters that words of a language often have
+# and English words seldom: what tells the language of a text without function words.
+_LETTERS_OF = {
+    "ß": "de", "ü": "de tr hu", "ä": "de sv fi", "ö": "de sv fi hu tr", "å": "sv da no", "æø": "da no", "őű": "hu",
+    "ğşı": "tr", "ñ¿¡": "es", "ãõ": "pt", "łąęśźżń": "pl", "řěůčšž": "cs", "ćđ": "sr", "țșăţ": "ro", "ç": "fr pt tr",
+    "èêëàâîïôœ": "fr", "òùì": "it", "·": "ca", "áíóú": "es pt hu cs", "іїєґ": "uk", "ъ": "bg", "јљњђћџ": "sr",
+    "پچژگیک": "fa",
+}  # fmt: skip
+_ENDINGS = {
+    "de": "cht eit ung sch zen fte", "fr": "eux ais ait ées oir que", "es": "dad ado ido aba ron mos ías ión ndo",
+    "it": "ato zza tta nno amo llo lla zie ità ndo", "pt": "ção ões ado nho nha eir ndo",
+    "nl": "jes ijk ouw aar aat eid",
+    "sv": "rna ade igt ött", "da": "ede rne ene hed", "no": "ene ede",
+    "fi": "ssa ssä stä lla llä lle ltä lta vat vät nut isi aan ään iin öön ksi nen",
+    "hu": "ban ben nak nek ból ből ról ről hoz hez höz ság ség ünk ták ték nál nél tak tek",
+    "tr": "arı yor rum mız miz nız nın nun dım dim tım duk dük ını", "pl": "ego ych ami owi ość ymi ała ało amy emy",
+    "cs": "ého ých ami ové ský ení", "ro": "lui lor tea ște", "id": "kan nya",
+}  # fmt: skip
+_ENDING_VOTE = 0.5
+_ENDING_OF = 4  # letters that a word with an ending has more of
+
+# No word of another language here: a few of them settle that a text is English without counting further.
+_ENGLISH = """and are could did does for from had has have her his how if my of she should that the their there
+        they this
+    to very was were what when where which who will with would you your it's i'm don't I"""
+_SURELY_ENGLISH = frozenset(form for word in _ENGLISH.split() for form in (word, word.capitalize()))
+_LOOKED_AT = 40
+_ENOUGH = 3
+_COUNTED = 200
+_SCRIPT_TELLS = "\u0e00"  # from Thai on a script is a language, as far as words go
+_MOST = 3
+
+
+@cache
+def _known() -> dict[str, tuple[str, ...]]:
+    """Return the languages of each function word."""
+    known: dict[str, tuple[str, ...]] = {}
+    for language, words in _WORDS.items():
+        for word in dict.fromkeys(words.split()):
+            known[word] = (*known.get(word, ()), language)
+    return known
+
+
+@cache
+def _shapes() -> dict[str, tuple[str, ...]]:
+    """Return the languages that each letter, in both cases, and each ending speaks for."""
+    shapes = {
+        case: tuple(languages.split())
+        for letters, languages in _LETTERS_OF.items()
+        for letter in letters
+        for case in (letter, letter.upper())
+    }
+    for language, endings in _ENDINGS.items():
+        for ending in endings.split():
+            shapes[ending] = (*shapes.get(ending, ()), language)
+    return shapes
+
+
+@cache
+def function_words(languages: tuple[str, ...]) -> frozenset[str]:
+    """Return the function words of these languages, in lower case."""
+    return frozenset(word for language in languages for word in _WORDS.get(language, "").split())
+
+
+def languages_of(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the languages that most speaks for, three at most; none where nothing does.
+
+    Function words count most, then letters and endings. English has it where it is among the best, so that plain
+    English never takes forms of another language.
+    """
+    if len(_SURELY_ENGLISH.intersection(words[:_LOOKED_AT])) >= _ENOUGH:
+        return ("en",)
+    votes: dict[str, float] = {}
+    known, shapes = _known(), _shapes()
+    lower = [word.lower() for word in words[:_COUNTED] if word < _SCRIPT_TELLS]
+    elided = [word.partition("'")[0] for word in lower if word[1:3].find("'") >= 0]  # l'eau, qu'il
+    for word in (*lower, *elided):
+        for language in known.get(word, ()):
+            votes[language] = votes.get(language, 0.0) + 1.0
+        if len(word) > _ENDING_OF:
+            for language in shapes.get(word[-3:], ()):
+                votes[language] = votes.get(language, 0.0) + _ENDING_VOTE
+    for letter in shapes.keys() & set().union(*(word for word in lower if not word.isascii())):
+        for language in shapes[letter]:
+            votes[language] = votes.get(language, 0.0) + 1.0
+    most = max(votes.values(), default=0.0)
+    if most < 1.0:
+        return ()
+    best = tuple(language for language in _WORDS if votes.get(language) == most)
+    return ("en",) if "en" in best else best[:_MOST]
+
+
+def function_words_of(words: Sequence[str]) -> frozenset[str]:
+    """Return the function words of the language of these words, none where they do not show it."""
+    return function_words(languages_of(words))
+
+
+def without_han_function_words(text: str) -> str:
+    """Return a question in Chinese or Japanese with its function words blanked out."""
+    return _ASKED.sub(" ", text)
+
+
+HAN = (
+    "\u3005-\u3007\u3040-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uf900-\ufaff\U00020000-\U0003ffff"
+)
+HANGUL = "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"
+SYLLABIC = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u0edc-\u0edf\u1000-\u103f\u104e-\u109f\u1780-\u17d3\u17d7\u17dc\u17dd"
+)
+DENSE = HAN + HANGUL + SYLLABIC
+
+# A consonant with all that is written around it: leading and following vowels, tones, stacked consonants, and in
+# Burmese the closing consonant under its killer mark.
+_SYLLABLE = re.compile(
+    "[\u0e40-\u0e44]?[\u0e01-\u0e2e][\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]*[\u0e30\u0e32\u0e33\u0e45]?"
+    "|[\u0ec0-\u0ec4]?[\u0e81-\u0eae\u0edc-\u0edf][\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece]*[\u0eb0\u0eb2\u0eb3]?"
+    "|[\u1780-\u17b3](?:\u17d2[\u1780-\u17b3]|[\u17b4-\u17d1\u17d3\u17dd])*"
+    "|[\u1000-\u102a\u103f\u104e-\u1055](?:\u1039[\u1000-\u102a]|[\u102b-\u1038\u103a-\u103e\u1056-\u1060])*"
+    "(?:[\u1000-\u1021][\u1037\u1038]?\u103a[\u1037\u1038]?)?"
+    "|."
+)
+_KATAKANA = re.compile("[\u30a1-\u30f6]")
+_PARTICLES = """에서부터 으로부터 에게서 한테서 이라고 이라도 이랑 에서는 에서도 에게는
+    으로는 까지는 부터는 이에요 예요 입니다 이다 에서 에게 한테 께서 부터 까지 으로
+    처럼 보다 마다 조차 마저 라고 라도 이나 하고 에는 에도 와는 과는 로는
+    은 는 이 가 을 를 에 의 와 과 도 로 만 랑 나 께"""
+_PARTICLE = re.compile("(?:" + "|".join(sorted(_PARTICLES.split(), key=len, reverse=True)) + ")$")
+
+
+def dense_terms(run: str) -> Iterator[str]:
+    """Return the terms of a run of one of these scripts, in order."""
+    if run[0] <= "\u109f" or "\u1780" <= run[0] <= "\u17ff":
+        return _singles_and_pairs(_SYLLABLE.findall(run))
+    if "\uac00" <= run[0] <= "\ud7ff" or run[0] < "\u3005" or "\u3130" <= run[0] <= "\u318f":
+        return _hangul(run)
+    return _singles_and_pairs(kana_folded(run) if _KATAKANA.search(run) else run)
+
+
+def is_kana(term: str) -> bool:
+    """Tell whether a term is a lone kana, which says nothing beside other terms."""
+    return len(term) == 1 and "\u3040" <= term <= "\u30ff"
+
+
+def _singles_and_pairs(units: str | list[str]) -> Iterator[str]:
+    yield from units
+    for left, right in pairwise(units):
+        yield left + right
+
+
+def _hangul(word: str) -> Iterator[str]:
+    stem = _PARTICLE.sub("", word) or word
+    if len(stem) != 2:
+        yield stem
+    for left, right in pairwise(word):
+        yield left + right
+
+
+_DROPPED = re.compile(
+    "[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f"
+    "\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u093c\u09bc\u0a3c\u0abc\u0b3c\u200b-\u200f\u2060\ufe0e\ufe0f]"
+)
+_SPELLED = str.maketrans(
+    {
+        "ø": "o", "đ": "d", "ð": "d", "ł": "l", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ħ": "h", "ß": "ss",
+        "ς": "σ", "ґ": "г", "’": "'", "ʼ": "'", "‘": "'", "`": "'", "‐": "-", "‑": "-", "–": "-",
+        # one letter in Arabic and in Persian or Urdu keyboards; endings that are often mixed up
+        "ٱ": "ا", "ى": "ي", "ی": "ي", "ة": "ه", "ہ": "ه", "ە": "ه", "ک": "ك", "ँ": "ं",
+    }
+)  # fmt: skip
+_KANA = {katakana: katakana - 0x60 for katakana in range(0x30A1, 0x30F7)}
+_OTHER_DIGIT = re.compile(r"[^\D0-9]")
+_TYPOGRAPHY = (("\u2019", "'"), ("\u201c", " "), ("\u201d", " "), ("\u2014", " "), ("\u2013", "-"), ("\u2026", " "))
+
+
+def fold(text: str) -> str:
+    """Return the text without case, accents and width: `Café` and `ＣＡＦÉ` are both `cafe`."""
+    if text.isascii():
+        return text.lower()
+    bare = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
+    return unicodedata.normalize("NFC", _DROPPED.sub("", bare).translate(_SPELLED))
+
+
+def normalised(text: str) -> str:
+    """Return the text in one width and composition, its digits ASCII, before it is cut into words.
+
+    English with curly quotes and dashes comes out as ASCII, which is cut faster.
+    """
+    for typographic, plain in _TYPOGRAPHY:
+        text = text.replace(typographic, plain)
+    return text if text.isascii() else ascii_digits(unicodedata.normalize("NFKC", text))
+
+
+def ascii_digits(text: str) -> str:
+    """Return the text with the digits of every script as 0 to 9."""
+    return _OTHER_DIGIT.sub(lambda digit: str(unicodedata.digit(digit[0])), text)
+
+
+def kana_folded(text: str) -> str:
+    """Return the text with katakana as hiragana: りんご and リンゴ are one word."""
+    return text.translate(_KANA)
+
+
+STEMMED = {
+    "de": "german", "fr": "french", "es": "spanish", "it": "italian", "pt": "portuguese", "nl": "dutch",
+    "sv": "swedish", "da": "danish", "no": "norwegian", "fi": "finnish", "hu": "hungarian", "tr": "turkish",
+    "ro": "romanian", "pl": "polish", "cs": "czech", "id": "indonesian", "ca": "catalan", "sr": "serbian",
+    "fa": "persian",
+}  # fmt: skip
+_SCRIPTS = (
+    ("\u0370", "\u03ff", "greek"), ("\u1f00", "\u1fff", "greek"), ("\u0400", "\u052f", "russian"),
+    ("\u0531", "\u058f", "armenian"), ("\u0900", "\u097f", "hindi"), ("\u0b80", "\u0bff", "tamil"),
+)  # fmt: skip
+_COMPOUNDING = {"de", "nl", "sv", "da", "no", "fi", "hu"}
+_LONG = 8
+_PART_LENGTH = 4
+_REST = 3
+_SURE_STEMS = 3  # among more languages than this a word is not taken apart
+_ONSET = re.compile(
+    "(?:s?ch?[lmnrw]?|s[pt]r?|[bdfgkptvw]r|[bfgkps]l|[bcdfghjklmnprstvwz]|[gks]n|pf|qu|s[jkmvw]|[kt]v|[bfh]j|zw|th)?"
+    "[aeiouyäöüåøæáéíóőúű]"
+)
+_HEAD = re.compile(r"\w*[aeiouyäöüåøæáéíóőúű]\w*[^vjqwc]")
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
+
+_PLURAL = re.compile("(?:õe|ãe|ão)s$")  # reuniões, pães, mãos
+
+_ARABIC_PREFIX = re.compile("^و?(?:[بكف]?ال|لل)(?=.{2})|^و(?=.{3})")
+_ARABIC_SUFFIX = re.compile("(?<=.{3})(?:ت?(?:ها|نا|ي|ك)|هم|كم|ان|ات|ون|ين|يه|[هي])$|(?<=.{2})(?:ه|ات)$")
+_HEBREW_PREFIX = re.compile("^(?:וה|וב|ול|ומ|ש?ב|ש?ה|של|כש|מה|[ושהבכלמ])(?=.{3})")
+_HEBREW_SUFFIX = re.compile("(?<=.{3})(?:יות|ים|ות|יי|[הת])$")
+_FINAL = str.maketrans("ךםןףץ", "כמנפצ")
+_CYRILLIC_SUFFIX = re.compile(
+    "(?<=...)(?:ього|ому|ого|ими|ами|ями|ата|ите|ята|ове|еве|ові|еві|ість|ості|іст|ють|ять|ти|[аеиії]м|[ая]х|ой|ий|ій|"
+    "ом|ем|ям|ів|їв|ею|ою|єю|та|то|те|ът|ят|[аеиоуюяіїєьй])$"
+)
+
+
+@lru_cache(maxsize=16_384)
+def forms(word: str, languages: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the distinct forms of a word of letters, the one by its script first; never empty."""
+    low = word.casefold()
+    found = dict.fromkeys(_by_script(low))
+    for language in languages:
+        found.update(dict.fromkeys(_by_language(word, low, language, loose=len(languages) > _SURE_STEMS)))
+    found.pop("", None)
+    return tuple(found) or (low,)
+
+
+def _by_script(low: str) -> Iterator[str]:
+    first, folded = low[0], fold(low)
+    if first < "\u0250" or "\u1e00" <= first <= "\u1eff":
+        yield _stem("english", folded)
+        if not low.isascii() and (spelled := low.translate(_UMLAUTS)) != low:
+            yield _stem("english", fold(spelled))
+    elif "\u0590" <= first <= "\u05ff":
+        yield folded.translate(_FINAL)
+        bare = _HEBREW_PREFIX.sub("", folded)
+        yield bare.translate(_FINAL)
+        yield _HEBREW_SUFFIX.sub("", bare).translate(_FINAL)
+    elif "\u0600" <= first <= "\u06ff":
+        yield folded
+        yield _arabic(folded)
+    else:
+        algorithm = next((name for start, end, name in _SCRIPTS if start <= first <= end), None)
+        yield fold(_stem(algorithm, low)) if algorithm else folded
+
+
+def _by_language(word: str, low: str, language: str, *, loose: bool) -> Iterator[str]:
+    if language == "tr":
+        low = _stem("turkish", word.replace("İ", "i").replace("I", "ı").casefold())  # one pass leaves cases behind
+    elif language == "pt":
+        low = _PLURAL.sub("ão", low)
+    if language in ("uk", "bg"):
+        yield fold(_CYRILLIC_SUFFIX.sub("", low))
+    elif algorithm := STEMMED.get(language):
+        yield fold(_stem(algorithm, low))
+        if language in _COMPOUNDING and not loose and _LONG <= len(low) <= 40:
+            yield from (stem for part in _parts(low) if len(stem := fold(_stem(algorithm, part))) >= _REST)
+
+
+def _arabic(word: str) -> str:
+    """Return the word without the article, particles and endings (after Larkey's light10, 2002)."""
+    word = _ARABIC_PREFIX.sub("", word)
+    while (shorter := _ARABIC_SUFFIX.sub("", word)) != word:
+        word = shorter
+    return word
+
+
+def _parts(word: str) -> Iterator[str]:
+    """Yield what may be the first and last parts of a compound, cut where a new word can begin.
+
+    Most are no words. They cost room in the index and nothing else, for nobody asks for them.
+    """
+    for cut in range(_REST, len(word) - _REST + 1):
+        if _ONSET.match(word, cut) and _HEAD.fullmatch(word, 0, cut) and not _ENDING.fullmatch(word, cut):
+            if len(word) - cut >= _PART_LENGTH:
+                yield word[cut:]
+            if cut >= _PART_LENGTH:
+                yield word[:cut]
+
+
+_ENDING = re.compile(
+    "e?(?:[rln]?ung|isch|lich|[kh]?eit|schaft|ier|r?in|nd|n|s)(?:e[nrsm]?|s|nen|t)?|[aeiouyäöü][lnrst]?[aeiouyäöü]?[lnrst]?"
+)
+
+
+def _stem(language: str, word: str) -> str:
+    return _stemmer(language).stemWord(word)
+
+
+@lru_cache(maxsize=64)
+def _stemmer(language: str) -> Any:
+    import Stemmer  # loaded late: the server starts without it
+
+    # Without a cache of its own: `forms` has one, and 10,000 words of each language would be 1 MB each.
+    return Stemmer.Stemmer(language, 0)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+
+TERMS_VERSION = 3
+"""Grows whenever a text may get other terms than before, so that a store knows which rows to index again."""
+
+_MAX_TERM = 64  # longer runs are hashes and encoded data, which nobody searches for in full
+_MAX_PARTS = 32
+_MIXED = re.compile("(?:[0-9]+[A-Za-z]+){4}")  # a hash or encoded data, whose pieces say nothing
+_FEW = 2  # words of a query that does not tell its language: it is asked in all of them
+
+# Marks that belong to a word though Python takes them for no letters: of Latin, Hebrew, Arabic, the Indic scripts.
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f"
+    "\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0730-\u074a\u0900-\u0963\u0966-\u0dff\u0f18-\u0fbc"
+    "\u135d-\u135f\u1a17-\u1a1b\u1b00-\u1bf3"
+)
+_EMOJI = (
+    "\u203c\u2049\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299"
+    "\U0001f000-\U0001f1e5\U0001f200-\U0001f3fa\U0001f400-\U0001faff"
+)
+_GROUPS = r"[0-9]{1,3}(?:[.,' ][0-9]{3})+"
+_NUMBER = rf"{_GROUPS}(?:[.,][0-9]+)?(?!\w)|[0-9]+,[0-9]{{1,2}}(?![\w,])"
+_LEAD = r"(?<![.\w])[.$][A-Za-z]\w*"  # .NET, $HOME
+_TAIL = r"(?:\+\+|\#(?!\w))?"  # C++, C#
+
+# Three patterns, for nearly all that people write is ASCII without numbers of many digits or symbols at an edge.
+_SIMPLE = re.compile(r"\w(?:[\w'._:/@&+-]*\w)?", re.ASCII)
+_NOT_SIMPLE = re.compile(r"[.$+#0-9](?:(?<=[.$])[A-Za-z]|(?<=\+)\+|(?<=#)|(?<=[0-9])[ ,'][0-9])")
+_ASCII = re.compile(rf"{_NUMBER}|\w(?:[\w'._:/@&#+-]*\w)?{_TAIL}|{_LEAD}", re.ASCII)
+_LETTERS = rf"(?:[^\W{DENSE}]++|[{_MARKS}]++)++"
+_ANY = re.compile(
+    rf"{_NUMBER}|[{HAN}]+|[{HANGUL}]+|[{SYLLABIC}]+|[\U0001f1e6-\U0001f1ff]{{2}}|[{_EMOJI}]"
+    rf"|{_LETTERS}(?:['._:/@&#+‐‑·׳״\u200c\u200d-]++{_LETTERS})*+{_TAIL}|{_LEAD}"
+)
+_GROUPED = re.compile(rf"({_GROUPS})(?:[.,]([0-9]+))?")
+_DECIMAL_COMMA = re.compile(r"[0-9]+,[0-9]{1,2}")
+_DENSE = re.compile(f"[{DENSE}]")
+_APART = re.compile(r"\.\.+|--+")  # dots and dashes that stand between words
+_DENSE_FROM = "\u0e00"  # Thai; scripts written densely, and emoji, begin here
+_NO_LANGUAGE = "\u0530"  # letters from here on are of scripts whose forms need no language
+_SEPARATE = re.compile(r"[/:@#&]+")
+_SQUEEZED = re.compile("[-_'’‐‑·׳״\u200c\u200d]")
+_WORD = re.compile(rf"(?:[^\W\d_]|[{_MARKS}])+")
+_PART = re.compile(rf"[0-9]+(?:\.[0-9]+)*|(?:[^\W\d_]|[{_MARKS}])+")
+_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_CONTRACTED = re.compile(r"[a-z]+n't|(?:i|you|he|she|it|we|they|that|there|who)'(?:d|m|ll|re|ve)", re.IGNORECASE)
+_CLINGING = re.compile(r"([a-z]+)'(?:(s)|d|ll|re|ve)", re.IGNORECASE)
+_ELISION = re.compile(
+    "(?:[ldjmtsnc]|qu|jusqu|lorsqu|puisqu|quoiqu|quelqu|gl|un|bell|quest|quell|[ndsc]?[aeou]ll)'(.{2,})", re.IGNORECASE
+)
+_YEAR_FIRST = re.compile(r"([0-9]{4})([-/.])([0-9]{1,2})\2([0-9]{1,2})(?![0-9])")
+_YEAR_LAST = re.compile(r"([0-9]{1,2})([-/.])([0-9]{1,2})\2([0-9]{4})")
+
+
+def index_terms(text: str) -> list[str]:
+    """Return the search terms of a text, in order, repeats kept (they are term frequencies).
+
+    Words by their stems, numbers and dates in one spelling, identifiers whole and in parts, scripts without
+    spaces as characters and pairs, emoji without their skin and gender.
+    """
+    tokens = _tokens(text)
+    return _terms(tokens, languages_of(tokens))
+
+
+def base_terms(text: str) -> list[str]:
+    """Return the terms that do not depend on the language that a text seems to be in.
+
+    A text holds the base terms of each of its words, so this is what tells whether it holds all of them.
+    """
+    return _terms(_tokens(text), ())
+
+
+def query_terms(text: str) -> list[str]:
+    """Return the terms of a question that tell what it is about: `index_terms` without its function words.
+
+    Where it has no others, all of them. One or two words that do not show their language are asked for with the
+    forms of all languages.
+    """
+    tokens = _tokens(text)
+    languages = languages_of(tokens)
+    idle = function_words(languages)
+    words = {part for token in tokens for part in (token.lower(), *token.lower().split("'"))}
+    left_out = set(_terms([*(words & idle)], languages))
+    kept = _tokens(without_han_function_words(text))
+    terms = [term for term in _terms(kept, languages) if term not in left_out and not is_kana(term)]
+    if not terms:
+        return _terms(tokens, languages)
+    if not languages and len(tokens) <= _FEW:
+        terms += [
+            form
+            for token in tokens
+            if token.isalpha() and token < _NO_LANGUAGE
+            for form in forms(token, tuple(STEMMED))
+        ]
+    return terms
+
+
+def _tokens(text: str) -> list[str]:
+    if not text.isascii():
+        text = normalised(text)
+        if not text.isascii():
+            return _ANY.findall(text)
+    return (_ASCII if _NOT_SIMPLE.search(text) else _SIMPLE).findall(text)
+
+
+def _terms(tokens: list[str], languages: tuple[str, ...]) -> list[str]:
+    if languages not in ((), ("en",)):
+        return [term for token in tokens for term in _token_terms(token, languages)]
+    if max(tokens, default="") < _DENSE_FROM:
+        return list(chain.from_iterable(map(_plain_terms, tokens)))
+    # Runs without spaces are whole phrases, hardly ever the same: remembered, they would fill the memory.
+    remembered = (_plain_terms(token) if token < _DENSE_FROM else _token_terms(token, ()) for token in tokens)
+    return list(chain.from_iterable(remembered))
+
+
+@lru_cache(maxsize=32_768)
+def _plain_terms(token: str) -> tuple[str, ...]:
+    return _token_terms(token, ())
+
+
+def _token_terms(token: str, languages: tuple[str, ...]) -> tuple[str, ...]:
+    if token.isascii():
+        is_word = token.isalpha() and (token.islower() or token.istitle() or token.isupper())
+    elif _DENSE.match(token):
+        return tuple(dense_terms(token))
+    else:
+        is_word = _WORD.fullmatch(token) is not None
+    if (pieces := _APART.split(token))[1:]:
+        return tuple(chain.from_iterable(_token_terms(piece, languages) for piece in pieces if piece))
+    if is_word and len(token) <= _MAX_TERM:
+        return forms(token, languages)  # nearly every word
+    if "'" in token:
+        if _CONTRACTED.fullmatch(token):
+            return (token.lower().replace("'", ""),)
+        if (bare := _CLINGING.fullmatch(token)) is not None:
+            # The s of "it's" and "Anna's" is a word as well: measured, searches lose without it.
+            return (*_token_terms(bare[1], languages), *(("s",) if bare[2] else ()))
+        if (bare := _ELISION.fullmatch(token)) is not None:
+            return _token_terms(bare[1], languages)
+    return tuple(dict.fromkeys(_compound_terms(token, languages)))
+
+
+def _compound_terms(token: str, languages: tuple[str, ...]) -> Iterator[str]:
+    """Yield an identifier, a number or a date whole, by its segments (of a path, an address), and in parts."""
+    if token[0].isdecimal():
+        yield from (spelled := tuple(_one_spelling(token)))
+        if spelled and "," in token and " " not in token:
+            return  # nobody asks for the 000 of 1,000
+    folded = fold(token)[:_MAX_TERM].replace(" ", "")
+    segments = [segment for segment in _SEPARATE.split(folded) if segment]
+    for segment in (folded, *(segments[:_MAX_PARTS] if len(segments) > 1 else ())):
+        whole = _SQUEEZED.sub("", segment)
+        yield forms(whole, ())[0] if whole.isalpha() else whole or segment
+    if (plus := folded.find("++")) > 0:
+        yield folded[: plus + 2]  # C++17 is C++
+    if _MIXED.search(token):
+        return
+    for part in _PART.findall(token)[:_MAX_PARTS]:
+        if part[0].isdecimal():
+            yield from _prefixes(part[:_MAX_TERM])
+        elif not part.isascii() or part.islower():
+            yield from forms(part[:_MAX_TERM], languages)
+        else:
+            for piece in _CAMEL.findall(part)[:_MAX_PARTS]:
+                yield from forms(piece[:_MAX_TERM], languages)
+
+
+def _one_spelling(token: str) -> Iterator[str]:
+    """Yield a number without its grouping, a date as year-month-day (both ways where day and month may be swapped)."""
+    if (grouped := _GROUPED.fullmatch(token)) is not None:
+        yield (whole := re.sub("[^0-9]", "", grouped[1]))
+        if grouped[2]:
+            yield f"{whole}.{grouped[2]}"
+    elif _DECIMAL_COMMA.fullmatch(token):
+        yield from _prefixes(token.replace(",", "."))
+    elif (date := _YEAR_FIRST.match(token)) is not None:
+        yield from _date(date[1], date[3], date[4])
+    elif (date := _YEAR_LAST.fullmatch(token)) is not None:
+        yield from _date(date[4], date[3], date[1])
+        if date[2] != ".":
+            yield from _date(date[4], date[1], date[3])
+
+
+def _date(year: str, month: str, day: str) -> Iterator[str]:
+    if 1 <= int(month) <= 12 and 1 <= int(day) <= 31:
+        yield f"{year}{int(month):02}{int(day):02}"
+        yield year
+
+
+def _prefixes(number: str) -> Iterator[str]:
+    """`2.3.1` is found by `2`, `2.3` and itself."""
+    pieces = number.split(".")
+    for count in range(1, min(len(pieces), _MAX_PARTS) + 1):
+        yield ".".join(pieces[:count])

@@ -1,0 +1,383 @@
+"""What a model says of a canvas, and what of it becomes a patch.
+
+Each wish is tried by itself on what the ones before it made of the canvas: one that does not fit is refused with its
+reason, the others stand. What holds beside the rules of `patch`: words name nothing that was not shown; a step that
+somebody named keeps its name, by which it is gone on with; a group is a stretch of the way, so that no path leaves it
+and comes back; words stand only on edges that are there; a task that somebody named keeps its goal.
+
+A better order of a long canvas: a model groups what belongs together, names steps and says when a task is over.
+
+Due where a task has grown by many steps since it was last looked over, or is done. What a model asks for becomes one
+patch, checked as any other (`pieces`, `patch`), with the work that it came of, and can be rolled back. A canvas is
+never redrawn by a model, and what it is not sure of stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
+from mcp_memory.core.secrets import mask
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Group
+from mcp_memory.models.llm import Message
+from mcp_memory.models.metered import Question
+from mcp_memory.models.prompts import fenced, prompt
+from mcp_memory.models.stage import Applied, StageContext, StageDefinition
+from mcp_memory.shortterm.canvas.edits import (
+    Drawing,
+    EdgeLabel,
+    NewGroup,
+    Patch,
+    apply_patch,
+    completed,
+    drawing_of,
+    patched,
+)
+from mcp_memory.shortterm.canvas.flowchart import Canvas, Node
+from mcp_memory.shortterm.canvas.folding import fold_groups, members, outermost
+from mcp_memory.shortterm.canvas.placement import Move, latest, loads
+from mcp_memory.shortterm.canvas.replay import with_edits
+from mcp_memory.shortterm.replies import commit, invented
+from mcp_memory.store.protocol import CanvasEdit, CanvasGrowth, Store, TakenStep, Work
+
+
+def _text(value: Any) -> Any:
+    return "" if value is None else value
+
+
+def _list(value: Any) -> Any:
+    return [] if value is None else value
+
+
+Text = Annotated[str, BeforeValidator(_text)]
+
+
+class GroupOf(BaseModel):
+    title: Text = Field(description="What these steps were for, in a few words")
+    nodes: Annotated[list[str], BeforeValidator(_list)] = Field(
+        description="Ids of steps, and of groups, that follow each other"
+    )
+    summary: Text = Field("", description="What came of them, at most 120 characters")
+
+
+class Titled(BaseModel):
+    id: str
+    title: Text = Field(description="What the step was for, at most 60 characters")
+
+
+class Labelled(BaseModel):
+    model_config = ConfigDict(populate_by_name=True)
+
+    from_: str = Field(alias="from")
+    to: str
+    label: Text = Field(description="Why the way went on here, one to five words")
+
+
+class Reply(BaseModel):
+    """How the canvas should read. Lists may be empty."""
+
+    groups: Annotated[list[GroupOf], BeforeValidator(_list)] = Field(default_factory=list[GroupOf])
+    titles: Annotated[list[Titled], BeforeValidator(_list)] = Field(default_factory=list[Titled])
+    edges: Annotated[list[Labelled], BeforeValidator(_list)] = Field(default_factory=list[Labelled])
+    ungroup: Annotated[list[str], BeforeValidator(_list)] = Field(
+        default_factory=list[str], description="Groups that should be steps again"
+    )
+    goal: Text = Field("", description="What is being done, where <task> does not say it; otherwise empty")
+    finished: Text = Field("", description="Why the task is surely over; otherwise empty")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """`patch` can be applied to the drawing that it was checked against."""
+
+    patch: Patch
+    kept: list[str]
+    refused: list[str]
+
+
+def checked(reply: Reply, drawing: Drawing, *, shown: str, named: Collection[str], has_goal: bool) -> Checked:
+    """Return what of the reply holds. `named`: nodes that somebody gave their titles; `shown`: all that was asked."""
+    kept, refused = list[str](), list[str]()
+    whole = Patch()
+    for piece in _pieces(reply):
+        fault = _fault(piece, drawing, shown=shown, named=named, has_goal=has_goal)
+        if fault is None:
+            try:
+                drawing = apply_patch(drawing, piece.patch)
+            except InvalidInput as error:
+                fault = str(error).removeprefix("Nothing was changed. ")
+        if fault is None:
+            whole = _joined(whole, piece.patch)
+            kept.append(piece.told)
+        else:
+            refused.append(f"{piece.told}: {fault}")
+    return Checked(patch=whole, kept=kept, refused=refused)
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """One wish: in words, as a patch, and the words that it brings."""
+
+    told: str
+    patch: Patch
+    words: str
+
+
+def _pieces(reply: Reply) -> Iterator[_Piece]:
+    """In the order in which a patch does them."""
+    if goal := _clean(reply.goal):
+        yield _Piece(f"goal {goal!r}", Patch(goal=goal), goal)
+    for id_ in reply.ungroup:
+        yield _Piece(f"ungroup {id_}", Patch(ungroup=(id_.strip(),)), "")
+    for group in reply.groups:
+        title, summary = _clean(group.title), _clean(group.summary)
+        new = NewGroup(title=title, nodes=tuple(each.strip() for each in group.nodes), summary=summary)
+        yield _Piece(f"group {title!r} of {', '.join(new.nodes)}", Patch(groups=(new,)), f"{title} {summary}")
+    for each in reply.titles:
+        if title := _clean(each.title):
+            yield _Piece(f"{each.id} is {title!r}", Patch(titles={each.id.strip(): title}), title)
+    for edge in reply.edges:
+        if label := _clean(edge.label):
+            patch = Patch(edges=(EdgeLabel(source=edge.from_.strip(), target=edge.to.strip(), label=label),))
+            yield _Piece(f"{edge.from_} to {edge.to} {label!r}", patch, label)
+
+
+def _clean(text: str) -> str:
+    return mask(" ".join(text.split()))
+
+
+def _joined(one: Patch, other: Patch) -> Patch:
+    return Patch(
+        goal=other.goal or one.goal,
+        ungroup=(*one.ungroup, *other.ungroup),
+        groups=(*one.groups, *other.groups),
+        titles={**one.titles, **other.titles},
+        edges=(*one.edges, *other.edges),
+    )
+
+
+# --- what does not hold -----------------------------------------------------------------------------
+
+
+def _fault(piece: _Piece, drawing: Drawing, *, shown: str, named: Collection[str], has_goal: bool) -> str | None:
+    patch = piece.patch
+    if strange := invented(piece.words, shown):
+        return f"{', '.join(strange[:3])} stands nowhere in the question."
+    if patch.goal and has_goal:
+        return "the task has its goal from whoever asked for it."
+    if kept := [id_ for id_ in patch.titles if id_ in named]:
+        return f"{kept[0]} keeps its name, by which the agent goes on with it."
+    joined = {(edge.source, edge.target) for edge in drawing.canvas.edges}
+    if any((edge.source, edge.target) not in joined for edge in patch.edges):
+        return "no edge joins them."
+    return next((fault for new in patch.groups if (fault := _detour(drawing, new))), None)
+
+
+def _detour(drawing: Drawing, new: NewGroup) -> str | None:
+    """Return why a group is no stretch of the way: a step outside comes after one of its steps and before another."""
+    try:
+        inside = outermost(drawing.canvas, drawing.groups, new.nodes)
+    except InvalidInput:
+        return None  # the patch says so itself
+    groups: Mapping[str, Group] = {**drawing.groups, "new": Group(inside)}
+    # With the group folded, whoever leaves it and comes back goes round in a circle.
+    held = {node for id_ in inside for node in members(drawing.groups, id_)}
+    drawn = fold_groups(drawing.canvas, groups)
+    after = _reached(drawn, "new", lambda edge: (edge[0], edge[1]))
+    before = _reached(drawn, "new", lambda edge: (edge[1], edge[0]))
+    between = [node.id for node in drawn.nodes if node.id in after & before and node.id not in held]
+    return (
+        f"{', '.join(between[:3])} stands between its steps: take it in, or end the group before." if between else None
+    )
+
+
+def _reached(canvas: Canvas, start: str, way: Callable[[tuple[str, str]], tuple[str, str]]) -> set[str]:
+    """Return what can be reached from a node, itself left out."""
+    follow: dict[str, list[str]] = {}
+    for edge in canvas.edges:
+        source, target = way((edge.source, edge.target))
+        follow.setdefault(source, []).append(target)
+    found, left = set[str](), [start]
+    while left:
+        for each in follow.get(left.pop(), []):
+            if each not in found and each != start:
+                found.add(each)
+                left.append(each)
+    return found
+
+
+FRESH = timedelta(days=3)
+GROWN, FEW = 25, 10
+"""Steps taken since the last look that make another one worth a question; of a task that is done or left, fewer do."""
+NODES = 8
+"""What is drawn with fewer than that can be read as it is."""
+QUIET = timedelta(minutes=10)
+"""How long a task has to rest before a model may say that it is over."""
+
+_SHOWN = 80
+_ANSWER_TOKENS = 3_000
+_NO_GOAL = "Work with "
+
+
+class Basis(BaseModel):
+    """A canvas, its steps up to record number `upto`; at most `shown` nodes and groups of it, the newest."""
+
+    canvas: int
+    upto: int
+    shown: int
+
+
+def grown(store: Store, space: str, now: datetime, *, eager: bool = False) -> list[CanvasGrowth]:
+    """Return the canvases that are worth another look, the one that grew most first."""
+    found = store.canvas_growth(space, since=now - FRESH)
+    return [each for each in found if each.steps >= (GROWN if each.status == "doing" and not eager else FEW)]
+
+
+def plan(desk: StageContext[Store], *, session: str | None, smaller: int) -> Basis | None:
+    """Return the canvas that grew most, of those with enough on them to be put in order."""
+    store, space, now = desk.store, desk.space, desk.now
+    for each in grown(store, space, now) or grown(store, space, now, eager=True):
+        drawing = _drawing(desk, each.canvas)
+        if drawing is not None and len(fold_groups(drawing.canvas, drawing.groups).nodes) >= NODES:
+            return Basis(canvas=each.canvas, upto=each.upto, shown=max(NODES, _SHOWN >> smaller))
+    return None
+
+
+def _drawing(desk: StageContext[Store], number: int) -> Drawing | None:
+    try:
+        return drawing_of(desk.store.canvas(desk.space, number))
+    except (Damaged, NotFound):
+        return None  # `doctor` tells of it
+
+
+# --- what is asked ----------------------------------------------------------------------------------
+
+
+def question(desk: StageContext[Store], basis: Basis) -> Question[Reply] | None:
+    """Put the canvas as it stands into words; None where it is gone or torn."""
+    drawing = _drawing(desk, basis.canvas)
+    if drawing is None:
+        return None
+    return Question(purpose="canvas", messages=_messages(desk, drawing, basis), reply=Reply, max_tokens=_ANSWER_TOKENS)
+
+
+def _messages(desk: StageContext[Store], drawing: Drawing, basis: Basis) -> Sequence[Message]:
+    drawn = fold_groups(drawing.canvas, drawing.groups)
+    shown = drawn.nodes[-basis.shown :]
+    named = _named(desk, drawing.canvas)
+    return prompt(
+        "canvas",
+        task=_words(drawing.canvas.task_goal),
+        status=drawing.canvas.status,
+        said="\n".join(_said(desk, basis.canvas)) or "Nothing that is known.",
+        left_out=f"{len(drawn.nodes) - len(shown)} older ones are left out." if len(shown) < len(drawn.nodes) else "",
+        steps="\n".join(_step(node, drawing, named) for node in shown),
+        edges="\n".join(_edges(drawn, shown)),
+    )
+
+
+def _named(desk: StageContext[Store], canvas: Canvas) -> set[str]:
+    """Return the nodes whose titles somebody gave, by what their first step did, or may have given."""
+    first = dict[str, Move | None]()
+    for each in desk.store.canvas_history(desk.space, canvas.number):
+        if isinstance(each, TakenStep):
+            first.setdefault(each.record.node_id, loads(each.move) if each.move else None)
+    moves = ((node.id, first.get(node.id)) for node in canvas.nodes)
+    return {id_ for id_, move in moves if move is None or not move.routine}
+
+
+def _step(node: Node, drawing: Drawing, named: set[str]) -> str:
+    holds = ""
+    if node.id in drawing.groups:
+        holds = f" (a group: {', '.join(members(drawing.groups, node.id))})"
+    mark = " (named by the agent)" if node.id in named else ""
+    return f"{node.id} [{node.status}] {_words(node.title)}{mark}{holds}: {_words(node.summary)}"
+
+
+def _edges(drawn: Canvas, shown: Sequence[Node]) -> Iterator[str]:
+    """Yield how a step is come to, where that is not just by the one above it."""
+    above = drawn.nodes[-len(shown) - 1].id if len(shown) < len(drawn.nodes) else ""
+    for node in shown:
+        into = [(edge.source, edge.label) for edge in drawn.edges if edge.target == node.id]
+        if into != ([(above, "")] if above else []):
+            sources = [f"{source} ({_words(label)})" if label else source for source, label in into]
+            yield f"{node.id} follows {', '.join(sources) or 'nothing'}"
+        above = node.id
+
+
+def _said(desk: StageContext[Store], number: int) -> Iterator[str]:
+    """Yield the last words of the session, where it is still at this task."""
+    row = desk.store.canvas(desk.space, number)
+    active = desk.store.active_canvas(desk.space, row.session)
+    if active is None or active.number != number:
+        return
+    for turn in desk.store.last_turns(desk.space, row.session, limit=4, roles=("user", "assistant")):
+        yield f"{turn.role}: {_words(mask(one_line(turn.content, 300)))}"
+
+
+def _words(text: str) -> str:
+    return fenced(text, "task", "said", "steps", "edges")
+
+
+# --- what is kept -----------------------------------------------------------------------------------
+
+
+def apply(desk: StageContext[Store], work: Work, basis: Basis, reply: Reply | None) -> Applied:
+    """Store what holds as one patch. InvalidInput where something was asked for and nothing of it holds."""
+    found = Checked(patch=Patch(), kept=[], refused=[])
+
+    def store() -> None:
+        nonlocal found
+        row = desk.store.canvas(desk.space, basis.canvas)
+        drawing = _drawing(desk, basis.canvas) if reply else None
+        edits: list[CanvasEdit] = []
+        if reply and drawing:
+            found = _found(desk, basis, drawing, reply)
+            if found.patch != Patch():
+                edits.append(patched(found.patch, desk.now, work=work.id))
+            if _is_over(desk, drawing, reply):
+                edits.append(replace(completed(desk.now), work=work.id))
+                found.kept.append(f"the task is over: {one_line(reply.finished, 120)}")
+            if found.refused and not found.kept:
+                raise InvalidInput(f"Nothing of it can be done. {' '.join(found.refused)}")
+        desk.store.commit_canvas(
+            desk.space,
+            work.id,
+            canvas=with_edits(row, drawing, edits) if drawing and edits else None,
+            expected=row.version,
+            edits=edits,
+            outcome=_outcome(found),
+            now=desk.now,
+        )
+
+    commit(desk, work, store)
+    return Applied(outcome=_outcome(found), kept=found.kept, refused=found.refused)
+
+
+def _found(desk: StageContext[Store], basis: Basis, drawing: Drawing, reply: Reply) -> Checked:
+    shown = _messages(desk, drawing, basis)[-1].text
+    has_goal = not drawing.canvas.task_goal.startswith(_NO_GOAL)
+    named = _named(desk, drawing.canvas)
+    last = latest(drawing.canvas)
+    if last and last.status == "doing":
+        named.add(last.id)  # the next call may go on with it, by its title
+    return checked(reply, drawing, shown=shown, named=named, has_goal=has_goal)
+
+
+def _is_over(desk: StageContext[Store], drawing: Drawing, reply: Reply) -> bool:
+    """A step that is taken later opens the task again, so that a wrong word here does no harm."""
+    quiet = desk.now - drawing.canvas.updated >= QUIET
+    return bool(reply.finished.strip()) and quiet and drawing.canvas.status != "done"
+
+
+def _outcome(found: Checked) -> dict[str, int]:
+    return {"kept": len(found.kept), "refused": len(found.refused), "groups": len(found.patch.groups)}
+
+
+CANVAS = StageDefinition(name="canvas", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)

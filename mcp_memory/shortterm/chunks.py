@@ -1,0 +1,204 @@
+"""A raw result on its way into the word index: cut into runs of lines, masked, and stored batch by batch.
+
+A run is some 1,200 characters of lines that belong together: it begins where a text parts by itself, behind a blank
+line or where the indentation goes back, and never with what closes a block. That fits code, JSON, tables, logs with
+their tracebacks and prose alike; line numbers in front of lines, as `cat -n` and grep write them, are no indentation.
+A line that is too long alone is cut between its items. The same bytes always give the same runs, so a kill in the
+middle of a large result goes on where it stopped.
+
+Bounded: no ref has more than some 2,000 runs, which grow with it; of one over 8 MiB only the first and the last 4 are
+indexed, and `grep` finds the rest. Bytes that are no UTF-8 have no lines and no runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from mcp_memory.core.errors import Damaged, NotFound
+from mcp_memory.core.secrets import mask_lines
+from mcp_memory.core.text import decoded, encoding_of
+from mcp_memory.store.protocol import NewChunk, Store
+
+AT_ONCE = 64 * 2**10
+"""Bytes that are stored in one transaction, some 20 ms; a larger result is indexed in the background."""
+
+_CHARS = 1_200
+_MOST_RUNS = 2_000
+_MOST_CHARS = 8 * 2**20
+
+_NUMBERED = re.compile(r"\s*\d+(?:[\t:|→]|-(?=\s))|[^\s:]+[:-]\d+[:-]")
+_BLANK = re.compile(r"[\s│|+=*─-]*")
+_CLOSING = re.compile(r"[\])}>]|(?:end|fi|done|esac|else|elif|except|finally|catch)\b")
+_ITEM_END = re.compile(r"[\]})][,;]|[.!?;]\s|,|\s")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Lines of a text, from 1 and both included, and its characters from `start` up to `end`."""
+
+    lines: tuple[int, int]
+    start: int
+    end: int
+
+
+def index_next(store: Store, passing: set[tuple[str, str]], going_on: Callable[[], bool]) -> bool:
+    """Index a ref that waits, and tell whether to call again. One that cannot be read joins `passing`.
+
+    `going_on` is asked between batches, and may take its time; what is left when it says no waits for another time.
+    """
+    one = store.unindexed_ref(passing=passing)
+    if one is None:
+        return False
+    try:
+        index(store, one.space, one.ref, store.read_ref(one.space, one.ref), start=one.start, going_on=going_on)
+    except NotFound:
+        pass  # it was forgotten meanwhile; should it come back, it waits again
+    except Damaged:  # `doctor` tells of it
+        passing.add((one.space, one.ref))
+    return True
+
+
+def index(
+    store: Store,
+    space: str,
+    ref: str,
+    data: bytes,
+    *,
+    start: int = 0,
+    going_on: Callable[[], bool] = lambda: True,
+) -> None:
+    """Put the runs of a ref that follow byte `start` into the index. Ends early where another process is at it."""
+    waiting = _masked(data, start)
+    batch = _batch(waiting)
+    while True:
+        following = _batch(waiting)
+        if not store.put_chunks(space, ref, batch, start=start, complete=not following):
+            return
+        if not following or not going_on():
+            return
+        start, batch = batch[-1].span[1], following
+
+
+def _batch(waiting: Iterator[NewChunk]) -> list[NewChunk]:
+    """Return the next runs that are stored together: all of a small result, so that nobody finds half of it."""
+    batch: list[NewChunk] = []
+    for chunk in waiting:
+        batch.append(chunk)
+        if chunk.span[1] - batch[0].span[0] > AT_ONCE:
+            break
+    return batch
+
+
+def _masked(data: bytes, start: int) -> Iterator[NewChunk]:
+    """Yield the runs of a result that begin at byte `start` or later."""
+    encoding = encoding_of(data)
+    if encoding is None or encoding[0] != "utf-8":
+        return  # no text, or one that a search could not show lines of
+    text, shown = data.decode(*encoding), decoded(data) or ""
+    at = done = 0  # the same place, in bytes and in characters
+    for run in runs(text):
+        begin = at + _bytes(text[done : run.start], encoding[1])
+        at, done = begin + _bytes(text[run.start : run.end], encoding[1]), run.end
+        if begin >= start:
+            yield NewChunk(lines=run.lines, span=(begin, at), text=mask_lines(shown[run.start : run.end]))
+
+
+def _bytes(text: str, errors: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", errors))
+
+
+# --- where a text parts -----------------------------------------------------------------------------
+
+
+def runs(text: str) -> Iterator[Run]:
+    """Yield the runs of a text, in order. They leave out nothing but what is beyond the bounds."""
+    size = max(_CHARS, min(len(text), _MOST_CHARS) // _MOST_RUNS)
+    if len(text) <= _MOST_CHARS:
+        return _runs(text, 0, len(text), 1, size)
+    head = text.rfind("\n", 0, _MOST_CHARS // 2) + 1 or _MOST_CHARS // 2
+    tail = text.find("\n", len(text) - _MOST_CHARS // 2) + 1 or len(text) - _MOST_CHARS // 2
+    return chain(_runs(text, 0, head, 1, size), _runs(text, tail, len(text), text.count("\n", 0, tail) + 1, size))
+
+
+def _runs(text: str, start: int, end: int, number: int, size: int) -> Iterator[Run]:
+    """Yield the runs of a part that begins at the start of line `number`, or inside it."""
+    held: list[_Line] = []
+    for line in _lines(text, start, end, number, size):
+        held.append(line)
+        while held and held[-1].end - held[0].start > size * 3 // 2:
+            cut = _best_cut(held, size)
+            yield _run(held[:cut])
+            held = held[cut:]
+    if held:
+        yield _run(held)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line, or a piece of a long one. `part`: how well a run may begin with it; 3 best, 0 not at all."""
+
+    number: int
+    start: int
+    end: int
+    depth: int | None
+    part: int
+
+
+def _run(lines: list[_Line]) -> Run:
+    return Run(lines=(lines[0].number, lines[-1].number), start=lines[0].start, end=lines[-1].end)
+
+
+def _lines(text: str, start: int, end: int, number: int, size: int) -> Iterator[_Line]:
+    blank = False
+    while start < end:
+        newline = text.find("\n", start, end)
+        stop = end if newline < 0 else newline + 1
+        if stop - start > size * 3 // 2:
+            for begin, last in _pieces(text, start, stop, size):
+                yield _Line(number, begin, last, 0, 2)
+            blank = False
+        else:
+            depth = _depth(text[start:stop])
+            closing = depth is None or _CLOSING.match(text[start:stop].lstrip()) is not None
+            yield _Line(number, start, stop, depth, 0 if closing else 1 + blank + (blank and depth == 0))
+            blank = depth is None
+        start, number = stop, number + 1
+
+
+def _depth(line: str) -> int | None:
+    """Return the indentation, None for a line that says nothing."""
+    if _BLANK.fullmatch(line):
+        return None
+    if (found := _NUMBERED.match(line)) is not None:
+        line = line[found.end() :]
+    inside = line.lstrip()
+    return len(line) - len(inside) if inside else None
+
+
+def _pieces(text: str, start: int, end: int, size: int) -> Iterator[tuple[int, int]]:
+    """Yield a line that is too long in pieces that end with an item, a sentence or a word."""
+    while end - start > size * 3 // 2:
+        window = text[start + size // 2 : start + size]
+        cuts = {found[0].strip() or " ": found.end() for found in _ITEM_END.finditer(window)}
+        best = max(cuts, key=lambda mark: (len(mark), mark != " "), default=None)
+        stop = start + size if best is None else start + size // 2 + cuts[best]
+        yield start, stop
+        start = stop
+    yield start, end
+
+
+def _best_cut(lines: list[_Line], size: int) -> int:
+    """Return how many of the lines make the next run: up to the best place between half the size and half as much more.
+
+    Best is a line that stands no deeper than any before it, then one that text parts at, then the place near `size`.
+    """
+    least = min((line.depth for line in lines if line.depth is not None), default=0)
+    places = [
+        (line.part + 2 * (line.part > 0 and line.depth == least), -abs(line.start - lines[0].start - size), place)
+        for place, line in enumerate(lines)
+        if size // 2 <= line.start - lines[0].start <= size * 3 // 2
+    ]
+    return max(places)[-1] if places else max(1, len(lines) - 1)

@@ -1,0 +1,377 @@
+"""A tool result as it may be kept: with its secrets masked, in the file too unless the user wants them there.
+
+A tool result on its way in: the raw bytes become a ref, a line becomes its record, a step goes on the canvas.
+
+Guarantees: the ref is on disk before the canvas names it; record and canvas land together; two writers of one
+canvas both get their step; the same call with the same bytes is taken in once per session.
+It does not know what a result says (`synopsis`), where a step goes (`place`) or which task it is (`tasks`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, get_args
+
+from mcp_memory.core.errors import InvalidInput, StoreUnavailable
+from mcp_memory.core.secrets import mask, mask_bytes, mask_id, mask_values
+from mcp_memory.core.text import decoded, one_line, well_formed
+from mcp_memory.core.types import CanvasRow, MaskedPlace, Offloaded, Record, Ref, StepStatus, Turn
+from mcp_memory.shortterm.calls import call_line, make_record, stand_in, summary_line, title_of
+from mcp_memory.shortterm.canvas.flowchart import SUMMARY_LIMIT, TITLE_LIMIT, clean, number_of, padded
+from mcp_memory.shortterm.canvas.placement import doing
+from mcp_memory.shortterm.canvas.tasks import Arrival, land, leave
+from mcp_memory.shortterm.synopsis import Synopsis, synopsise
+from mcp_memory.store.protocol import Conflict, NewRef, Store
+
+if TYPE_CHECKING:
+    from mcp_memory.core.tokens import TokenCounter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raw:
+    """What goes into the file of a ref, and what may be shown and indexed of it."""
+
+    data: bytes
+    masked: tuple[MaskedPlace, ...]
+    """Where in `data` a mask stands for a secret; none where secrets are kept."""
+    shown: bytes
+
+
+def raw(data: bytes, *, keep_secrets: bool) -> Raw:
+    """Return the result to keep. With `keep_secrets` its bytes are as they came."""
+    shown, secrets = mask_bytes(data)
+    if keep_secrets:
+        return Raw(data=data, masked=(), shown=shown)
+    places = tuple(MaskedPlace(start=one.start, end=one.end, kind=one.kind) for one in secrets)
+    return Raw(data=shown, masked=places, shown=shown)
+
+
+MAX_BYTES = 128 * 2**20
+OVER_CHARS = 1_000
+"""From here on a result is worth putting away: of a shorter one the preview and its frame are most."""
+COUNTED_CHARS = 4_000_000
+"""Longer texts are counted in even samples: counting all of 50 MB takes longer than a client waits."""
+SAMPLES = 50
+TOOL_LIMIT = 100
+AGAIN = "This call was offloaded before; nothing was written. Its node and ref are the same."
+ATTEMPTS = 50
+"""Each conflict means that another writer got its step in, so only that many writers at once can use them up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffloadRequest:
+    """A tool call with its result, and what the agent says of it; see the tool `offload_tool_result`."""
+
+    tool_name: str
+    result: str | bytes
+    session: str
+    arguments: object = None
+    tool_call_id: str | None = None
+    task: str | None = None
+    step: str | None = None
+    after: tuple[str, ...] = ()
+    status: StepStatus | None = None
+    summary: str | None = None
+    preview_chars: int | None = None
+    """At most so long a preview; None: as long as what it is of deserves."""
+    replaced: bool = True
+    """Whether what is returned takes the result's place in a context. Where it does not, or nobody knows yet, the
+    record says that all of it is kept there: it saves nothing."""
+    keep_secrets: bool = False
+    """Whether the file holds the result with its keys and passwords as they came. Nothing else ever does: not what
+    is shown and indexed of it, and not the arguments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """A request understood: all that does not depend on its place."""
+
+    request: OffloadRequest
+    synopsis: Synopsis
+    line: str
+    title: str
+    summary: str
+    goal_hint: str
+    now: datetime
+
+
+def offload(
+    store: Store,
+    space: str,
+    *,
+    request: OffloadRequest,
+    counter: TokenCounter,
+    now: datetime,
+    goal_hint: str = "",
+    talk: str = "",
+    said: Sequence[Turn] = (),
+) -> Offloaded:
+    """Store a tool result and return what stands for it.
+
+    `goal_hint` (what the user asked for) names a new task where the agent names none; `talk` is the recent
+    conversation, whose words the synopsis looks for; `said` are its turns, which may end the task or begin another.
+    All may be empty.
+    Raises InvalidInput for a result that is empty or over 128 MB, a path-like task, or an unknown node id.
+    """
+    request, result = _received(request)
+    synopsis, text = _understood(request, result, talk)
+    call = _Call(
+        request=request,
+        synopsis=synopsis,
+        line=call_line(request.tool_name, request.arguments),
+        title=title_of(request.tool_name, request.arguments),
+        summary=summary_line(request.summary or "") or summary_line(synopsis.summary),
+        goal_hint=mask(goal_hint),
+        now=now,
+    )
+    arrival = _arrival(call, said)
+    found = land(store, space, arrival)  # what is refused is refused before anything is written
+    ref = store.put_ref(space, _new_ref(request, result, synopsis.content_type, now))
+    tokens_raw = tokens_of(text, counter)
+    for _ in range(ATTEMPTS):
+        if earlier := _earlier(store, space, request, ref):
+            kept = _record(call, ref, earlier.node_id, tokens_raw, counter).tokens_kept
+            row = store.canvas(space, number_of(earlier.node_id))
+            return _answer(row, replace(earlier, tokens_kept=kept), synopsis, again=True)
+        record = _record(call, ref, found.node, tokens_raw, counter)
+        try:
+            store.commit_step(
+                space,
+                record=record if request.replaced else replace(record, tokens_kept=tokens_raw),
+                canvas=found.row,
+                expected=found.row.version,
+                move=found.move,
+                edits=found.edits,
+            )
+        except Conflict:
+            found = land(store, space, arrival)
+            continue
+        if found.left:
+            leave(store, space, found.left, now=now)
+        noted = bool(summary_line(request.summary or ""))  # a step with its conclusion, whatever it saves
+        answer = _answer(found.row, record, synopsis, noted=noted, estimated=len(text) > COUNTED_CHARS)
+        return replace(answer, note=" ".join(filter(None, (answer.note, _shortened(request)))) or None)
+    raise StoreUnavailable(
+        f"The canvas is being written to by many others at once. The result is safe as {ref.id}; "
+        "call again with the same tool_call_id and result to give it its place."
+    )
+
+
+def keep(store: Store, space: str, *, request: OffloadRequest, now: datetime) -> Ref:
+    """Store a tool result of the past, produced at `now`, as a ref that is on no canvas; one forgotten stays so.
+
+    Raises InvalidInput as `offload` does.
+    """
+    request, result = _received(request)
+    synopsis, _ = _understood(request, result, "")
+    return store.put_ref(space, _new_ref(request, result, synopsis.content_type, now), refuse=False)
+
+
+# --- the result -------------------------------------------------------------------------------------
+
+
+def _checked(request: OffloadRequest) -> bytes:
+    """Return the bytes of the result. Lone surrogates of a str survive, as three bytes each."""
+    if not clean(request.tool_name, 60):
+        raise InvalidInput("tool_name is empty. Name the tool whose result this is.")
+    if request.status not in (None, *get_args(StepStatus)):
+        known = ", ".join(get_args(StepStatus))
+        raise InvalidInput(f"status {one_line(str(request.status), 40)!r} is unknown. Allowed: {known}.")
+    if not well_formed(request.tool_call_id or ""):
+        raise InvalidInput("tool_call_id has a lone surrogate. Pass the id as the client gave it.")
+    if not isinstance(request.result, str | bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"result is {type(request.result).__name__}. Pass the tool's output as text, or its bytes.")
+    try:
+        json.dumps(request.arguments)
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidInput(
+            "arguments are not JSON, or nested too deep. Pass them as the tool was given them."
+        ) from None
+    if not request.result:
+        raise InvalidInput("result is empty: there is nothing to offload. Pass the tool's output, whole.")
+    data = request.result
+    if isinstance(data, str):
+        data = data.encode("utf-8", "surrogatepass") if len(data) <= MAX_BYTES else bytes(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise InvalidInput(
+            f"result is over {MAX_BYTES // 2**20} MB. Write it to a file and offload the part that is needed, "
+            "or split it into several calls with the same step."
+        )
+    return data
+
+
+def _shortened(request: OffloadRequest) -> str | None:
+    """Return which arguments were cut, and to what length."""
+    given = (
+        ("summary", request.summary, SUMMARY_LIMIT),
+        ("step", request.step, TITLE_LIMIT),
+        ("tool_name", request.tool_name, TOOL_LIMIT),
+    )
+    cut = [f"{name} to {limit}" for name, text, limit in given if text and len(clean(text, len(text))) > limit]
+    return f"Cut to what a node holds: {', '.join(cut)} characters." if cut else None
+
+
+def _received(request: OffloadRequest) -> tuple[OffloadRequest, Raw]:
+    """Return a request without secrets in its names, arguments and result, and the result as it may be kept.
+
+    What else the request says is masked where it is used.
+    """
+    result = raw(_checked(request), keep_secrets=request.keep_secrets)
+    id = request.tool_call_id
+    masked = replace(
+        request,
+        tool_name=mask(request.tool_name),
+        tool_call_id=None if id is None else mask_id(id),
+        arguments=mask_values(request.arguments),
+        result=result.shown,
+    )
+    return masked, result
+
+
+def _understood(request: OffloadRequest, result: Raw, talk: str) -> tuple[Synopsis, str]:
+    """Return the synopsis, and the text whose tokens the agent is spared."""
+    text = decoded(result.shown)
+    if text is None:
+        return _binary(result.shown), result.shown.decode("latin-1")
+    made = synopsise(
+        text,
+        tool=request.tool_name,
+        arguments=request.arguments,
+        talk=talk,
+        budget_chars=request.preview_chars,
+    )
+    preview = mask(made.preview, prose=False).encode("utf-8", "replace").decode()
+    return replace(made, preview=preview), text
+
+
+def tokens_of(text: str, counter: TokenCounter) -> int:
+    if len(text) <= COUNTED_CHARS:
+        return counter.count(text)
+    step, size = len(text) // SAMPLES, COUNTED_CHARS // SAMPLES // 4
+    counted = sum(counter.count(text[start : start + size]) for start in range(0, SAMPLES * step, step))
+    return round(counted * len(text) / (SAMPLES * size))
+
+
+def _binary(data: bytes) -> Synopsis:
+    kind = next((name for magic, name in _MAGIC.items() if data.startswith(magic)), "binary data")
+    summary = f"{kind}, {len(data):,} bytes, not text"
+    preview = f"{summary}\nfirst bytes: {data[:32].hex(' ')}"
+    return Synopsis(kind="binary", content_type="application/octet-stream", summary=summary, preview=preview, score=2)
+
+
+_MAGIC = {
+    b"\x89PNG": "PNG image",
+    b"\xff\xd8\xff": "JPEG image",
+    b"GIF8": "GIF image",
+    b"%PDF": "PDF document",
+    b"PK\x03\x04": "ZIP archive",
+    b"\x1f\x8b": "gzip archive",
+    b"SQLite format 3": "SQLite database",
+    b"\x7fELF": "ELF program",
+}
+
+
+def _new_ref(request: OffloadRequest, result: Raw, content_type: str, now: datetime) -> NewRef:
+    return NewRef(
+        data=result.data,
+        tool=clean(request.tool_name, TOOL_LIMIT),
+        arguments=request.arguments,
+        tool_call_id=request.tool_call_id,
+        session=request.session,
+        timestamp=now,
+        content_type=content_type,
+        masked=result.masked,
+    )
+
+
+def _earlier(store: Store, space: str, request: OffloadRequest, ref: Ref) -> Record | None:
+    """Return the record that this very call made before, in this session."""
+    if request.tool_call_id is None:
+        return None
+    held = store.records(space, session=request.session, tool_call_id=request.tool_call_id, ref=ref.id, limit=1)
+    return held[0] if held else None
+
+
+# --- the place --------------------------------------------------------------------------------------
+
+
+def _arrival(call: _Call, said: Sequence[Turn]) -> Arrival:
+    request = call.request
+    return Arrival(
+        session=request.session,
+        tool=request.tool_name,
+        title=call.title,
+        summary=call.summary,
+        doing=doing(request.tool_name, request.arguments, failed=_failed(call.synopsis)),
+        now=call.now,
+        task=request.task,
+        step=request.step,
+        after=request.after,
+        status=request.status,
+        goal_hint=call.goal_hint,
+        said=tuple(said),
+    )
+
+
+def _failed(synopsis: Synopsis) -> bool:
+    """Whether the result says that what was tried did not work."""
+    return synopsis.kind == "traceback" or (synopsis.kind == "tests" and bool(_FAILED.search(synopsis.summary)))
+
+
+_FAILED = re.compile(r"[1-9]\d* (?:failed|errors?)\b", re.IGNORECASE)
+
+
+def _record(call: _Call, ref: Ref, node: str, tokens_raw: int, counter: TokenCounter) -> Record:
+    return make_record(
+        ref,
+        node=node,
+        line=call.line,
+        summary=call.summary,
+        tool_call_id=call.request.tool_call_id,
+        session=call.request.session,
+        now=call.now,
+        score=call.synopsis.score,
+        tokens_raw=tokens_raw,
+        tokens_kept=counter.count(stand_in(node=node, ref=ref.id, summary=call.summary, preview=call.synopsis.preview)),
+        told=bool(summary_line(call.request.summary or "")),
+    )
+
+
+# --- the answer -------------------------------------------------------------------------------------
+
+
+def _answer(
+    row: CanvasRow,
+    record: Record,
+    synopsis: Synopsis,
+    *,
+    again: bool = False,
+    noted: bool = False,
+    estimated: bool = False,
+) -> Offloaded:
+    saved = record.tokens_raw - record.tokens_kept
+    note = None
+    if again:
+        note = AGAIN
+    elif saved <= 0 and not noted:
+        note = f"The result is small ({record.tokens_raw} tokens): offloading it saved nothing."
+    elif estimated:
+        note = f"tokens_raw is an estimate: the result has more than {COUNTED_CHARS:,} characters."
+    return Offloaded(
+        node=record.node_id,
+        ref=record.ref,
+        session=record.session,
+        task=row.label,
+        summary=record.summary,
+        preview=synopsis.preview,
+        kind=synopsis.kind,
+        tokens_raw=record.tokens_raw,
+        tokens_kept=record.tokens_kept,
+        path=record.result_ref,
+        canvas=padded(row.number),
+        note=note,
+    )

@@ -1,0 +1,274 @@
+"""Search hits: `grep -n`, `grep -r`, ripgrep with and without headings, and compilers' `file:line:col: message`.
+
+Hits are regrouped: each file once with its lines under it, the ones nearest to what was asked first in line.
+
+Directory listings: `ls -la`, `ls -R`, `find`, `tree`, globs, trees as JSON: how much of what, and what matters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from mcp_memory.shortterm.synopsis.page import Focus, Line, Page, clip
+from mcp_memory.shortterm.synopsis.preview import SUMMARY, Draft, Piece, listed
+
+IN_FILE = re.compile(
+    r"(?P<path>(?:[A-Za-z]:)?[^\s:][^:\n]{0,250}?[\w)\]])(?P<mark>[:])(?:(?P<line>\d+):(?:\d+:)?)?(?P<text>.*)"
+)
+CONTEXT = re.compile(r"(?P<path>\S{1,250}?\.\w{1,8})-(?:(?P<line>\d+)-)?(?P<text>.*)")
+NUMBERED = re.compile(r"(?P<line>\d+)(?P<mark>[:-])(?P<text>.*)")
+LOOKS_LIKE_PATH = re.compile(r"[\w.~@+/\\ -]*(?:/[\w.@+ -]+|\.\w{1,8})$")
+SEVERITY = re.compile(r"\s*(?P<what>fatal error|error|warning|note|info)\b(?:\[[\w-]+\])?:? ?(?P<text>.*)", re.I)
+DEFINES = re.compile(r"\s*(?:async |export |pub )*(?:def|class|func|fn|function|interface|struct|enum)\b")
+SEPARATOR = "--"
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    path: str
+    line: str
+    text: str
+    at: int
+    context: bool = False
+
+
+def describe_hits(page: Page, focus: Focus) -> Draft | None:
+    """At least 70 % of the lines are hits, their context, separators or the headings above them."""
+    for lines in (page.sample, page.lines):  # the sample is proof enough against
+        hits, missed = _read_hits(lines)
+        if len(hits) < 2 or missed > 0.3 * (len(hits) + missed):
+            return None
+    real = [hit for hit in hits if not hit.context]
+    if not real:
+        return None
+    by_file: dict[str, list[Hit]] = {}
+    for hit in hits:
+        by_file.setdefault(hit.path, []).append(hit)
+    severities = [m["what"].lower() for hit in real if (m := SEVERITY.match(hit.text))]
+    compiled = len(severities) > 0.5 * len(real)
+    picks = {hit.at: (0.2 if hit.context else 1.0) + (1.5 if DEFINES.match(hit.text) else 0) for hit in hits}
+    summary = _diagnosed(real, severities) if compiled else _found(real, by_file, focus)
+    return Draft(
+        kind="diagnostics" if compiled else "matches",
+        summary=summary,
+        use="names",
+        edges=False,
+        score=5 if compiled or len(real) <= 8 else 4,
+        picks=picks,
+        pieces=tuple(_pieces(hits, clip(summary, SUMMARY))),
+    )
+
+
+def _read_hits(lines: Sequence[Line]) -> tuple[list[Hit], int]:
+    """The hits, and how many lines are none."""
+    hits: list[Hit] = []
+    missed = 0
+    heading = ""
+    for line in lines:
+        text = line.text
+        if (found := NUMBERED.match(text)) and not text.startswith("0"):
+            hits.append(Hit(heading, found["line"], found["text"], line.number, found["mark"] == "-"))
+        elif (found := IN_FILE.match(text)) and LOOKS_LIKE_PATH.match(found["path"]):
+            hits.append(Hit(found["path"], found["line"] or "", found["text"], line.number))
+        elif found := CONTEXT.match(text):
+            hits.append(Hit(found["path"], found["line"] or "", found["text"], line.number, context=True))
+        elif text and LOOKS_LIKE_PATH.match(text) and "/" in text:
+            heading = text
+        elif text.strip() and text.strip() != SEPARATOR:
+            missed += 1
+    return hits, missed
+
+
+def _pieces(hits: Sequence[Hit], summary: str) -> Iterator[Piece]:
+    """The hits under the names that the next call will use: `path:line`, or the line where there is one file.
+
+    Of a path that the summary tells, its last part is enough.
+    """
+    for hit in hits:
+        path = hit.path.rsplit("/", 1)[-1] if hit.path in summary else hit.path
+        yield Piece(hit.at, hit.text, ":".join(part for part in (path, hit.line) if part) or str(hit.at))
+
+
+def _found(real: list[Hit], by_file: dict[str, list[Hit]], focus: Focus) -> str:
+    if list(by_file) == [""]:
+        where = f"at lines {listed([hit.line for hit in real if hit.line], 8)}"
+        best = focus.best((" ".join(hit.text.split()) for hit in real), 2)
+        return f"{len(real)} matches {where}: {clip('; '.join(clip(text, 60) for text in best), 120)}"
+    counts = {path: sum(1 for hit in hits if not hit.context) for path, hits in by_file.items()}
+    ranked = sorted((path for path in counts if path), key=lambda p: (-focus.of(p), -counts[p]))
+    many = f"{len(real)} match{'es' * (len(real) != 1)} in {len(ranked)} file{'s' * (len(ranked) != 1)}"
+    return f"{many}: {listed([f'{path} ({counts[path]})' for path in ranked], 3)}"
+
+
+def _diagnosed(real: list[Hit], severities: list[str]) -> str:
+    errors = sum(1 for s in severities if "error" in s)
+    warnings = sum(1 for s in severities if s == "warning")
+    first = next((hit for hit in real if "error" in hit.text.lower()[:20]), real[0])
+    return f"{errors} errors, {warnings} warnings; first: {first.path}:{first.line}: {first.text.strip()}"
+
+
+LONG = re.compile(
+    r"(?P<mode>[dlcbps-][rwxsStT-]{9})[.+@]?\s+\d+\s+\S+\s+\S+\s+(?P<size>[\d.,]+[KMGT]?)\s+"
+    r"(?P<when>\w{3}\s+\d+\s+[\d:]+|\d{4}-\d\d-\d\d \d\d:\d\d\S*(?: [+-]\d{4})?|[A-Z]\w{2} +\d+ +\S+)\s(?P<name>.+)"
+)
+TREE = re.compile(r"(?P<pad>(?:[│|`├└ \u00a0─-]{2,}))(?P<name>[^\s│├└].*)")
+PLAIN = re.compile(r"(?:\./|/|~/|[A-Za-z]:\\)?[\w.@+~=,\[\]() -]*\w[\w.@+~=,\[\]()/\\-]*$")
+FOLDER = re.compile(r"(?P<path>\S.*):$")
+TOTAL = re.compile(r"total \d+|\d+ director(?:y|ies), \d+ files?")
+COMPLAINT = re.compile(r"(?:find|ls|tree|fd|du): .+")
+NOTABLE = re.compile(
+    r"(?:^|/)(?:README|LICENSE|CHANGELOG|CONTRIBUTING|Makefile|Dockerfile|pyproject\.toml|setup\.(?:py|cfg)|package\.json"
+    r"|tsconfig\.json|Cargo\.toml|go\.mod|pom\.xml|build\.gradle|requirements[\w-]*\.txt|docker-compose\.ya?ml|\.env"
+    r"|tox\.ini|conftest\.py|manage\.py|CLAUDE\.md|AGENTS\.md)",
+    re.I,
+)
+
+
+MOST = 20_000
+"""Entries of a tree that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    path: str
+    at: int
+    folder: bool = False
+    size: str = ""
+
+
+def describe_listing(page: Page, focus: Focus) -> Draft | None:
+    """At least 85 % of the lines name one entry each."""
+    _, missed = _read_entries(page.sample)
+    if missed > 0.25 * len(page.sample):
+        return None
+    entries, missed = _read_entries(page.lines)
+    if len(entries) < 3 or missed > 0.15 * (len(entries) + missed):
+        return None
+    return _draft(entries, focus)
+
+
+def describe_tree(value: Any, focus: Focus) -> Draft | None:
+    """A tree of folders and files as JSON: objects with a `name`, folders with `children`."""
+    roots = cast("list[Any]", value if isinstance(value, list) else [value])
+    if not any(isinstance(_field(root, "children"), list) for root in roots):
+        return None
+    entries: list[Entry] = []
+    waiting = [("", root) for root in reversed(roots)]
+    while waiting and len(entries) < MOST:
+        folder, one = waiting.pop()
+        name, children = _field(one, "name"), _field(one, "children")
+        if not isinstance(name, str):
+            return None
+        path = f"{folder}/{name}" if folder else name
+        entries.append(Entry(path, len(entries), folder=isinstance(children, list)))
+        if isinstance(children, list):
+            waiting += [(path, child) for child in reversed(cast("list[Any]", children))]
+    return _draft(entries, focus) if len(entries) >= 3 else None
+
+
+def _field(value: Any, key: str) -> Any:
+    return cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
+
+
+def _draft(entries: Sequence[Entry], focus: Focus) -> Draft:
+    parents = {entry.path.rpartition("/")[0] for entry in entries}
+    files = [entry for entry in entries if not entry.folder and entry.path not in parents]
+    kinds = Counter(_extension(entry.path) for entry in files)
+    folders = Counter(entry.path.rpartition("/")[0] or "." for entry in entries)
+    notable = [entry.path for entry in entries if NOTABLE.search(entry.path)]
+    asked = [entry for entry in entries if focus.of(entry.path) > 0]
+    best = [entry.path for entry in sorted(asked, key=lambda e: (-focus.of(e.path), len(e.path), e.at))[:8]]
+    shown = list(dict.fromkeys([*best[:4], *notable[:4], *(entry.path for entry in entries[:4])]))
+    count = f"{len(entries):,} entries" if len(files) < len(entries) else f"{len(files):,} files"
+    by_kind = ", ".join(f"{n:,} {kind}" for kind, n in kinds.most_common(3))
+    base = _common(list(folders)) if len(folders) > 1 else next(iter(folders))
+    where = f" under {base}" if base not in ("", ".") else ""
+    facts: list[str] = []
+    if sized := [entry for entry in files if entry.size]:
+        largest = sorted(sized, key=lambda e: -_bytes(e.size))[:3]
+        facts.append("largest: " + ", ".join(f"{entry.path} {entry.size}" for entry in largest))
+    return Draft(
+        kind="listing",
+        summary=f"{count}{where} ({by_kind}): {listed(shown, 5)}",
+        score=6 if len(entries) <= 8 else 4,
+        facts=tuple(facts),
+        use="data",
+        pieces=tuple(_by_folder(entries)),
+        parts=True,
+    )
+
+
+def _by_folder(entries: Sequence[Entry]) -> Iterator[Piece]:
+    """Each folder with the names in it."""
+    names: dict[str, list[str]] = {}
+    first: dict[str, int] = {}
+    for entry in entries:
+        folder, _, name = entry.path.rpartition("/")
+        names.setdefault(folder, []).append(name)
+        first.setdefault(folder, entry.at)
+    for folder, held in names.items():
+        yield Piece(first[folder], " ".join(held), f"{folder or '.'}/")
+
+
+def _read_entries(lines: Sequence[Line]) -> tuple[list[Entry], int]:
+    entries: list[Entry] = []
+    missed = 0
+    folder = ""
+    drawn: list[str] = []
+    is_tree = any(mark in line.text for line in lines[:50] for mark in ("├──", "└──", "|-- ", "`-- "))
+    for line in lines:
+        text = line.text.rstrip()
+        if not text.strip() or TOTAL.match(text.strip()) or COMPLAINT.match(text):
+            continue
+        if found := LONG.match(text):
+            if found["name"] not in (".", ".."):
+                path = f"{folder}/{found['name']}" if folder else found["name"]
+                entries.append(Entry(path.split(" -> ")[0], line.number, found["mode"][0] == "d", found["size"]))
+        elif is_tree and (found := TREE.match(text)):
+            depth = len(found["pad"].replace("\u00a0", " ")) // 4
+            drawn[depth - 1 :] = [found["name"].rstrip("/")]
+            entries.append(Entry("/".join(drawn), line.number, found["name"].endswith("/")))
+        elif (heading := FOLDER.match(text)) and " " not in heading["path"]:
+            folder = heading["path"]
+        elif not is_tree and _is_path(text):
+            path = f"{folder}/{text}" if folder and "/" not in text else text
+            entries.append(Entry(path.rstrip("/"), line.number, text.endswith("/")))
+        elif not (is_tree and not entries):  # the root that `tree` prints first
+            missed += 1
+    return entries, missed
+
+
+def _is_path(text: str) -> bool:
+    """One name: with a slash or an extension, and no sentence."""
+    if len(text) > 300 or not PLAIN.match(text) or text.count(" ") > 2 or text[0].isspace():
+        return False
+    name = text.rsplit("/", 1)[-1]
+    return ("/" in text and " " not in text) or (re.search(r"\w\.\w{1,8}$|^\.\w", name) is not None and "(" not in text)
+
+
+def _extension(path: str) -> str:
+    name = path.rsplit("/", 1)[-1]
+    dot = name.rfind(".")
+    return name[dot:].lower() if dot > 0 and len(name) - dot <= 9 else "without extension"
+
+
+def _common(folders: list[str]) -> str:
+    """The longest folder that all lie in."""
+    split = [path.split("/") for path in (min(folders), max(folders))]
+    same = 0
+    while same < min(map(len, split)) and split[0][same] == split[1][same]:
+        same += 1
+    return "/".join(split[0][:same])
+
+
+def _bytes(text: str) -> float:
+    number = (
+        float(re.sub(r"[^\d.]", "", text.replace(",", "")).strip(".").replace("..", ".") or 0)
+        if text.count(".") < 2
+        else 0.0
+    )
+    return number * 1024 ** (" KMGT".find(text[-1]) if text[-1] in "KMGT" else 0)

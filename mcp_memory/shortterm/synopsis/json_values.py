@@ -1,0 +1,410 @@
+"""A JSON value in fewer characters and nothing left out: keys without quotes, rows of equal objects as a table.
+
+It raises TooLong beyond its room, so the work is bounded by the length of the answer.
+
+The parts of a JSON value under the names that a JSON path gives them, each with all that it says.
+
+Bounds: `ROWS` parts, of each `LEAF_CHARS` characters.
+
+JSON and JSON lines: the shape, and as many of the values as there is room for.
+
+Bounds: up to `PARSED` characters are parsed whole; of more, or of what is broken or too deep, `SKIMMED`
+characters are read by a loop that closes what was left open, and the summary says so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from mcp_memory.shortterm.synopsis.file_lists import describe_tree
+from mcp_memory.shortterm.synopsis.page import Focus, Page, clean, clip, one_line, size
+from mcp_memory.shortterm.synopsis.preview import Draft, Piece
+from mcp_memory.shortterm.synopsis.tables import columns_told
+
+BARE = re.compile(r"[\w.:/@+-]{1,80}\Z")
+FULL_ADDRESS = re.compile(r"\w+://\S{1,200}\Z|/[\w./-]{1,200}\Z")
+LABELS = ("id", "name", "title", "key", "path", "url", "file", "slug", "code", "message")
+ROOM = 4_000
+RENDERED_DEPTH = 12
+
+
+class TooLong(Exception):
+    """The value does not fit."""
+
+
+def render(value: Any) -> str:
+    """The value on few lines, at most `ROOM` characters, or TooLong."""
+    return _Pen().write(value, RENDERED_DEPTH)
+
+
+def label_of(row: dict[str, Any]) -> str:
+    """What a person would call this object: its id, name, title … or its first string."""
+    keys = {str(key).lower(): key for key in row}
+    wanted = [k for name in LABELS for k in keys if k == name]
+    wanted += [k for k in keys if k.endswith(("_id", "_number", "_name", "id", "name"))]
+    for key in [*(keys[k] for k in wanted), *row]:
+        if isinstance(row[key], (str, int)) and not isinstance(row[key], bool) and str(row[key]).strip():
+            return one_line(str(row[key])[:200])
+    return ""
+
+
+class _Pen:
+    """Counts what was written, so that nothing is rendered far beyond the room."""
+
+    def __init__(self) -> None:
+        self.room = ROOM
+
+    def spend(self, text: str) -> str:
+        self.room -= len(text)
+        if self.room < 0:
+            raise TooLong
+        return text
+
+    def write(self, value: Any, depth: int) -> str:
+        if depth <= 0:
+            raise TooLong
+        match value:
+            case dict():
+                return self.write_object(cast("dict[str, Any]", value), depth)
+            case list():
+                return self.write_array(cast("list[Any]", value), depth)
+            case str():
+                return self.spend(_string(value))
+            case int() if abs(value) >= 10**30:
+                return self.spend("a very large number")
+            case _:
+                return self.spend(json.dumps(value))
+
+    def write_object(self, value: dict[str, Any], depth: int) -> str:
+        parts = [f"{self.spend(one_line(str(key)))}: {self.write(one, depth - 1)}" for key, one in value.items()]
+        text = ""
+        for part in parts:
+            text += (",\n" if "\n" in text[-200:] + part else ", ") + part if text else part
+        return "{" + text + "}"
+
+    def write_array(self, value: list[Any], depth: int) -> str:
+        if len(value) > 1 and all(isinstance(item, dict) for item in value[:50]):
+            rows = [(f"[{at}]", cast("dict[str, Any]", i)) for at, i in enumerate(value) if isinstance(i, dict)]
+            if len(rows) == len(value):
+                return self.write_table(rows, depth, f"{len(rows):,}")
+        if rows := _rows_of_groups(value):
+            return self.write_table(rows, depth, f"{len(value):,} arrays, {len(rows):,}")
+        return "[" + ", ".join(self.write(item, depth - 1) for item in value) + "]"
+
+    def write_table(self, labelled: list[tuple[str, dict[str, Any]]], depth: int, many: str) -> str:
+        """Columns once, what all rows share once, then a line for each row."""
+        rows = [row for _, row in labelled]
+        columns = list(dict.fromkeys(key for row in rows for key in row))
+        shared = [column for column in columns if _scalar_in_all(rows, column)]
+        told = [column for column in columns if column not in shared]
+        lines = [f"{many} × {{{', '.join(self.column(rows, column) for column in told)}}}"]
+        if shared:
+            lines[0] += ", in all: " + ", ".join(f"{c} {self.write(rows[0][c], 1)}" for c in shared)
+        for label, row in labelled if told else ():
+            cells = [self.cell(rows, column, row[column], depth - 1) if column in row else "" for column in told]
+            lines.append(f"{label} {', '.join(cells)}")
+        return "\n".join(lines)
+
+    def column(self, rows: list[dict[str, Any]], name: str) -> str:
+        """A column's name; of equal small objects also the names inside, which the cells then leave out."""
+        inner = _inner_keys(rows, name)
+        return self.spend(f"{name} ({'/'.join(inner)})" if inner else name)
+
+    def cell(self, rows: list[dict[str, Any]], column: str, value: Any, depth: int) -> str:
+        if _inner_keys(rows, column):
+            inner = cast("dict[str, Any]", value).values()
+            return self.spend("/".join(_string(v) if isinstance(v, str) else json.dumps(v) for v in inner))
+        return self.write(value, depth)
+
+
+def _string(value: str) -> str:
+    return one_line(value) if BARE.match(value) or FULL_ADDRESS.match(value) else f'"{one_line(value)}"'
+
+
+def _rows_of_groups(value: list[Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The rows of an array of arrays of objects, labelled `[1][0]`; empty where it is something else."""
+    groups = [cast("list[Any]", item) for item in value if isinstance(item, list) and item]
+    if len(groups) < 2 or len(groups) < len(value):
+        return []
+    if not all(isinstance(one, dict) for group in groups for one in group):
+        return []
+    return [
+        (f"[{at}][{n}]", cast("dict[str, Any]", one)) for at, group in enumerate(groups) for n, one in enumerate(group)
+    ]
+
+
+def _scalar_in_all(rows: list[dict[str, Any]], column: str) -> bool:
+    first = rows[0].get(column)
+    if isinstance(first, (dict, list)) or first is None:
+        return False
+    return all(column in row and row[column] == first for row in rows)
+
+
+def _inner_keys(rows: list[dict[str, Any]], column: str) -> list[str]:
+    """The keys of a column of small objects, where all have the same and hold no others."""
+    cells = [row.get(column) for row in rows]
+    first = cells[0]
+    if not isinstance(first, dict):
+        return []
+    keys = list(cast("dict[str, Any]", first))
+    for cell in cells:
+        if not isinstance(cell, dict) or list(cast("dict[str, Any]", cell)) != keys:
+            return []
+        if any(isinstance(inner, (dict, list)) for inner in cast("dict[str, Any]", cell).values()):
+            return []
+    return keys if 0 < len(keys) <= 6 else []
+
+
+ROWS, MANY_ROWS = 5_000, 25
+LEAF_CHARS = 6_000
+PROSE_CHARS = 1_500
+ADDRESSES, LONGEST_ADDRESS = 2, 110
+ADDRESS = re.compile(r"https?://[^\s\"'<>]+")
+DIGIT = re.compile(r"\d\d")
+WORD = re.compile(r"[^\W\d_]{2,}")
+
+
+def parts_of(value: Any) -> Iterator[Piece]:
+    """Yield the rows of arrays, and of an object each value that is no array of them."""
+    whole = cast("dict[str, Any]", value) if isinstance(value, dict) else {"": value}
+    at = 0
+    for key, one in list(whole.items())[:ROWS]:
+        items = cast("list[Any]", one) if isinstance(one, list) else []
+        if items and isinstance(items[0], (dict, list)):
+            for index, item in enumerate(items[: ROWS - at]):
+                yield Piece(at, " ".join(_leaves(item)), f"{key}[{index}]")
+                at += 1
+        else:
+            yield Piece(at, " ".join(_leaves(one)), clip(one_line(key), 60) or "$")
+            at += 1
+
+
+def is_prose(parts: Sequence[Piece]) -> bool:
+    """Tell whether they hold more running text than values, as the hits of a search do."""
+    told = sum(len(part.text) for part in parts)
+    return told > PROSE_CHARS and sum(len(word) for part in parts for word in WORD.findall(part.text)) > 0.6 * told
+
+
+def with_addresses(parts: Sequence[Piece], focus: Focus) -> Iterator[Piece]:
+    """Yield the parts; the few that are nearest to what was asked with the address where they can be read."""
+    ranked = sorted(parts, key=lambda part: (-focus.of(part.text), part.at))
+    near = {part.at for part in ranked[:ADDRESSES]}
+    for part in parts:
+        found = ADDRESS.search(part.text)
+        shown = found[0] if found and part.at in near and len(found[0]) <= LONGEST_ADDRESS else ""
+        yield Piece(part.at, ADDRESS.sub(" ", part.text), f"{part.name} {shown}".rstrip())
+
+
+def columns_of(value: Any, focus: Focus) -> list[str]:
+    """Of more rows than can be shown, a line for each column; nothing for fewer."""
+    held = cast("list[Any]", [value] if isinstance(value, list) else [])
+    held += list(cast("dict[str, Any]", value).values()) if isinstance(value, dict) else []
+    arrays = [cast("list[Any]", one)[:ROWS] for one in held if isinstance(one, list)]
+    for array in arrays:
+        rows = [cast("dict[str, Any]", row) for row in array if isinstance(row, dict)]
+        if len(rows) == len(array) >= MANY_ROWS:
+            columns = list(dict.fromkeys(key for row in rows[:200] for key in row))
+            return columns_told(columns, [[_cell(row.get(column)) for column in columns] for row in rows], focus)
+    return []
+
+
+def _cell(value: Any) -> str:
+    """A scalar as a cell of a table has it; of what is larger, how large it is."""
+    if isinstance(value, (dict, list)):
+        return f"{len(cast('list[Any]', value))} items"
+    return "" if value is None else value[:200] if isinstance(value, str) else _number(value)
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    """Strings and numbers at any depth, in order, up to `LEAF_CHARS` characters."""
+    waiting: list[Any] = [value]
+    room = LEAF_CHARS
+    while waiting and room > 0:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            for key, held in reversed(cast("dict[str, Any]", one).items()):
+                waiting.append(held)
+                if DIGIT.search(str(key)):  # an id, not the name of a field
+                    waiting.append(str(key))
+        elif isinstance(one, list):
+            waiting.extend(reversed(cast("list[Any]", one)))
+        elif isinstance(one, str) or (isinstance(one, (int, float)) and not isinstance(one, bool)):
+            text = one[:room] if isinstance(one, str) else _number(one)
+            room -= len(text) + 1
+            yield clean(text)
+
+
+def _number(value: float) -> str:
+    """Its digits; those of a very large one take too long to write."""
+    return f"{value!r:.40}" if not isinstance(value, int) or abs(value) < 10**30 else "a very large number"
+
+
+PARSED = 4_000_000
+SKIMMED = 200_000
+DEEPEST = 60
+START = re.compile(r'\s*(?:[{\[]\s*(?:["{\[\]}\d-]|true|false|null)|"[^"\n]*"\s*$)')
+TOKEN = re.compile(r'[ \t\r\n]*(?:([{}\[\],:])|"((?:[^"\\\n]|\\.)*)"|(-?\d[\d.eE+-]*|true|false|null))')
+FAILED_KEYS = ("error", "errors", "message", "detail", "exception")
+
+
+def describe_json(page: Page, focus: Focus) -> Draft | None:
+    """JSON, whole or cut off, or lines of it."""
+    if not START.match(page.text[:400]):
+        return None
+    kind, problem = "json", ""
+    if (value := _load(page.text)) is _NOTHING:
+        rows = _load_lines(page.text)
+        if rows:
+            kind, value = "jsonl", rows
+            problem = "" if len(page.text) <= PARSED else f"the first {len(rows):,} lines were read"
+        else:
+            value, problem = _skim(page.text, page)
+            if value is _NOTHING:
+                return None
+    if (tree := describe_tree(value, focus)) and not problem:
+        return replace(tree, content_type="application/json")
+    parts = tuple(parts_of(value))
+    prose = is_prose(parts)
+    said = [f"not whole: {problem}"] if problem else []
+    said += ["\n".join(columns)] if not prose and (columns := columns_of(value, focus)) else []
+    return Draft(
+        kind=kind,
+        content_type="application/json" if kind == "json" else "application/jsonl",
+        summary=_summary(value, focus, kind, f"JSON ({problem})" if problem else "JSON", by_label=prose),
+        use="text" if prose else "data",
+        score=3 if problem else 5 if page.chars > 4_000 else 6,
+        facts=tuple(said),
+        form=_form(value),
+        pieces=tuple(with_addresses(parts, focus)) if prose else parts,
+        parts=True,
+    )
+
+
+_NOTHING = object()
+
+
+def _form(value: Any) -> str:
+    try:
+        return render(value)
+    except TooLong:
+        return ""
+
+
+def _load(text: str) -> Any:
+    if len(text) > PARSED:
+        return _NOTHING
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return _NOTHING
+
+
+def _load_lines(text: str) -> list[Any]:
+    """The values of JSON lines; empty unless there are two and all but the last parse."""
+    rows: list[Any] = []
+    pieces = text[:PARSED].split("\n")
+    for at, piece in enumerate(pieces[:ROWS]):
+        if not piece.strip():
+            continue
+        row = _load(piece) if piece.lstrip()[:1] in "{[" else _NOTHING
+        if row is _NOTHING:
+            if at < len(pieces) - 1:
+                return []
+            break  # a torn last line
+        rows.append(row)
+    return rows if len(rows) > 1 else []
+
+
+def _skim(text: str, page: Page) -> tuple[Any, str]:
+    """Read tokens until one is wrong; what is open then is closed. (value, what is the matter)"""
+    holder: list[Any] = []
+    stack: list[Any] = [holder]
+    key: str | None = None
+    read = at = 0
+    end = min(len(text), SKIMMED)
+    problem = "" if end == len(text) else f"only the first {size(end)} of {size(len(text))} read"
+    while stack and (token := TOKEN.match(text, at, end)):
+        at, read = token.end(), read + 1
+        mark, string, other = token.groups()
+        if mark in ("}", "]"):
+            stack.pop()
+            if len(stack) == 1:
+                break
+            continue
+        if mark in (",", ":"):
+            continue
+        value: Any = {} if mark == "{" else [] if mark == "[" else string if other is None else _scalar(other)
+        top = stack[-1]
+        if isinstance(top, dict):
+            if key is None and string is not None:
+                key = string
+                continue
+            cast("dict[str, Any]", top)[key or ""] = value
+            key = None
+        else:
+            top.append(value)
+        if mark:
+            stack.append(value)
+            if len(stack) > DEEPEST:
+                problem = f"nested deeper than {DEEPEST} levels"
+                break
+    rest = text[at:end].strip()
+    if len(stack) == 1 and rest:
+        problem = "text follows the JSON"
+    elif not problem:
+        where = text.count("\n", 0, at) + (page.lines[0].number if page.lines else 1)
+        problem = f"{'cut off' if len(rest) < 2_000 and text.endswith(rest) else 'not valid'} after line {where}"
+    too_deep = len(stack) > DEEPEST
+    if read < 6 or not holder or (rest and len(stack) > 1 and at < end // 4 and not too_deep):
+        return _NOTHING, problem
+    return holder[0], problem
+
+
+def _scalar(text: str) -> Any:
+    named = {"true": True, "false": False, "null": None}
+    return named.get(text, text)
+
+
+def _summary(value: Any, focus: Focus, kind: str, title: str, *, by_label: bool) -> str:
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        noun = "lines" if kind == "jsonl" else "items"
+        inner = [one for item in items[:200] if isinstance(item, list) for one in cast("list[Any]", item)[:20]]
+        rows = [cast("dict[str, Any]", one) for one in items + inner if isinstance(one, dict)]
+        if not rows:
+            return f"{title}: {len(items):,} {noun}: {clip(', '.join(_short(item) for item in items[:12]), 120)}"
+        labels = [label for row in rows[:200] if (label := label_of(row))]
+        shown = focus.best(dict.fromkeys(labels), 6)
+        if not shown or not by_label:
+            return f"{title}: {len(items):,} {noun} with {clip(', '.join(str(key) for key in rows[0]), 80)}"
+        return f"{title}: {len(items):,} {noun}: {clip(', '.join(clip(label, 60) for label in shown), 120)}"
+    if isinstance(value, dict):
+        return clip(f"{title}: " + ", ".join(_parts(cast("dict[str, Any]", value), focus)), 190)
+    return f"{title}: {_short(value)}"
+
+
+def _parts(value: dict[str, Any], focus: Focus) -> Iterator[str]:
+    """Keys with short values: an error first, then those that were asked for, then in order."""
+    keys = list(value)
+    ranked = sorted(keys[:200], key=lambda k: (str(k).lower() not in FAILED_KEYS, -focus.of(f"{k}"), keys.index(k)))
+    for key in sorted(ranked[:9], key=lambda k: (str(k).lower() not in FAILED_KEYS, keys.index(k))):
+        one = value[key]
+        if isinstance(one, (dict, list)):
+            sized = cast("list[Any] | dict[str, Any]", one)
+            said = ", ".join(_short(v) for v in sized.values() if isinstance(v, str)) if isinstance(sized, dict) else ""
+            if str(key).lower() in FAILED_KEYS and said:
+                yield f"{key} {clip(said, 120)}"
+            else:
+                yield f"{len(sized):,} {key}" if isinstance(one, list) else key
+        else:
+            yield f"{key} {_short(one)}"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, (dict, list)):
+        return "{…}" if isinstance(value, dict) else "[…]"
+    return clip(one_line(value if isinstance(value, str) else json.dumps(value)), 40)

@@ -1,0 +1,437 @@
+"""The gist of what is not shown: each telling word once, in the order of the text, behind the lines it stands in.
+
+Words that stand in one clause stay together, as a telegram has them: `help operate machine speed, changing approach`.
+
+What the reader has already (the call, the talk, what the preview shows) is left out, so that the room goes to what
+would be lost. Words win by what they cost: short ones over long paths, what running text says (comments and
+docstrings too) over what code repeats, what comes again and again over what is said once. Bounds: `SEEN` words.
+
+What a result is wanted for, and how much room that earns.
+
+A verdict (tests, traces, logs, diffs, listings) is said in a few lines. Code, hits and values are needed again name
+by name, so their room grows with them. A text is read for what it says: its words are cheap, and soon enough.
+
+From what a recogniser found to the preview: header, facts, and a body of lines and gist.
+
+The budget is in characters and never exceeded. It stands beside the summary and does not say again what that says.
+
+The body of a preview: lines as they are, by weight, and after each the gist of what follows it.
+
+All in the order of the text: `33 def close(gate): … lock ferry_gate` is line 33 and words of the lines below it;
+`40 … words` begins at line 40. Where lines say little (values, running text) nothing but words stands behind a place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mcp_memory.language.words import function_words_of
+from mcp_memory.shortterm.synopsis.page import Focus, Page, clean, clip, located_terms, one_line, terms_in
+
+SEEN = 12_000
+ALIKE = 3
+"""Of names that differ in their numbers only, such as test_1, test_2, so many; of values, all."""
+GAP = len("\n … ")
+PARTS = re.compile(r"[A-Z]?[a-z]{1,12}|[A-Z]+|\d{1,3}|[^\w\s]+|_+|[^\W\d_a-zA-Z]")
+SIGNS = re.compile(r"[(){}\[\]=<>_\"'`;|\\]")
+ID = re.compile(r"(?=.*[A-Z])(?=.*\d)[A-Z0-9]{4,10}|[A-Za-z]+(?:[_-][A-Za-z]+)*[_-]\d{3,12}")
+DIGITS = re.compile(r"\d+")
+WORDS = re.compile(r"[^\W\d_]{2,}")
+KEYWORDS = frozenset(
+    "None True False null true false elif else return import from class def function const static void public private"
+    " protected while except finally raise throw throws catch assert yield async await lambda pass break continue"
+    " self this super begin then endif define include using namespace export default switch case type".lower().split()
+)
+SPOKEN, COUNTED, PLACED = 1.5, 0.4, 0.5
+REPEATED = (1.0, 1.25, 1.7)
+"""In running text what is said twice, or three times, is what it is about."""
+UNGUESSED = 2.0
+"""An id says nothing and cannot be said in another way: it is worth more than its tokens."""
+PHRASE = 6
+SKIPPED = 3
+"""So many words of a clause may be left out between two that stay together."""
+COMMA = 0.3
+"""What it takes to part a phrase from the one before, in tokens; less than one, since long phrases read better."""
+STOPS = re.compile(r"[.,;:!?()\[\]|\n—。，<>{}=]")
+GOLDEN = 0.618033988749895
+"""Multiples of it, without their whole part, lie evenly: of words worth the same, some of every part are taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A line, or a part of a structure: what it is called, and what it says. `at` orders and groups."""
+
+    at: int
+    text: str
+    name: str = ""
+
+
+@dataclass(slots=True)
+class _Word:
+    at: int
+    place: int
+    worth: float
+    spoken: bool
+    joined: bool
+    """Whether it goes on the clause of the word before it."""
+
+
+def gist(
+    pieces: Sequence[Piece],
+    *,
+    known: Iterable[str],
+    breaks: Iterable[int],
+    span: int,
+    room: int,
+    numbers: float = COUNTED,
+    listed: bool = True,
+) -> list[Piece]:
+    """Return runs of words, each named after the piece it begins with; with `GAP` for each at most `room` characters.
+
+    `known` are words not to say, `breaks` places where a run ends, `span` how far one may reach, `numbers` what a
+    number is worth beside a word: little in code, where most are of lines; as much in data. `listed`: names
+    have commas between them, like phrases; values that stand side by side need none.
+    """
+    words = _words(pieces, {word.lower() for word in known}, numbers)
+    ranked = sorted(
+        _phrases(words), key=lambda phrase: (-_gain(phrase, words, listed), words[phrase[0]].place * GOLDEN % 1)
+    )
+    ends = sorted(breaks)
+    chosen: list[str] = []
+    left = room
+    for word in (word for phrase in ranked for word in phrase):
+        if len(word) < left:
+            chosen.append(word)
+            left -= len(word) + 1
+    least, most, best = 0, len(chosen), list[Piece]()
+    while least < most:  # the most words that fit with the frames of their runs
+        some = (least + most + 1) // 2
+        told = _told(pieces, {word: words[word] for word in chosen[:some]}, ends, span, listed)
+        if sum(len(run.name) + len(run.text) + GAP for run in told) <= room:
+            least, best = some, told
+        else:
+            most = some - 1
+    return best
+
+
+def _words(pieces: Sequence[Piece], known: set[str], numbers: float) -> dict[str, _Word]:
+    plain = function_words_of([word for piece in pieces[:200] for word in WORDS.findall(piece.text)])
+    found: dict[str, _Word] = {}
+    said: Counter[str] = Counter()
+    spelt: dict[str, str] = {}
+    alike: Counter[str] = Counter()
+    for piece in pieces:
+        spoken = _is_spoken(piece.text)
+        between = "."
+        for term, gap in located_terms(piece.text):
+            between += gap
+            low = term.lower()
+            if low in known or low in plain or low in KEYWORDS:
+                between += term
+                continue
+            said[low] += 1
+            stem = DIGITS.sub("#", low)
+            if low not in spelt and numbers < 1.0 and not low.isdigit():
+                alike[stem] += 1
+            if low in spelt or alike[stem] > ALIKE:
+                spelt.setdefault(low, term)
+                between += term
+                continue
+            spelt[low] = term
+            joined = spoken and not STOPS.search(between) and len(between.split()) <= SKIPPED
+            found[term] = _Word(piece.at, len(found), _worth(term, numbers), spoken, joined)
+            between = ""
+            if len(found) >= SEEN:
+                break
+    for low, term in spelt.items():
+        if term in found and found[term].spoken:
+            found[term].worth *= SPOKEN * REPEATED[min(said[low], len(REPEATED)) - 1]
+    return found
+
+
+def _phrases(words: dict[str, _Word]) -> list[list[str]]:
+    phrases: list[list[str]] = []
+    for term, word in words.items():
+        if word.joined and phrases and len(phrases[-1]) < PHRASE:
+            phrases[-1].append(term)
+        else:
+            phrases.append([term])
+    return phrases
+
+
+def _gain(phrase: list[str], words: dict[str, _Word], listed: bool) -> float:
+    """What a phrase is worth per token, its comma counted."""
+    costs = [len(PARTS.findall(term)) for term in phrase]
+    comma = COMMA if listed or words[phrase[0]].spoken else 0.0
+    return sum(words[term].worth * cost for term, cost in zip(phrase, costs, strict=True)) / (sum(costs) + comma)
+
+
+def _is_spoken(text: str) -> bool:
+    """Running text: four words and few of the signs that code is made of."""
+    return len(WORDS.findall(text)) >= 4 and 14 * len(SIGNS.findall(text)) <= len(text.strip())
+
+
+def _worth(term: str, numbers: float) -> float:
+    """Per token, as far as the parts of a name tell how many it takes."""
+    parts = len(PARTS.findall(term))
+    if ID.fullmatch(term):
+        return UNGUESSED / parts
+    kind = numbers if term[0].isdigit() else PLACED if "/" in term else 1.0
+    return kind / parts
+
+
+def _told(pieces: Sequence[Piece], words: dict[str, _Word], ends: list[int], span: int, listed: bool) -> list[Piece]:
+    names = {piece.at: piece.name for piece in pieces}
+    lines: list[tuple[int, int, str]] = []  # first piece, place of the last word, words
+    bounds = iter(ends)
+    end = next(bounds, None)
+    for term, word in sorted(words.items(), key=lambda item: item[1].place):
+        passed = False
+        while end is not None and word.at >= end:
+            passed, end = True, next(bounds, None)
+        if lines and not passed and word.at - lines[-1][0] < span:
+            first, last, said = lines[-1]
+            apart = (listed or word.spoken) and not (word.joined and word.place == last + 1)
+            lines[-1] = (first, word.place, f"{said}{',' * apart} {term}")
+        else:
+            lines.append((word.at, word.place, term))
+    return [Piece(first, said, names[first]) for first, _, said in lines]
+
+
+Use = Literal["report", "names", "data", "text", "nothing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How a preview is divided. `least` and `most` are characters, `share` the part of the result's characters."""
+
+    least: int
+    share: float
+    most: int
+    lines: float
+    """The part for lines as they are; the rest is gist."""
+    runs: int
+    """Into how many runs of words the gist is divided at least, where the text is long."""
+    numbers: float
+    """What a number is worth beside a word: little where most count lines, as much where they are the content."""
+
+    def of(self, chars: int) -> int:
+        """Return the room for a result of so many characters."""
+        return min(self.most, self.least + int(self.share * chars))
+
+
+USES: dict[Use, Room] = {
+    "report": Room(130, 0.03, 400, lines=0.6, runs=8, numbers=0.4),
+    "names": Room(200, 0.12, 1_500, lines=0.3, runs=12, numbers=0.4),
+    "data": Room(240, 0.04, 600, lines=0.4, runs=12, numbers=1.0),
+    "text": Room(550, 0.02, 920, lines=0.0, runs=3, numbers=0.4),
+    "nothing": Room(200, 0.0, 400, lines=0.0, runs=1, numbers=0.0),
+}
+
+
+SUMMARY = 200
+FEW_LINES = 200
+"""Up to so many lines nobody needs to be told how many there are to ask for."""
+WHOLE = 400
+"""A result this short is its own preview, whatever room it earns."""
+FACTS_SHARE = 0.6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What one recogniser has to say. `picks`: raw line number → weight of a line worth showing as it is."""
+
+    kind: str
+    content_type: str = "text/plain"
+    summary: str
+    score: int
+    facts: tuple[str, ...] = ()
+    picks: Mapping[int, float] = field(default_factory=dict[int, float])
+    form: str = ""
+    """All of it in a shorter form, shown where it fits."""
+    use: Use = "report"
+    """What such a result is wanted for: a verdict, names to work with, values, what a text says; or not at all."""
+    edges: bool = False
+    """Whether the first and the last lines tell more than others."""
+    pieces: Sequence[Piece] = ()
+    """What the gist is drawn from, where that is not the lines."""
+    parts: bool = False
+    """Whether pieces are parts of their own (rows, values of keys), of which no two go into one run."""
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def listed(items: list[str] | tuple[str, ...], limit: int) -> str:
+    """The first few, and how many more."""
+    more = len(items) - limit
+    return ", ".join(items[:limit]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def preview(draft: Draft, page: Page, focus: Focus, *, summary: str, budget: int | None) -> str:
+    """The synopsis as an agent reads it beside its summary, at most `budget` characters; None: by what it holds."""
+    if budget is None:
+        budget = WHOLE if page.chars <= WHOLE else USES[draft.use].of(page.chars)
+    budget = max(0, budget)
+    whole = clean(page.raw) if page.chars <= budget else ""
+    if whole and len(whole) <= budget:
+        return whole
+    parts = [clip(_header(draft, page), budget)]
+    room = budget - len(parts[0])
+    facts_room = int(room * FACTS_SHARE) if draft.use != "nothing" else room
+    for fact in draft.facts:
+        shown = clip(clean(fact), facts_room - 1)
+        if len(shown) < min(40, len(fact)):
+            break
+        parts.append(shown)
+        facts_room -= len(shown) + 1
+    room = budget - len("\n".join(parts)) - 1
+    if draft.form and len(draft.form) <= room:
+        parts.append(draft.form)
+    elif room > 0 and draft.use != "nothing":
+        parts.append(
+            body(
+                draft.pieces or page_pieces(page),
+                focus,
+                picks=draft.picks,
+                use=draft.use,
+                parts=draft.parts,
+                edges=draft.edges,
+                said="\n".join([summary, *parts]),
+                room=room,
+            )
+        )
+    return clip("\n".join(part for part in parts if part), budget)
+
+
+def _header(draft: Draft, page: Page) -> str:
+    """What the summary does not say: how many lines there are to ask for, and what was not read."""
+    told = [counted(page.total_lines, "line")] if page.total_lines > FEW_LINES else []
+    if not page.whole:
+        told.append("head and tail were read, not the middle")
+    if page.first_file_line is not None and page.lines and page.first_file_line != page.lines[0].number:
+        told.append(f"line {page.lines[0].number} is {page.first_file_line} of the file")
+    return "; ".join(told)
+
+
+GIST_LINES = 3_000
+LINE_LEAST, LINE_SHOWN = 70, 160
+EDGE = 2
+SHORTEST_RUN = 8
+
+
+def page_pieces(page: Page) -> tuple[Piece, ...]:
+    """Return the lines of a page under their numbers; of very many those at the beginning and the end."""
+    lines = page.lines
+    if len(lines) > GIST_LINES:
+        lines = (*lines[: GIST_LINES * 3 // 4], *lines[-GIST_LINES // 4 :])
+    return tuple(Piece(line.number, line.text, str(line.number)) for line in lines)
+
+
+def body(
+    pieces: Sequence[Piece],
+    focus: Focus,
+    *,
+    picks: Mapping[int, float],
+    use: Use,
+    parts: bool,
+    edges: bool,
+    said: str,
+    room: int,
+) -> str:
+    """Return at most `room` characters; `picks`, `use`, `parts` and `edges` are the draft's, `said` is not repeated."""
+    share = USES[use]
+    weights = _weights(pieces, picks, None if use == "text" else focus)
+    if parts:  # a row is shown as it is where it is the one that was asked for
+        best = max(weights.values(), default=0.0)
+        near = {at: weight for at, weight in weights.items() if weight > 0.5 * best}
+        weights = near if len(near) <= 2 < len(pieces) else {}
+    if edges:
+        _weigh_edges(pieces, weights)
+    lines = _lines(pieces, weights, focus, said=said, room=int(room * share.lines), insist=use != "text")
+    known = {*focus.known, *(term.lower() for term in terms_in(" ".join([said, *lines.values()])))}
+    runs = gist(
+        pieces,
+        known=known,
+        breaks=lines,
+        span=1 if parts else max(SHORTEST_RUN, len(pieces) // share.runs),
+        room=room - sum(len(shown) + 1 for shown in lines.values()),
+        numbers=share.numbers,
+        listed=use != "data",
+    )
+    return _joined(lines, runs, mark="" if use in ("data", "text") else "… ")
+
+
+def _weights(pieces: Sequence[Piece], picks: Mapping[int, float], focus: Focus | None) -> dict[int, float]:
+    """What is worth showing as it is: picked, or what the call asked for; equal texts once."""
+    weights: dict[int, float] = {}
+    seen: set[str] = set()
+    for piece in pieces:
+        weight = picks.get(piece.at, 0.0) + (focus.of(piece.text) if focus else 0.0)
+        if weight > 0 and piece.text.strip() and piece.text not in seen:
+            weights[piece.at] = weight
+            seen.add(piece.text)
+    return weights
+
+
+def _weigh_edges(pieces: Sequence[Piece], weights: dict[int, float]) -> None:
+    filled = [piece for piece in pieces if piece.text.strip()]
+    for place, piece in enumerate(filled[:EDGE]):
+        weights[piece.at] = weights.get(piece.at, 0) + 100 - place
+    for place, piece in enumerate(reversed(filled[-EDGE:])):
+        weights[piece.at] = weights.get(piece.at, 0) + 99 - place
+
+
+def _lines(
+    pieces: Sequence[Piece], weights: Mapping[int, float], focus: Focus, *, said: str, room: int, insist: bool
+) -> dict[int, str]:
+    """Place → the piece as it is shown, the heaviest first, as long as each has something new.
+
+    `insist`: the heaviest is shown even where its words are known, for it says that they stand here.
+    """
+    by_place = {piece.at: piece for piece in pieces if piece.at in weights}
+    width = min(LINE_SHOWN, max(LINE_LEAST, room // 2), max(20, room - 8))
+    known = {*focus.known, *(term.lower() for term in terms_in(said))}
+    chosen: dict[int, str] = {}
+    for rank, at in enumerate(sorted(by_place, key=lambda at: (-weights[at], at))):
+        text = by_place[at].text.strip()
+        shown = f"{by_place[at].name} {_narrow(text, focus, width)}"
+        fresh = {term.lower() for term in terms_in(text)} - known
+        if len(shown) + 1 <= room and text not in said and (fresh or (insist and rank == 0)):
+            chosen[at] = shown
+            known |= fresh
+            room -= len(shown) + 1
+        if room < 12:
+            break
+    return chosen
+
+
+def _joined(lines: Mapping[int, str], runs: Sequence[Piece], *, mark: str) -> str:
+    told: list[str] = []
+    after_line = False
+    for one in sorted([*(Piece(at, "", shown) for at, shown in lines.items()), *runs], key=lambda one: one.at):
+        if not one.text:
+            told.append(one.name)
+        elif after_line:
+            told[-1] += f" … {one.text}"
+        else:
+            told.append(f"{one.name} {mark}{one.text}")
+        after_line = not one.text
+    return "\n".join(told)
+
+
+def _narrow(text: str, focus: Focus, width: int) -> str:
+    """A line of at most `width` characters, cut so that the first word that was asked for stays."""
+    text = text.replace("\t", "  ")
+    if len(text) <= width:
+        return text
+    found = focus.pattern.search(text) if focus.pattern else None
+    if found is None or found.end() < width:
+        return clip(text, width)
+    start = max(0, found.start() - width // 3)
+    return clip("…" + one_line(text[start:]), width)
