@@ -23,8 +23,8 @@ from typing import Any
 import anyio
 
 from bench.trajectories import tokens_of
-from mcp_memory.integrations.clients.entries import client, entry
-from mcp_memory.integrations.hooks.manifest import hooks_of
+from mcp_memory.integrations.clients.entries import client_named, server_entry
+from mcp_memory.integrations.hooks.events import hooks_of
 from scripts.claude_code import Held, hold, read_story
 from scripts.install_peers import CLAUDE_CODE, install
 from scripts.record_session import known_before
@@ -47,7 +47,7 @@ def told(request: dict[str, Any]) -> str:
 def held_with_memory(folder: Path, home: Path, *, prompts: int = 99) -> Held:
     """Hold the story with the hooks and the server of a memory in `home`, as `mcp-memory install` sets them up."""
     command = [str(Path(sys.executable).with_name("mcp-memory")), "--home", str(home)]
-    servers = {"memory": entry(client("claude-code"), [*command, "serve"], {})}
+    servers = {"memory": server_entry(client_named("claude-code"), [*command, "serve"], {})}
     hooks = hooks_of("claude-code", command)
     return hold(CLAUDE_CODE.command, read_story(STORY), folder, hooks=hooks, servers=servers, prompts=prompts)
 

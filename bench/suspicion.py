@@ -26,7 +26,7 @@ from typing import Any
 
 from bench.injections import Line, forms, lines
 from bench.sets import Turn, read_set
-from mcp_memory.cli.evaluation.figures import rate
+from mcp_memory.cli.evaluation.report import rate
 from mcp_memory.core.errors import McpMemoryError
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Source

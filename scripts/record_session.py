@@ -22,8 +22,8 @@ from typing import Any
 import anyio
 
 from mcp_memory.core.config import Settings
-from mcp_memory.integrations.clients.entries import client, entry
-from mcp_memory.integrations.hooks.manifest import hooks_of
+from mcp_memory.integrations.clients.entries import client_named, server_entry
+from mcp_memory.integrations.hooks.events import hooks_of
 from mcp_memory.service.memory import open_memory
 from scripts.claude_code import Story, hold, read_story
 from scripts.install_peers import CLAUDE_CODE
@@ -58,7 +58,7 @@ def main() -> None:
         hooks: dict[str, list[Any]] = hooks_of("claude-code", [command, "--home", str(memory)])
         for entries in hooks.values():
             entries.append({"hooks": [{"type": "command", "command": note, "timeout": 10}]})
-        server = entry(client("claude-code"), [command, "--home", str(memory), "serve"], {})
+        server = server_entry(client_named("claude-code"), [command, "--home", str(memory), "serve"], {})
         held = hold(CLAUDE_CODE.command, story, folder, hooks=hooks, servers={"memory": server})
         log = held.transcript.read_text(encoding="utf-8").splitlines()
         events = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(notes.iterdir())]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from mcp_memory.cli.demo import MARK, inputs, renewed, typed
-from mcp_memory.cli.demo.replies import Replies
+from mcp_memory.cli.demo.inputs import Replies
 from mcp_memory.core.errors import Refused, StoreUnavailable
 from mcp_memory.service.memory import open_memory
 from mcp_memory.shortterm.canvas import flowchart as canvas

@@ -19,7 +19,7 @@ from itertools import count
 from anyio import to_thread
 
 from mcp_memory.core.tokens import token_counter
-from mcp_memory.integrations.hooks.events import needed
+from mcp_memory.integrations.hooks.conversations import recall_beyond_context
 from mcp_memory.server.tools import conversation_search
 from mcp_memory.service.memory import Memory
 from mcp_memory.service.render import render
@@ -50,7 +50,7 @@ async def _search(memory: Memory, question: str, _: int) -> str:
 
 
 async def _hook(memory: Memory, question: str, _: int) -> str:
-    return await needed(memory, f"new-conversation-{next(_conversations)}", question, known=[])
+    return await recall_beyond_context(memory, f"new-conversation-{next(_conversations)}", question, known=[])
 
 
 async def _nothing(_memory: Memory, _question: str, _: int) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from bench.answers.marks import Mark
 from bench.answers.sheets import KeyRow
-from mcp_memory.cli.evaluation.figures import Figure, difference, rate
+from mcp_memory.cli.evaluation.report import Figure, difference, rate
 
 __all__ = ["table"]
 

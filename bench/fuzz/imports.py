@@ -17,17 +17,15 @@ from hypothesis import strategies as st
 from bench.fuzz.material import json_bytes, lines
 from bench.fuzz.target import Target, is_short, object_in, text_of
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.integrations.clients import json_change, json_text, toml_text
-from mcp_memory.integrations.hooks import dialects, outputs
-from mcp_memory.integrations.importers.agents import AGENTS
-from mcp_memory.integrations.importers.formats import chatgpt, claude_ai, claude_code, codex, gemini, generic
-from mcp_memory.integrations.importers.formats.logs import SoFar
-from mcp_memory.integrations.importers.formats.told import Passed
-from mcp_memory.integrations.importers.logfile import Piece, agent_of, pieces
-from mcp_memory.integrations.importers.storing import source_of
-from mcp_memory.integrations.importers.survey import Asked, survey, turns
-from mcp_memory.integrations.proxy import lines as wire
-from mcp_memory.integrations.proxy import listing, results
+from mcp_memory.integrations.clients import config_text
+from mcp_memory.integrations.hooks import conversations, tool_outputs
+from mcp_memory.integrations.importers import agent_logs, chat_exports, records
+from mcp_memory.integrations.importers.agent_logs import LogState
+from mcp_memory.integrations.importers.history import ImportOptions, source_of, survey, turns
+from mcp_memory.integrations.importers.log_file import LogChunk, agent_of, read_chunks
+from mcp_memory.integrations.importers.records import AGENTS, SkippedParts
+from mcp_memory.integrations.proxy import edit
+from mcp_memory.integrations.proxy import stdio as wire
 from mcp_memory.store.protocol import FollowedLog
 
 __all__ = ["TARGETS", "input_file"]
@@ -56,11 +54,11 @@ def _import(data: bytes) -> None:
     path = input_file("input.jsonl")
     path.write_bytes(data)
     source = source_of(path)
-    for asked in (Asked(), Asked(format="seed", skip_bad=True)):
+    for asked in (ImportOptions(), ImportOptions(format="seed", skip_bad=True)):
         try:
             found = survey(source, asked, at=_silent)
-            first = list(turns(source, asked, found.layout, passed=Passed(), at=_silent))
-            second = list(turns(source, asked, found.layout, passed=Passed(), at=_silent))
+            first = list(turns(source, asked, found.layout, passed=SkippedParts(), at=_silent))
+            second = list(turns(source, asked, found.layout, passed=SkippedParts(), at=_silent))
         except InvalidInput as error:
             is_short(error, 1_000)
             continue
@@ -79,18 +77,21 @@ def _format(data: bytes) -> None:
         value: Any = json.loads(text_of(data))
     except (ValueError, RecursionError):
         return
-    given = value, "line 1", 1, Passed()
-    for is_one, told in ((chatgpt.is_conversation, chatgpt.told), (claude_ai.is_conversation, claude_ai.told)):
+    given = value, "line 1", 1, SkippedParts()
+    for is_one, told in (
+        (chat_exports.is_chatgpt_conversation, chat_exports.chatgpt_records),
+        (chat_exports.is_claude_ai_conversation, chat_exports.claude_ai_records),
+    ):
         if is_one(value):
             list(told(*given))
-    list(generic.told(*given))
-    list(generic.told(*given, seeds_only=True))
-    for module in (claude_code, codex, gemini):
+    list(records.generic_records(*given))
+    list(records.generic_records(*given, seeds_only=True))
+    for form in agent_logs.FORMATS.values():
         if isinstance(value, dict):
-            module.is_line(value)
-            so_far = SoFar()
-            list(module.told(value, "line 1", so_far, Passed()))
-            assert SoFar.loaded(so_far.dumped()).conversation == so_far.conversation
+            form.is_line(value)
+            so_far = LogState()
+            list(form.records(value, "line 1", so_far, SkippedParts()))
+            assert LogState.loaded(so_far.dumped()).conversation == so_far.conversation
 
 
 _KEYS = (
@@ -109,17 +110,17 @@ def _log(data: bytes) -> None:
     path.write_bytes(data)
     whose = agent_of(path)
     for agent in AGENTS if whose is None else (whose,):
-        whole = list(pieces(path, agent, None))
+        whole = list(read_chunks(path, agent, None))
         path.write_bytes(data[: len(data) // 2])
-        before = list(pieces(path, agent, None))
+        before = list(read_chunks(path, agent, None))
         known = _followed(before[-1]) if before else None
         path.write_bytes(data)
-        after = list(pieces(path, agent, known))
+        after = list(read_chunks(path, agent, known))
         if known is not None and known.offset and not any(piece.bad for piece in (*whole, *before, *after)):
             assert _said(whole) == _said(before) + _said(after), "it matters when a log is read"
 
 
-def _followed(piece: Piece) -> FollowedLog:
+def _followed(piece: LogChunk) -> FollowedLog:
     return FollowedLog(
         client="claude-code",
         path="log.jsonl",
@@ -132,7 +133,7 @@ def _followed(piece: Piece) -> FollowedLog:
     )
 
 
-def _said(read: Sequence[Piece]) -> list[str]:
+def _said(read: Sequence[LogChunk]) -> list[str]:
     return [told.content for piece in read for told in piece.turns]
 
 
@@ -143,22 +144,24 @@ def _json_settings(data: bytes) -> None:
     """The text, then after a NUL the value of a member to put in."""
     head, _, more = data.partition(b"\0")
     text = text_of(head)
-    dialects_of: Sequence[json_text.Dialect] = get_args(json_text.Dialect)
+    dialects_of: Sequence[config_text.Dialect] = get_args(config_text.Dialect)
     for dialect in dialects_of:
         try:
-            value = json_text.parsed(text, dialect).value
-        except json_text.BadJson:
+            value = config_text.parse_json(text, dialect).value
+        except config_text.BadJson:
             continue
-        assert json_change.rewrite(text, value, dialect) == text, "nothing changes where nothing changes"
+        assert config_text.rewrite_json(text, value, dialect) == text, "nothing changes where nothing changes"
         if isinstance(value, dict):
             held = cast("dict[str, Any]", value)
             new: dict[str, Any] = {**held, "mcpServers": {"memory": {"command": text_of(more)[:80], "args": ["x", 1]}}}
-            changed = json_change.rewrite(text, new, dialect)
-            assert json_text.same(json_text.parsed(changed, dialect).value, new)
-            assert json_text.same(json_text.parsed(json_change.rewrite(changed, value, dialect), dialect).value, held)
+            changed = config_text.rewrite_json(text, new, dialect)
+            assert config_text.same_value(config_text.parse_json(changed, dialect).value, new)
+            assert config_text.same_value(
+                config_text.parse_json(config_text.rewrite_json(changed, value, dialect), dialect).value, held
+            )
     try:
-        json_text.read(text)
-    except json_text.BadJson:
+        config_text.read_json(text)
+    except config_text.BadJson:
         pass
 
 
@@ -166,8 +169,8 @@ def _toml_settings(data: bytes) -> None:
     head, _, more = data.partition(b"\0")
     text = text_of(head)
     try:
-        value = toml_text.read(text)
-    except toml_text.BadToml:
+        value = config_text.read_toml(text)
+    except config_text.BadToml:
         return
     entry = {"command": text_of(more)[:80], "args": ["x", 1], "env": {"A b": "c"}}
     held = value.get("mcp_servers", {})
@@ -182,12 +185,12 @@ def _toml_settings(data: bytes) -> None:
 
 def _becomes(text: str, value: dict[str, Any]) -> str | None:
     try:
-        changed = toml_text.rewrite(text, value)
-    except toml_text.BadToml:
+        changed = config_text.rewrite_toml(text, value)
+    except config_text.BadToml:
         return None
     full = {key: held for key, held in value.items() if held != {}}
-    read = {key: held for key, held in toml_text.read(changed).items() if held != {}}
-    assert json_text.same(read, full), "it reads as what was asked for"
+    read = {key: held for key, held in config_text.read_toml(changed).items() if held != {}}
+    assert config_text.same_value(read, full), "it reads as what was asked for"
     return changed
 
 
@@ -202,7 +205,7 @@ def _wire(data: bytes) -> None:
     wire.id_in(data)
     try:
         message = wire.parse(data)
-    except (wire.NotAMessage, wire.Unread):
+    except (wire.NotAMessage, wire.UnreadableLine):
         return
     if not isinstance(message, dict):
         return
@@ -215,20 +218,20 @@ def _wire(data: bytes) -> None:
         return
 
 
-def _bytes_of(parts: Sequence[bytes | wire.Piece]) -> bytes:
-    return b"".join(part.data if isinstance(part, wire.Piece) else part + b"\n" for part in parts)
+def _bytes_of(parts: Sequence[bytes | wire.LinePart]) -> bytes:
+    return b"".join(part.data if isinstance(part, wire.LinePart) else part + b"\n" for part in parts)
 
 
 def _result(result: dict[str, Any]) -> None:
-    if results.is_plain(result):
-        found = results.texts_in(result, with_structured=True)
-        results.replaced(result, dict.fromkeys(found, "note"))
-        results.full_text(result)
+    if edit.is_plain(result):
+        found = edit.texts_in(result, with_structured=True)
+        edit.replaced(result, dict.fromkeys(found, "note"))
+        edit.full_text(result)
     if isinstance(result.get("tools"), list):
         try:
-            for tool in listing.tools_of(result):
-                listing.shows_itself(tool)
-            listing.with_tools(result, [{"name": "ours"}])
+            for tool in edit.tools_of(result):
+                edit.shows_itself(tool)
+            edit.with_tools(result, [{"name": "ours"}])
         except RecursionError:
             return
 
@@ -237,14 +240,14 @@ def _hook(data: bytes) -> None:
     given: Any = object_in(data)
     for client in AGENTS:
         for name in ("SessionStart", "UserPromptSubmit", "PostToolUse", "PostCompact", "Stop", "BeforeAgent"):
-            event = dialects.read(client, name, given)
+            event = conversations.read(client, name, given)
             if event is None or event.call is None:
                 continue
             call = event.call
-            parts = outputs.parts_of(client, call.tool, call.response)
-            outputs.whole_file(call.tool, call.response)
+            parts = tool_outputs.parts_of(client, call.tool, call.response)
+            tool_outputs.whole_file(call.tool, call.response)
             if parts:
-                outputs.replaced(call.response, {part.way: "note" for part in parts})
+                tool_outputs.replaced(call.response, {part.way: "note" for part in parts})
 
 
 _WIRE_KEYS = ("jsonrpc", "id", "method", "params", "result", "content", "type", "text", "structuredContent", "tools")

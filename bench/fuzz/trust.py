@@ -15,9 +15,8 @@ from mcp_memory.core.config import load_settings
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
 from mcp_memory.core.secrets import find, holds_secret, mask, mask_bytes, mask_lines
 from mcp_memory.core.types import Source
-from mcp_memory.integrations.importers.formats.told import Passed
-from mcp_memory.integrations.importers.storing import source_of
-from mcp_memory.integrations.importers.survey import Asked, survey, turns
+from mcp_memory.integrations.importers.history import ImportOptions, source_of, survey, turns
+from mcp_memory.integrations.importers.records import SkippedParts
 from mcp_memory.language import hidden_characters
 from mcp_memory.service.portable import is_parcel
 from mcp_memory.service.portable import opened as parcel
@@ -75,10 +74,10 @@ def _notes(data: bytes) -> None:
     path = input_file("Note.md")
     path.write_bytes(data)
     source = source_of(path)
-    for asked in (Asked(), Asked(format="basic-memory"), Asked(format="mempalace")):
+    for asked in (ImportOptions(), ImportOptions(format="basic-memory"), ImportOptions(format="mempalace")):
         try:
             found = survey(source, asked, at=_silent)
-            list(turns(source, asked, found.layout, passed=Passed(), at=_silent))
+            list(turns(source, asked, found.layout, passed=SkippedParts(), at=_silent))
         except InvalidInput as error:
             is_short(error, 1_000)
 

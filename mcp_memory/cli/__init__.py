@@ -40,25 +40,23 @@ import click
 from mcp_memory import __version__
 from mcp_memory.cli.base import Program, place
 
-__all__ = ["main", "program"]
-
 MODULES = {
     "install": "mcp_memory.cli.installing",
     "uninstall": "mcp_memory.cli.installing",
-    "serve": "mcp_memory.cli.running",
+    "serve": "mcp_memory.cli.serving",
     "token": "mcp_memory.cli.tokens",
-    "wrap": "mcp_memory.cli.wrapping",
-    "hook": "mcp_memory.cli.hooking",
-    "demo": "mcp_memory.cli.running",
+    "wrap": "mcp_memory.cli.serving",
+    "hook": "mcp_memory.cli.serving",
+    "demo": "mcp_memory.cli.serving",
     "import": "mcp_memory.cli.importing:import_",
-    "export": "mcp_memory.cli.exporting",
-    "search": "mcp_memory.cli.searching",
-    "why": "mcp_memory.cli.tracing",
-    "show": "mcp_memory.cli.showing",
+    "export": "mcp_memory.cli.upkeep",
+    "search": "mcp_memory.cli.search",
+    "why": "mcp_memory.cli.search",
+    "show": "mcp_memory.cli.show",
     "forget": "mcp_memory.cli.forgetting",
-    "purge": "mcp_memory.cli.purging",
-    "retention": "mcp_memory.cli.purging",
-    "review": "mcp_memory.cli.reviewing",
+    "purge": "mcp_memory.cli.forgetting",
+    "retention": "mcp_memory.cli.forgetting",
+    "review": "mcp_memory.cli.forgetting",
     "distill": "mcp_memory.cli.distilling",
     "flush": "mcp_memory.cli.distilling",
     "pause": "mcp_memory.cli.distilling",
@@ -66,14 +64,14 @@ MODULES = {
     "scene": "mcp_memory.cli.distilling",
     "persona": "mcp_memory.cli.distilling",
     "verify": "mcp_memory.cli.distilling",
-    "status": "mcp_memory.cli.checking",
-    "doctor": "mcp_memory.cli.checking",
+    "status": "mcp_memory.cli.status",
+    "doctor": "mcp_memory.cli.status",
     "backup": "mcp_memory.cli.upkeep",
     "restore": "mcp_memory.cli.upkeep",
     "rebuild": "mcp_memory.cli.upkeep",
     "compact": "mcp_memory.cli.upkeep",
-    "compress": "mcp_memory.cli.compressing",
-    "bench": "mcp_memory.cli.measuring",
+    "compress": "mcp_memory.cli.distilling",
+    "bench": "mcp_memory.cli.evaluation",
 }
 
 

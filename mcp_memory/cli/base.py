@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from mcp_memory.core.config import Settings
     from mcp_memory.service.memory import Memory
 
-__all__ = ["Program", "as_json", "ask", "home", "place", "settings", "span", "told"]
-
 _LONGEST_DAYS = 100 * 365
 _DAYS = {"h": 1 / 24, "d": 1, "w": 7, "y": 365}
 
@@ -102,13 +100,13 @@ def _masked_usage() -> Generator[None]:
         raise
 
 
-class Told(dict[str, Any]):
+class CommandSettings(dict[str, Any]):
     """Settings by name."""
 
 
 def _keep(ctx: click.Context, option: click.Parameter, value: object) -> None:
     if value is not None and option.name:
-        ctx.ensure_object(Told)[option.name] = value
+        ctx.ensure_object(CommandSettings)[option.name] = value
 
 
 home = click.option(
@@ -144,16 +142,16 @@ def span(text: str, option: str) -> timedelta:
     return timedelta(days=days)
 
 
-def told() -> Told:
+def command_settings() -> CommandSettings:
     """Return the settings that stand on the command line of the command at work."""
-    return click.get_current_context().ensure_object(Told)
+    return click.get_current_context().ensure_object(CommandSettings)
 
 
 def settings() -> Settings:
     """Return the settings in force, those of the command line over all others."""
     from mcp_memory.core.config import load_settings
 
-    return load_settings(**told())
+    return load_settings(**command_settings())
 
 
 def ask(question: Callable[[Memory], Awaitable[T]]) -> T:

@@ -1,19 +1,30 @@
-"""`forget`: what a person takes out of the memory, and brings back."""
+"""`forget`: what a person takes out of the memory, and brings back.
+
+`purge` and `retention`: what is erased for good, and what is kept for a while only.
+
+`review`: what reads like an attack, or is not the user's word, until a person has looked at it.
+"""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
-from mcp_memory.cli.base import as_json, ask, place
-from mcp_memory.cli.terminal import json_text, one_line
-from mcp_memory.core.errors import NotFound
+from mcp_memory.cli.base import as_json, ask, place, span
+from mcp_memory.cli.terminal import columns, json_text, minute, one_line, plural, size, visible, wrapped
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.secrets import mask
+from mcp_memory.longterm.trust import REASONS
 
 if TYPE_CHECKING:
-    from mcp_memory.core.types import Forgotten
-
-__all__ = ["forget"]
+    from mcp_memory.core.types import Forgotten, Reviewed
+    from mcp_memory.service.memory import Memory
+    from mcp_memory.service.memory.retention import Erased, Followed, Outdated
+    from mcp_memory.store.forgetting import Keeping
+    from mcp_memory.store.protocol import Tombstone
 
 _TYPED = 12
 _LISTED = 40
@@ -90,3 +101,231 @@ def _head(done: Forgotten) -> str:
         how = f"mcp-memory forget {' '.join(done.ids)}" if done.total <= _TYPED else "say it again with --yes"
         return f"Nothing was changed. To forget these: {how}"
     return f"Forgot {named}. To bring them back: mcp-memory forget --undo {done.tombstone}"
+
+
+_LISTED_TOMBSTONES = 30
+
+
+@click.command()
+@click.argument("tombstones", nargs=-1, metavar="[TOMBSTONE]...")
+@click.option("--all", "everything", is_flag=True, help="All that was forgotten.")
+@click.option("--older-than", metavar="TIME", help="What was forgotten longer ago: 12h, 30d, 4w, 1y.")
+@click.option("--backups", is_flag=True, help="Delete backups and other copies in the home that have it still.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@as_json
+@place
+def purge(
+    tombstones: tuple[str, ...], everything: bool, older_than: str | None, backups: bool, yes: bool, as_json: bool
+) -> None:
+    """Erase for good what was forgotten, and search every file of the memory for what is left of it.
+
+    Without arguments it lists what can be purged. Rows, indexes, files and free pages of the database are written
+    anew without it; it stays known as forgotten, by a digest that cannot be read back. Copies elsewhere are yours to
+    delete, and what a program has in memory is gone when it ends. Exit code 1 where something of it was found, in a
+    backup too.
+
+    \b
+    mcp-memory purge
+    mcp-memory purge x3 x4
+    mcp-memory purge --older-than 30d --backups --yes
+    """
+    age = None if older_than is None else span(older_than, "--older-than")
+    can_be = ask(lambda memory: memory.purgeable(older_than=age))
+    chosen = list(tombstones) if tombstones else [one.id for one in can_be] if everything or older_than else []
+    if tombstones and (everything or older_than):
+        raise InvalidInput("Name tombstones, or say --all or --older-than: not both.")
+    if not (tombstones or everything or older_than):
+        click.echo(json_text(can_be) if as_json else "\n".join(_purgeable(can_be)))
+        if not as_json and ask(lambda memory: memory.unproven()):
+            click.echo(
+                "A purge is not finished: where none runs, the next one or `mcp-memory doctor --repair` ends it."
+            )
+        return
+    about = [one for one in can_be if one.id in chosen]
+    if about and len(about) == len(set(chosen)) and not yes:  # one that cannot be purged is refused without a question
+        what = f"what was forgotten under {', '.join(chosen)} ({sum(len(one.ids) for one in about):,} ids)"
+        copies = ", and every copy in the home that has it" if backups else ""
+        click.confirm(f"Erase {what} for good{copies}? Nobody can bring it back.", abort=True, err=True)
+    done = ask(lambda memory: memory.purge(chosen, delete_copies=backups))
+    click.echo(json_text(done) if as_json else "\n".join(_erased(done)))
+    sys.exit(0 if done.is_proven and not (done.proof and done.proof.copies) else 1)
+
+
+def _purgeable(tombstones: list[Tombstone]) -> Iterator[str]:
+    if not tombstones:
+        yield "There is nothing to purge: nothing is forgotten that could be brought back."
+        return
+    rows = [
+        (one.id, minute(one.at), plural(len(one.ids), "id"), one.reason) for one in tombstones[-_LISTED_TOMBSTONES:]
+    ]
+    yield columns(rows)
+    if len(tombstones) > _LISTED_TOMBSTONES:
+        yield f"and {len(tombstones) - _LISTED_TOMBSTONES:,} older ones"
+    yield f"To erase some for good: mcp-memory purge {rows[-1][0]}, or --all, or --older-than 30d."
+
+
+def _erased(done: Erased) -> Iterator[str]:
+    if not done.tombstones:
+        nothing = "There was nothing to purge." if not done.cut_short else "An earlier purge, cut short, is finished."
+        yield nothing if done.shredded else "An earlier purge is not finished."
+    else:
+        yield (
+            f"Erased {plural(done.turns, 'turn')}, {plural(done.atoms, 'statement')} and {plural(done.refs, 'result')} "
+            f"({', '.join(done.tombstones)})."
+        )
+    if done.cut_short:
+        yield (
+            "A purge before this one was cut short. The memory is rid of what it erased, and the words to look for are "
+            "gone: look through logs, spaces/*/*.jsonl.* and backups/ in the home yourself."
+        )
+    if not done.shredded:
+        yield "Others were reading all the while: the log of writes may have some of it. Run purge again."
+    if proof := done.proof:
+        searched = (
+            f"Searched {plural(proof.files, 'file')}, {size(proof.bytes)} for {plural(proof.pieces, 'piece')} of it"
+        )
+        yield f"{searched}: {len(proof.found) or 'none'} found."
+        yield from (f"  found: {one_line(line, 160)}" for line in proof.found)
+        yield from (f"  could not be read: {one_line(line, 160)}" for line in proof.unread)
+        if proof.found:
+            yield "Take it out of files of yours. That a file of the memory itself has it is a fault: report it."
+        if proof.also_in:
+            names = ", ".join(proof.also_in[:10]) + (" …" if len(proof.also_in) > 10 else "")
+            yield f"Some of its words stand in what was kept too: {one_line(names, 200)}."
+        yield from (f"Cleared lines of {name}." for name in proof.cleared)
+        yield from (f"Deleted {name}." for name in proof.deleted)
+        yield from (
+            f"{name} has it still. Delete it yourself: no later purge knows what to look for." for name in proof.copies
+        )
+    if done.beside:
+        yield f"What these have in memory goes when they end: {', '.join(map(str, done.beside))}."
+
+
+@click.command()
+@click.option("--turns", metavar="TIME", help="How long what was said is kept, from when it came in: 365d, 1y.")
+@click.option("--results", metavar="TIME", help="How long tool results are kept, from when they were taken.")
+@click.option("--purge-after", metavar="TIME", help="How long what this forgot can be brought back; else for ever.")
+@click.option("--off", is_flag=True, help="Keep everything from now on.")
+@click.option("--run", is_flag=True, help="Forget now what is too old; an open server does it once a day.")
+@as_json
+@place
+def retention(
+    turns: str | None, results: str | None, purge_after: str | None, off: bool, run: bool, as_json: bool
+) -> None:
+    """Show or set how long this space keeps what. Nothing is set at first: everything is kept.
+
+    Statements stay, and so does each turn and result that one rests on: forget the statement, and they go with the
+    next run. What is too old is forgotten, which can be undone, and purged only with --purge-after.
+
+    \b
+    mcp-memory retention
+    mcp-memory retention --turns 365d --results 90d
+    mcp-memory --space work retention --results 30d --purge-after 30d --run
+    mcp-memory retention --off
+    """
+    given: dict[Keeping, str | None] = {"turns": turns, "results": results, "purge": purge_after}
+    days: dict[Keeping, int | None] = {what: _days(text, what) for what, text in given.items() if text is not None}
+    if off and days:
+        raise InvalidInput("--off keeps everything, so no time fits beside it.")
+    if off:
+        days = dict.fromkeys(given)
+
+    async def work(memory: Memory) -> tuple[list[Followed], list[Outdated]]:
+        if days:
+            await memory.set_retention(days)
+        done = await memory.follow_retention(eager=True) if run else []
+        return done, await memory.retention()
+
+    done, policies = ask(work)
+    if as_json:
+        click.echo(json_text({"done": done, "policies": policies}))
+    else:
+        click.echo("\n".join([*_followed(done), *_policies(policies)]))
+
+
+def _days(text: str, what: Keeping) -> int:
+    option = "--purge-after" if what == "purge" else f"--{what}"
+    days = span(text, option).days
+    if not days:
+        raise InvalidInput(f"{option} counts in days: 1d is the shortest.")
+    return days
+
+
+def _followed(done: list[Followed]) -> Iterator[str]:
+    for one in done:
+        verb = "Purged" if one.policy.what == "purge" else "Forgot"
+        under = f" ({', '.join(one.tombstones)})" if one.tombstones else ""
+        yield f"{verb} {one.took:,} {_WHAT[one.policy.what]}{under}."
+
+
+def _policies(policies: list[Outdated]) -> Iterator[str]:
+    if not policies:
+        yield "Everything is kept: nothing is set for this space."
+    for one in policies:
+        policy = one.policy
+        ran = f"last run {minute(policy.ran_at)}" if policy.ran_at else "not run yet"
+        staying = f", {one.staying:,} more stay: statements rest on them" if one.staying else ""
+        yield (
+            f"{_WHAT[policy.what].capitalize()}: {plural(policy.days, 'day')}. {one.going:,} due now{staying}. "
+            f"{policy.took:,} taken so far, {ran}."
+        )
+
+
+_WHAT: dict[Keeping, str] = {"turns": "turns", "results": "results", "purge": "tombstones of this"}
+
+
+_CHARS = 600
+
+
+@click.command()
+@click.argument("action", type=click.Choice(["list", "release", "keep", "forget", "scan"]), default="list")
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@as_json
+@place
+def review(action: str, ids: tuple[str, ...], as_json: bool) -> None:
+    """Look at what is held: found by a search, never recalled by itself.
+
+    list (the default) shows what waits, and why. release lets it be recalled, keep leaves it as it is and off the list,
+    forget takes it out of the memory. scan judges all that was stored by earlier versions too, and finds the keys and
+    passwords that those kept.
+
+    \b
+    mcp-memory review
+    mcp-memory review release a5 t12
+    mcp-memory review forget a5
+    """
+    if action in ("list", "scan") and ids:
+        raise click.UsageError(f"`review {action}` takes no ids; release, keep and forget do.")
+    if action not in ("list", "scan") and not ids:
+        raise click.UsageError(f"Say what to {action}: ids such as a5 or t12, which `mcp-memory review` lists.")
+    if action == "forget":
+        done = ask(lambda memory: memory.forget(ids, reason="reviewed"))
+        click.echo(json_text(done) if as_json else f"Forgot {', '.join(done.ids)}.")
+        return
+    if action == "list":
+        found = ask(lambda memory: memory.waiting())
+    elif action == "scan":
+        found = ask(lambda memory: memory.scan())
+    else:
+        found = ask(lambda memory: memory.review(ids, "released" if action == "release" else "kept"))
+    click.echo(json_text(found) if as_json else _told(action, found))
+
+
+def _told(action: str, found: list[Reviewed]) -> str:
+    if action in ("release", "keep"):
+        what = "may be recalled" if action == "release" else "stays out of what is recalled"
+        return "\n".join(f"{one.id} {what}: {one_line(one.text, 80)}" for one in found)
+    if not found:
+        return "Nothing waits for review." if action == "list" else "Nothing more is held."
+    head = f"{plural(len(found), 'thing')} held: found by a search, never recalled by itself."
+    rest = "mcp-memory review release ID, or keep, or forget."
+    return "\n\n".join([head, *map(_one, found), rest])
+
+
+def _one(one: Reviewed) -> str:
+    why = ", ".join(REASONS.get(reason, reason) for reason in one.reasons)
+    place = f", session {one.session}" if one.session else ""
+    head = visible(f"{one.kind} of the {one.source}{place}, {one.at:%Y-%m-%d %H:%M}: {why}")
+    text = mask(one.text)
+    shown = text if len(text) <= _CHARS else text[:_CHARS] + " …"
+    return f"{click.style(one.id, bold=True)}  {head}\n{wrapped(shown, '    ')}"

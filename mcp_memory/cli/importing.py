@@ -1,9 +1,18 @@
-"""`import`: conversations that were kept elsewhere, histories and logs of coding agents."""
+"""What became of imported files, of each and of all together, as lines for people.
+
+What `import` does with files that `export` wrote: checked whole, then taken in, space by space.
+
+What the arguments of `import` stand for: files, logs of coding agents, and standard input.
+
+`import`: conversations that were kept elsewhere, histories and logs of coding agents.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -13,26 +22,270 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcp_memory.cli.base import as_json, ask, place, settings
-from mcp_memory.cli.brought import lines, together
-from mcp_memory.cli.parcels import lines as lines_of_parcel
-from mcp_memory.cli.parcels import parcels_in, take_parcel
-from mcp_memory.cli.sources import AGENTS, NOTES, logs_of, packed_logs, sources
-from mcp_memory.cli.terminal import json_text, one_line, plural, visible, wrapped
+from mcp_memory.cli.base import as_json, ask, command_settings, place, settings
+from mcp_memory.cli.terminal import day, json_text, one_line, plural, visible, wrapped
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
 
 if TYPE_CHECKING:
-    from mcp_memory.cli.sources import Found
-    from mcp_memory.integrations.importers import Asked, Brought
-    from mcp_memory.integrations.importers.agents import Agent
-    from mcp_memory.integrations.importers.cost import Cost
-    from mcp_memory.integrations.importers.finding import Log
-    from mcp_memory.integrations.importers.follow import Followed
-    from mcp_memory.integrations.importers.reader import Source
-    from mcp_memory.integrations.importers.storing import Forgotten, Progress
-    from mcp_memory.service.portable import Brought as Taken
+    from mcp_memory.integrations.importers.log_file import AgentLog
+    from mcp_memory.integrations.importers.reader import ImportSource
+    from mcp_memory.integrations.importers.records import Agent
+    from mcp_memory.integrations.importers.report import CostEstimate, ImportReport
+    from mcp_memory.service.portable import Brought, Parcel
 
-__all__ = ["import_"]
+    Found = ImportSource | AgentLog | InvalidInput
+    from mcp_memory.integrations.importers.follow import FollowReport
+    from mcp_memory.integrations.importers.history import Forgotten, ImportOptions, Progress
+
+
+def file_lines(one: ImportReport) -> Iterator[str]:
+    """Yield what became of a file: its name and what it holds, then what was done, what it costs and what is odd."""
+    name = click.style(visible(one.file), bold=True)
+    if one.state == "known":
+        yield f"{name}: nothing new"
+    elif one.state == "refused":
+        yield f"{name}: nothing of it was stored, for {plural(one.bad, 'place')} in it cannot be taken"
+    else:
+        span = f", {day(one.first)} to {day(one.last)}" if one.first and one.last else ""
+        where = f"session {one.session}" if one.session else plural(one.sessions, "session")
+        turns = f": {plural(one.turns, 'turn')} in {where}{span}" if one.turns or not one.statements else ""
+        yield f"{name}{turns}"
+    if one.state == "stored" and (one.turns or not one.statements):
+        before = f", {one.duplicates:,} were there before" if one.duplicates else ""
+        gone = f", {one.forgotten:,} were forgotten here and stay so" if one.forgotten else ""
+        emptied = f", {one.emptied:,} held only what this memory had recalled" if one.emptied else ""
+        yield f"  {one.stored:,} stored{before}{gone}{emptied}"
+    if one.state == "seen" and one.forgotten:
+        yield f"  {one.forgotten:,} were forgotten here and would stay so"
+    if one.statements:
+        yield _told(one)
+    if one.kept or one.small:
+        kept = "would be kept" if one.state == "seen" else "kept"
+        yield f"  {plural(one.kept, 'tool result')} {kept}, {one.small:,} too small for that"
+    if one.noise is not None and one.turns:
+        yield f"  {one.noise:,} of the turns ({one.noise / one.turns:.0%}) are noise that no model would be shown"
+    if one.cost is not None:
+        yield from _cost(one.cost)
+    for note in one.notes:
+        yield wrapped(note, "  ")
+    for wrong in one.wrong:
+        yield wrapped(wrong, "  wrong: ")
+    if one.bad > len(one.wrong) > 0:
+        yield f"  and {one.bad - len(one.wrong):,} more"
+    if one.state == "refused":
+        yield "  Mend them, or pass over them with --skip-bad."
+
+
+def _told(one: ImportReport) -> str:
+    if one.state != "stored":
+        return f"  {plural(one.statements, 'statement')} of another memory"
+    rest = one.statements - one.told - one.repeated
+    parts = [f"{plural(one.told, 'statement')} told"]
+    parts += [f"{one.repeated:,} were here before"] if one.repeated else []
+    parts += [f"{rest:,} were forgotten here"] if rest else []
+    parts += [f"{one.held:,} wait for review (`mcp-memory review`)"] if one.held else []
+    return f"  {', '.join(parts)}"
+
+
+def together(files: Sequence[ImportReport], cost: CostEstimate | None) -> ImportReport | None:
+    """Return what came of all files as if they were one; None where fewer than two hold something new."""
+    from mcp_memory.integrations.importers.report import ImportReport
+
+    new = [one for one in files if one.state in ("stored", "seen")]
+    if len(new) < 2:
+        return None
+    return ImportReport(
+        file=f"All {len(new):,} together",
+        state=new[0].state,
+        turns=sum(one.turns for one in new),
+        sessions=len({one.session for one in new if one.session}) + sum(one.sessions for one in new if not one.session),
+        first=min((one.first for one in new if one.first), default=None),
+        last=max((one.last for one in new if one.last), default=None),
+        stored=sum(one.stored for one in new),
+        statements=sum(one.statements for one in new),
+        told=sum(one.told for one in new),
+        held=sum(one.held for one in new),
+        repeated=sum(one.repeated for one in new),
+        duplicates=sum(one.duplicates for one in new),
+        forgotten=sum(one.forgotten for one in new),
+        emptied=sum(one.emptied for one in new),
+        kept=sum(one.kept for one in new),
+        small=sum(one.small for one in new),
+        noise=sum(one.noise or 0 for one in new) if new[0].state == "seen" else None,
+        cost=None if any(one.state == "refused" for one in files) else cost,
+    )
+
+
+def _cost(cost: CostEstimate) -> Iterator[str]:
+    price = "a price that is not known" if cost.price is None else f"about ${cost.price:,.2f}"
+    days = (
+        "The caps allow no calls."
+        if cost.days is None
+        else f"With the caps on tokens it takes {plural(cost.days, 'day')}."
+    )
+    yield wrapped(
+        f"Having {cost.model} read it takes about {plural(cost.questions, 'question')}, {cost.prompt_tokens:,} tokens "
+        f"in and {cost.completion_tokens:,} out, {price}. {days}",
+        "  ",
+    )
+
+
+def archives_in(files: Sequence[Path]) -> list[Path]:
+    """Return those of the files that are exported memories, or backups, which `take_parcel` refuses."""
+    from mcp_memory.service.portable import is_parcel
+    from mcp_memory.service.upkeep.archive import is_backup
+
+    return [file for file in files if file.is_file() and (is_parcel(file) or is_backup(file))]
+
+
+def import_archive(file: Path, *, dry_run: bool) -> list[Brought]:
+    """Take all spaces of an export into those of their names, or its only one into the space that `--space` names.
+
+    A dry run checks the file and says what is in it. Raises InvalidInput.
+    """
+    import anyio
+
+    from mcp_memory.service.memory import open_memory
+    from mcp_memory.service.portable import opened
+    from mcp_memory.service.upkeep.archive import is_backup
+
+    if is_backup(file):
+        raise InvalidInput(
+            f"{visible(str(file))} is a backup: `mcp-memory restore` makes the memory of it, with --home another one."
+        )
+    with opened(file, visible(str(file))) as parcel:
+        pairs = _places(parcel, command_settings().get("space"))
+        if dry_run:
+            return [_seen(parcel, space, into) for space, into in pairs]
+
+        async def visit(space: str, into: str) -> Brought:
+            # A command that stores must not set a model to work.
+            async with open_memory(settings().model_copy(update={"space": into}), distil=False) as memory:
+                return await memory.take_in(parcel, space)
+
+        return [anyio.run(partial(visit, space, into)) for space, into in pairs]
+
+
+def _places(parcel: Parcel, into: str | None) -> list[tuple[str, str]]:
+    if into is None:
+        return [(space, space) for space in parcel.spaces]
+    if len(parcel.spaces) == 1:
+        return [(next(iter(parcel.spaces)), into)]
+    raise InvalidInput(
+        f"{parcel.name} holds {len(parcel.spaces)} spaces ({', '.join(sorted(parcel.spaces)[:8])}), and --space names "
+        "one. Leave it out, and each goes to the space of its name; or export the one that you want."
+    )
+
+
+def _seen(parcel: Parcel, space: str, into: str) -> Brought:
+    from mcp_memory.service.portable import Brought
+
+    rows = sum(parcel.spaces[space].values())
+    note = f"It is whole, and holds {plural(rows, 'row')}. How many of them are new is told when they are stored."
+    return Brought(space=space, into=into, notes=[note])
+
+
+def archive_lines(file: str, done: Sequence[Brought], *, dry_run: bool) -> Iterator[str]:
+    """Yield what became of an export, for people."""
+    yield click.style(visible(file), bold=True) + f": {plural(len(done), 'space')} of an exported memory"
+    for one in done:
+        where = visible(one.space) if one.space == one.into else f"{visible(one.space)} into {visible(one.into)}"
+        if not dry_run:
+            changed = f", {one.changed:,} of them brought up to date" if one.changed else ""
+            yield f"  {where}: {plural(one.stored, 'row')} stored, {one.known:,} were here before{changed}"
+        else:
+            yield f"  {where}"
+        if one.kept_out:
+            yield f"    {plural(one.kept_out, 'row')} not taken: forgotten here or there, and left so"
+        if one.forgotten:
+            yield wrapped(
+                f"What was forgotten there is forgotten here too: {', '.join(one.forgotten)}. "
+                "`mcp-memory forget --undo` brings it back.",
+                "    ",
+            )
+        if one.undone:
+            yield f"    Brought back, as it was there: {', '.join(one.undone)}"
+        for note in one.notes:
+            yield wrapped(note, "    ")
+
+
+AGENTS = ("claude-code", "codex", "gemini")
+"""As in `importing.agents`, which the command line's help does not wait for."""
+
+NOTES = ("basic-memory", "mempalace")
+"""Memories that are kept, or exported, as folders of Markdown."""
+
+
+@contextmanager
+def sources(files: Sequence[Path], layout: str) -> Generator[list[Found]]:
+    """Give what is to be read, each file once; standard input as a file, for it is read twice."""
+    from mcp_memory.integrations.importers.history import STDIN, source_of
+    from mcp_memory.integrations.importers.reader import unpacked_conversations
+
+    with tempfile.TemporaryDirectory(prefix="mcp-memory-import-") as folder:
+        found: list[Found] = []
+        for file in dict.fromkeys(files):
+            try:
+                if str(file) == STDIN:
+                    kept = Path(folder, "stdin")
+                    with kept.open("wb") as stream:
+                        shutil.copyfileobj(sys.stdin.buffer, stream)
+                    found.append(source_of(kept, name=STDIN))
+                elif file.is_dir() and (parts := unpacked_conversations(file)):
+                    found += [source_of(part) for part in parts]
+                elif _is_notes(file, layout):
+                    found.append(source_of(file))
+                elif logs := logs_of(file, layout, {}):
+                    found += logs
+                else:
+                    found.append(source_of(file))
+            except InvalidInput as error:
+                found.append(error)
+        yield found
+
+
+def _is_notes(file: Path, layout: str) -> bool:
+    """Tell whether a folder holds notes of another memory: by the asked format, or as it holds Markdown and no logs."""
+    from mcp_memory.integrations.importers.log_file import logs_in
+    from mcp_memory.integrations.importers.reader import notes_in_folder
+
+    if not file.is_dir() or layout in AGENTS:
+        return False
+    return layout in NOTES or (bool(notes_in_folder(file)) and not any(logs_in(file, {})))
+
+
+def _folders(file: Path) -> list[Path]:
+    """Return the folders that a path stands for: itself, or those in which the client of that name keeps its logs."""
+    from mcp_memory.integrations.importers.log_file import log_folders
+    from mcp_memory.integrations.importers.records import agent_named
+
+    agent = agent_named(str(file))
+    if agent is not None and not file.exists():
+        return log_folders(agent, environ=os.environ, home=Path.home())
+    return [file] if file.is_dir() else []
+
+
+def logs_of(file: Path, layout: str, known: dict[Path, Agent | None]) -> list[AgentLog]:
+    """Return the logs that a path stands for; none where it is another file. InvalidInput for a folder without any."""
+    from mcp_memory.integrations.importers.log_file import AgentLog, agent_of, logs_in
+    from mcp_memory.integrations.importers.records import agent_named
+
+    folders = _folders(file)
+    if not folders:
+        if not file.is_file():
+            return []
+        agent = agent_of(file) if layout == "auto" else agent_named(layout)
+        return [] if agent is None else [AgentLog(path=file, client=agent)]
+    logs = [log for folder in folders for log in logs_in(folder, known)]
+    if not logs:
+        where = ", ".join(str(folder) for folder in folders)
+        raise InvalidInput(f"There is no log of a coding agent in {where}. Other files have to be named one by one.")
+    return logs
+
+
+def packed_logs(files: Sequence[Path]) -> list[Path]:
+    """Return old logs in these places that Codex has compressed, which cannot be read here."""
+    return [path for file in files for folder in _folders(file) for path in sorted(folder.rglob("rollout-*.jsonl.zst"))]
 
 
 @click.command(name="import")
@@ -84,19 +337,21 @@ def import_(
     mcp-memory --space work import --session standup - < standup.jsonl
     """
     from mcp_memory.core.text import safe_name
-    from mcp_memory.integrations.importers import Asked
+    from mcp_memory.integrations.importers.history import ImportOptions
 
     if watch and dry_run:
         raise click.UsageError("--watch stores what it sees, and --dry-run nothing: choose one.")
     form = "auto" if layout in AGENTS else layout
-    asked = Asked(session=session and safe_name(session, what="session"), format=form, skip_bad=skip_bad, again=again)
-    report = _Report(as_json=as_json)
+    asked = ImportOptions(
+        session=session and safe_name(session, what="session"), format=form, skip_bad=skip_bad, again=again
+    )
+    report = _ImportSummary(as_json=as_json)
     if packed := packed_logs(files):
         click.echo(wrapped(_PACKED.format(plural(len(packed), "log"), packed[0]), ""), err=True)
-    parcels = parcels_in(files) if form == "auto" else []
+    parcels = archives_in(files) if form == "auto" else []
     for parcel in parcels:
         try:
-            report.take(str(parcel), take_parcel(parcel, dry_run=dry_run), dry_run=dry_run)
+            report.take(str(parcel), import_archive(parcel, dry_run=dry_run), dry_run=dry_run)
         except InvalidInput as error:
             report.add(error)
     with sources([file for file in files if file not in parcels], layout) as found:
@@ -120,33 +375,33 @@ _NEXT = (
 )
 
 
-class _Report:
+class _ImportSummary:
     """What becomes of the files: said of each as it is known, or of all at the end as JSON."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
-        self._answers: list[Brought] = []
+        self._answers: list[ImportReport] = []
         self._errors: list[str] = []
-        self._taken: dict[str, Sequence[Taken]] = {}
+        self._taken: dict[str, Sequence[Brought]] = {}
 
-    def take(self, file: str, done: Sequence[Taken], *, dry_run: bool) -> None:
+    def take(self, file: str, done: Sequence[Brought], *, dry_run: bool) -> None:
         """Say what became of an exported memory."""
         self._taken[file] = done
-        self._say(lines_of_parcel(file, done, dry_run=dry_run))
+        self._say(archive_lines(file, done, dry_run=dry_run))
 
-    def add(self, one: Brought | McpMemoryError) -> None:
+    def add(self, one: ImportReport | McpMemoryError) -> None:
         if isinstance(one, McpMemoryError):
             self._errors.append(str(one))
             click.echo(f"Error: {visible(str(one))}", err=True)
             return
         self._answers.append(one)
         if not _is_old_log(one):
-            self._say(lines(one))
+            self._say(file_lines(one))
 
-    def sum_up(self, cost: Cost | None) -> None:
+    def sum_up(self, cost: CostEstimate | None) -> None:
         """Say what the files come to together; `cost` is that of having all of them read."""
         if whole := together(self._answers, cost):
-            self._say(lines(whole))
+            self._say(file_lines(whole))
 
     def end(self) -> None:
         if self._as_json:
@@ -166,21 +421,21 @@ class _Report:
             click.echo("\n".join(said))
 
 
-def _is_old_log(one: Brought) -> bool:
+def _is_old_log(one: ImportReport) -> bool:
     return one.state == "known" and one.session is not None
 
 
 # --- storing ----------------------------------------------------------------------------------------
 
 
-def _bring(found: Sequence[Found], asked: Asked, report: _Report) -> None:
+def _bring(found: Sequence[Found], asked: ImportOptions, report: _ImportSummary) -> None:
     """Store them in the memory that the options name, which is made where there is none."""
     import anyio
 
-    from mcp_memory.integrations.importers import bring
-    from mcp_memory.integrations.importers.answer import of_log
-    from mcp_memory.integrations.importers.finding import Log
-    from mcp_memory.integrations.importers.follow import follow
+    from mcp_memory.integrations.importers.follow import follow_log
+    from mcp_memory.integrations.importers.history import import_file
+    from mcp_memory.integrations.importers.log_file import AgentLog
+    from mcp_memory.integrations.importers.report import of_log
     from mcp_memory.service.memory import open_memory
 
     async def visit() -> None:
@@ -190,12 +445,12 @@ def _bring(found: Sequence[Found], asked: Asked, report: _Report) -> None:
                 try:
                     if isinstance(one, InvalidInput):
                         raise one
-                    if isinstance(one, Log):
-                        log = await follow(memory, one.path, live=False, client=one.client, again=asked.again)
+                    if isinstance(one, AgentLog):
+                        log = await follow_log(memory, one.path, live=False, client=one.client, again=asked.again)
                         report.add(of_log(str(one.path), log, state="stored" if log.turns or log.kept else "known"))
                         continue
                     with _bar(one) as progress:
-                        done = await bring(memory, one, asked, now=datetime.now(UTC), progress=progress)
+                        done = await import_file(memory, one, asked, now=datetime.now(UTC), progress=progress)
                     report.add(done)
                 except InvalidInput as error:
                     report.add(error)
@@ -203,33 +458,33 @@ def _bring(found: Sequence[Found], asked: Asked, report: _Report) -> None:
     anyio.run(visit)
 
 
-def _look(found: Sequence[Found], asked: Asked, report: _Report) -> Cost | None:
+def _look(found: Sequence[Found], asked: ImportOptions, report: _ImportSummary) -> CostEstimate | None:
     """Say what would be stored, and return what reading all of it costs. A memory that is not there is not made."""
-    from mcp_memory.integrations.importers import look
-    from mcp_memory.integrations.importers.cost import Size, cost
-    from mcp_memory.integrations.importers.finding import Log
-    from mcp_memory.integrations.importers.foresee import foresee
+    from mcp_memory.integrations.importers.follow import preview_log
+    from mcp_memory.integrations.importers.history import preview_file
+    from mcp_memory.integrations.importers.log_file import AgentLog
+    from mcp_memory.integrations.importers.report import HistorySize, estimate_cost
     from mcp_memory.models.llm import price
 
     chosen = settings()
     held = os.access(chosen.home / "memory.db", os.R_OK)
     known = ask(lambda memory: memory.imported()) if held else []
     logs = {log.path: log for log in (ask(lambda memory: memory.followed_logs()) if held and not asked.again else [])}
-    whole = Size(chosen.batch_turns)
+    whole = HistorySize(chosen.batch_turns)
     with _forgotten(held=held) as forgotten:
         for one in found:
             try:
                 if isinstance(one, InvalidInput):
                     raise one
-                if isinstance(one, Log):
+                if isinstance(one, AgentLog):
                     before = logs.get(str(one.path.resolve()))
                     name = str(one.path)
                     report.add(
-                        foresee(one.path, one.client, chosen, name=name, price=price, known=before, within=whole)
+                        preview_log(one.path, one.client, chosen, name=name, price=price, known=before, within=whole)
                     )
                     continue
                 with _bar(one) as progress:
-                    seen = look(
+                    seen = preview_file(
                         one,
                         asked,
                         chosen,
@@ -242,7 +497,7 @@ def _look(found: Sequence[Found], asked: Asked, report: _Report) -> Cost | None:
                 report.add(seen)
             except InvalidInput as error:
                 report.add(error)
-    return cost(whole, chosen, price)
+    return estimate_cost(whole, chosen, price)
 
 
 @contextmanager
@@ -262,30 +517,32 @@ def _forgotten(*, held: bool) -> Generator[Forgotten | None]:
         )
 
 
-def _watch(found: Sequence[Found], files: Sequence[Path], layout: str, asked: Asked, report: _Report) -> None:
+def _watch(
+    found: Sequence[Found], files: Sequence[Path], layout: str, asked: ImportOptions, report: _ImportSummary
+) -> None:
     """Store what is there, then follow logs until Ctrl-C."""
     import anyio
 
-    from mcp_memory.integrations.importers.answer import of_log
-    from mcp_memory.integrations.importers.finding import Log
-    from mcp_memory.integrations.importers.watching import watch
+    from mcp_memory.integrations.importers.follow import watch_logs
+    from mcp_memory.integrations.importers.log_file import AgentLog
+    from mcp_memory.integrations.importers.report import of_log
     from mcp_memory.service.memory import open_memory
 
-    if any(not isinstance(one, Log) for one in found):
-        _bring([one for one in found if not isinstance(one, Log)], asked, report)
-    if not any(isinstance(one, Log) for one in found):
+    if any(not isinstance(one, AgentLog) for one in found):
+        _bring([one for one in found if not isinstance(one, AgentLog)], asked, report)
+    if not any(isinstance(one, AgentLog) for one in found):
         raise InvalidInput("--watch follows logs of coding agents, and none of these is one. Leave it out.")
     known: dict[Path, Agent | None] = {}
     said: dict[Path, str] = {}
 
-    def logs() -> Iterator[Log]:
+    def logs() -> Iterator[AgentLog]:
         for file in files:
             try:
                 yield from logs_of(file, layout, known)
             except InvalidInput:  # gone for now
                 continue
 
-    def heard(log: Log, one: Followed | McpMemoryError) -> None:
+    def heard(log: AgentLog, one: FollowReport | McpMemoryError) -> None:
         if isinstance(one, McpMemoryError):
             if said.get(log.path) != str(one):
                 report.add(one)
@@ -296,7 +553,7 @@ def _watch(found: Sequence[Found], files: Sequence[Path], layout: str, asked: As
     async def visit() -> None:
         async with open_memory(settings(), distil=False, what="import") as memory:
             click.echo(f"Watching {plural(len(list(logs())), 'log')}; Ctrl-C ends it.", err=True)
-            await watch(memory, logs, told=heard)
+            await watch_logs(memory, logs, told=heard)
 
     try:
         anyio.run(visit)
@@ -305,7 +562,7 @@ def _watch(found: Sequence[Found], files: Sequence[Path], layout: str, asked: As
 
 
 @contextmanager
-def _bar(source: Source) -> Generator[Progress]:
+def _bar(source: ImportSource) -> Generator[Progress]:
     """Give what shows how far a file is read, on a terminal: a bar for each pass."""
     with ExitStack() as passes:
         bars: dict[str, Any] = {}

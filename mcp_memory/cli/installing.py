@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mcp_memory.cli.base import place, told
+from mcp_memory.cli.base import command_settings, place
 from mcp_memory.cli.terminal import columns, json_text, plural, visible
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound, Refused
 from mcp_memory.core.text import safe_name
 
 if TYPE_CHECKING:
-    from mcp_memory.integrations.clients.checking import Greeting
-    from mcp_memory.integrations.clients.plan import Change, Part
-
-__all__ = ["install", "uninstall"]
+    from mcp_memory.integrations.clients.plan import ConfigChange, ConfigPart
+    from mcp_memory.integrations.clients.server_check import Greeting
 
 NAME = "memory"
 
@@ -92,7 +90,7 @@ def uninstall(client: str, project: Path | None, name: str, yes: bool) -> None:
     mcp-memory uninstall claude-code
     mcp-memory uninstall cursor --project ~/shop --yes
     """
-    from mcp_memory.integrations.clients import files, plan
+    from mcp_memory.integrations.clients import config_file, plan
 
     parts = _parts(client, name, project, {}, hooks=True)
     changes = [plan.removed(part) for part in parts]
@@ -100,7 +98,7 @@ def uninstall(client: str, project: Path | None, name: str, yes: bool) -> None:
         raise NotFound(f"{parts[0].of.title} has no server {name!r} of this program in {parts[0].path}.")
     _do(changes, yes=yes, question=f"Take it out of {parts[0].of.title}?")
     click.echo(f"Taken out of {parts[0].of.title}. What it remembers stays; `mcp-memory status` says where.")
-    for path in (files.backup_of(change.found.target) for change in changes if change.changes):
+    for path in (config_file.backup_of(change.found.target) for change in changes if change.changes):
         if path.exists():
             click.echo(visible(f"Others changed the file meanwhile; as it was before ours, it is still in {path}."))
 
@@ -108,17 +106,19 @@ def uninstall(client: str, project: Path | None, name: str, yes: bool) -> None:
 # --- what is to stand there -------------------------------------------------------------------------
 
 
-def _parts(client: str, name: str, project: Path | None, env: dict[str, str], *, hooks: bool) -> list[Part]:
-    from mcp_memory.integrations.clients.parts import parts
+def _parts(client: str, name: str, project: Path | None, env: dict[str, str], *, hooks: bool) -> list[ConfigPart]:
+    from mcp_memory.integrations.clients.plan import parts
 
     return parts(client, _command(), name=name, project=project, env=env, hooks=hooks)
 
 
 def _command() -> list[str]:
     """Return what starts this program, with the memory that this command line names, or else the environment here."""
-    from mcp_memory.integrations.clients.command import this_command
+    from mcp_memory.integrations.clients.locations import this_command
 
-    here = {key: told().get(key) or os.environ.get(f"MCP_MEMORY_{key.upper()}") for key in ("home", "space")}
+    here = {
+        key: command_settings().get(key) or os.environ.get(f"MCP_MEMORY_{key.upper()}") for key in ("home", "space")
+    }
     options: list[str] = []
     if here["home"]:
         options += ["--home", str(Path(here["home"]).expanduser().absolute())]
@@ -144,7 +144,7 @@ def _variables(lines: tuple[str, ...]) -> dict[str, str]:
 # --- showing and doing ------------------------------------------------------------------------------
 
 
-def _do(changes: list[Change], *, yes: bool, question: str) -> None:
+def _do(changes: list[ConfigChange], *, yes: bool, question: str) -> None:
     """Show what would change, ask, and do it. Ends the command, with nothing changed, for any answer but yes."""
     from mcp_memory.integrations.clients import plan
 
@@ -163,9 +163,9 @@ def _do(changes: list[Change], *, yes: bool, question: str) -> None:
     plan.carry_out(changes)
 
 
-def _install(parts: list[Part], project: Path | None, env: tuple[str, ...], *, yes: bool) -> None:
+def _install(parts: list[ConfigPart], project: Path | None, env: tuple[str, ...], *, yes: bool) -> None:
     from mcp_memory.integrations.clients import plan
-    from mcp_memory.integrations.clients.parts import is_here
+    from mcp_memory.integrations.clients.plan import is_here
 
     of, name, hooked = parts[0].of, parts[0].name, any(part.hooks for part in parts)
     changes = [plan.installed(part) for part in parts]
@@ -186,7 +186,7 @@ def _install(parts: list[Part], project: Path | None, env: tuple[str, ...], *, y
     click.echo(visible(f"To see it answer: {' '.join(['mcp-memory install', of.name, '--check', *same])}"))
 
 
-def _print(parts: list[Part]) -> None:
+def _print(parts: list[ConfigPart]) -> None:
     from mcp_memory.integrations.clients import plan
 
     for part in parts:
@@ -195,25 +195,25 @@ def _print(parts: list[Part]) -> None:
 
 
 def _print_for_any(name: str, env: dict[str, str]) -> None:
-    from mcp_memory.integrations.clients.parts import for_any_client
+    from mcp_memory.integrations.clients.plan import for_any_client
 
     click.echo("Put this where your client keeps its MCP servers:", err=True)
     click.echo(json_text(for_any_client(_command(), name=name, env=env)))
 
 
 def _list(name: str, project: Path | None) -> None:
-    from mcp_memory.integrations.clients import places
-    from mcp_memory.integrations.clients.parts import is_here
+    from mcp_memory.integrations.clients import locations
+    from mcp_memory.integrations.clients.plan import is_here
 
     rows = [("client", "here", "memory", "configured in")]
-    for client in places.clients(project):
+    for client in locations.clients(project):
         parts = _parts(client, name, project, {}, hooks=True)
         rows.append((client, "yes" if is_here(parts[0]) else "-", _state(parts), str(parts[0].path)))
     click.echo(visible(columns(rows)))
     click.echo("\nInstall it with: mcp-memory install CLIENT; what is there is tried with --check.")
 
 
-def _state(parts: list[Part]) -> str:
+def _state(parts: list[ConfigPart]) -> str:
     from mcp_memory.integrations.clients import entries, plan
 
     try:
@@ -230,10 +230,10 @@ def _state(parts: list[Part]) -> str:
 
 def _check(client: str | None, name: str, project: Path | None) -> None:
     """Start the server of a client, or of each that has one, and say what it answers. Ends with 1 where one fails."""
-    from mcp_memory.integrations.clients import places
+    from mcp_memory.integrations.clients import locations
 
     answered = failed = 0
-    for one in [client] if client else places.clients(project):
+    for one in [client] if client else locations.clients(project):
         part = _parts(one, name, project, {}, hooks=False)[0]
         try:
             greeting = _greeting(part, project)
@@ -253,13 +253,13 @@ def _check(client: str | None, name: str, project: Path | None) -> None:
         click.get_current_context().exit(1)
 
 
-def _greeting(part: Part, project: Path | None) -> Greeting:
+def _greeting(part: ConfigPart, project: Path | None) -> Greeting:
     """Start the server of a part as its client does. NotFound where there is none, Refused where it is not ours."""
-    from mcp_memory.integrations.clients import checking, entries, plan
+    from mcp_memory.integrations.clients import entries, plan, server_check
 
     entry, _ = plan.seen(part)
     if entry is None:
         raise NotFound(f"It is not installed in {part.of.title}: mcp-memory install {part.of.name}")
     if not entries.is_ours(entry):
         raise Refused(f"{part.path} has another server called {part.name!r}, which is not started here.")
-    return checking.check(entry, from_desktop=part.of.name == "claude-desktop", folder=project)
+    return server_check.check(entry, from_desktop=part.of.name == "claude-desktop", folder=project)

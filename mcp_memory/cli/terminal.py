@@ -21,24 +21,6 @@ if TYPE_CHECKING:
     from mcp_memory.core.types import Scene, Turn
     from mcp_memory.shortterm.canvas.flowchart import Canvas
 
-__all__ = [
-    "WIDTH",
-    "columns",
-    "day",
-    "json_text",
-    "minute",
-    "one_line",
-    "page",
-    "plural",
-    "printed",
-    "said",
-    "size",
-    "steps",
-    "visible",
-    "with_nearest",
-    "wrapped",
-]
-
 WIDTH = 100
 COLOURS = {"done": "green", "doing": "cyan", "paused": "yellow", "blocked": "red"}
 # C0 and C1 controls but tab and newline, bidi overrides, lone surrogates.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
     from mcp_memory.store.access import Token
 
-__all__ = ["token"]
-
 T = TypeVar("T")
 
 

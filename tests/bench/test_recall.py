@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.recall import KINDS, SYSTEMS, main
-from mcp_memory.integrations.hooks.events import NEEDED_TOKENS
+from mcp_memory.integrations.hooks.conversations import NEEDED_TOKENS
 
 
 def test_the_figures_of_a_small_set_have_the_documented_shape(

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from mcp_memory.cli import standing
+from mcp_memory.cli import doctor
 from tests.test_presence import HOLDS, another
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -97,19 +97,19 @@ def test_a_backup_is_seen_by_status_and_doctor(run: Run, copy: Path) -> None:
 @pytest.mark.parametrize(
     ("check", "state", "words"),
     [
-        (standing.model({"name": None}, {"paused": None}), "ok", "none is set"),
-        (standing.model(MODEL, {"paused": None}), "ok", "m, 10 of 100 tokens today, 1 call failed"),
-        (standing.model({**MODEL, "tokens_today": 95}, {"paused": None}), "warn", "95 of 100"),
-        (standing.model(MODEL, {"paused": {"since": "2026-11-22T10:00", "reason": "a trip"}}), "warn", "a trip"),
-        (standing.work({"works": [], "waiting": {"turns": 3, "drafts": 0}}), "ok", "3 turns to read"),
-        (standing.work({"works": [PARKED], "waiting": {"turns": 3, "drafts": 0}}), "warn", "extract with: no answer"),
-        (standing.review(2), "warn", "2 rows"),
-        (standing.processes([{"pid": 5, "what": "serve http", "version": "0.0.9"}]), "warn", "1 process of another"),
-        (standing.backups([], turns=10, now=NOW), "ok", "none"),
-        (standing.backups([], turns=5_000, now=NOW), "warn", "none"),
+        (doctor.model({"name": None}, {"paused": None}), "ok", "none is set"),
+        (doctor.model(MODEL, {"paused": None}), "ok", "m, 10 of 100 tokens today, 1 call failed"),
+        (doctor.model({**MODEL, "tokens_today": 95}, {"paused": None}), "warn", "95 of 100"),
+        (doctor.model(MODEL, {"paused": {"since": "2026-11-22T10:00", "reason": "a trip"}}), "warn", "a trip"),
+        (doctor.work({"works": [], "waiting": {"turns": 3, "drafts": 0}}), "ok", "3 turns to read"),
+        (doctor.work({"works": [PARKED], "waiting": {"turns": 3, "drafts": 0}}), "warn", "extract with: no answer"),
+        (doctor.review(2), "warn", "2 rows"),
+        (doctor.processes([{"pid": 5, "what": "serve http", "version": "0.0.9"}]), "warn", "1 process of another"),
+        (doctor.backups([], turns=10, now=NOW), "ok", "none"),
+        (doctor.backups([], turns=5_000, now=NOW), "warn", "none"),
     ],
 )
-def test_what_needs_a_look_is_a_warning_with_a_next_step(check: standing.Check, state: str, words: str) -> None:
+def test_what_needs_a_look_is_a_warning_with_a_next_step(check: doctor.Check, state: str, words: str) -> None:
     assert (check.state, words in check.found) == (state, True)
     assert (check.next_step is None) == (state == "ok")
 

@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 
 from mcp_memory import __version__
 from mcp_memory.cli import program
-from mcp_memory.cli.running import TRANSPORTS
-from mcp_memory.cli.searching import KINDS, ROLES
+from mcp_memory.cli.search import KINDS, ROLES
+from mcp_memory.cli.serving import TRANSPORTS
 from mcp_memory.core.types import Kind, Role
 from mcp_memory.server import transports
 
@@ -164,7 +164,7 @@ def test_home_and_space_may_stand_behind_the_command(small_home: Path) -> None:
 
 
 def test_loading_the_command_line_loads_nothing_heavy() -> None:
-    script = "import sys, mcp_memory.cli.running; print(*sys.modules)"
+    script = "import sys, mcp_memory.cli.serving; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     heavy = {"anyio", "apsw", "litellm", "mcp", "model2vec", "numpy", "pydantic", "tiktoken", "mcp_memory.core.types"}
     assert heavy.isdisjoint(loaded)

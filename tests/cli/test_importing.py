@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from mcp_memory.cli import program, sources
-from mcp_memory.integrations.importers import agents
+from mcp_memory.cli import importing, program
+from mcp_memory.integrations.importers import records
 from tests.durability.faults import no_file_over
 from tests.importing.agents import TALK, codex, data, written
 
@@ -180,7 +180,7 @@ def test_a_log_is_told_by_what_is_in_it_and_stored_as_its_session(run: Run, logs
 
 
 def test_the_commands_know_the_clients_whose_logs_are_read() -> None:
-    assert sources.AGENTS == agents.AGENTS
+    assert importing.AGENTS == records.AGENTS
 
 
 def test_a_clients_name_stands_for_all_of_its_logs_and_a_folder_for_those_in_it(

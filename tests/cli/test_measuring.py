@@ -12,8 +12,7 @@ import anyio
 import pytest
 from click.testing import Result
 
-from mcp_memory.cli.evaluation import mining
-from mcp_memory.cli.measuring import KINDS
+from mcp_memory.cli.evaluation import KINDS, questions
 from mcp_memory.service.memory import open_memory
 from tests.evaluation.conftest import SESSIONS, talk_of
 
@@ -35,7 +34,7 @@ def talkative(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_kinds_that_can_be_asked_for_are_those_there_are() -> None:
-    assert tuple(mining.KINDS) == KINDS
+    assert tuple(questions.KINDS) == KINDS
 
 
 def test_every_figure_stands_with_its_interval_and_its_floors(run: Run, talkative: Path) -> None:

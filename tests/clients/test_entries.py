@@ -9,16 +9,16 @@ import pytest
 from mcp_memory.core.errors import InvalidInput, Refused
 from mcp_memory.integrations.clients.entries import (
     WrongShape,
-    client,
-    entry,
+    client_named,
     hooks_in,
     is_ours,
+    server_entry,
     with_hooks,
     with_server,
     without_hooks,
     without_server,
 )
-from mcp_memory.integrations.hooks.manifest import hooks_of
+from mcp_memory.integrations.hooks.events import hooks_of
 
 COMMAND = ["/opt/mcp-memory", "serve"]
 HOOKS = hooks_of("claude-code", ["/opt/mcp-memory"])
@@ -26,14 +26,18 @@ FOREIGN = {"hooks": [{"type": "command", "command": "notify-send done"}]}
 
 
 def test_entries_look_as_each_client_writes_them() -> None:
-    assert entry(client("vscode"), COMMAND, {}) == {"type": "stdio", "command": "/opt/mcp-memory", "args": ["serve"]}
-    assert entry(client("cursor"), COMMAND, {"A": "b"}) == {
+    assert server_entry(client_named("vscode"), COMMAND, {}) == {
+        "type": "stdio",
+        "command": "/opt/mcp-memory",
+        "args": ["serve"],
+    }
+    assert server_entry(client_named("cursor"), COMMAND, {"A": "b"}) == {
         "command": "/opt/mcp-memory",
         "args": ["serve"],
         "env": {"A": "b"},
     }
     with pytest.raises(InvalidInput, match="no client 'emacs'"):
-        client("emacs")
+        client_named("emacs")
 
 
 @pytest.mark.parametrize(
@@ -57,7 +61,9 @@ def test_an_entry_is_ours_when_it_starts_our_server(one: dict[str, Any], ours: b
 def test_what_people_added_to_our_entry_stays() -> None:
     old = {"command": "mcp-memory", "args": ["serve"], "env": {"MINE": "1", "A": "old"}, "alwaysLoad": True}
     document = {"x": 1, "mcpServers": {"other": {"command": "o"}, "memory": old}}
-    new = with_server(document, client("cursor"), "memory", entry(client("cursor"), COMMAND, {"A": "b"}))
+    new = with_server(
+        document, client_named("cursor"), "memory", server_entry(client_named("cursor"), COMMAND, {"A": "b"})
+    )
     assert new == {
         "x": 1,
         "mcpServers": {
@@ -75,7 +81,7 @@ def test_what_people_added_to_our_entry_stays() -> None:
 def test_another_server_of_that_name_is_named_and_not_touched() -> None:
     document = {"mcpServers": {"memory": {"command": "npx", "args": ["-y", "server-memory"]}}}
     with pytest.raises(Refused, match=r"another server called 'memory' already: npx -y server-memory\. .*--name"):
-        with_server(document, client("cursor"), "memory", entry(None, COMMAND, {}))
+        with_server(document, client_named("cursor"), "memory", server_entry(None, COMMAND, {}))
 
 
 @pytest.mark.parametrize(
@@ -89,21 +95,21 @@ def test_another_server_of_that_name_is_named_and_not_touched() -> None:
 )
 def test_another_shape_is_told(document: dict[str, Any], said: str) -> None:
     with pytest.raises(WrongShape, match=said):
-        with_server(document, client("cursor"), "memory", entry(None, COMMAND, {}))
+        with_server(document, client_named("cursor"), "memory", server_entry(None, COMMAND, {}))
     with pytest.raises(WrongShape, match=r"hooks.Stop is an object where a list belongs"):
         with_hooks({"hooks": {"Stop": {}}}, HOOKS)
 
 
 def test_a_member_that_is_null_is_an_empty_one() -> None:
-    assert with_server({"mcpServers": None}, client("cursor"), "m", {"command": "c"}) == {
+    assert with_server({"mcpServers": None}, client_named("cursor"), "m", {"command": "c"}) == {
         "mcpServers": {"m": {"command": "c"}}
     }
 
 
 def test_the_member_goes_with_its_last_server_only_when_it_came_with_it() -> None:
     document = {"mcpServers": {"memory": {"command": "mcp-memory", "args": ["serve"]}}}
-    assert without_server(document, client("cursor"), "memory", emptied=True) == {}
-    assert without_server(document, client("cursor"), "memory", emptied=False) == {"mcpServers": {}}
+    assert without_server(document, client_named("cursor"), "memory", emptied=True) == {}
+    assert without_server(document, client_named("cursor"), "memory", emptied=False) == {"mcpServers": {}}
 
 
 def test_hooks_of_others_stay_in_place_and_ours_are_there_once() -> None:

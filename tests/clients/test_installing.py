@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 
 from mcp_memory.cli import program
 from mcp_memory.core.errors import Refused
-from mcp_memory.integrations.clients.checking import SHORT_PATH, check, environment, filled
-from mcp_memory.integrations.clients.places import CLIENTS
+from mcp_memory.integrations.clients.locations import CLIENTS
+from mcp_memory.integrations.clients.server_check import SHORT_PATH, check, environment, filled
 
 Run = Callable[..., Result]
 

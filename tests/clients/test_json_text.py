@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.integrations.clients.json_change import rewrite
-from mcp_memory.integrations.clients.json_text import BadJson, Dialect, read, same
+from mcp_memory.integrations.clients.config_text import BadJson, Dialect, read_json, rewrite_json, same_value
 
 KEYS = st.sampled_from(["a", "b", "mcpServers", "é", 'quo"te', "", "x y"])
 SCALARS = (
@@ -49,18 +48,18 @@ def written(draw: st.DrawFn) -> tuple[str, Any]:
 @given(written())
 def test_a_text_reads_as_what_was_written_and_stays_as_it_is_when_nothing_changes(document: tuple[str, Any]) -> None:
     text, value = document
-    assert same(read(text), value)
-    assert rewrite(text, value) == text
+    assert same_value(read_json(text), value)
+    assert rewrite_json(text, value) == text
 
 
 @given(written(), OBJECTS)
 def test_a_text_that_was_changed_reads_as_the_new_value(document: tuple[str, Any], new: dict[str, Any]) -> None:
-    assert same(read(rewrite(document[0], new)), new)
+    assert same_value(read_json(rewrite_json(document[0], new)), new)
 
 
 @given(OBJECTS, OBJECTS, st.sampled_from([None, 2, "\t"]))
 def test_strict_json_stays_strict(old: dict[str, Any], new: dict[str, Any], indent: int | str | None) -> None:
-    assert same(json.loads(rewrite(json.dumps(old, indent=indent), new, "json")), new)
+    assert same_value(json.loads(rewrite_json(json.dumps(old, indent=indent), new, "json")), new)
 
 
 @given(written(), KEYS, VALUES)
@@ -68,7 +67,7 @@ def test_one_new_member_leaves_every_line_and_comment_as_it_was(document: tuple[
     text, value = document
     if key in value:
         return
-    changed = rewrite(text, {**value, key: new})
+    changed = rewrite_json(text, {**value, key: new})
     kept = iter(changed)
     assert all(char in kept for char in text if char not in " \t\r\n")  # in this order, more in between
     assert changed.count("// note") >= text.count("// note")
@@ -79,42 +78,42 @@ def test_a_member_that_comes_last_and_goes_leaves_the_bytes_of_before(
     value: dict[str, Any], indent: int | str, data: st.DataObject
 ) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=False)
-    assert rewrite(rewrite(text, {**value, "new": data.draw(VALUES)}), value) == text
+    assert rewrite_json(rewrite_json(text, {**value, "new": data.draw(VALUES)}), value) == text
 
 
 def test_what_is_added_looks_like_its_neighbours() -> None:
     text = '{\r\n\t"servers": {\r\n\t\t"other": {"command": "x"} // mine\r\n\t}\r\n}\r\n'
-    value = read(text)
+    value = read_json(text)
     value["servers"]["memory"] = {"command": "y", "args": ["serve"]}
-    assert rewrite(text, value) == (
+    assert rewrite_json(text, value) == (
         '{\r\n\t"servers": {\r\n\t\t"other": {"command": "x"}, // mine\r\n'
         '\t\t"memory": {\r\n\t\t\t"command": "y",\r\n\t\t\t"args": ["serve"]\r\n\t\t}\r\n\t}\r\n}\r\n'
     )
-    assert rewrite('{"a":{"b":1}}', {"a": {"b": 1, "c": [1, 2]}}) == '{"a":{"b":1,"c":[1,2]}}'
-    assert rewrite('{"a": {}}', {"a": {"c": 1}}) == '{"a": {"c": 1}}'
-    assert rewrite("{}", {"a": 1}) == '{\n  "a": 1\n}'
-    assert rewrite("", {"a": 1}) == '{\n  "a": 1\n}\n'
+    assert rewrite_json('{"a":{"b":1}}', {"a": {"b": 1, "c": [1, 2]}}) == '{"a":{"b":1,"c":[1,2]}}'
+    assert rewrite_json('{"a": {}}', {"a": {"c": 1}}) == '{"a": {"c": 1}}'
+    assert rewrite_json("{}", {"a": 1}) == '{\n  "a": 1\n}'
+    assert rewrite_json("", {"a": 1}) == '{\n  "a": 1\n}\n'
 
 
 def test_what_goes_takes_its_line_and_the_note_on_it_and_no_other_comment() -> None:
     text = '{\n  // the first\n  "a": 1, // one\n  "b": 2, // two\n  // the last\n  "c": 3\n}\n'
-    assert rewrite(text, {"a": 1, "c": 3}) == '{\n  // the first\n  "a": 1, // one\n  // the last\n  "c": 3\n}\n'
-    assert rewrite(text, {"a": 1}) == '{\n  // the first\n  "a": 1 // one\n  // the last\n}\n'
+    assert rewrite_json(text, {"a": 1, "c": 3}) == '{\n  // the first\n  "a": 1, // one\n  // the last\n  "c": 3\n}\n'
+    assert rewrite_json(text, {"a": 1}) == '{\n  // the first\n  "a": 1 // one\n  // the last\n}\n'
 
 
 def test_items_of_a_list_that_stay_keep_their_bytes() -> None:
     text = '{"l": [\n  {"a":   1}, // one\n  {"b":   2}\n]}'
-    assert rewrite(text, {"l": [{"a": 1}, {"n": 0}, {"b": 2}]}) == (
+    assert rewrite_json(text, {"l": [{"a": 1}, {"n": 0}, {"b": 2}]}) == (
         '{"l": [\n  {"a":   1}, // one\n  {\n    "n": 0\n  },\n  {"b":   2}\n]}'
     )
-    assert rewrite(text, {"l": [{"b": 2}]}) == '{"l": [\n  {"b":   2}\n]}'
+    assert rewrite_json(text, {"l": [{"b": 2}]}) == '{"l": [\n  {"b":   2}\n]}'
 
 
 def test_of_a_name_that_stands_twice_the_last_counts_and_both_go() -> None:
     text = '{"a": 1, "b": 2, "a": 3}'
-    assert read(text) == {"a": 3, "b": 2}
-    assert rewrite(text, {"a": 4, "b": 2}) == '{"a": 1, "b": 2, "a": 4}'
-    assert rewrite(text, {"b": 2}) == '{"b": 2}'
+    assert read_json(text) == {"a": 3, "b": 2}
+    assert rewrite_json(text, {"a": 4, "b": 2}) == '{"a": 1, "b": 2, "a": 4}'
+    assert rewrite_json(text, {"b": 2}) == '{"b": 2}'
 
 
 @pytest.mark.parametrize(
@@ -136,19 +135,19 @@ def test_of_a_name_that_stands_twice_the_last_counts_and_both_go() -> None:
 )
 def test_what_is_no_json_is_told_with_its_line_and_column(text: str, dialect: Dialect, said: str) -> None:
     with pytest.raises(BadJson) as caught:
-        read(text, dialect)
+        read_json(text, dialect)
     assert str(caught.value) == said
 
 
 @given(st.text(st.sampled_from('{}[]",:/*\\ \n\r1-etrunfalse\ufeff'), max_size=40))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
-        value = read(text)
+        value = read_json(text)
     except BadJson:
         return
-    assert rewrite(text, value) == text
+    assert rewrite_json(text, value) == text
 
 
 def test_a_number_of_any_length_passes() -> None:
     text = '{"n": ' + "9" * 5000 + "}"
-    assert rewrite(text, {**read(text), "a": 1}) == text[:-1] + ', "a": 1}'
+    assert rewrite_json(text, {**read_json(text), "a": 1}) == text[:-1] + ', "a": 1}'

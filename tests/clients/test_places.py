@@ -7,8 +7,15 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 import pytest
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.integrations.clients.command import command
-from mcp_memory.integrations.clients.places import CLIENTS, ClientName, Machine, found, hooks_files, server_files
+from mcp_memory.integrations.clients.locations import (
+    CLIENTS,
+    ClientName,
+    Machine,
+    command,
+    found,
+    hooks_files,
+    server_files,
+)
 
 LINUX = Machine("linux", {}, PurePosixPath("/home/ada"))
 MACOS = Machine("macos", {}, PurePosixPath("/Users/ada"))

@@ -13,25 +13,25 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, Refused, StoreUnavailable
-from mcp_memory.integrations.clients.entries import client, entry
-from mcp_memory.integrations.clients.files import LARGEST, backup_of
-from mcp_memory.integrations.clients.plan import Part, carry_out, diff, installed, removed, seen
-from mcp_memory.integrations.hooks.manifest import hooks_of
+from mcp_memory.integrations.clients.config_file import LARGEST, backup_of
+from mcp_memory.integrations.clients.entries import client_named, server_entry
+from mcp_memory.integrations.clients.plan import ConfigPart, carry_out, diff, installed, removed, seen
+from mcp_memory.integrations.hooks.events import hooks_of
 
 HOOKS = hooks_of("claude-code", ["/opt/mcp-memory"])
 
 
-def part(path: Path, name: str = "cursor", *, hooks: bool = False, env: dict[str, str] | None = None) -> Part:
-    of = client(name)
-    server = entry(of, ["/opt/mcp-memory", "serve"], env or {})
-    return Part(path, of.format, of, "memory", server, HOOKS if hooks else {})
+def part(path: Path, name: str = "cursor", *, hooks: bool = False, env: dict[str, str] | None = None) -> ConfigPart:
+    of = client_named(name)
+    server = server_entry(of, ["/opt/mcp-memory", "serve"], env or {})
+    return ConfigPart(path, of.format, of, "memory", server, HOOKS if hooks else {})
 
 
-def install(one: Part) -> None:
+def install(one: ConfigPart) -> None:
     carry_out([installed(one)])
 
 
-def uninstall(one: Part) -> None:
+def uninstall(one: ConfigPart) -> None:
     carry_out([removed(one)])
 
 

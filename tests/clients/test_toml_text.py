@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.integrations.clients.json_text import same
-from mcp_memory.integrations.clients.toml_text import BadToml, read, rewrite, table
+from mcp_memory.integrations.clients.config_text import BadToml, read_toml, rewrite_toml, same_value, toml_table
 
 MEMORY = {"command": "/x/mcp-memory", "args": ["serve"], "env": {"KEY": 'quo"te\\ \x7f é'}}
 BLOCK = (
@@ -35,39 +34,39 @@ DOCUMENTS = [
 
 
 def with_memory(text: str, entry: dict[str, Any] = MEMORY) -> dict[str, Any]:
-    document = read(text)
+    document = read_toml(text)
     return {**document, "mcp_servers": {**document.get("mcp_servers", {}), "memory": entry}}
 
 
 @pytest.mark.parametrize("text", DOCUMENTS)
 def test_a_new_table_goes_to_the_end_and_away_again(text: str) -> None:
-    added = rewrite(text, with_memory(text))
+    added = rewrite_toml(text, with_memory(text))
     assert added.startswith(text)
     assert added.replace("\r\n", "\n").endswith(BLOCK)
-    assert same(read(added), with_memory(text))
+    assert same_value(read_toml(added), with_memory(text))
     assert added.count("\r\n") in (0, added.count("\n"))
-    assert rewrite(added, read(text)) in (text, text + "\n")  # a last line gets its end
+    assert rewrite_toml(added, read_toml(text)) in (text, text + "\n")  # a last line gets its end
 
 
 @pytest.mark.parametrize("text", DOCUMENTS)
 def test_a_document_that_says_it_already_stays(text: str) -> None:
-    assert rewrite(text, read(text)) == text
-    added = rewrite(text, with_memory(text))
-    assert rewrite(added, with_memory(text)) == added
+    assert rewrite_toml(text, read_toml(text)) == text
+    added = rewrite_toml(text, with_memory(text))
+    assert rewrite_toml(added, with_memory(text)) == added
 
 
 def test_a_table_that_changes_keeps_its_place() -> None:
     text = f"# top\n{BLOCK}\n# about z\n[z]\nq = 1\n"
-    assert rewrite(text, with_memory(text, {"command": "y", "startup_timeout_sec": 9.5, "on": True})) == (
+    assert rewrite_toml(text, with_memory(text, {"command": "y", "startup_timeout_sec": 9.5, "on": True})) == (
         '# top\n[mcp_servers.memory]\ncommand = "y"\nstartup_timeout_sec = 9.5\non = true\n\n# about z\n[z]\nq = 1\n'
     )
 
 
 def test_a_table_whose_parts_are_scattered_goes_whole() -> None:
     text = '[mcp_servers.memory]\ncommand = "x"\n\n[z]\nq = 1\n\n[mcp_servers.memory.env]\nA = "b"\n# tail\n'
-    document = read(text)
+    document = read_toml(text)
     del document["mcp_servers"]
-    assert rewrite(text, document) == "[z]\nq = 1\n\n# tail\n"
+    assert rewrite_toml(text, document) == "[z]\nq = 1\n\n# tail\n"
 
 
 @pytest.mark.parametrize(
@@ -80,17 +79,17 @@ def test_a_table_whose_parts_are_scattered_goes_whole() -> None:
 )
 def test_what_is_no_toml_is_told_with_its_place(text: str, said: str) -> None:
     with pytest.raises(BadToml) as caught:
-        read(text)
+        read_toml(text)
     assert str(caught.value) == said
 
 
 def test_tables_in_braces_are_refused_not_mangled() -> None:
     text = "mcp_servers = { other = { command = 'a' } }\n"
     with pytest.raises(BadToml, match="braces"):
-        rewrite(text, with_memory(text))
+        rewrite_toml(text, with_memory(text))
     text = "[mcp_servers]\nmemory = { command = 'mcp-memory', args = ['serve'] }\n"
     with pytest.raises(BadToml, match=r"no|not a table of its own, with a line \[mcp_servers.memory\]"):
-        rewrite(text, {"mcp_servers": {}})
+        rewrite_toml(text, {"mcp_servers": {}})
 
 
 PLAIN = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -103,5 +102,5 @@ VALUES = st.recursive(
 
 @given(PLAIN, st.dictionaries(PLAIN, VALUES, max_size=4))
 def test_a_table_is_written_as_toml_reads_it(name: str, values: dict[str, Any]) -> None:
-    written = table(("servers", name), values)
-    assert same(tomllib.loads(written), {"servers": {name: values}})
+    written = toml_table(("servers", name), values)
+    assert same_value(tomllib.loads(written), {"servers": {name: values}})

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_memory.cli.evaluation.talk import Talk, of
+from mcp_memory.cli.evaluation.questions import Talk, of
 from mcp_memory.core.types import NewTurn, Turn
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import HashEmbedder

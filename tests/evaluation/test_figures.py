@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.cli.evaluation.figures import Figure, difference, mean, mean_interval, median, rate
+from mcp_memory.cli.evaluation.report import Figure, difference, mean, mean_interval, median, rate
 
 PERCENT = st.lists(st.floats(0, 100), min_size=1, max_size=60)
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_memory.cli.evaluation.mining import KINDS, Question, mine
-from mcp_memory.cli.evaluation.talk import Talk, words_of
+from mcp_memory.cli.evaluation.questions import KINDS, MinedQuestion, Talk, mine, words_of
 from tests.evaluation.conftest import SESSIONS, talk_from, talk_of
 
 
@@ -26,7 +25,7 @@ def test_the_seed_decides_the_questions(kind: str, talk: Talk) -> None:
 def test_the_questions_do_not_depend_on_how_this_process_hashes_words() -> None:
     code = (
         "from tests.evaluation.conftest import SESSIONS, talk_from, talk_of\n"
-        "from mcp_memory.cli.evaluation.mining import KINDS, mine\n"
+        "from mcp_memory.cli.evaluation.questions import KINDS, mine\n"
         "talk = talk_from([(f's{n}', [turn.content for turn in talk_of(n)]) for n in range(SESSIONS)])\n"
         "print([question.text for kind in KINDS for question in mine(talk, kind, 60, seed=0)])"
     )
@@ -125,7 +124,7 @@ def test_turns_that_nearly_repeat_another_are_never_sought(talk: Talk) -> None:
 
 def test_a_turn_of_the_same_words_answers_as_well_as_the_one_sought() -> None:
     told = talk_from([("a", ["The van is booked"]), ("b", ["the van  is BOOKED", "The van is late"])])
-    question = Question(kind="words", text="van", target=told.turns[0])
+    question = MinedQuestion(kind="words", text="van", target=told.turns[0])
     assert [question.finds(turn) for turn in told.turns] == [True, True, False]
 
 

@@ -8,10 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from mcp_memory.cli.evaluation.asking import Answer, Asked
-from mcp_memory.cli.evaluation.figures import Figure
-from mcp_memory.cli.evaluation.mining import KINDS, Question
-from mcp_memory.cli.evaluation.report import LEAST_QUESTIONS, KindReport, kind_report, measure
+from mcp_memory.cli.evaluation.questions import KINDS, MinedQuestion
+from mcp_memory.cli.evaluation.report import (
+    LEAST_QUESTIONS,
+    AskedQuestion,
+    Figure,
+    KindReport,
+    SystemAnswer,
+    kind_report,
+    measure,
+)
 from mcp_memory.core.errors import Refused
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
@@ -130,11 +136,11 @@ async def test_half_an_index_is_not_measured(home: Path) -> None:
 
 def asked(ranks: list[tuple[int | None, int | None]]) -> KindReport:
     target = talk_from([("s", ["x"])]).turns[0]
-    question = Question(kind="words", text="x", target=target)
+    question = MinedQuestion(kind="words", text="x", target=target)
     answers = [
-        Asked(
+        AskedQuestion(
             question=question,
-            answers={"ours": Answer(rank=own, seconds=0.01), "bm25": Answer(rank=floor, seconds=0.01)},
+            answers={"ours": SystemAnswer(rank=own, seconds=0.01), "bm25": SystemAnswer(rank=floor, seconds=0.01)},
         )
         for own, floor in ranks
     ]

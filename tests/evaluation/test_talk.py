@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.cli.evaluation.talk import clean, read, words_of
+from mcp_memory.cli.evaluation.questions import clean, read, words_of
 from mcp_memory.service.memory import Memory
 from tests.evaluation.conftest import SESSIONS, TURNS, talk_from
 

@@ -10,22 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.integrations.hooks import dialects
-from mcp_memory.integrations.hooks.dialects import Call, Event
-from mcp_memory.integrations.hooks.manifest import hooks_of
-from mcp_memory.integrations.importers.agents import AGENTS
+from mcp_memory.integrations.hooks import conversations
+from mcp_memory.integrations.hooks.conversations import HookEvent, ToolResponse
+from mcp_memory.integrations.hooks.events import hooks_of
+from mcp_memory.integrations.importers.records import AGENTS
 
 ID = "3f2a9c1e-0d4b-4c3a-9b7e-000000000000"
 COMMON = {"session_id": ID, "transcript_path": "/p/log.jsonl", "cwd": "/p"}
 
 
-def event(kind: Any, name: str, **told: Any) -> Event:
-    return Event(kind=kind, name=name, client="claude-code", conversation=ID, log=Path("/p/log.jsonl"), **told)
+def event(kind: Any, name: str, **told: Any) -> HookEvent:
+    return HookEvent(kind=kind, name=name, client="claude-code", conversation=ID, log=Path("/p/log.jsonl"), **told)
 
 
 def test_events_of_claude_code_are_read() -> None:
-    def read(name: str, **told: Any) -> Event | None:
-        return dialects.read("claude-code", name, {**COMMON, "hook_event_name": name, **told})
+    def read(name: str, **told: Any) -> HookEvent | None:
+        return conversations.read("claude-code", name, {**COMMON, "hook_event_name": name, **told})
 
     assert read("SessionStart", source="compact") == event("start", "SessionStart", source="compact")
     assert read("UserPromptSubmit", prompt="When?") == event("prompt", "UserPromptSubmit", text="When?")
@@ -35,13 +35,13 @@ def test_events_of_claude_code_are_read() -> None:
         event(
             "tool",
             "PostToolUse",
-            call=Call(client="claude-code", tool="Bash", arguments={"command": "ls"}, id="t1", response={}),
+            call=ToolResponse(client="claude-code", tool="Bash", arguments={"command": "ls"}, id="t1", response={}),
         )
     )
 
 
 def test_a_conversation_has_the_session_that_an_import_gives_it() -> None:
-    told = dialects.read("claude-code", "Stop", COMMON)
+    told = conversations.read("claude-code", "Stop", COMMON)
     assert told is not None
     assert told.session == "claude-code-3f2a9c1e"
 
@@ -58,12 +58,12 @@ def test_a_conversation_has_the_session_that_an_import_gives_it() -> None:
     ],
 )
 def test_what_is_not_ours_is_nothing(client: str, name: str, told: object) -> None:
-    assert dialects.read(client, name, told) is None
+    assert conversations.read(client, name, told) is None
 
 
 def test_what_a_client_sends_by_itself_is_no_prompt() -> None:
     told = {**COMMON, "prompt": "<task-notification><task-id>a</task-id>done</task-notification>"}
-    assert dialects.read("claude-code", "UserPromptSubmit", told) == event("prompt", "UserPromptSubmit", text="")
+    assert conversations.read("claude-code", "UserPromptSubmit", told) == event("prompt", "UserPromptSubmit", text="")
 
 
 names = st.sampled_from(["SessionStart", "UserPromptSubmit", "PostToolUse", "PreCompact", "PostCompact", "SessionEnd"])
@@ -73,24 +73,24 @@ odd = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.lists
 @given(names, st.dictionaries(st.sampled_from([*COMMON, "prompt", "source", "tool_name", "tool_response"]), odd))
 def test_fields_of_another_kind_break_nothing(name: str, told: dict[str, Any]) -> None:
     for fields in (told, {**COMMON, **told}):
-        read = dialects.read("claude-code", name, fields)
+        read = conversations.read("claude-code", name, fields)
         assert read is None or {type(value) for value in (read.conversation, read.text, read.source)} == {str}
 
 
 def test_codex_is_answered_in_a_text_of_its_own() -> None:
-    told = dialects.read("codex", "PostToolUse", {**COMMON, "tool_name": "Bash", "tool_response": "out"})
+    told = conversations.read("codex", "PostToolUse", {**COMMON, "tool_name": "Bash", "tool_response": "out"})
     assert told is not None
-    assert dialects.output(told, "note") == {"continue": False, "stopReason": "note"}
+    assert conversations.output(told, "note") == {"continue": False, "stopReason": "note"}
 
 
 def test_events_of_gemini_have_names_of_their_own() -> None:
-    told = dialects.read("gemini", "BeforeAgent", {**COMMON, "prompt": "When?"})
+    told = conversations.read("gemini", "BeforeAgent", {**COMMON, "prompt": "When?"})
     assert told is not None
     assert (told.kind, told.text, told.session) == ("prompt", "When?", "gemini-3f2a9c1e")
-    assert dialects.context(told, "At noon.") == {
+    assert conversations.context(told, "At noon.") == {
         "hookSpecificOutput": {"hookEventName": "BeforeAgent", "additionalContext": "At noon."}
     }
-    assert dialects.read("gemini", "PreCompress", COMMON) is None
+    assert conversations.read("gemini", "PreCompress", COMMON) is None
 
 
 @pytest.mark.parametrize("client", AGENTS)
@@ -98,7 +98,7 @@ def test_each_hook_that_is_installed_is_understood(client: str) -> None:
     hooks = hooks_of(client, ["/opt/my memory/mcp-memory", "--home", "/m"])
     assert hooks
     for name, entries in hooks.items():
-        assert dialects.read(client, name, COMMON) is not None
+        assert conversations.read(client, name, COMMON) is not None
         (hook,) = [hook for entry in entries for hook in entry["hooks"]]
         words = [hook["command"], *hook["args"]] if "args" in hook else shlex.split(hook["command"])
         assert words[:5] == ["/opt/my memory/mcp-memory", "--home", "/m", "hook", name]

@@ -13,12 +13,11 @@ import pytest
 
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.core.types import NewTurn
-from mcp_memory.integrations.hooks import events
-from mcp_memory.integrations.hooks.conversations import Conversations
-from mcp_memory.integrations.hooks.dialects import Call, Event
-from mcp_memory.integrations.hooks.offloading import offloaded
-from mcp_memory.integrations.hooks.rendezvous import Place
-from mcp_memory.integrations.importers.formats.logs import summary_id
+from mcp_memory.integrations.hooks import conversations
+from mcp_memory.integrations.hooks.conversations import Conversations, HookEvent, ToolResponse
+from mcp_memory.integrations.hooks.endpoint import DaemonFiles
+from mcp_memory.integrations.hooks.tool_outputs import offload_output
+from mcp_memory.integrations.importers.agent_logs import summary_id
 from mcp_memory.service.memory import Memory, open_memory
 
 SESSION = "claude-code-3f2a9c1e"
@@ -34,59 +33,64 @@ async def memory(home: Path) -> AsyncIterator[Memory]:
         yield opened
 
 
-def bash(stdout: str, command: str = "make log", **more: Any) -> Call:
+def bash(stdout: str, command: str = "make log", **more: Any) -> ToolResponse:
     response = {"stdout": stdout, "stderr": "", "interrupted": False, "isImage": False, **more}
-    return Call(client="claude-code", tool="Bash", arguments={"command": command}, id="toolu_1", response=response)
+    return ToolResponse(
+        client="claude-code", tool="Bash", arguments={"command": command}, id="toolu_1", response=response
+    )
 
 
-async def answered(memory: Memory, session: str, call: Call, *, log: Path | None = None) -> Any:
+async def answered(memory: Memory, session: str, call: ToolResponse, *, log: Path | None = None) -> Any:
     """Return what the client is answered."""
-    return (await offloaded(memory, session, call, log=log))[0]
+    return (await offload_output(memory, session, call, log=log))[0]
 
 
 # --- before the model -------------------------------------------------------------------------------
 
 
 async def test_with_an_empty_memory_a_conversation_begins_with_one_line(memory: Memory) -> None:
-    told = await events.opening(memory, SESSION, source="startup", recorded=True)
+    told = await conversations.opening(memory, SESSION, source="startup", recorded=True)
     assert "\n" not in told
     assert SESSION in told
-    assert await events.opening(memory, SESSION, source="startup", recorded=False) == ""
+    assert await conversations.opening(memory, SESSION, source="startup", recorded=False) == ""
 
 
 async def test_a_new_conversation_is_told_what_waits_for_its_agent_to_read_it(memory: Memory, home: Path) -> None:
     await memory.record_turns([NewTurn(role="user", content=f"Berth {n} is free.") for n in range(25)], session="old")
-    told = await events.opening(memory, SESSION, source="startup", recorded=True)
+    told = await conversations.opening(memory, SESSION, source="startup", recorded=True)
     assert "25 turns of earlier conversations are not distilled. When the user is done, call distill." in told
-    assert "distill" not in await events.opening(memory, SESSION, source="compact", recorded=True)
+    assert "distill" not in await conversations.opening(memory, SESSION, source="compact", recorded=True)
     async with open_memory(home=home, embedder="none", llm="openai/any", distil=False) as read_by_a_model:
-        assert "distill" not in await events.opening(read_by_a_model, SESSION, source="startup", recorded=True)
+        assert "distill" not in await conversations.opening(read_by_a_model, SESSION, source="startup", recorded=True)
 
 
 async def test_a_conversation_begins_with_what_is_known_unless_its_context_has_it(memory: Memory) -> None:
     await memory.remember("The user's ferry sails on Fridays.")
-    told = await events.opening(memory, SESSION, source="startup", recorded=True)
+    told = await conversations.opening(memory, SESSION, source="startup", recorded=True)
     assert '<mcp-memory-recall part="stable">' in told
     assert "sails on Fridays" in told
-    assert await events.opening(memory, SESSION, source="resume", recorded=True, known=[told]) == ""
+    assert await conversations.opening(memory, SESSION, source="resume", recorded=True, known=[told]) == ""
 
 
 async def test_after_a_compaction_the_task_at_hand_is_shown(memory: Memory) -> None:
     await answered(memory, SESSION, bash(LOG))
-    before = await events.opening(memory, SESSION, source="resume", recorded=True)
-    after = await events.opening(memory, SESSION, source="compact", recorded=True)
+    before = await conversations.opening(memory, SESSION, source="resume", recorded=True)
+    after = await conversations.opening(memory, SESSION, source="compact", recorded=True)
     assert "flowchart" not in before
     assert "flowchart" in after
-    assert len(after) <= events.MAX_CHARS
+    assert len(after) <= conversations.MAX_CHARS
 
 
 async def test_a_prompt_is_told_what_it_needs_once(memory: Memory) -> None:
     await memory.remember("The harbour master of Torvik is Odd Berge.")
     await memory.record_turns([NewTurn(role="user", content="The pump at quay seven leaks oil.")], session="another")
-    told = await events.needed(memory, SESSION, "Who is harbour master of Torvik?", known=[])
+    told = await conversations.recall_beyond_context(memory, SESSION, "Who is harbour master of Torvik?", known=[])
     assert "Odd Berge" in told
-    assert await events.needed(memory, SESSION, "Who is harbour master of Torvik?", known=[told]) == ""
-    other = await events.needed(memory, SESSION, "Which pump leaks oil?", known=[told])
+    assert (
+        await conversations.recall_beyond_context(memory, SESSION, "Who is harbour master of Torvik?", known=[told])
+        == ""
+    )
+    other = await conversations.recall_beyond_context(memory, SESSION, "Which pump leaks oil?", known=[told])
     assert "quay seven" in other
     assert "Odd Berge" not in other
 
@@ -94,7 +98,7 @@ async def test_a_prompt_is_told_what_it_needs_once(memory: Memory) -> None:
 async def test_a_prompt_that_nothing_is_known_of_is_told_nothing(memory: Memory) -> None:
     await memory.remember("The harbour master of Torvik is Odd Berge.")
     for prompt in ("Write a function that sorts numbers.", "thanks!", "", "?", "\x00\ud800" * 3, "word " * 50_000):
-        assert await events.needed(memory, SESSION, prompt, known=[]) == ""
+        assert await conversations.recall_beyond_context(memory, SESSION, prompt, known=[]) == ""
 
 
 async def test_what_only_matches_by_chance_is_not_told(memory: Memory) -> None:
@@ -104,7 +108,7 @@ async def test_what_only_matches_by_chance_is_not_told(memory: Memory) -> None:
         session="another",
     )
     for prompt in ("What is 17 times 23?", "What were they?", "Go on.", "Fix it."):
-        assert await events.needed(memory, SESSION, prompt, known=[]) == ""
+        assert await conversations.recall_beyond_context(memory, SESSION, prompt, known=[]) == ""
 
 
 async def test_what_was_said_in_this_context_is_not_recalled_until_it_is_compacted(memory: Memory) -> None:
@@ -118,10 +122,12 @@ async def test_what_was_said_in_this_context_is_not_recalled_until_it_is_compact
         session=SESSION,
     )
     question = "Where hangs the spare key of the boathouse?"
-    assert await events.needed(memory, SESSION, question, known=[]) == ""
-    assert "behind the clock" in await events.needed(memory, "claude-code-00000000", question, known=[])
-    await events.summed_up(memory, SESSION, "<summary>The build went well.</summary>")
-    assert "behind the clock" in await events.needed(memory, SESSION, question, known=[])
+    assert await conversations.recall_beyond_context(memory, SESSION, question, known=[]) == ""
+    assert "behind the clock" in await conversations.recall_beyond_context(
+        memory, "claude-code-00000000", question, known=[]
+    )
+    await conversations.summed_up(memory, SESSION, "<summary>The build went well.</summary>")
+    assert "behind the clock" in await conversations.recall_beyond_context(memory, SESSION, question, known=[])
 
 
 async def test_a_summary_is_kept_once(memory: Memory) -> None:
@@ -130,7 +136,7 @@ async def test_a_summary_is_kept_once(memory: Memory) -> None:
         "<summary>All is built.</summary>",
         " ",
     ):
-        await events.summed_up(memory, SESSION, text)
+        await conversations.summed_up(memory, SESSION, text)
     turns = await memory.session_turns(SESSION)
     assert [(turn.role, turn.name, turn.content) for turn in turns] == [("system", "summary", "All is built.")]
 
@@ -139,7 +145,7 @@ async def test_a_summary_that_its_log_told_first_is_kept_once(memory: Memory) ->
     words, at = "All is built.", datetime(2026, 11, 22, 10, tzinfo=UTC)
     told = NewTurn(role="system", name="summary", content=words, client_id=summary_id(words), said_at=at)
     await memory.record_turns([told], session=SESSION)
-    await events.summed_up(memory, SESSION, f"<summary>{words}</summary>")
+    await conversations.summed_up(memory, SESSION, f"<summary>{words}</summary>")
     assert len(await memory.session_turns(SESSION)) == 1
 
 
@@ -217,25 +223,27 @@ LARGE = {"file": {"filePath": "/p/a.log", "content": LOG, "numLines": 400, "star
         bash(LOG, "mcp-memory show ref 003-N4"),
         bash(LOG, "sed -n '1,400p' make.log"),
         bash(LOG, "cd build && make log | tail -n 400"),
-        Call(client="claude-code", tool="mcp__memory__expand_node", arguments={}, id="t", response=LOG),
-        Call(client="claude-code", tool="mcp__notes__expand_node", arguments={}, id="t", response=LOG),
-        Call(
+        ToolResponse(client="claude-code", tool="mcp__memory__expand_node", arguments={}, id="t", response=LOG),
+        ToolResponse(client="claude-code", tool="mcp__notes__expand_node", arguments={}, id="t", response=LOG),
+        ToolResponse(
             client="codex",
             tool="mcp__shop__list",
             arguments={},
             id="t",
             response={"content": [{"type": "text", "text": LOG}], "isError": True},
         ),
-        Call(client="claude-code", tool="mcp__plugin_mcp-memory_memory__recall", arguments={}, id="t", response=LOG),
-        Call(client="claude-code", tool="Edit", arguments={}, id="t", response={"originalFile": LOG}),
-        Call(
+        ToolResponse(
+            client="claude-code", tool="mcp__plugin_mcp-memory_memory__recall", arguments={}, id="t", response=LOG
+        ),
+        ToolResponse(client="claude-code", tool="Edit", arguments={}, id="t", response={"originalFile": LOG}),
+        ToolResponse(
             client="claude-code",
             tool="Read",
             arguments={"file_path": "/p/a.log"},
             id="t",
             response={"type": "text", **LARGE, "file": {**LARGE["file"], "content": LOG[:9_000]}},
         ),
-        Call(
+        ToolResponse(
             client="claude-code",
             tool="Read",
             arguments={"file_path": "/p/a.log", "offset": 1},
@@ -244,7 +252,7 @@ LARGE = {"file": {"filePath": "/p/a.log", "content": LOG, "numLines": 400, "star
         ),
     ],
 )
-async def test_some_outputs_are_left_alone(memory: Memory, call: Call) -> None:
+async def test_some_outputs_are_left_alone(memory: Memory, call: ToolResponse) -> None:
     assert await answered(memory, SESSION, call) is None
     assert await memory.records() == []
 
@@ -263,8 +271,8 @@ async def test_the_threshold_is_a_setting_and_zero_leaves_all(home: Path) -> Non
 
 
 async def test_codex_reads_files_with_its_shell_and_is_told_in_words_what_was_kept(memory: Memory) -> None:
-    def shell(command: str, text: str) -> Call:
-        return Call(client="codex", tool="Bash", arguments={"command": command}, id="call_1", response=text)
+    def shell(command: str, text: str) -> ToolResponse:
+        return ToolResponse(client="codex", tool="Bash", arguments={"command": command}, id="call_1", response=text)
 
     assert await answered(memory, SESSION, shell("cat planner.py", LOG[:9_000])) is None
     note = await answered(memory, SESSION, shell("make log", LOG[:9_000]))
@@ -282,7 +290,7 @@ async def test_what_codex_has_cut_is_taken_whole_from_its_log(memory: Memory, tm
     log = tmp_path / "rollout.jsonl"
     log.write_text(ended("call_1", "another") + ended("call_2", LOG) + ended("call_22", "a third") + '{"torn')
     cut = f"Warning: truncated output (original token count: 9000)\n\n{LOG[:5_000]}…8000 chars truncated…{LOG[-500:]}"
-    call = Call(client="codex", tool="Bash", arguments={"command": "cat queue.log"}, id="call_2", response=cut)
+    call = ToolResponse(client="codex", tool="Bash", arguments={"command": "cat queue.log"}, id="call_2", response=cut)
     note = await answered(memory, SESSION, call, log=log)
     assert "log of 400 lines" in note
     assert "truncated" not in note
@@ -294,8 +302,8 @@ async def test_what_codex_has_cut_is_taken_whole_from_its_log(memory: Memory, tm
 # --- a conversation ---------------------------------------------------------------------------------
 
 
-def event(kind: Any, log: Path | None, text: str = "", source: str = "") -> Event:
-    return Event(kind=kind, name=kind, client="claude-code", conversation=ID, log=log, text=text, source=source)
+def event(kind: Any, log: Path | None, text: str = "", source: str = "") -> HookEvent:
+    return HookEvent(kind=kind, name=kind, client="claude-code", conversation=ID, log=log, text=text, source=source)
 
 
 async def test_what_was_told_is_told_again_only_after_a_compaction(memory: Memory, tmp_path: Path) -> None:
@@ -331,4 +339,4 @@ def of(memory: Memory) -> Conversations:
     async def opened() -> Memory:
         return memory
 
-    return Conversations(opened, Place(memory.settings.home, None, "key"))
+    return Conversations(opened, DaemonFiles(memory.settings.home, None, "key"))

@@ -9,20 +9,19 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mcp_memory.integrations.hooks import following
-from mcp_memory.integrations.hooks.following import Following
-from mcp_memory.integrations.hooks.notes import Note, notes_in
-from mcp_memory.integrations.hooks.rendezvous import Place
-from mcp_memory.integrations.importers import logfile
+from mcp_memory.integrations.hooks import transcripts
+from mcp_memory.integrations.hooks.endpoint import DaemonFiles, PendingLog, pending_logs
+from mcp_memory.integrations.hooks.transcripts import LogFollower
+from mcp_memory.integrations.importers import log_file
 from mcp_memory.service.memory import Memory, open_memory
 from tests.importing.agents import TALK, claude, data, followed, turns, written
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices have other names there")
 
 
-def read(home: Path, *logs: Path) -> list[Note]:
+def read(home: Path, *logs: Path) -> list[PendingLog]:
     """Have a resident read logs, each once; return what is noted as still to be read."""
-    place = Place(home, None, "key")
+    place = DaemonFiles(home, None, "key")
 
     async def visit() -> None:
         async with open_memory(home=home, embedder="none") as memory:
@@ -30,15 +29,15 @@ def read(home: Path, *logs: Path) -> list[Note]:
             async def opened() -> Memory:
                 return memory
 
-            reading = Following(opened, place)
+            reading = LogFollower(opened, place)
             for log in logs:
-                await reading.soon(Note(log=str(log), client="claude-code", conversation="c"), (0.0,))
+                await reading.soon(PendingLog(log=str(log), client="claude-code", conversation="c"), (0.0,))
             reading.finish()
             with anyio.fail_after(60):
                 await reading.run()
 
     anyio.run(visit)
-    return notes_in(place)
+    return pending_logs(place)
 
 
 def test_a_log_that_never_ends_is_passed_over_and_said_and_the_next_one_is_stored(
@@ -57,8 +56,8 @@ def test_a_log_that_never_ends_is_passed_over_and_said_and_the_next_one_is_store
 def test_a_long_log_is_left_after_a_while_and_read_on_next_time(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(following, "_PASS_S", 0.0)
-    monkeypatch.setattr(logfile, "_LINES", 4)
+    monkeypatch.setattr(transcripts, "_PASS_S", 0.0)
+    monkeypatch.setattr(log_file, "_LINES", 4)
     log = written(tmp_path, "claude-code", TALK)
     runs = 1
     while read(home, log):
@@ -71,7 +70,7 @@ def test_a_long_log_is_left_after_a_while_and_read_on_next_time(
 def test_a_line_that_is_too_long_is_one_bad_line_and_is_not_read_again(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logfile, "_LONGEST", 3_000)
+    monkeypatch.setattr(log_file, "_LONGEST", 3_000)
     lines = data(claude(TALK[:2])).splitlines(keepends=True)
     log = tmp_path / "log.jsonl"
     whole = b"".join(lines[:3]) + b'{"x": "' + b"y" * 10_000 + b'"}\n' + b"".join(lines[3:])

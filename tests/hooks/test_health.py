@@ -10,9 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from mcp_memory.integrations.hooks.health import Health, health
-from mcp_memory.integrations.hooks.notes import Note, notes_in
-from mcp_memory.integrations.hooks.rendezvous import Rendezvous, place_of
+from mcp_memory.integrations.hooks.endpoint import (
+    DaemonEndpoint,
+    Health,
+    PendingLog,
+    daemon_files,
+    health,
+    pending_logs,
+)
 
 NOW = datetime(2026, 11, 22, 12, 0)
 
@@ -26,12 +31,12 @@ def test_failures_of_the_last_week_are_told_and_older_ones_are_not(home: Path) -
     log = home / "hooks" / "hooks.log"
     log.parent.mkdir(parents=True)
     log.write_text(
-        "2026-11-01 10:00:00,123 WARNING mcp_memory.integrations.hooks.resident: Stop: The disk was full.\n"
-        "2026-11-21 10:00:00,123 ERROR mcp_memory.integrations.hooks.resident: Stop failed, by a fault of this program\n"
+        "2026-11-01 10:00:00,123 WARNING mcp_memory.integrations.hooks.daemon: Stop: The disk was full.\n"
+        "2026-11-21 10:00:00,123 ERROR mcp_memory.integrations.hooks.daemon: Stop failed, by a fault of this program\n"
         "Traceback (most recent call last):\n"
-        "2026-11-22 10:00:00,123 WARNING mcp_memory.integrations.hooks.following: a log was not taken in: It is locked.\n"
+        "2026-11-22 10:00:00,123 WARNING mcp_memory.integrations.hooks.transcripts: a log was not taken in: It is locked.\n"
     )
-    Rendezvous(1, 2, "t", "0").write(log.with_name("0123.json"))
+    DaemonEndpoint(1, 2, "t", "0").write(log.with_name("0123.json"))
     assert health(home, now=NOW) == Health(
         used=True,
         residents=1,
@@ -52,14 +57,14 @@ def _link_to_zero(path: Path) -> None:
 def test_pipes_and_devices_in_the_place_of_files_of_hooks_are_not_read(
     home: Path, make: Callable[[Path], object]
 ) -> None:
-    place = place_of(home, None)
+    place = daemon_files(home, None)
     assert place is not None
-    note = Note(log="log", client="claude-code", conversation="1")
+    note = PendingLog(log="log", client="claude-code", conversation="1")
     note.leave(place)
     for path in (place.log, place.file, place.waiting / "0.json"):
         make(path)
-    assert Rendezvous.read(place.file) is None
-    assert notes_in(place) == [note]
+    assert DaemonEndpoint.read(place.file) is None
+    assert pending_logs(place) == [note]
     found = health(home, now=NOW)
     assert (found.residents, len(found.failures)) == (0, 1)
     assert "cannot be read: it is no regular file" in found.failures[0]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.integrations.hooks.outputs import Part, parts_of, replaced, whole_file
+from mcp_memory.integrations.hooks.tool_outputs import OutputPart, parts_of, replaced, whole_file
 
 BASH = {"stdout": "out", "stderr": "err", "interrupted": False, "isImage": False, "noOutputExpected": False}
 READ = {
@@ -37,7 +37,7 @@ ANSWERS = [
 ]
 
 
-def of(tool: str, answer: Any) -> list[Part]:
+def of(tool: str, answer: Any) -> list[OutputPart]:
     return parts_of("claude-code", tool, answer)
 
 
@@ -128,5 +128,5 @@ def test_no_answer_whatever_it_holds_is_too_odd(tool: str, answer: Any) -> None:
     for client in ("claude-code", "codex"):
         for part in parts_of(client, tool, answer):
             noted = replaced(answer, {part.way: "note"})
-            assert Part(part.way, "note") in parts_of(client, tool, noted)
+            assert OutputPart(part.way, "note") in parts_of(client, tool, noted)
     assert whole_file(tool, answer) is None or tool == "Bash"

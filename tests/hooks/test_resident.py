@@ -21,9 +21,15 @@ import pytest
 
 from mcp_memory import __version__
 from mcp_memory.core.errors import NotFound
-from mcp_memory.integrations.hooks.health import health
-from mcp_memory.integrations.hooks.notes import Note, notes_in
-from mcp_memory.integrations.hooks.rendezvous import PROTOCOL, Rendezvous, place_of, proof
+from mcp_memory.integrations.hooks.endpoint import (
+    PROTOCOL,
+    DaemonEndpoint,
+    PendingLog,
+    daemon_files,
+    health,
+    pending_logs,
+    proof,
+)
 from mcp_memory.service.memory import open_memory
 
 ID = "3f2a9c1e-0d4b-4c3a-9b7e-000000000000"
@@ -71,10 +77,10 @@ class Client:
         with self.log.open("a") as file:
             file.write(json.dumps(line) + "\n")
 
-    def resident(self) -> Rendezvous | None:
+    def resident(self) -> DaemonEndpoint | None:
         files = list((self.home / "hooks").glob("*.json"))
         assert len(files) <= 1
-        return Rendezvous.read(files[0]) if files else None
+        return DaemonEndpoint.read(files[0]) if files else None
 
 
 def _said(hook: subprocess.Popen[bytes]) -> str:
@@ -190,7 +196,7 @@ def test_another_program_at_the_port_is_told_nothing_and_replaced(client: Client
         listening = threading.Thread(target=listen, args=[stranger])
         listening.start()
         (file,) = (client.home / "hooks").glob("*.json")
-        Rendezvous(os.getpid(), stranger.getsockname()[1], there.token, __version__).write(file)
+        DaemonEndpoint(os.getpid(), stranger.getsockname()[1], there.token, __version__).write(file)
         client.hook("UserPromptSubmit", prompt="a secret")
         listening.join(WAIT)
     successor = client.resident()
@@ -203,10 +209,10 @@ def test_another_program_at_the_port_is_told_nothing_and_replaced(client: Client
 
 def test_what_could_not_be_handed_over_is_captured_by_the_next_resident(client: Client) -> None:
     client.says("user", "The pump leaks oil.")
-    place = place_of(client.home, None)
+    place = daemon_files(client.home, None)
     assert place is not None
-    Note(log=str(client.log), client="claude-code", conversation=ID, flushed=True).leave(place)
-    Note(log=str(client.log.with_name("b")), client="another", conversation=ID).leave(place)
+    PendingLog(log=str(client.log), client="claude-code", conversation=ID, flushed=True).leave(place)
+    PendingLog(log=str(client.log.with_name("b")), client="another", conversation=ID).leave(place)
     (place.waiting / "odd.json").write_text("{")
     other = Client(client.home, client.log.with_name("other.jsonl"))
     other.hook("SessionStart", source="startup")
@@ -233,17 +239,17 @@ def test_what_a_killed_resident_had_not_read_is_read_by_the_next(client: Client)
 
 def test_what_is_left_for_one_space_is_not_read_into_another(client: Client) -> None:
     client.says("user", "The pump leaks oil.")
-    at_work = place_of(client.home, "work")
+    at_work = daemon_files(client.home, "work")
     assert at_work is not None
-    note = Note(log=str(client.log), client="claude-code", conversation=ID, flushed=True)
+    note = PendingLog(log=str(client.log), client="claude-code", conversation=ID, flushed=True)
     note.leave(at_work)
     client.hook("SessionStart", source="startup")
-    assert notes_in(at_work) == [note]
+    assert pending_logs(at_work) == [note]
     assert [path.stat().st_mode & 0o077 for path in (client.home, at_work.folder, at_work.waiting)] == [0, 0, 0]
     Client(client.home, client.log, MCP_MEMORY_SPACE="work").hook("UserPromptSubmit", prompt="")
-    until(lambda: notes_in(at_work) == [])
+    until(lambda: pending_logs(at_work) == [])
     for file in (client.home / "hooks").glob("*.json"):
-        there = Rendezvous.read(file)
+        there = DaemonEndpoint.read(file)
         assert there is not None
         os.kill(there.pid, signal.SIGTERM)
     until(lambda: not any((client.home / "hooks").glob("*.json")))
@@ -290,7 +296,7 @@ def test_a_stranger_that_answers_slowly_holds_no_hook_up(client: Client) -> None
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         dripping = threading.Thread(target=drip, args=[stranger])
         dripping.start()
-        Rendezvous(os.getpid(), stranger.getsockname()[1], there.token, __version__).write(file)
+        DaemonEndpoint(os.getpid(), stranger.getsockname()[1], there.token, __version__).write(file)
         assert "recorded" in client.hook("SessionStart", source="startup")  # of its own resident, within its time
         assert gone.wait(WAIT)
         dripping.join(WAIT)
@@ -300,7 +306,7 @@ def test_residents_of_two_versions_do_not_end_each_other(client: Client) -> None
     folder = client.home / "hooks"
     folder.mkdir(parents=True)
     for name, version in (("old", "0.0.1"), ("new", "999.0")):
-        Rendezvous(1, 9, "t", version).write(folder / f"{name}.json")
+        DaemonEndpoint(1, 9, "t", version).write(folder / f"{name}.json")
     client.hook("Stop")
     until(lambda: not (folder / "old.json").exists())
     assert (folder / "new.json").exists()
@@ -324,7 +330,7 @@ def test_a_clock_that_was_set_back_keeps_no_resident_from_starting(client: Clien
 )
 def test_a_rendezvous_that_makes_no_sense_is_none(tmp_path: Path, told: str) -> None:
     (tmp_path / "there.json").write_text(told)
-    assert Rendezvous.read(tmp_path / "there.json") is None
+    assert DaemonEndpoint.read(tmp_path / "there.json") is None
 
 
 def test_while_another_program_locks_the_store_hooks_answer_and_nothing_is_lost(client: Client) -> None:
@@ -381,7 +387,7 @@ def test_a_pipe_in_the_place_of_a_file_of_hooks_holds_no_hook_up(
 ) -> None:
     for variable in ("MCP_MEMORY_HOME", "MCP_MEMORY_EMBEDDER"):
         monkeypatch.setenv(variable, client.env[variable])
-    place = place_of(client.home, None)
+    place = daemon_files(client.home, None)
     assert place is not None
     place.folder.mkdir(parents=True)
     os.mkfifo(place.folder / name.format(key=place.key))

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import anyio
 
-from mcp_memory.integrations.importers.agents import Agent
-from mcp_memory.integrations.importers.follow import Followed, follow
+from mcp_memory.integrations.importers.follow import FollowReport, follow_log
+from mcp_memory.integrations.importers.records import Agent
 from mcp_memory.service.memory import Memory, open_memory
 
 BEGAN = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
@@ -167,12 +167,12 @@ def written(folder: Path, agent: Agent, steps: Sequence[Step] = TALK, **about: s
 # --- what a memory holds ----------------------------------------------------------------------------
 
 
-def followed(home: Path, *paths: Path, live: bool = False, now: datetime = BEGAN, **asked: Any) -> list[Followed]:
+def followed(home: Path, *paths: Path, live: bool = False, now: datetime = BEGAN, **asked: Any) -> list[FollowReport]:
     """Follow logs into the memory at `home`, one after the other."""
 
-    async def visit() -> list[Followed]:
+    async def visit() -> list[FollowReport]:
         async with open_memory(home=home, embedder="none") as memory:
-            return [await follow(memory, path, live=live, now=lambda: now, **asked) for path in paths]
+            return [await follow_log(memory, path, live=live, now=lambda: now, **asked) for path in paths]
 
     return anyio.run(visit)
 

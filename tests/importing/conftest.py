@@ -13,9 +13,9 @@ import anyio
 import pytest
 
 from mcp_memory.core.types import Recorded
-from mcp_memory.integrations.importers import Asked, Brought, bring, source_of
-from mcp_memory.integrations.importers.survey import Survey, survey
-from mcp_memory.integrations.importers.survey import turns as told_turns
+from mcp_memory.integrations.importers.history import ImportOptions, Survey, import_file, source_of, survey
+from mcp_memory.integrations.importers.history import turns as told_turns
+from mcp_memory.integrations.importers.report import ImportReport
 from mcp_memory.service.memory import Memory, open_memory
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -46,13 +46,15 @@ def file(tmp_path: Path) -> Callable[..., Path]:
 
 def seen(path: Path, **asked: Any) -> Survey:
     """What the first pass finds in a file."""
-    return survey(source_of(path), Asked(**asked), at=lambda _: None)
+    return survey(source_of(path), ImportOptions(**asked), at=lambda _: None)
 
 
 def told(path: Path, **asked: Any) -> list[Any]:
     """What a file tells, right and wrong."""
     found = seen(path, **asked)
-    return list(told_turns(source_of(path), Asked(**asked), found.layout, passed=found.passed, at=lambda _: None))
+    return list(
+        told_turns(source_of(path), ImportOptions(**asked), found.layout, passed=found.passed, at=lambda _: None)
+    )
 
 
 class Killed(BaseException):
@@ -80,14 +82,14 @@ def _silent(doing: str, done: int, of: int) -> None: ...
 
 def brought(
     home: Path, path: Path, *, lives: int | None = None, progress: Callable[..., None] = _silent, **asked: Any
-) -> Brought:
+) -> ImportReport:
     """Import a file into the memory at `home`."""
     source = source_of(path)
 
-    async def visit() -> Brought:
+    async def visit() -> ImportReport:
         async with open_memory(home=home, embedder="none") as memory:
             into: Any = memory if lives is None else Mortal(memory, lives)
-            return await bring(into, source, Asked(**asked), now=NOW, progress=progress)
+            return await import_file(into, source, ImportOptions(**asked), now=NOW, progress=progress)
 
     return anyio.run(visit)
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.integrations.importers import archive
+from mcp_memory.integrations.importers import reader
 from tests.importing.conftest import brought, contents, seen, told
 
 File = Callable[..., Path]
@@ -193,15 +193,15 @@ def test_the_files_of_an_unpacked_export_are_found_in_its_folder(tmp_path: Path)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(CLAUDE)
     parts = [tmp_path / "export" / f"conversations-{nth}.json" for nth in (9, 10)]
-    assert archive.unpacked_in(tmp_path) == archive.unpacked_in(tmp_path / "export") == parts
+    assert reader.unpacked_conversations(tmp_path) == reader.unpacked_conversations(tmp_path / "export") == parts
     for part in parts:
         part.unlink()
-    assert archive.unpacked_in(tmp_path) == [tmp_path / "export/conversations/a.json"]
-    assert archive.unpacked_in(tmp_path / "export" / "conversations") == []
+    assert reader.unpacked_conversations(tmp_path) == [tmp_path / "export/conversations/a.json"]
+    assert reader.unpacked_conversations(tmp_path / "export" / "conversations") == []
 
 
 def test_a_file_is_known_for_an_archive_by_its_first_bytes() -> None:
-    assert [archive.is_archive(data) for data in (GOOD, zipped(), b"", b"PK", CLAUDE)] == [
+    assert [reader.is_archive(data) for data in (GOOD, zipped(), b"", b"PK", CLAUDE)] == [
         True,
         True,
         False,

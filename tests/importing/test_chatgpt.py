@@ -11,21 +11,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.integrations.importers.formats.chatgpt import is_conversation, told
-from mcp_memory.integrations.importers.formats.exports import BRANCHES, CALLS, HIDDEN, RESULTS, THOUGHTS
-from mcp_memory.integrations.importers.formats.told import Passed, Result, Told, Wrong
+from mcp_memory.integrations.importers.chat_exports import (
+    BRANCHES,
+    CALLS,
+    HIDDEN,
+    RESULTS,
+    THOUGHTS,
+    chatgpt_records,
+    is_chatgpt_conversation,
+)
+from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn, ImportProblem, SkippedParts
 from tests.importing.conftest import brought, contents
 
 EXPORT = json.loads((Path(__file__).parents[2] / "fixtures/exports/chatgpt.json").read_text(encoding="utf-8"))
 
 
-def of(value: Any, passed: Passed | None = None) -> list[Any]:
+def of(value: Any, passed: SkippedParts | None = None) -> list[Any]:
     """The turns of a conversation, and what is wrong in it."""
-    return [one for one in told(value, "line 1, [0]", 1, passed or Passed()) if not isinstance(one, Result)]
+    return [
+        one
+        for one in chatgpt_records(value, "line 1, [0]", 1, passed or SkippedParts())
+        if not isinstance(one, ImportedResult)
+    ]
 
 
-def results(value: Any) -> list[Result]:
-    return [one for one in told(value, "line 1, [0]", 1, Passed()) if isinstance(one, Result)]
+def results(value: Any) -> list[ImportedResult]:
+    return [one for one in chatgpt_records(value, "line 1, [0]", 1, SkippedParts()) if isinstance(one, ImportedResult)]
 
 
 def said(value: Any) -> list[tuple[str, str]]:
@@ -45,7 +56,7 @@ def chain(*messages: Any, **more: Any) -> dict[str, Any]:
 
 
 def test_the_way_to_the_last_message_is_told_and_the_rest_is_counted() -> None:
-    passed = Passed()
+    passed = SkippedParts()
     found = of(EXPORT[0], passed)
     assert [(one.role, one.name, one.content) for one in found] == [
         ("system", "title", "Glaze for cone 6"),
@@ -65,7 +76,7 @@ def test_the_way_to_the_last_message_is_told_and_the_rest_is_counted() -> None:
 def test_a_turn_has_the_id_and_the_time_of_its_message_and_the_session_of_its_conversation() -> None:
     first = of(EXPORT[0])[1]
     id = "45cf8aa4-059a-41e1-b527-e27951c34250"
-    assert first == Told(
+    assert first == ImportedTurn(
         where=f"line 1, [0].mapping.{id}",
         role="user",
         content="Which glaze fires well at cone 6? My kiln is a Rohde Ecotop 60.",
@@ -86,7 +97,7 @@ def test_what_was_said_aloud_is_told_as_words() -> None:
 
 
 def test_a_conversation_that_is_not_to_be_remembered_is_not_told() -> None:
-    passed = Passed()
+    passed = SkippedParts()
     assert of(EXPORT[2], passed) == []
     assert passed.left == {"conversations marked as not to be remembered": 1}
 
@@ -122,7 +133,7 @@ def test_what_tools_answered_is_told_with_its_call_and_as_it_is() -> None:
     called = '{"search_query":[{"q":"floating blue cone 6"}]}'
     assert (browsed.tool, browsed.arguments, browsed.text) == ("web.run", called, "L0: Floating Blue")
     id = next(id for id, node in EXPORT[0]["mapping"].items() if "execution_output" in json.dumps(node))
-    assert printed == Result(
+    assert printed == ImportedResult(
         where=f"line 1, [0].mapping.{id}",
         tool="python",
         arguments="print(1222 - 1180)",
@@ -153,7 +164,7 @@ def test_a_talk_of_thousands_of_messages_is_told_whole() -> None:
     ],
 )
 def test_what_is_no_word_of_the_talk_is_counted_by_what_it_is(one: dict[str, Any], why: str) -> None:
-    passed = Passed()
+    passed = SkippedParts()
     assert [turn.content for turn in of(chain(message("hi"), one), passed)] == ["hi"]
     assert passed.left == {why: 1}
 
@@ -194,9 +205,9 @@ def test_marks_of_the_page_are_shown_as_the_page_does(given_text: str, shown: st
 @pytest.mark.parametrize("value", [None, 7, "x", [], {}, {"mapping": []}, {"messages": []}])
 def test_what_is_no_conversation_is_told_as_wrong(value: Any) -> None:
     [found] = of(value)
-    assert isinstance(found, Wrong)
+    assert isinstance(found, ImportProblem)
     assert "has to be a conversation of ChatGPT" in str(found)
-    assert not is_conversation(value)
+    assert not is_chatgpt_conversation(value)
 
 
 def test_a_message_that_is_too_large_is_told_as_wrong() -> None:
@@ -216,7 +227,7 @@ nodes = st.dictionaries(st.sampled_from([*keys, "create_time", "attachments", "i
 @given(st.dictionaries(st.sampled_from("abc"), json_values | nodes | st.builds(dict, message=nodes)), json_values)
 def test_whatever_stands_in_a_conversation_it_is_told_or_passed_over(mapping: dict[str, Any], other: Any) -> None:
     value = {"mapping": mapping, "current_node": other, "title": other, "id": other, "create_time": other}
-    assert all(isinstance(one, Told | Wrong) for one in of(value))
+    assert all(isinstance(one, ImportedTurn | ImportProblem) for one in of(value))
 
 
 def test_an_export_is_stored_once_and_what_was_added_to_it_later(tmp_path: Path) -> None:

@@ -12,21 +12,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.integrations.importers.formats.claude_ai import is_conversation, told
-from mcp_memory.integrations.importers.formats.exports import ATTACHED_CHARS, BRANCHES, CALLS, HIDDEN, RESULTS, THOUGHTS
-from mcp_memory.integrations.importers.formats.told import Passed, Result, Told, Wrong
+from mcp_memory.integrations.importers.chat_exports import (
+    ATTACHED_CHARS,
+    BRANCHES,
+    CALLS,
+    HIDDEN,
+    RESULTS,
+    THOUGHTS,
+    claude_ai_records,
+    is_claude_ai_conversation,
+)
+from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn, ImportProblem, SkippedParts
 from tests.importing.conftest import brought
 
 EXPORT = json.loads((Path(__file__).parents[2] / "fixtures/exports/claude-ai.json").read_text(encoding="utf-8"))
 
 
-def of(value: Any, passed: Passed | None = None) -> list[Any]:
+def of(value: Any, passed: SkippedParts | None = None) -> list[Any]:
     """The turns of a conversation, and what is wrong in it."""
-    return [one for one in told(value, "line 1, [0]", 1, passed or Passed()) if not isinstance(one, Result)]
+    return [
+        one
+        for one in claude_ai_records(value, "line 1, [0]", 1, passed or SkippedParts())
+        if not isinstance(one, ImportedResult)
+    ]
 
 
-def results(value: Any) -> list[Result]:
-    return [one for one in told(value, "line 1, [0]", 1, Passed()) if isinstance(one, Result)]
+def results(value: Any) -> list[ImportedResult]:
+    return [
+        one for one in claude_ai_records(value, "line 1, [0]", 1, SkippedParts()) if isinstance(one, ImportedResult)
+    ]
 
 
 def message(text: str, *, sender: str = "human", **more: Any) -> dict[str, Any]:
@@ -38,7 +52,7 @@ def words(*messages: Any, **more: Any) -> list[str]:
 
 
 def test_the_way_to_the_last_message_is_told_and_the_rest_is_counted() -> None:
-    passed = Passed()
+    passed = SkippedParts()
     assert [(one.role, one.name, one.content) for one in of(EXPORT[0], passed)] == [
         ("system", "title", "Letter to the landlord"),
         (
@@ -61,7 +75,7 @@ def test_the_way_to_the_last_message_is_told_and_the_rest_is_counted() -> None:
 
 def test_a_turn_has_the_id_and_the_time_of_its_message_and_the_session_of_its_conversation() -> None:
     last = of(EXPORT[0])[-1]
-    assert last == Told(
+    assert last == ImportedTurn(
         where="line 1, [0].chat_messages[6]",
         role="user",
         content="Thank him for me.\n[attached: signature.png]",
@@ -117,7 +131,7 @@ def test_a_ring_of_messages_ends() -> None:
 
 
 def test_what_is_attached_is_kept_up_to_a_limit_and_the_cut_is_told() -> None:
-    passed = Passed()
+    passed = SkippedParts()
     files = [
         {"file_name": "a.txt", "extracted_content": "x" * (ATTACHED_CHARS - 5)},
         {"file_name": "b.txt", "extracted_content": "y" * 12},
@@ -156,7 +170,7 @@ def test_words_are_those_of_the_parts_and_of_the_text_where_there_is_none(conten
 
 def test_what_tools_answered_and_what_was_written_with_one_is_told() -> None:
     written, answered = results(EXPORT[0])
-    assert written == Result(
+    assert written == ImportedResult(
         where="line 1, [0].chat_messages[3]",
         tool="artifacts",
         arguments={"id": "letter", "type": "text/markdown", "title": "Letter", "command": "create"},
@@ -174,7 +188,7 @@ def test_what_tools_answered_and_what_was_written_with_one_is_told() -> None:
 
 
 def test_a_result_without_text_is_counted() -> None:
-    passed = Passed()
+    passed = SkippedParts()
     nothing = [{"type": "tool_result", "content": content} for content in ([], None, [{"type": "image"}], " ")]
     assert of({"uuid": "c", "chat_messages": [message("", content=nothing)]}, passed)[0].content == ""
     assert passed.left == {RESULTS: 4}
@@ -199,7 +213,7 @@ def test_large_results_are_kept_once_and_those_of_this_memory_never(tmp_path: Pa
 
 
 def test_a_message_of_neither_of_the_two_is_counted() -> None:
-    passed = Passed()
+    passed = SkippedParts()
     assert of({"chat_messages": [message("x", sender="system"), message("hi"), None]}, passed)[0].content == "hi"
     assert passed.left == {HIDDEN: 2}
 
@@ -207,9 +221,9 @@ def test_a_message_of_neither_of_the_two_is_counted() -> None:
 @pytest.mark.parametrize("value", [None, 7, "x", [], {}, {"chat_messages": {}}, {"messages": []}])
 def test_what_is_no_conversation_is_told_as_wrong(value: Any) -> None:
     [found] = of(value)
-    assert isinstance(found, Wrong)
+    assert isinstance(found, ImportProblem)
     assert "has to be a conversation of Claude.ai" in str(found)
-    assert not is_conversation(value)
+    assert not is_claude_ai_conversation(value)
 
 
 json_values = st.recursive(
@@ -224,7 +238,9 @@ messages = st.dictionaries(st.sampled_from(fields), json_values | st.sampled_fro
 @given(st.lists(json_values | messages, max_size=5), json_values)
 def test_whatever_stands_in_a_conversation_it_is_told_or_passed_over(talk: list[Any], other: Any) -> None:
     value = {"chat_messages": talk, "uuid": other, "name": other, "created_at": other}
-    assert all(isinstance(one, Told | Wrong) for one in of({**value, "current_leaf_message_uuid": other}))
+    assert all(
+        isinstance(one, ImportedTurn | ImportProblem) for one in of({**value, "current_leaf_message_uuid": other})
+    )
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=30))
@@ -233,7 +249,7 @@ def test_of_any_tree_one_way_from_a_root_is_told_and_the_rest_is_counted(parents
         message(str(nth), uuid=str(nth), parent_message_uuid=str(parent % nth) if nth else None)
         for nth, parent in enumerate(parents)
     ]
-    passed = Passed()
+    passed = SkippedParts()
     path = [int(one.content) for one in of({"chat_messages": talk}, passed)]
     assert path[0] == 0
     assert path[-1] == len(parents) - 1

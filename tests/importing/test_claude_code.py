@@ -8,9 +8,16 @@ from typing import Any
 
 import pytest
 
-from mcp_memory.integrations.importers.formats.claude_code import is_line, summary_of, told
-from mcp_memory.integrations.importers.formats.logs import OWN_TOOLS, SoFar, is_own, summary_id
-from mcp_memory.integrations.importers.formats.told import Passed, Result, Told, Wrong
+from mcp_memory.integrations.importers.agent_logs import (
+    OWN_TOOLS,
+    LogState,
+    claude_code_records,
+    is_claude_code_line,
+    is_own,
+    summary_id,
+    summary_of,
+)
+from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn, ImportProblem, SkippedParts
 from tests.importing.agents import at, claude, followed, refs, turns
 
 TRANSCRIPTS = Path(__file__).parents[2] / "fixtures" / "transcripts"
@@ -30,18 +37,18 @@ def text(words: str) -> dict[str, str]:
     return {"type": "text", "text": words}
 
 
-def heard(*lines: Any) -> list[Told | Result | Wrong]:
-    so_far, passed = SoFar(), Passed()
-    return [one for n, line in enumerate(lines, 1) for one in told(line, f"line {n}", so_far, passed)]
+def heard(*lines: Any) -> list[ImportedTurn | ImportedResult | ImportProblem]:
+    so_far, passed = LogState(), SkippedParts()
+    return [one for n, line in enumerate(lines, 1) for one in claude_code_records(line, f"line {n}", so_far, passed)]
 
 
 def said(*lines: Any) -> list[tuple[str, str]]:
-    return [(one.role, one.content) for one in heard(*lines) if isinstance(one, Told)]
+    return [(one.role, one.content) for one in heard(*lines) if isinstance(one, ImportedTurn)]
 
 
 def test_a_message_is_a_turn_with_its_id_and_time() -> None:
     (turn,) = heard(user("Hello"))
-    assert isinstance(turn, Told)
+    assert isinstance(turn, ImportedTurn)
     assert (turn.role, turn.content, turn.id, turn.session, turn.name) == ("user", "Hello", "u1", "s", None)
     assert turn.said_at is not None
     assert turn.said_at.isoformat() == "2026-11-20T09:00:00+00:00"
@@ -108,7 +115,7 @@ def test_what_a_machine_or_somebody_else_put_into_a_line_is_not_said_by_the_user
 def test_a_prompt_that_was_typed_while_the_agent_worked_is_a_turn() -> None:
     sent = {"type": "queued_command", "prompt": "And the tests", "source_uuid": "q1", "origin": {"kind": "human"}}
     (turn,) = heard({**LINE, "type": "attachment", "attachment": sent})
-    assert isinstance(turn, Told)
+    assert isinstance(turn, ImportedTurn)
     assert (turn.role, turn.content, turn.id) == ("user", "And the tests", "q1")
     for other in ({"origin": {"kind": "peer"}}, {"isMeta": True}, {"type": "hook_additional_context"}):
         assert heard({**LINE, "type": "attachment", "attachment": {**sent, **other}}) == []
@@ -117,29 +124,29 @@ def test_a_prompt_that_was_typed_while_the_agent_worked_is_a_turn() -> None:
 def test_a_result_is_told_with_the_call_that_it_answers_wherever_that_was_read() -> None:
     call = {"type": "tool_use", "id": "toolu_1", "name": "Grep", "input": {"pattern": "berth"}}
     answer = {"type": "tool_result", "tool_use_id": "toolu_1", "content": [text("a.py"), text("b.py")]}
-    so_far, passed = SoFar(), Passed()
-    assert list(told(assistant(call), "line 1", so_far, passed)) == []
-    later = SoFar.loaded(so_far.dumped())
-    (result,) = told(user([answer]), "line 2", later, passed)
-    assert isinstance(result, Result)
+    so_far, passed = LogState(), SkippedParts()
+    assert list(claude_code_records(assistant(call), "line 1", so_far, passed)) == []
+    later = LogState.loaded(so_far.dumped())
+    (result,) = claude_code_records(user([answer]), "line 2", later, passed)
+    assert isinstance(result, ImportedResult)
     assert (result.tool, result.arguments, result.call) == ("Grep", {"pattern": "berth"}, "toolu_1")
     assert (result.text, later.calls) == ("a.py\nb.py", {})
     (alone,) = heard(user([answer]))
-    assert isinstance(alone, Result)
+    assert isinstance(alone, ImportedResult)
     assert alone.tool == ""
 
 
 def test_what_is_carried_between_readings_stays_small() -> None:
-    so_far = SoFar(conversation="s")
+    so_far = LogState(conversation="s")
     for n in range(500):
         so_far.called(f"c{n}", "Write", {"content": "x" * 10_000})
     assert len(so_far.dumped()) < 4_000
-    assert SoFar.loaded(so_far.dumped()).answered("c499") == ("Write", None)
+    assert LogState.loaded(so_far.dumped()).answered("c499") == ("Write", None)
 
 
 def test_the_summary_of_a_compaction_is_the_same_in_the_log_and_in_the_hook() -> None:
     body = "1. The user asked for ships.\n2. Berth 3 is the busiest."
-    (turn,) = [one for one in heard(*claude([("summary", body)])) if isinstance(one, Told)]
+    (turn,) = [one for one in heard(*claude([("summary", body)])) if isinstance(one, ImportedTurn)]
     assert (turn.role, turn.name, turn.content) == ("system", "summary", body)
     hook = f"<analysis>Going through it.</analysis>\n<summary>\n{body}\n</summary>"
     assert summary_of(hook) == body
@@ -153,13 +160,13 @@ def test_the_summary_of_a_compaction_is_the_same_in_the_log_and_in_the_hook() ->
 
 def test_a_time_that_is_none_costs_no_turn() -> None:
     (turn,) = heard(user("Hello", timestamp="yesterday"))
-    assert isinstance(turn, Told)
+    assert isinstance(turn, ImportedTurn)
     assert (turn.content, turn.said_at) == ("Hello", None)
 
 
 @pytest.mark.parametrize("value", [5, [], {"role": "user", "content": "Hi", "session": "x"}, {"type": "user"}])
 def test_other_histories_are_not_taken_for_such_a_log(value: Any) -> None:
-    assert not is_line(value)
+    assert not is_claude_code_line(value)
 
 
 def test_our_own_tools_are_those_of_the_server() -> None:

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from mcp_memory.integrations.importers.formats.codex import is_line, told
-from mcp_memory.integrations.importers.formats.logs import SoFar
-from mcp_memory.integrations.importers.formats.told import Passed, Result, Told, Wrong
+from mcp_memory.integrations.importers.agent_logs import LogState, codex_records, is_codex_line
+from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn, ImportProblem, SkippedParts
 from tests.importing.agents import at
 
 BESIDE = "internal_chat_message_metadata_passthrough"
@@ -27,13 +26,13 @@ META = line("session_meta", id="c1", source="cli")
 TURN = line("turn_context", turn_id="t1")
 
 
-def heard(*lines: Any) -> list[Told | Result | Wrong]:
-    so_far, passed = SoFar(), Passed()
-    return [one for n, value in enumerate(lines, 1) for one in told(value, f"line {n}", so_far, passed)]
+def heard(*lines: Any) -> list[ImportedTurn | ImportedResult | ImportProblem]:
+    so_far, passed = LogState(), SkippedParts()
+    return [one for n, value in enumerate(lines, 1) for one in codex_records(value, f"line {n}", so_far, passed)]
 
 
 def said(*lines: Any) -> list[tuple[str, str, str | None]]:
-    return [(one.role, one.content, one.id) for one in heard(*lines) if isinstance(one, Told)]
+    return [(one.role, one.content, one.id) for one in heard(*lines) if isinstance(one, ImportedTurn)]
 
 
 def test_messages_are_known_by_their_turn_and_their_id_or_place_in_it() -> None:
@@ -48,7 +47,7 @@ def test_a_fork_that_copies_its_parents_lines_gives_them_the_same_ids() -> None:
     parent = [META, TURN, message("user", "Hello"), message("assistant", "Hi!")]
     fork = [line("session_meta", id="c2", forked_from_id="c1"), *parent]
     assert said(*fork) == said(*parent)
-    assert {one.session for one in heard(*fork) if isinstance(one, Told)} == {"c2"}
+    assert {one.session for one in heard(*fork) if isinstance(one, ImportedTurn)} == {"c2"}
 
 
 @pytest.mark.parametrize(
@@ -85,7 +84,7 @@ def test_a_result_is_told_whole_first_and_then_as_the_model_saw_it() -> None:
         "event_msg", type="item_completed", item={"type": "CommandExecution", "id": "c", "aggregated_output": "a\nb"}
     )
     shown = line("response_item", type="function_call_output", call_id="c", output="Exit code 0\na")
-    results = [one for one in heard(META, call, whole, shown) if isinstance(one, Result)]
+    results = [one for one in heard(META, call, whole, shown) if isinstance(one, ImportedResult)]
     assert [(one.text, one.tool, one.arguments) for one in results] == [
         ("a\nb", "exec_command", {"cmd": "ls"}),
         ("Exit code 0\na", "exec_command", {"cmd": "ls"}),
@@ -103,14 +102,14 @@ def test_a_tool_of_a_server_is_named_with_its_server() -> None:
     parts = [{"type": "input_text", "text": "one"}, {"type": "input_image", "image_url": "data:"}]
     shown = line("response_item", type="function_call_output", call_id="c", output=parts)
     (result,) = heard(META, line("response_item", **asked), shown)
-    assert isinstance(result, Result)
+    assert isinstance(result, ImportedResult)
     assert (result.tool, result.text) == ("mcp__notes__list_notes", "one")
     item = {"type": "McpToolCall", "id": "d", "server": "notes", "tool": "list_notes", "arguments": {"n": 1}}
     ended = line(
         "event_msg", type="item_completed", item={**item, "result": {"content": [{"type": "text", "text": "two"}]}}
     )
     (alone,) = heard(META, ended)
-    assert isinstance(alone, Result)
+    assert isinstance(alone, ImportedResult)
     assert (alone.tool, alone.arguments, alone.text) == ("mcp__notes__list_notes", {"n": 1}, "two")
 
 
@@ -123,7 +122,7 @@ def test_other_calls_and_arguments_that_are_no_json_are_told_as_they_are() -> No
         line("response_item", type="function_call_output", call_id="s", output={"content": "a", "success": True}),
         line("response_item", type="function_call_output", call_id="o", output="b"),
     ]
-    results = [one for one in heard(META, patch, shell, odd, *answers) if isinstance(one, Result)]
+    results = [one for one in heard(META, patch, shell, odd, *answers) if isinstance(one, ImportedResult)]
     assert [(one.tool, one.arguments, one.text) for one in results] == [
         ("apply_patch", "*** Begin Patch", "Done"),
         ("shell", {"type": "exec", "command": ["ls"]}, "a"),
@@ -134,11 +133,11 @@ def test_other_calls_and_arguments_that_are_no_json_are_told_as_they_are() -> No
 def test_a_compaction_is_a_summary_without_what_introduces_it() -> None:
     before = "Another language model started to solve this problem and so on. Use it with your own analysis:\n"
     (turn,) = heard(META, line("compacted", message=f"{before}Summary: three berths."))
-    assert isinstance(turn, Told)
+    assert isinstance(turn, ImportedTurn)
     assert (turn.role, turn.name, turn.content) == ("system", "summary", "Summary: three berths.")
     assert heard(META, line("compacted", message="", replacement_history=[])) == []
 
 
 @pytest.mark.parametrize("value", [5, {"type": "message", "payload": {}}, {"type": "response_item", "payload": "x"}])
 def test_other_histories_are_not_taken_for_such_a_log(value: Any) -> None:
-    assert not is_line(value)
+    assert not is_codex_line(value)

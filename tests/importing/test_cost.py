@@ -9,8 +9,8 @@ from typing import Any
 
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.types import NewTurn
-from mcp_memory.integrations.importers import Asked, Brought, look, source_of
-from mcp_memory.integrations.importers.cost import Size, cost
+from mcp_memory.integrations.importers.history import ImportOptions, preview_file, source_of
+from mcp_memory.integrations.importers.report import HistorySize, ImportReport, estimate_cost
 from mcp_memory.models.llm import price
 from mcp_memory.store.protocol import Imported
 from tests.importing.conftest import jsonl, turn
@@ -23,8 +23,8 @@ def settings(**given: Any) -> Settings:
     return load_settings({}, home="unused", **{"llm": "test/model", **given})
 
 
-def size_of(turns: int, *, sessions: int = 1, words: int = 20, batch_turns: int = 10) -> Size:
-    size = Size(batch_turns)
+def size_of(turns: int, *, sessions: int = 1, words: int = 20, batch_turns: int = 10) -> HistorySize:
+    size = HistorySize(batch_turns)
     for number in range(turns):
         content = f"The boat to island {number} leaves at nine. " + "Bring the blue bag. " * (words // 4)
         size.add(f"s{number % sessions}", NewTurn(role="user", content=content, said_at=AT))
@@ -35,15 +35,20 @@ def a_thousandth(model: str, prompt_tokens: int, completion_tokens: int) -> floa
     return (prompt_tokens + 5 * completion_tokens) / 1000
 
 
-def seen(path: Path, *, files: list[Imported] | None = None, **given: Any) -> Brought:
-    return look(
-        source_of(path), Asked(), settings(**given), price=a_thousandth, files=files or [], progress=lambda *_: None
+def seen(path: Path, *, files: list[Imported] | None = None, **given: Any) -> ImportReport:
+    return preview_file(
+        source_of(path),
+        ImportOptions(),
+        settings(**given),
+        price=a_thousandth,
+        files=files or [],
+        progress=lambda *_: None,
     )
 
 
 def test_it_grows_with_turns_with_their_length_and_with_sessions() -> None:
     def tokens(**size: int) -> int:
-        found = cost(size_of(**size), settings(), a_thousandth)  # type: ignore[arg-type]
+        found = estimate_cost(size_of(**size), settings(), a_thousandth)  # type: ignore[arg-type]
         assert found is not None
         return found.prompt_tokens
 
@@ -78,25 +83,25 @@ def test_it_is_priced_stage_by_stage_and_says_how_long_the_caps_make_it_take() -
         asked.append(model)
         return 0.25
 
-    found = cost(size_of(100), settings(llm_scenes="test/better", llm_daily_tokens=10_000), priced)
+    found = estimate_cost(size_of(100), settings(llm_scenes="test/better", llm_daily_tokens=10_000), priced)
     assert found is not None
     assert (asked, found.price) == (["test/model", "test/model", "test/better", "test/model"], 1.0)
     total = found.prompt_tokens + found.completion_tokens
     assert found.days == -(-total // 10_000)
-    by_hour = cost(size_of(100), settings(llm_hourly_tokens=100), priced)
+    by_hour = estimate_cost(size_of(100), settings(llm_hourly_tokens=100), priced)
     assert by_hour is not None
     assert by_hour.days == -(-total // 2_400)
 
 
 def test_what_is_not_known_is_not_made_up() -> None:
-    found = cost(size_of(10), settings(llm_daily_tokens=0), lambda *_: None)
+    found = estimate_cost(size_of(10), settings(llm_daily_tokens=0), lambda *_: None)
     assert found is not None
     assert (found.price, found.days) == (None, None)
-    assert cost(size_of(10), settings(llm="none"), a_thousandth) is None
+    assert estimate_cost(size_of(10), settings(llm="none"), a_thousandth) is None
 
 
 def test_noise_and_what_tools_said_is_not_read() -> None:
-    size = Size(10)
+    size = HistorySize(10)
     for role, content in (("user", "Hello!"), ("user", "I moved to Porto."), ("tool", "exit 0"), ("system", "Be kind")):
         size.add("s", NewTurn(role=role, content=content, said_at=AT))  # type: ignore[arg-type]
     assert (size.noise, size.signal) == (3, 1)
@@ -107,7 +112,7 @@ def test_a_dry_run_says_what_would_be_stored(file: File) -> None:
         jsonl([turn("I moved to Porto.", said_at=AT.isoformat()), turn("Hello!", session="b", said_at=AT.isoformat())])
     )
     found = seen(path, llm="none")
-    assert found == Brought(file=str(path), state="seen", turns=2, sessions=2, first=AT, last=AT, noise=1)
+    assert found == ImportReport(file=str(path), state="seen", turns=2, sessions=2, first=AT, last=AT, noise=1)
 
 
 def test_a_dry_run_refuses_what_an_import_would_and_knows_what_it_knows(file: File) -> None:

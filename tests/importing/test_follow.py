@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn, Record, Ref
-from mcp_memory.integrations.importers.agents import AGENTS, Agent, session_name
-from mcp_memory.integrations.importers.follow import follow
+from mcp_memory.integrations.importers.follow import follow_log
+from mcp_memory.integrations.importers.records import AGENTS, Agent, session_name
 from mcp_memory.service.memory import Memory, open_memory
 from tests.importing.agents import (
     BEGAN,
@@ -122,7 +122,7 @@ def _killed(home: Path, path: Path, *, after: int) -> None:
             for name in ("record_turns", "keep_tool_result", "note_followed"):
                 setattr(memory, name, mortal(getattr(memory, name)))
             try:
-                await follow(memory, path, live=False)
+                await follow_log(memory, path, live=False)
             except Killed:
                 pass
 
@@ -137,7 +137,7 @@ def test_two_processes_at_one_log_store_it_once(home: Path, tmp_path: Path) -> N
             with anyio.fail_after(20):
                 async with anyio.create_task_group() as group:
                     for memory in (one, two, one, two):
-                        group.start_soon(partial(follow, memory, path, live=True, now=lambda: BEGAN))
+                        group.start_soon(partial(follow_log, memory, path, live=True, now=lambda: BEGAN))
 
     anyio.run(visit)
     (stored,) = turns(home).values()

@@ -9,32 +9,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.integrations.importers.formats.generic import told
-from mcp_memory.integrations.importers.formats.told import Passed, Told, Wrong
+from mcp_memory.integrations.importers.records import ImportedTurn, ImportProblem, SkippedParts, generic_records
 
 MOMENT = datetime(2026, 5, 7, 8, 0, tzinfo=UTC)
 
 
-def of(value: Any, **more: Any) -> list[Told | Wrong]:
-    return list(told(value, "line 1", 1, Passed(), **more))
+def of(value: Any, **more: Any) -> list[ImportedTurn | ImportProblem]:
+    return list(generic_records(value, "line 1", 1, SkippedParts(), **more))
 
 
-def one(**fields: Any) -> Told:
+def one(**fields: Any) -> ImportedTurn:
     [found] = of({"role": "user", "content": "hi", **fields})
-    assert isinstance(found, Told), found
+    assert isinstance(found, ImportedTurn), found
     return found
 
 
 def wrong(value: Any) -> str:
     [found] = of(value)
-    assert isinstance(found, Wrong), found
+    assert isinstance(found, ImportProblem), found
     return str(found)
 
 
 def test_a_turn_is_told_with_all_it_says() -> None:
     value = {"role": "user", "content": "hi", "session": "s", "name": "Maya", "said_at": "2026-05-07T10:00:00+02:00"}
     assert of({**value, "id": 7}) == [
-        Told(where="line 1", role="user", content="hi", name="Maya", said_at=MOMENT, id="7", session="s")
+        ImportedTurn(where="line 1", role="user", content="hi", name="Maya", said_at=MOMENT, id="7", session="s")
     ]
 
 
@@ -87,9 +86,9 @@ def test_an_empty_time_is_none(empty: Any) -> None:
     "value", [12, -1, True, 1e300, float("nan"), "yesterday", [1], 20260507, "9999-12-31T23:59:59-14:00"]
 )
 def test_what_is_no_time_is_counted_and_costs_no_turn(value: Any) -> None:
-    passed = Passed()
-    [found] = told({"role": "user", "content": "hi", "timestamp": value}, "line 1", 1, passed)
-    assert isinstance(found, Told)
+    passed = SkippedParts()
+    [found] = generic_records({"role": "user", "content": "hi", "timestamp": value}, "line 1", 1, passed)
+    assert isinstance(found, ImportedTurn)
     assert (found.said_at, passed.misdated) == (None, 1)
     assert one(timestamp=value, created_at=1778140800).said_at == MOMENT
 
@@ -111,31 +110,31 @@ def test_a_content_is_a_text_or_a_list_of_parts(content: Any, text: str) -> None
 
 
 def test_parts_without_text_and_unknown_keys_are_passed_over_and_known() -> None:
-    passed = Passed()
+    passed = SkippedParts()
     value = {"role": "user", "content": [{"type": "image"}, "a"], "model": "x", "tokens": 3}
-    assert [str(found) for found in told({"messages": [value], "title": "t"}, "line 1", 1, passed)] != []
+    assert [str(found) for found in generic_records({"messages": [value], "title": "t"}, "line 1", 1, passed)] != []
     assert (passed.keys, passed.parts) == ({"model", "tokens", "title"}, 1)
 
 
 def test_a_call_of_a_tool_needs_no_content() -> None:
     [found] = of({"role": "assistant", "tool_calls": []})
-    assert isinstance(found, Told)
+    assert isinstance(found, ImportedTurn)
     assert found.content == ""
 
 
 def test_half_a_character_becomes_the_sign_for_one_that_is_lost() -> None:
-    passed = Passed()
-    [found] = told({"role": "user", "content": "a\ud83d", "name": "\udc00"}, "line 1", 1, passed)
-    assert isinstance(found, Told)
+    passed = SkippedParts()
+    [found] = generic_records({"role": "user", "content": "a\ud83d", "name": "\udc00"}, "line 1", 1, passed)
+    assert isinstance(found, ImportedTurn)
     assert (found.content, found.name, passed.mended) == ("a\ufffd", "\ufffd", 2)
 
 
 def test_a_conversation_gives_its_turns_its_session_its_number_and_when_it_began() -> None:
     turns = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "session": "other"}]
     for key in ("turns", "messages"):
-        found = list(told({"id": "s", key: turns, "started_at": 1778140800}, "line 9", 4, Passed()))
+        found = list(generic_records({"id": "s", key: turns, "started_at": 1778140800}, "line 9", 4, SkippedParts()))
         assert found == [
-            Told(
+            ImportedTurn(
                 where=f"line 9, {key}[{nth}]",
                 role=role,
                 content=text,
@@ -155,16 +154,18 @@ SEED = {"sessionKey": "agent:main", "sessionId": "x1", "conversations": [[{"role
 
 def test_a_seed_gives_its_rounds_in_order_under_its_key_and_id() -> None:
     [found] = of(SEED)
-    assert isinstance(found, Told)
+    assert isinstance(found, ImportedTurn)
     assert (found.session, found.where, found.content) == ("agent:main@x1", "line 1, conversations[0][0]", "a")
-    assert of({"sessions": [SEED]}) == [Told(**{**_fields(found), "where": "line 1, sessions[0].conversations[0][0]"})]
+    assert of({"sessions": [SEED]}) == [
+        ImportedTurn(**{**_fields(found), "where": "line 1, sessions[0].conversations[0][0]"})
+    ]
     [keyed] = of({key: value for key, value in SEED.items() if key != "sessionId"})
-    assert isinstance(keyed, Told)
+    assert isinstance(keyed, ImportedTurn)
     assert keyed.session == "agent:main"
 
 
-def _fields(found: Told) -> dict[str, Any]:
-    return {name: getattr(found, name) for name in Told.__slots__}
+def _fields(found: ImportedTurn) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in ImportedTurn.__slots__}
 
 
 @pytest.mark.parametrize(
@@ -228,4 +229,4 @@ json_values = st.recursive(
 
 @given(json_values, st.booleans())
 def test_no_json_is_too_strange_to_be_told_or_refused(value: Any, seeds_only: bool) -> None:
-    assert all(isinstance(found, Told | Wrong) for found in of(value, seeds_only=seeds_only))
+    assert all(isinstance(found, ImportedTurn | ImportProblem) for found in of(value, seeds_only=seeds_only))

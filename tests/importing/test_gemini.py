@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from mcp_memory.integrations.importers.formats.gemini import is_line, told
-from mcp_memory.integrations.importers.formats.logs import SoFar
-from mcp_memory.integrations.importers.formats.told import Passed, Result, Told, Wrong
+from mcp_memory.integrations.importers.agent_logs import LogState, gemini_records, is_gemini_line
+from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn, ImportProblem, SkippedParts
 from tests.importing.agents import LONG, at, followed, refs, turns
 
 META = {"sessionId": "g1", "projectHash": "ab", "startTime": at(0), "kind": "main"}
@@ -20,13 +19,13 @@ def message(kind: str, content: Any, id: str = "m1", **more: Any) -> dict[str, A
     return {"id": id, "timestamp": at(0), "type": kind, "content": content, **more}
 
 
-def heard(*lines: Any) -> list[Told | Result | Wrong]:
-    so_far, passed = SoFar(), Passed()
-    return [one for n, value in enumerate(lines, 1) for one in told(value, f"line {n}", so_far, passed)]
+def heard(*lines: Any) -> list[ImportedTurn | ImportedResult | ImportProblem]:
+    so_far, passed = LogState(), SkippedParts()
+    return [one for n, value in enumerate(lines, 1) for one in gemini_records(value, f"line {n}", so_far, passed)]
 
 
 def said(*lines: Any) -> list[tuple[str, str]]:
-    return [(one.role, one.content) for one in heard(META, *lines) if isinstance(one, Told)]
+    return [(one.role, one.content) for one in heard(META, *lines) if isinstance(one, ImportedTurn)]
 
 
 def test_a_message_is_a_turn_whether_its_content_is_a_string_a_part_or_parts() -> None:
@@ -71,7 +70,7 @@ def test_a_path_at_the_start_is_no_command() -> None:
 def test_of_a_compression_only_the_summary_is_taken() -> None:
     snapshot = message("user", [{"text": "<state_snapshot>Berth 3</state_snapshot>"}], "new-1")
     (turn,) = heard(META, {"$set": {"messages": [snapshot, message("gemini", "Got it.", "new-2")]}})
-    assert isinstance(turn, Told)
+    assert isinstance(turn, ImportedTurn)
     assert (turn.role, turn.name, turn.content) == ("system", "summary", "<state_snapshot>Berth 3</state_snapshot>")
 
 
@@ -98,7 +97,7 @@ def call(result: Any, **more: Any) -> dict[str, Any]:
 )
 def test_a_result_is_told_by_its_call_without_what_is_around_it(result: Any, text: str) -> None:
     (found,) = heard(META, call(result))
-    assert isinstance(found, Result)
+    assert isinstance(found, ImportedResult)
     assert (found.text, found.tool, found.arguments, found.call) == (text, "read_file", {"path": "a"}, "c1")
 
 
@@ -145,4 +144,4 @@ def test_a_result_that_the_client_cut_is_kept_whole(home: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize("value", [5, {"sessionId": "x"}, {"projectHash": "x"}, {"id": "x", "type": "user"}])
 def test_other_histories_are_not_taken_for_such_a_log(value: Any) -> None:
-    assert not is_line(value)
+    assert not is_gemini_line(value)

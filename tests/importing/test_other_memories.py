@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Atom, NewTurn
-from mcp_memory.integrations.importers import source_of
-from mcp_memory.integrations.importers.formats import basic_memory, mem0, memory_server, mempalace
-from mcp_memory.integrations.importers.formats.told import Passed, Statement, Told, Wrong
+from mcp_memory.integrations.importers import other_memories
+from mcp_memory.integrations.importers.history import source_of
+from mcp_memory.integrations.importers.records import ImportedStatement, ImportedTurn, ImportProblem, SkippedParts
 from mcp_memory.service.memory import Memory, open_memory
 from tests.importing.conftest import NOW, brought, jsonl, told
 
@@ -92,7 +92,7 @@ def atoms(home: Path) -> list[Atom]:
 
 
 def statements(path: Path, **asked: Any) -> list[str]:
-    return [one.text for one in told(path, **asked) if isinstance(one, Statement)]
+    return [one.text for one in told(path, **asked) if isinstance(one, ImportedStatement)]
 
 
 def notes(folder: Path, **files: str) -> Path:
@@ -168,8 +168,8 @@ def test_what_mem0_holds_is_told_with_its_time(under: str | None, home: Path, fi
 def test_relations_of_mem0_are_facts(file: File) -> None:
     rows = {"results": [MEM0], "relations": [{"source": "alex", "relationship": "plays", "destination": "cricket"}, {}]}
     found = told(file(json.dumps(rows).encode()))
-    assert [one.fact for one in found if isinstance(one, Statement)] == [None, ("alex", "plays", "cricket")]
-    assert [str(one) for one in found if isinstance(one, Wrong)] == [
+    assert [one.fact for one in found if isinstance(one, ImportedStatement)] == [None, ("alex", "plays", "cricket")]
+    assert [str(one) for one in found if isinstance(one, ImportProblem)] == [
         "line 1, relations[1]: is no relation of mem0: {source, relationship, target}."
     ]
 
@@ -189,12 +189,12 @@ def test_what_mem0_worded_anew_takes_the_place_of_what_it_said(home: Path, file:
 def test_a_note_of_basic_memory_becomes_statements_facts_and_its_text(home: Path, tmp_path: Path) -> None:
     folder = notes(tmp_path / "notes", brewing=NOTE, plain="Just text, of no format.\n", sub__empty="")
     found = told(folder)
-    assert [(one.text, one.fact) for one in found if isinstance(one, Statement)] == [
+    assert [(one.text, one.fact) for one in found if isinstance(one, ImportedStatement)] == [
         ("Brewing at home (method): The pot is warmed first (as Otto says)", None),
         ("Brewing at home needs Soft water", ("Brewing at home", "needs", "Soft water")),
         ("Brewing at home relates to Otto Brandt", ("Brewing at home", "relates_to", "Otto Brandt")),
     ]
-    (text,) = [one for one in found if isinstance(one, Told)]
+    (text,) = [one for one in found if isinstance(one, ImportedTurn)]
     assert (text.role, text.name, text.content) == ("tool", "basic-memory", NOTE)
     done = brought(home, folder)
     assert (done.told, done.stored) == (3, 1)
@@ -228,7 +228,7 @@ def test_a_link_that_leads_out_of_the_folder_is_not_read(tmp_path: Path) -> None
 
 def test_drawers_of_mempalace_are_texts_that_nobody_said(home: Path, tmp_path: Path) -> None:
     folder = notes(tmp_path / "palace", index="# Palace Export — 2026-05-01\n", house__garden=ROOM)
-    first, second = [one for one in told(folder) if isinstance(one, Told)]
+    first, second = [one for one in told(folder) if isinstance(one, ImportedTurn)]
     assert first.content == "The pears are from 1987.\n## not a heading\n\nThey bear every second year."
     assert (first.role, first.name, first.session) == ("tool", "mempalace", "mempalace house - garden")
     assert (first.said_at, second.said_at) == (datetime(2026, 4, 1, 10, tzinfo=UTC), None)
@@ -239,7 +239,7 @@ def test_drawers_of_mempalace_are_texts_that_nobody_said(home: Path, tmp_path: P
 
 def test_a_drawer_that_was_edited_away_is_told(tmp_path: Path) -> None:
     torn = ROOM.replace("> The gate sticks.", "The gate sticks.")
-    (wrong,) = [one for one in told(notes(tmp_path / "p", room=torn)) if isinstance(one, Wrong)]
+    (wrong,) = [one for one in told(notes(tmp_path / "p", room=torn)) if isinstance(one, ImportProblem)]
     assert "has a drawer that cannot be read" in wrong.what
 
 
@@ -340,10 +340,10 @@ ANYTHING = st.recursive(
 )
 
 
-@given(ANYTHING, st.sampled_from([memory_server, mem0]))
-def test_no_value_does_more_than_be_told_or_be_wrong(value: Any, module: Any) -> None:
-    for one in module.told(value, "line 1", Passed()):
-        assert isinstance(one, Statement | Told | Wrong)
+@given(ANYTHING, st.sampled_from([other_memories.memory_server_records, other_memories.mem0_records]))
+def test_no_value_does_more_than_be_told_or_be_wrong(value: Any, records: Any) -> None:
+    for one in records(value, "line 1", SkippedParts()):
+        assert isinstance(one, ImportedStatement | ImportedTurn | ImportProblem)
 
 
 MARKS = st.sampled_from(["# a / b\n", "## d\n", "\n", "> x\n", "| Field | Value |\n", "|---|---|\n", "---\n", "- [k] v\n",
@@ -352,11 +352,11 @@ MARKS = st.sampled_from(["# a / b\n", "## d\n", "\n", "> x\n", "| Field | Value 
 
 @given(st.lists(MARKS | st.text(max_size=8), max_size=40).map("".join))
 def test_no_text_does_more_than_be_told_or_be_wrong(text: str) -> None:
-    for module in (basic_memory, mempalace):
-        for one in module.told(text, "n.md", Passed()):
-            assert isinstance(one, Statement | Told | Wrong)
-    assert basic_memory.is_note(text) in (True, False)
-    assert mempalace.is_room(text) in (True, False)
+    for records in (other_memories.basic_memory_records, other_memories.mempalace_records):
+        for one in records(text, "n.md", SkippedParts()):
+            assert isinstance(one, ImportedStatement | ImportedTurn | ImportProblem)
+    assert other_memories.is_note(text) in (True, False)
+    assert other_memories.is_room(text) in (True, False)
 
 
 def test_the_clock_of_a_statement_is_never_ahead(home: Path, file: File) -> None:

@@ -11,23 +11,23 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
-from mcp_memory.integrations.importers.formats.told import Told
-from mcp_memory.integrations.importers.placing import Places
+from mcp_memory.integrations.importers.history import TurnPlacement
+from mcp_memory.integrations.importers.records import ImportedTurn
 
 START = datetime(2026, 5, 7, 8, 0, tzinfo=UTC)
 
 
-def says(content: str = "ok", **more: Any) -> Told:
+def says(content: str = "ok", **more: Any) -> ImportedTurn:
     fields: dict[str, Any] = {"where": "line 1", "role": "user", "name": None, "said_at": None, "id": None}
-    return Told(**{**fields, "session": "s", "content": content, **more})
+    return ImportedTurn(**{**fields, "session": "s", "content": content, **more})
 
 
-def placed(*told: Told, default: str | None = "file", start: datetime = START) -> list[tuple[str, NewTurn]]:
-    places = Places(default=default, start=start)
+def placed(*told: ImportedTurn, default: str | None = "file", start: datetime = START) -> list[tuple[str, NewTurn]]:
+    places = TurnPlacement(default=default, start=start)
     return [places.place(one) for one in told]
 
 
-def ids(*told: Told, **more: Any) -> list[str | None]:
+def ids(*told: ImportedTurn, **more: Any) -> list[str | None]:
     return [turn.client_id for _, turn in placed(*told, **more)]
 
 
@@ -63,9 +63,9 @@ def test_what_is_said_twice_has_two_ids_whether_it_is_dated_or_not() -> None:
     assert len(set(ids(*told))) == 5
 
 
-def _talk(steps: list[tuple[str, str, int | None]]) -> list[Told]:
+def _talk(steps: list[tuple[str, str, int | None]]) -> list[ImportedTurn]:
     """Turns of (words, session, seconds since the last time told; None: without a time)."""
-    at, told = START, list[Told]()
+    at, told = START, list[ImportedTurn]()
     for content, session, seconds in steps:
         at += timedelta(seconds=seconds or 0)
         told.append(says(content, session=session, said_at=None if seconds is None else at))
@@ -76,7 +76,7 @@ steps = st.tuples(st.sampled_from(["ok", "yes"]), st.sampled_from(["a", "b"]), s
 
 
 @given(st.lists(steps, max_size=12).map(_talk))
-def test_ids_are_all_different_and_hang_neither_on_the_start_nor_on_other_sessions(told: list[Told]) -> None:
+def test_ids_are_all_different_and_hang_neither_on_the_start_nor_on_other_sessions(told: list[ImportedTurn]) -> None:
     everything = ids(*told)
     assert len(set(everything)) == len(told)
     assert ids(*told, start=START + timedelta(days=1), default="moved") == everything
@@ -95,7 +95,7 @@ def test_without_a_default_a_turn_must_name_its_session() -> None:
 
 
 def test_a_name_that_is_no_file_name_is_changed_and_two_stay_two() -> None:
-    places = Places(default=None, start=START)
+    places = TurnPlacement(default=None, start=START)
     names = ["agent:main", "agent/main", "con", "x" * 200, "x" * 201, "会" * 90, "///", "fine"]
     kept = [places.place(says(session=name))[0] for name in names]
     assert len(set(kept)) == len(names)

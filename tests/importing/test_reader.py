@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.integrations.importers.reader import Source, Value, layout, values
+from mcp_memory.integrations.importers.reader import ImportSource, SourceValue, layout, values
 from tests.importing.conftest import jsonl, seen, told, turn
 
 File = Callable[..., Path]
@@ -71,10 +71,10 @@ def test_what_was_written_is_read_as_lines_and_as_a_document(
     for text, kind in ((lines, "lines"), (document, "document")):
         path = folder / kind
         path.write_bytes(text.encode())
-        source = Source(path=path, name=kind, size=path.stat().st_size, modified=0)
+        source = ImportSource(path=path, name=kind, size=path.stat().st_size, modified=0)
         assert layout(source) == kind
         read = list(values(source, "lines" if kind == "lines" else "document", at=lambda _: None))
-        assert [one.value for one in read if isinstance(one, Value)] == given_values
+        assert [one.value for one in read if isinstance(one, SourceValue)] == given_values
 
 
 def test_values_longer_than_what_is_read_at_once_are_whole(file: File) -> None:
@@ -161,7 +161,7 @@ def test_the_format_can_be_told_where_it_would_be_taken_for_another(file: File) 
 
 def test_a_file_is_read_up_to_the_size_that_it_had(file: File) -> None:
     path = file(jsonl(TALK[:2]))
-    source = Source(path=path, name="x", size=path.stat().st_size, modified=0)
+    source = ImportSource(path=path, name="x", size=path.stat().st_size, modified=0)
     with path.open("ab") as stream:
         stream.write(jsonl(TALK[2:]))
     assert len(list(values(source, "lines", at=lambda _: None))) == 2

@@ -10,10 +10,9 @@ import anyio
 import pytest
 
 from mcp_memory.core.errors import McpMemoryError, StoreUnavailable
-from mcp_memory.integrations.importers.agents import AGENTS, Agent
-from mcp_memory.integrations.importers.finding import Log, log_folders, logs_in
-from mcp_memory.integrations.importers.follow import Followed
-from mcp_memory.integrations.importers.watching import watch
+from mcp_memory.integrations.importers.follow import FollowReport, watch_logs
+from mcp_memory.integrations.importers.log_file import AgentLog, log_folders, logs_in
+from mcp_memory.integrations.importers.records import AGENTS, Agent
 from mcp_memory.service.memory import open_memory
 from tests.importing.agents import TALK, WRITERS, data, turns, written
 
@@ -49,16 +48,16 @@ def test_logs_are_found_by_what_is_in_them_without_those_of_sub_agents(tmp_path:
 
 
 def test_a_watched_folder_is_followed_as_its_logs_grow_and_new_ones_come(home: Path, tmp_path: Path) -> None:
-    heard: list[Followed | McpMemoryError] = []
+    heard: list[FollowReport | McpMemoryError] = []
     folder = tmp_path / "logs"
     path = written(folder, "claude-code", TALK[:3])
 
-    def told(log: Log, one: Followed | McpMemoryError) -> None:
+    def told(log: AgentLog, one: FollowReport | McpMemoryError) -> None:
         heard.append(one)
         if len(heard) == 3:
             group.cancel_scope.cancel()
 
-    def found() -> Iterator[Log]:
+    def found() -> Iterator[AgentLog]:
         if len(heard) == 1:
             path.write_bytes(data(WRITERS["claude-code"](TALK)))
         elif len(heard) == 2:
@@ -70,12 +69,12 @@ def test_a_watched_folder_is_followed_as_its_logs_grow_and_new_ones_come(home: P
         async with open_memory(home=home, embedder="none") as memory:
             with anyio.fail_after(20):
                 async with anyio.create_task_group() as group:
-                    await watch(memory, found, told=told, every=0.001)
+                    await watch_logs(memory, found, told=told, every=0.001)
 
     group: Any = None
     anyio.run(visit)
-    assert [one.stored for one in heard if isinstance(one, Followed)] == [2, 4, 6]
-    assert [one.kept for one in heard if isinstance(one, Followed)] == [0, 1, 1]
+    assert [one.stored for one in heard if isinstance(one, FollowReport)] == [2, 4, 6]
+    assert [one.kept for one in heard if isinstance(one, FollowReport)] == [0, 1, 1]
     assert {session: len(stored) for session, stored in turns(home).items()} == {
         "claude-code-3f2a9c1e": 6,
         "gemini-595f5ec3": 6,
@@ -84,7 +83,7 @@ def test_a_watched_folder_is_followed_as_its_logs_grow_and_new_ones_come(home: P
 
 def test_a_log_that_could_not_be_stored_is_tried_again(home: Path, tmp_path: Path) -> None:
     path = written(tmp_path / "logs", "claude-code")
-    heard: list[Followed | McpMemoryError] = []
+    heard: list[FollowReport | McpMemoryError] = []
 
     async def visit() -> None:
         async with open_memory(home=home, embedder="none") as memory:
@@ -97,33 +96,33 @@ def test_a_log_that_could_not_be_stored_is_tried_again(home: Path, tmp_path: Pat
 
             memory.record_turns = locked
 
-            def told(_: Log, one: Followed | McpMemoryError) -> None:
+            def told(_: AgentLog, one: FollowReport | McpMemoryError) -> None:
                 heard.append(one)
                 if len(heard) == 2:
                     group.cancel_scope.cancel()
 
-            def found() -> Iterator[Log]:
-                yield Log(path=path, client="claude-code")
-                yield Log(path=path.with_name("gone.jsonl"), client="codex")
+            def found() -> Iterator[AgentLog]:
+                yield AgentLog(path=path, client="claude-code")
+                yield AgentLog(path=path.with_name("gone.jsonl"), client="codex")
 
             with anyio.fail_after(20):
                 async with anyio.create_task_group() as group:
-                    await watch(memory, found, told=told, every=0.001)
+                    await watch_logs(memory, found, told=told, every=0.001)
 
     anyio.run(visit)
     failed, done = heard
     assert isinstance(failed, StoreUnavailable)
-    assert isinstance(done, Followed)
+    assert isinstance(done, FollowReport)
     assert done.stored == 6
 
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_what_following_would_store_is_told_before(home: Path, tmp_path: Path, agent: Agent) -> None:
     from mcp_memory.core.config import load_settings
-    from mcp_memory.integrations.importers.foresee import foresee
+    from mcp_memory.integrations.importers.follow import preview_log
 
     settings = load_settings({}, home=home)
     path = written(tmp_path, agent)
-    seen = foresee(path, agent, settings, name="log", price=lambda *_: None, known=None)
+    seen = preview_log(path, agent, settings, name="log", price=lambda *_: None, known=None)
     assert (seen.state, seen.turns, seen.kept, seen.small, seen.noise, seen.cost) == ("seen", 6, 1, 1, 1, None)
     assert not home.exists()

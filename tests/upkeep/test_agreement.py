@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mcp_memory.cli.examining import examine
+from mcp_memory.cli.doctor import examine
 from mcp_memory.service.upkeep.backup import back_up
 from mcp_memory.service.upkeep.rebuild import agreement, rebuild
 from mcp_memory.service.upkeep.repair import repair

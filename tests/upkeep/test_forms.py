@@ -10,10 +10,10 @@ from pathlib import Path
 import anyio
 import apsw
 
-from mcp_memory.cli.examining import examine
+from mcp_memory.cli.doctor import examine
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.core.types import Evidence, NewTurn
-from mcp_memory.integrations.importers.agents import AGENTS
+from mcp_memory.integrations.importers.records import AGENTS
 from mcp_memory.service.compression.compress import compress_list
 from mcp_memory.service.compression.plan import Rules
 from mcp_memory.store.access import Token

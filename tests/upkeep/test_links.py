@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mcp_memory.cli.examining import examine
+from mcp_memory.cli.doctor import examine
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.upkeep.repair import repair
 from mcp_memory.store.sqlite import open_store

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_memory.cli.examining import examine
+from mcp_memory.cli.doctor import examine
 from mcp_memory.core.errors import McpMemoryError, StoreUnavailable
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.upkeep.rebuild import rebuild

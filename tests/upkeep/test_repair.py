@@ -14,7 +14,7 @@ import anyio
 import apsw
 import pytest
 
-from mcp_memory.cli.examining import examine
+from mcp_memory.cli.doctor import examine
 from mcp_memory.core.errors import NotFound
 from mcp_memory.service.upkeep.backup import back_up
 from mcp_memory.service.upkeep.repair import Repaired, repair

@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_memory.integrations.proxy import process
+from mcp_memory.integrations.proxy import stdio
 
 SERVER = Path(__file__).with_name("raw_server.py")
 WAIT = 20
@@ -144,10 +144,10 @@ def test_a_wrong_setting_keeps_nobody_from_the_server(wrap: Start) -> None:
 
 @posix
 async def test_a_server_that_does_not_leave_is_made_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert process.LEAVING_SECONDS + process.STOPPING_SECONDS < 4, "clients kill the proxy itself after four seconds"
-    monkeypatch.setattr(process, "LEAVING_SECONDS", 0.2)
-    monkeypatch.setattr(process, "STOPPING_SECONDS", 0.2)
-    server = await process.Process.start([sys.executable, str(SERVER), "hangs"])
+    assert stdio.LEAVING_SECONDS + stdio.STOPPING_SECONDS < 4, "clients kill the proxy itself after four seconds"
+    monkeypatch.setattr(stdio, "LEAVING_SECONDS", 0.2)
+    monkeypatch.setattr(stdio, "STOPPING_SECONDS", 0.2)
+    server = await stdio.ServerProcess.start([sys.executable, str(SERVER), "hangs"])
     await server.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize"}).encode() + b"\n")
     with anyio.fail_after(WAIT):
         assert b"serverInfo" in await anext(server.lines())  # it ignores SIGTERM by now
@@ -195,7 +195,7 @@ def resident_mb(pid: int) -> float:
 
 def test_nothing_heavy_is_loaded_before_the_first_large_result() -> None:
     code = (
-        "import sys; from mcp_memory.cli import program; program.get_command(None, 'wrap'); import mcp_memory.integrations.proxy.run\n"
+        "import sys; from mcp_memory.cli import program; program.get_command(None, 'wrap'); import mcp_memory.integrations.proxy.relay\n"
         "print(*sorted(name for name in sys.modules if name in sys.argv[1:]))"
     )
     heavy = ["mcp", "mcp_types", "httpx2", "numpy", "litellm", "tiktoken", "apsw", "tokenizers", "regex", "pydantic"]

@@ -12,10 +12,18 @@ from jsonschema import Draft202012Validator
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.tokens import token_counter
-from mcp_memory.integrations.proxy.lines import NotAMessage, Piece, Splitter, Unread, id_in, key_of, parse, to_line
-from mcp_memory.integrations.proxy.listing import note, widened, with_tools
-from mcp_memory.integrations.proxy.results import is_plain, replaced, structured_text, texts_in
-from mcp_memory.integrations.proxy.tool import checked, definition, looks_like_ours, tool_name
+from mcp_memory.integrations.proxy.edit import is_plain, note, replaced, structured_text, texts_in, widened, with_tools
+from mcp_memory.integrations.proxy.keeper import checked, definition, looks_like_ours, tool_name
+from mcp_memory.integrations.proxy.stdio import (
+    LinePart,
+    NotAMessage,
+    Splitter,
+    UnreadableLine,
+    id_in,
+    key_of,
+    parse,
+    to_line,
+)
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -41,7 +49,7 @@ def test_whatever_the_chunks_and_the_limit_nothing_is_lost_or_moved(data: bytes,
     passed = b""
     for chunk in cut(data, sizes):
         for line in splitter.feed(chunk):
-            passed += line.data if isinstance(line, Piece) else line + b"\n"
+            passed += line.data if isinstance(line, LinePart) else line + b"\n"
     assert passed + splitter.rest() == data
 
 
@@ -58,7 +66,12 @@ def test_lines_come_out_as_they_went_in(lines: list[bytes], sizes: list[int]) ->
 def test_a_line_too_long_to_hold_comes_in_pieces_and_the_next_one_whole() -> None:
     splitter = Splitter(max_line=10)
     parts = [*splitter.feed(b"0123456789abc"), *splitter.feed(b"def"), *splitter.feed(b"g\n{}\n")]
-    assert parts == [Piece(b"0123456789abc", last=False), Piece(b"def", last=False), Piece(b"g\n", last=True), b"{}"]
+    assert parts == [
+        LinePart(b"0123456789abc", last=False),
+        LinePart(b"def", last=False),
+        LinePart(b"g\n", last=True),
+        b"{}",
+    ]
 
 
 @given(st.dictionaries(st.text(), JSON))
@@ -71,7 +84,7 @@ def test_what_is_no_message_is_told_from_what_cannot_be_read_here() -> None:
         with pytest.raises(NotAMessage):
             parse(line)
     for line in (b"[" * 100_000 + b"]" * 100_000, b'{"n": ' + b"9" * 5_000 + b"}"):
-        with pytest.raises(Unread):
+        with pytest.raises(UnreadableLine):
             parse(line)
     assert parse(b'{"half": "\\ud83d"}') == {"half": "\ud83d"}
     assert to_line({"half": "\ud83d"}) == b'{"half":"\\ud83d"}\n'

@@ -15,17 +15,17 @@ import pytest
 
 from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.integrations.proxy import keeper
-from mcp_memory.integrations.proxy import lines as wire
+from mcp_memory.integrations.proxy import stdio as wire
 from mcp_memory.integrations.proxy.edit import Editor
-from mcp_memory.integrations.proxy.keeper import Keeper
-from mcp_memory.integrations.proxy.lines import Piece
+from mcp_memory.integrations.proxy.keeper import ResultKeeper
 from mcp_memory.integrations.proxy.relay import Relay
+from mcp_memory.integrations.proxy.stdio import LinePart
 
 WAIT = 20
 LONG = "\n".join(f"{n} GET /item/{n} {200 if n % 7 else 500}" for n in range(400))
 META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
 
-Answer = Callable[[dict[str, Any]], Iterable[bytes | Piece]]
+Answer = Callable[[dict[str, Any]], Iterable[bytes | LinePart]]
 
 
 class Here:
@@ -35,7 +35,7 @@ class Here:
         self._answer = answer
         self._to_server, self._from_client = anyio.create_memory_object_stream[bytes](100)
         self._to_client, self._told = anyio.create_memory_object_stream[bytes](100)
-        self._spoken, self._lines = anyio.create_memory_object_stream[bytes | Piece](100)
+        self._spoken, self._lines = anyio.create_memory_object_stream[bytes | LinePart](100)
         self.asked: list[bytes] = []
         self.name = "the server"
 
@@ -94,7 +94,7 @@ class ServerEnd:
         self._here = here
         self.name = here.name
 
-    async def lines(self) -> AsyncIterator[bytes | Piece]:
+    async def lines(self) -> AsyncIterator[bytes | LinePart]:
         async for line in self._here._lines:
             yield line
 
@@ -146,7 +146,7 @@ async def relayed(settings: Settings, answer: Answer, **options: Any) -> AsyncIt
     here = Here(answer)
     try:
         async with anyio.create_task_group() as tasks:
-            keeping = Keeper(lambda: settings, over=500, session=options.pop("session", None), folder="/work")
+            keeping = ResultKeeper(lambda: settings, over=500, session=options.pop("session", None), folder="/work")
             async with keeping.running():
                 editor = Editor(keeping, **{"offers_tool": True, **options})
                 tasks.start_soon(Relay(here, ServerEnd(here), editor).run)
@@ -210,7 +210,7 @@ async def test_the_memory_says_once_that_it_cannot_be_opened(
 
 
 async def test_a_message_too_long_to_hold_passes_in_pieces(settings: Settings) -> None:
-    start, end = Piece(b'{"jsonrpc":"2.0","id":1,"result":', last=False), Piece(b"{}}\n", last=True)
+    start, end = LinePart(b'{"jsonrpc":"2.0","id":1,"result":', last=False), LinePart(b"{}}\n", last=True)
     async with relayed(settings, lambda _: [start, end, b'{"jsonrpc":"2.0","id":2,"result":{}}']) as here:
         await here.say("tools/call", {"name": "huge"})
         assert [await here.hear_raw() for _ in range(2)] == [start.data, end.data]
@@ -218,7 +218,7 @@ async def test_a_message_too_long_to_hold_passes_in_pieces(settings: Settings) -
 
 
 async def test_who_waits_for_a_message_that_ends_in_the_middle_is_told(settings: Settings) -> None:
-    start = Piece(b'{"jsonrpc":"2.0","id":1,"result":', last=False)
+    start = LinePart(b'{"jsonrpc":"2.0","id":1,"result":', last=False)
     async with relayed(settings, lambda _: [start]) as here:
         await here.say("tools/call", {"name": "huge"})
         assert await here.hear_raw() == start.data
@@ -395,7 +395,7 @@ async def test_a_result_that_no_client_can_use_whole_is_kept_to_an_end_and_opene
         (name,) = set(re.findall("r-[0-9a-f]{12}", said))
         assert (await here.call("expand_result", ref=name))["content"][0]["text"].startswith(f"{name} is still being")
         if not kept:
-            monkeypatch.setattr(Keeper, "_noted", lambda *_: None)
+            monkeypatch.setattr(ResultKeeper, "_noted", lambda *_: None)
         other.execute("ROLLBACK")
         other.close()
         monkeypatch.setattr(keeper, "KEEPING_SECONDS", 20)
@@ -447,9 +447,9 @@ async def test_a_second_answer_to_a_request_goes_no_further_and_is_logged(
 ) -> None:
     result = {"content": [{"type": "text", "text": LONG}]}
 
-    def twice(message: dict[str, Any]) -> Iterable[bytes | Piece]:
+    def twice(message: dict[str, Any]) -> Iterable[bytes | LinePart]:
         line = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
-        return [line, line, b"[" + line + b"]", Piece(line, last=False), Piece(b"\n", last=True)]
+        return [line, line, b"[" + line + b"]", LinePart(line, last=False), LinePart(b"\n", last=True)]
 
     async with relayed(settings, twice) as here:
         for _ in range(2):  # an id that is used again is answered again

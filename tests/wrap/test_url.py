@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.integrations.proxy.url import Address, connected, headers_of
+from mcp_memory.integrations.proxy.http_server import HttpServer, connected, headers_of
 from tests.wrap.sdk_server import build
 
 WAIT = 20
@@ -48,7 +48,7 @@ async def talking(url: str, headers: Mapping[str, str] | None = None) -> AsyncIt
 class Talk:
     """A client that says lines and hears lines."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: HttpServer) -> None:
         self._address = address
         self._lines = address.lines()
 

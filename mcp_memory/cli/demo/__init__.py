@@ -19,11 +19,9 @@ from pathlib import Path
 import anyio
 import click
 
-from mcp_memory.cli.demo.acts import play
+from mcp_memory.cli.demo.steps import play
 from mcp_memory.core.errors import Refused, StoreUnavailable
-from mcp_memory.integrations.clients.command import NAME, this_command
-
-__all__ = ["run"]
+from mcp_memory.integrations.clients.locations import NAME, this_command
 
 MARK = "made-by-mcp-memory-demo.txt"
 

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-__all__ = ["GENERATED"]
-
 SUMMER, WINTER = timezone(timedelta(hours=2)), timezone(timedelta(hours=1))
 NIGHT = datetime(2026, 10, 25, tzinfo=SUMMER)
 CLOCKS_GO_BACK = NIGHT.replace(hour=3)

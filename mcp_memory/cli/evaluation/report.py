@@ -1,4 +1,19 @@
-"""The whole measurement: read, mine, ask, and say what may be said. Refused where nothing may be.
+"""Figures and how far to trust them. Everything is seeded: the same answers give the same intervals.
+
+Rates have Wilson's score interval, which means something at 0 and 100 too; a bootstrap of forty hits in forty
+questions would claim to be certain. Means, medians and differences, taken question by question, have the
+percentile bootstrap over questions. What the intervals do not know: that questions of one session share its
+difficulties, so over few sessions they are too narrow.
+
+numpy is loaded when a figure is made.
+
+Asks mined questions of the search and of its two legs alone, all in one run over the same memory.
+
+`ours` is `conversation_search` as an agent calls it, `bm25` and `dense` are the legs of it (`Memory.ranked_by`).
+All read from the memory and nothing else. Which system a question goes to first changes from question to
+question: who comes later finds pages and words already in memory.
+
+The whole measurement: read, mine, ask, and say what may be said. Refused where nothing may be.
 
 No figure stands without its interval, and none of ours without its floors: the classes below have no place
 for one. Differences are judged by MRR, which moves with every rank; a difference is told only where its
@@ -7,35 +22,170 @@ interval leaves out zero and enough questions differ.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.lowlevel
 
-from mcp_memory.cli.evaluation import figures, talk
-from mcp_memory.cli.evaluation.asking import SYSTEMS, Asked, ask
-from mcp_memory.cli.evaluation.figures import LEAST_DIFFERING, Figure
-from mcp_memory.cli.evaluation.mining import KINDS, Question, mine
+from mcp_memory.cli.evaluation import questions as talk
+from mcp_memory.cli.evaluation.questions import KINDS, MinedQuestion, mine
 from mcp_memory.core.errors import Refused
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mcp_memory.core.types import Turn
     from mcp_memory.service.memory import Memory
 
-__all__ = [
-    "LABELS",
-    "LEAST_QUESTIONS",
-    "LEAST_TURNS",
-    "Example",
-    "Gap",
-    "KindReport",
-    "Report",
-    "System",
-    "kind_report",
-    "measure",
-]
+Interval = tuple[float, float]
+
+RESAMPLES = 4_000
+LEAST_DIFFERING = 6  # of a handful of questions that differ, all on one side is chance still: 2 / 2 ** 5 > 5 %
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A value and its 95 % interval."""
+
+    value: float
+    ci95: Interval
+
+
+def rate(hits: Sequence[bool]) -> Figure:
+    """Return the share of hits, in per cent, with Wilson's interval."""
+    count, share = len(hits), sum(hits) / len(hits)
+    z = 1.96
+    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
+    half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    low, high = max(0.0, middle - half), min(1.0, middle + half)
+    return Figure(value=100 * share, ci95=(100 * min(low, share), 100 * max(high, share)))  # but for rounding
+
+
+def mean(values: Sequence[float], *, least: float = 0.0, most: float = 100.0) -> Figure:
+    """Return the mean of values that can be `least` to `most`.
+
+    Where all are equal a bootstrap would claim to be certain: 3 of as many questions again may then differ, and
+    by as much as can be (the rule of three).
+    """
+    import numpy as np
+
+    data = np.asarray(values, dtype=np.float64)
+    value = float(data.mean())
+    if (data == data[0]).all():
+        unseen = min(1.0, 3 / len(data))
+        return Figure(value=value, ci95=(value - unseen * (value - least), value + unseen * (most - value)))
+    return Figure(value=value, ci95=mean_interval(data))
+
+
+def median(values: Sequence[float]) -> Figure:
+    import numpy as np
+
+    data = np.asarray(values, dtype=np.float64)
+    return Figure(value=float(np.median(data)), ci95=_interval(np.median(_resampled(data, 0), axis=1)))
+
+
+def difference(ours: Sequence[float], theirs: Sequence[float]) -> Figure:
+    """Return by how much ours, of 0 to 100 like theirs, is higher on average, question by question."""
+    return mean([own - other for own, other in zip(ours, theirs, strict=True)], least=-100.0)
+
+
+def mean_interval(values: NDArray[np.float64], *, seed: int = 0) -> Interval:
+    """Return the 95 % percentile bootstrap interval of the mean of `values` (at least one, none NaN)."""
+    return _interval(_resampled(values, seed).mean(axis=1))
+
+
+def _resampled(values: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
+    import numpy as np
+
+    return values[np.random.default_rng(seed).integers(len(values), size=(RESAMPLES, len(values)))]
+
+
+def _interval(resampled: Any) -> Interval:
+    import numpy as np
+
+    low, high = np.percentile(resampled, [2.5, 97.5])
+    return float(low), float(high)
+
+
+DEPTH = 10
+SYSTEMS = ("ours", "bm25", "dense")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemAnswer:
+    """`rank` is the place of what was sought, 1 to DEPTH, or None."""
+
+    rank: int | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedQuestion:
+    question: MinedQuestion
+    answers: Mapping[str, SystemAnswer]
+
+
+async def ask(
+    memory: Memory,
+    questions: Mapping[str, Sequence[MinedQuestion]],
+    systems: Sequence[str],
+    *,
+    seed: int,
+    until: float,
+    progress: Callable[[int, int], None] = lambda _done, _of: None,
+) -> list[AskedQuestion]:
+    """Ask the questions of each kind in turns until all are asked, or `perf_counter()` says `until`.
+
+    In an order of chance, so that what was asked when time ran out is a fair part of the whole.
+    """
+    searches = _searches(memory, systems)
+    for search in searches.values():
+        await search("warm", 1)  # models are loaded
+    shuffled = [random.Random(f"{seed} {kind}").sample(some, len(some)) for kind, some in questions.items()]
+    order = [question for question in chain.from_iterable(zip_longest(*shuffled)) if question is not None]
+    asked: list[AskedQuestion] = []
+    for number, question in enumerate(order):
+        if perf_counter() > until:
+            break
+        first = number % len(systems)
+        answers = {name: await _answer(searches[name], question) for name in (*systems[first:], *systems[:first])}
+        asked.append(AskedQuestion(question=question, answers=answers))
+        progress(number + 1, len(order))
+    return asked
+
+
+Search = Callable[[str, int], Awaitable[Sequence["Turn"]]]
+
+
+def _searches(memory: Memory, systems: Sequence[str]) -> dict[str, Search]:
+    async def ours(query: str, limit: int) -> Sequence[Turn]:
+        return [hit.turn for hit in (await memory.conversation_search(query, limit=limit)).hits]
+
+    async def bm25(query: str, limit: int) -> Sequence[Turn]:
+        return await memory.ranked_by({"words"}, query, limit=limit)
+
+    async def dense(query: str, limit: int) -> Sequence[Turn]:
+        return await memory.ranked_by({"meaning"}, query, limit=limit)
+
+    searches: dict[str, Search] = {"ours": ours, "bm25": bm25, "dense": dense}
+    return {name: searches[name] for name in systems}
+
+
+async def _answer(search: Search, question: MinedQuestion) -> SystemAnswer:
+    start = perf_counter()
+    found = await search(question.text, DEPTH + len(question.left_out))
+    seconds = perf_counter() - start
+    counted = [turn for turn in found if turn.id not in question.left_out][:DEPTH]
+    rank = next((place for place, turn in enumerate(counted, start=1) if question.finds(turn)), None)
+    return SystemAnswer(rank=rank, seconds=seconds)
+
 
 LEAST_TURNS = 200  # in a smaller memory, ten results are more than a twentieth of everything
 LEAST_QUESTIONS = 30  # an interval of fewer is some 35 points wide
@@ -90,7 +240,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class BenchReport:
     """`turns_read` of the space's `turns` were read to mine from. `stopped` says that time ran out."""
 
     space: str
@@ -117,7 +267,7 @@ async def measure(
     seconds: float = 300,
     show: int = 0,
     progress: Progress = lambda _doing, _done, _of: None,
-) -> Report:
+) -> BenchReport:
     """Ask at most `questions` of each kind within about `seconds`, and return the figures.
 
     `show` is how many examples of each kind come with them. Raises Refused where the space is too small for
@@ -133,7 +283,7 @@ async def measure(
         )
     model = await _embedded(memory, until, progress)
     said = await talk.read(memory, seed=seed, progress=lambda done: progress("reading turns", done, held))
-    mined: dict[str, list[Question]] = {}
+    mined: dict[str, list[MinedQuestion]] = {}
     for kind in kinds:
         progress("mining questions", len(mined), len(kinds))
         mined[kind] = mine(said, kind, questions, seed=seed)
@@ -148,7 +298,7 @@ async def measure(
     by_kind = {kind: [one for one in asked if one.question.kind == kind] for kind in kinds}
     if all(len(some) < LEAST_QUESTIONS for some in by_kind.values()):
         raise Refused(f"Time ran out before {LEAST_QUESTIONS} questions of a kind were asked. Allow more --seconds.")
-    return Report(
+    return BenchReport(
         space=memory.space,
         turns=said.held,
         sessions=said.sessions,
@@ -200,7 +350,7 @@ def _too_few(said: talk.Talk, most: int) -> str:
 # --- figures of a kind ------------------------------------------------------------------------------
 
 
-def kind_report(kind: str, asked: Sequence[Asked], mined: int, systems: Sequence[str]) -> KindReport:
+def kind_report(kind: str, asked: Sequence[AskedQuestion], mined: int, systems: Sequence[str]) -> KindReport:
     """Return the figures of the questions asked, of those that were mined, or why there are none."""
     refused = None
     if mined < LEAST_QUESTIONS:
@@ -219,21 +369,21 @@ def kind_report(kind: str, asked: Sequence[Asked], mined: int, systems: Sequence
     )
 
 
-def _system(asked: Sequence[Asked], name: str) -> System:
+def _system(asked: Sequence[AskedQuestion], name: str) -> System:
     return System(
-        hit1=figures.rate([value == 100 for value in _hits(asked, name, 1)]),
-        hit10=figures.rate([value == 100 for value in _hits(asked, name, 10)]),
-        mrr10=figures.mean(_reciprocal(asked, name)),
-        median_ms=figures.median([1_000 * one.answers[name].seconds for one in asked]),
+        hit1=rate([value == 100 for value in _hits(asked, name, 1)]),
+        hit10=rate([value == 100 for value in _hits(asked, name, 10)]),
+        mrr10=mean(_reciprocal(asked, name)),
+        median_ms=median([1_000 * one.answers[name].seconds for one in asked]),
     )
 
 
-def _gap(asked: Sequence[Asked], floor: str) -> Gap:
-    ahead = figures.difference(_reciprocal(asked, "ours"), _reciprocal(asked, floor))
+def _gap(asked: Sequence[AskedQuestion], floor: str) -> Gap:
+    ahead = difference(_reciprocal(asked, "ours"), _reciprocal(asked, floor))
     differ = sum(one.answers["ours"].rank != one.answers[floor].rank for one in asked)
     return Gap(
-        hit1=figures.difference(_hits(asked, "ours", 1), _hits(asked, floor, 1)),
-        hit10=figures.difference(_hits(asked, "ours", 10), _hits(asked, floor, 10)),
+        hit1=difference(_hits(asked, "ours", 1), _hits(asked, floor, 1)),
+        hit10=difference(_hits(asked, "ours", 10), _hits(asked, floor, 10)),
         mrr10=ahead,
         differ=differ,
         verdict=_verdict(ahead, differ, len(asked), LABELS[floor]),
@@ -249,15 +399,15 @@ def _verdict(ahead: Figure, differ: int, count: int, floor: str) -> str:
     return f"Ours is {side} {floor} by {abs(ahead.value):.1f} points of MRR {interval}."
 
 
-def _hits(asked: Sequence[Asked], name: str, depth: int) -> list[float]:
+def _hits(asked: Sequence[AskedQuestion], name: str, depth: int) -> list[float]:
     return [100.0 * ((one.answers[name].rank or depth + 1) <= depth) for one in asked]
 
 
-def _reciprocal(asked: Sequence[Asked], name: str) -> list[float]:
+def _reciprocal(asked: Sequence[AskedQuestion], name: str) -> list[float]:
     return [100.0 / rank if (rank := one.answers[name].rank) else 0.0 for one in asked]
 
 
-def _example(one: Asked) -> Example:
+def _example(one: AskedQuestion) -> Example:
     return Example(
         kind=one.question.kind,
         question=one.question.text,

@@ -1,8 +1,9 @@
-"""The programs that an MCP server is for, and how it gets into their configuration.
+"""MCP clients and how this server gets into their configuration.
 
-places      where each keeps it, on every system       command    how this installation is started
-entries     what stands in it: a server, its hooks     json_text, json_change, toml_text   texts that keep their form
-parts       which of it belongs into which file
-plan        what would change, and the way back        files      read with care, written atomically, backed up
-checking    the server started as the client would
+locations      where each client keeps its configuration; the command that starts this installation
+entries        the server's entry and our hooks in a client's document
+config_text    JSON, JSON with comments and TOML, edited in place
+config_file    reads and atomically replaces a configuration file, with a backup
+plan           the changes of an installation or removal, shown as a diff and carried out
+server_check   starts the server as the client would and completes the handshake
 """

@@ -13,23 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from mcp_memory.core.errors import InvalidInput, Refused
-from mcp_memory.integrations.clients.json_text import Dialect
-from mcp_memory.integrations.clients.places import ClientName
-
-__all__ = [
-    "Client",
-    "Format",
-    "WrongShape",
-    "client",
-    "entry",
-    "hooks_in",
-    "is_ours",
-    "server_in",
-    "with_hooks",
-    "with_server",
-    "without_hooks",
-    "without_server",
-]
+from mcp_memory.integrations.clients.config_text import Dialect
+from mcp_memory.integrations.clients.locations import ClientName
 
 Document = Mapping[str, Any]
 Format = Dialect | Literal["toml"]
@@ -42,7 +27,7 @@ class WrongShape(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Client:
+class ClientProgram:
     """One program: what people call it, its command, and how it writes its servers.
 
     `key` is the member of its file that holds the servers, and `typed` that each says that it is started over stdio.
@@ -60,7 +45,7 @@ class Client:
 
 
 _CLIENTS = [
-    Client(
+    ClientProgram(
         name="claude-desktop",
         title="Claude Desktop",
         program=None,
@@ -68,7 +53,7 @@ _CLIENTS = [
         key="mcpServers",
         after="Quit Claude Desktop and start it.",
     ),
-    Client(
+    ClientProgram(
         name="claude-code",
         title="Claude Code",
         program="claude",
@@ -77,7 +62,7 @@ _CLIENTS = [
         typed=True,
         after="It holds for sessions that start now.",
     ),
-    Client(
+    ClientProgram(
         name="cursor",
         title="Cursor",
         program="cursor",
@@ -85,7 +70,7 @@ _CLIENTS = [
         key="mcpServers",
         after="Cursor asks once whether to use it.",
     ),
-    Client(
+    ClientProgram(
         name="vscode",
         title="VS Code",
         program="code",
@@ -94,7 +79,7 @@ _CLIENTS = [
         typed=True,
         after="VS Code asks once whether to trust it.",
     ),
-    Client(
+    ClientProgram(
         name="codex",
         title="Codex",
         program="codex",
@@ -103,7 +88,7 @@ _CLIENTS = [
         after="It holds for sessions that start now.",
         after_hooks="Codex asks at its next start whether to trust the hooks, or in /hooks; it runs none before.",
     ),
-    Client(
+    ClientProgram(
         name="gemini",
         title="Gemini CLI",
         program="gemini",
@@ -114,7 +99,7 @@ _CLIENTS = [
 ]
 
 
-def client(name: str) -> Client:
+def client_named(name: str) -> ClientProgram:
     """Return the client of that name. Raises InvalidInput for any other."""
     for one in _CLIENTS:
         if one.name == name:
@@ -123,7 +108,7 @@ def client(name: str) -> Client:
     raise InvalidInput(f"There is no client {name!r}. Known: {known}; for any other, see `mcp-memory install --print`.")
 
 
-def entry(of: Client | None, command: Sequence[str], env: Mapping[str, str]) -> dict[str, Any]:
+def server_entry(of: ClientProgram | None, command: Sequence[str], env: Mapping[str, str]) -> dict[str, Any]:
     """Return the entry that has a client start `command`; None is a client like most."""
     return {
         **({"type": "stdio"} if of and of.typed else {}),
@@ -136,7 +121,7 @@ def entry(of: Client | None, command: Sequence[str], env: Mapping[str, str]) -> 
 # --- the server -------------------------------------------------------------------------------------
 
 
-def server_in(document: Document, of: Client, name: str) -> dict[str, Any] | None:
+def server_in(document: Document, of: ClientProgram, name: str) -> dict[str, Any] | None:
     """Return the entry of that name, if there is one. Raises WrongShape where the document has another shape."""
     servers = _member(document, of.key)
     if name not in servers:
@@ -144,7 +129,7 @@ def server_in(document: Document, of: Client, name: str) -> dict[str, Any] | Non
     return _member(servers, name, f"{of.key}.{name}")
 
 
-def with_server(document: Document, of: Client, name: str, new: Mapping[str, Any]) -> dict[str, Any]:
+def with_server(document: Document, of: ClientProgram, name: str, new: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document with our entry; what an entry of ours had besides stays in it.
 
     Raises Refused where the name belongs to another server.
@@ -160,7 +145,7 @@ def with_server(document: Document, of: Client, name: str, new: Mapping[str, Any
     return {**document, of.key: {**_member(document, of.key), name: merged}}
 
 
-def without_server(document: Document, of: Client, name: str, *, emptied: bool) -> dict[str, Any]:
+def without_server(document: Document, of: ClientProgram, name: str, *, emptied: bool) -> dict[str, Any]:
     """Return the document without that entry; without the member that held it too, if `emptied` and nothing is left."""
     servers = {key: value for key, value in _member(document, of.key).items() if key != name}
     if servers or not emptied:

@@ -4,11 +4,15 @@ Installing twice changes nothing the second time. Uninstalling gives back every 
 where there was none, as long as nobody else wrote to it; where somebody did, only what is ours goes. That needs no
 book: the original is the backup beside the file, and all else is as it was when our part, put into the original and
 taken out again, leaves what it leaves in the file.
+
+What of ours belongs into which file of a client on this machine.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
+import shutil
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,22 +21,23 @@ from typing import Any, cast
 
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, Refused
 from mcp_memory.core.secrets import mask
-from mcp_memory.integrations.clients import entries, files, json_change, json_text, toml_text
-from mcp_memory.integrations.clients.entries import Client, Format
-from mcp_memory.integrations.clients.files import Found
-
-__all__ = ["Change", "Part", "alone", "carry_out", "diff", "installed", "removed", "seen"]
+from mcp_memory.core.text import well_formed
+from mcp_memory.integrations.clients import config_file, config_text, entries, locations
+from mcp_memory.integrations.clients.config_file import ConfigFile
+from mcp_memory.integrations.clients.entries import ClientProgram, Format
+from mcp_memory.integrations.clients.locations import NAME
+from mcp_memory.integrations.hooks.events import hooks_of
 
 WIDEST = 160  # characters of a line that a diff shows
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ConfigPart:
     """What is ours in one file: the server under a name, hooks by event, or both. Nothing is an empty one."""
 
     path: Path
     format: Format
-    of: Client
+    of: ClientProgram
     name: str
     server: Mapping[str, Any] | None = None
     hooks: Mapping[str, Sequence[Any]] = field(default_factory=dict[str, list[Any]])
@@ -43,10 +48,10 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ConfigChange:
     """A file and what is to be in it: None is no file. `backup`: what is there is kept beside it, or was and goes."""
 
-    found: Found
+    found: ConfigFile
     after: bytes | None
     makes_backup: bool = False
     ends_backup: bool = False
@@ -56,82 +61,82 @@ class Change:
         return self.found.data != self.after
 
 
-def seen(part: Part) -> tuple[dict[str, Any] | None, bool]:
+def seen(part: ConfigPart) -> tuple[dict[str, Any] | None, bool]:
     """Return the entry of that name, whoever's it is, and whether hooks of ours are there. Raises as `installed`."""
-    document = _read(files.text_of(files.look(part.path).data, part.path), part.format, part.path)
+    document = _read(config_file.text_of(config_file.look(part.path).data, part.path), part.format, part.path)
     with _shapes(part):
         entry = entries.server_in(document, part.of, part.name) if part.server is not None else None
         return entry, bool(part.hooks and entries.hooks_in(document))
 
 
-def alone(part: Part) -> str:
+def alone(part: ConfigPart) -> str:
     """Return the text of a file that has nothing but our part."""
     return _rewritten("", _with({}, part), part)
 
 
-def installed(part: Part) -> Change:
+def installed(part: ConfigPart) -> ConfigChange:
     """Plan to put our part into its file. Raises InvalidInput, Refused or StoreUnavailable; nothing is written."""
-    found = files.look(part.path)
-    text = files.text_of(found.data, part.path)
+    found = config_file.look(part.path)
+    text = config_file.text_of(found.data, part.path)
     before = _read(text, part.format, part.path)
     with _shapes(part):
         after = _rewritten(text, _with(before, part), part)
     if after == text and found.data is not None:
-        return Change(found, found.data)
-    files.check_writable(found)
-    kept = files.look(files.backup_of(found.target)).data is not None and _holds_ours(before, part)
-    return Change(found, after.encode(), makes_backup=found.data is not None and not kept)
+        return ConfigChange(found, found.data)
+    config_file.check_writable(found)
+    kept = config_file.look(config_file.backup_of(found.target)).data is not None and _holds_ours(before, part)
+    return ConfigChange(found, after.encode(), makes_backup=found.data is not None and not kept)
 
 
-def removed(part: Part) -> Change:
+def removed(part: ConfigPart) -> ConfigChange:
     """Plan to take what is ours out of the file of a part, whatever it looks like by now."""
-    found = files.look(part.path)
-    text = files.text_of(found.data, part.path)
+    found = config_file.look(part.path)
+    text = config_file.text_of(found.data, part.path)
     now = _read(text, part.format, part.path)
     with _shapes(part):
         ours = _ours(now, part)
     if found.data is None or ours.is_empty:
-        return Change(found, found.data)
-    files.check_writable(found)
-    backup = files.look(files.backup_of(found.target)).data
+        return ConfigChange(found, found.data)
+    config_file.check_writable(found)
+    backup = config_file.look(config_file.backup_of(found.target)).data
     before = _before(backup, part)
     less = _taken(text, ours, before or {})
     if before is not None:
-        original = files.text_of(backup, part.path)
+        original = config_file.text_of(backup, part.path)
         if _taken(_rewritten(original, _with(before, ours), part), ours, before) == less:
-            return Change(found, backup, ends_backup=True)
-    if backup is None and less.removeprefix(json_text.BOM).strip() in ("", "{}"):
-        return Change(found, None)
-    return Change(found, less.encode())
+            return ConfigChange(found, backup, ends_backup=True)
+    if backup is None and less.removeprefix(config_text.BOM).strip() in ("", "{}"):
+        return ConfigChange(found, None)
+    return ConfigChange(found, less.encode())
 
 
-def carry_out(changes: Iterable[Change]) -> None:
+def carry_out(changes: Iterable[ConfigChange]) -> None:
     """Write all of them or, where one fails, none: those before it are put back."""
-    done: list[Change] = []
+    done: list[ConfigChange] = []
     try:
         for change in (change for change in changes if change.changes):
             if change.after is None:
-                files.remove(change.found)
+                config_file.remove(change.found)
             else:
-                files.put(change.found, change.after, backup=change.makes_backup)
+                config_file.put(change.found, change.after, backup=change.makes_backup)
             done.append(change)
     except McpMemoryError:
         for change in reversed(done):
-            now = files.look(change.found.path)
-            files.put(now, change.found.data) if change.found.data is not None else files.remove(now)
+            now = config_file.look(change.found.path)
+            config_file.put(now, change.found.data) if change.found.data is not None else config_file.remove(now)
         _end_backups(change for change in done if change.makes_backup)
         raise
     _end_backups(change for change in done if change.ends_backup)
 
 
-def _end_backups(changes: Iterable[Change]) -> None:
+def _end_backups(changes: Iterable[ConfigChange]) -> None:
     for change in changes:
-        backup = files.look(files.backup_of(change.found.target))
+        backup = config_file.look(config_file.backup_of(change.found.target))
         if backup.data is not None:
-            files.remove(backup)
+            config_file.remove(backup)
 
 
-def diff(change: Change) -> str:
+def diff(change: ConfigChange) -> str:
     """Return the change as a unified diff for people: secrets masked, very long lines cut around what differs."""
     path = str(change.found.path)
     before, after = (_lines(data) for data in (change.found.data, change.after))
@@ -147,32 +152,32 @@ def diff(change: Change) -> str:
 # --- parts ------------------------------------------------------------------------------------------
 
 
-def _with(before: Mapping[str, Any], part: Part) -> dict[str, Any]:
+def _with(before: Mapping[str, Any], part: ConfigPart) -> dict[str, Any]:
     after = dict(before)
     if part.server is not None:
         after = entries.with_server(after, part.of, part.name, part.server)
     return entries.with_hooks(after, part.hooks)
 
 
-def _without(now: Mapping[str, Any], ours: Part, before: Mapping[str, Any]) -> dict[str, Any]:
+def _without(now: Mapping[str, Any], ours: ConfigPart, before: Mapping[str, Any]) -> dict[str, Any]:
     after = entries.without_server(now, ours.of, ours.name, emptied=ours.of.key not in before) if ours.server else now
     return entries.without_hooks(after, empty=before) if ours.hooks else dict(after)
 
 
-def _taken(text: str, ours: Part, before: Mapping[str, Any]) -> str:
+def _taken(text: str, ours: ConfigPart, before: Mapping[str, Any]) -> str:
     return _rewritten(text, _without(_read(text, ours.format, ours.path), ours, before), ours)
 
 
-def _ours(now: Mapping[str, Any], part: Part) -> Part:
+def _ours(now: Mapping[str, Any], part: ConfigPart) -> ConfigPart:
     """Return what the document has of the part: the server when the part has one, hooks when it has some."""
     server = entries.server_in(now, part.of, part.name) if part.server is not None else None
     if server is not None and not entries.is_ours(server):
         server = None
     hooks = entries.hooks_in(now) if part.hooks else {}
-    return Part(part.path, part.format, part.of, part.name, server, hooks)
+    return ConfigPart(part.path, part.format, part.of, part.name, server, hooks)
 
 
-def _holds_ours(now: Mapping[str, Any], part: Part) -> bool:
+def _holds_ours(now: Mapping[str, Any], part: ConfigPart) -> bool:
     servers = cast("dict[str, Any]", now.get(part.of.key) or {})
     try:
         hooked = bool(entries.hooks_in(now))
@@ -183,19 +188,19 @@ def _holds_ours(now: Mapping[str, Any], part: Part) -> bool:
     )
 
 
-def _before(backup: bytes | None, part: Part) -> dict[str, Any] | None:
+def _before(backup: bytes | None, part: ConfigPart) -> dict[str, Any] | None:
     """Return what the backup says, unless it cannot be read or has something of ours in it too."""
     if backup is None:
         return None
     try:
-        before = _read(files.text_of(backup, part.path), part.format, part.path)
+        before = _read(config_file.text_of(backup, part.path), part.format, part.path)
         return before if _ours(before, part).is_empty else None
     except (McpMemoryError, entries.WrongShape):
         return None
 
 
 @contextmanager
-def _shapes(part: Part) -> Generator[None]:
+def _shapes(part: ConfigPart) -> Generator[None]:
     try:
         yield
     except entries.WrongShape as error:
@@ -207,8 +212,8 @@ def _shapes(part: Part) -> Generator[None]:
 
 def _read(text: str, format: Format, path: Path) -> dict[str, Any]:  # noqa: A002
     try:
-        value: Any = toml_text.read(text) if format == "toml" else json_text.read(text, format)
-    except (json_text.BadJson, toml_text.BadToml) as error:
+        value: Any = config_text.read_toml(text) if format == "toml" else config_text.read_json(text, format)
+    except (config_text.BadJson, config_text.BadToml) as error:
         kind = "TOML" if format == "toml" else "JSON"
         raise InvalidInput(
             f"{path} is not valid {kind}: {error}. It was left as it is; mend it and try again."
@@ -218,17 +223,17 @@ def _read(text: str, format: Format, path: Path) -> dict[str, Any]:  # noqa: A00
     return cast("dict[str, Any]", value)
 
 
-def _rewritten(text: str, value: Mapping[str, Any], part: Part) -> str:
+def _rewritten(text: str, value: Mapping[str, Any], part: ConfigPart) -> str:
     try:
         if part.format == "toml":
-            return toml_text.rewrite(text, value)
-        return json_change.rewrite(text, dict(value), part.format)
-    except (json_text.BadJson, toml_text.BadToml) as error:
+            return config_text.rewrite_toml(text, value)
+        return config_text.rewrite_json(text, dict(value), part.format)
+    except (config_text.BadJson, config_text.BadToml) as error:
         raise Refused(f"{part.path} was left as it is: {error}. Change it by hand, or with {part.of.title}.") from None
 
 
 def _lines(data: bytes | None) -> list[str]:
-    return (data or b"").decode("utf-8", "replace").removeprefix(json_text.BOM).splitlines()
+    return (data or b"").decode("utf-8", "replace").removeprefix(config_text.BOM).splitlines()
 
 
 def _cut(line: str, column: int) -> str:
@@ -237,3 +242,57 @@ def _cut(line: str, column: int) -> str:
     start = max(1, column - WIDEST // 2)
     end = start + WIDEST
     return f"{line[0]}{'…' * (start > 1)}{line[start:end]}{'…' * (end < len(line))}"
+
+
+def parts(
+    client: str,
+    command: Sequence[str],
+    *,
+    name: str,
+    project: Path | None,
+    env: Mapping[str, str],
+    hooks: bool,
+) -> list[ConfigPart]:
+    """Return the server's part and, in a file of their own or with it, that of the hooks.
+
+    `command` starts this program, with the options that say which memory. Raises InvalidInput for a client that is not
+    known or has no projects, and for names that none could read.
+    """
+    _check(name, command, env)
+    of = entries.client_named(client)
+    machine = locations.this_machine()
+    path = locations.found(locations.server_files(of.name, machine, project))
+    start = _shared(command) if project else command
+    server = entries.server_entry(of, [*start, "serve"], env)
+    wanted = hooks_of(of.name, command) if hooks else {}
+    beside = [Path(file) for file in locations.hooks_files(of.name, machine, project)] if wanted else []
+    return [
+        ConfigPart(path, of.format, of, name, server, wanted if beside == [path] else {}),
+        *(ConfigPart(file, "json", of, name, hooks=wanted) for file in beside if file != path),
+    ]
+
+
+def for_any_client(command: Sequence[str], *, name: str, env: Mapping[str, str]) -> dict[str, Any]:
+    """Return what most clients that are not known here want to see in their file. Raises InvalidInput as `parts`."""
+    _check(name, command, env)
+    return {"mcpServers": {name: entries.server_entry(None, [*command, "serve"], env)}}
+
+
+def _check(name: str, command: Sequence[str], env: Mapping[str, str]) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", name):
+        raise InvalidInput(f"The name {name!r} is not one that every client takes. Use letters, digits, - and _.")
+    if strange := next((word for word in (*command, *env, *env.values()) if not well_formed(word)), None):
+        raise InvalidInput(f"{strange!r} is not UTF-8, and configurations are. Use another path or value.")
+
+
+def _shared(command: Sequence[str]) -> Sequence[str]:
+    """Return the command for a file that others share: by its name, where a PATH leads to it."""
+    named = shutil.which(NAME)
+    same = named is not None and Path(named).resolve() == Path(command[0]).resolve()
+    return [NAME, *command[1:]] if same else command
+
+
+def is_here(part: ConfigPart) -> bool:
+    """Tell whether the client seems to be on this machine: its folder or its command is."""
+    place = part.path if part.path.parent == Path.home() else part.path.parent
+    return place.exists() or bool(part.of.program and shutil.which(part.of.program))

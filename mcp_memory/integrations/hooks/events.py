@@ -1,101 +1,86 @@
-"""What is done at the events of a conversation, over an open Memory. Knows no process, no socket and no client's JSON.
+"""What each client calls the events at which it runs our hook, and what they are to us: the one table of them.
 
-    opening    what a conversation begins with: what is known of the user, and that it is recorded
-    needed     what a prompt needs beyond what was told before: often nothing
-    summed_up  the summary of a compaction, kept as a turn
-    warmed     what takes long the first time, done while nobody waits
+Nothing is imported for it, since every hook reads it before it does anything else.
 
-Within the budgets below; nothing relevant is nothing at all.
+The hooks that a client is to run, in the form of its own configuration: the one source for every way to install.
+
+Pure. A client without hooks has none: `{}`. It knows what is run, not what comes of it (`dialects`, `events`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
-import anyio.to_thread
+Kind = Literal["start", "prompt", "tool", "compacting", "compacted", "stop", "end"]
 
-from mcp_memory.core.tokens import token_counter
-from mcp_memory.core.types import NewTurn
-from mcp_memory.integrations.importers.formats.claude_code import summary_of
-from mcp_memory.integrations.importers.formats.logs import summary_id
-from mcp_memory.longterm.l0_turns import SUMMARY, recall_block
-from mcp_memory.shortterm.synopsis import synopsise
-from mcp_memory.suspicion import sifted
-
-if TYPE_CHECKING:
-    from mcp_memory.service.memory import Memory
-
-__all__ = ["needed", "opening", "summed_up", "warmed"]
-
-STABLE_TOKENS = 700
-CANVAS_TOKENS = 1_000
-NEEDED_TOKENS = 395
-MAX_CHARS = 9_500
-"""Claude Code puts what is longer than 10,000 characters into a file, and the model sees its beginning alone."""
-_PROMPT_CHARS = 4_000
-_BEGINNINGS = ("startup", "clear")
-_LOCAL = ("bundled", "fastembed:", "model2vec:")
+_LIKE_CLAUDE_CODE: Mapping[str, Kind] = {
+    "SessionStart": "start",
+    "UserPromptSubmit": "prompt",
+    "PostToolUse": "tool",
+    "PreCompact": "compacting",
+    "PostCompact": "compacted",
+    "Stop": "stop",
+    "SessionEnd": "end",
+}
+KINDS: Mapping[str, Mapping[str, Kind]] = {
+    "claude-code": _LIKE_CLAUDE_CODE,
+    "codex": _LIKE_CLAUDE_CODE,
+    # A tool's output can only be replaced as an error, and PreCompress comes before every request: neither is used.
+    "gemini": {"SessionStart": "start", "BeforeAgent": "prompt", "AfterAgent": "stop", "SessionEnd": "end"},
+}
+"""Client → the events that are run, by the client's names, in the order of a session."""
 
 
-# --- before the model -------------------------------------------------------------------------------
+def kind_of(client: str, event: str) -> Kind | None:
+    return KINDS.get(client, {}).get(event)
 
 
-async def opening(memory: Memory, session: str, *, source: str, recorded: bool, known: Sequence[str] = ()) -> str:
-    """Return what a conversation begins with but what is `known` in its context; after a compaction, its canvas too."""
-    parts = [_recorded_as(session)] if recorded else []
-    if recorded and source in _BEGINNINGS and (note := await memory.undistilled()):
-        parts = [f"{parts[0]} {note}"]
-    stable = (await memory.recall_stable(budget_tokens=STABLE_TOKENS)).stable
-    parts += [stable] if stable else []
-    if source == "compact" and await memory.active_canvas(session):
-        view = await memory.fold_canvas(session=session, budget_tokens=CANVAS_TOKENS)
-        canvas = recall_block(f"The task at hand; expand_node opens its nodes.\n{sifted(view.text)}", part="canvas")
-        parts += [canvas] if sum(map(len, [*parts, canvas])) <= MAX_CHARS else []
-    told = "\n".join(known)
-    return "\n\n".join(part for part in parts if part not in told)
+_LARGE: Mapping[str, str] = {
+    "claude-code": "Bash|Read|Grep|Glob|WebFetch|WebSearch|mcp__.*",
+    "codex": "Bash|mcp__.*",
+}
+"""Client → the tools whose results may be large. The others answer with a line, or with what is to stay."""
+
+_SECONDS: Mapping[Kind, int] = {"start": 10, "tool": 10}
+_ELSE_S = 5
+"""After so many seconds a client goes on without us."""
+_MOST_S: Mapping[tuple[str, Kind], int] = {("codex", "end"): 3}
+"""What a client allows for at most."""
 
 
-def _recorded_as(session: str) -> str:
-    return (
-        f"This conversation is recorded in memory by itself, as session {session}. Do not call record_turns for it; "
-        "pass that session to recall, offload_tool_result and fold_canvas, not to a search, which would look only here."
-    )
+def hooks_of(client: str, command: Sequence[str]) -> dict[str, Any]:
+    """Return the value of `hooks` in the configuration of a client, every entry with a command of its own.
+
+    `command` starts `mcp-memory`, options such as `--home` included: a program and its arguments. `{}` where the
+    client has no hooks, or none that are supported.
+    """
+    return {event: [_entry(client, event, kind, command)] for event, kind in KINDS.get(client, {}).items()}
 
 
-async def needed(memory: Memory, session: str, prompt: str, *, known: Sequence[str]) -> str:
-    """Return what a prompt needs beyond what is `known` in its context; empty where that is nothing."""
-    found = await memory.recall_beyond(
-        prompt[:_PROMPT_CHARS], known="\n".join(known), session=session, budget_tokens=NEEDED_TOKENS
-    )
-    return found.dynamic if len(found.dynamic) <= MAX_CHARS else ""
+def _entry(client: str, event: str, kind: Kind, command: Sequence[str]) -> dict[str, Any]:
+    seconds = _MOST_S.get((client, kind), _SECONDS.get(kind, _ELSE_S))
+    hooks = {"hooks": [_hook(client, [*command, "hook", event], seconds)]}
+    return {"matcher": _LARGE[client], **hooks} if kind == "tool" else hooks
 
 
-# --- what takes long the first time -----------------------------------------------------------------
+def _hook(client: str, command: Sequence[str], seconds: int) -> dict[str, Any]:
+    match client:
+        case "claude-code":  # no shell reads it
+            return {"type": "command", "command": command[0], "args": [*command[1:]], "timeout": seconds}
+        case "gemini":
+            line = _line([*command, "--client", client])
+            return {"name": "mcp-memory", "type": "command", "command": line, "timeout": seconds * 1000}
+        case _:
+            return {"type": "command", "command": _line([*command, "--client", client]), "timeout": seconds}
 
 
-async def warmed(memory: Memory) -> None:
-    """Load what the first prompt and the first large output would wait for; a model elsewhere is not asked."""
-    await anyio.to_thread.run_sync(_tried, memory.settings.tokenizer)
-    if memory.settings.embedder.startswith(_LOCAL):
-        await memory.recall_beyond("What is known here?", known="", session="none")
+def _line(command: Sequence[str]) -> str:
+    """Return a command as the shell of this machine reads it."""
+    if os.name == "nt":
+        from subprocess import list2cmdline
 
-
-def _tried(tokenizer: Any) -> None:
-    import_module("mcp_memory.shortterm.offload")
-    synopsise("2026-01-01 10:00 INFO nothing\n" * 50, tool="Bash", arguments=None, talk="")
-    token_counter(tokenizer).count("nothing")
-
-
-# --- compaction -------------------------------------------------------------------------------------
-
-
-async def summed_up(memory: Memory, session: str, summary: str) -> None:
-    """Keep the summary of a compaction. Its log has it too, under the same id, so it is stored once."""
-    text = summary_of(summary)
-    if text.strip():
-        id = summary_id(text)
-        if not await memory.known_client_ids([id]):  # its log dates it, so the store would take it for another
-            turn = NewTurn(role=SUMMARY[0], name=SUMMARY[1], content=text, client_id=id)
-            await memory.record_turns([turn], session=session)
+        return list2cmdline(command)
+    return shlex.join(command)

@@ -1,41 +1,73 @@
-"""Takes in what a coding agent's log has grown by since it was last read.
+"""Which results of tools, told beside the turns of a history, are worth a file of their own, and which have one.
+
+The rule is one for exports and for logs of agents. It does not know where a result is put.
+
+Takes in what a coding agent's log has grown by since it was last read.
 
 Turns are stored, then large results kept, then it is noted how far that was. A kill in between repeats a piece, of
 which everything is known again: a turn by the client's id of the message in any session of the space (a fork copies its
 parent's lines), a result by its call. Two processes at one log both find all of it, and store it once.
+
+Follows logs as they are written. Files are looked at, not subscribed to: that works on every system and share.
+
+What following a log would store, and what having it read would cost. Nothing is stored.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
+import anyio
 from anyio.to_thread import run_sync as to_thread
 
-from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import InvalidInput, McpMemoryError
+from mcp_memory.core.tokens import estimate_tokens
 from mcp_memory.core.types import NewTurn
-from mcp_memory.integrations.importers.agents import Agent, session_name
-from mcp_memory.integrations.importers.formats.told import Result, Told
-from mcp_memory.integrations.importers.logfile import Piece, agent_of, pieces, whole_of
-from mcp_memory.integrations.importers.results import not_kept, worth
+from mcp_memory.integrations.importers.agent_logs import is_own, is_stand_in
+from mcp_memory.integrations.importers.log_file import AgentLog, LogChunk, agent_of, read_chunks, whole_of
+from mcp_memory.integrations.importers.records import Agent, ImportedResult, ImportedTurn, session_name
+from mcp_memory.integrations.importers.report import HistorySize, ImportReport, Price, estimate_cost, of_log
 from mcp_memory.longterm.l0_turns import MAX_TURN_BYTES
 from mcp_memory.service.memory import Memory
 from mcp_memory.store.protocol import FollowedLog
 
-__all__ = ["Followed", "follow", "new_turn"]
+OVER = 300
+"""Tokens, rather too many estimated than too few: what a result must be larger than to be kept."""
+
+Worth = Literal["large", "small", "ours"]
+"""The `large` ones are kept; `ours` tell of this memory, which has it already."""
+
+
+def worth(result: ImportedResult) -> Worth:
+    """Tell whether a result is worth keeping. Of a text that is over the threshold, its start proves it."""
+    if is_own(result.tool) or is_stand_in(result.text):
+        return "ours"
+    is_large = len(result.text) > OVER // 2 and estimate_tokens(result.text[: 32 * OVER]) > OVER
+    return "large" if is_large else "small"
+
+
+async def not_kept(memory: Memory, session: str, results: Sequence[ImportedResult]) -> list[ImportedResult]:
+    """Return those results that the session does not hold yet, the first of each call; one without a call is new."""
+    first = {one.call: one for one in reversed(results)}
+    known = await memory.kept_calls(session, [call for call in first if call is not None])
+    return [one for one in results if one.call is None or (one.call not in known and first[one.call] is one)]
+
 
 LIVE_FOR = timedelta(hours=1)
 """A result of a live log that is older belongs to its past."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Followed:
+class FollowReport:
     """What one reading of a log came to. `session` is None where it holds no conversation (yet).
 
     Of `turns` told, `stored` are new, `duplicates` were there before and `forgotten` ones stay so; `kept` tool results
@@ -72,7 +104,7 @@ class Followed:
             self.last = max(self.last or turn.said_at, turn.said_at)
 
 
-async def follow(
+async def follow_log(
     memory: Memory,
     path: Path,
     *,
@@ -81,7 +113,7 @@ async def follow(
     again: bool = False,
     within_s: float | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
-) -> Followed:
+) -> FollowReport:
     """Store what a log tells that is not stored yet, from where it was read to last time up to its last whole line.
 
     `live`: results of the last hour come onto the session's canvas; all others are kept and indexed only. `client` says
@@ -98,9 +130,9 @@ async def follow(
         raise InvalidInput(f"{path} is no log of a coding agent. `mcp-memory import --help` says what can be read.")
     held = [] if again else await memory.followed_logs(path)
     known = held[0] if held else None
-    begun = Followed(path=path, client=whose, session=known and known.session, offset=known.offset if known else 0)
-    run = _Run(memory, begun, live=live, now=now)
-    with closing(pieces(path, whose, known)) as read:
+    begun = FollowReport(path=path, client=whose, session=known and known.session, offset=known.offset if known else 0)
+    run = _LogImport(memory, begun, live=live, now=now)
+    with closing(read_chunks(path, whose, known)) as read:
         while piece := await to_thread(partial(next, read, None)):
             await run.take(piece)
             if until is not None and time.monotonic() > until:
@@ -109,7 +141,7 @@ async def follow(
     return run.done
 
 
-def new_turn(told: Told) -> NewTurn:
+def new_turn(told: ImportedTurn) -> NewTurn:
     """Return a turn of a log as it is stored. One that has no id is known by what it says, and when.
 
     Without a time of its own it has that of the line before it, which is a guess.
@@ -128,10 +160,10 @@ def new_turn(told: Told) -> NewTurn:
     )
 
 
-class _Run:
+class _LogImport:
     """One reading: what it has stored so far."""
 
-    def __init__(self, memory: Memory, done: Followed, *, live: bool, now: Callable[[], datetime]) -> None:
+    def __init__(self, memory: Memory, done: FollowReport, *, live: bool, now: Callable[[], datetime]) -> None:
         self._memory = memory
         self.done = done
         self._live = live
@@ -139,7 +171,7 @@ class _Run:
         self._turns = set[str]()
         self._calls = set[str]()
 
-    async def take(self, piece: Piece) -> None:
+    async def take(self, piece: LogChunk) -> None:
         """Store a piece, then note that it is."""
         done = self.done
         done.bad, done.torn, done.offset = done.bad + piece.bad, piece.torn, piece.offset
@@ -164,7 +196,7 @@ class _Run:
                 )
             )
 
-    async def _record(self, session: str, told: Sequence[Told]) -> None:
+    async def _record(self, session: str, told: Sequence[ImportedTurn]) -> None:
         done = self.done
         fresh: dict[str, NewTurn] = {}
         for turn in map(new_turn, told):
@@ -200,8 +232,8 @@ class _Run:
         done.forgotten += stored.forgotten
         done.emptied += stored.emptied
 
-    async def _keep(self, session: str, conversation: str, results: Sequence[Result]) -> None:
-        done, large = self.done, list[Result]()
+    async def _keep(self, session: str, conversation: str, results: Sequence[ImportedResult]) -> None:
+        done, large = self.done, list[ImportedResult]()
         for result in results:
             if result.call is not None and result.call in self._calls:
                 continue
@@ -222,7 +254,7 @@ class _Run:
                 done.bad += 1
                 done.notes.append(f"{result.where}: a result is left out. {error}")
 
-    async def _put_away(self, session: str, conversation: str, result: Result) -> None:
+    async def _put_away(self, session: str, conversation: str, result: ImportedResult) -> None:
         data: str | bytes = result.text
         if result.whole is not None:
             found = await to_thread(whole_of, self.done.path, self.done.client, conversation, result.whole)
@@ -241,3 +273,91 @@ class _Run:
                 session=session,
                 at=result.said_at,
             )
+
+
+_PASS_S = 10.0
+"""After so many seconds with one log it is the turn of the others."""
+_SHARE = 20
+"""Looking takes at most one part in so many of the time."""
+
+
+async def watch_logs(
+    memory: Memory,
+    find: Callable[[], Iterable[AgentLog]],
+    *,
+    told: Callable[[AgentLog, FollowReport | McpMemoryError], None],
+    every: float = 1.0,
+) -> None:
+    """Follow the logs that `find` finds, new ones too, until cancelled. It is asked again every so many seconds.
+
+    What they hold at the first look is history; what comes later is live. `told` hears of each that was read, and of
+    what went wrong: that log is tried again at the next look.
+    """
+    seen: dict[Path, tuple[int, int]] = {}
+    live = False
+    while True:
+        begun = time.monotonic()
+        logs = await to_thread(_looked, find)
+        took = time.monotonic() - begun
+        for log, stamp in logs:
+            if seen.get(log.path) == stamp:
+                continue
+            try:
+                read = await follow_log(memory, log.path, live=live, client=log.client, within_s=_PASS_S)
+                told(log, read)
+                if not read.unread:
+                    seen[log.path] = stamp
+            except McpMemoryError as error:
+                told(log, error)
+        live = True
+        await anyio.sleep(max(every, _SHARE * took))
+
+
+def _looked(find: Callable[[], Iterable[AgentLog]]) -> list[tuple[AgentLog, tuple[int, int]]]:
+    looked: list[tuple[AgentLog, tuple[int, int]]] = []
+    for log in find():
+        try:
+            found = log.path.stat()
+        except OSError:
+            continue
+        looked.append((log, (found.st_mtime_ns, found.st_size)))
+    return looked
+
+
+def preview_log(
+    path: Path,
+    client: Agent,
+    settings: Settings,
+    *,
+    name: str,
+    price: Price,
+    known: FollowedLog | None,
+    within: HistorySize | None = None,
+) -> ImportReport:
+    """Read what is new in a log, and tell. What is stored already under another session is told too; blocks.
+
+    The turns are added to `within`.
+    """
+    done = FollowReport(path=path, client=client, session=known and known.session)
+    size = HistorySize(settings.batch_turns, within)
+    seen, calls = set[str | None](), set[str | None]()
+    for piece in read_chunks(path, client, known):
+        done.bad, done.torn = done.bad + piece.bad, piece.torn
+        done.misdated += piece.passed.misdated
+        if piece.so_far.conversation is None or piece.so_far.aside:
+            continue
+        done.session = session_name(client, piece.so_far.conversation)
+        for turn in map(new_turn, piece.turns):
+            if turn.client_id not in seen:
+                seen.add(turn.client_id)
+                done.count(turn)
+                size.add(done.session, turn)
+        for result in piece.results:
+            if result.call is None or result.call not in calls:
+                calls.add(result.call)
+                found = worth(result)
+                done.kept += found == "large"
+                done.small += found == "small"
+    if known is not None and not (done.turns or done.kept):
+        return of_log(name, done, state="known")
+    return of_log(name, done, state="seen", noise=size.noise, cost=estimate_cost(size, settings, price))

@@ -1,4 +1,15 @@
-"""Reads the JSON values of a file one after the other, whatever its size: lines, one document, or those of an archive.
+"""Reads the conversations in the zip archive of an export, in place: a member is a stream, nothing is unpacked.
+
+Conversations are in `conversations.json`, in parts of it (`conversations-000.json`, …), or in a folder of that name,
+wherever in the archive. An archive without any may hold notes: files of Markdown. Nothing is ever written, so no name
+can lead anywhere; members whose names would leave the folder are passed over all the same, and named. What is
+encrypted, cut off, there twice, or unpacks to far more than text does is refused before any of it is read.
+
+Files of Markdown, of a folder, an archive, or one on its own: their names and bytes, in a fixed order.
+
+A folder is read as it is, links that lead out of it and hidden files left out; an archive in place, as `archive` does.
+
+Reads the JSON values of a file one after the other, whatever its size: lines, one document, or those of an archive.
 
 What it is is told by its first bytes: gzip or plain, a JSON value on each line or arrays and objects that span lines,
 a zip archive with documents in it, or a folder or archive of notes in Markdown. A document's array is read value by
@@ -10,23 +21,261 @@ A file may grow while it is read: it is read up to the size that it had, so that
 
 from __future__ import annotations
 
+import errno
 import gzip
+import hashlib
 import io
 import json
+import os
 import re
+import struct
+import zipfile
 import zlib
-from collections.abc import Callable, Generator, Iterator
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal, NoReturn
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.core.regular_files import opener
-from mcp_memory.integrations.importers import archive, notes
-from mcp_memory.integrations.importers.formats.told import Wrong
+from mcp_memory.core.regular_files import open_regular, opener
+from mcp_memory.core.text import one_line
+from mcp_memory.integrations.importers.records import ImportProblem
 
-__all__ = ["Layout", "Source", "Value", "layout", "remarks", "values"]
+_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
+_CONVERSATIONS = re.compile(
+    r"(?:^|/)conversations(?:[-_ ]?\d+)?\.json$|(?:^|/)conversations/[^/]+\.json$", re.IGNORECASE
+)
+_MIRROR = re.compile(r"(?:^|/)conversations/[^/]+$", re.IGNORECASE)
+_NOTES = re.compile(r"\.md$", re.IGNORECASE)
+_NOT_FILES = re.compile(r"(?:^|/)(?:__MACOSX/|\._)|/$")
+_UNPACKED = ("conversations*.json", "*/conversations*.json", "conversations/*.json", "*/conversations/*.json")
+_ARCHIVES = re.compile(r"\.(?:zip|tar|tgz|gz|7z|rar)$", re.IGNORECASE)
+
+_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+"""How exports are packed, and what is unpacked in pieces of bounded size; the standard library's others are not."""
+_UNKNOWN = "{name} is packed in a way that is not known here. Unpack it, and import its conversations.json."
+_RATIO = 200
+"""Conversations unpack to 4 to 30 times their size. A megabyte that unpacks to a gigabyte is none."""
+_SMALL = 64 * 2**20
+"""Unpacked bytes that are read whatever they were packed to."""
+_SHOWN = 3
+
+
+class _CountedFile(io.FileIO):
+    """A file that tells how many bytes of it were read."""
+
+    def __init__(self, path: Path, at: Callable[[int], None]) -> None:
+        super().__init__(path, opener=opener)
+        self._end = os.fstat(self.fileno()).st_size
+        self._done = 0
+        self._at = at
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(-1 if size is None else size) or b""
+        self._done = min(self._done + len(data), self._end)
+        self._at(self._done)
+        return data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    """An open archive. `members` hold conversations, in order; `notes` say what was passed over."""
+
+    name: str
+    members: Sequence[str]
+    notes: list[str] = field(default_factory=list[str])
+    packed: zipfile.ZipFile
+
+    @contextmanager
+    def member(self, name: str) -> Generator[IO[bytes]]:
+        """Open a member as a stream of its unpacked bytes."""
+        with _refusing(self.name), self.packed.open(name) as stream:
+            yield stream
+
+
+def is_archive(head: bytes) -> bool:
+    """Tell whether a file that begins so is a zip archive."""
+    return head.startswith(_MAGIC)
+
+
+def holds_notes(path: Path) -> bool:
+    """Tell whether an archive holds notes and no conversations; one that cannot be read holds none."""
+    try:
+        with open_regular(path) as file, zipfile.ZipFile(file) as packed:
+            names = [_path(one) for one in packed.infolist() if not _NOT_FILES.search(_path(one))]
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile, struct.error):
+        return False
+    return any(map(_NOTES.search, names)) and not any(map(_CONVERSATIONS.search, names))
+
+
+def unpacked_conversations(folder: Path) -> list[Path]:
+    """Return the files with conversations of an export that was unpacked into a folder, or into one in it."""
+    found = {path.relative_to(folder).as_posix(): path for where in _UNPACKED for path in folder.glob(where)}
+    names = [name for name, path in found.items() if path.is_file()]
+    return [found[names[nth]] for nth in _conversations(names)]
+
+
+@contextmanager
+def opened_archive(path: Path, name: str, at: Callable[[int], None], *, notes: bool = False) -> Generator[Archive]:
+    """Open an archive that people call `name`; `at` is told how many of its bytes are read.
+
+    Its members are those with conversations, or its `notes`. InvalidInput where it cannot be read, or holds none.
+    """
+    with _refusing(name):
+        file = _CountedFile(path, at)
+    with file:
+        with _refusing(name):
+            packed = zipfile.ZipFile(file)
+        with packed:
+            yield _listed(packed, name, size=path.stat().st_size, notes=notes)
+
+
+@contextmanager
+def _refusing(name: str) -> Generator[None]:
+    """Raise what goes wrong in reading an archive as InvalidInput."""
+    try:
+        yield
+    except InvalidInput:
+        raise
+    except (zipfile.BadZipFile, EOFError, zlib.error, struct.error, UnicodeError):
+        raise InvalidInput(f"{name} is damaged or cut off: it cannot be unpacked. Fetch it again.") from None
+    except NotImplementedError:
+        raise InvalidInput(_UNKNOWN.format(name=name)) from None
+    except OSError as error:
+        if error.errno == errno.EINVAL:  # it says of a member that it begins before the file
+            raise InvalidInput(f"{name} is damaged: it cannot be unpacked. Fetch it again.") from None
+        raise InvalidInput(f"{name} cannot be read: {error.strerror or error}.") from None
+
+
+def _listed(packed: zipfile.ZipFile, name: str, *, size: int, notes: bool) -> Archive:
+    found = [one for one in packed.infolist() if not _NOT_FILES.search(_path(one))]
+    safe = [one for one in found if not _leaves(one)]
+    if notes:
+        chosen = sorted((one for one in safe if _NOTES.search(_path(one))), key=_path)
+    else:
+        chosen = [safe[nth] for nth in _conversations([_path(one) for one in safe])]
+    _check(chosen, found, name, size=size)
+    return Archive(name=name, members=[one.filename for one in chosen], notes=list(_notes(found)), packed=packed)
+
+
+def _conversations(paths: Sequence[str]) -> list[int]:
+    """Return the places of the paths that hold conversations, in order: a folder's only where no file has them all."""
+    found = [nth for nth, path in enumerate(paths) if _CONVERSATIONS.search(path)]
+    whole = [nth for nth in found if not _MIRROR.search(paths[nth])]
+    return sorted(whole or found, key=lambda nth: _order(paths[nth]))
+
+
+def _order(path: str) -> tuple[str | int, ...]:
+    """Sort `conversations-10.json` after `conversations-9.json`."""
+    return tuple(int(part) if nth % 2 else part for nth, part in enumerate(re.split(r"(\d{1,18})", path)))
+
+
+def _path(member: zipfile.ZipInfo) -> str:
+    return member.orig_filename.replace("\\", "/")
+
+
+def _leaves(member: zipfile.ZipInfo) -> bool:
+    """Tell whether a name, unpacked, would leave the folder."""
+    path = _path(member)
+    return path.startswith("/") or "\0" in path or ".." in path.split("/") or re.match("[A-Za-z]:", path) is not None
+
+
+def _check(chosen: Sequence[zipfile.ZipInfo], found: Sequence[zipfile.ZipInfo], name: str, *, size: int) -> None:
+    if not chosen:
+        raise InvalidInput(
+            f"{name} holds no conversations.json, so it is no export of ChatGPT or Claude.ai.{_next(found)}"
+        )
+    times = Counter(one.filename for one in chosen)
+    if twice := next((one for one in times if times[one] > 1), None):
+        raise InvalidInput(f"{name} holds two files named {_shown(twice)}, and only one can be meant. Fetch it again.")
+    if any(one.flag_bits & 0x1 for one in chosen):
+        raise InvalidInput(f"{name} is encrypted. Unpack it with its password, and import its conversations.json.")
+    if any(one.compress_type not in _METHODS for one in chosen):
+        raise InvalidInput(_UNKNOWN.format(name=name))
+    unpacked, packed = sum(one.file_size for one in chosen), sum(one.compress_size for one in chosen)
+    if unpacked > max(_SMALL, _RATIO * min(packed, size)):
+        raise InvalidInput(
+            f"{name} would unpack to {unpacked / 2**20:,.0f} MiB from {min(packed, size) / 2**20:,.1f}, which no "
+            "conversations do. If it is what it should be, unpack it and import its conversations.json."
+        )
+
+
+def _next(found: Sequence[zipfile.ZipInfo]) -> str:
+    """Return what to do with an archive that has no conversations."""
+    inner = [one.filename for one in found if _ARCHIVES.search(one.filename)]
+    if inner:
+        return f" It holds other archives ({_some(inner)}): take those out, and import them."
+    leaving = [one.filename for one in found if _CONVERSATIONS.search(_path(one))]
+    if leaving:
+        return f" The name of {_some(leaving)} leads out of the archive, so that is not read."
+    return " Unpack it, and import the files in it that hold conversations."
+
+
+def _notes(found: Sequence[zipfile.ZipInfo]) -> Iterator[str]:
+    if leaving := [one.filename for one in found if _leaves(one)]:
+        yield f"Not read, for their names lead out of the archive: {_some(leaving)}."
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return ", ".join(_shown(name) for name in names[:_SHOWN]) + more
+
+
+def _shown(name: str) -> str:
+    return one_line(name, 80)
+
+
+_LONGEST_NOTE = 16 * 2**20
+
+
+def notes_in_folder(folder: Path) -> list[Path]:
+    """Return the Markdown files in a folder and those below it, by path."""
+    here = folder.resolve()
+    found: list[Path] = []
+    for root, folders, files in os.walk(here):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        found += [Path(root, name) for name in sorted(files) if name.casefold().endswith(".md") and name[0] != "."]
+    return [path for path in found if path.resolve().is_relative_to(here) and path.is_file()]
+
+
+def note_texts(path: Path, name: str, at: Callable[[int], None]) -> Iterator[tuple[str, bytes]]:
+    """Yield each file's name, within what was given, and its bytes. InvalidInput where one cannot be read."""
+    if path.is_file() and path.suffix.casefold() != ".md":
+        with opened_archive(path, name, at, notes=True) as packed:
+            for member in packed.members:
+                with packed.member(member) as stream:
+                    yield member, _whole(member, stream.read(_LONGEST_NOTE + 1))
+        return
+    files = notes_in_folder(path) if path.is_dir() else [path]
+    read = 0
+    for file in files:
+        shown = file.relative_to(path.resolve()).as_posix() if path.is_dir() else file.name
+        try:
+            with open_regular(file) as stream:
+                data = _whole(shown, stream.read(_LONGEST_NOTE + 1))
+        except OSError as error:
+            raise InvalidInput(f"{shown} in {name} cannot be read: {error.strerror or error}.") from None
+        read += len(data)
+        at(read)
+        yield shown, data
+
+
+def notes_digest(folder: Path, name: str) -> str:
+    """Return SHA-256 over the names and bytes of a folder's notes."""
+    whole = hashlib.sha256()
+    for shown, data in note_texts(folder, name, lambda _: None):
+        for part in (shown.encode("utf-8", "surrogateescape"), data):
+            whole.update(b"%d:" % len(part) + part)
+    return whole.hexdigest()
+
+
+def _whole(name: str, data: bytes) -> bytes:
+    if len(data) > _LONGEST_NOTE:
+        raise InvalidInput(f"{name} is larger than {_LONGEST_NOTE // 2**20} MiB, which no note is. Take it out.")
+    return data
+
 
 Layout = Literal["lines", "document", "archive", "notes"]
 At = Callable[[int], None]
@@ -43,7 +292,7 @@ _DECODER = json.JSONDecoder(strict=False)  # exports leave tabs and line breaks 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ImportSource:
     """A file to read, or a folder of notes.
 
     `name` is what people call it, `size` how much of it is read, `modified` its mtime in ms.
@@ -57,7 +306,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Value:
+class SourceValue:
     """A value of a file; `number` counts them from 1. Of notes it is the text, and `where` the path."""
 
     number: int
@@ -65,14 +314,14 @@ class Value:
     value: Any
 
 
-def layout(source: Source) -> Layout:
+def layout(source: ImportSource) -> Layout:
     """Tell how a file is laid out. InvalidInput where it is no UTF-8 text, or text of another kind."""
     if source.is_folder or _NOTE.search(source.path.name):
         return "notes"
     with _opened(source) as stream:
         head = stream.read(_HEAD)
-    if archive.is_archive(head):
-        return "notes" if archive.holds_notes(source.path) else "archive"
+    if is_archive(head):
+        return "notes" if holds_notes(source.path) else "archive"
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in head[:64]:
         raise InvalidInput(
             f"{source.name} is not UTF-8; it looks like UTF-16. Convert it first, as with "
@@ -92,7 +341,7 @@ def layout(source: Source) -> Layout:
     return "document" if text.startswith("{") else "lines"
 
 
-def values(source: Source, layout: Layout, *, at: At) -> Iterator[Value | Wrong]:
+def values(source: ImportSource, layout: Layout, *, at: At) -> Iterator[SourceValue | ImportProblem]:
     """Yield what a file holds. InvalidInput where it cannot be read on: a document that is no JSON, a cut archive."""
     match layout:
         case "lines":
@@ -104,24 +353,24 @@ def values(source: Source, layout: Layout, *, at: At) -> Iterator[Value | Wrong]
         case "archive":
             yield from _members(source, at)
         case "notes":
-            for number, (name, data) in enumerate(notes.texts(source.path, source.name, at), start=1):
+            for number, (name, data) in enumerate(note_texts(source.path, source.name, at), start=1):
                 try:
-                    yield Value(number=number, where=name, value=data.removeprefix(_BOM).decode())
+                    yield SourceValue(number=number, where=name, value=data.removeprefix(_BOM).decode())
                 except UnicodeDecodeError:
-                    yield Wrong(where=name, what="is not UTF-8. Convert it to UTF-8.")
+                    yield ImportProblem(where=name, what="is not UTF-8. Convert it to UTF-8.")
 
 
-def remarks(source: Source, layout: Layout) -> list[str]:
+def remarks(source: ImportSource, layout: Layout) -> list[str]:
     """Return what is passed over in a file as a whole."""
     if layout != "archive" and not (layout == "notes" and source.path.suffix.casefold() == ".zip"):
         return []
-    with archive.opened(source.path, source.name, _nowhere, notes=layout == "notes") as found:
+    with opened_archive(source.path, source.name, _nowhere, notes=layout == "notes") as found:
         return found.notes
 
 
-def _members(source: Source, at: At) -> Iterator[Value | Wrong]:
+def _members(source: ImportSource, at: At) -> Iterator[SourceValue | ImportProblem]:
     number = 0
-    with archive.opened(source.path, source.name, at) as found:
+    with opened_archive(source.path, source.name, at) as found:
         for member in found.members:
             with found.member(member) as stream:
                 for value in _Document(stream, f"{source.name}, {member}", inside=f"{member}, ", after=number).values():
@@ -162,7 +411,7 @@ def _nowhere(_: int) -> None: ...
 
 
 @contextmanager
-def _opened(source: Source, at: At = _nowhere) -> Generator[io.BufferedIOBase]:
+def _opened(source: ImportSource, at: At = _nowhere) -> Generator[io.BufferedIOBase]:
     """Open the text of a file, unpacked. What goes wrong in reading it is InvalidInput."""
     try:
         with (
@@ -179,7 +428,7 @@ def _opened(source: Source, at: At = _nowhere) -> Generator[io.BufferedIOBase]:
 # --- lines ------------------------------------------------------------------------------------------
 
 
-def _lines(stream: io.BufferedIOBase, source: Source) -> Iterator[Value | Wrong]:
+def _lines(stream: io.BufferedIOBase, source: ImportSource) -> Iterator[SourceValue | ImportProblem]:
     number = line = 0
     while data := stream.readline(_LONGEST + 1):
         line += 1
@@ -190,20 +439,28 @@ def _lines(stream: io.BufferedIOBase, source: Source) -> Iterator[Value | Wrong]
             continue
         number += 1
         found = _parsed(text, f"line {line}")
-        if isinstance(found, Wrong) and number > 1 and text.startswith(b"{") and not data.endswith(b"\n"):
-            found = Wrong(where=found.where, what="is cut off, and will be read when the file has grown.", torn=True)
-        yield found if isinstance(found, Wrong) else Value(number=number, where=f"line {line}", value=found[0])
+        if isinstance(found, ImportProblem) and number > 1 and text.startswith(b"{") and not data.endswith(b"\n"):
+            found = ImportProblem(
+                where=found.where, what="is cut off, and will be read when the file has grown.", torn=True
+            )
+        yield (
+            found
+            if isinstance(found, ImportProblem)
+            else SourceValue(number=number, where=f"line {line}", value=found[0])
+        )
 
 
-def _parsed(data: bytes, where: str) -> tuple[Any] | Wrong:
+def _parsed(data: bytes, where: str) -> tuple[Any] | ImportProblem:
     try:
         return (_DECODER.decode(data.decode()),)
     except UnicodeDecodeError as error:
-        return Wrong(where=where, what=f"is not UTF-8 (byte {error.start + 1}). Convert the file to UTF-8.")
+        return ImportProblem(where=where, what=f"is not UTF-8 (byte {error.start + 1}). Convert the file to UTF-8.")
     except json.JSONDecodeError as error:
-        return Wrong(where=where, what=f"is not JSON ({error.msg} at character {error.pos + 1}). Mend or remove it.")
+        return ImportProblem(
+            where=where, what=f"is not JSON ({error.msg} at character {error.pos + 1}). Mend or remove it."
+        )
     except (RecursionError, ValueError):  # nested thousands deep, or a number of thousands of digits
-        return Wrong(where=where, what="is JSON that cannot be read. Remove it.")
+        return ImportProblem(where=where, what="is JSON that cannot be read. Remove it.")
 
 
 # --- documents --------------------------------------------------------------------------------------
@@ -222,7 +479,7 @@ class _Document:
         self._decode = _DECODER.raw_decode
         self._number = after
 
-    def values(self) -> Iterator[Value]:
+    def values(self) -> Iterator[SourceValue]:
         while first := self._peek():
             if first == "[":
                 yield from self._elements("")
@@ -231,7 +488,7 @@ class _Document:
             else:
                 self._unfit("an array or an object")
 
-    def _object(self) -> Iterator[Value]:
+    def _object(self) -> Iterator[SourceValue]:
         """A seed's sessions one by one; any other object whole."""
         where, whole, streamed = f"{self._inside}line {self._here()}", dict[str, Any](), False
         self._take("{")
@@ -250,7 +507,7 @@ class _Document:
         if not streamed:
             yield self._next(where, whole)
 
-    def _elements(self, path: str) -> Iterator[Value]:
+    def _elements(self, path: str) -> Iterator[SourceValue]:
         self._take("[")
         index = 0
         while self._peek() not in ("]", ""):
@@ -262,9 +519,9 @@ class _Document:
             self._take(",")
         self._take("]")
 
-    def _next(self, where: str, value: Any) -> Value:
+    def _next(self, where: str, value: Any) -> SourceValue:
         self._number += 1
-        return Value(number=self._number, where=where, value=value)
+        return SourceValue(number=self._number, where=where, value=value)
 
     # characters
 

@@ -1,23 +1,216 @@
-"""What the proxy changes in the answers of one server, and what it has to know of that server to do so.
+"""The answer to `tools/list`, edited: a tool more, and output schemas that large results will still satisfy. Pure.
+
+A client checks structured content against the tool's output schema, and a large one is replaced. So the schema
+that the client sees allows both: what the server promised, or the note that stands for it.
+
+The answer to `tools/call`, edited: which of its texts can be kept elsewhere, and what stands in their place. Pure.
+
+* Neighbouring text blocks that differ in their text alone are one text (a tool that returns a list sends a block
+  an item). The text of an embedded resource is another, unless it is a page to be shown (`ui://`).
+* Structured content that says what a text says, which is the rule, goes with that text. Any other is a text of
+  its own, as JSON.
+* Images, sounds, links, binary resources, errors' flags, `_meta` and whatever is not known stay as they are.
+
+What the proxy changes in the answers of one server, and what it has to know of that server to do so.
 
 An answer that cannot be edited is None here, and passes as it came.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import anyio.to_thread
 
-from mcp_memory.integrations.proxy.keeper import Call, Keeper
-from mcp_memory.integrations.proxy.lines import Message, to_line
-from mcp_memory.integrations.proxy.listing import note, shows_itself, tools_of, with_tools
-from mcp_memory.integrations.proxy.results import Text, full_text, is_plain, replaced, structured_text, texts_in
-from mcp_memory.integrations.proxy.tool import definition, looks_like_ours, tool_name
+from mcp_memory.integrations.proxy.keeper import ProxiedCall, ResultKeeper, definition, looks_like_ours, tool_name
+from mcp_memory.integrations.proxy.stdio import Message, to_line
 
-__all__ = ["Editor"]
+NOTE_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "offloaded": {
+            "type": "object",
+            "properties": {name: {"type": "string"} for name in ("node", "ref", "text")},
+            "required": ["node", "ref", "text"],
+        }
+    },
+    "required": ["offloaded"],
+}
+
+
+def note(node: str, ref: str, text: str) -> dict[str, Any]:
+    """Return the structured content that stands for a large one. It has the text, because some clients show
+    structured content instead of the text that is beside it."""
+    return {"offloaded": {"node": node, "ref": ref, "text": text}}
+
+
+def tools_of(result: Message) -> list[dict[str, Any]]:
+    """Return the tools of a page of the listing that are objects with a name."""
+    tools = result.get("tools")
+    listed = cast("list[Any]", tools) if isinstance(tools, list) else []
+    objects = [cast("dict[str, Any]", tool) for tool in listed if isinstance(tool, dict)]
+    return [tool for tool in objects if isinstance(tool.get("name"), str)]
+
+
+def shows_itself(tool: Mapping[str, Any]) -> bool:
+    """Tell whether a view of the tool's own (an MCP App) reads its structured content, which models do not see."""
+    match tool.get("_meta"):
+        case {"ui": _} | {"ui/resourceUri": _} | {"openai/outputTemplate": _}:
+            return True
+        case _:
+            return False
+
+
+def with_tools(result: Message, added: list[dict[str, Any]]) -> Message:
+    """Return the page with its output schemas widened, and `added` behind its tools."""
+    return {**result, "tools": [*map(_with_wider_schema, result["tools"]), *added]}
+
+
+def _with_wider_schema(tool: Any) -> Any:
+    match tool:
+        case {"outputSchema": {**schema}} if not shows_itself(cast("dict[str, Any]", tool)):
+            return {**tool, "outputSchema": widened(cast("dict[str, Any]", schema))}
+        case _:
+            return tool
+
+
+def widened(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema that takes what `schema` takes, or a note."""
+    inner = {key: value for key, value in schema.items() if key != "$schema"}
+    if "$id" not in inner:  # with one, its references are its own affair
+        inner = _moved(inner)
+    outer = {"$schema": schema["$schema"]} if "$schema" in schema else {}
+    return {**outer, "type": "object", "anyOf": [inner, NOTE_SCHEMA]}
+
+
+def _moved(value: Any) -> Any:
+    """Return the schema with its references to itself pointing to where it now stands."""
+    match value:
+        case dict():
+            entries = cast("dict[str, Any]", value)
+            return {key: _pointer(key, entry) or _moved(entry) for key, entry in entries.items()}
+        case list():
+            return [_moved(entry) for entry in cast("list[Any]", value)]
+        case _:
+            return value
+
+
+def _pointer(key: str, value: Any) -> str | None:
+    if key in ("$ref", "$dynamicRef") and isinstance(value, str) and (value == "#" or value.startswith("#/")):
+        return "#/anyOf/0" + value[1:]
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class ResultText:
+    """A text of a result: of the blocks `start` to `stop`, or of a resource, or its structured content."""
+
+    kind: Literal["text", "resource", "structured"]
+    start: int
+    stop: int
+    text: str
+
+
+def is_plain(result: Message) -> bool:
+    """Tell whether this is a tool's result, and not a question to the client or a task that goes on."""
+    return isinstance(result.get("content"), list) and result.get("resultType", "complete") == "complete"
+
+
+def texts_in(result: Message, *, with_structured: bool) -> list[ResultText]:
+    """Return the texts of a result in order; the structured content last, where it says something else."""
+    blocks = _blocks(result)
+    found: list[ResultText] = []
+    start = 0
+    while start < len(blocks):
+        stop = start + 1
+        match blocks[start]:
+            case {"type": "text", "text": str()}:
+                while stop < len(blocks) and _alike(blocks[start], blocks[stop]):
+                    stop += 1
+                found.append(ResultText("text", start, stop, _joined([block["text"] for block in blocks[start:stop]])))
+            case {"type": "resource", "resource": {"uri": str() as uri, "text": str() as text}}:
+                if not uri.startswith("ui://"):
+                    found.append(ResultText("resource", start, stop, text))
+            case _:
+                pass
+        start = stop
+    if with_structured and "structuredContent" in result:
+        structured = result["structuredContent"]
+        if not any(
+            _says(structured, [block["text"] for block in blocks[text.start : text.stop]])
+            for text in found
+            if text.kind == "text"
+        ):
+            found.append(ResultText("structured", len(blocks), len(blocks), structured_text(structured)))
+    return found
+
+
+def structured_text(structured: object) -> str:
+    """Return structured content as text: a line for each value, so that lines can be asked for."""
+    return json.dumps(structured, ensure_ascii=False, indent=1)
+
+
+def replaced(result: Message, notes: Mapping[ResultText, str]) -> Message:
+    """Return the result with a note in the place of each text that has one; `structuredContent` stays."""
+    blocks: list[Any] = list(_blocks(result))
+    for text in sorted(notes, key=lambda text: text.start, reverse=True):
+        note = notes[text]
+        match text.kind:
+            case "text":
+                blocks[text.start : text.stop] = [{**blocks[text.start], "text": note}]
+            case "resource":
+                block = blocks[text.start]
+                resource = {**block["resource"], "mimeType": "text/plain", "text": note}
+                blocks[text.start] = {**block, "resource": resource}
+            case "structured":
+                blocks.append({"type": "text", "text": note})
+    return {**result, "content": blocks}
+
+
+def full_text(result: Message) -> str:
+    """Return all texts of a result as one."""
+    return "\n\n".join(text.text for text in texts_in(result, with_structured=False))
+
+
+def _blocks(result: Message) -> list[Any]:
+    return cast("list[Any]", result["content"])
+
+
+def _joined(texts: list[str]) -> str:
+    """Return texts as one: as JSON, where each is an object or a list, so that a path leads to any of them."""
+    if len(texts) > 1 and all(isinstance(_loaded(text), dict | list) for text in texts):
+        return "[\n" + ",\n".join(texts) + "\n]"
+    return "\n".join(texts)
+
+
+def _alike(first: Any, other: Any) -> bool:
+    match other:
+        case {"type": "text", "text": str()}:
+            return {**other, "text": ""} == {**first, "text": ""}
+        case _:
+            return False
+
+
+def _says(structured: object, texts: list[str]) -> bool:
+    """Tell whether the texts say what the structured content does; SDKs wrap what is no object: `{"result": …}`."""
+    candidates = [structured]
+    if isinstance(structured, dict) and len(cast("dict[str, Any]", structured)) == 1:
+        candidates += cast("dict[str, Any]", structured).values()
+    whole = _loaded("\n".join(texts)) if len(texts) == 1 else [_loaded(text) for text in texts]
+    return any(candidate in (whole, texts[0], texts) for candidate in candidates)
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +218,7 @@ logger = logging.getLogger(__name__)
 class Editor:
     """Edits the answers of one server."""
 
-    def __init__(self, keeper: Keeper, *, offers_tool: bool) -> None:
+    def __init__(self, keeper: ResultKeeper, *, offers_tool: bool) -> None:
         self._keeper = keeper
         self._offers_tool = offers_tool
         self._server = ""
@@ -56,7 +249,7 @@ class Editor:
         """Take note of the name that the server gives itself."""
         self._server = server
 
-    async def edited(self, message: Message, method: str, call: Call | None) -> bytes | None:
+    async def edited(self, message: Message, method: str, call: ProxiedCall | None) -> bytes | None:
         """Return the line to send instead of an answer, or None."""
         if self._off or not isinstance(message.get("result"), dict):
             return None
@@ -87,10 +280,10 @@ class Editor:
             self._off = True
             return None
 
-    async def _of_call(self, result: Message, call: Call) -> Message | None:
+    async def _of_call(self, result: Message, call: ProxiedCall) -> Message | None:
         with_structured = "structuredContent" in result and call.tool not in self._shown
         texts = await anyio.to_thread.run_sync(partial(texts_in, result, with_structured=with_structured))
-        notes: dict[Text, str] = {}
+        notes: dict[ResultText, str] = {}
         kept = None
         for text in texts:
             if await self._keeper.is_large(text.text) and (
@@ -106,7 +299,7 @@ class Editor:
                 del edited["structuredContent"]
         return edited
 
-    async def _structured_goes(self, structured: Any, texts: list[Text], notes: dict[Text, str]) -> bool:
+    async def _structured_goes(self, structured: Any, texts: list[ResultText], notes: dict[ResultText, str]) -> bool:
         for text in texts:
             if text.kind == "structured":
                 return text in notes

@@ -1,4 +1,6 @@
-"""The memory behind the proxy: opened at the first large result, and never in the way.
+"""The tool that a wrapped server gains: it opens what was kept. Its definition is short, for every call pays for it.
+
+The memory behind the proxy: opened at the first large result, and never in the way.
 
 Whatever goes wrong with it, the result passes as it came, and stderr says so once. So does one that takes too long,
 but for one that no client can use whole: that goes on being kept, and its name opens it when it is. Nothing heavy is
@@ -12,23 +14,23 @@ import hashlib
 import logging
 import re
 import secrets
-from collections.abc import AsyncGenerator, Callable
+import unicodedata
+from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import anyio.to_thread
 from anyio import TASK_STATUS_IGNORED
 from anyio.abc import TaskStatus
 
-from mcp_memory.core.errors import McpMemoryError, Refused, StoreUnavailable
+from mcp_memory.core.errors import InvalidInput, McpMemoryError, Refused, StoreUnavailable
 from mcp_memory.core.logs import Word
 from mcp_memory.core.secrets import mask
-from mcp_memory.core.text import safe_name
+from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.tokens import estimate_tokens
-from mcp_memory.integrations.proxy.tool import checked
 
 if TYPE_CHECKING:
     from mcp_memory.core.config import Settings
@@ -36,7 +38,79 @@ if TYPE_CHECKING:
     from mcp_memory.service.memory import Memory
     from mcp_memory.service.shared_memory import SharedMemory
 
-__all__ = ["Call", "Keeper", "Kept"]
+MAX_TOKENS = 2_000
+NAME_LIMIT = 40
+"""Clients prefix a tool's name with the server's, and models take 64 characters."""
+
+_OUR_ID = re.compile(r"r-[0-9a-f]{4,}|\d{3,}-[NF]\d+")
+
+# A node may hold several results, so what is asked for first is the ref.
+_PROPERTIES: dict[str, Any] = {
+    "ref": {"type": "string", "description": "Ref or node: r-9f2c1a7b3d4e, 003-N4"},
+    "lines": {"type": "string", "description": "120-180"},
+    "grep": {"type": "string"},
+    "json_path": {"type": "string"},
+    "cursor": {"type": "string"},
+}
+
+
+def tool_name(server: str, taken: Collection[str] = ()) -> str:
+    """Return `expand_<server>`: two wrapped servers of one client must not both bring the same name.
+
+    `taken` are the names of the server's own tools.
+    """
+    ascii_only = unicodedata.normalize("NFKD", server).encode("ascii", "ignore").decode().lower()
+    slug = re.sub("[^a-z0-9]+", "_", ascii_only)[:NAME_LIMIT].strip("_")
+    name = f"expand_{slug}" if slug else "expand_result"
+    number = 1
+    while (numbered := name if number == 1 else f"{name}_{number}") in taken:
+        number += 1
+    return numbered
+
+
+def definition(name: str) -> dict[str, Any]:
+    """Return the tool as `tools/list` shows it."""
+    return {
+        "name": name,
+        "title": "Expand a kept result",
+        "description": "Open a part of a result that was kept and shown as a summary.",
+        "inputSchema": {"type": "object", "properties": _PROPERTIES, "required": ["ref"]},
+        "annotations": {
+            "readOnlyHint": True,
+            "destructiveHint": False,
+            "idempotentHint": True,
+            "openWorldHint": False,
+        },
+        # Results name this tool; a client that hides tools until they are searched for would hide the way back.
+        "_meta": {"anthropic/alwaysLoad": True},
+    }
+
+
+def looks_like_ours(name: str, arguments: object) -> bool:
+    """Tell whether a call is meant for this tool, where the client has its name from a listing of long ago."""
+    match arguments:
+        case {"ref": str() as ref} if name.startswith("expand_"):
+            return _OUR_ID.fullmatch(ref) is not None
+        case _:
+            return False
+
+
+def checked(name: str, arguments: object) -> dict[str, Any]:
+    """Return the arguments as the verb `expand_node` takes them. Raises InvalidInput."""
+    given = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
+    if unknown := [key for key in given if key not in {*_PROPERTIES, "max_tokens"}]:
+        raise InvalidInput(f"{name} has no argument {one_line(unknown[0], 40)!r}; it takes: {', '.join(_PROPERTIES)}.")
+    taken: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    for key, value in taken.items():
+        if key != "max_tokens" and not isinstance(value, str):
+            raise InvalidInput(f"{key} must be a string.")
+    if not taken.get("ref"):
+        raise InvalidInput(f"{name} needs 'ref': a ref such as r-9f2c1a7b3d4e or a node such as 003-N4.")
+    tokens = taken.pop("max_tokens", MAX_TOKENS)
+    if not isinstance(tokens, int | float) or isinstance(tokens, bool) or not 100 <= tokens <= 100_000:
+        raise InvalidInput("max_tokens must be a number from 100 to 100,000.")
+    return {"target": taken.pop("ref"), **taken, "max_tokens": int(tokens)}
+
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +128,7 @@ _USUALLY = 1.5  # what an estimate is of a count; from 1.1 to 2.2
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ProxiedCall:
     """A tool call: what was asked, and by which client."""
 
     tool: str
@@ -64,7 +138,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptText:
     """A text that is kept, or is being kept: what it is called, and the note that stands for it."""
 
     node: str
@@ -73,7 +147,7 @@ class Kept:
 
 
 @dataclass(slots=True)
-class _Late:
+class _LateText:
     """A text that is still being kept when its call has been answered. It is let go when it is kept."""
 
     text: str
@@ -81,7 +155,7 @@ class _Late:
     ref: str = ""
 
 
-class Keeper:
+class ResultKeeper:
     """Keeps large texts, in the memory of `settings`, which are read at the first of them.
 
     `over` are the tokens from which a text is large; `session` names where its steps go, or else the client,
@@ -98,7 +172,7 @@ class Keeper:
         self._connection = secrets.token_hex(3)
         self._silent_until = 0.0
         self._said: set[str] = set()
-        self._late: dict[str, _Late] = {}
+        self._late: dict[str, _LateText] = {}
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -136,7 +210,7 @@ class Keeper:
             return estimate_tokens(start) > _USUALLY * self._over
         return await anyio.to_thread.run_sync(estimate_tokens, start) > _USUALLY * self._over
 
-    async def keep(self, call: Call, text: str, expand: str, *, late: bool) -> Kept | None:
+    async def keep(self, call: ProxiedCall, text: str, expand: str, *, late: bool) -> KeptText | None:
         """Keep a text, and return what stands for it; None where it must pass as it came.
 
         `late`: whether the tool `expand` is this proxy's, which opens what is kept after its call was answered.
@@ -155,7 +229,7 @@ class Keeper:
             case None:
                 if found := keeping.result():
                     await self._book(text, *found)
-                    return Kept(found[0].node, found[0].ref, found[1])
+                    return KeptText(found[0].node, found[0].ref, found[1])
             case StoreUnavailable() as error:
                 self._rest(await anyio.to_thread.run_sync(mask, str(error)), error.__cause__)
             case McpMemoryError() as error:
@@ -164,7 +238,7 @@ class Keeper:
                 self._tell("a large result passes as it is, by a fault of this program", exc_info=error)
         return None
 
-    async def _keep_on(self, text: str, keeping: asyncio.Task[tuple[Offloaded, str] | None], expand: str) -> Kept:
+    async def _keep_on(self, text: str, keeping: asyncio.Task[tuple[Offloaded, str] | None], expand: str) -> KeptText:
         """Let a text go on being kept, and return what stands for it until then."""
         name = f"r-{secrets.token_hex(6)}"
 
@@ -176,9 +250,9 @@ class Keeper:
             else:
                 self._tell("a large result could not be kept, and is given whole when it is asked for")
 
-        late = self._late[name] = _Late(text, asyncio.create_task(to_an_end()))
+        late = self._late[name] = _LateText(text, asyncio.create_task(to_an_end()))
         begins = await anyio.to_thread.run_sync(mask, text[:_BEGINNING])
-        return Kept(
+        return KeptText(
             "",
             name,
             (
@@ -197,7 +271,7 @@ class Keeper:
             raise Refused(f"{name} is still being kept ({len(late.text):,} characters). Ask again in a minute.")
         return late.ref, late.text
 
-    async def _keep(self, call: Call, text: str, expand: str) -> tuple[Offloaded, str] | None:
+    async def _keep(self, call: ProxiedCall, text: str, expand: str) -> tuple[Offloaded, str] | None:
         try:
             memory = await self._memory()
         except Exception as error:

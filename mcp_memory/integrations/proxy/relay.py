@@ -4,27 +4,45 @@ Each message goes on as the bytes it came in. Only answers that somebody asked f
 is kept (`edit`) while other messages go past it; a second answer to the same request goes no further, for nobody would
 look at it. When the server is gone, all who still wait get an error that
 says so: nobody waits for ever.
+
+From the command's options to an exit code: the parts are joined, signals passed on.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncIterator
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast
 
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
+from mcp_memory.core.logs import set_up
 from mcp_memory.core.text import one_line
-from mcp_memory.integrations.proxy import lines as wire
+from mcp_memory.integrations.proxy import stdio as wire
 from mcp_memory.integrations.proxy.edit import Editor
-from mcp_memory.integrations.proxy.keeper import Call
-from mcp_memory.integrations.proxy.lines import Message, NotAMessage, Piece, Splitter, Unread, key_of
+from mcp_memory.integrations.proxy.keeper import ProxiedCall, ResultKeeper
+from mcp_memory.integrations.proxy.stdio import (
+    LinePart,
+    Message,
+    NotAMessage,
+    ServerProcess,
+    Splitter,
+    StdioClient,
+    UnreadableLine,
+    key_of,
+)
 
-__all__ = ["Client", "Relay", "Server"]
+if TYPE_CHECKING:
+    from mcp_memory.core.config import Settings
+    from mcp_memory.integrations.proxy.http_server import HttpServer
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +57,7 @@ _META = "io.modelcontextprotocol/"
 """What the keys of the protocol generation begin with that has no handshake: each message says who speaks."""
 
 
-class Client(Protocol):
+class ClientSide(Protocol):
     """Where messages go to, each whole, and where they come from."""
 
     def chunks(self) -> AsyncIterator[bytes]: ...
@@ -49,34 +67,34 @@ class Client(Protocol):
     def release(self) -> None: ...
 
 
-class Server(Protocol):
+class ServerSide(Protocol):
     """What is wrapped: a command or an address. `ended` ends it and gives its exit code."""
 
     name: str
 
-    def lines(self) -> AsyncIterator[bytes | Piece]: ...
+    def lines(self) -> AsyncIterator[bytes | LinePart]: ...
     async def send(self, line: bytes) -> None: ...
     def leave(self) -> None: ...
     async def ended(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingRequest:
     """A request whose answer has not come: its id, its method, and the call that it is."""
 
     id: object
     method: str
-    call: Call | None = None
+    call: ProxiedCall | None = None
 
 
 class Relay:
     """One client and one server."""
 
-    def __init__(self, client: Client, server: Server, editor: Editor) -> None:
+    def __init__(self, client: ClientSide, server: ServerSide, editor: Editor) -> None:
         self._client = client
         self._server = server
         self._editor = editor
-        self._waiting: dict[str, Waiting] = {}
+        self._waiting: dict[str, PendingRequest] = {}
         self._opening: dict[str, anyio.CancelScope] = {}
         self._client_name = ""
         self._slots = anyio.Semaphore(AT_ONCE)
@@ -110,7 +128,7 @@ class Relay:
         splitter = Splitter()
         async for chunk in self._client.chunks():
             for line in splitter.feed(chunk):
-                if isinstance(line, Piece):
+                if isinstance(line, LinePart):
                     await self._server.send(line.data)
                 elif not await self._is_ours(line, tasks):
                     await self._server.send(line + b"\n")
@@ -122,7 +140,7 @@ class Relay:
         """Take note of what the client asks, and tell whether it asks us."""
         try:
             message = await _parsed(line)
-        except (NotAMessage, Unread):
+        except (NotAMessage, UnreadableLine):
             return False  # the server says what is wrong with it
         if isinstance(message, list):
             for one in message:
@@ -140,16 +158,16 @@ class Relay:
                 if "id" in message and self._editor.means_us(name, arguments):
                     tasks.start_soon(self._open, message, str(name), arguments)
                     return True
-                self._note(message, call=Call(str(name), arguments, message.get("id"), self._client_name))
+                self._note(message, call=ProxiedCall(str(name), arguments, message.get("id"), self._client_name))
             case _:
                 self._note(message, call=None)
         return False
 
-    def _note(self, message: Message, call: Call | None) -> None:
+    def _note(self, message: Message, call: ProxiedCall | None) -> None:
         if "id" in message and isinstance(method := message.get("method"), str):
             key = key_of(message["id"])
             self._done.pop(key, None)
-            self._waiting[key] = Waiting(message["id"], method, call)
+            self._waiting[key] = PendingRequest(message["id"], method, call)
 
     def _cancelled(self, key: str) -> bool:
         self._waiting.pop(key, None)
@@ -197,7 +215,7 @@ class Relay:
         if passing:
             await self._end_piece(cut_off)
 
-    async def _end_piece(self, waiting: Waiting | None) -> None:
+    async def _end_piece(self, waiting: PendingRequest | None) -> None:
         """End a line that the server left unfinished, so that what is said after it is heard."""
         try:
             await self._client.send_piece(b"\n")
@@ -213,7 +231,7 @@ class Relay:
         except NotAMessage:
             await self._broken(line)
             return
-        except Unread:
+        except UnreadableLine:
             key = wire.id_in(line)
             if self._is_repeated(key):
                 return
@@ -241,7 +259,7 @@ class Relay:
             await self._slots.acquire()
             editing.start_soon(self._edit_beside, line, message, waiting)
 
-    async def _edit(self, line: bytes, message: Message, waiting: Waiting) -> None:
+    async def _edit(self, line: bytes, message: Message, waiting: PendingRequest) -> None:
         try:
             edited = await self._editor.edited(message, waiting.method, waiting.call)
         except Exception:
@@ -249,13 +267,13 @@ class Relay:
             edited = None
         await self._send(edited or line + b"\n")
 
-    async def _edit_beside(self, line: bytes, message: Message, waiting: Waiting) -> None:
+    async def _edit_beside(self, line: bytes, message: Message, waiting: PendingRequest) -> None:
         try:
             await self._edit(line, message, waiting)
         finally:
             self._slots.release()
 
-    def _answers(self, message: Message | list[Any]) -> Waiting | None:
+    def _answers(self, message: Message | list[Any]) -> PendingRequest | None:
         """Return what was asked for with this message, if anything was; a batch is several, and not edited."""
         if isinstance(message, list):
             for one in message:
@@ -267,7 +285,7 @@ class Relay:
     def _is_second(self, message: object) -> bool:
         return _is_answer(message) and self._is_repeated(key_of(message["id"]))
 
-    def _answered(self, key: str | None) -> Waiting | None:
+    def _answered(self, key: str | None) -> PendingRequest | None:
         waiting = None if key is None else self._waiting.pop(key, None)
         if waiting is not None and key is not None:
             self._done[key] = None
@@ -321,3 +339,66 @@ def _name_in(given: Message, key: str) -> str | None:
     info = given.get(key) or (cast("Message", meta).get(_META + key) if isinstance(meta, dict) else None)
     name = cast("Message", info).get("name") if isinstance(info, dict) else None
     return name if isinstance(name, str) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrapOptions:
+    """What to wrap, a command or an address, and how. Texts of more than `over` tokens are kept."""
+
+    command: Sequence[str]
+    url: str | None
+    headers: Sequence[str]
+    over: int
+    session: str | None
+    folder: str
+    """Where the client works; see `Keeper`."""
+    offers_tool: bool
+
+
+def wrap(options: WrapOptions, settings: Callable[[], Settings]) -> int:
+    """Stand between the server and our own standard input and output until it has ended; return its exit code.
+
+    `settings` are read at the first large result: where they are wrong, it passes as it is. Raises NotFound,
+    Refused and InvalidInput where the options are wrong or the server cannot be started.
+    """
+    set_up(prefix="mcp-memory wrap: ")
+    return anyio.run(_wrap, options, settings)
+
+
+async def _wrap(options: WrapOptions, settings: Callable[[], Settings]) -> int:
+    keeper = ResultKeeper(settings, over=options.over, session=options.session, folder=options.folder)
+    async with AsyncExitStack() as stack:
+        server = await _server(options, stack)
+        await stack.enter_async_context(keeper.running())
+        tasks = await stack.enter_async_context(anyio.create_task_group())
+        tasks.start_soon(_pass_signals_on, server)
+        code = await Relay(StdioClient(), server, Editor(keeper, offers_tool=options.offers_tool)).run()
+        tasks.cancel_scope.cancel()
+        return code
+    raise AssertionError("unreachable")
+
+
+async def _server(options: WrapOptions, stack: AsyncExitStack) -> ServerProcess | HttpServer:
+    if options.url is None:
+        return await ServerProcess.start(options.command)
+    from mcp_memory.integrations.proxy.http_server import (
+        connected,
+        headers_of,  # it needs the SDK, which takes half a second
+    )
+
+    return await stack.enter_async_context(connected(options.url, headers_of(options.headers)))
+
+
+async def _pass_signals_on(server: ServerProcess | HttpServer) -> None:
+    try:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as received:
+            async for signum in received:
+                server.signal(signum)
+    except (NotImplementedError, AttributeError):  # Windows: Ctrl-C raises KeyboardInterrupt
+        await anyio.sleep_forever()
+
+
+def leave(code: int) -> None:
+    """End this process at once: a thread may still work on what nobody waits for."""
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,398 @@
+"""What a memory's talk says, read once: its turns in order, and which of them use which word.
+
+From that alone, in any language and without a model, it tells how rare a word is, whether the talk around a
+turn uses it too, in which other forms the talk knows it, and whether another turn says nearly the same.
+
+Words here are what stands in the text, not the index's terms: what is asked must not know how the index cuts
+words. In scripts written without spaces every pair of characters counts as one, which is a word often enough.
+A large memory is read in part, whole sessions drawn by chance: `Talk.held` against `len(Talk.turns)` tells.
+
+Known-item questions, mined: what somebody might ask who remembers one turn of the talk, and that turn.
+
+Four kinds, from remembering well to remembering what it was about; `KINDS` says of each what is asked and what
+its figure cannot tell. Words come from a passage of the turn, more often the rarer ones and those that the talk
+around it uses too, because that is what it was about. Turns too short to be asked for, and those that another
+turn nearly repeats, are left out; so are words that stand in more than three turns of a hundred.
+
+Why no paraphrase: words replaced by their nearest neighbours in the bundled model would be found by the bundled
+model, and the figure would praise the leg that wrote the questions. Why no memories (atoms): what was told
+with `remember` rests on a note of the same words, and asking one for the other measures nothing.
+
+Deterministic: the same talk, seed and count give the same questions, in the same order.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations, pairwise
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from mcp_memory.core.types import Turn
+from mcp_memory.language.words import function_words_of
+
+if TYPE_CHECKING:
+    from mcp_memory.core.types import Turn
+    from mcp_memory.service.memory import Memory
+
+MOST_TURNS = 20_000  # read into this process: some 200 MB and 10 s
+_PAGE = 1_000
+_CHARACTERS = 20_000  # of a turn; a longer one is a file
+
+# Han, kana, Thai, Lao, Khmer, Burmese: written without spaces.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]+")
+# A word with what may join one inside: `night-boat`, `don't`, `foo_bar.py`, `TRF-90457`.
+_RUN = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}](?:[\w'’.@#+-](?<![{_UNSPACED}]))*(?<![.'’@+-])")
+_LONGEST = 30  # characters; a longer word is an address or a hash
+_AROUND = 6  # turns before and after, in which a word that is talked about comes again
+_TOGETHER = 0.03  # of the product of two characters' turns: the square of the turns that have them as a pair
+_PHRASE = 6  # characters
+_CLUMPED = 3.0  # times as often near its other uses as chance would have it
+_TWIN = 0.7  # of two turns' words: as many are in both, and so two of the three rarest of each
+_LOOKED_AT = 200
+_STEM, _ENDING, _ENDINGS_SEEN = 5, 3, 5
+
+
+@dataclass(frozen=True, eq=False)
+class Talk:
+    """`turns` session after session, each in order; `places` has, for each word, the turns that use it.
+
+    `held` counts the turns, and `sessions` the sessions, of the whole space.
+    """
+
+    turns: Sequence[Turn]
+    places: Mapping[str, Sequence[int]]
+    held: int
+    sessions: int
+    _clumping: dict[str, float] = field(default_factory=dict[str, float], repr=False)
+
+    def rarity(self, word: str) -> float:
+        """Return the inverse document frequency of a word of some turn: more than 0, and more for a rarer word."""
+        return math.log((len(self.turns) + 1) / len(self.places[word]))
+
+    def is_word(self, word: str) -> bool:
+        """Tell whether people would call it one: a pair of unspaced characters has to stand together often."""
+        if not is_unspaced(word):
+            return len(word) > 1
+        if len(word) == 1:
+            return False
+        pair, left, right = (len(self.places[part]) for part in (word, *word))
+        return pair * pair >= _TOGETHER * left * right
+
+    def is_topic(self, word: str, place: int) -> bool:
+        """Tell whether a turn's word is what was talked about: the talk around it uses it too, as words of topics do.
+
+        Words of any talk (`feel`, `probably`) come again near a turn only as often as they come anywhere.
+        """
+        if word not in self._clumping:
+            used = self.places[word]
+            chance = 1 - (1 - len(used) / len(self.turns)) ** (2 * _AROUND)
+            self._clumping[word] = sum(self._comes_again(word, other) for other in used) / (len(used) * chance)
+        return self._clumping[word] >= _CLUMPED and self._comes_again(word, place)
+
+    def _comes_again(self, word: str, place: int) -> bool:
+        used = self.places[word]
+        near = used[bisect_left(used, place - _AROUND) : bisect_right(used, place + _AROUND)]
+        return any(other != place and self.are_beside(place, other) for other in near)
+
+    def phrase(self, word: str, place: int) -> str:
+        """Return a turn's word as somebody would write it: a pair of unspaced characters with those it hangs on to."""
+        if not is_unspaced(word):
+            return word
+        text = self.turns[place].content
+        start = text.find(word)
+        end = start + len(word)
+        while end - start < _PHRASE and self._hangs(text[end - 1 : end + 1]):
+            end += 1
+        while end - start < _PHRASE and start > 0 and self._hangs(text[start - 1 : start + 1]):
+            start -= 1
+        return text[start:end]
+
+    def _hangs(self, pair: str) -> bool:
+        return pair in self.places and self.is_word(pair)
+
+    def are_beside(self, place: int, other: int) -> bool:
+        """Tell whether there is a turn at the other place, and it is of the same session."""
+        return 0 <= other < len(self.turns) and self.turns[other].session == self.turns[place].session
+
+    def has_twin(self, place: int) -> bool:
+        """Tell whether another turn says nearly the same in nearly the same words; one that is equal is none."""
+        words = dict.fromkeys(words_of(self.turns[place].content))
+        rarest = sorted(words, key=lambda word: len(self.places[word]))[:3]
+        shared = Counter(other for word in rarest for other in self.places[word][:_LOOKED_AT])
+        least = min(2, len(rarest))
+        return any(
+            self._alike(set(words), place, other)
+            for other, count in shared.items()
+            if count >= least and other != place
+        )
+
+    def _alike(self, words: set[str], place: int, other: int) -> bool:
+        if clean(self.turns[other].content) == clean(self.turns[place].content):
+            return False
+        theirs = set(words_of(self.turns[other].content))
+        return len(words & theirs) >= _TWIN * len(words | theirs)
+
+    @cached_property
+    def forms(self) -> Mapping[str, Sequence[str]]:
+        """Each word's other forms in this talk: the same beginning, and two endings that change places often.
+
+        That (`ing`, `ed`) or (`en`, `t`) are endings and (`nt`, `xt`) are not shows in how many beginnings take
+        both: no list of any language is needed.
+        """
+        endings: dict[str, set[str]] = defaultdict(set)
+        for word in self.places:
+            if word.isalpha() and not is_unspaced(word):
+                for cut in range(max(_STEM, len(word) - _ENDING), len(word) + 1):
+                    endings[word[:cut]].add(word[cut:])
+        changes = [
+            (stem, one, other)
+            for stem, ends in endings.items()
+            for one, other in combinations(sorted(ends), 2)
+            if one[:1] != other[:1]  # else the beginning they share is a longer one
+        ]
+        seen = Counter((one, other) for _, one, other in changes)
+        forms: dict[str, list[str]] = defaultdict(list)
+        for stem, one, other in changes:
+            if seen[one, other] >= _ENDINGS_SEEN:
+                forms[stem + one].append(stem + other)
+                forms[stem + other].append(stem + one)
+        return forms
+
+
+def words_of(text: str) -> Iterator[str]:
+    """Yield the words of a text as they are counted, without case; of unspaced scripts, characters and pairs."""
+    for run in _RUN.findall(text[:_CHARACTERS]):
+        if is_unspaced(run):
+            yield from run
+            yield from (left + right for left, right in pairwise(run))
+        elif len(run) <= _LONGEST:
+            yield run.casefold().removesuffix("'s").removesuffix("’s")
+
+
+def is_unspaced(word: str) -> bool:
+    return _UNSPACED_RUN.match(word) is not None
+
+
+def clean(text: str) -> str:
+    """Return the text without case and with single spaces: two turns of one clean text say the same."""
+    return " ".join(text.casefold().split())
+
+
+async def read(
+    memory: Memory, *, seed: int, most: int = MOST_TURNS, progress: Callable[[int], None] = lambda _: None
+) -> Talk:
+    """Read a space's talk, or of a large one as many sessions drawn by chance as hold `most` turns.
+
+    `progress` is told how many turns were read so far.
+    """
+    sessions = await memory.sessions(limit=1_000_000)
+    drawn = random.Random(f"{seed} sessions").sample(sessions, len(sessions))
+    turns: list[Turn] = []
+    for info in drawn:
+        if len(turns) >= most:
+            break
+        start = 0
+        while page := await memory.session_turns(info.session, start=start, limit=_PAGE):
+            turns += [turn for turn in page if turn.role in ("user", "assistant")]
+            start = page[-1].position + 1
+            progress(len(turns))
+    return of(turns, held=sum(info.turns for info in sessions), sessions=len(sessions))
+
+
+def of(turns: Sequence[Turn], *, held: int, sessions: int) -> Talk:
+    """Return the talk of these turns, which stand session after session and each in order."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, turn in enumerate(turns):
+        for word in dict.fromkeys(words_of(turn.content)):
+            places[word].append(place)
+    return Talk(turns=turns, places=dict(places), held=held, sessions=sessions)
+
+
+_COMMON, _ALWAYS_RARE = 0.03, 5  # of all turns: a word that stands in more tells little
+_LEAST_TELLING, _LEAST_TOPICS = 5, 2
+_PASSAGE = 60  # words of a long turn that a question is drawn from
+_TOPIC_WEIGHT = 6.0
+_CONTRACTED = re.compile("['’]")  # don't, they're: function words of every list but the short ones
+_SENTENCE = re.compile(r"[^.!?。！？؟\n]+[.!?。！？؟]?")
+_QUESTION_MARKS = ("?", "？", "؟")
+_QUESTION_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinedQuestion:
+    """`text` is asked, `target` is sought; `left_out` has turns that the words come from and that count for nobody."""
+
+    kind: str
+    text: str
+    target: Turn
+    left_out: frozenset[str] = frozenset()
+
+    def finds(self, turn: Turn) -> bool:
+        """Tell whether a turn answers: the target, or one that says exactly the same."""
+        return turn.id == self.target.id or clean(turn.content) == clean(self.target.content)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """`asks` and `caution` are for people; `make` makes the question of the turn at a place, or None."""
+
+    asks: str
+    caution: str
+    make: Callable[[Talk, int, random.Random], MinedQuestion | None]
+
+
+def mine(talk: Talk, kind: str, count: int, *, seed: int) -> list[MinedQuestion]:
+    """Return at most `count` questions of a kind, no text twice, spread evenly over the sessions.
+
+    The turns, in order, are cut into `count` stretches, and one is drawn of each: every session gives as many
+    as its share of the turns.
+    """
+    questions: dict[str, MinedQuestion] = {}
+    total = len(talk.turns)
+    for stretch in range(count):
+        places = range(stretch * total // count, (stretch + 1) * total // count)
+        rng = random.Random(f"{seed} {kind} {stretch}")
+        for place in rng.sample(places, len(places)):
+            question = KINDS[kind].make(talk, place, rng)
+            if question and clean(question.text) not in questions and _is_askable(talk, place):
+                questions[clean(question.text)] = question
+                break
+    return list(questions.values())
+
+
+def _is_askable(talk: Talk, place: int) -> bool:
+    """Tell whether somebody might want a turn back: it tells something, and not what another turn tells."""
+    telling = _telling(talk, place)
+    if len(telling) < _LEAST_TELLING:
+        return False
+    topics = sum(talk.is_topic(word, place) for word in telling)
+    return topics >= _LEAST_TOPICS and not talk.has_twin(place)
+
+
+# --- the kinds --------------------------------------------------------------------------------------
+
+
+def _words(talk: Talk, place: int, rng: random.Random) -> MinedQuestion | None:
+    telling = _telling(talk, place, passage=rng)
+    words = _drawn(talk, place, telling, min(5, max(3, len(telling) // 3)), rng)
+    return MinedQuestion(kind="words", text=" ".join(words), target=talk.turns[place]) if len(words) >= 3 else None
+
+
+def _dim(talk: Talk, place: int, rng: random.Random) -> MinedQuestion | None:
+    turn = talk.turns[place]
+    topics = [word for word in _telling(talk, place, passage=rng) if talk.is_topic(word, place)]
+    words = {rng.choice(talk.forms.get(word) or [word]) for word in _drawn(talk, place, topics, 2, rng)}
+    said_by = [turn.name] if turn.name else []
+    return (
+        MinedQuestion(kind="dim", text=" ".join([*said_by, *sorted(words)]), target=turn) if len(words) == 2 else None
+    )
+
+
+def _around(talk: Talk, place: int, rng: random.Random) -> MinedQuestion | None:
+    there = set(words_of(talk.turns[place].content))
+    beside = [other for other in (place - 1, place + 1) if talk.are_beside(place, other)]
+    own = [word for word in _telling(talk, place) if talk.is_topic(word, place)]
+    words = _drawn(talk, place, own, 1, rng)
+    for other in beside:
+        near = [word for word in _telling(talk, other, passage=rng) if word not in there and talk.is_topic(word, other)]
+        words += _drawn(talk, other, near, 2, rng)
+    if len(set(words)) < 3:
+        return None
+    return MinedQuestion(
+        kind="around",
+        text=" ".join(dict.fromkeys(words)),
+        target=talk.turns[place],
+        left_out=frozenset(talk.turns[other].id for other in beside),
+    )
+
+
+def _reply(talk: Talk, place: int, rng: random.Random) -> MinedQuestion | None:
+    if not talk.are_beside(place, place - 1):
+        return None
+    before, turn = talk.turns[place - 1], talk.turns[place]
+    sentences = (" ".join(sentence.split()) for sentence in reversed(_SENTENCE.findall(before.content)))
+    asked = next((sentence for sentence in sentences if sentence.endswith(_QUESTION_MARKS)), None)
+    if (before.role, before.name) == (turn.role, turn.name) or asked is None or len(asked) > _QUESTION_CHARACTERS:
+        return None
+    words = set(words_of(asked))
+    telling = words.intersection(_telling(talk, place - 1))
+    if len(telling) < 3 or not any(talk.is_topic(word, place - 1) for word in telling):
+        return None  # "And what did you do then?"
+    if words >= set(words_of(turn.content)):
+        return None  # the reply says it again and no more
+    return MinedQuestion(kind="reply", text=asked, target=turn, left_out=frozenset({before.id}))
+
+
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "words": Kind(
+            asks="three to five of the turn's own words: it is remembered well",
+            caution="Every word stands in the turn, which suits BM25; real questions bring words of their own.",
+            make=_words,
+        ),
+        "dim": Kind(
+            asks="two of its words, in other forms where this memory knows some, and who said it",
+            caution="Its words are in the question, in some form, which suits BM25. Other turns may answer as well; "
+            "only the one that the words came from counts.",
+            make=_dim,
+        ),
+        "around": Kind(
+            asks="one of its words and some of the turns beside it: what the talk was about",
+            caution="Suits a search that reads turns with their neighbours. The turns beside it count for nobody.",
+            make=_around,
+        ),
+        "reply": Kind(
+            asks="a question that was really asked; sought is the turn that replied",
+            caution="It is verbatim and stood beside the reply, which suits a search that reads neighbours. The turn "
+            "that asked counts for nobody, though who finds it can read on.",
+            make=_reply,
+        ),
+    }
+)
+
+
+# --- what a turn offers -----------------------------------------------------------------------------
+
+
+def _telling(talk: Talk, place: int, *, passage: random.Random | None = None) -> list[str]:
+    """Return the words of a turn, or of a passage of it, that tell what it is about, in order."""
+    words = list(words_of(talk.turns[place].content))
+    idle = function_words_of(words)
+    if passage is not None and len(words) > _PASSAGE:
+        start = passage.randrange(len(words) - _PASSAGE)
+        words = words[start : start + _PASSAGE]
+    most = max(_ALWAYS_RARE, _COMMON * len(talk.turns))
+    return [
+        word
+        for word in dict.fromkeys(words)
+        if word not in idle and len(talk.places[word]) <= most and talk.is_word(word) and not _CONTRACTED.search(word)
+    ]
+
+
+def _drawn(talk: Talk, place: int, words: Sequence[str], count: int, rng: random.Random) -> list[str]:
+    """Return some of the words in no order, each as likely as it is telling.
+
+    Weighted without putting back (Efraimidis and Spirakis, 2006): the largest of chance to the power of 1/weight.
+    """
+
+    def key(word: str) -> float:
+        weight = talk.rarity(word) * (_TOPIC_WEIGHT if talk.is_topic(word, place) else 1.0)
+        return rng.random() ** (1.0 / weight)
+
+    phrases: list[str] = []
+    for word in sorted(words, key=key, reverse=True):
+        phrase = talk.phrase(word, place)
+        if len(phrases) < count and not (is_unspaced(word) and any(word in other for other in phrases)):
+            phrases.append(phrase)
+    return phrases

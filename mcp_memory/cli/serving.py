@@ -1,0 +1,166 @@
+"""`serve` and `demo`: the commands that run something until it is done or stopped.
+
+`wrap`: a proxy before another MCP server, which keeps its large results out of the context.
+
+`hook`: what a client runs at the events of its conversations. Loads next to nothing: the user waits for it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mcp_memory.cli.base import command_settings, place, settings
+
+if TYPE_CHECKING:
+    from mcp_memory.core.config import Settings
+
+TRANSPORTS = ("stdio", "http", "sse")
+HOST, PORT = "127.0.0.1", 8765
+
+
+@click.command()
+@click.option(
+    "--transport", type=click.Choice(TRANSPORTS), default="stdio", show_default=True, help="How clients connect."
+)
+@click.option("--host", help=f"Address to listen on, for http and sse.  [default: {HOST}]")
+@click.option("--port", type=click.IntRange(0, 65535), help=f"Port to listen on, for http and sse.  [default: {PORT}]")
+@place
+def serve(transport: str, host: str | None, port: int | None) -> None:
+    """Run the MCP server.
+
+    With stdio, which is what desktop apps and coding agents start, it speaks on standard input and output
+    and ends with its client. With http (at /mcp) or sse (at /sse) it listens until Ctrl-C, and serves all
+    spaces that tokens open (`mcp-memory token`). Beyond this machine (a --host other than loopback) every
+    client must show a token, and it does not start before there is one.
+
+    \b
+    mcp-memory serve
+    mcp-memory serve --transport http --port 9000
+    mcp-memory --space work serve
+    """
+    if transport == "stdio" and (host is not None or port is not None):
+        raise click.UsageError("--host and --port are for --transport http or sse; stdio listens on no port.")
+    from mcp_memory.server.transports import serve as serve_transport
+
+    serve_transport(settings(), transport, HOST if host is None else host, PORT if port is None else port)
+
+
+@click.command()
+@click.option(
+    "--home",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for the demo's memory, made anew on each run.  [default: .demo here, or a temporary folder]",
+)
+def demo(home: Path | None) -> None:
+    """Show the main job on a made-up fortnight.
+
+    It starts the real server, talks to it as an agent would (remember, search, offload, expand, fold, recall)
+    and ends with what that saved. Your own memory is not touched: a folder
+    that an earlier demo did not make is refused. What it leaves can be opened with the other commands:
+
+    \b
+    mcp-memory demo
+    mcp-memory --home .demo search "night boat"
+    mcp-memory --home .demo show canvas
+    """
+    from mcp_memory.cli.demo import run
+
+    run(home or command_settings().get("home"))
+
+
+OVER = 300  # about the characters from which `bench.offload` keeps a result
+
+
+@click.command()
+@click.option("--url", metavar="URL", help="Wrap the server at this address (streamable HTTP) instead of a command.")
+@click.option("--header", "headers", multiple=True, metavar="LINE", help="'Name: value' to send with --url.")
+@click.option(
+    "--over",
+    type=click.IntRange(50),
+    default=OVER,
+    show_default=True,
+    metavar="TOKENS",
+    help="Keep a text that is longer.",
+)
+@click.option(
+    "--session",
+    envvar="MCP_MEMORY_SESSION",
+    help="Session that its steps belong to.  [default: one for each client, folder and day]",
+)
+@click.option("--no-expand", is_flag=True, help="Add no tool: the client has expand_node of mcp-memory serve.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@place
+def wrap(
+    url: str | None,
+    headers: tuple[str, ...],
+    over: int,
+    session: str | None,
+    no_expand: bool,
+    command: tuple[str, ...],
+) -> None:
+    """Stand between a client and another MCP server, and keep what is large.
+
+    Everything passes unchanged, except that a large text in a tool's result is kept whole in the memory; the client
+    gets a summary of it, and one tool more to open any part. In the client's settings, put it before the server's
+    own command:
+
+    \b
+    mcp-memory wrap -- npx -y @modelcontextprotocol/server-filesystem ~/work
+    mcp-memory --space work wrap --over 2000 -- uvx mcp-server-git
+    mcp-memory wrap --url https://mcp.example.com/mcp --header 'Authorization: Bearer ${TOKEN}'
+
+    It ends with the server, and with its exit code. Where the memory cannot be opened, large results pass too.
+    """
+    if bool(command) == bool(url):
+        raise click.UsageError("Say what to wrap: either --url URL, or -- and the server's command.")
+    if headers and not url:
+        raise click.UsageError("--header goes with --url; a command gets its settings from the environment.")
+    from mcp_memory.integrations.proxy import relay
+
+    options = relay.WrapOptions(
+        command=command,
+        url=url,
+        headers=headers,
+        over=over,
+        session=session,
+        folder=os.getcwd(),  # noqa: PTH109 only its name is of interest
+        offers_tool=not no_expand,
+    )
+    given = dict(command_settings())
+
+    def settings() -> Settings:
+        from mcp_memory.core.config import load_settings
+
+        return load_settings(**given)
+
+    relay.leave(relay.wrap(options, settings))
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})  # exit code 2 would block
+@click.option("--client", default="claude-code", show_default=True, help="Whose event it is.")
+@click.argument("event")
+@place
+def hook(event: str, client: str) -> None:
+    """Answer an event of a client: recall before a prompt, keep large results, capture what is said.
+
+    A client runs this where `mcp-memory install` or the plugin has told it to. It takes the hook's JSON on standard
+    input, and prints what the client is to do, or nothing. It always ends well: where the memory is busy or broken,
+    the work goes on without it, and `mcp-memory doctor` says why.
+
+    \b
+    mcp-memory hook SessionStart < event.json
+
+    The first hook starts a small process that keeps the memory open for the next ones. It ends with the last
+    conversation, or after 15 minutes of silence.
+    """
+    if sys.stdin.isatty():
+        click.echo("A client gives this its JSON on standard input; see mcp-memory hook --help.", err=True)
+        return
+    from mcp_memory.integrations.hooks.command import run
+
+    run(event, client, command_settings().get("home"), command_settings().get("space"))

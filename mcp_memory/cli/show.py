@@ -1,0 +1,335 @@
+"""A canvas as an outline for the terminal, as JSON, and as a picture through the optional extra `render`.
+
+`show`: the persona, scenes, sessions, canvases and raw results, one at a time or listed.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mcp_memory.cli.base import as_json, ask, place
+from mcp_memory.cli.terminal import columns, json_text, minute, one_line, plural, said, size, steps, visible
+from mcp_memory.core.errors import McpMemoryError, NotFound, Refused
+
+if TYPE_CHECKING:
+    from mcp_memory.core.types import CanvasRow, Ref, SessionInfo, Turn
+    from mcp_memory.service.memory import Memory
+
+
+def outline(row: CanvasRow, refs: Mapping[str, Sequence[str]]) -> str:
+    """Return the canvas as a headline and, for each step, a line of what it was and one of what came out."""
+    from mcp_memory.shortterm.canvas.flowchart import read
+
+    canvas = read(row)
+    state = f"{row.status}, folded" if row.folded else row.status
+    count = plural(len(canvas.nodes), "step")
+    head = f"{row.number:03d}-{row.label}  {state}  {minute(row.updated)}  {count}"
+    lines = [click.style(visible(head), bold=True), visible(canvas.task_goal), ""]
+    for node, line in zip(canvas.nodes, steps(canvas), strict=True):
+        lines += [line, f"         {one_line(node.summary, 90)}"]
+        lines += [f"         {name}" for name in refs.get(node.id, ())]
+    return "\n".join(lines)
+
+
+def plain(row: CanvasRow, refs: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return the canvas for JSON: its row, its steps with the refs they hold, and its edges."""
+    from mcp_memory.shortterm.canvas.flowchart import read
+
+    canvas = read(row)
+    return {
+        "number": row.number,
+        "label": row.label,
+        "task_goal": canvas.task_goal,
+        "status": row.status,
+        "session": row.session,
+        "created": canvas.created,
+        "updated": row.updated,
+        "folded": row.folded,
+        "groups": row.groups,
+        "nodes": [
+            {
+                "id": node.id,
+                "title": node.title,
+                "status": node.status,
+                "summary": node.summary,
+                "timestamp": node.timestamp,
+                "refs": list(refs.get(node.id, ())),
+            }
+            for node in canvas.nodes
+        ],
+        "edges": list(canvas.edges),
+        "text": row.text,
+    }
+
+
+def draw(row: CanvasRow, *, svg: Path | None, png: Path | None) -> None:
+    """Draw the canvas, as it is folded now, with the real Mermaid. Refused when the extra is not installed."""
+    if importlib.util.find_spec("mermaidx") is None:
+        raise Refused("Drawing needs the optional extra: pip install 'mcp-memory[render]'.")
+    import mermaidx  # pyright: ignore[reportMissingTypeStubs]
+
+    from mcp_memory.shortterm.canvas.flowchart import read
+    from mcp_memory.shortterm.canvas.picture import CONFIG, PLAIN, illustrate
+
+    text = illustrate(read(row), row.groups)
+    plain = text.translate(str.maketrans(PLAIN))
+    picture = mermaidx.render(text, config=CONFIG)  # pyright: ignore[reportUnknownMemberType]  not typed
+    again = bool(png) and plain != text
+    bitmap = mermaidx.render(plain, config=CONFIG) if again else picture  # pyright: ignore[reportUnknownMemberType]
+    try:
+        if svg:
+            svg.write_text(picture.svg(), encoding="utf-8")
+        if png:
+            png.write_bytes(bitmap.png())
+    except OSError as error:
+        raise McpMemoryError(f"{error.filename} cannot be written: {error.strerror}.") from None
+    for path in filter(None, (svg, png)):
+        click.echo(f"Drew {path}", err=True)
+
+
+@click.group()
+def show() -> None:
+    """Show a persona, scene, session, canvas or raw result.
+
+    \b
+    mcp-memory show persona
+    mcp-memory show canvas
+    mcp-memory show session go-live
+    mcp-memory show ref 003-N4 | less
+    """
+
+
+@show.command()
+@click.argument("section", required=False)
+@as_json
+@place
+def persona(section: str | None, as_json: bool) -> None:
+    """Show the page about the user, or one SECTION of it.
+
+    Until a model has written one it lists what was told with `remember`; nothing is inferred.
+
+    \b
+    mcp-memory show persona
+    mcp-memory show persona --json
+    """
+    page = ask(lambda memory: memory.read_persona(section))
+    click.echo(json_text(page) if as_json else visible(page.text))
+
+
+@show.command()
+@as_json
+@place
+def scenes(as_json: bool) -> None:
+    """List the scenes, the hottest first.
+
+    Scenes are pages that a model writes from memories: one set with MCP_MEMORY_LLM, or the connected agent with
+    its tool `distill`.
+
+    \b
+    mcp-memory show scenes
+    """
+    found = ask(lambda memory: memory.scenes())
+    rows = ((one.slug, f"heat {one.heat}", minute(one.updated), visible(one.summary)) for one in found)
+    _list(found, "scene", as_json=as_json, rows=rows)
+
+
+@show.command()
+@click.argument("slug")
+@as_json
+@place
+def scene(slug: str, as_json: bool) -> None:
+    """Show one scene by its SLUG.
+
+    \b
+    mcp-memory show scene moving-to-porto
+    """
+    if as_json:
+        click.echo(json_text(ask(lambda memory: memory.scene(slug))))
+    else:
+        click.echo(visible(ask(lambda memory: memory.scene_page(slug))))
+
+
+@show.command()
+@click.argument("name", required=False)
+@click.option("--start", type=click.IntRange(min=0), default=0, metavar="N", help="Begin at the turn with position N.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, metavar="N")
+@as_json
+@place
+def session(name: str | None, start: int, limit: int, as_json: bool) -> None:
+    """Show the turns of a session: of NAME, or of the one written to last.
+
+    \b
+    mcp-memory show session
+    mcp-memory show session go-live --limit 20
+    """
+
+    async def read(memory: Memory) -> tuple[str, list[Turn]]:
+        wanted = name or next((one.session for one in await memory.sessions(limit=1)), None)
+        if wanted is None:
+            raise NotFound("No session has turns in this space yet.")
+        return wanted, await memory.session_turns(wanted, start=start, limit=limit)
+
+    wanted, turns = ask(read)
+    if as_json:
+        click.echo(json_text({"session": wanted, "turns": turns}))
+        return
+    click.echo("\n".join(said(turn) for turn in turns))
+    if len(turns) == limit:
+        click.echo(f"There may be more: --start {turns[-1].position + 1}", err=True)
+
+
+@show.command()
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, metavar="N")
+@as_json
+@place
+def sessions(limit: int, as_json: bool) -> None:
+    """List the sessions, the one written to last first.
+
+    \b
+    mcp-memory show sessions --limit 5
+    """
+    found = ask(lambda memory: memory.sessions(limit=limit))
+    _list(found, "session", as_json=as_json, rows=map(_session_row, found))
+
+
+def _session_row(one: SessionInfo) -> tuple[str, ...]:
+    return one.session, plural(one.turns, "turn"), minute(one.first), f"to {minute(one.last)}"
+
+
+@show.command()
+@click.argument("name", required=False)
+@click.option("--mermaid", is_flag=True, help="Print the .mmd file instead of an outline.")
+@click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Draw it into this file.")
+@click.option("--png", type=click.Path(path_type=Path, dir_okay=False), help="Draw it into this file.")
+@click.option("--rebuild", is_flag=True, help="Draw it anew from its records first, row and file.")
+@click.option("--undo-patch", is_flag=True, help="Undo the last change that a model made to it first.")
+@as_json
+@place
+def canvas(
+    name: str | None,
+    mermaid: bool,
+    svg: Path | None,
+    png: Path | None,
+    rebuild: bool,
+    undo_patch: bool,
+    as_json: bool,
+) -> None:
+    """Show the canvas of a task: NAME is its number or its label; left out, the active one.
+
+    \b
+    mcp-memory show canvas
+    mcp-memory show canvas 3 --mermaid > task.mmd
+    mcp-memory show canvas fix-login --svg task.svg
+    """
+
+    async def read(memory: Memory) -> tuple[CanvasRow, dict[str, list[str]]]:
+        row = await _canvas(memory, name)
+        row = await memory.rebuild_canvas(row.number) if rebuild else row
+        row = await memory.undo_patch(row.number) if undo_patch else row
+        refs: dict[str, list[str]] = {}
+        for record in await memory.records(node=f"{row.number:03d}", limit=1000):
+            refs.setdefault(record.node_id, []).append(record.ref)
+        return row, refs
+
+    row, refs = ask(read)
+    if svg or png:
+        draw(row, svg=svg, png=png)
+    elif mermaid:
+        click.echo(row.text, nl=False)
+    elif as_json:
+        click.echo(json_text(plain(row, refs)))
+    else:
+        click.echo(outline(row, refs))
+
+
+async def _canvas(memory: Memory, name: str | None) -> CanvasRow:
+    if name is None:
+        active = await memory.active_canvas()
+        recent = [active] if active else await memory.canvases(limit=1)
+        if not recent:
+            raise NotFound("There is no canvas in this space yet: offloading a tool result draws the first.")
+        return recent[0]
+    number, _, label = name.partition("-")
+    if number.isdecimal() and (not label or number == number.zfill(3)):
+        return await memory.canvas(int(number))
+    rows = await memory.canvases(limit=1000)
+    if found := next((row for row in rows if row.label == name), None):
+        return found
+    raise NotFound(f"There is no canvas {name!r}. `mcp-memory show canvases` lists them.")
+
+
+@show.command()
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, metavar="N")
+@as_json
+@place
+def canvases(limit: int, as_json: bool) -> None:
+    """List the canvases, the one updated last first.
+
+    \b
+    mcp-memory show canvases
+    """
+    found = ask(lambda memory: memory.canvases(limit=limit))
+    rows = (
+        (f"{row.number:03d}", row.status, minute(row.updated), "folded" if row.folded else "open", visible(row.label))
+        for row in found
+    )
+    _list(found, "canvas", as_json=as_json, rows=rows)
+
+
+def _list(found: list[Any], what: str, *, as_json: bool, rows: Iterable[tuple[str, ...]]) -> None:
+    if as_json:
+        click.echo(json_text(found))
+    else:
+        click.echo(columns(rows) if found else f"There is no {what} in this space yet.")
+
+
+@show.command()
+@click.argument("name", metavar="REF")
+@as_json
+@place
+def ref(name: str, as_json: bool) -> None:
+    """Print a raw tool result, byte for byte. REF is its id or a node that holds one result.
+
+    In a pipe or a file it is exactly what was stored; on a terminal, control characters are made visible.
+
+    \b
+    mcp-memory show ref r-9f2c1a7b3d4e > result.log
+    mcp-memory show ref 003-N4 | grep ERROR
+    """
+
+    async def read(memory: Memory) -> tuple[Ref, bytes]:
+        return await memory.ref(await _ref_id(memory, name))
+
+    found, data = ask(read)
+    if as_json:
+        click.echo(json_text({"ref": found, **_content(data)}))
+    elif sys.stdout.isatty():
+        click.echo(visible(data.decode("utf-8", "backslashreplace")))
+        click.echo(f"{found.id}  {size(found.bytes)}  {found.tool}  {minute(found.timestamp)}  {found.path}", err=True)
+    else:
+        click.echo(data, nl=False)
+
+
+async def _ref_id(memory: Memory, name: str) -> str:
+    if "-N" not in name:
+        return name
+    refs = list(dict.fromkeys(record.ref for record in await memory.records(node=name)))
+    if len(refs) == 1:
+        return refs[0]
+    if not refs:
+        raise NotFound(f"There is no node {name}. `mcp-memory show canvas` lists the nodes with their refs.")
+    raise NotFound(f"Node {name} holds {len(refs)} results: {', '.join(refs)}. Name one of them.")
+
+
+def _content(data: bytes) -> dict[str, str]:
+    try:
+        return {"text": data.decode()}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}

@@ -1,0 +1,142 @@
+"""A configuration file: read with care, written atomically, its first original kept beside it.
+
+A link is followed: what it points to is replaced, and the link stays. The mode of a file stays, and its owner where
+that can be. What another program wrote in between is found before the file is replaced, and then nothing is written.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcp_memory.core.errors import InvalidInput, Refused, StoreUnavailable
+
+LARGEST = 16 * 2**20  # bytes
+NEW_FILE = 0o600  # an entry may hold a key
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """A file as it was seen. `path`: as it was named; `target`: where its bytes are; `data`: None if there are none."""
+
+    path: Path
+    target: Path
+    data: bytes | None
+    mode: int = NEW_FILE
+
+
+def backup_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.mcp-memory-backup")
+
+
+def look(path: Path) -> ConfigFile:
+    """Return what is there. Raises Refused for what is not to be edited, StoreUnavailable for what cannot be read."""
+    try:
+        target = path.resolve()
+        if not target.exists():
+            if path.is_symlink() and not target.parent.is_dir():
+                raise Refused(f"{path} is a link to {target}, and there is no such folder. Mend or remove the link.")
+            return ConfigFile(path, target, None)
+        about = target.stat()
+        if not stat.S_ISREG(about.st_mode):
+            raise Refused(f"{path} is not a file. Move it away, or name another place.")
+        if about.st_size > LARGEST:
+            raise Refused(
+                f"{path} has {about.st_size:,} bytes, and more than {LARGEST:,} are no settings of a person. Put the "
+                "entry in by hand: `mcp-memory install --print` shows it."
+            )
+        return ConfigFile(path, target, target.read_bytes(), stat.S_IMODE(about.st_mode))
+    except (OSError, RuntimeError) as error:  # RuntimeError: a link that leads to itself
+        raise StoreUnavailable(f"{path} cannot be read: {_why(error)}. Nothing was changed.") from None
+
+
+def text_of(data: bytes | None, path: Path) -> str:
+    """Return a file as text. Raises InvalidInput for another encoding than UTF-8."""
+    try:
+        return (data or b"").decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"{path} is not UTF-8 (byte {error.start:,}), so it was left as it is. Save it as UTF-8 and try again."
+        ) from None
+
+
+def check_writable(found: ConfigFile) -> None:
+    """Raise Refused when the file is there for reading only, even where this user could replace it all the same."""
+    if found.data is not None and not (found.mode & stat.S_IWUSR and os.access(found.target, os.W_OK)):
+        raise Refused(
+            f"{found.path} is read-only, so it was left as it is. Make it writable, or put the entry in by hand: "
+            "`mcp-memory install --print` shows it."
+        )
+
+
+def put(found: ConfigFile, data: bytes, *, backup: bool = False) -> None:
+    """Replace the file as a whole, or make it; with `backup`, keep what was there beside it first.
+
+    Raises Refused when it is not as it was found, StoreUnavailable when it cannot be written. Then it is unchanged.
+    """
+    check_writable(found)
+    new = [(found.target, data)]
+    if backup and found.data is not None:
+        new.insert(0, (backup_of(found.target), found.data))
+    beside = [(path.with_name(f".{path.name}.{os.getpid()}.tmp"), path, held) for path, held in new]
+    try:
+        found.target.parent.mkdir(parents=True, exist_ok=True)
+        _check_unchanged(found)
+        for made, _, held in beside:
+            _write(made, held, found)
+        _check_unchanged(found)
+        for made, path, _ in beside:  # all there is room for is written by now
+            made.replace(path)
+        _sync(found.target.parent)
+    except OSError as error:
+        raise StoreUnavailable(f"{found.path} cannot be written: {_why(error)}. It was left as it is.") from None
+    finally:
+        for made, _, _ in beside:
+            with suppress(OSError):
+                made.unlink(missing_ok=True)
+
+
+def remove(found: ConfigFile) -> None:
+    """Delete the file. Raises as `put`."""
+    check_writable(found)
+    try:
+        _check_unchanged(found)
+        found.target.unlink()
+    except OSError as error:
+        raise StoreUnavailable(f"{found.path} cannot be removed: {_why(error)}. It was left as it is.") from None
+
+
+def _write(path: Path, data: bytes, like: ConfigFile) -> None:
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, NEW_FILE), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    if like.data is not None:
+        if hasattr(os, "chown"):
+            about = like.target.stat()
+            with suppress(OSError):
+                os.chown(path, about.st_uid, about.st_gid)
+        path.chmod(like.mode)
+
+
+def _check_unchanged(found: ConfigFile) -> None:
+    now = found.target.read_bytes() if found.target.exists() else None
+    if now != found.data:
+        raise Refused(f"Another program changed {found.path} in the meantime, so it was left as it is. Try again.")
+
+
+def _sync(folder: Path) -> None:
+    with suppress(OSError):  # not every system opens folders
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _why(error: OSError | RuntimeError) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else "it is a link that leads to itself"

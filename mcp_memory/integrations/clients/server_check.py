@@ -1,0 +1,115 @@
+"""Whether the server of a client's entry answers: started as the client starts it, greeted as the client greets it.
+
+The process gets what a client gives to one: the entry's command, arguments and variables, beside the few variables
+that clients pass on. A desktop program knows only the system's short PATH, so a command that is found by a longer one
+is told here, before the client fails on it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+import anyio
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.shared.exceptions import MCPError
+
+from mcp_memory.core.errors import Refused
+from mcp_memory.core.text import one_line
+
+SHORT_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
+"""What a program started from a desktop has on macOS, and on Linux at least."""
+PATIENCE = 30.0  # seconds; the clients wait between 10 and 60
+
+_REFERENCE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """What the server said of itself, and the seconds from its start to the list of its tools."""
+
+    name: str
+    version: str
+    protocol: str
+    tools: list[str]
+    seconds: float
+
+
+def filled(text: str, environ: Mapping[str, str]) -> str:
+    """Return an entry's text with `${NAME}`, `${env:NAME}` and `${NAME:-default}` filled in, as clients do."""
+    return _REFERENCE.sub(lambda found: environ.get(found[1]) or found[2] or "", text)
+
+
+def environment(entry: Mapping[str, Any], *, from_desktop: bool, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables beside those that every client passes on: the entry's, and a short PATH for the desktop."""
+    told = cast("dict[str, Any]", entry.get("env") or {})
+    short = {"PATH": SHORT_PATH} if from_desktop and sys.platform != "win32" else {}
+    return {**short, **{name: filled(str(value), environ) for name, value in told.items()}}
+
+
+def check(entry: Mapping[str, Any], *, from_desktop: bool = False, folder: Path | None = None) -> Greeting:
+    """Start the server of an entry in `folder`, complete the handshake, list its tools, look at the memory, end it.
+
+    Raises Refused, saying what went wrong and what the server wrote about it.
+    """
+    if not entry.get("command"):
+        raise Refused("The entry names no command, so there is nothing to start.")
+    words = [str(entry.get("command", "")), *map(str, cast("list[Any]", entry.get("args") or []))]
+    command, *arguments = [filled(word, os.environ) for word in words]
+    server = StdioServerParameters(
+        command=command,
+        args=arguments,
+        env=environment(entry, from_desktop=from_desktop, environ=os.environ),
+        cwd=folder,
+    )
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
+        try:
+            return anyio.run(_greet, server, said)
+        except Refused:
+            raise
+        except FileNotFoundError:
+            raise Refused(f"There is no program {command!r}. Run `mcp-memory install` for this client again.") from None
+        except PermissionError:
+            raise Refused(f"The program {command!r} may not be run.") from None
+        except TimeoutError:
+            raise Refused(f"The server did not answer within {PATIENCE:.0f} s.{_last_words(said)}") from None
+        except Exception as error:  # noqa: BLE001 whatever the SDK makes of a server that ends or talks nonsense
+            reason = one_line(str(_innermost(error)) or type(error).__name__, 200).rstrip(".")
+            raise Refused(f"The server did not complete the handshake: {reason}.{_last_words(said)}") from None
+
+
+async def _greet(server: StdioServerParameters, said: TextIO) -> Greeting:
+    trouble = None
+    began = time.perf_counter()
+    with anyio.fail_after(PATIENCE):
+        async with Client(stdio_client(server, errlog=said)) as client:
+            tools = [tool.name for tool in (await client.list_tools()).tools]
+            took = time.perf_counter() - began
+            about, protocol = client.server_info, str(client.protocol_version)
+            try:
+                await client.read_resource("memory://status")  # one that cannot be opened is told only when it is asked
+            except MCPError as error:
+                trouble = str(error)
+    if trouble:
+        raise Refused(f"The server starts, but its memory cannot be used: {trouble}")
+    return Greeting(about.name if about else "?", about.version if about else "", protocol, tools, took)
+
+
+def _innermost(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error
+
+
+def _last_words(said: TextIO) -> str:
+    said.seek(0)
+    lines = [line.strip() for line in said.read()[-4000:].splitlines() if line.strip()]
+    return f" It wrote: {one_line(lines[-1], 300)}" if lines else ""

@@ -1,0 +1,195 @@
+"""What runs at an event of a client: a thin process that asks the resident, or starts it, and never fails.
+
+One question, one answer, within a bound; when that is over, nothing is said and the user's work goes on. Events that
+only capture are acknowledged as soon as that is noted, and worked off by the resident. Where there is none in time, the
+hook leaves the note (which conversation, which log, no words) for the next one. It decides nothing, and reads nothing
+of what it passes.
+
+Standard library only: `mcp-memory hook` loads click and this.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from io import BufferedRWPair
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mcp_memory.integrations.hooks.endpoint import (
+    ACKNOWLEDGED,
+    PROTOCOL,
+    DaemonEndpoint,
+    DaemonFiles,
+    daemon_files,
+    proof,
+    same,
+)
+from mcp_memory.integrations.hooks.events import Kind, kind_of
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+_LIMIT_S = 1.0
+_STARTING_S = 3.0
+"""Whoever needs words for the model, and finds no resident, waits so long for a new one."""
+_PROVING_S = 0.3
+_PROOF_BYTES = 200
+_POLL_S = 0.02
+_REST_S = 60.0
+_ANSWERED = frozenset[Kind | None]({"start", "prompt"})
+_FLUSHING = frozenset[Kind | None]({"end", "compacting"})
+_CAPTURING = frozenset[Kind | None]({"stop", "end", "compacting", "compacted"})
+
+
+class _DaemonTimeout(Exception):
+    """The resident is there, and has not answered in time."""
+
+
+def run(event: str, client: str, home: Path | None, space: str | None) -> None:
+    """Answer an event on standard output with what the resident says. Never raises, and prints nothing else."""
+    try:
+        sys.stdout.buffer.write(answer(event, client, sys.stdin.buffer.read(), home=home, space=space))
+        sys.stdout.buffer.flush()
+    except Exception:  # noqa: BLE001 whatever it is, the user's work goes on
+        return
+
+
+def answer(event: str, client: str, given: bytes, *, home: Path | None = None, space: str | None = None) -> bytes:
+    """Return what the hook prints; nothing where there is nothing to say, or nobody to say it in time."""
+    place = daemon_files(home, space)
+    if place is None:
+        return b""
+    kind = kind_of(client, event)
+    began = time.monotonic()
+    question = json.dumps({"event": event, "client": client}).encode() + b"\n" + given
+    try:
+        told = _ask(place, question, began + _LIMIT_S)
+        if told is None:
+            told = _ask_new(place, question, began + (_STARTING_S if kind in _ANSWERED else _LIMIT_S))
+    except _DaemonTimeout:
+        told = None
+    if told is None and kind in _CAPTURING:
+        _leave_note(place, client, given, flushed=kind in _FLUSHING)
+    return told or b""
+
+
+def _leave_note(place: DaemonFiles, client: str, given: bytes, *, flushed: bool) -> None:
+    from mcp_memory.integrations.hooks.endpoint import PendingLog
+
+    told = json.loads(given)
+    log, conversation = str(told["transcript_path"]), str(told["session_id"])
+    PendingLog(log=log, client=client, conversation=conversation, flushed=flushed).leave(place)
+
+
+# --- asking -----------------------------------------------------------------------------------------
+
+
+def _ask(place: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
+    """Return the answer of the resident whose file this is; None where there is none. Raises _Late."""
+    there = DaemonEndpoint.read(place.file)
+    if there is None:
+        return None
+    try:
+        with socket.create_connection(("127.0.0.1", there.port), timeout=_PROVING_S) as wire:
+            wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # 40 ms for each answer that is waited for
+            if not _is_proven(wire, there.token):
+                return None
+            wire.settimeout(max(deadline - time.monotonic(), _POLL_S))
+            return _told(wire.makefile("rwb"), question)
+    except (OSError, ValueError):
+        return None
+
+
+def _is_proven(wire: socket.socket, token: str) -> bool:
+    """Have the other side prove that it knows the token, and prove the same."""
+    nonce = os.urandom(16).hex().encode()
+    wire.sendall(PROTOCOL + b" " + nonce + b"\n")
+    theirs, _, their_nonce = _line(wire, time.monotonic() + _PROVING_S).strip().partition(b" ")
+    if not same(theirs, proof(token, "resident", nonce)):
+        return False
+    wire.sendall(proof(token, "hook", their_nonce) + b"\n")
+    return True
+
+
+def _line(wire: socket.socket, deadline: float) -> bytes:
+    """Return a line, or what there is of it by then: a stranger may send a byte now and then for hours."""
+    line = b""
+    while len(line) < _PROOF_BYTES and not line.endswith(b"\n"):
+        wire.settimeout(max(deadline - time.monotonic(), _POLL_S / 100))
+        more = wire.recv(_PROOF_BYTES - len(line))
+        if not more:
+            break
+        line += more
+    return line
+
+
+def _told(stream: BufferedRWPair, question: bytes) -> bytes:
+    """Return the answer, and acknowledge it: what came too late was not told."""
+    try:
+        stream.write(b"%d\n" % len(question))
+        stream.write(question)
+        stream.flush()
+        length = int(stream.readline(20))
+        told = stream.read(length)
+    except TimeoutError:
+        raise _DaemonTimeout from None
+    if len(told) < length:
+        raise OSError("the resident hung up")
+    stream.write(ACKNOWLEDGED)
+    stream.flush()
+    return told
+
+
+# --- starting ---------------------------------------------------------------------------------------
+
+
+def _ask_new(place: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
+    """Start a resident and return its answer; None where it cannot start, or not in time. Raises _Late."""
+    folder = next(above for above in (place.folder, *place.folder.parents) if above.exists())
+    if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)) or _failed_lately(place):
+        return None
+    process = _start(place, folder)
+    while time.monotonic() < deadline and not process.poll():  # 0 where another was first, and that one will answer
+        time.sleep(_POLL_S)
+        told = _ask(place, question, deadline)
+        if told is not None:
+            return told
+    if place.folder.is_dir():
+        place.failed.touch()
+    return None
+
+
+def _failed_lately(place: DaemonFiles) -> bool:
+    """Tell whether one was started in vain just now: not every hook is to wait for the next."""
+    try:
+        return 0 <= time.time() - place.failed.stat().st_mtime < _REST_S  # below 0, the clock was set back
+    except OSError:
+        return False
+
+
+def _start(place: DaemonFiles, folder: Path) -> Popen[bytes]:
+    """Start the resident on its own: it outlives this hook, its terminal and its client."""
+    import subprocess
+
+    detached = 0x00000208 if os.name == "nt" else 0  # DETACHED_PROCESS, CREATE_NEW_PROCESS_GROUP
+    return subprocess.Popen(
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "mcp_memory.integrations.hooks.daemon",
+            str(place.home),
+            place.space or "",
+            place.key,
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=folder,  # never the user's project: it holds a .env that is not ours, and may be deleted
+        creationflags=detached,
+        start_new_session=os.name != "nt",
+    )

@@ -1,0 +1,266 @@
+"""What tools answer with: where the text is that a model reads, and the same answer with another text.
+
+Pure. Claude Code takes a replacement only in the tool's own shape, whole; of anything else it uses the original and
+complains to the user. So an answer of a shape that is not known here has no parts, and stays as it is. There a tool of
+an MCP server answers with one string (its structured content, as JSON) or with a list of blocks. Codex takes one text
+in the place of any answer.
+
+A large tool output is kept whole, and something short takes its place before the model.
+
+What a model reads in order to edit it, asked a part of, or got from this memory stays as it is. Knows by what tools and
+commands each client's model does that; the shapes of outputs are `outputs`'.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio.to_thread
+
+from mcp_memory.core.regular_files import read_regular
+from mcp_memory.core.tokens import token_counter
+from mcp_memory.integrations.hooks.transcripts import whole_output
+from mcp_memory.integrations.importers.agent_logs import is_own, is_stand_in
+from mcp_memory.integrations.importers.records import Agent, list_of
+from mcp_memory.service.render import render_offloaded
+
+if TYPE_CHECKING:
+    from mcp_memory.core.types import Offloaded
+    from mcp_memory.integrations.hooks.conversations import ToolResponse
+    from mcp_memory.service.memory import Memory
+
+Way = tuple[str | int, ...]
+"""The keys that lead from an answer to a part of it."""
+
+_WAYS: Mapping[str, Sequence[Way]] = {
+    "Bash": [("stdout",), ("stderr",)],
+    "Read": [("file", "content")],
+    "Grep": [("content",), ("filenames",)],
+    "Glob": [("filenames",)],
+    "WebFetch": [("result",)],
+    "WebSearch": [("results",)],
+}
+_ELSEWHERE = ("persistedOutputPath", "persistedOutputSize")
+"""Where Bash put an output of more than 30,000 characters; its `stdout` is then cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputPart:
+    """A text of an answer. `way` leads to it: to a string, or to a list whose items are its lines."""
+
+    way: Way
+    text: str
+
+
+def parts_of(client: Agent, tool: str, response: object) -> list[OutputPart]:
+    """Return the texts of an answer that may be replaced; none where the tool, or the shape, is not known."""
+    if client == "codex":
+        return _as_one(response)
+    if tool.startswith("mcp__"):
+        return _of_server(response)
+    if not isinstance(response, dict) or cast("dict[str, Any]", response).get("isImage"):
+        return []
+    found = [(way, _at(cast("object", response), way)) for way in _WAYS.get(tool, ())]
+    return [OutputPart(way, text) for way, held in found if (text := _text_of(held))]
+
+
+def whole_file(tool: str, response: object) -> str | None:
+    """Return the path of the file that holds the whole of what `stdout` only begins, if there is one."""
+    path = cast("dict[str, Any]", response).get(_ELSEWHERE[0]) if isinstance(response, dict) else None
+    return path if tool == "Bash" and isinstance(path, str) else None
+
+
+def replaced(response: Any, notes: Mapping[Way, str]) -> Any:
+    """Return the answer with each note in the place of the part that it stands for; all else stays."""
+    if () in notes:
+        return notes[()]
+    answer: Any = json.loads(json.dumps(response))
+    for way, note in notes.items():
+        parent = _at(answer, way[:-1])
+        parent[way[-1]] = [note] if isinstance(parent[way[-1]], list) else note
+    if isinstance(answer, dict):  # or the model would be shown the first lines of that file
+        return {key: held for key, held in cast("dict[str, Any]", answer).items() if key not in _ELSEWHERE}
+    return answer
+
+
+def _as_one(response: object) -> list[OutputPart]:
+    """Return an answer of Codex as one part, if it is nothing but text."""
+    match response:
+        case str():
+            return [OutputPart((), response)]
+        case {"isError": True}:  # what went wrong is told by the mark alone, perhaps
+            return []
+        case dict():
+            blocks = list_of(cast("dict[str, Any]", response).get("content"))
+            texts = [_text_of_block(block) for block in blocks or []]
+            return [OutputPart((), _unwrapped("\n".join(texts)))] if texts and all(texts) else []
+        case _:
+            return []
+
+
+def _of_server(response: object) -> list[OutputPart]:
+    match response:
+        case str():
+            return [OutputPart((), _unwrapped(response))]
+        case list():
+            return [
+                OutputPart((place, "text"), text)
+                for place, block in enumerate(cast("list[Any]", response))
+                if (text := _text_of_block(block))
+            ]
+        case _:
+            return []
+
+
+def _text_of_block(block: object) -> str:
+    match block:
+        case {"type": "text", "text": str() as text}:
+            return text
+        case _:
+            return ""
+
+
+def _unwrapped(text: str) -> str:
+    """Return the text that SDKs wrap where a tool's result is no object: `{"result": "…"}`."""
+    try:
+        held = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    match held:
+        case {"result": str() as inner, **rest} if not rest:
+            return inner
+        case _:
+            return text
+
+
+def _at(held: Any, way: Way) -> Any:
+    for key in way:
+        try:
+            held = held[key]
+        except (LookupError, TypeError):
+            return None
+    return held
+
+
+def _text_of(held: object) -> str:
+    match held:
+        case str():
+            return held
+        case list():
+            items = cast("list[Any]", held)
+            return "\n".join(item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items)
+        case _:
+            return ""
+
+
+_READ_FACTOR = 4
+"""A file that was read is about to be edited, so it is kept out only from so many times the threshold on."""
+_MAX_FILE = 128 * 2**20
+_FILE = re.compile(r"(?:^|[;&|])\s*(?:cat|nl)\b[^;&|]*$")
+_PART = re.compile(r"(?:^|[;&|])\s*(?:sed -n|head|tail)\b[^;&|]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A note that stands where the client would have shown a text: once it has the answer, `kept` saves something."""
+
+    kept: Offloaded
+    shown: str
+    note: str
+
+
+async def offload_output(
+    memory: Memory, session: str, call: ToolResponse, *, log: Path | None = None
+) -> tuple[Any, Sequence[Replaced]]:
+    """Keep what is large of a tool's answer. Return the answer with what stands for it, None to leave it; and that.
+
+    `log` is the client's log of the conversation, which has whole what the answer may have cut.
+    """
+    over = memory.settings.offload_over * (_READ_FACTOR if _is_reading(call) else 1)
+    if not over or _is_ours(call, memory.settings.home) or _is_asked_for(call):
+        return None, ()
+    done: dict[Any, Replaced] = {}
+    for part in parts_of(call.client, call.tool, call.response):
+        if await anyio.to_thread.run_sync(partial(_is_large, part.text, over, memory.settings.tokenizer)):
+            kept = await _kept(memory, session, call, part, log)
+            note = render_offloaded(kept)
+            if len(note) < len(part.text):
+                done[part.way] = Replaced(kept, part.text, note)
+    notes = {way: one.note for way, one in done.items()}
+    return (replaced(call.response, notes), tuple(done.values())) if notes else (None, ())
+
+
+async def _kept(memory: Memory, session: str, call: ToolResponse, part: OutputPart, log: Path | None) -> Offloaded:
+    data: str | bytes = part.text
+    id = call.id
+    if _is_cut(call.client, part.text):
+        whole = await anyio.to_thread.run_sync(whole_output, log, call.id)
+        data, id = (whole, id) if whole else (data, None)  # what is not found now is kept when its log is read
+    if part.way == ("stdout",) and (file := whole_file(call.tool, call.response)):
+        data = await anyio.to_thread.run_sync(partial(_whole, Path(file), part.text))
+    return await memory.offload_tool_result(
+        call.tool,
+        data,
+        arguments=call.arguments,
+        tool_call_id=id,
+        session=session,
+        replaced=False,  # until the client has the answer
+    )
+
+
+def _is_cut(client: Agent, text: str) -> bool:
+    return client == "codex" and text.startswith("Warning: truncated output")
+
+
+def _whole(file: Path, begun: str) -> str | bytes:
+    """Return what the file holds; what it begins with where it cannot be read, or is too large to be kept."""
+    try:
+        data = read_regular(file, _MAX_FILE)
+    except OSError:
+        return begun
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data
+
+
+def _is_large(text: str, over: int, tokenizer: Any) -> bool:
+    if len(text) * 4 <= over or is_stand_in(text):  # a character has four bytes at most, and a token at least one
+        return False
+    return not token_counter(tokenizer).fits(text, over)
+
+
+def _is_reading(call: ToolResponse) -> bool:
+    """Tell whether a model reads a file, perhaps to edit it. Codex has no other way than its shell."""
+    if call.client == "codex":
+        return _FILE.search(_command(call)) is not None and not _is_cut(call.client, str(call.response))
+    return call.tool == "Read"
+
+
+def _is_asked_for(call: ToolResponse) -> bool:
+    """Tell whether a model reads a part of a file: it knows what it wants, and would only ask again."""
+    match call.arguments:
+        case {"offset": int()} | {"limit": int()}:
+            return call.tool == "Read"
+        case _:
+            return _PART.search(_command(call)) is not None
+
+
+def _command(call: ToolResponse) -> str:
+    match call.arguments:
+        case {"command": str() as command} if call.tool == "Bash":
+            return command
+        case _:
+            return ""
+
+
+def _is_ours(call: ToolResponse, home: Path) -> bool:
+    """Tell whether a model looks at what is kept here: to put that away again would lead it in a circle."""
+    told = json.dumps(call.arguments, ensure_ascii=False)
+    return is_own(call.tool) or str(home) in told or "mcp-memory" in told

@@ -1,0 +1,226 @@
+"""What was put before a model earlier in its conversation, and what it is shown cut, read from its client's own log.
+
+Claude Code notes each text that a hook adds to a context as an attachment, Codex as a message. A compaction leaves
+none of them there. Gemini CLI writes them into what the user said, and is not read. Codex notes the output of a command
+whole before it shows a hook, and the model, as much of it as it lets through.
+
+Logs of conversations, read as they grow: one after the other, in the background of a resident.
+
+A client writes its log a little after it tells of an event, so a log is read at once and again soon after. What cannot
+be stored now, because the store is locked or the disk is full, is tried again for a while. What is due is noted until
+it is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+
+from mcp_memory.core.errors import InvalidInput, McpMemoryError
+from mcp_memory.core.logs import Word
+from mcp_memory.core.regular_files import open_regular
+from mcp_memory.integrations.hooks.endpoint import DaemonFiles, PendingLog
+from mcp_memory.integrations.importers.follow import follow_log
+from mcp_memory.integrations.importers.records import agent_named, list_of, object_of, session_name
+
+if TYPE_CHECKING:
+    from mcp_memory.service.memory import Memory
+
+_OURS = b"mcp-memory-recall"
+_BOUNDARIES = (b'"compact_boundary"', b'"compacted"')
+_TAIL = 16 * 2**20
+"""Bytes at the end of a log that are looked at: Codex keeps a megabyte of an output, and six as JSON at worst."""
+_MOST = 512 * 2**20
+"""Bytes at the end of a log in which it is looked for what was told: less than a second's work."""
+
+
+def recalled_before(log: Path | None) -> list[str]:
+    """Return what we put into the context that a log leads up to; nothing where it cannot be read."""
+    told: list[str] = []
+    if log is None:
+        return told
+    try:
+        with open_regular(log) as lines:
+            end = os.fstat(lines.fileno()).st_size
+            lines.seek(max(0, end - _MOST))
+            while (left := end - lines.tell()) > 0 and (line := lines.readline(min(left, _TAIL))):
+                if any(mark in line for mark in _BOUNDARIES) and _is_boundary(_read(line)):
+                    told.clear()
+                elif _OURS in line:
+                    told += _texts(_read(line))
+    except OSError:
+        return told
+    return told
+
+
+def whole_output(log: Path | None, call: str | None) -> str | None:
+    """Return the output of a command as Codex noted it when the command ended; None where its log has none."""
+    if log is None or not call:
+        return None
+    try:
+        with open_regular(log) as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
+            lines = file.read(_TAIL).split(b"\n")
+    except OSError:
+        return None
+    for line in reversed(lines):
+        if b'"aggregated_output"' in line and call.encode() in line:
+            item = object_of((object_of(_read(line).get("payload")) or {}).get("item")) or {}
+            if item.get("id") == call and isinstance(item.get("aggregated_output"), str):
+                return item["aggregated_output"]
+    return None
+
+
+def _read(line: bytes) -> dict[str, Any]:
+    try:
+        held = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return object_of(held) or {}
+
+
+def _is_boundary(line: Mapping[str, Any]) -> bool:
+    return line.get("subtype") == "compact_boundary" or line.get("type") == "compacted"
+
+
+def _texts(line: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the texts of Claude Code's attachment, or of Codex's message to the model."""
+    attachment, message = object_of(line.get("attachment")) or {}, object_of(line.get("payload")) or {}
+    if attachment.get("type") == "hook_additional_context":
+        yield from (text for text in list_of(attachment.get("content")) or [] if isinstance(text, str))
+    if message.get("role") == "developer":
+        parts = [object_of(part) or {} for part in list_of(message.get("content")) or []]
+        yield from (part["text"] for part in parts if isinstance(part.get("text"), str))
+
+
+logger = logging.getLogger(__name__)
+
+AFTER_A_TURN = (0.0, 0.5, 2.0)
+AT_THE_END = (0.0, 0.7)
+"""Seconds after an event at which a log is read."""
+_AGAIN_S, _ATTEMPTS = 20.0, 6
+_PASS_S = 5.0
+"""After so many seconds with one log it is the turn of the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class _DueRead:
+    when: float
+    note: PendingLog
+    attempt: int = 1
+
+
+class LogFollower:
+    """What is to be read, and when. `memory` opens the store, where it is not open; notes are left at the place."""
+
+    def __init__(self, memory: Callable[[], Awaitable[Memory]], place: DaemonFiles) -> None:
+        self._memory = memory
+        self._place = place
+        self._due: list[_DueRead] = []
+        self._bell = asyncio.Event()
+        self._noting = asyncio.Lock()
+        self.storing = asyncio.Lock()
+        """Held while turns are stored: what is known is looked up before, so that none is stored twice."""
+        self._finishing = False
+        self._passed = set[str]()
+
+    async def soon(self, note: PendingLog, delays: Sequence[float] = AFTER_A_TURN) -> None:
+        """Have a log read after so many seconds each; this takes the place of what was due of it before."""
+        now = asyncio.get_running_loop().time()
+        before = [due.note for due in self._due if due.note.log == note.log]
+        last = replace(note, flushed=note.flushed or any(one.flushed for one in before))
+        self._due = [due for due in self._due if due.note not in before]
+        self._due += [_DueRead(now + delay, replace(note, flushed=False)) for delay in delays[:-1]]
+        self._due.append(_DueRead(now + delays[-1], last))
+        self._bell.set()
+        if note.conversation:  # one without is found again by its growth
+            await self._noted(last)
+
+    async def run(self) -> None:
+        """Read what is due until `finish` is called and all was tried."""
+        clock = asyncio.get_running_loop().time
+        while self._due or not self._finishing:
+            self._bell.clear()
+            wait = min((due.when for due in self._due), default=clock() + 3600) - clock()
+            if wait <= 0 or self._finishing:
+                await self._read_next()
+            else:
+                await within(self._bell.wait(), wait)
+
+    def finish(self) -> None:
+        """Have what is due read now, each once, and `run` return."""
+        self._finishing = True
+        self._bell.set()
+
+    async def _read_next(self) -> None:
+        due = min(self._due, key=lambda one: one.when)
+        self._due.remove(due)
+        try:
+            if await self._read(await self._memory(), due.note):
+                await self._is_done(due.note)
+            elif not self._finishing:  # else its note stays
+                self._due.append(_DueRead(asyncio.get_running_loop().time(), due.note))
+        except McpMemoryError as error:
+            logger.warning("a log of %s was not taken in: %s", Word(due.note.client), error)
+            if not self._finishing and due.attempt < _ATTEMPTS:  # else its note stays
+                later = asyncio.get_running_loop().time() + _AGAIN_S
+                self._due.append(_DueRead(later, due.note, due.attempt + 1))
+        except Exception:
+            logger.exception("a log of %s was not taken in, by a fault of this program", Word(due.note.client))
+            await self._is_done(due.note)
+
+    async def _noted(self, note: PendingLog) -> None:
+        try:
+            async with self._noting:
+                await anyio.to_thread.run_sync(note.leave, self._place)
+        except OSError as error:
+            logger.warning("what is to be read was not noted: %s", error)
+
+    async def _is_done(self, note: PendingLog) -> None:
+        async with self._noting:
+            if not any(due.note.log == note.log for due in self._due):
+                await anyio.to_thread.run_sync(note.withdraw, self._place)
+
+    async def _read(self, memory: Memory, note: PendingLog) -> bool:
+        """Read a log for a while, and tell whether all of it is read."""
+        client = agent_named(note.client)
+        if client is None:
+            return True
+        try:
+            async with self.storing:
+                read = await follow_log(memory, Path(note.log), live=True, client=client, within_s=_PASS_S)
+        except InvalidInput as unfit:
+            if not isinstance(unfit.__cause__, FileNotFoundError):  # not written yet, or gone
+                self._pass_over(note, unfit.__cause__ or unfit)
+            return True
+        if read.bad:
+            logger.warning("%d lines of a log of %s could not be read", read.bad, Word(client))
+        if read.unread and read.session is not None:
+            return False
+        if read.unread:
+            self._pass_over(note, InvalidInput("so far it tells of no conversation"))
+        if note.flushed:
+            await memory.flush(session_name(client, note.conversation))
+        return True
+
+    def _pass_over(self, note: PendingLog, why: BaseException) -> None:
+        """Log once that a log cannot be read; `doctor` shows it."""
+        if note.log not in self._passed:
+            self._passed.add(note.log)
+            logger.warning("a log of %s was passed over: %s", Word(note.client), why)
+
+
+async def within(waiting: Coroutine[Any, Any, object], seconds: float) -> None:
+    """Wait for something, but no longer than so many seconds."""
+    try:
+        await asyncio.wait_for(waiting, seconds)
+    except TimeoutError:
+        pass

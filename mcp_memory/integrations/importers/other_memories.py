@@ -1,0 +1,404 @@
+"""What another memory holds to be true, as it can be held here. No I/O.
+
+A statement is at most some 2,000 characters here. What is longer is no statement but a text: it is told as a turn of
+role `tool`, so that nothing of it is lost and nobody takes it for the user's words.
+
+What a note of basic-memory says: Markdown with observations and relations. No I/O, no state.
+
+    ---                                        front matter: title, type, tags, permalink, …
+    title: Coffee Brewing Methods
+    ---
+    - [method] Pour over is clearer #brewing (tried it)      an observation: [category] text #tags (context)
+    - requires [[Proper Grinding Technique]] (always)        a relation: type [[target]] (context)
+
+By its documentation: github.com/basicmachines-co/basic-memory, NOTE-FORMAT.md, and docs.basicmemory.com, "Knowledge
+format". Both are known by their form, wherever in a note. An observation is a statement about the note's title, a
+relation a fact. What else a note says is told whole, as a text.
+
+What mem0 gives of what it holds (`get_all`, and exports of such answers). No I/O, no state.
+
+    memory     {id, memory, user_id | agent_id | run_id, hash, metadata, categories, created_at, updated_at}
+    relation   {source, relationship, target | destination}
+
+alone, in a list, or in {results: [memory, …], relations: [relation, …]} (`memories` in older answers), as its
+documentation shows them: docs.mem0.ai, "Get all memories" and "Export stored memories". An export by a schema of
+one's own has the fields that its owner chose; of those, texts under `memory` are read and no others.
+
+Each memory is a statement, known again by its id, so that one that mem0 worded anew replaces what it said before.
+
+What a line of the reference memory server's file says (`memory.jsonl`, before that `memory.json`). No I/O, no state.
+
+    entity     {type: "entity", name, entityType, observations: [text, …]}
+    relation   {type: "relation", from, to, relationType}
+
+As its source writes and reads them: modelcontextprotocol/servers, src/memory/index.ts (`saveGraph`, `loadGraph`); and
+the graph as its tool `read_graph` gives it, {entities: [entity, …], relations: [relation, …]}. Each observation is a
+statement about its entity, each relation a fact; a type is a fact too.
+
+What MemPalace exports: Markdown, a file for each room of each wing. No I/O, no state.
+
+    # <wing> / <room>
+    ## <drawer id>
+    > text, each line quoted
+    | Source | <file> |    | Filed | <time> |    | Added by | <who> |
+    ---
+
+As its exporter writes them, plain or as a snapshot with indexes: github.com/MemPalace/mempalace, mempalace/exporter.py
+(`_write_room_markdown`). A drawer holds words of files and of conversations, verbatim, without who said them. So it is
+told as a text, a turn of role `tool` in a session of its room, known again by the drawer's id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from mcp_memory.core.secrets import mask
+from mcp_memory.core.text import is_blank
+from mcp_memory.integrations.importers.chat_exports import fitting, id_of
+from mcp_memory.integrations.importers.records import (
+    LONGEST_ID,
+    ImportedStatement,
+    ImportedTurn,
+    ImportProblem,
+    InvalidRecord,
+    SkippedParts,
+    inside,
+    kind_of,
+    list_of,
+    mended,
+    moment,
+    object_of,
+)
+from mcp_memory.longterm.l1_atoms.told import MAX_CHARS
+
+_MOST_OF_A_NAME = 200
+
+
+def statement(
+    where: str,
+    passed: SkippedParts,
+    *,
+    text: str | None = None,
+    words: str = "",
+    fact: tuple[str, str, str] | None = None,
+    about: tuple[str, ...] = (),
+    said_at: datetime | None = None,
+    id: str | None = None,
+    session: str | None = None,
+    program: str = "memory",
+) -> ImportedStatement | ImportedTurn:
+    """Return a statement, with half characters mended; without `text` it is the fact's. Unfit where it is too large."""
+    # A key with its dashes gone would be known as one no more.
+    said = mended(text if text is not None else " ".join(map(mask, fact or ())).replace("_", " "), passed) or ""
+    said = said.strip()
+    names = tuple(
+        name for one in about if (name := (mended(one, passed) or "").strip()) and len(name) <= _MOST_OF_A_NAME
+    )
+    whole = (
+        None
+        if fact is None
+        else (mended(fact[0], passed) or "", mended(fact[1], passed) or "", mended(fact[2], passed) or "")
+    )
+    if len(said) > MAX_CHARS or (whole is not None and max(map(len, whole)) > MAX_CHARS):
+        return as_turn(where, said, passed, program=program, said_at=said_at, id=id, session=session)
+    if any(map(is_blank, whole or (said,))):
+        raise InvalidRecord("is empty, or has no visible character. Take it out.")
+    return ImportedStatement(where=where, text=said, said_at=said_at, id=id, fact=whole, about=names, words=words)
+
+
+def as_turn(
+    where: str,
+    text: str,
+    passed: SkippedParts,
+    *,
+    program: str,
+    said_at: datetime | None = None,
+    id: str | None = None,
+    session: str | None = None,
+) -> ImportedTurn:
+    """Return a text that another program kept, as a turn that is found and that nobody said."""
+    content = fitting(text, passed)
+    return ImportedTurn(
+        where=where,
+        role="tool",
+        content=content,
+        name=program,
+        said_at=said_at,
+        id=id or f"{program}-{hashlib.sha256(content.encode()).hexdigest()[:24]}",
+        session=session,
+    )
+
+
+_FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_FIELD = re.compile(r"^([A-Za-z_][\w-]*):[ \t]*(.*)$", re.MULTILINE)
+_OBSERVATION = re.compile(r"^[ \t]*[-*][ \t]+\[([^\[\]()\n]{1,80})\](?!\()[ \t]+(\S.*)$")
+_RELATION = re.compile(
+    r"^[ \t]*[-*][ \t]+(?:([^\[\]\n]{1,80}?)[ \t]+)?\[\[([^\[\]\n]{1,200})\]\][ \t]*(\([^\n]*\))?[ \t]*$"
+)
+_TASK = {" ", "x", "X", "-"}
+"""Boxes of tasks, which are no categories."""
+_TAG = re.compile(r"(?<!\S)#[\w/-]+")
+_TIMES = ("modified", "updated", "updated_at", "created", "created_at", "date")
+
+
+def is_note(text: str) -> bool:
+    """Tell whether a Markdown file is a note: it has front matter with a title or permalink, or an observation."""
+    fields = _fields(text)
+    return bool({"title", "permalink"} & fields.keys()) or any(map(_observed, _body(text).splitlines()))
+
+
+def basic_memory_records(
+    text: str, name: str, passed: SkippedParts
+) -> Iterator[ImportedStatement | ImportedTurn | ImportProblem]:
+    """Yield what a note says; `name` is its path, for people."""
+    fields, body = _fields(text), _body(text)
+    title = fields.get("title") or name.rpartition("/")[2].removesuffix(".md")
+    at = moment(fields, _TIMES, passed)
+    rest: list[str] = []
+    first = text.count("\n", 0, len(text) - len(body)) + 1
+    try:
+        for number, line in enumerate(body.splitlines(), start=first):
+            where = f"{name}, line {number}"
+            if (observed := _observed(line)) is not None:
+                yield statement(
+                    where,
+                    passed,
+                    text=_observation_text(title, *observed),
+                    words=_bare(observed[1]),
+                    about=(title,),
+                    said_at=at,
+                )
+            elif (relation := _RELATION.match(line)) is not None:
+                kind, target = (relation[1] or "relates_to").strip(), relation[2].partition("|")[0].strip()
+                if target:
+                    yield statement(where, passed, fact=(title, kind, target), about=(title, target), said_at=at)
+            else:
+                rest.append(line)
+        if any(line.strip() and not line.startswith("#") for line in rest):
+            yield _whole(text, name, fields, at, passed)
+    except InvalidRecord as unfit:
+        yield ImportProblem(where=name, what=str(unfit))
+
+
+def _whole(text: str, name: str, fields: dict[str, str], at: datetime | None, passed: SkippedParts) -> ImportedTurn:
+    id = f"basic-memory-{fields.get('permalink') or name}"
+    return as_turn(name, text, passed, program="basic-memory", said_at=at, id=id if len(id) <= LONGEST_ID else None)
+
+
+def _observed(line: str) -> tuple[str, str] | None:
+    """Return the category and the text of an observation."""
+    found = _OBSERVATION.match(line)
+    return None if found is None or found[1] in _TASK or found[1].startswith("[") else (found[1].strip(), found[2])
+
+
+def _observation_text(title: str, category: str, text: str) -> str:
+    return f"{title} ({category}): {_bare(text)}"
+
+
+def _bare(text: str) -> str:
+    """Return an observation without its tags, where anything else is left of it."""
+    return " ".join(_TAG.sub("", text).split()) or text.strip()
+
+
+def _fields(text: str) -> dict[str, str]:
+    """Return the plain fields of the front matter; lists and what spans lines are passed over."""
+    found = _FRONT.match(text)
+    if found is None:
+        return {}
+    plain = ((key, value.strip().strip("'\"").strip()) for key, value in _FIELD.findall(found[1]))
+    return {key: value for key, value in plain if value and value[0] not in "[{|>"}
+
+
+def _body(text: str) -> str:
+    found = _FRONT.match(text)
+    return text if found is None else text[found.end() :]
+
+
+_LISTS = ("results", "memories")
+_OURS = frozenset({"role", "content", "turns", "messages"})
+
+
+def is_mem0(value: Any) -> bool:
+    thing = object_of(value)
+    if thing is None:
+        return False
+    if any(_is_memory(one) for key in _LISTS for one in (list_of(thing.get(key)) or ())[:1]):
+        return True
+    return _is_memory(thing)
+
+
+def _is_memory(value: Any) -> bool:
+    thing = object_of(value)
+    return thing is not None and isinstance(thing.get("memory"), str) and not _OURS & thing.keys()
+
+
+def mem0_records(
+    value: Any, where: str, passed: SkippedParts
+) -> Iterator[ImportedStatement | ImportedTurn | ImportProblem]:
+    """Yield what a memory, or an answer with many, says."""
+    thing = object_of(value) or {}
+    listed = next((key for key in _LISTS if list_of(thing.get(key)) is not None), None)
+    if listed is None:
+        yield _memory(thing, where, passed)
+        return
+    for nth, one in enumerate(list_of(thing[listed]) or ()):
+        place, fields = inside(where, f"{listed}[{nth}]"), object_of(one)
+        if fields is None:
+            yield ImportProblem(where=place, what=f"is {kind_of(one)}, and has to be a memory of mem0.")
+        else:
+            yield _memory(fields, place, passed)
+    for nth, one in enumerate(list_of(thing.get("relations")) or ()):
+        place, fields = inside(where, f"relations[{nth}]"), object_of(one) or {}
+        names = [fields.get("source"), fields.get("relationship"), fields.get("target", fields.get("destination"))]
+        match names:
+            case [str(source), str(relation), str(target)] if source.strip() and relation.strip() and target.strip():
+                yield statement(place, passed, fact=(source, relation, target), about=(source, target))
+            case _:
+                yield ImportProblem(where=place, what="is no relation of mem0: {source, relationship, target}.")
+
+
+def _memory(
+    thing: Mapping[str, Any], where: str, passed: SkippedParts
+) -> ImportedStatement | ImportedTurn | ImportProblem:
+    text = thing.get("memory")
+    if not isinstance(text, str) or is_blank(text):
+        return ImportProblem(where=where, what=f"has a memory that is {kind_of(text)}, and it has to be a text.")
+    id = id_of(thing, "id")
+    try:
+        return statement(
+            where,
+            passed,
+            text=text,
+            said_at=moment(thing, ("updated_at", "created_at"), passed),
+            id=None if id is None else f"mem0:{id}",
+            program="mem0",
+        )
+    except InvalidRecord as unfit:
+        return ImportProblem(where=where, what=str(unfit))
+
+
+def is_graph(value: Any) -> bool:
+    thing = object_of(value)
+    if thing is None:
+        return False
+    if list_of(thing.get("entities")) is not None and list_of(thing.get("relations")) is not None:
+        return True
+    return (thing.get("type") == "entity" and "observations" in thing) or (
+        thing.get("type") == "relation" and "relationType" in thing
+    )
+
+
+def memory_server_records(
+    value: Any, where: str, passed: SkippedParts
+) -> Iterator[ImportedStatement | ImportedTurn | ImportProblem]:
+    """Yield what a line, or a whole graph, says."""
+    thing = object_of(value) or {}
+    if (entities := list_of(thing.get("entities"))) is not None:
+        for name, held, kind in (("entities", entities, "entity"), ("relations", thing.get("relations"), "relation")):
+            for nth, one in enumerate(list_of(held) or ()):
+                place, fields = inside(where, f"{name}[{nth}]"), object_of(one)
+                if fields is None:
+                    yield ImportProblem(where=place, what=f"is {kind_of(one)}, and has to be an object.")
+                else:
+                    yield from memory_server_records({"type": kind, **fields}, place, passed)
+        return
+    try:
+        if thing.get("type") == "entity":
+            yield from _entity(thing, where, passed)
+        elif thing.get("type") == "relation":
+            one, other = _text(thing, "from"), _text(thing, "to")
+            yield statement(where, passed, fact=(one, _text(thing, "relationType"), other), about=(one, other))
+        else:
+            yield ImportProblem(where=where, what="is neither an entity nor a relation of the reference memory server.")
+    except InvalidRecord as unfit:
+        yield ImportProblem(where=where, what=str(unfit))
+
+
+def _entity(thing: Mapping[str, Any], where: str, passed: SkippedParts) -> Iterator[ImportedStatement | ImportedTurn]:
+    name = _text(thing, "name")
+    observed = list_of(thing.get("observations"))
+    if observed is None:
+        raise InvalidRecord(f"observations is {kind_of(thing.get('observations'))}, and has to be a list of texts.")
+    kind = thing.get("entityType")
+    if isinstance(kind, str) and kind.strip():
+        yield statement(where, passed, fact=(name, "is a", kind.strip()), about=(name,))
+    for nth, one in enumerate(observed):
+        if not isinstance(one, str):
+            raise InvalidRecord(f"observations[{nth}] is {kind_of(one)}, and has to be a text.")
+        if one.strip():
+            yield statement(
+                inside(where, f"observations[{nth}]"),
+                passed,
+                text=_entity_statement(name, one),
+                words=one,
+                about=(name,),
+            )
+
+
+def _entity_statement(name: str, text: str) -> str:
+    """Return an observation as a statement that stands alone."""
+    return text.strip() if name.casefold() in text.casefold() else f"{name}: {text.strip()}"
+
+
+def _text(thing: Mapping[str, Any], key: str) -> str:
+    value = thing.get(key)
+    if not isinstance(value, str) or is_blank(value):
+        raise InvalidRecord(
+            f"{key} is {kind_of(value) if not isinstance(value, str) else 'empty'}, and has to be a text."
+        )
+    return value.strip()
+
+
+_ROOM = re.compile(r"\A# ([^\n]+?) / ([^\n]+)\n\s*## \S")
+_INDEX = re.compile(r"\A# (?:Palace Export|Snapshot Index|Wing Export|Palace Snapshot)\b")
+_DRAWER = re.compile(
+    r"^## (?P<id>[^\n]+)\n\n(?P<text>> ?[^\n]*(?:\n> ?[^\n]*)*)\n\n\| Field \| Value \|\n\|[-| ]+\|\n"
+    r"(?P<table>(?:\|[^\n]*\|\n)*)\n---[ \t]*(?:\n|\Z)",
+    re.MULTILINE,
+)
+_CELL = re.compile(r"^\| ([^|\n]+?) \| (.*?) \|$", re.MULTILINE)
+_HEAD = re.compile(r"^## ", re.MULTILINE)
+
+
+def is_room(text: str) -> bool:
+    return _ROOM.match(text) is not None
+
+
+def is_index(text: str) -> bool:
+    """Tell whether a file only lists the others."""
+    return _INDEX.match(text) is not None
+
+
+def mempalace_records(text: str, name: str, passed: SkippedParts) -> Iterator[ImportedTurn | ImportProblem]:
+    """Yield the drawers of a room; `name` is its path, for people."""
+    room = _ROOM.match(text)
+    session = f"mempalace {room[1].strip()} - {room[2].strip()}" if room else None
+    at = 0
+    for found in _DRAWER.finditer(text):
+        place = f"{name}, line {text.count(chr(10), 0, found.start()) + 1}"
+        if _HEAD.search(text, at, found.start()):
+            yield ImportProblem(where=place, what="comes after a drawer that cannot be read. Export the palace again.")
+        at = found.end()
+        fields = dict(_CELL.findall(found["table"]))
+        id = f"mempalace-{found['id'].strip()}"
+        try:
+            yield as_turn(
+                place,
+                "\n".join(line[2:] if line.startswith("> ") else line[1:] for line in found["text"].split("\n")),
+                passed,
+                program="mempalace",
+                said_at=moment(fields, ("Filed",), passed),
+                id=id if len(id) <= LONGEST_ID else None,
+                session=session,
+            )
+        except InvalidRecord as unfit:
+            yield ImportProblem(where=place, what=str(unfit))
+    if _HEAD.search(text, at):
+        line = text.count("\n", 0, at) + 1
+        yield ImportProblem(
+            where=f"{name}, line {line}", what="has a drawer that cannot be read. Export the palace again."
+        )

@@ -1,0 +1,396 @@
+"""The coding agents whose logs are read: what they are called, and the session that a conversation of theirs has here.
+
+No I/O. Everything that meets a conversation (a hook, an import, a follower) names its session by `session_name`, so
+that all of them speak of one.
+
+The nouns of every format, and how fields that formats share are read. No I/O.
+
+What the objects of a history say: turns, conversations, and seeds of TencentDB Agent Memory. No I/O, no state.
+
+    turn           {role, content, session?, name?, said_at?, id?}
+    conversation   {session?, turns: [turn, …]}, or `messages`
+    seed           {sessionKey, sessionId?, conversations: [[turn, …], …]}, alone or in {sessions: [seed, …]}
+
+Each is told by its shape. Names that exports use for the same thing are known (`timestamp`, `session_id`, the role
+`human` …); what else an object has is passed over and named. A turn may be without text, as where a model only called
+a tool: it is told all the same, empty, so that those after it are counted as they stand.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, cast, get_args
+
+from mcp_memory.core.text import one_line, well_formed, zoned
+from mcp_memory.core.types import Role
+from mcp_memory.longterm.l0_turns import MAX_TURN_BYTES
+
+Agent = Literal["claude-code", "codex", "gemini"]
+AGENTS: tuple[Agent, ...] = get_args(Agent)
+
+_HEX = re.compile(r"[0-9a-f-]{8,}")
+_LENGTH = 8
+
+
+def agent_named(name: str) -> Agent | None:
+    """Return the agent of that name, if there is one."""
+    return next((agent for agent in AGENTS if agent == name), None)
+
+
+def session_name(client: Agent | Literal["chatgpt", "claude-ai"], id: str) -> str:
+    """Return the session of a client's conversation with this id, as `claude-code-3f2a9c1e`; pure and stable.
+
+    The eight characters are the first of a version-4 uuid, the last hex digits of any other id made of such (a
+    version-7 uuid begins with the time), and else those of the id's SHA-256. White space and case do not count.
+    """
+    told = id.strip().lower()
+    digits = told.replace("-", "")
+    if not _HEX.fullmatch(told) or len(digits) < _LENGTH:
+        mark = hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:_LENGTH]
+    elif len(digits) == 32 and digits[12] == "4":
+        mark = digits[:_LENGTH]
+    else:
+        mark = digits[-_LENGTH:]
+    return f"{client}-{mark}"
+
+
+LONGEST_ID = 200
+"""Characters. What is longer is no id of a turn or a call."""
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedTurn:
+    """A turn as its file tells it."""
+
+    where: str
+    role: Role
+    content: str
+    """Empty where it has no text."""
+    name: str | None
+    said_at: datetime | None
+    id: str | None
+    session: str | None
+    conversation: int = 0
+    """Which object of the file it was told in, counted from 1; 0 for a turn on its own."""
+    began: datetime | None = None
+    """A time near it, where that is told: when its conversation began, or when the line before was written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedResult:
+    """What a tool answered, as its file tells it. `tool` is empty where the call is not there."""
+
+    where: str
+    tool: str
+    arguments: Any
+    call: str | None
+    text: str
+    said_at: datetime | None
+    whole: str | None = None
+    """The name of a file of the same conversation with all of it, where `text` is a part."""
+    session: str | None = None
+    """Where it belongs, in a file of many conversations."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedStatement:
+    """What another memory holds to be true. `fact` is (entity, relation, value); `about` are names.
+
+    `id` is what that memory calls it, for as long as it says the same thing in other words. It is a program's word,
+    whoever it heard it from.
+    """
+
+    where: str
+    text: str
+    said_at: datetime | None = None
+    id: str | None = None
+    fact: tuple[str, str, str] | None = None
+    about: tuple[str, ...] = ()
+    words: str = ""
+    """The text as that memory has it, where a subject was put before it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportProblem:
+    """What cannot be taken, where, and what to do. `torn`: the last line of a file that is still being written."""
+
+    where: str
+    what: str
+    torn: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+@dataclass(kw_only=True)
+class SkippedParts:
+    """What was passed over in the objects of a file."""
+
+    keys: set[str] = field(default_factory=set[str])
+    parts: int = 0
+    """Parts of contents that are no text: images, calls of tools."""
+    mended: int = 0
+    """Texts with half a character, which stands as U+FFFD now."""
+    misdated: int = 0
+    """Times that cannot be read."""
+    left: Counter[str] = field(default_factory=Counter[str])
+    """What is no part of the talk, by what it is: how many calls of tools, thoughts, messages on other branches."""
+
+
+class InvalidRecord(Exception):
+    """Why a field cannot be taken; becomes a Wrong."""
+
+
+def inside(where: str, path: str) -> str:
+    """Return the place of what stands in a value, for people: `line 3, turns[2].messages[0]`."""
+    return f"{where}.{path}" if where.endswith("]") else f"{where}, {path}"
+
+
+def mended(text: str | None, passed: SkippedParts) -> str | None:
+    if text is None or well_formed(text):
+        return text
+    passed.mended += 1
+    return _SURROGATES.sub("\ufffd", text)
+
+
+# --- times ------------------------------------------------------------------------------------------
+
+_EPOCH = re.compile(r"\d{9,16}(?:\.\d+)?")
+_FIRST_S, _FIRST_MS, _LAST_MS = 1e8, 1e11, 1e14  # 1973 to 5138
+_1970 = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def moment(thing: Mapping[str, Any], keys: tuple[str, ...], passed: SkippedParts) -> datetime | None:
+    """Return the time under the first of the keys that holds one: ISO 8601, or seconds or milliseconds since 1970.
+
+    None where none does, which is counted where something else stands there: a turn is not lost for its time.
+    """
+    given = [value for key in keys if (value := thing.get(key)) not in (None, "")]
+    found = next((at for value in given if (at := _time(value)) is not None), None)
+    passed.misdated += bool(given) and found is None
+    return found
+
+
+def _time(value: Any) -> datetime | None:
+    if isinstance(value, str):
+        value = value.strip()
+        if _EPOCH.fullmatch(value):
+            value = float(value)
+    try:
+        match value:
+            case str():
+                return zoned(datetime.fromisoformat(value))
+            case int() | float() if not isinstance(value, bool) and _FIRST_S <= value < _LAST_MS:
+                ms = round(value * 1000 if value < _FIRST_MS else value)
+                return _1970 + timedelta(milliseconds=ms)  # exact, where fractions of seconds are not
+            case _:
+                return None
+    except ValueError:  # also of one that UTC does not have
+        return None
+
+
+# --- what JSON holds ------------------------------------------------------------------------
+
+
+def object_of(value: object) -> dict[str, Any] | None:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def list_of(value: object) -> list[Any] | None:
+    return cast("list[Any]", value) if isinstance(value, list) else None
+
+
+def kind_of(value: object) -> str:
+    match value:
+        case None:
+            return "missing"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a string"
+        case list():
+            return "a list"
+        case _:
+            return "an object"
+
+
+def shown(value: object) -> str:
+    return repr(one_line(value, 40)) if isinstance(value, str) else one_line(repr(value), 40)
+
+
+_ROLES: dict[str, Role] = {
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "bot": "assistant",
+    "model": "assistant",
+    "system": "system",
+    "developer": "system",
+    "tool": "tool",
+    "function": "tool",
+    "toolresult": "tool",
+}
+_SESSION = ("session", "session_id", "sessionId", "sessionKey", "conversation_id")
+_TIME = ("said_at", "timestamp", "created_at")
+_BEGAN = (*_TIME, "started_at")
+_TURNS = ("turns", "messages")
+_CALLS = ("tool_calls", "function_call")
+_OF_TURN = frozenset({"role", "content", "name", "id", *_SESSION, *_TIME})
+_OF_CONVERSATION = frozenset({*_SESSION, *_BEGAN, *_TURNS, "id"})
+_OF_SEED = frozenset({"sessionKey", "sessionId", "conversations"})
+
+
+def generic_records(
+    value: Any, where: str, number: int, passed: SkippedParts, *, seeds_only: bool = False
+) -> Iterator[ImportedTurn | ImportProblem]:
+    """Yield the turns of the object that is number `number` in its file."""
+    thing = object_of(value)
+    if thing is None:
+        yield ImportProblem(
+            where=where, what=f"is {kind_of(value)}, and has to be an object such as {{role, content}}."
+        )
+        return
+    try:
+        if (seeds := list_of(thing.get("sessions"))) is not None:
+            for at, seed in enumerate(seeds):
+                yield from generic_records(seed, inside(where, f"sessions[{at}]"), number, passed, seeds_only=True)
+        elif seeds_only or "conversations" in thing:
+            yield from _of_seed(thing, where, passed)
+        elif any(key in thing for key in _TURNS):
+            yield from _of_conversation(thing, where, number, passed)
+        else:
+            yield _turn(thing, where, passed)
+    except InvalidRecord as unfit:
+        yield ImportProblem(where=where, what=str(unfit))
+
+
+def _of_seed(seed: dict[str, Any], where: str, passed: SkippedParts) -> Iterator[ImportedTurn | ImportProblem]:
+    passed.keys |= seed.keys() - _OF_SEED
+    key, id = _name(seed, "sessionKey"), _name(seed, "sessionId")
+    if key is None:
+        raise InvalidRecord("a session of a seed needs a sessionKey.")
+    rounds = list_of(seed.get("conversations"))
+    if rounds is None:
+        raise InvalidRecord(
+            f"conversations is {kind_of(seed.get('conversations'))}, and has to be a list of lists of turns."
+        )
+    for at, one in enumerate(rounds):
+        place, turns = inside(where, f"conversations[{at}]"), list_of(one)
+        if turns is None:
+            yield ImportProblem(where=place, what=f"is {kind_of(one)}, and has to be a list of turns.")
+            continue
+        for nth, turn in enumerate(turns):
+            yield _turn(turn, f"{place}[{nth}]", passed, session=f"{key}@{id}" if id else key)
+
+
+def _of_conversation(
+    thing: dict[str, Any], where: str, number: int, passed: SkippedParts
+) -> Iterator[ImportedTurn | ImportProblem]:
+    passed.keys |= thing.keys() - _OF_CONVERSATION
+    key = next(key for key in _TURNS if key in thing)
+    turns = list_of(thing[key])
+    if turns is None:
+        raise InvalidRecord(f"{key} is {kind_of(thing[key])}, and has to be a list of turns.")
+    began, session = moment(thing, _BEGAN, passed), _session(thing) or _name(thing, "id")
+    for nth, turn in enumerate(turns):
+        place = inside(where, f"{key}[{nth}]")
+        yield _turn(turn, place, passed, session=session, conversation=number, began=began)
+
+
+def _turn(
+    thing: Any,
+    where: str,
+    passed: SkippedParts,
+    *,
+    session: str | None = None,
+    conversation: int = 0,
+    began: datetime | None = None,
+) -> ImportedTurn | ImportProblem:
+    turn = object_of(thing)
+    if turn is None:
+        return ImportProblem(where=where, what=f"is {kind_of(thing)}, and has to be an object {{role, content}}.")
+    try:
+        found = ImportedTurn(
+            where=where,
+            role=_role(turn),
+            content=_content(turn, passed),
+            name=mended(_name(turn, "name"), passed),
+            said_at=moment(turn, _TIME, passed),
+            id=_id(turn, passed),
+            session=mended(session or _session(turn), passed),
+            conversation=conversation,
+            began=began,
+        )
+    except InvalidRecord as unfit:
+        return ImportProblem(where=where, what=str(unfit))
+    if not turn.keys() <= _OF_TURN:
+        passed.keys |= turn.keys() - _OF_TURN
+    return found
+
+
+# --- fields -----------------------------------------------------------------------------------------
+
+
+def _role(turn: Mapping[str, Any]) -> Role:
+    role = turn.get("role")
+    if role is None:
+        raise InvalidRecord("has no role. A turn is {role, content}, a conversation {session, turns: [turn, …]}.")
+    known = _ROLES.get(role.strip().lower().replace("_", "")) if isinstance(role, str) else None
+    if known is None:
+        raise InvalidRecord(f"role is {shown(role)}, and has to be user, assistant, system or tool.")
+    return known
+
+
+def _content(turn: Mapping[str, Any], passed: SkippedParts) -> str:
+    content = turn.get("content")
+    if content is None:
+        if "content" not in turn and not any(key in turn for key in _CALLS):
+            raise InvalidRecord("has no content. A turn is {role, content}.")
+        return ""
+    given = list_of(content)
+    if given is None and not isinstance(content, str | dict):
+        raise InvalidRecord(f"content is {kind_of(content)}, and has to be a string or a list of parts.")
+    parts: list[Any] = [content] if given is None else given
+    texts = [text for part in parts if (text := _text(part)) is not None]
+    passed.parts += len(parts) - len(texts)
+    text = mended("\n".join(texts), passed) or ""
+    if len(text) > MAX_TURN_BYTES or len(text.encode()) > MAX_TURN_BYTES:
+        raise InvalidRecord(f"content is larger than {MAX_TURN_BYTES // 2**20} MiB. Shorten it, or take it out.")
+    return text
+
+
+def _text(part: Any) -> str | None:
+    """Return the text of a part of a content: a string, or the `text` of an object; None where it has none."""
+    while (fields := object_of(part)) is not None:
+        part = fields.get("text", fields.get("value"))
+    return part if isinstance(part, str) else None
+
+
+def _name(thing: Mapping[str, Any], key: str) -> str | None:
+    name = thing.get(key)
+    if name is None:
+        return None
+    if isinstance(name, bool) or not isinstance(name, str | int):
+        raise InvalidRecord(f"{key} is {kind_of(name)}, and has to be a string.")
+    return str(name).strip() or None
+
+
+def _id(turn: Mapping[str, Any], passed: SkippedParts) -> str | None:
+    id = mended(_name(turn, "id"), passed)
+    if id is not None and len(id) > LONGEST_ID:
+        raise InvalidRecord(f"id is longer than {LONGEST_ID} characters. Shorten it, or leave it out.")
+    return id
+
+
+def _session(thing: Mapping[str, Any]) -> str | None:
+    return next((name for key in _SESSION if (name := _name(thing, key))), None)

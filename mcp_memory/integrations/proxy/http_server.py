@@ -1,0 +1,203 @@
+"""A wrapped server that is an address: streamable HTTP, through the SDK's transport.
+
+Between our two sides messages are lines; here they become requests. What a client of HTTP would say in headers
+(the protocol's version, the method, names and arguments that are routed by) is read off the messages, as the
+client itself does not know that there is HTTP. A request that cannot be delivered is answered with the reason, and
+the next one may succeed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import httpx2
+import mcp.types as wire
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared import inbound
+from mcp.shared._stream_protocols import ReadStream, WriteStream
+from mcp.shared.message import ClientMessageMetadata, SessionMessage
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import one_line
+from mcp_memory.integrations.proxy.edit import tools_of
+from mcp_memory.integrations.proxy.stdio import MAX_LINE
+from mcp_memory.service.jsonrpc import repaired_message
+
+logger = logging.getLogger(__name__)
+
+_VERSION = "io.modelcontextprotocol/protocolVersion"
+_PARTING_SECONDS = 2.0
+_CONNECT_SECONDS = 30.0
+
+
+def headers_of(given: Sequence[str], environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return `Name: value` lines as headers, `${NAME}` replaced by the environment's. Raises InvalidInput."""
+    headers: dict[str, str] = {}
+    for line in given:
+        name, colon, value = line.partition(":")
+        if not colon or not re.fullmatch("[!#$%&'*+.^_`|~0-9A-Za-z-]+", name.strip()):
+            raise InvalidInput(f"The header {one_line(name, 40)!r} is not of the form 'Name: value'.")
+        for variable in re.findall(r"\$\{(\w+)\}", value):
+            if variable not in environ:
+                raise InvalidInput(f"The header {name.strip()!r} names ${{{variable}}}, which is not set.")
+            value = value.replace(f"${{{variable}}}", environ[variable])
+        headers[name.strip()] = value.strip()
+    return headers
+
+
+class HttpServer:
+    """A connection to a server at an address. Made by `connected`."""
+
+    def __init__(self, url: str, read: ReadStream[SessionMessage | Exception], write: WriteStream[SessionMessage]):
+        self.name = url
+        self._read = read
+        self._write = write
+        self._said, self._heard = anyio.create_memory_object_stream[bytes](1)
+        self._left = False
+        self._version: str | None = None
+        self._routed: dict[str, Any] = {}
+
+    async def listen(self) -> None:
+        """Take what the server says, until it is over."""
+        async with self._said:
+            async for message in self._read:
+                if isinstance(message, Exception):
+                    logger.warning("%s sent what is no message: %s", self.name, one_line(str(message), 200))
+                    continue
+                self._learn(message.message)
+                line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                try:
+                    await self._said.send(line.encode())
+                except anyio.ClosedResourceError:
+                    return
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        async for line in self._heard:
+            yield line
+
+    async def send(self, line: bytes) -> None:
+        """Send a message; where a line is none, say so in the server's place."""
+        if not line.strip():
+            return
+        message = _message(line)
+        if isinstance(message, wire.JSONRPCError) and message.id is None:
+            await self._said.send(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+            return
+        await self._write.send(SessionMessage(message, ClientMessageMetadata(headers=self._headers(message))))
+
+    def leave(self) -> None:
+        self._left = True
+        self._said.close()
+
+    def signal(self, signum: int) -> None:
+        self.leave()
+
+    def close(self) -> None:
+        self._said.close()
+        self._heard.close()
+
+    async def ended(self) -> int:
+        return 0 if self._left else 1
+
+    def _learn(self, message: wire.JSONRPCMessage) -> None:
+        """Note the version that the handshake settled, and which arguments a gateway routes by."""
+        match message:
+            case wire.JSONRPCResponse(result={"protocolVersion": str() as version, "capabilities": _}):
+                self._version = version
+            case wire.JSONRPCResponse(result={"tools": [*_]} as page):
+                for tool in tools_of(page):
+                    schema = tool.get("inputSchema")
+                    if inbound.find_invalid_x_mcp_header(schema) is None:
+                        self._routed[tool["name"]] = inbound.x_mcp_header_map(schema)
+            case _:
+                pass
+
+    def _headers(self, message: wire.JSONRPCMessage) -> dict[str, str]:
+        if not isinstance(message, wire.JSONRPCRequest | wire.JSONRPCNotification):
+            return self._settled()
+        params: dict[str, Any] = message.params or {}
+        meta: dict[str, Any] = params.get("_meta") or {}
+        version = meta.get(_VERSION)
+        if not isinstance(version, str) or version not in MODERN_PROTOCOL_VERSIONS:
+            return {} if message.method == "initialize" else self._settled()
+        headers = {inbound.MCP_PROTOCOL_VERSION_HEADER: version, inbound.MCP_METHOD_HEADER: message.method}
+        name = params.get(inbound.NAME_BEARING_METHODS.get(message.method, ""))
+        if isinstance(name, str):
+            headers[inbound.MCP_NAME_HEADER] = inbound.encode_header_value(name)
+            if message.method == "tools/call" and name in self._routed:
+                headers |= inbound.mcp_param_headers(self._routed[name], params.get("arguments") or {})
+        return headers
+
+    def _settled(self) -> dict[str, str]:
+        return {inbound.MCP_PROTOCOL_VERSION_HEADER: self._version} if self._version else {}
+
+
+@asynccontextmanager
+async def connected(url: str, headers: Mapping[str, str]) -> AsyncGenerator[HttpServer]:
+    """Yield a connection to the server at `url`. Nothing is sent before the first message."""
+    if not re.match("https?://", url):
+        raise InvalidInput(f"{one_line(url, 100)!r} is no address of a server: it begins with http:// or https://.")
+    timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)  # a stream of updates may be silent for hours
+    # In a thread, because it reads the certificates that the system trusts.
+    client = await anyio.to_thread.run_sync(lambda: _Forgiving(headers=dict(headers), timeout=timeout))
+    with anyio.CancelScope() as parting:
+        async with (
+            client,
+            streamable_http_client(url, http_client=client, max_sse_event_size=MAX_LINE) as (read, write),
+            anyio.create_task_group() as tasks,
+        ):
+            address = HttpServer(url, read, write)
+            tasks.start_soon(address.listen)
+            try:
+                yield address
+            finally:
+                address.close()
+                tasks.cancel_scope.cancel()
+                parting.deadline = anyio.current_time() + _PARTING_SECONDS
+
+
+class _Forgiving(httpx2.AsyncClient):
+    """Answers a message that cannot be delivered with a JSON-RPC error, where the SDK's transport would end."""
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        if request.method != "POST":
+            return await super().send(request, **options)
+        try:
+            response = await super().send(request, **options)
+        except httpx2.TransportError as error:
+            return _refusal(request, 502, f"{request.url} cannot be reached: {error or type(error).__name__}.")
+        kind = response.headers.get("content-type", "")
+        if response.status_code < 400 or response.status_code == 404 or kind.startswith("application/json"):
+            return response
+        await response.aclose()
+        said = f"{request.url} answered HTTP {response.status_code} {response.reason_phrase}."
+        if response.status_code in (401, 403):
+            said += " It may want a token: mcp-memory wrap --url … --header 'Authorization: Bearer ${TOKEN}'."
+        return _refusal(request, response.status_code, said)
+
+
+def _message(line: bytes) -> wire.JSONRPCMessage:
+    """Return the message of a line, or the error to answer with; half an emoji, which HTTP cannot carry, as U+FFFD."""
+    try:
+        return wire.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError as error:
+        message = repaired_message(error).message
+    text = json.dumps(message.model_dump(by_alias=True, exclude_unset=True), ensure_ascii=False)
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return wire.jsonrpc_message_adapter.validate_json(whole, by_name=False)
+
+
+def _refusal(request: httpx2.Request, status: int, said: str) -> httpx2.Response:
+    body = {"jsonrpc": "2.0", "id": None, "error": {"code": wire.CONNECTION_CLOSED, "message": said}}
+    return httpx2.Response(
+        status, content=json.dumps(body), headers={"content-type": "application/json"}, request=request
+    )

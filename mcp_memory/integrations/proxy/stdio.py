@@ -1,0 +1,323 @@
+"""Messages on the wire: JSON-RPC, one a line. Pure.
+
+A line that is too long to hold comes in pieces, which can be passed on as they arrive: so memory is bounded
+whatever the other side sends.
+
+The proxy's own standard input and output: where its client is.
+
+The wire is a private duplicate of file descriptor 1, which itself then leads to stderr: nothing that is printed
+in this process can end up between two messages.
+
+A wrapped server that is a command: its lines, and how it ends.
+
+It runs in a process group of its own, so that a signal reaches the whole of it (a launcher such as `npx` has
+children) and Ctrl-C reaches it once, through us. Its stderr is ours. Ending follows the specification: its input
+is closed, then it is asked to stop, then it is killed, each after a while; all of it within the time that
+clients give the proxy itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, cast
+
+import anyio
+import anyio.to_thread
+
+from mcp_memory.core.errors import NotFound, Refused
+from mcp_memory.core.text import one_line
+
+MAX_LINE = 256 * 2**20
+"""Bytes of one message that are held. A result of 100 MB fits, its line breaks and quotes escaped."""
+
+CONNECTION_CLOSED = -32000
+PARSE_ERROR = -32700
+
+Message = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LinePart:
+    """Bytes of a line that is too long to hold; `last` where they end it, line break included."""
+
+    data: bytes
+    last: bool
+
+
+class Splitter:
+    """Cuts chunks of bytes into lines, without their ends. Linear in the bytes, whatever the chunks."""
+
+    def __init__(self, max_line: int = MAX_LINE) -> None:
+        self._max = max_line
+        self._held: list[bytes] = []
+        self._size = 0
+        self._passing = False
+
+    def feed(self, chunk: bytes) -> Iterator[bytes | LinePart]:
+        """Yield every line that is now complete, and the pieces of one that is too long."""
+        *ended, rest = chunk.split(b"\n")
+        for end in ended:
+            if self._passing:
+                self._passing = False
+                yield LinePart(end + b"\n", last=True)
+            else:
+                self._held.append(end)
+                line = b"".join(self._held)
+                self._clear()
+                yield line
+        if self._passing:
+            if rest:
+                yield LinePart(rest, last=False)
+        elif rest:
+            self._held.append(rest)
+            self._size += len(rest)
+            if self._size > self._max:
+                self._passing = True
+                held = b"".join(self._held)
+                self._clear()
+                yield LinePart(held, last=False)
+
+    def rest(self) -> bytes:
+        """Return what came after the last line break."""
+        rest = b"".join(self._held)
+        self._clear()
+        return rest
+
+    def _clear(self) -> None:
+        self._held.clear()
+        self._size = 0
+
+
+class NotAMessage(ValueError):
+    """The line is no JSON, or JSON of something that is no message."""
+
+
+class UnreadableLine(ValueError):
+    """The line may be JSON, but nested deeper or with longer numbers than are read here."""
+
+
+def parse(line: bytes) -> Message | list[Any]:
+    """Return the message, or the batch, that a line is. Raises NotAMessage and Unread."""
+    try:
+        value: Any = json.loads(line)
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise NotAMessage(str(error)) from None
+    except (ValueError, RecursionError) as error:
+        raise UnreadableLine(str(error)) from None
+    if not isinstance(value, dict | list):
+        raise NotAMessage("no object")
+    return cast("Message | list[Any]", value)
+
+
+def to_line(message: Message) -> bytes:
+    """Return the message as it is sent. Raises ValueError for a number that JSON cannot write, RecursionError.
+
+    A lone surrogate leaves as the escape that it came as.
+    """
+    try:
+        text = json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return text.encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(message, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def key_of(id: object) -> str:
+    """Return what an id is remembered by: 1 and "1" are two."""
+    return json.dumps(id)
+
+
+def success(id: object, result: Message) -> bytes:
+    return to_line({"jsonrpc": "2.0", "id": id, "result": result})
+
+
+def failure(id: object, text: str, code: int = CONNECTION_CLOSED) -> bytes:
+    return to_line({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}})
+
+
+_ID = re.compile(rb'"id"\s*:\s*(-?\d+|"(?:[^"\\]|\\.){0,200}")')
+
+
+def id_in(broken: bytes) -> str | None:
+    """Return the key of the id that stands near the start or the end of a line that is no JSON."""
+    found = _ID.search(broken[:1_000]) or _ID.search(broken[-1_000:])
+    if found is None:
+        return None
+    try:
+        return key_of(json.loads(found[1]))
+    except ValueError:
+        return None
+
+
+_CHUNK = 65_536
+
+
+class StdioClient:
+    """Bytes from standard input, and messages to standard output, each whole."""
+
+    def __init__(self) -> None:
+        self._output = os.dup(1)
+        os.dup2(2, 1)
+        self._writing = anyio.Lock()
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield what arrives on standard input, until it ends."""
+        loop = asyncio.get_running_loop()
+        queue: asyncio.Queue[bytes] = asyncio.Queue()
+        room = threading.Semaphore(1)
+
+        def read() -> None:
+            data = b"-"
+            while data:
+                try:
+                    data = os.read(0, _CHUNK)
+                except OSError:
+                    data = b""
+                room.acquire()
+                try:
+                    loop.call_soon_threadsafe(queue.put_nowait, data)
+                except RuntimeError:  # the loop is closed: nobody wants more
+                    return
+
+        # A thread that reads cannot be woken; as a daemon it keeps nobody from leaving.
+        threading.Thread(target=read, name="standard input", daemon=True).start()
+        while data := await queue.get():
+            room.release()
+            yield data
+
+    async def send(self, line: bytes) -> None:
+        """Write a message with its line break. Raises OSError when the client has gone."""
+        async with self._writing:
+            await anyio.to_thread.run_sync(self._write, line)
+
+    async def hold(self) -> None:
+        """Keep all others from writing until `release`, because a message is sent in pieces."""
+        await self._writing.acquire()
+
+    async def send_piece(self, data: bytes) -> None:
+        await anyio.to_thread.run_sync(self._write, data)
+
+    def release(self) -> None:
+        self._writing.release()
+
+    def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._output, view) :]
+
+
+LEAVING_SECONDS = 2.0
+STOPPING_SECONDS = 1.5
+_SERVER_CHUNK = 262_144
+_LOOK_SECONDS = 1.0
+_OURS = ("MCP_MEMORY_TOKEN", "MCP_MEMORY_LLM_API_KEY", "MCP_MEMORY_EMBEDDER_API_KEY")
+"""What of the environment is the memory's alone, and no business of a server of somebody else's."""
+
+
+class ServerProcess:
+    """A running server. Made by `start`."""
+
+    def __init__(self, process: asyncio.subprocess.Process, name: str) -> None:
+        self.name = name
+        self._process = process
+        self._ending: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def start(cls, command: Sequence[str]) -> ServerProcess:
+        """Start the command. Raises NotFound where there is no such program, Refused where it cannot run."""
+        program = await anyio.to_thread.run_sync(shutil.which, command[0])
+        if program is None:
+            raise NotFound(f"There is no program {one_line(command[0], 100)!r} on PATH. Name it by its full path.")
+        try:
+            process = await asyncio.create_subprocess_exec(
+                program,
+                *command[1:],
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                limit=_SERVER_CHUNK,
+                env={name: value for name, value in os.environ.items() if name not in _OURS},
+                start_new_session=sys.platform != "win32",
+            )
+        except (OSError, ValueError) as error:
+            raise Refused(f"{one_line(program, 100)} cannot be run: {error}.") from None
+        return cls(process, one_line(" ".join(command), 80))
+
+    async def lines(self) -> AsyncIterator[bytes | LinePart]:
+        """Yield what the server says, line by line, until it has ended or closed its output.
+
+        The end of its output may never come: a grandchild that lives on holds the pipe open.
+        """
+        assert self._process.stdout is not None
+        splitter = Splitter()
+        while True:
+            chunk: bytes | None = None
+            with anyio.move_on_after(_LOOK_SECONDS):
+                chunk = await self._process.stdout.read(_SERVER_CHUNK)
+            if chunk == b"" or (chunk is None and self._process.returncode is not None):
+                break
+            for line in splitter.feed(chunk or b""):
+                yield line
+        if rest := splitter.rest():
+            yield rest
+
+    async def send(self, line: bytes) -> None:
+        """Send a line with its end, or a piece of one. Nothing happens where the server has gone."""
+        assert self._process.stdin is not None
+        with suppress(OSError, RuntimeError):
+            self._process.stdin.write(line)
+            await self._process.stdin.drain()
+
+    def signal(self, signum: int) -> None:
+        """Pass a signal on, and see to it that the server ends."""
+        self._tell(signum)
+        self.leave()
+
+    def leave(self) -> None:
+        """Let the server know that there is no more to come, and begin to wait for its end."""
+        assert self._process.stdin is not None
+        with suppress(OSError, RuntimeError):
+            self._process.stdin.close()
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._end())
+
+    async def ended(self) -> int:
+        """End the server where it still runs, and return its exit code as a shell gives it."""
+        self.leave()
+        assert self._ending is not None
+        await self._ending
+        code = self._process.returncode
+        if code is None:
+            return 1
+        return code if code >= 0 else 128 - code
+
+    async def _end(self) -> None:
+        if await self._gone(LEAVING_SECONDS):
+            return
+        self._tell(signal.SIGTERM)
+        if await self._gone(STOPPING_SECONDS):
+            return
+        self._tell(signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
+        await self._gone(STOPPING_SECONDS)
+
+    async def _gone(self, seconds: float) -> bool:
+        """Wait for the end. Not by `wait`, which also waits for a grandchild that has inherited the pipes."""
+        with anyio.move_on_after(seconds):
+            while self._process.returncode is None:  # noqa: ASYNC110 asyncio sets it and tells nobody
+                await anyio.sleep(0.01)
+        return self._process.returncode is not None
+
+    def _tell(self, signum: int) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            if sys.platform == "win32":
+                self._process.terminate()
+            else:
+                os.killpg(self._process.pid, signum)
