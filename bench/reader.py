@@ -14,10 +14,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from mcp_memory.longterm.l1_atoms.extract import EXTRACT
-from mcp_memory.longterm.l1_atoms.merge import MERGE
-from mcp_memory.longterm.l2_scenes.write import SCENES
-from mcp_memory.longterm.l3_persona.write import PERSONA
+from mcp_memory.longterm.extraction import EXTRACT
+from mcp_memory.longterm.merging import MERGE
+from mcp_memory.longterm.persona import PERSONA
+from mcp_memory.longterm.scene_stage import SCENES
 from mcp_memory.models.llm import Prompt, Said
 from mcp_memory.shortterm.canvas_stage import CANVAS
 from mcp_memory.shortterm.summary_stage import SUMMARIES

@@ -32,9 +32,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Source
 from mcp_memory.language.hidden_characters import hides, plain
 from mcp_memory.suspicion import flags
-from mcp_memory.suspicion.fences import breaks_out
-from mcp_memory.suspicion.poses import POSES
-from mcp_memory.suspicion.rows import found
+from mcp_memory.suspicion.marks import POSES, breaks_out, found
 
 __all__ = ["held", "judged", "table"]
 

@@ -19,12 +19,12 @@ from mcp_memory.core.errors import Damaged, InvalidInput
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.core.types import Group
 from mcp_memory.language.when import parse_time, spans_in
-from mcp_memory.longterm.l1_atoms.decisions import Reply as Decisions
-from mcp_memory.longterm.l1_atoms.reply import Extracted
-from mcp_memory.longterm.l1_atoms.times import dated, holds
-from mcp_memory.longterm.l2_scenes.reply import Reply as Scenes
-from mcp_memory.longterm.l3_persona.write import Reply as Page
+from mcp_memory.longterm.extraction_reply import Extracted
+from mcp_memory.longterm.merge_resolution import Reply as Decisions
+from mcp_memory.longterm.persona import Reply as Page
+from mcp_memory.longterm.scene_edits import Reply as Scenes
 from mcp_memory.longterm.search.rerank import Order
+from mcp_memory.longterm.times import dated, holds
 from mcp_memory.models.llm import parse as parse_reply
 from mcp_memory.models.llm import without_fence
 from mcp_memory.shortterm.canvas.edits import Drawing, Patch, apply_patch, patch_of, patch_text

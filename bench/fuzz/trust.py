@@ -23,7 +23,7 @@ from mcp_memory.service.portable import opened as parcel
 from mcp_memory.service.portable.form import KINDS, MANIFEST
 from mcp_memory.service.portable.lines import line_of, row_of
 from mcp_memory.service.upkeep import archive
-from mcp_memory.suspicion import fences, flags, sifted
+from mcp_memory.suspicion import flags, marks, sifted
 
 __all__ = ["TARGETS"]
 
@@ -102,8 +102,8 @@ def _suspicion(data: bytes) -> None:
     for source in get_args(Source):
         flags(text, source)
     assert sifted(text).count("\n") == text.count("\n")
-    fences.breaks_out(text)
-    assert fences.TAG not in hidden_characters.plain(fences.defused(text)).casefold(), "the name of the tag"
+    marks.breaks_out(text)
+    assert marks.TAG not in hidden_characters.plain(marks.defused(text)).casefold(), "the name of the tag"
 
 
 def _config(data: bytes) -> None:

@@ -41,7 +41,7 @@ from mcp_memory.core.types import (
     ShownTurns,
     Source,
 )
-from mcp_memory.longterm.trust import REASONS
+from mcp_memory.longterm.verification.trust import REASONS
 from mcp_memory.shortterm.calls import stand_in
 from mcp_memory.suspicion import revealed
 

@@ -47,8 +47,7 @@ from mcp_memory.core.errors import InvalidInput, McpMemoryError, ModelFailed, Re
 from mcp_memory.core.secrets import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Stage
-from mcp_memory.longterm.desk import Desk
-from mcp_memory.longterm.search.search import Search
+from mcp_memory.longterm.search.search import Desk, Search
 from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import MeteredModel, Question
 from mcp_memory.models.stage import AnyStage, Applied
@@ -58,10 +57,10 @@ from mcp_memory.store.protocol import Backlog, Conflict, Done, Draft, StageState
 
 @cache
 def _stages() -> dict[Stage, AnyStage]:
-    from mcp_memory.longterm.l1_atoms.extract import EXTRACT
-    from mcp_memory.longterm.l1_atoms.merge import MERGE
-    from mcp_memory.longterm.l2_scenes.write import SCENES
-    from mcp_memory.longterm.l3_persona.write import PERSONA
+    from mcp_memory.longterm.extraction import EXTRACT
+    from mcp_memory.longterm.merging import MERGE
+    from mcp_memory.longterm.persona import PERSONA
+    from mcp_memory.longterm.scene_stage import SCENES
     from mcp_memory.shortterm.canvas_stage import CANVAS
     from mcp_memory.shortterm.summary_stage import SUMMARIES
 
@@ -234,7 +233,7 @@ class Pipeline:
 
     def write_persona(self) -> None:
         """Bring the page up to date: without a model it lists what was told; its file has the navigation too."""
-        from mcp_memory.longterm.l3_persona import page as l3_page
+        from mcp_memory.longterm import persona as l3_page
 
         store, space = self._store, self._space
         if l3_page.due(store, space) is None:
@@ -375,7 +374,7 @@ def due(store: Store, space: str, settings: Settings, now: datetime, *, eager: b
 def _of_talk(
     store: Store, space: str, settings: Settings, now: datetime, log: Mapping[Stage, Done], *, eager: bool
 ) -> Iterator[Due]:
-    from mcp_memory.longterm.l3_persona import write as l3_persona
+    from mcp_memory.longterm import persona as l3_persona
 
     states = store.stage_states(space)
     new = _untold(store, space, states.get("scenes"))
@@ -460,7 +459,7 @@ def _scenes(
     *,
     eager: bool,
 ) -> bool:
-    from mcp_memory.longterm.l2_scenes.write import is_stale
+    from mcp_memory.longterm.scene_stage import is_stale
 
     if state is not None and state.wanted:
         return True

@@ -20,11 +20,8 @@ from typing import Literal
 from mcp_memory.core.types import Source
 from mcp_memory.language.hidden_characters import hides, plain, revealed
 from mcp_memory.suspicion.disguises import readings
-from mcp_memory.suspicion.fences import TAG, breaks_out, defused
-from mcp_memory.suspicion.meaning import means_order
-from mcp_memory.suspicion.orders import drops, orders_in, uncited
-from mcp_memory.suspicion.poses import POSES
-from mcp_memory.suspicion.rows import found
+from mcp_memory.suspicion.marks import POSES, TAG, breaks_out, defused, found
+from mcp_memory.suspicion.orders import drops, means_order, orders_in, uncited
 
 __all__ = ["MEANINGS", "TAG", "Flag", "defused", "drops", "flags", "revealed", "sifted", "worded"]
 

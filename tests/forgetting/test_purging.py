@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from bench.reader import Reader
 from mcp_memory.core.errors import NotFound, StoreUnavailable
 from mcp_memory.core.types import Evidence, NewTurn
-from mcp_memory.longterm.purging import pages_without
+from mcp_memory.longterm.forgetting import pages_without
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store import proof
 from mcp_memory.store.forgetting import Purge

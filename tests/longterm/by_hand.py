@@ -9,9 +9,8 @@ from typing import Any
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import Evidence, Kind, NewTurn, Stage
-from mcp_memory.longterm.desk import Desk
-from mcp_memory.longterm.l3_persona.write import PERSONA, Basis, Reply
-from mcp_memory.longterm.search.search import Search
+from mcp_memory.longterm.persona import PERSONA, Basis, Reply
+from mcp_memory.longterm.search.search import Desk, Search
 from mcp_memory.models.metered import Question
 from mcp_memory.models.stage import Applied
 from mcp_memory.store.citations import cited

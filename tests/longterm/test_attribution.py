@@ -12,8 +12,7 @@ import pytest
 from mcp_memory.core.config import Settings
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.core.types import Atom, Source
-from mcp_memory.longterm.l1_atoms.fates import Fate, made
-from mcp_memory.longterm.l1_atoms.rules import Held
+from mcp_memory.longterm.merge_resolution import Fate, Held, made
 from mcp_memory.longterm.recall.bundle import stable
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.service.memory import Memory, open_memory

@@ -15,9 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.longterm.changes import CONTRADICTS, replaces, same_slot, slot_score
-from mcp_memory.longterm.changes.statements import statements
-from mcp_memory.longterm.changes.values import differ, values_in
+from mcp_memory.longterm.change_values import differ, values_in
+from mcp_memory.longterm.changes import CONTRADICTS, replaces, same_slot, slot_score, statements
 
 PAIRS: list[dict[str, Any]] = [
     json.loads(line) for line in Path(__file__).with_name("changes_pairs.jsonl").read_text("utf-8").splitlines()

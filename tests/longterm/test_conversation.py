@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.types import NewTurn, Recorded
-from mcp_memory.longterm.l0_turns import MAX_TURN_BYTES, admit, recall_block
-from mcp_memory.longterm.search import find
+from mcp_memory.longterm.search import pages
 from mcp_memory.longterm.search.search import Search
+from mcp_memory.longterm.turns import MAX_TURN_BYTES, admit, recall_block
 from mcp_memory.service.memory import Memory
 from mcp_memory.store.protocol import Filters, Store, Vectors
 from mcp_memory.store.sqlite import open_store
@@ -132,10 +132,10 @@ def test_a_search_never_fails_for_any_text(store: Store, query: str) -> None:
         return [Vectors(identity=model.identity, data=model.embed([text]))]
 
     store.append_turns("me", "s", [user(query)], now=NOW, vectors=embed(query)[0])
-    said = find.turns(
+    said = pages.turns(
         store, search, "me", query, embed=embed, filters=Filters(), neighbours=0, limit=5, cursor=None, at=NOW
     )
-    known = find.memories(store, search, "me", query, embed=embed, filters=Filters(), limit=5, cursor=None, at=NOW)
+    known = pages.memories(store, search, "me", query, embed=embed, filters=Filters(), limit=5, cursor=None, at=NOW)
     search.close()
     assert {hit.turn.id for hit in known.turns} == {hit.turn.id for hit in said.hits}
 

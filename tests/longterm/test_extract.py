@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, ModelFailed
 from mcp_memory.core.types import NewTurn, Role
-from mcp_memory.longterm.desk import Desk
-from mcp_memory.longterm.l1_atoms.extract import EXTRACT, Basis
-from mcp_memory.longterm.l1_atoms.times import date_of, dated
-from mcp_memory.longterm.search.search import Search
+from mcp_memory.longterm.extraction import EXTRACT, Basis
+from mcp_memory.longterm.search.search import Desk, Search
+from mcp_memory.longterm.times import date_of, dated
 from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import MeteredModel
 from mcp_memory.models.stage import Applied

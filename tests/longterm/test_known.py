@@ -13,7 +13,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.core.types import MemoryResults
-from mcp_memory.longterm.search import find
+from mcp_memory.longterm.search import pages
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.service.excerpts import Asking, shown_memories
 from mcp_memory.service.render import render
@@ -34,7 +34,7 @@ def hand(home: Path) -> Iterator[ByHand]:
 def search(
     hand: ByHand, query: str = "", *, limit: int = 10, cursor: str | None = None, **filters: Any
 ) -> MemoryResults:
-    return find.memories(
+    return pages.memories(
         hand.store,
         hand.search,
         SPACE,

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Atom, Evidence, NewTurn
-from mcp_memory.longterm.desk import Desk
-from mcp_memory.longterm.l1_atoms.merge import MERGE, Basis, Reply
-from mcp_memory.longterm.search.search import Search
+from mcp_memory.longterm.merge_resolution import Reply
+from mcp_memory.longterm.merging import MERGE, Basis
+from mcp_memory.longterm.search.search import Desk, Search
 from mcp_memory.models.embed.bundled import StaticEmbedder
 from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import Question

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.types import NewTurn, Role, Turn
-from mcp_memory.longterm.l0_turns import recall_block
-from mcp_memory.longterm.l1_atoms.noise import label, own_words
+from mcp_memory.longterm.turns import label, own_words, recall_block
 from mcp_memory.server.prompts import PROMPTS
 from mcp_memory.service.memory import Memory
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
-from mcp_memory.longterm.search import find
+from mcp_memory.longterm.search import pages
 from mcp_memory.longterm.search.pages import MAX_SHOWN, Page, after, asked_at, page_of
 from mcp_memory.longterm.search.rerank import Reranked
 from mcp_memory.longterm.search.search import Ranked, Search
@@ -84,7 +84,7 @@ def test_pages_of_turns_hold_together_whatever_is_written_or_forgotten_between_t
     shown: list[str] = []
     cursor = None
     for turn in range(200):
-        page = find.turns(
+        page = pages.turns(
             store,
             search,
             space,
@@ -126,7 +126,7 @@ def test_pages_of_memories_hold_together_whatever_is_told_between_them(
     shown: list[str] = []
     cursor = None
     for number in range(100):
-        page = find.memories(
+        page = pages.memories(
             store,
             search,
             space,

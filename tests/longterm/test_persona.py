@@ -14,9 +14,13 @@ from hypothesis import strategies as st
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Atom, Evidence, PersonaVersion
-from mcp_memory.longterm.l3_persona import write as l3_persona
-from mcp_memory.longterm.l3_persona.page import _since  # pyright: ignore[reportPrivateUsage]
-from mcp_memory.longterm.l3_persona.write import FROM_SCRATCH, PERSONA, Reply
+from mcp_memory.longterm import persona as l3_persona
+from mcp_memory.longterm.persona import (
+    FROM_SCRATCH,
+    PERSONA,
+    Reply,
+    _since,  # pyright: ignore[reportPrivateUsage]
+)
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.llm import parse
 from mcp_memory.store.protocol import Conflict

@@ -19,8 +19,8 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.core.types import Bundle, NewTurn
+from mcp_memory.longterm.recall.automatic import unasked
 from mcp_memory.longterm.recall.bundle import ALWAYS_TOKENS, IDENTITY_TOKENS, bundle, context_of
-from mcp_memory.longterm.recall.unasked import unasked
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.service.memory import Memory
 from mcp_memory.store.sqlite import open_store

@@ -17,13 +17,11 @@ from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import safe_name
 from mcp_memory.core.types import Atom, Evidence, Kind, NewTurn, Scene
-from mcp_memory.longterm.desk import Desk
-from mcp_memory.longterm.l2_scenes import write as l2_scenes
-from mcp_memory.longterm.l2_scenes.edits import MAX_CHARS, Round, checked
-from mcp_memory.longterm.l2_scenes.slugs import free_slug, slug_of
-from mcp_memory.longterm.l2_scenes.text import unnamed
-from mcp_memory.longterm.l2_scenes.write import SCENES, Basis, Reply
-from mcp_memory.longterm.search.search import Search
+from mcp_memory.longterm import scene_stage as l2_scenes
+from mcp_memory.longterm.scene_edits import MAX_CHARS, Reply, Round, checked, unnamed
+from mcp_memory.longterm.scene_stage import SCENES, Basis
+from mcp_memory.longterm.scenes import free_slug, slug_of
+from mcp_memory.longterm.search.search import Desk, Search
 from mcp_memory.models.llm import parse
 from mcp_memory.models.stage import Applied
 from mcp_memory.store.citations import cited, plain, tails, uncovered

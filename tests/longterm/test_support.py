@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_memory.longterm.support import carried, relates, unsupported
+from mcp_memory.longterm.verification.support import carried, relates, unsupported
 
 TOLD = [
     ("I moved to Bergen last week and it rains all the time.", "The user moved to Bergen in the week of 1 June 2026."),

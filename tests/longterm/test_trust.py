@@ -11,7 +11,7 @@ import pytest
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import Kind, NewTurn, Source
-from mcp_memory.longterm.trust import best, entitled, of_tool, told_less
+from mcp_memory.longterm.verification.trust import best, entitled, of_tool, told_less
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.protocol import NewAtom
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.types import NewTurn
+from mcp_memory.longterm.recall.automatic import Gate
 from mcp_memory.longterm.recall.relevance import Weighed
-from mcp_memory.longterm.recall.unasked import Gate
 from mcp_memory.models.embed.classifiers import leans_on_memory
 from mcp_memory.service.memory import Memory
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_memory.longterm.search.whose import whose
+from mcp_memory.longterm.search.search import whose
 
 
 @pytest.mark.parametrize(

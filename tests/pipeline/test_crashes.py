@@ -15,7 +15,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_memory.longterm.verify import verify
+from mcp_memory.longterm.verification.evidence import verify
 from mcp_memory.store.protocol import Filters, Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock

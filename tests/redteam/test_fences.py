@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.language.hidden_characters import hides, plain
-from mcp_memory.longterm.l0_turns import recall_block
+from mcp_memory.longterm.turns import recall_block
 from mcp_memory.service.render import quote
 from mcp_memory.suspicion import TAG, defused, flags, revealed, sifted
 

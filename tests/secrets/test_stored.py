@@ -189,7 +189,7 @@ async def test_what_an_export_of_before_brings_with_a_key_in_it_waits_for_review
 ) -> None:
     async with open_memory(home=tmp_path / "older", embedder="none") as memory:
         with monkeypatch.context() as before:
-            before.setattr("mcp_memory.longterm.l0_turns.mask", unmasked)
+            before.setattr("mcp_memory.longterm.turns.mask", unmasked)
             said = [NewTurn(role="user", content=f"Use {KEY}."), NewTurn(role="user", content="Use the boat.")]
             await memory.record_turns(said, session="s")
         await memory.export(tmp_path / "a.zip")

@@ -1,4 +1,9 @@
-"""Pages of one question that hold together, whatever is written, forgotten or embedded between them.
+"""The two searches, in pages of whole rows; others shorten.
+
+One is for turns, with their neighbours; one for what is known: atoms, facts, scenes, and turns where those are few.
+Both bring lines of tool results beside these, in a list of their own.
+
+Pages of one question that hold together, whatever is written, forgotten or embedded between them.
 
 A place in an order means little a minute later: new rows move the statistics of BM25, forgotten ones let others up,
 a model ranks anew. So a cursor says what was shown instead: the ids (a byte or two each), which rows there were when
@@ -6,6 +11,11 @@ the question was first asked, and when that was. A later page ranks the rows of 
 So nothing is shown twice and nothing that was there is passed over, and no process has to remember anything.
 
 A listing has an order that never changes; its cursor holds the last id alone, and it has no end but the last row.
+
+The scenes that a search means: there are a handful, so their pages are read and ranked in memory, without an index.
+
+Words and related words count as for atoms (`ranking`). A page is as near by meaning as the nearest atom that it rests
+on: nothing has to be embedded, and it holds for every model.
 """
 
 from __future__ import annotations
@@ -13,14 +23,282 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from difflib import get_close_matches
+from itertools import islice
 
-from mcp_memory.core.errors import InvalidInput
-from mcp_memory.store.protocol import Layer, Store
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import AtomHit, Fact, MemoryResults, ResultHit, Scene, SceneHit, Turn, TurnHit, TurnResults
+from mcp_memory.language.words import fold, index_terms, query_terms
+from mcp_memory.longterm.scenes import ended_since, standing
+from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, of_atoms
+from mcp_memory.longterm.search.rerank import FIRST, Rerank, as_found
+from mcp_memory.longterm.search.results import SHOWN, allowed, results
+from mcp_memory.longterm.search.search import Question, Ranked, Search, read
+from mcp_memory.store.forgotten import left_of
+from mcp_memory.store.protocol import Filters, Layer, Posting, Store, Vectors
 
-__all__ = ["MAX_SHOWN", "Page", "after", "asked_at", "page_of"]
+__all__ = [
+    "MAX_SHOWN", "MIN_COSINE", "Page", "after", "asked_at", "current", "known", "matching", "memories", "mixed",
+    "of_turns", "page_of", "said", "text_of", "turns",
+]  # fmt: skip
+
+_FACTS = 20
+_AT_A_TIME = 5
+_ENTITIES = 1_000
+
+Embed = Callable[[str], Sequence[Vectors]]
+Ask = Callable[[Layer, Filters, int], list[Ranked]]
+"""Search a layer for one question: what passes the filters, at most so many."""
+
+
+def turns(
+    store: Store,
+    search: Search,
+    space: str,
+    query: str,
+    *,
+    embed: Embed,
+    filters: Filters,
+    neighbours: int,
+    limit: int,
+    cursor: str | None,
+    at: datetime,
+    rerank: Rerank = as_found,
+) -> TurnResults:
+    """Return a page of turns that match, best first, each with its neighbours. Raises InvalidInput.
+
+    `limit` counts places: a hit that is shown already, as a neighbour of better ones, takes none, so that a page
+    has less than twice as many hits. `at` is
+    `pages.asked_at` of the cursor.
+    """
+    if not query.strip():
+        raise InvalidInput("The query is empty. Say what to look for, in the words you would expect to find.")
+    if filters.session is not None and not store.session_turns(space, filters.session, limit=1):
+        name = one_line(filters.session, 60)
+        raise NotFound(f"There is no session {name!r} in this space. Leave it out to search all of them.")
+    page = page_of(cursor, ("turns", space, query, filters), at=at, store=store, space=space)
+    found = search(
+        space,
+        "turn",
+        query,
+        embed=embed,
+        filters=_then(filters, page, "turn"),
+        limit=max(FIRST, len(page.shown) + 2 * limit),
+        at=at,
+    )
+    ranked = rerank(space, query, found, len(page.shown))
+    fresh = _fresh(ranked.hits, page)
+    hits = _turn_hits(store, space, fresh[: 2 * limit - 1 if neighbours else limit], neighbours)
+    many = _filling(hits, limit)
+    return TurnResults(
+        hits=hits[:many],
+        cursor=_next(page, fresh, many),
+        start=page.cursor(),
+        note=ranked.note,
+        results=_results(store, space, query, filters, page, limit),
+    )
+
+
+def memories(
+    store: Store,
+    search: Search,
+    space: str,
+    query: str,
+    *,
+    embed: Embed,
+    filters: Filters,
+    limit: int,
+    cursor: str | None,
+    at: datetime,
+    rerank: Rerank = as_found,
+) -> MemoryResults:
+    """Return a page of atoms and verbatim turns, each best first; facts and scenes on the first page.
+
+    Without a query the atoms that pass the filters are listed, standing instructions first. Raises NotFound for a
+    scene that is not there.
+    """
+    filters = named(store, space, filters)
+    listing = not query.strip()
+    page = page_of(cursor, ("memories", space, query, filters), at=at, store=store, space=space, listing=listing)
+    note, atoms = None, list[Ranked]()
+    if listing:
+        fresh = _listed(store, space, filters, page, limit + 1)
+    else:
+        wanted = max(FIRST, len(page.shown) + limit + 1)
+
+        def ask(layer: Layer, filters: Filters, limit: int) -> list[Ranked]:
+            return search(space, layer, query, embed=embed, filters=filters, limit=limit, at=at)
+
+        atoms = known(ask, _then(filters, page, "atom"), wanted)
+        verbatim = said(ask, _then(filters, page, "turn"), wanted)
+        ranked = rerank(space, query, mixed(store, space, atoms, verbatim), len(page.shown))
+        fresh, note = _fresh(ranked.hits, page), ranked.note
+    return MemoryResults(
+        atoms=_atom_hits(store, space, [hit for hit in fresh[:limit] if hit.id[0] == "a"]),
+        facts=_facts(store, space, query, filters) if page.first else [],
+        scenes=matching(store, space, query, filters=filters, atoms=atoms, at=at) if page.first else [],
+        turns=_turn_hits(store, space, [hit for hit in fresh[:limit] if hit.id[0] == "t"], 0),
+        cursor=_next(page, fresh, limit),
+        start=page.cursor(),
+        note=note,
+        results=[] if listing else _results(store, space, query, filters, page, limit),
+    )
+
+
+# --- pages ------------------------------------------------------------------------------------------
+
+
+def _then(filters: Filters, page: Page, layer: Layer) -> Filters:
+    """Return the filters, held to the rows that there were when the question was first asked."""
+    return filters if page.first else replace(filters, upto=page.upto(layer))
+
+
+def _fresh(hits: Sequence[Ranked], page: Page) -> list[Ranked]:
+    return [hit for hit in hits if hit.id not in page.shown]
+
+
+def _next(page: Page, fresh: Sequence[Ranked], limit: int) -> str | None:
+    return after(page.cursor(), [hit.id for hit in fresh[:limit]]) if len(fresh) > limit else None
+
+
+def _filling(hits: Sequence[TurnHit], limit: int) -> int:
+    """Return how many hits, best first, fill `limit` places; a hit that is shown as a neighbour takes none."""
+    shown: set[str] = set()
+    taken = 0
+    for many, hit in enumerate(hits):
+        if hit.turn.id not in shown:
+            if taken == limit:
+                return many
+            taken += 1
+        shown.update(turn.id for turn in (hit.turn, *hit.neighbours))
+    return len(hits)
+
+
+# --- what is found ----------------------------------------------------------------------------------
+
+
+def _listed(store: Store, space: str, filters: Filters, page: Page, limit: int) -> list[Ranked]:
+    last = next(iter(page.shown), None)
+    listed = store.list_atoms(space, filters=_then(filters, page, "atom"), after=last, limit=limit)
+    return [Ranked(id=atom.id, score=0.0, found_by={"listed": 1.0}, cosine=None) for atom in listed]
+
+
+def known(ask: Ask, filters: Filters, limit: int) -> list[Ranked]:
+    """Return atoms that share a word with the query or are near in meaning."""
+    hits = ask("atom", filters, MAX_SHOWN)
+    return [hit for hit in hits if "words" in hit.found_by or (hit.cosine or 0.0) >= MIN_COSINE][:limit]
+
+
+def said(ask: Ask, filters: Filters, limit: int) -> list[Ranked]:
+    """Return verbatim turns; filters that only atoms know leave them out."""
+    passing = of_turns(filters)
+    return ask("turn", passing, limit) if passing and limit > 0 else []
+
+
+def of_turns(filters: Filters) -> Filters | None:
+    """Return the filters of a memory search as they are for turns; None where they leave out all."""
+    if filters.kind or filters.entity or filters.scene:
+        return None
+    until = filters.until if filters.as_of is None else min(filters.as_of, filters.until or filters.as_of)
+    return Filters(since=filters.since, until=until, upto=filters.upto)
+
+
+def mixed(store: Store, space: str, atoms: Sequence[Ranked], verbatim: Sequence[Ranked]) -> list[Ranked]:
+    """Return atoms and turns, some of each in turn, without turns that an atom before them rests on.
+
+    Neither ranks the other: on real conversations atoms in front of all turns hide a tenth of the evidence, and
+    together they bring a little more of it than turns alone (`bench.pyramid`).
+    """
+    rests = {atom.id: {atom.evidence, *(one.turn for one in atom.also)} for atom in store.atoms(space, _ids(atoms))}
+    order: list[Ranked] = []
+    told: set[str] = set()
+    left = iter(verbatim)
+    for start in range(0, len(atoms), _AT_A_TIME):
+        some = atoms[start : start + _AT_A_TIME]
+        told.update(turn for atom in some for turn in rests.get(atom.id, ()))
+        order += [*some, *islice((hit for hit in left if hit.id not in told), _AT_A_TIME)]
+    return [*order, *(hit for hit in left if hit.id not in told)]
+
+
+def _results(store: Store, space: str, query: str, filters: Filters, page: Page, limit: int) -> list[ResultHit]:
+    """Return lines of tool results, on the first page: a few that are about the query; any, if only they are asked."""
+    passing = allowed(filters) if page.first else None
+    if passing is None or not store.size(space, "chunk"):
+        return []
+    question = read(query, page.at, relatives=False)
+    if filters.role == "tool":
+        return results(store, space, question, filters=passing, limit=limit, least=0.0)
+    return results(store, space, question, filters=passing, limit=min(limit, SHOWN))
+
+
+def _ids(hits: Sequence[Ranked]) -> list[str]:
+    return [hit.id for hit in hits]
+
+
+def _facts(store: Store, space: str, query: str, filters: Filters) -> list[Fact]:
+    """Return the facts of the entity or scene asked for, or those whose entity the query names."""
+    words = set(query_terms(query))
+    filtered = filters.entity is not None or filters.scene is not None
+    if not filtered and not words:
+        return []
+    facts = store.facts(space, filters=replace(filters, unheld=True), limit=500)
+    if not filtered:
+        names = {fold(one.name): " ".join((one.name, *one.aliases)) for one in store.entities(space, limit=_ENTITIES)}
+        facts = [fact for fact in facts if _named(fact, names, words)]
+    return facts[:_FACTS]
+
+
+def _named(fact: Fact, names: Mapping[str, str], words: set[str]) -> bool:
+    """Tell whether the words name a fact's entity, by any of its names, or what is told of the user."""
+    entity = fold(fact.entity)
+    asked = fact.relation.replace("_", " ") if entity == "user" else names.get(entity, fact.entity)
+    return bool(words & set(index_terms(asked)))
+
+
+def _turn_hits(store: Store, space: str, hits: Sequence[Ranked], neighbours: int) -> list[TurnHit]:
+    ids = [hit.id for hit in hits]
+    near = store.surroundings(space, ids, around=neighbours) if neighbours else store.turns(space, ids)
+    found = {turn.id: turn for turn in near}
+    held = {one.id: one.reasons for one in store.held(space, found) if one.verdict != "released"}
+    return [
+        TurnHit(
+            turn=found[hit.id],
+            score=round(hit.score, 5),
+            found_by=dict(hit.found_by),
+            neighbours=_around(found[hit.id], near, neighbours) if neighbours else [],
+            held=held,
+        )
+        for hit in hits
+        if hit.id in found
+    ]
+
+
+def _around(turn: Turn, near: Sequence[Turn], neighbours: int) -> list[Turn]:
+    return [
+        other
+        for other in near
+        if other.session == turn.session and 0 < abs(other.position - turn.position) <= neighbours
+    ]
+
+
+def _atom_hits(store: Store, space: str, hits: Sequence[Ranked]) -> list[AtomHit]:
+    found = {atom.id: atom for atom in store.atoms(space, [hit.id for hit in hits])}
+    cites = store.citations(space, list(found))
+    return [
+        AtomHit(
+            atom=found[hit.id],
+            score=round(hit.score, 5),
+            found_by=dict(hit.found_by),
+            cites=tuple(cites.get(hit.id, ())),
+        )
+        for hit in hits
+        if hit.id in found
+    ]
+
 
 MAX_SHOWN = 600  # as deep as a question is paged; a cursor is 1,600 characters then
 _LAYERS: tuple[Layer, ...] = ("turn", "atom")
@@ -98,7 +376,7 @@ def _parse(cursor: str) -> Page:
             question=body[:_QUESTION],
             at=datetime.fromtimestamp(at, UTC),
             newest=(turn, atom),
-            shown=frozenset(id for layer in _LAYERS for id in _ids(layer, numbers)),
+            shown=frozenset(id for layer in _LAYERS for id in _decoded_ids(layer, numbers)),
             listing=bool(listing),
         )
         # The check is right, it was copied to the last character, and no forger made up its rows.
@@ -109,7 +387,7 @@ def _parse(cursor: str) -> Page:
     raise InvalidInput("That cursor is not one of ours. Leave it out to start from the first result.")
 
 
-def _ids(layer: Layer, numbers: Iterator[int]) -> Iterator[str]:
+def _decoded_ids(layer: Layer, numbers: Iterator[int]) -> Iterator[str]:
     number = 0
     for _ in range(min(next(numbers), MAX_SHOWN)):
         number += next(numbers)
@@ -137,3 +415,114 @@ def _unpacked(data: bytes) -> Iterator[int]:
         if byte < 128:
             yield number
             number = shift = 0
+
+
+MIN_COSINE = 0.6  # what shares no word must at least be near
+_SHOWN = 4
+_OF_THE_BEST = 0.4  # the share of the best one's score that is worth showing
+
+
+def current(store: Store, space: str) -> list[Scene]:
+    """Return the scenes, the hottest first, without what has ended since they were written."""
+    told = [(scene, {old.id for old, _ in ended_since(store, space, scene)}) for scene in standing(store, space)]
+    left = (left_of(scene, ended) for scene, ended in told)
+    return [scene for scene in left if scene.body]
+
+
+def named(store: Store, space: str, filters: Filters) -> Filters:
+    """Return the filters with the scene's slug where they name one, by slug or title. NotFound names near ones."""
+    if filters.scene is None:
+        return filters
+    wanted = fold(filters.scene.strip().removesuffix(".md"))
+    scenes = standing(store, space)
+    for scene in scenes:
+        if wanted in (fold(scene.slug), fold(scene.title)):
+            return replace(filters, scene=scene.slug)
+    slugs = {fold(scene.slug): scene.slug for scene in scenes}
+    near = [slugs[one] for one in get_close_matches(wanted, slugs, n=3, cutoff=0.5)]
+    if not scenes:
+        known = "No scenes have been made: leave scene out."
+    elif near:
+        known = f"Did you mean {' or '.join(near)}?"
+    else:
+        known = f"Scenes: {', '.join(scene.slug for scene in scenes[:15])}."
+    raise NotFound(f"There is no scene {one_line(filters.scene, 40)!r} in this space. {known}")
+
+
+def matching(
+    store: Store, space: str, query: str, *, filters: Filters, atoms: Sequence[Ranked], at: datetime
+) -> list[SceneHit]:
+    """Return the scenes that a memory search shows, best first; `atoms` are those that it found.
+
+    Filters that a page does not know (kind and times) leave all out: it tells of any kind, as things stand now.
+    """
+    if any((filters.kind, filters.since, filters.until, filters.as_of)):
+        return []
+    scenes = [scene for scene in current(store, space) if filters.scene in (None, scene.slug)]
+    if filters.entity is not None:
+        names = _names_of(store, space, filters.entity)
+        scenes = [scene for scene in scenes if names.intersection(map(fold, scene.entities))]
+    if filters.scene is not None or (filters.entity is not None and not query.strip()):
+        return [SceneHit(scene=scene, score=0.0, found_by={"named": 1.0}) for scene in scenes[:_SHOWN]]
+    return found(scenes, query, atoms=atoms, at=at)[:_SHOWN] if query.strip() else []
+
+
+def found(scenes: Sequence[Scene], query: str, *, atoms: Sequence[Ranked], at: datetime) -> list[SceneHit]:
+    """Return the scenes that share a word with the query or are near to it, best first."""
+    import numpy as np
+
+    if not scenes:
+        return []
+    question = read(query, at)
+    near = _near(scenes, atoms)
+    among = (np.array(list(near), np.int64), np.array(list(near.values()), np.float64))
+    ranked = of_atoms(question, _postings(scenes, question), [among], total=len(scenes))
+    scores = ranked.signals @ np.array(WEIGHTS) / sum(WEIGHTS)
+    rows: list[int] = ranked.rows.tolist()
+    hits = [
+        SceneHit(
+            scene=scenes[row],
+            score=round(score, 5),
+            found_by={name: round(value, 3) for name, value in zip(SIGNALS, signals, strict=True) if value > 0},
+        )
+        for row, score, signals in zip(rows, scores.tolist(), ranked.signals.tolist(), strict=True)
+    ]
+    hits = [hit for hit in hits if "words" in hit.found_by or "meaning" in hit.found_by]
+    hits.sort(key=lambda hit: (-hit.score, -hit.scene.heat, hit.scene.slug))
+    return [hit for hit in hits if hit.score >= _OF_THE_BEST * hits[0].score]
+
+
+def text_of(scene: Scene) -> str:
+    return f"{scene.title}\n{scene.summary}\n{scene.body}"
+
+
+def _near(scenes: Sequence[Scene], atoms: Sequence[Ranked]) -> dict[int, float]:
+    """Return the places of scenes that lie near, nearest first, and how near."""
+    cosines = {hit.id: hit.cosine for hit in atoms if hit.cosine is not None}
+    near = [max((cosines[id] for id in scene.atoms if id in cosines), default=-1.0) for scene in scenes]
+    nearest = sorted(range(len(scenes)), key=lambda place: -near[place])
+    return {place: near[place] for place in nearest if near[place] >= MIN_COSINE}
+
+
+def _postings(scenes: Sequence[Scene], question: Question) -> list[Posting]:
+    """Return where the question's words and their relatives stand, as a store would."""
+    import numpy as np
+
+    terms = [set(index_terms(text_of(scene))) for scene in scenes]
+    wanted = dict.fromkeys([*question.words, *(term for group in question.related for term in group)])
+    rows = {term: [place for place, held in enumerate(terms) if term in held] for term in wanted}
+    return [
+        Posting(term=term, rows=np.array(places, np.int64), documents=len(places))
+        for term, places in rows.items()
+        if places
+    ]
+
+
+def _names_of(store: Store, space: str, entity: str) -> set[str]:
+    """Return all names of an entity, folded, by any of them."""
+    wanted = fold(entity)
+    for one in store.entities(space, prefix=entity):
+        names = {fold(name) for name in (one.name, *one.aliases)}
+        if wanted in names:
+            return names
+    return {wanted}

@@ -29,7 +29,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcp_memory.language.words import fold
-from mcp_memory.longterm.search.question import Question
 from mcp_memory.store.outline import Outline
 from mcp_memory.store.protocol import Posting
 
@@ -38,18 +37,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mcp_memory.language.when import Span
+    from mcp_memory.longterm.search.search import Question
 
 __all__ = [
-    "CLOSE",
-    "SIGNALS",
-    "WEIGHTS",
-    "Found",
-    "Weights",
-    "of_atoms",
-    "of_turns",
-    "without_names",
-    "without_speakers",
-]
+    "CLOSE", "SIGNALS", "WEIGHTS", "Found", "Weights", "of_atoms", "of_turns", "without_names", "without_speakers",
+]  # fmt: skip
 
 
 class Weights(NamedTuple):

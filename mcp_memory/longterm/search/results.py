@@ -25,7 +25,7 @@ from mcp_memory.core.secrets import mask_lines
 from mcp_memory.core.types import Ref, ResultHit
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import base_terms
-from mcp_memory.longterm.search.question import Question
+from mcp_memory.longterm.search.search import Question
 from mcp_memory.store.protocol import Chunk, Filters, Posting, Store
 
 if TYPE_CHECKING:

@@ -2,19 +2,34 @@
 
 Words and vectors find rows; `ranking` scores them. The vectors of two models can stand side by side
 while a change of model is being indexed. Deterministic: equal scores are ordered by id, newest first.
+
+A question, taken apart: what it is about, what that is called otherwise, whose words it asks for, and which time.
+
+Whose words a question asks for: the asker's own ("where did I park?") or the assistant's ("what did you say?").
+
+Told by the person of its pronouns, or by the words `user` and `assistant` themselves, in eleven languages. "Can you
+remind me …" addresses the assistant but asks for nothing that it said, so requests are read over first. A question
+with neither person asks for nobody's words in particular.
+
+What the stages of the pyramid, and recall, work with: the desk of any stage, search and vectors.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import TYPE_CHECKING
 
+from mcp_memory.core.types import Role
+from mcp_memory.language.function_words import languages_of
+from mcp_memory.language.words import base_terms, index_terms, query_terms
 from mcp_memory.longterm.search import ranking
-from mcp_memory.longterm.search.question import Question, read
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, Found, Weights
+from mcp_memory.models import stage
 from mcp_memory.models.embed.bundled import IDENTITY, encoder_alone
 from mcp_memory.store.protocol import Filters, Layer, Store, Vectors
 
@@ -22,7 +37,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Ranked", "Search"]
+    from mcp_memory.language.when import Span
+
+__all__ = ["Desk", "Question", "Ranked", "Search", "read", "whose"]
 
 _UNSAID = ("context_short", "tells", "beside")  # of context the same again, and no reason by itself
 _NEAREST = 100  # rows by each model; a row's meaning is where it stands among them
@@ -152,3 +169,155 @@ def _ranked(layer: Layer, found: Found, cosines: Mapping[int, float], weights: W
             found.rows[order].tolist(), scores[order].tolist(), found.signals[order].tolist(), strict=True
         )
     ]
+
+
+MAX_CHARS = 10_000
+_RELATED = 8  # words of a question whose relatives are looked for; more make a passage, which needs none
+_RELATIVES = 6  # of each
+_LATIN_WORD = re.compile(r"[a-z]{3,}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """`words` are index terms. `related` gives, for each word that has any, other terms and how near they are."""
+
+    text: str
+    words: list[str]
+    related: list[Mapping[str, float]]
+    role: Role | None
+    """Whose turns it asks for, where it says so."""
+    length: int
+    """How many words it has that tell what it is about, each in one form."""
+    times: list[Span]
+
+
+def read(text: str, at: datetime, *, relatives: bool = True) -> Question:
+    """Take apart a question asked at a moment. Of a very long one, the beginning."""
+    from mcp_memory.language.when import spans_in
+
+    text = text[:MAX_CHARS]
+    words = list(dict.fromkeys(query_terms(text)))
+    return Question(
+        text=text,
+        words=words,
+        related=_related(text, set(words)) if relatives else [],
+        role=whose(text),
+        length=len(set(base_terms(text)).intersection(words)) or len(words),
+        times=spans_in(text, at),
+    )
+
+
+def _related(text: str, words: set[str]) -> list[Mapping[str, float]]:
+    from mcp_memory.models.embed.classifiers import related_words
+
+    found: list[Mapping[str, float]] = []
+    for word in dict.fromkeys(_LATIN_WORD.findall(text.lower())):
+        if not words.intersection(index_terms(word)):
+            continue  # it asks, and tells nothing
+        near: dict[str, float] = {}
+        for other, nearness in related_words(word)[:_RELATIVES]:
+            for term in index_terms(other)[:1]:
+                if term not in words:
+                    near.setdefault(term, nearness)
+        if near:
+            found.append(near)
+    return found[:_RELATED]
+
+
+# By language: words of the first person, of the second, and (as a pattern) requests in which "you" is only asked.
+_PERSONS: dict[str, tuple[str, str, str]] = {
+    "en": (
+        "i i'm i've i'd i'll my me mine myself we we've our ours us",
+        "you you've you'd you're your yours yourself",
+        r"(?:can|could|would|will) you (?:please )?(?:remind|remember|recall|tell|help|suggest|recommend|give|provide"
+        r"|share|list|summari[sz]e|explain|walk|show|find|check|look|let)"
+        r"|(?:do|did|if) you (?:remember|recall|know|have)"
+        r"|thank you|(?:ask|asked|tell|told|to|with|for|give|gave|show|showed|sent) you|your (?:help|advice)",
+    ),
+    "de": (
+        "ich mich mir mein meine meinen meinem meiner meines wir uns unser unsere unseren",
+        "du dich dir dein deine deinen deinem deiner",
+        r"(?:kannst|könntest|weißt|erinnerst) du|(?:habe|hab|hatte) ich dir",
+    ),
+    "fr": (
+        "je j me m moi mon ma mes nous notre nos",
+        "tu te t toi ton ta tes vous votre vos",
+        r"(?:peux|pourrais)[- ]tu|te souviens[- ]tu|je (?:t|te|vous)",
+    ),
+    "es": (
+        "yo me mi mis mí conmigo nos nuestro nuestra",
+        "tú te tu tus usted ti",
+        r"(?:puedes|podrías|recuerdas|sabes) (?:tú )?|te (?:dije|conté|hablé)",
+    ),
+    "it": (
+        "io mi mio mia miei mie noi nostro nostra",
+        "tu ti tuo tua tuoi tue",
+        r"(?:puoi|potresti|ricordi) (?:tu )?|ti ho (?:detto|raccontato)",
+    ),
+    "pt": (
+        "eu me mim meu minha meus minhas nós nosso nossa",
+        "você tu te teu tua seu sua",
+        r"(?:você pode|você lembra|podes|poderia)|te (?:disse|contei|falei)",
+    ),
+    "nl": (
+        "ik me mij mijn wij we ons onze",
+        "jij je jou jouw u uw",
+        r"(?:kun|kan|zou|weet) (?:je|jij|u)|(?:aan|met) (?:je|jou)",
+    ),
+    "ru": (
+        "я меня мне мной мой моя моё мои моего моей моих мы нас нам наш наша",
+        "ты тебя тебе тобой твой твоя вы вас вам ваш",
+        r"(?:можешь|помнишь|знаешь) (?:ли )?ты|я (?:тебе|вам)",
+    ),
+}
+# Chinese, Japanese and Korean write no spaces around them.
+_FIRST = re.compile("我|咱|私|僕|俺|わたし|ぼく|나는|내가|나의|제가|저는|우리|나한테")
+_SECOND = re.compile("你|您|あなた|君が|きみ|당신|네가|너는|너의")
+_ASKED = re.compile(
+    "(?:请|請|麻烦|麻煩)[你您]|[你您](?:能|可以|还记得|還記得|记得|記得|知道)|(?:跟|和|对|對|向|告诉|告訴|告诉过)[你您]"
+)
+_USER = re.compile(r"\b(?:the )?user(?:'s)?\b|用户|用戶", re.IGNORECASE)
+_ASSISTANT = re.compile(r"\b(?:the )?assistant(?:'s)?\b|助手", re.IGNORECASE)
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+
+
+def whose(question: str) -> Role | None:
+    """Return the role whose turns the question asks for, or None."""
+    user, assistant = bool(_USER.search(question)), bool(_ASSISTANT.search(question))
+    if user != assistant:
+        return "user" if user else "assistant"
+    if _SECOND.search(_ASKED.sub("", question)):
+        return "assistant"
+    if _FIRST.search(question):
+        return "user"
+    return _by_pronouns(question.replace("’", "'"))
+
+
+def _by_pronouns(question: str) -> Role | None:
+    words = [word.lower() for word in _WORD.findall(question)]
+    for language in languages_of(words):
+        if language not in _PERSONS:
+            continue
+        first, second, requests = _patterns(language)
+        if second & {word.lower() for word in _WORD.findall(requests.sub(" ", question))}:
+            return "assistant"
+        if first & set(words):
+            return "user"
+    return None
+
+
+@cache
+def _patterns(language: str) -> tuple[frozenset[str], frozenset[str], re.Pattern[str]]:
+    first, second, requests = _PERSONS[language]
+    return frozenset(first.split()), frozenset(second.split()), re.compile(rf"\b(?:{requests})\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk(stage.Desk):
+    """What the long-term side works with, for one space at one moment."""
+
+    search: Search
+    of_query: Callable[[str], Sequence[Vectors]]
+    """Vectors of a text to search by."""
+    of_rows: Callable[[Sequence[str]], Vectors | None]
+    """Vectors to store with new rows, one each; None where the background makes them."""

@@ -23,8 +23,8 @@ from mcp_memory.core.errors import InvalidInput, NotFound, Refused
 from mcp_memory.core.secrets import mask, mask_values
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import FORGOTTEN, NewTurn
-from mcp_memory.longterm.l0_turns import admit, recall_block
-from mcp_memory.longterm.trust import on_arrival
+from mcp_memory.longterm.turns import admit, recall_block
+from mcp_memory.longterm.verification.trust import on_arrival
 from mcp_memory.service.compression.message_lists import Message, Part
 from mcp_memory.service.compression.plan import Cut, Item, Put
 from mcp_memory.shortterm.calls import stand_in

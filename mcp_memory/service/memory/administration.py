@@ -158,7 +158,7 @@ def _doubts(row: carried.Turn | carried.Atom) -> tuple[str, ...]:
     What comes is not masked: its hash, and what was quoted of it, are of the words that were said.
     """
     from mcp_memory.core.secrets import holds_secret
-    from mcp_memory.longterm.trust import of_role
+    from mcp_memory.longterm.verification.trust import of_role
     from mcp_memory.store import carried
     from mcp_memory.suspicion import flags
 
@@ -239,7 +239,7 @@ class Moving(Forgetting):
         One that is known by its id and says something new takes the place of what it said before. What was forgotten
         is not told again.
         """
-        from mcp_memory.longterm.trust import believed
+        from mcp_memory.longterm.verification.trust import believed
 
         parts, store, space = self._parts, self._parts.store, self.space
         gone = store.were_forgotten(space, [one.wordings for one in statements])
@@ -316,7 +316,7 @@ class Reviewing(Verbs):
         """
         from mcp_memory.core.secrets import holds_secret
         from mcp_memory.core.types import NewTurn
-        from mcp_memory.longterm.trust import on_arrival
+        from mcp_memory.longterm.verification.trust import on_arrival
         from mcp_memory.store.protocol import Filters
         from mcp_memory.suspicion import flags
 
@@ -363,7 +363,7 @@ class Reviewing(Verbs):
 
 
 def _reviewed(held: Held, row: Turn | Atom) -> Reviewed:
-    from mcp_memory.longterm.trust import of_turn
+    from mcp_memory.longterm.verification.trust import of_turn
 
     match row:
         case Turn():

@@ -45,8 +45,8 @@ class Conversation(Verbs):
         histories of many turns. Raises InvalidInput, storing nothing, for an empty or oversized turn or a session name
         that cannot be part of a file name.
         """
-        from mcp_memory.longterm.l0_turns import admit
-        from mcp_memory.longterm.trust import on_arrival
+        from mcp_memory.longterm.turns import admit
+        from mcp_memory.longterm.verification.trust import on_arrival
 
         name = self._session(session)
         admitted = admit(turns)
@@ -72,7 +72,7 @@ class Conversation(Verbs):
 
         Nothing is written.
         """
-        from mcp_memory.longterm.l0_turns import admit
+        from mcp_memory.longterm.turns import admit
 
         store = self._parts.store
         gone = store.forgotten_among(self.space, session, admit(turns).turns)
@@ -111,7 +111,7 @@ class Conversation(Verbs):
         `neighbours` adds that many turns before and after each hit (at most 10). `limit` is at most 50; a hit among
         the neighbours of better ones takes no place of it; a page has less than twice as many hits.
         """
-        from mcp_memory.longterm.search import find
+        from mcp_memory.longterm.search import pages
         from mcp_memory.longterm.search.pages import asked_at
         from mcp_memory.store.protocol import Filters
 
@@ -120,7 +120,7 @@ class Conversation(Verbs):
         asking = self._parts.asking()
         at = asked_at(cursor, self._parts.now())
         begin, end = self._parts.times(since, until, now=at)
-        results = find.turns(
+        results = pages.turns(
             self._parts.store,
             self._parts.search,
             self.space,
@@ -201,12 +201,13 @@ class Knowledge(Verbs):
         `entity`, `relation` and `value` together make it a fact (the user is the entity `user`). What it
         replaces is closed, never deleted.
         """
-        from mcp_memory.longterm.l1_atoms import told as l1_atoms
-        from mcp_memory.longterm.trust import believed
+        from mcp_memory.longterm.explicit_atoms import told
+        from mcp_memory.longterm.similarity import similar
+        from mcp_memory.longterm.verification.trust import believed
 
         parts = self._parts
         now = parts.now()
-        atom = l1_atoms.told(
+        atom = told(
             text,
             kind=kind,
             session=self._session(session),
@@ -227,7 +228,7 @@ class Knowledge(Verbs):
             written = replace(written, atom=replace(written.atom, held=()))
         parts.stored()
         parts.pipeline.write_persona()
-        near = l1_atoms.similar(
+        near = similar(
             parts.store,
             parts.search,
             self.space,
@@ -261,7 +262,7 @@ class Knowledge(Verbs):
 
         NotFound for a scene that is not there.
         """
-        from mcp_memory.longterm.search import find
+        from mcp_memory.longterm.search import pages
         from mcp_memory.longterm.search.pages import asked_at
         from mcp_memory.store.protocol import Filters
 
@@ -269,7 +270,7 @@ class Knowledge(Verbs):
         asking = self._parts.asking()
         at = asked_at(cursor, self._parts.now())
         begin, end = self._parts.times(since, until, now=at)
-        results = find.memories(
+        results = pages.memories(
             self._parts.store,
             self._parts.search,
             self.space,
@@ -323,14 +324,14 @@ class Knowledge(Verbs):
     @in_thread
     def why(self, id: str) -> Why:
         """Return which tool results an atom or turn rests on; of a ref or node, which atoms and turns rest on it."""
-        from mcp_memory.longterm.why import why
+        from mcp_memory.longterm.verification.evidence import why
 
         return why(self._parts.store, self.space, id)
 
     @in_thread
     def cites(self, id: str) -> list[CitedResult]:
         """Return the tool results that an atom or turn names, or that an atom's turns name."""
-        from mcp_memory.longterm.why import cites
+        from mcp_memory.longterm.verification.evidence import cites
 
         return cites(self._parts.store, self.space, id)
 

@@ -110,14 +110,14 @@ class Pyramid(Verbs):
     @in_thread
     def scenes(self) -> list[Scene]:
         """Return the scenes as they stand, hottest first."""
-        from mcp_memory.longterm.l2_scenes import write as l2_scenes
+        from mcp_memory.longterm import scene_stage as l2_scenes
 
         return l2_scenes.standing(self._parts.store, self.space)
 
     @in_thread
     def scene(self, slug: str) -> Scene:
         """Return a scene by its slug. NotFound names those there are."""
-        from mcp_memory.longterm.l2_scenes import write as l2_scenes
+        from mcp_memory.longterm import scene_stage as l2_scenes
 
         found = next((one for one in l2_scenes.standing(self._parts.store, self.space) if one.slug == slug), None)
         if found is None:
@@ -127,7 +127,7 @@ class Pyramid(Verbs):
     @in_thread
     def scene_page(self, slug: str) -> str:
         """Return a scene as people and agents read it, with its links."""
-        from mcp_memory.longterm.l2_scenes import write as l2_scenes
+        from mcp_memory.longterm import scene_stage as l2_scenes
 
         store = self._parts.store
         found = next((scene for scene in store.scenes(self.space) if scene.slug == slug), None)
@@ -138,7 +138,7 @@ class Pyramid(Verbs):
     @in_thread
     def scene_history(self, slug: str) -> list[Scene]:
         """Return all versions of a scene, the newest first, deleted ones too."""
-        from mcp_memory.longterm.l2_scenes import write as l2_scenes
+        from mcp_memory.longterm import scene_stage as l2_scenes
 
         versions = l2_scenes.versions(self._parts.store, self.space, slug)
         if not versions:
@@ -148,7 +148,7 @@ class Pyramid(Verbs):
     @in_thread
     def restore_scene(self, slug: str, version: int) -> Scene:
         """Make an old version of a scene the newest one; the ones between stay in its history."""
-        from mcp_memory.longterm.l2_scenes import write as l2_scenes
+        from mcp_memory.longterm import scene_stage as l2_scenes
 
         parts = self._parts
         edit = l2_scenes.restored(parts.store, self.space, slug, version)
@@ -167,7 +167,7 @@ class Pyramid(Verbs):
     @in_thread
     def read_persona(self, section: str | None = None) -> Persona:
         """Return the page about the user, or one section of it. NotFound names the sections there are."""
-        from mcp_memory.longterm.l3_persona import page as l3_page
+        from mcp_memory.longterm import persona as l3_page
 
         held = self._parts.store.persona(self.space)
         text = l3_page.whole(self._parts.store, self.space)
@@ -181,14 +181,14 @@ class Pyramid(Verbs):
     @in_thread
     def persona_history(self) -> list[PersonaVersion]:
         """Return all versions of the page, the newest first, each without what was forgotten since."""
-        from mcp_memory.longterm.l3_persona import page as l3_page
+        from mcp_memory.longterm import persona as l3_page
 
         return l3_page.versions(self._parts.store, self.space)
 
     @in_thread
     def persona_diff(self, old: int | None = None, new: int | None = None) -> str:
         """Return what changed between two versions of the page, by default the last two, as a unified diff."""
-        from mcp_memory.longterm.l3_persona import page as l3_page
+        from mcp_memory.longterm import persona as l3_page
 
         versions = {one.version: one for one in l3_page.versions(self._parts.store, self.space)}
         if not versions:
@@ -204,7 +204,7 @@ class Pyramid(Verbs):
     @in_thread
     def rebuild_persona(self, *, scratch: bool = True) -> None:
         """Ask for the page to be written anew, from scratch or from what changed."""
-        from mcp_memory.longterm.l3_persona import write as l3_persona
+        from mcp_memory.longterm import persona as l3_persona
 
         parts = self._parts
         reason = l3_persona.FROM_SCRATCH if scratch else "asked for"
@@ -214,7 +214,7 @@ class Pyramid(Verbs):
     @in_thread
     def verify(self) -> Verified:
         """Walk from the persona over scenes, atoms and quotes to the turns, and tell what no longer holds."""
-        from mcp_memory.longterm.verify import verify
+        from mcp_memory.longterm.verification.evidence import verify
 
         return verify(self._parts.store, self.space)
 

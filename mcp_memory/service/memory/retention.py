@@ -242,7 +242,7 @@ class Purging(Verbs):
         )
 
     def _purged(self, tombstones: Sequence[str]) -> Purged:
-        from mcp_memory.longterm.purging import pages_without
+        from mcp_memory.longterm.forgetting import pages_without
         from mcp_memory.shortterm.canvas import replay
         from mcp_memory.store.forgetting import Purge
         from mcp_memory.store.protocol import Conflict

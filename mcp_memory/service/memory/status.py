@@ -20,7 +20,7 @@ from mcp_memory.service.memory.verbs import MAX_LIMIT, Verbs, in_range, in_threa
 
 if TYPE_CHECKING:
     from mcp_memory.core.types import Kind
-    from mcp_memory.longterm.recall.explain import Recalled
+    from mcp_memory.longterm.recall.bundle import Recalled
     from mcp_memory.longterm.search.explain import Explained
     from mcp_memory.store.access import Token
     from mcp_memory.store.economy import Saved
@@ -89,7 +89,7 @@ class Seeing(Verbs):
         budget_tokens: int = 1200,
     ) -> tuple[Explained, Recalled]:
         """Return how a memory search finds what it shows, and what recall would bring. InvalidInput without a query."""
-        from mcp_memory.longterm.recall.explain import recalled
+        from mcp_memory.longterm.recall.bundle import recalled
         from mcp_memory.longterm.search.explain import explain
         from mcp_memory.store.protocol import Filters
 

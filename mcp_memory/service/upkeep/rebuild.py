@@ -20,7 +20,7 @@ from pathlib import Path
 
 from mcp_memory.core.errors import DamagedRow, McpMemoryError, NewerHome, NoRoom, NotFound, StoreUnavailable
 from mcp_memory.core.process_registry import alone
-from mcp_memory.longterm.l3_persona import page as persona_page
+from mcp_memory.longterm import persona as persona_page
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE
 from mcp_memory.service.upkeep.aside import Aside

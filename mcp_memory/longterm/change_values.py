@@ -1,0 +1,337 @@
+"""The values in a text: dates, weekdays, times of day, amounts and versions, each as something to compare.
+
+Found by pattern and dictionary, without knowing today: a date is its day and month, "Tuesday" any Tuesday. Numbers
+that are written as words are found in Chinese only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Literal
+
+from mcp_memory.language.function_words import function_words
+from mcp_memory.longterm.change_vocabulary import CURRENCIES, MONTHS, UNITS, WEEKDAYS
+
+__all__ = ["Forms", "Value", "ValueKind", "any_of", "comparable", "differ", "values_in"]
+
+
+_STEM = 3  # letters
+_LETTERS = re.compile(r"[^\W\d_]+")
+_LITERAL = re.compile(r"(?:[^\W\d_](?![*+?]))*")
+_DENSE_FROM = "\u0e00"
+
+
+def any_of(tables: Sequence[str]) -> str:
+    """Return a pattern of whole words in scripts with spaces, and of parts in the others."""
+    forms = _forms(tables)
+    spaced = "|".join(sorted((form for form in forms if form < _DENSE_FROM), key=len, reverse=True))
+    dense = "|".join(sorted((form for form in forms if form > _DENSE_FROM), key=len, reverse=True))
+    return rf"(?<![^\W_])(?:{spaced})(?![^\W_])" + (f"|{dense}" if dense else "")
+
+
+class Forms:
+    """Any of the forms of some tables (see `vocabulary`), in either case.
+
+    The pattern is tried only where the text has the longest word of a form: most texts have none.
+    """
+
+    def __init__(self, tables: Sequence[str]) -> None:
+        self._pattern = re.compile(any_of(tables), re.IGNORECASE)
+        forms = _forms(tables)
+        self._telling = frozenset(_telling(form) for form in forms if form < _DENSE_FROM)
+        self._open = "" in self._telling
+        self._dense = any(form > _DENSE_FROM for form in forms)
+
+    def are_in(self, text: str) -> bool:
+        return self._may_be_in(text) and self._pattern.search(text) is not None
+
+    def taken_out(self, text: str) -> str:
+        """Return the text with a space in place of each form."""
+        return self._pattern.sub(" ", text) if self._may_be_in(text) else text
+
+    def _may_be_in(self, text: str) -> bool:
+        if self._open or (self._dense and not text.isascii() and max(text) > _DENSE_FROM):
+            return True
+        return not self._telling.isdisjoint(_words_of(text))
+
+
+def _forms(tables: Sequence[str]) -> list[str]:
+    return [form for table in tables for form in table.split("|")]
+
+
+def _telling(form: str) -> str:
+    """Return the longest word that stands wherever the form does, as `stem*` where only its first letters are known.
+
+    Empty where the form leaves all of them open.
+    """
+    words = [(literal[0].lower(), part) for part in form.split(" ") if (literal := _LITERAL.match(part))]
+    word, part = max(words, key=lambda one: len(one[0]), default=("", ""))
+    is_whole = len(word) == len(part) or not (part[len(word)].isalpha() or part[len(word)] in r"\[(?*+")
+    return word if is_whole or not word else f"{word[:_STEM]}*"
+
+
+@lru_cache(maxsize=1_024)
+def _words_of(text: str) -> frozenset[str]:
+    words = set(_LETTERS.findall(text.lower()))
+    return frozenset(words.union([f"{word[:_STEM]}*" for word in words]))
+
+
+ValueKind = Literal["date", "weekday", "clock", "amount", "version"]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value and its place: `at` are its first character and the one after its last.
+
+    `reading` by kind: date (month, day), each None where it is not said; weekday 0 (Monday) to 6; clock minutes after
+    midnight; amount the number; version its number as it is written. `unit` by kind: of a clock `am` where the half of
+    the day is open; of an amount the unit or currency, empty where none is said; of a version the name before it.
+    """
+
+    kind: ValueKind
+    reading: float | str | tuple[int | None, int | None]
+    unit: str
+    at: tuple[int, int]
+
+
+def comparable(one: Value, other: Value) -> bool:
+    """Tell whether two values can be values of the same thing."""
+    if one.kind != other.kind:
+        return False
+    if one.kind == "amount":
+        return one.unit == other.unit or (not (one.unit and other.unit) and {one.unit, other.unit} <= _MONEY)
+    return True
+
+
+def differ(one: Value, other: Value) -> bool:
+    """Tell whether two comparable values cannot be the same one."""
+    match one.reading, other.reading:
+        case (tuple() as first, tuple() as second):
+            return any(None not in both and both[0] != both[1] for both in zip(first, second, strict=True))
+        case (float() as first, float() as second) if one.kind == "clock":
+            open_half = one.unit == "am" or other.unit == "am"
+            return first % 720 != second % 720 if open_half else first != second
+        case _:
+            return one.reading != other.reading or (one.kind == "version" and one.unit != other.unit)
+
+
+def values_in(text: str) -> list[Value]:
+    """Return the values of a text in order, none overlapping."""
+    if not (_DIGIT.search(text) or _named().are_in(text)):
+        return []
+    found: list[Value] = []
+    for match in _pattern().finditer(text):
+        found.extend(_read(match))
+    return found
+
+
+# --- patterns ---------------------------------------------------------------------------------------
+
+_MONEY = {"", *CURRENCIES}
+_CLOCK_WORD = r"uhr|o'clock|h(?![a-zà-ÿ])|heures?|horas?|[时時点點시]"
+_NUMBER = r"\d{1,3}(?:[.,' \u00a0\u202f]\d{3})+(?:[.,]\d{1,2})?(?!\d)|\d+(?:[.,]\d+)?"
+_SCALE = r"k|tsd|million(?:en|s|es)?|mio|millones|milioni|milhões|mln|млн|тыс\w*|mil|万|萬|만"
+_HAN_DIGITS = {han: value for value, han in enumerate("零一二三四五六七八九十")} | {"两": 2, "兩": 2}
+_HAN = "[一二三四五六七八九十两兩]{1,3}"
+_ORDINAL = r"(?:st|nd|rd|th|er|º|ª|ème|e|\.|-?го)?"
+
+
+@cache
+def _table(rows: tuple[str, ...]) -> dict[str, int]:
+    return {name: index for index, row in enumerate(rows) for name in row.split("|")}
+
+
+def _names(rows: tuple[str, ...]) -> str:
+    return "|".join(sorted((re.escape(name) for name in _table(rows)), key=len, reverse=True))
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    month, weekday = _names(MONTHS), _names(WEEKDAYS)
+    ending = r"(?:[яьаею]|\.)?(?![^\W\d_])"
+    units = "|".join(_escaped(names) for names in (*UNITS.values(), *CURRENCIES.values()))
+    signs = "|".join(re.escape(sign) for sign in ("R$", "€", "$", "£", "₽", "¥", "₩"))
+    return re.compile(
+        rf"""
+        (?:(?<![A-Za-z])(?=[A-Za-z])|(?=[^A-Za-z\s]))  # not within a word, which is most of a text
+        (?:(?P<iso>(?<![A-Za-z0-9_.-])\d{{4}}-(?P<iso_m>\d{{1,2}})-(?P<iso_d>\d{{1,2}})(?![\d-]))
+        |(?P<cjk>(?:(?P<cjk_m>\d{{1,2}})\s?[月월]\s?)(?P<cjk_d>\d{{1,2}})\s?[日号號일])
+        |(?P<dm>(?<![A-Za-z0-9_.,])(?P<dm_d>[0-3]?\d){_ORDINAL}\s(?:of\s|de\s|do\s)?(?P<dm_m>{month}){ending})
+        |(?P<md>(?<!\w)(?P<md_m>{month})\.?\s(?:the\s)?(?P<md_d>[0-3]?\d)(?:st|nd|rd|th)?(?![\w:]|[.,]\d))
+        |(?P<num>(?<![A-Za-z0-9_.,/])(?P<num_d>[0-3]?\d)(?:\.(?P<num_m>[01]?\d)\.(?:\d{{2,4}})?|/(?P<num_s>[01]?\d)(?:/\d{{2,4}})?)(?![\w/]|[.,]\d))
+        |(?P<weekday>(?<![^\W\d_])(?:{weekday})(?![^\W\d_])|(?:{"|".join(_dense_weekdays())})日?)
+        |(?P<clock>(?<![A-Za-z0-9_.,:])(?P<ck_h>[0-2]?\d)(?:(?:[:h]|\.(?=\d\d(?:\s?uhr|\s?[ap]\.?m\b)))(?P<ck_m>[0-5]\d)(?:\s?uhr)?(?P<ck_p>\s?[ap]\.?m\b\.?)?|(?P<ck_q>\s?[ap]\.?m\b\.?)|\s?(?:{_CLOCK_WORD}))(?!\w(?<![가-힣一-龥ぁ-ん])|[.,]\d))
+        |(?P<han>{_HAN}[点點](?:半)?)
+        |(?P<noon>(?<!\w)(?:{_escaped(_NOON)})(?!\w))
+        |(?P<ordinal>(?<![A-Za-z0-9_.,])(?P<or_d>[0-3]?\d)(?:st|nd|rd|th)(?!\w))
+        |(?P<amount>(?:(?P<sign>{signs})\s?)?(?<![A-Za-z0-9_.,/])(?P<number>{_NUMBER})(?:\s?(?P<scale>{_SCALE})(?![a-zà-ÿа-яё])(?P<rest>\d{{4}})?)?(?:\s?(?P<unit>{units})(?![a-zà-ÿа-яё]))?)(?![\d/]|[-.,:]\d))
+        """,
+        re.IGNORECASE | re.VERBOSE,
+    )
+
+
+_DIGIT = re.compile(rf"\d|{_HAN}[点點]")
+_NOON = "noon|midday|midnight|mezzogiorno|mediodía|à midi"
+_BEFORE = re.compile(r"(?<![\w.])([A-Za-z][\w+#]*(?:\.js)?)[ -]?(?:v(?:ersion)? ?)?$")
+_COUNTED = re.compile(r"[ -]([^\W\d_]{2,})")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_HALF = re.compile(r"(?:下午|晚上|午後|오후|傍晚)$")
+_MORNING = re.compile(r"(?:上午|早上|午前|오전)$")
+
+
+@cache
+def _named() -> Forms:
+    """Return the values that have no digit."""
+    return Forms([*WEEKDAYS, _NOON])
+
+
+def _dense_weekdays() -> list[str]:
+    return [name for name in _table(WEEKDAYS) if name > "\u3000"]
+
+
+def _escaped(names: str) -> str:
+    return names.replace("$", r"\$").replace(" ", r"\s")
+
+
+@cache
+def _unit_patterns() -> list[tuple[str, re.Pattern[str]]]:
+    named = {**CURRENCIES, **UNITS}
+    return [(unit, re.compile(_escaped(names), re.IGNORECASE)) for unit, names in named.items()]
+
+
+@cache
+def _unit(written: str) -> str:
+    for unit, pattern in _unit_patterns():
+        if pattern.fullmatch(written):
+            return unit
+    return ""
+
+
+# --- readings ---------------------------------------------------------------------------------------
+
+
+def _read(match: re.Match[str]) -> Iterator[Value]:
+    at = match.span()
+    match match.lastgroup if match.lastgroup in _DATES else _outer(match):
+        case "iso" | "cjk" as name:
+            yield from _date(match[f"{name}_m"], match[f"{name}_d"], at)
+        case "dm" | "md" as name:
+            yield from _date(str(_table(MONTHS)[match[f"{name}_m"].casefold()] + 1), match[f"{name}_d"], at)
+        case "num" if _is_version(match):
+            yield from _version(match, match[0].rstrip("."))
+        case "num":
+            yield from _date(match["num_m"] or match["num_s"], match["num_d"], at)
+        case "weekday":
+            name = match[0].casefold()
+            yield Value(
+                "weekday", float(_table(WEEKDAYS).get(name, _table(WEEKDAYS).get(name.removesuffix("日"), 7))), "", at
+            )
+        case "clock":
+            yield from _clock(match, at)
+        case "han":
+            hour = _han(match[0])
+            later = 720 if _HALF.search(match.string[: at[0]]) and hour < 12 else 0
+            yield Value("clock", float(hour * 60 + (30 if match[0].endswith("半") else 0) + later), "", at)
+        case "noon":
+            yield Value("clock", 0.0 if match[0].casefold() == "midnight" else 720.0, "", at)
+        case "ordinal":
+            yield Value("date", (None, int(match["or_d"])), "", at)
+        case "amount":
+            yield from _amount(match, at)
+        case _:
+            pass
+
+
+_DATES = frozenset(["iso", "cjk", "dm", "md", "num"])
+_OUTER = ("iso", "cjk", "dm", "md", "num", "weekday", "clock", "han", "noon", "ordinal", "amount")
+
+
+def _outer(match: re.Match[str]) -> str:
+    return next(name for name in _OUTER if match[name] is not None)
+
+
+def _date(month: str, day: str, at: tuple[int, int]) -> Iterator[Value]:
+    first, second = int(month), int(day)
+    if first > 12 >= second:  # 06/30
+        first, second = second, first
+    if 1 <= first <= 12 and 1 <= second <= 31:
+        yield Value("date", (first, second), "", at)
+
+
+def _clock(match: re.Match[str], at: tuple[int, int]) -> Iterator[Value]:
+    hour, minute = int(match["ck_h"]), int(match["ck_m"] or 0)
+    half = (match["ck_p"] or match["ck_q"] or "").strip().casefold()[:1]
+    before = match.string[: at[0]].rstrip()
+    if (half == "p" or _HALF.search(before)) and hour < 12:
+        hour += 12
+    said = bool(half or hour > 12 or match["ck_m"] or _MORNING.search(before) or _HALF.search(before))
+    if hour <= 24:
+        yield Value("clock", float(hour * 60 + minute), "" if said else "am", at)
+
+
+def _amount(match: re.Match[str], at: tuple[int, int]) -> Iterator[Value]:
+    number = _number(match["number"]) * _scale(match["scale"]) + float(match["rest"] or 0)
+    unit = _unit(match["sign"] or "") or _unit((match["unit"] or "").strip())
+    if not unit and not match["scale"] and _YEAR.fullmatch(match["number"]):
+        return
+    version = [] if unit or match["scale"] else list(_version(match, match["number"]))
+    yield from version
+    if not version:
+        yield Value("amount", number, unit or _counted(match), at)
+
+
+def _version(match: re.Match[str], number: str) -> Iterator[Value]:
+    start = match.start()
+    before = _BEFORE.search(match.string, max(0, start - 24), start)
+    if before and _is_name(before[1], match.string, before.start(1)):
+        yield Value("version", number, before[1].casefold(), (before.start(1), match.end()))
+
+
+def _is_version(match: re.Match[str]) -> bool:
+    """Tell whether `3.11.` ends a sentence with a version, rather than being a date."""
+    return match.end() == len(match.string) and match["num_m"] is not None and any(_version(match, ""))
+
+
+def _counted(match: re.Match[str]) -> str:
+    """Return the unit of a bare number from the first letters of the next word, or an empty string."""
+    after = _COUNTED.match(match.string, match.end()) if not match["scale"] else None
+    return "" if after is None or after[1].lower() in _not_counted() else f"#{after[1].lower()[:4]}"
+
+
+@cache
+def _not_counted() -> frozenset[str]:
+    return function_words(("en", "de", "fr", "es", "it", "pt", "nl", "ru"))
+
+
+def _is_name(word: str, text: str, start: int) -> bool:
+    """Tell whether a word before a number is a product's name: MySQL 8, Node 18; not "Gate 4" at a sentence's start."""
+    return len(word) > 1 and (word[0].isupper() or not word.isalpha()) and (start > 0 or not word[1:].islower())
+
+
+def _number(written: str) -> float:
+    bare = re.sub(r"[' \u00a0\u202f]", "", written)
+    parts = re.split(r"[.,]", bare)
+    if len(parts) > 1 and len(parts[-1]) != 3:
+        return float("".join(parts[:-1]) + "." + parts[-1])
+    return float("".join(parts))
+
+
+def _scale(written: str | None) -> float:
+    if not written:
+        return 1.0
+    low = written.casefold()
+    if low in ("万", "萬", "만"):
+        return 10_000.0
+    return 1_000.0 if low[0] == "k" or low.startswith(("ts", "тыс")) or low == "mil" else 1_000_000.0
+
+
+def _han(written: str) -> int:
+    digits = [_HAN_DIGITS[sign] for sign in written if sign in _HAN_DIGITS]
+    return (
+        sum(digits)
+        if 10 in digits and digits[0] in (10,)
+        else (digits[0] * 10 + sum(digits[2:]) if 10 in digits else digits[0])
+    )

@@ -1,0 +1,139 @@
+"""L1: what was told in so many words. Model-made atoms are another stage's; these need none.
+
+An atom told explicitly is certain (confidence 1), and an instruction told explicitly always applies
+(priority −1, as upstream marks a global rule).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.secrets import mask_values, states_secret
+from mcp_memory.core.text import is_blank, well_formed
+from mcp_memory.core.types import Kind, Source
+from mcp_memory.language.words import fold
+from mcp_memory.store.protocol import NewAtom
+
+__all__ = ["MAX_CHARS", "SINGLE_VALUED", "relation_name", "told"]
+
+MAX_CHARS = 2_000
+PRIORITY: dict[Kind, int] = {"persona": 80, "episodic": 70, "instruction": -1}
+
+# Relations of which a person has one at a time, so that a new value ends the old one. Any other may have
+# several values at once (likes, speaks, owns); there, only `supersedes` ends a statement.
+SINGLE_VALUED = frozenset(
+    [
+        "age",
+        "address",
+        "birthday",
+        "birthplace",
+        "boss",
+        "city",
+        "country",
+        "current_project",
+        "email",
+        "employer",
+        "first_name",
+        "full_name",
+        "gender",
+        "height",
+        "home",
+        "home_town",
+        "job",
+        "job_title",
+        "language",
+        "last_name",
+        "lives_in",
+        "locale",
+        "located_in",
+        "manager",
+        "marital_status",
+        "married_to",
+        "name",
+        "nationality",
+        "nickname",
+        "occupation",
+        "partner",
+        "phone",
+        "phone_number",
+        "preferred_language",
+        "preferred_name",
+        "profession",
+        "pronouns",
+        "reports_to",
+        "role",
+        "spouse",
+        "status",
+        "surname",
+        "team",
+        "timezone",
+        "title",
+        "version",
+        "weight",
+        "works_as",
+        "works_at",
+        "works_for",
+    ]
+)
+
+
+def told(
+    text: str,
+    *,
+    kind: Kind,
+    session: str,
+    entity: str | None,
+    relation: str | None,
+    value: str | None,
+    supersedes: Sequence[str],
+    valid_from: datetime,
+    cites: Sequence[str] = (),
+    source: Source = "user",
+) -> NewAtom:
+    """Return the atom that a `remember` asks for. Raises InvalidInput."""
+    parts = {"entity": entity, "relation": relation, "value": value}
+    given = {name: part.strip() for name, part in parts.items() if part is not None and not is_blank(part)}
+    if given and len(given) < 3:
+        lacking = " and ".join(sorted(parts.keys() - given.keys()))
+        raise InvalidInput(f"A fact needs entity, relation and value together; add {lacking}. Nothing was stored.")
+    words = " ".join(given.values()) if is_blank(text) else text.strip()
+    if not words:
+        raise InvalidInput("There is nothing to remember: text is empty, or has no visible character.")
+    if len(words) > MAX_CHARS:
+        raise InvalidInput(
+            f"{len(words)} characters are more than one statement (at most {MAX_CHARS}). Split it into several, or "
+            "keep the words with record_turns. Nothing was stored."
+        )
+    if not all(map(well_formed, (words, *given.values()))):
+        raise InvalidInput("The text has a lone surrogate, which is not text. Nothing was stored.")
+    fact = {given["relation"]: given["value"]} if given else {}
+    if any(map(states_secret, (words, *given.values()))) or mask_values(fact) != fact:
+        raise InvalidInput(
+            "This looks like a key or password, and what is remembered is shown in later conversations. Nothing was "
+            "stored. Leave the value out; where it is kept may be remembered."
+        )
+    name = relation_name(given["relation"]) if given else None
+    return NewAtom(
+        kind=kind,
+        text=words,
+        priority=PRIORITY[kind],
+        confidence=1.0,
+        session=session,
+        valid_from=valid_from,
+        entity=given.get("entity"),
+        relation=name,
+        value=given.get("value"),
+        single_valued=name in SINGLE_VALUED,
+        cites=tuple(cites),
+        supersedes=tuple(supersedes),
+        source=source,
+    )
+
+
+def relation_name(name: str) -> str:
+    """Return how a relation is stored: `Lives in`, `livesIn` and `lives-in` are one, `lives_in`."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    return "_".join(re.findall(r"[\w']+", fold(spaced))) or "is"

@@ -1,0 +1,395 @@
+"""L1, extraction: the next turns of a session, read once for what is durably true, become drafts of atoms.
+
+One question a batch: divide the turns into scenes and note what is worth keeping, each note with the words that it
+rests on. Drafts, names of entities and the session's cursor are stored together, so every turn is read exactly once.
+What does not hold is refused and told; where nothing at all holds the reply goes back, unless that happened before.
+
+    noise, phrases    turns that no model needs to see
+    batch             which turns a question is about, and how it shows them
+    names             who and what is meant
+    reply             the shape of the answer, and its misshapes
+    quotes            where quoted words stand
+    grounding         what of the answer holds
+    times             and when
+    language          whether it is in a language that was spoken
+
+The turns that one question is about: which they are, and how a model reads them.
+
+A batch is the next turns of a session that say something, with some before them for context. Noise, notes and what
+tools and systems said, and what is held for review, are passed over and do not use it up. From the same positions the
+same batch is read again.
+
+Turns go to the model as data behind tags that nothing in them can close; very long ones without their middle.
+
+Whether a reply is in the language of the conversation: told by its script, then by its words, and only when sure.
+
+The shape of what a model extracts from turns, and the many ways in which models miss it.
+
+Every field stands in the schema as required, in the order in which it is best thought of: the words first, then what
+follows from them. What comes is forgiven much: names of other systems, numbers as words, one for a list, nothing
+where nothing is meant. What cannot be read becomes what says least; whether it holds is `grounding`'s to check.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from pydantic import BaseModel
+
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Turn
+from mcp_memory.language.function_words import languages_of
+from mcp_memory.language.words import fold
+from mcp_memory.longterm.extraction_reply import Extracted, Named, Statement
+from mcp_memory.longterm.grounding import Kept, Refusal, grounded, locate
+from mcp_memory.longterm.names import MAX_NAME, USER, Names, names_in, table, with_told
+from mcp_memory.longterm.search.search import Desk
+from mcp_memory.longterm.turns import label, own_words
+from mcp_memory.longterm.verification.trust import held_ids
+from mcp_memory.models.metered import Question
+from mcp_memory.models.prompts import fenced, prompt
+from mcp_memory.models.stage import Applied, StageOf
+from mcp_memory.store.protocol import Backlog, Store, Work
+
+__all__ = ["BACKGROUND_CHARS", "EXTRACT", "MAX_CHARS", "TURN_CHARS", "Basis", "Batch"]
+
+MAX_ATOMS = 20
+_REPLY_TOKENS = 6_000
+_SCENE_CHARS = 80
+
+
+class Basis(BaseModel):
+    """The positions of a batch in its session, the second not in it."""
+
+    session: str
+    start: int
+    stop: int
+
+
+# --- asking -----------------------------------------------------------------------------------------
+
+
+def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
+    """Return the batch that begins where the session was read to; None where nothing was said since."""
+    waits = None if session is None else _backlog(desk, session)
+    if waits is None:
+        return None
+    most = max(1, desk.settings.batch_turns >> smaller)
+    batch = next_batch(desk.store, desk.space, waits.session, waits.start, most=most, background=0)
+    return Basis(session=waits.session, start=waits.start, stop=batch.stop) if batch.stop > waits.start else None
+
+
+def question(desk: Desk, basis: Basis) -> Question[Extracted] | None:
+    """Return what a model is asked about the batch; None where all of it is noise."""
+    batch = _read_batch(desk, basis)
+    if not batch.turns:
+        return None
+    waits = _backlog(desk, basis.session)
+    names = names_in(desk.store, desk.space, [*batch.background, *batch.turns])
+    return Question(
+        purpose="extract",
+        messages=prompt(
+            "extract",
+            people=_people(names),
+            known=table(names),
+            scene=one_line(waits.scene if waits else "", _SCENE_CHARS) or "none yet",
+            background=shown(batch.background, background=True),
+            turns=shown(batch.turns),
+            most=str(MAX_ATOMS),
+        ),
+        reply=Extracted,
+        max_tokens=_REPLY_TOKENS,
+    )
+
+
+def _backlog(desk: Desk, session: str) -> Backlog | None:
+    return next(iter(desk.store.backlog(desk.space, session=session)), None)
+
+
+def _read_batch(desk: Desk, basis: Basis) -> Batch:
+    return batch_of(
+        desk.store,
+        desk.space,
+        basis.session,
+        basis.start,
+        basis.stop,
+        background=desk.settings.background_turns,
+    )
+
+
+def _people(names: Names) -> str:
+    lines = [
+        f"The user is {names.user}: call them so."
+        if names.user
+        else 'The user has told no name: call them "the user", in the language of the turns. Note a name they tell.'
+    ]
+    for name in names.others:
+        known = f" A {names.relations[name]} of the user." if name in names.relations else ""
+        lines.append(f"{name}: they speak too, for themselves; call them by this name.{known}")
+    if len(names.others) > len(names.relations):
+        lines.append(
+            'What others are to the user, such as a friend, is worth one note ("implied") if the turns show it.'
+        )
+    return one_line(" ".join(lines).replace("<", " "), 600)
+
+
+# --- answering --------------------------------------------------------------------------------------
+
+
+def apply(desk: Desk, work: Work, basis: Basis, reply: Extracted | None) -> Applied:
+    """Store what of the reply holds, and that these turns were read.
+
+    Raises InvalidInput where nothing holds for want of quotes, or all is in a language that nobody spoke; a work that
+    failed before is taken with what it gives, so that a weak model does not hold up a session for good.
+    """
+    batch = _read_batch(desk, basis)
+    names = names_in(desk.store, desk.space, [*batch.background, *batch.turns])
+    statements = [atom for scene in reply.scenes for atom in scene.atoms] if reply else []
+    names = with_told(names, desk.store, desk.space, [one.text for one in statements])
+    judged = [(one, grounded(one, batch, names, basis.session)) for one in statements]
+    if work.attempts == 0:
+        _demand(judged, batch)
+    kept, refused = _sorted_out(judged)
+    named = [name for scene in reply.scenes if (name := one_line(scene.name, _SCENE_CHARS))] if reply else []
+    outcome = {
+        "turns": batch.read,
+        "skipped": batch.skipped,
+        "atoms": len(kept),
+        "refused": len(refused),
+        "scenes": len(named),
+    }
+    desk.store.commit_extraction(
+        desk.space,
+        work.id,
+        upto=basis.stop,
+        drafts=[one.atom for one in kept],
+        aliases=_aliases(statements, names),
+        scene=named[-1] if named else "",
+        outcome=outcome,
+        now=desk.now,
+    )
+    return Applied(
+        outcome=outcome,
+        kept=[f"{one.turn.id}: {one.atom.text}" for one in kept],
+        refused=[*refused, *(f"{one.turn.id}: {told}" for one in kept for told in one.told)],
+    )
+
+
+Judged: TypeAlias = "Sequence[tuple[Statement, Kept | Refusal]]"
+
+
+def _demand(judged: Judged, batch: Batch) -> None:
+    """Raise InvalidInput where the reply is worth mending as a whole."""
+    unquoted = [(one, found) for one, found in judged if isinstance(found, Refusal) and found.unquoted]
+    if judged and len(unquoted) == len(judged):
+        statement, why = unquoted[0]
+        raise InvalidInput(
+            f"None of the {len(judged)} notes can be kept: {why.reason} ({one_line(statement.quote, 80)!r}). Copy each "
+            "quote letter by letter from the turn that `turn` names, and name new turns only."
+        )
+    texts = [found.atom.text for _, found in judged if isinstance(found, Kept)]
+    if texts and in_a_strange_language(texts, [turn.content for turn in (*batch.background, *batch.turns)]):
+        raise InvalidInput(
+            "The notes are in another language than the conversation. Write name and text in the language of the turns."
+        )
+
+
+def _sorted_out(judged: Judged) -> tuple[list[Kept], list[str]]:
+    """Return what is kept, each statement once with all its evidence, and why the rest is not."""
+    held: dict[str, Kept] = {}
+    refused: list[str] = []
+    for statement, found in judged:
+        if isinstance(found, Refusal):
+            refused.append(f"{one_line(statement.text, 80)!r} is not kept: {found.reason}.")
+            continue
+        key = fold(found.atom.text)
+        if key in held:
+            evidence = dict.fromkeys((*held[key].atom.evidence, *found.atom.evidence))
+            found = replace(held[key], atom=replace(held[key].atom, evidence=tuple(evidence)))
+        held[key] = found
+    by_weight = sorted(held.values(), key=_weight, reverse=True)
+    most = {id(one) for one in by_weight[:MAX_ATOMS]}
+    refused += [
+        f"{one_line(one.atom.text, 80)!r} is not kept: a batch has at most {MAX_ATOMS} notes, and others weigh more."
+        for one in by_weight[MAX_ATOMS:]
+    ]
+    return [one for one in held.values() if id(one) in most], refused
+
+
+def _weight(kept: Kept) -> int:
+    """Return a priority such that what always applies comes first."""
+    return kept.atom.priority if kept.atom.priority >= 0 else 101
+
+
+def _aliases(statements: Iterable[Statement], names: Names) -> dict[str, Sequence[str]]:
+    """Return the further names that were said of entities, and the user's own."""
+    found: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    if names.user:
+        found[USER][names.user] = None
+    for statement in statements:
+        for named in statement.entities:
+            for alias in _said_aliases(named, names):
+                found[names.chief(named.name) or named.name][alias] = None
+    return {name: tuple(aliases) for name, aliases in found.items()}
+
+
+def _said_aliases(named: Named, names: Names) -> list[str]:
+    """Return the further names of an entity that were really said and belong to no other entity."""
+    chief = names.chief(named.name)
+    if chief is None:
+        return []
+    given = [name for also in named.also if (name := one_line(also, MAX_NAME))]
+    new = [name for name in given if names.chief(name) == name and fold(name) != fold(chief)]
+    return [name for name in dict.fromkeys(new) if locate(name, names.said) and names.may_be(chief, name)]
+
+
+MAX_CHARS = 24_000  # of a batch
+TURN_CHARS = {"user": 6_000, "assistant": 1_200}  # what an assistant says is long, and seldom evidence
+BACKGROUND_CHARS = 500  # of a turn that was read before
+_MOST_READ = 1_000  # turns at once, where nearly all are noise
+_PAGE = 100
+_LOOK_BACK = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """`turns` are new and say something; `read` counts all that people and assistants said, `skipped` the noise."""
+
+    turns: Sequence[Turn]
+    background: Sequence[Turn]
+    read: int
+    skipped: int
+    stop: int
+    """The position after the last turn that is passed."""
+
+
+def next_batch(store: Store, space: str, session: str, start: int, *, most: int, background: int) -> Batch:
+    """Return the batch that begins at a position: up to `most` turns that say something."""
+    stop = start + _MOST_READ
+    aside: set[str] = set()
+    stream = _turns(store, space, session, start, stop, aside)
+    return _batch(store, space, session, start, stream, aside, most=most, background=background)
+
+
+def batch_of(store: Store, space: str, session: str, start: int, stop: int, *, background: int) -> Batch:
+    """Return the batch between two positions."""
+    aside: set[str] = set()
+    stream = _turns(store, space, session, start, stop, aside)
+    return _batch(store, space, session, start, stream, aside, most=None, background=background)
+
+
+def _batch(
+    store: Store,
+    space: str,
+    session: str,
+    start: int,
+    stream: Iterator[Turn],
+    aside: set[str],
+    *,
+    most: int | None,
+    background: int,
+) -> Batch:
+    back = max(0, start - _LOOK_BACK)
+    before = [turn for turn in _turns(store, space, session, back, start, aside) if _is_talk(turn)]
+    before = [turn for turn in before if turn.id not in aside]
+    said = list(before)
+    new: list[Turn] = []
+    read = skipped = characters = 0
+    stop = start
+    for turn in stream:
+        if _is_talk(turn):
+            noise = turn.id in aside or label(turn, said[-1] if said else None) is not None
+            size = len(_shortened(turn))
+            full = most is not None and new and (len(new) == most or characters + size > MAX_CHARS)
+            if full and not noise:
+                break
+            said.append(turn)
+            read, skipped = read + 1, skipped + noise
+            if not noise:
+                new.append(turn)
+                characters += size
+        stop = turn.position + 1
+    telling = [turn for turn, prior in zip(before, [None, *before], strict=False) if label(turn, prior) is None]
+    return Batch(
+        turns=new, background=telling[-background:] if background else [], read=read, skipped=skipped, stop=stop
+    )
+
+
+def _is_talk(turn: Turn) -> bool:
+    return turn.role in ("user", "assistant")
+
+
+def _turns(store: Store, space: str, session: str, start: int, stop: int, aside: set[str]) -> Iterator[Turn]:
+    """Yield the turns between two positions; `aside` gets those that are held for review."""
+    while start < stop:
+        page = store.session_turns(space, session, start=start, limit=min(_PAGE, stop - start))
+        aside |= held_ids(store, space, [turn.id for turn in page])
+        yield from (turn for turn in page if turn.position < stop)
+        if not page:
+            return
+        start = page[-1].position + 1
+
+
+# --- as a model reads them --------------------------------------------------------------------------
+
+
+def shown(turns: Sequence[Turn], *, background: bool = False) -> str:
+    """Return turns as the question has them, each with its id, who said it and when."""
+    return "\n".join(_shown(turn, background=background) for turn in turns) or "none"
+
+
+def _shown(turn: Turn, *, background: bool) -> str:
+    # Without its id a turn of the background cannot be cited.
+    id = "" if background else f' id="{turn.id}"'
+    at = f"{turn.said_at.isoformat(timespec='minutes')} {turn.said_at:%A}"
+    text = _cut(own_words(turn.content), BACKGROUND_CHARS) if background else _shortened(turn)
+    text = fenced(text, "turns?", "background", "known", "question")
+    return f'<turn{id} by="{speaker(turn)}" at="{at}">\n{text}\n</turn>'
+
+
+def speaker(turn: Turn) -> str:
+    name = one_line(re.sub(r'[<>"&]', " ", turn.name or ""), 40)
+    return f"{name} ({turn.role})" if name else turn.role
+
+
+def _shortened(turn: Turn) -> str:
+    return _cut(own_words(turn.content), TURN_CHARS[turn.role])
+
+
+def _cut(text: str, limit: int) -> str:
+    """Return the text without its middle where it is longer than `limit`."""
+    if len(text) <= limit:
+        return text
+    head, tail = limit * 2 // 3, limit // 3
+    return f"{text[:head]}\n[… {len(text) - head - tail:,} characters left out …]\n{text[-tail:]}"
+
+
+_TELLING_WORDS = 12
+_A_TRACE = 0.02  # of the letters; less of a script is names and quotes
+
+
+def in_a_strange_language(texts: Sequence[str], turns: Sequence[str]) -> bool:
+    """Tell whether most of the texts is in a script, or all in a language, that no turn has."""
+    script, spoken = _scripts(texts), _scripts(turns)
+    if script and spoken[script.most_common(1)[0][0]] < _A_TRACE * spoken.total():
+        return True
+    words = " ".join(texts).split()
+    languages = set(languages_of(words)) if len(words) >= _TELLING_WORDS else set[str]()
+    heard = {language for turn in turns for language in languages_of(turn.split())}
+    return bool(languages and heard) and languages.isdisjoint(heard)
+
+
+def _scripts(texts: Sequence[str]) -> Counter[str]:
+    """Return how many letters of each script texts have; Chinese and Japanese share theirs."""
+    letters = (character for text in texts for character in text if character.isalpha())
+    names = (unicodedata.name(letter, "").partition(" ")[0] for letter in letters)
+    return Counter("CJK" if name in ("HIRAGANA", "KATAKANA") else name for name in names)
+
+
+EXTRACT = StageOf(name="extract", basis=Basis, reply=Extracted, plan=plan, question=question, apply=apply)

@@ -1,0 +1,249 @@
+"""The shape of what a model extracts from turns, and the many ways in which models miss it.
+
+Every field stands in the schema as required, in the order in which it is best thought of: the words first, then what
+follows from them. What comes is forgiven much: names of other systems, numbers as words, one for a list, nothing
+where nothing is meant. What cannot be read becomes what says least; whether it holds is `grounding`'s to check.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar, cast
+
+from pydantic import BaseModel, BeforeValidator, model_validator
+
+from mcp_memory.core.types import Kind
+
+__all__ = ["Extracted", "Named", "Quoted", "Statement"]
+
+PRIORITY: dict[Kind, int] = {"persona": 70, "episodic": 70, "instruction": 80}  # where a reply gives none
+
+T = TypeVar("T")
+
+_KINDS: dict[str, Kind] = {
+    "persona": "persona", "preference": "persona", "profile": "persona", "trait": "persona", "fact": "persona",
+    "habit": "persona", "relationship": "persona", "skill": "persona", "goal": "persona",
+    "episodic": "episodic", "episode": "episodic", "event": "episodic", "plan": "episodic", "decision": "episodic",
+    "instruction": "instruction", "instruct": "instruction", "rule": "instruction",
+}  # fmt: skip
+_WEIGHTS = {
+    "critical": 95,
+    "core": 90,
+    "high": 85,
+    "important": 85,
+    "medium": 70,
+    "ordinary": 70,
+    "normal": 70,
+    "low": 40,
+}
+_STATED = {"stated", "explicit", "direct", "certain", "sure", "high", "true", "yes"}
+_NOTHING = {
+    "",
+    "null",
+    "none",
+    "nil",
+    "n/a",
+    "na",
+    "unknown",
+    "undefined",
+    "-",
+    "?",
+    "now",
+    "present",
+    "ongoing",
+    "current",
+}
+
+
+def _text(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else "" if value is None else str(value)
+
+
+def _or_none(value: Any) -> str | None:
+    text = _text(value)
+    return None if text.lower() in _NOTHING else text
+
+
+def _listed(value: Any) -> list[Any]:
+    if value is None or (isinstance(value, str) and value.strip().lower() in _NOTHING):
+        return []
+    return cast("list[Any]", value) if isinstance(value, list) else [value]
+
+
+def _kind(value: Any) -> Kind:
+    return _KINDS.get(_text(value).lower(), "episodic")
+
+
+def _priority(value: Any) -> int | None:
+    """Return a priority as a number; None where there is none."""
+    text = _text(value).lower()
+    if text in _WEIGHTS:
+        return _WEIGHTS[text]
+    number = re.match(r"[-−]?\d{1,9}(?:\.\d{1,9})?", text)
+    if number is None or isinstance(value, bool):
+        return None
+    amount = float(number[0].replace("−", "-"))
+    share = "." in number[0] and 0 < amount <= 1
+    return max(-1, min(100, round(amount * 100 if share else amount)))
+
+
+def _certainty(value: Any) -> Literal["stated", "implied"]:
+    text = _text(value).lower()
+    number = re.fullmatch(r"[01](?:\.\d+)?", text)
+    return "stated" if text in _STATED | {""} or (number and float(text) >= 0.75) else "implied"
+
+
+Text = Annotated[str, BeforeValidator(_text)]
+Moment = Annotated[str | None, BeforeValidator(_or_none)]
+
+
+def _renamed(data: Any, names: Mapping[str, str]) -> Any:
+    """Return a reply's object with the fields it has, under our names; `names` maps others to them."""
+    if not isinstance(data, dict):
+        return data
+    fields = cast("dict[str, Any]", data)
+    return {name: fields[key] for key in fields for name in [names.get(key, key)] if key == name or name not in fields}
+
+
+class Named(BaseModel):
+    """Whom or what a statement is about. `also`: further names for it that stand in the turns."""
+
+    name: Text
+    also: Annotated[list[Text], BeforeValidator(_listed)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return {"name": data, "also": []}
+        renamed = _renamed(data, {"aliases": "also", "alias": "also", "same_as": "also", "entity": "name"})
+        return {"name": "", "also": [], **renamed}
+
+
+class Triple(BaseModel):
+    """A fact: what holds of an entity in one word or two."""
+
+    entity: Text
+    relation: Text
+    value: Text
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, data: Any) -> Any:
+        return _renamed(data, {"subject": "entity", "predicate": "relation", "object": "value"})
+
+
+def _triple(value: Any) -> Any:
+    """Return the first whole triple of what stands where one is asked for."""
+    if isinstance(value, list):
+        parts = cast("list[Any]", value)
+        if len(parts) == 3 and all(isinstance(part, str) for part in parts):
+            return dict(zip(("entity", "relation", "value"), parts, strict=True))
+        return next((found for part in parts if (found := _triple(part))), None)
+    read = _renamed(value, {"subject": "entity", "predicate": "relation", "object": "value"})
+    whole = isinstance(read, dict) and all(
+        _or_none(cast("dict[str, Any]", read).get(name)) for name in Triple.model_fields
+    )
+    return cast("Any", read) if whole else None
+
+
+class Quoted(BaseModel):
+    """Further words that a statement rests on, and the turn they stand in: the question that was answered."""
+
+    turn: Text
+    quote: Text
+
+
+def _quoted(value: Any, turn: Any) -> list[dict[str, Any]]:
+    """Return the quotes that stand where one or several are asked for, each with its turn."""
+    parts = cast("list[Any]", value) if isinstance(value, list) else [value]
+    found: list[dict[str, Any]] = []
+    for part in parts:
+        if part is not None:
+            read = cast("dict[str, Any]", _renamed(part, _OTHER_NAMES)) if isinstance(part, dict) else {"quote": part}
+            found.append({"turn": _first(read.get("turn", turn)), "quote": read.get("quote")})
+    return found
+
+
+class Statement(BaseModel):
+    """One atom, as the model would have it."""
+
+    turn: Text
+    quote: Text
+    more: list[Quoted]
+    text: Text
+    kind: Annotated[Kind, BeforeValidator(_kind)]
+    priority: int
+    certainty: Annotated[Literal["stated", "implied"], BeforeValidator(_certainty)]
+    valid_from: Moment
+    valid_to: Moment
+    entities: Annotated[list[Named], BeforeValidator(_listed)]
+    fact: Annotated[Triple | None, BeforeValidator(_triple)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        fields = dict.fromkeys(cls.model_fields) | cast("dict[str, Any]", _renamed(data, _OTHER_NAMES))
+        kind, priority = _kind(fields["kind"]), _priority(fields["priority"])
+        if priority is None or (priority < 0 and kind != "instruction"):
+            priority = PRIORITY[kind]
+        words = [*_quoted(fields["quote"], fields["turn"]), *_quoted(fields["more"], None)]
+        said = words[0] if words else {"turn": _first(fields["turn"]), "quote": ""}
+        return {**fields, **said, "more": words[1:], "kind": kind, "priority": priority}
+
+
+_OTHER_NAMES = {
+    "turn_id": "turn", "id": "turn", "source": "turn", "source_message_ids": "turn", "message_ids": "turn",
+    "evidence": "quote", "source_quote": "quote", "content": "text", "statement": "text", "memory": "text",
+    "type": "kind", "category": "kind", "importance": "priority", "confidence": "certainty",
+    "start": "valid_from", "end": "valid_to", "triple": "fact", "facts": "fact",
+}  # fmt: skip
+
+
+def _first(value: Any) -> Any:
+    return next(iter(_listed(value)), None)
+
+
+class Segment(BaseModel):
+    """Turns about one thing, and what is worth keeping of them."""
+
+    name: Text
+    atoms: Annotated[list[Statement], BeforeValidator(_listed)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        fields = cast("dict[str, Any]", data)
+        if _is_statement(fields):
+            return {"name": "", "atoms": [fields]}
+        return {"name": "", **_renamed(fields, {"scene": "name", "scene_name": "name", **_LISTS})}
+
+
+_LISTS = {"memories": "atoms", "statements": "atoms", "facts": "atoms"}
+
+
+def _is_statement(fields: dict[str, Any]) -> bool:
+    says = {"text", "content", "statement", "memory"} & fields.keys()
+    return bool(says) and not isinstance(fields.get("atoms"), list)
+
+
+class Extracted(BaseModel):
+    """The reply: the scenes of a batch in order, each with its atoms."""
+
+    scenes: Annotated[list[Segment], BeforeValidator(_listed)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, data: Any) -> Any:
+        """Take the atoms of one scene without it, and one atom that stands alone."""
+        if not isinstance(data, dict) or "scenes" in data:
+            return cast("Any", data)
+        fields = cast("dict[str, Any]", data)
+        if _is_statement(fields) or any(isinstance(fields.get(name), list) for name in ("atoms", *_LISTS)):
+            return {"scenes": [fields]}
+        return fields

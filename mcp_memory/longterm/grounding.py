@@ -1,0 +1,462 @@
+"""What of a reply can be kept: each statement is held against the turn that it says it comes from.
+
+A statement is kept if words that it quotes stand in a new turn, it is worth its kind's least priority, and it is no
+order that somebody wrote into a turn for a model to find. What is kept rests on the turns' words, not on the model's
+copy of them; entities have the names that are known, and times are moments (`times`).
+
+Each part of it has to be carried by what was said (`support`): a rule by the user's own words, or it is refused; of
+others, what only the assistant's words carry is the assistant's word, and what nothing carries is held for review. What
+a user quotes of others is not their word.
+
+It does not know whether a statement follows from words that carry each part of it; that is the model's to judge.
+
+Where quoted words stand in a turn: the mechanical check that what a model read is really there.
+
+Models copy almost exactly. What they change is tried in turn: first the quote as it is; then without regard to white
+space, width, case, quotation marks, dashes, Markdown's marks and invisible characters; then without the punctuation at
+its ends, and with words left out where it says so ("I moved … in May"). Whatever is found is a span of the content,
+so the words that are kept are the turn's own, never the model's.
+
+It does not know how much a quote says: "the" is found too. Pure text, and nothing raises.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Evidence, Kind, Source, Turn
+from mcp_memory.language.quoted import FILL, own_part
+from mcp_memory.language.words import base_terms, query_terms
+from mcp_memory.longterm.explicit_atoms import SINGLE_VALUED, relation_name
+from mcp_memory.longterm.extraction_reply import Quoted, Statement
+from mcp_memory.longterm.names import Names, is_person
+from mcp_memory.longterm.times import dated, holds
+from mcp_memory.longterm.turns import own_words
+from mcp_memory.longterm.verification.support import accepted, carried, relates, swaps_a_value, unsupported
+from mcp_memory.longterm.verification.trust import best, entitled, held_for, of_turn, tells_a_rule
+from mcp_memory.store.protocol import NewAtom
+from mcp_memory.suspicion import drops, flags, worded
+
+if TYPE_CHECKING:
+    from mcp_memory.longterm.extraction import Batch
+
+__all__ = ["Kept", "Refusal", "grounded", "locate"]
+
+LEAST: dict[Kind, int] = {"persona": 50, "episodic": 60, "instruction": 70}
+CONFIDENCE = {"stated": 0.9, "implied": 0.6}
+MAX_TEXT = 600
+_MAX_ENTITIES = 8
+_MAX_MORE = 3  # further quotes
+_ANSWER = 200  # characters; what is shorter may answer the turn before it, and says what that says
+_SENTENCE_END = re.compile(r"[.!?。！？](?:\s|$)|\n\n")
+_OF_A_FACT = 0.5  # of the words of its value in the statement, or what that rests on
+_SELDOM_NAMED = SINGLE_VALUED - {"boss", "manager", "married_to", "partner", "reports_to", "spouse"}
+"""Relations that follow from other words: who moved to a place lives there. What somebody is to the user is named."""
+_ONE_AT_A_TIME = SINGLE_VALUED - {"status"}  # models call many things the status of a person
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A statement that holds, as it is stored. `told`: what of it was put right."""
+
+    turn: Turn
+    atom: NewAtom
+    told: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a statement is not kept. `unquoted`: because of its quote, which whoever answers could mend."""
+
+    reason: str
+    unquoted: bool = False
+
+
+def grounded(statement: Statement, batch: Batch, names: Names, session: str) -> Kept | Refusal:
+    """Return a statement as it can be stored, or why it cannot."""
+    text = one_line(statement.text, MAX_TEXT + 1)
+    if not any(character.isalnum() for character in text):
+        return Refusal(reason="it says nothing")
+    if len(text) > MAX_TEXT:
+        return Refusal(reason=f"it is longer than {MAX_TEXT} characters, and a note says one thing")
+    found = _evidence(statement, batch)
+    if isinstance(found, Refusal):
+        return found
+    words, told = found
+    refusal = _unfit(statement, text, words, batch, names)
+    if refusal is not None:
+        return Refusal(reason=refusal)
+    turn = words[0][0]
+    times = holds(statement.valid_from, statement.valid_to, turn.said_at, lasting=statement.kind != "episodic")
+    said = " ".join([text, *(one.content for one, _ in words)])
+    fact = _fact(statement, names, said) if times.now else None
+    chiefs = [fact[0] if fact else None, *(names.chief(named.name) for named in statement.entities)]
+    chiefs += names.mentioned(text)
+    atom = NewAtom(
+        kind=statement.kind,
+        text=dated(text, turn.said_at),
+        priority=statement.priority,
+        confidence=CONFIDENCE[statement.certainty],
+        session=session,
+        valid_from=times.since,
+        valid_to=times.until,
+        entity=fact[0] if fact else None,
+        relation=fact[1] if fact else None,
+        value=fact[2] if fact else None,
+        single_valued=bool(fact) and fact[1] in _ONE_AT_A_TIME and statement.certainty == "stated",
+        source=best(_voice(one, span) for one, span in words),
+        evidence=tuple(Evidence(turn=one.id, span=span, quote=one.content[slice(*span)]) for one, span in words),
+        entities=tuple(dict.fromkeys(chief for chief in chiefs if chief))[:_MAX_ENTITIES],
+    )
+    atom, untold = _supported(atom, text, words, batch, names)
+    atom = held_for(atom, _suspicions(statement, atom, words))
+    return Kept(turn=turn, atom=atom, told=(*told, *times.told, *untold))
+
+
+def _supported(
+    atom: NewAtom, text: str, words: Sequence[Words], batch: Batch, names: Names
+) -> tuple[NewAtom, Sequence[str]]:
+    """Return an atom as far as what was said carries it, and a remark on what does not.
+
+    The words of people count, and the question that a short answer answers. What the assistant's words alone carry is
+    the assistant's.
+    """
+    if atom.source == "quoted":
+        return entitled(atom), ()
+    turns = [*batch.background, *batch.turns]
+    known = _known_names(names)
+    said = [turn.content for turn in turns]
+    if all(
+        swaps_a_value(text, turn.content[slice(*span)], said, names=[*known, *names.everyone]) for turn, span in words
+    ):
+        return held_for(atom, ["unsupported"]), [
+            f"{one_line(text, 80)!r} has another value than the words that it quotes; it waits for review"
+        ]
+    if unsupported(text, _said_by_people(turns, words), names=known, heard=names.everyone) is None:
+        return atom, ()
+    missing = unsupported(text, said, names=known, heard=names.everyone)
+    if missing is None:
+        return (entitled(replace(atom, source="assistant")) if atom.source == "user" else atom), ()
+    return held_for(atom, ["unsupported"]), [
+        f"{one_line(missing, 80)!r} stands in nothing that was said; it waits for review"
+    ]
+
+
+def _said_by_people(turns: Sequence[Turn], words: Sequence[Words]) -> list[str]:
+    named = {turn.id for turn, _ in words}
+    answered = [
+        before.content
+        for before, turn in pairwise(turns)
+        if turn.id in named and turn.role == "user" and len(turn.content) <= _ANSWER and before.role == "assistant"
+    ]
+    people = sorted(filter(is_person, turns), key=lambda turn: turn.id not in named)  # the likeliest first
+    return [*(turn.content for turn in people), *answered]
+
+
+def _known_names(names: Names) -> list[str]:
+    aliases = [name for entity in names.known for name in (entity.name, *entity.aliases)]
+    return [*filter(None, [names.user]), *names.introduced, *names.others, *aliases, *names.relations.values()]
+
+
+def _voice(turn: Turn, span: tuple[int, int]) -> Source:
+    """Return whose word a place in a turn is: what a user quotes of others is not theirs."""
+    return "quoted" if turn.role == "user" and _is_quoted(turn, span) else of_turn(turn)
+
+
+def _is_quoted(turn: Turn, span: tuple[int, int]) -> bool:
+    own = own_part(turn.content)[slice(*span)]
+    return own.count(FILL) > len(own) / 2
+
+
+# --- the words it rests on --------------------------------------------------------------------------
+
+
+Words = tuple[Turn, tuple[int, int]]
+"""A turn, and where in it the words stand."""
+
+
+def _evidence(statement: Statement, batch: Batch) -> tuple[Sequence[Words], Sequence[str]] | Refusal:
+    """Return where the words stand, those of a new turn first, and what of the further ones was left out.
+
+    A further quote may stand in the background, where what a new turn answers was asked.
+    """
+    first = _place(statement, batch)
+    more = [(quoted, _place(quoted, batch, background=True)) for quoted in statement.more[:_MAX_MORE]]
+    places = [place for place in (first, *(place for _, place in more)) if not isinstance(place, Refusal)]
+    new = [place for place in places if place[0] in batch.turns]
+    if not new and isinstance(first, Refusal):
+        return first
+    told = [
+        f"{one_line(quoted.quote, 80)!r} is left out: {place.reason}"
+        for quoted, place in more
+        if isinstance(place, Refusal) and quoted.quote
+    ]
+    words = dict.fromkeys([*new, *(place for place in places if place not in new)])
+    return list(words), told
+
+
+def _place(quoted: Statement | Quoted, batch: Batch, *, background: bool = False) -> Words | Refusal:
+    """Return the turn that holds a quote, and where: the one named, or else the only one that does."""
+    if not quoted.quote:
+        return Refusal(reason="it quotes nothing", unquoted=True)
+    id = _turn_id(quoted)
+    turns = [*batch.turns, *(batch.background if background else ())]
+    found = [(turn, span) for turn in turns if (span := _stands(quoted.quote, turn))]
+    named = [place for place in found if place[0].id == id]
+    if named or len(found) == 1:
+        return (named or found)[0]
+    if found:
+        return Refusal(reason="its words stand in several turns, and none of them is named", unquoted=True)
+    return _nowhere(quoted, batch)
+
+
+def _nowhere(quoted: Statement | Quoted, batch: Batch) -> Refusal:
+    if any(_stands(quoted.quote, turn) for turn in batch.background):
+        return Refusal(reason="its words stand in the background, which was read before")
+    id = _turn_id(quoted)
+    where = id if any(turn.id == id for turn in batch.turns) else "any of the turns"
+    return Refusal(reason=f"its quote does not stand in {where}", unquoted=True)
+
+
+def _turn_id(quoted: Statement | Quoted) -> str:
+    return re.sub(r"^\D*", "t", quoted.turn) if re.search(r"\d", quoted.turn) else ""
+
+
+def _stands(quote: str, turn: Turn) -> tuple[int, int] | None:
+    """Return where a quote stands in a turn's own words, if it says anything."""
+    own = own_words(turn.content)
+    span = locate(quote, own)
+    if span is None:
+        return None
+    words = own[slice(*span)]
+    telling = sum(2 if character >= "\u2e80" else 1 for character in words if character.isalnum())
+    start = turn.content.find(words)
+    return (start, start + len(words)) if start >= 0 and (telling >= 2 or words == own) else None
+
+
+# --- what is not kept whatever it rests on ----------------------------------------------------------
+
+
+def _unfit(statement: Statement, text: str, words: Sequence[Words], batch: Batch, names: Names) -> str | None:
+    """Return why a statement that rests on words is not kept, None if it is."""
+    if statement.kind == "persona" and not any(is_person(turn) for turn, _ in words):
+        return "what is true of a person has to stand in that person's words, not in the assistant's"
+    if 0 <= statement.priority < LEAST[statement.kind]:
+        return f"its priority is under {LEAST[statement.kind]}, the least for {statement.kind}"
+    is_order = drops(text)
+    reports = statement.kind == "episodic" and is_order
+    ordered = [turn.id for turn, span in words if is_order or _in_an_order(turn.content, span)]
+    if ordered and not reports:
+        return f"it repeats an order to a model that stands in {ordered[0]}"
+    if statement.kind == "instruction":
+        own = _ordered(words, batch, names)
+        if not carried(text, own, names=_known_names(names), heard=[*names.everyone, names.said]):
+            missing = unsupported(text, own, names=_known_names(names)) if own else None
+            return f"a rule has to stand in the user's own words, and {one_line(missing or text, 80)!r} does not"
+    return None
+
+
+def _ordered(words: Sequence[Words], batch: Batch, names: Names) -> list[str]:
+    """Return what the user says in the turns of these words that may state a rule, with the offers they accept."""
+    own = [turn for turn, span in words if turn.role == "user" and not _is_quoted(turn, span)]
+    own = [turn for turn in own if not names.is_other(turn)]
+    theirs = {turn.id for turn in own}
+    pairs = pairwise([*batch.background, *batch.turns])
+    offers = [
+        accepted(one.content, turn.content) for one, turn in pairs if turn.id in theirs and one.role == "assistant"
+    ]
+    return [*(turn.content for turn in own), *filter(None, offers)]
+
+
+def _suspicions(statement: Statement, atom: NewAtom, words: Sequence[Words]) -> list[str]:
+    """Return what a statement is to be held for.
+
+    Its words are a model's, whoever said what it rests on: what the turns themselves have no sign of was put there.
+    """
+    parts = [atom.text, *(named.name for named in statement.entities)]
+    parts += [also for named in statement.entities for also in named.also]
+    if statement.fact is not None:
+        parts += [statement.fact.entity, statement.fact.relation, statement.fact.value]
+    given = "\n".join(parts)
+    if statement.kind == "instruction":
+        return [*flags(given, "user")]  # the user's own words carry it, or it is refused
+    known = {flag for one, _ in words for flag in worded(one.content)} | {"keep"}  # a rule tells what to keep to
+    put = [flag for flag in flags(given, "assistant") if flag not in known]
+    return [*dict.fromkeys([*flags(given, atom.source), *put])]
+
+
+def _share(text: str, said: str) -> float:
+    """Return the share of a text's words that stand in what was said; all of them where it has none."""
+    words = set(base_terms(text)) & set(query_terms(text))
+    return len(words & set(base_terms(said))) / len(words) if words else 1.0
+
+
+def _in_an_order(content: str, span: tuple[int, int]) -> bool:
+    """Tell whether a place lies in an order, which goes on to the end of its paragraph."""
+    start = content.rfind("\n\n", 0, span[0]) + 1
+    sentence = _SENTENCE_END.search(content, span[1])
+    return drops(content[start : sentence.start() if sentence else len(content)])
+
+
+# --- facts ------------------------------------------------------------------------------------------
+
+
+def _fact(statement: Statement, names: Names, said: str) -> tuple[str, str, str] | None:
+    """Return the fact of a statement, its entity by the name that is known; None for one that nobody `said`."""
+    if statement.fact is None or _share(statement.fact.value, said) < _OF_A_FACT:
+        return None
+    entity, relation = names.chief(statement.fact.entity), relation_name(one_line(statement.fact.relation, 60))
+    value = one_line(statement.fact.value, 200)
+    if not entity or not value or tells_a_rule(relation, value):
+        return None
+    is_told = relation in _SELDOM_NAMED or relates(relation.replace("_", " "), value, said)
+    return (entity, relation, value) if is_told else None
+
+
+_READ = 200_000  # characters at either end of a content in which words that changed are looked for
+_ELIDED = 1_000  # characters at most from the first to the last word of a quote with an omission
+
+
+def locate(quote: str, content: str) -> tuple[int, int] | None:
+    """Return where the quote stands in the content, None where it does not.
+
+    Of several places the first where it is not part of a longer word.
+    """
+    if not quote.strip():
+        return None
+    return _exactly(quote, content) or _exactly(quote.strip(), content) or _nearly(quote, content)
+
+
+def _exactly(quote: str, content: str) -> tuple[int, int] | None:
+    first = at = content.find(quote)
+    while at >= 0:
+        if not _cuts_a_word(content, at, at + len(quote)):
+            return at, at + len(quote)
+        at = content.find(quote, at + 1)
+    return None if first < 0 else (first, first + len(quote))
+
+
+def _nearly(quote: str, content: str) -> tuple[int, int] | None:
+    wanted = _Plain(quote).text
+    for start in dict.fromkeys((0, max(0, len(content) - _READ))):
+        held = _plain(content[start : start + _READ])
+        found = held.find(wanted) or held.find(wanted.strip(_PUNCTUATION)) or _with_omissions(quote, held)
+        if found is not None:
+            return found[0] + start, found[1] + start
+    return None
+
+
+def _with_omissions(quote: str, held: _Plain) -> tuple[int, int] | None:
+    """Return the span from the first part of a quote to the last, where they follow each other soon enough."""
+    parts = [_Plain(part).text.strip(_PUNCTUATION) for part in _OMISSION.split(quote)]
+    parts = [part for part in parts if part]
+    spans: list[tuple[int, int]] = []
+    for part in parts if len(parts) > 1 else ():
+        found = held.find(part, spans[-1][1] if spans else 0)
+        if found is None:
+            return None
+        spans.append(found)
+    return (spans[0][0], spans[-1][1]) if spans and spans[-1][1] - spans[0][0] <= _ELIDED else None
+
+
+def _cuts_a_word(text: str, start: int, end: int) -> bool:
+    before, after = text[max(0, start - 1) : start + 1], text[end - 1 : end + 1]
+    return any(len(edge) == 2 and all(c.isalnum() and c < _NO_SPACES for c in edge) for edge in (before, after))
+
+
+# --- text made comparable ---------------------------------------------------------------------------
+
+_NO_SPACES = "\u0e00"  # from Thai on scripts have no spaces between words, or words are short
+_PUNCTUATION = " .,;:!?'-。、…"
+_OMISSION = re.compile(r"\s*[\[(（]?\s*(?:\.{3,}|…+)\s*[\])）]?\s*")
+_DASHES = frozenset("-‐‑‒–—―−﹘﹣－")
+_SPELLED = {"。": ".", "｡": ".", "、": ",", "､": ","}
+# Quotation marks of all scripts, Markdown's marks, and what is not seen: joiners, soft hyphens, variation selectors.
+_DROPPED = frozenset(
+    "\"'´‘’‚‛“”„‟«»‹›「」『』《》〈〉〝〞〟＂＇｢｣`*_~\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufe0e\ufe0f\ufeff"
+)
+
+
+class _Plain:
+    """A text as it is compared, and for each character of that where it comes from."""
+
+    def __init__(self, original: str) -> None:
+        characters: list[str] = []
+        spans: list[tuple[int, int]] = []
+        for character, span in _tidied(_plain_pieces(original)):
+            characters.append(character)
+            spans.append(span)
+        self.text = "".join(characters)
+        self._spans = spans
+
+    def find(self, wanted: str, after: int = 0) -> tuple[int, int] | None:
+        """Return the span in the original of text that is plain already, beginning at `after` or later."""
+        places: list[tuple[int, int]] = []
+        at = self.text.find(wanted) if wanted else -1
+        while at >= 0:
+            end = at + len(wanted)
+            if self._spans[at][0] >= after and self._is_whole(at, end):
+                span = self._spans[at][0], self._spans[end - 1][1]
+                if not _cuts_a_word(self.text, at, end):
+                    return span
+                places.append(span)
+            at = self.text.find(wanted, at + 1)
+        return places[0] if places else None
+
+    def _is_whole(self, start: int, end: int) -> bool:
+        """Tell whether no character of the original, with the marks on it, is cut in two."""
+        if start and self._spans[start] == self._spans[start - 1]:
+            return False
+        if end == len(self.text):
+            return True
+        return self._spans[end] != self._spans[end - 1] and not unicodedata.combining(self.text[end])
+
+
+@lru_cache(maxsize=32)
+def _plain(content: str) -> _Plain:
+    return _Plain(content)
+
+
+def _plain_pieces(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    for at, original in enumerate(text):
+        for character in _simple(original):
+            yield character, (at, at + 1)
+
+
+@lru_cache(maxsize=8192)
+def _simple(character: str) -> str:
+    """Return a character without width and case, its marks behind it; nothing for what is not compared."""
+    if character in _DROPPED:
+        return ""
+    if character in _DASHES:
+        return "-"
+    if character.isspace():
+        return " "
+    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", character).casefold())
+    return "".join(" " if c.isspace() else _SPELLED.get(c, c) for c in folded if c not in _DROPPED)
+
+
+def _tidied(pieces: Iterator[tuple[str, tuple[int, int]]]) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield the characters with one space, and no other, between words of scripts that have spaces; dashes singly."""
+    last, space = "", None
+    for character, span in pieces:
+        if character == " ":
+            space = space or span
+            continue
+        if character == "-" == last:
+            continue
+        if space and last and not _joins(last) and not _joins(character):
+            yield " ", space
+        yield character, span
+        last, space = character, None
+
+
+def _joins(character: str) -> bool:
+    return character >= "\u2e80" or not (character.isalnum() or unicodedata.combining(character))

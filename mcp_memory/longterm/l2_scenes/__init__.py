@@ -1,1 +1,0 @@
-"""L2: pages that each tell one theme of a life."""

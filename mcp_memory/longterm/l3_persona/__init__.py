@@ -1,1 +1,0 @@
-"""L3: the one page about the user."""

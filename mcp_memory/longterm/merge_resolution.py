@@ -1,0 +1,610 @@
+"""What a decision on a new statement may not do. Where it breaks a rule, the statement becomes an atom of its own.
+
+* A standing instruction (priority -1) is closed by an instruction alone.
+* What was told explicitly is closed by something stated, not implied, and with a reason.
+* A new text says nothing that neither side says: no other numbers, mostly their words.
+* Joining loses no fact: two facts of different relations stay two statements.
+* What is dropped as old news has no number and no value of a fact that the other statement lacks.
+
+The atom that a draft becomes: with what it replaces or joins, and with the words of drafts that say the same.
+
+What was joined is as sure as the least sure of its parts, and holds from when all of them did: of times that were
+said, or else from when the last of them was told. What replaces others
+stands for itself, unless its text keeps something of theirs: then it rests on their words too. It matters as much as
+the one of them all that mattered most, and may matter a little more. A fact that its text still tells goes on.
+
+From decisions on new statements to what is committed: each draft ends under exactly one atom, or waits.
+
+A draft is stored, or its words go to a held atom that says the same, or to another draft of the question that does. One
+that is to replace another draft waits until that is an atom: the next question asks about it again, and something is
+committed each time, so none waits for ever. A decision that is missing, names what was not shown, or breaks a rule
+of `rules` leaves its draft to be added as it stands, and says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import takewhile
+from typing import Any, Literal, cast
+
+from pydantic import BaseModel, Field, field_validator
+
+from mcp_memory.core.text import iso, one_line, well_formed
+from mcp_memory.core.types import SAID_BY, Atom, Evidence, Kind, Source
+from mcp_memory.language.words import fold, index_terms, query_terms
+from mcp_memory.longterm.verification.trust import best, entitled, held_for, told_less, worst
+from mcp_memory.store.protocol import Draft, Merging, NewAtom, Outcome
+from mcp_memory.suspicion import flags
+
+__all__ = ["Fate", "Held", "Reply", "Shown", "made", "settled", "twin"]
+
+
+Action = Literal["add", "update", "merge", "skip"]
+_ACTIONS: dict[str, Action] = {
+    "add": "add", "store": "add", "new": "add", "create": "add", "keep": "add",
+    "update": "update", "replace": "update", "correct": "update", "supersede": "update",
+    "merge": "merge", "join": "merge", "combine": "merge",
+    "skip": "skip", "drop": "skip", "duplicate": "skip", "ignore": "skip", "none": "skip",
+}  # fmt: skip
+_KINDS = ("persona", "episodic", "instruction")
+
+
+class Decision(BaseModel):
+    """What becomes of one new statement."""
+
+    draft: str = Field(description="Id of the new statement, such as d7")
+    action: Action = "add"
+    targets: list[str] = Field([], description="Ids that it is compared with: held ones (a12) or new ones (d3)")
+    text: str = Field("", description="For merge, and for update where it reads better: the statement in full")
+    kind: Kind | None = None
+    priority: int | None = Field(None, description="0 to 100; left out, it stays as it is")
+    reason: str = Field("", description="Why, in one short sentence")
+
+    @field_validator("draft", mode="before")
+    @classmethod
+    def _draft(cls, value: Any) -> Any:
+        return _id(value, "d")
+
+    @field_validator("action", mode="before")
+    @classmethod
+    def _action(cls, value: Any) -> Any:
+        return _ACTIONS.get(str(value).strip().casefold(), "add")
+
+    @field_validator("targets", mode="before")
+    @classmethod
+    def _targets(cls, value: Any) -> Any:
+        listed = cast("list[Any]", value) if isinstance(value, list) else [value]
+        written = " ".join(str(one) for one in listed if isinstance(one, str | int))
+        return [_id(part, "a") for part in re.split(r"[\s,;]+", written) if part]
+
+    @field_validator("text", "reason", mode="before")
+    @classmethod
+    def _text(cls, value: Any) -> Any:
+        return value if isinstance(value, str) else ""
+
+    @field_validator("kind", mode="before")
+    @classmethod
+    def _kind(cls, value: Any) -> Any:
+        kind = str(value).strip().casefold()
+        return kind if kind in _KINDS else None
+
+    @field_validator("priority", mode="before")
+    @classmethod
+    def _priority(cls, value: Any) -> Any:
+        found = re.fullmatch(r"\s*(-?\d{1,6})(\.\d*)?\s*", str(value))
+        return int(found[1]) if found else None
+
+
+class Reply(BaseModel):
+    """One decision for each new statement."""
+
+    decisions: list[Decision]
+
+    @field_validator("decisions", mode="before")
+    @classmethod
+    def _decisions(cls, value: Any) -> Any:
+        """A decision that names no statement decides nothing; the others still do."""
+        if not isinstance(value, list):
+            return value
+        items = cast("list[Any]", value)
+        return [item for item in items if isinstance(item, Decision) or (isinstance(item, dict) and "draft" in item)]
+
+
+def _id(value: Any, letter: str) -> str:
+    """`a12`, `[A12]` and, where only one sort is meant, `12`."""
+    text = str(value).strip(" \t\n[](){}\"'`.:").casefold()
+    return letter + text if text.isdigit() else text
+
+
+_STATED = 0.9
+_LONGEST = 600
+_OWN_WORDS = 0.5  # share of a new text's words that one of the old ones has
+_SMALL = 12  # numbers that people write as words too
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A current atom with all words that it rests on; `told`: the user said it explicitly, with `remember`."""
+
+    atom: Atom
+    told: bool
+    evidence: Sequence[Evidence]
+
+
+def protected(held: Held, draft: NewAtom, reason: str) -> str | None:
+    """Return why a draft may not close a held statement."""
+    id = held.atom.id
+    if draft.held:
+        return "the new statement is held for review, and closes nothing until then"
+    if told_less(draft.source, held.atom.source):
+        return f"{id} is the word of {SAID_BY[held.atom.source]}, which {SAID_BY[draft.source]} does not replace"
+    if held.atom.priority < 0 and draft.kind != "instruction":
+        return f"{id} is a standing instruction, which only an instruction replaces"
+    if held.told and draft.confidence < _STATED:
+        return f"{id} was told explicitly, and this is only implied"
+    if held.told and not reason.strip():
+        return f"{id} was told explicitly, and no reason is given"
+    return None
+
+
+def usable(text: str, sources: Sequence[NewAtom | Atom]) -> str:
+    """Return a new text, on one line, if it says nothing that its sources do not; else nothing."""
+    clean = one_line(text, _LONGEST + 1)
+    if not clean or len(clean) > _LONGEST or not well_formed(clean):
+        return ""
+    words = set(query_terms(clean))
+    known = {term for source in sources for term in index_terms(source.text)}
+    told = {number for source in sources for number in _numbers(_dated(source))}
+    invented = {number for number in _numbers(clean) - told if number > _SMALL}
+    return clean if not invented and len(words & known) >= _OWN_WORDS * len(words) else ""
+
+
+def cannot_join(drafts: Sequence[NewAtom], onto: Sequence[Held], text: str) -> str | None:
+    """Return why statements cannot become one with this text."""
+    if not text:
+        return "there is no text that says what all of them say, in their words and numbers"
+    facts = [fact for one in (*drafts, *(held.atom for held in onto)) if (fact := fact_of(one))]
+    lost = next((fact for fact in facts if fact[:2] != facts[0][:2] or not _same_value(fact, facts[0])), None)
+    return f"the fact {lost[1]} {lost[2]!r} would be lost" if lost else None
+
+
+def lacking(draft: NewAtom, others: Sequence[NewAtom | Atom]) -> str | None:
+    """Return what a draft says that the others do not: another value of a fact, a number."""
+    fact = fact_of(draft)
+    theirs = [their for other in others if (their := fact_of(other)) and fact and their[:2] == fact[:2]]
+    if fact and theirs and not any(_same_value(fact, their) for their in theirs):
+        return f"{fact[1]} {fact[2]!r}"
+    new = _numbers(draft.text) - {number for other in others for number in _numbers(_dated(other))}
+    return f"the number {min(new)}" if new else None
+
+
+def _same_value(one: tuple[str, str, str], other: tuple[str, str, str]) -> bool:
+    return one[2] == other[2] or bool(set(index_terms(one[2])) & set(index_terms(other[2])))
+
+
+def _dated(one: NewAtom | Atom) -> str:
+    return f"{one.text} {iso(one.valid_from)[:10]}"
+
+
+def _numbers(text: str) -> set[int]:
+    return {int(digits) for digits in re.findall(r"\d{1,18}", text)}
+
+
+def fact_of(atom: NewAtom | Atom) -> tuple[str, str, str] | None:
+    """Return a fact in a form that compares."""
+    if isinstance(atom, Atom):
+        fact = atom.fact
+        return (fold(fact.entity), fact.relation, fold(fact.value)) if fact else None
+    given = atom.entity and atom.relation and atom.value
+    return (fold(atom.entity or ""), atom.relation or "", fold(atom.value or "")) if given else None
+
+
+def same_words(one: NewAtom, other: NewAtom | Atom) -> bool:
+    same_day = one.valid_from.date() == other.valid_from.date()
+    return (
+        one.kind == other.kind
+        and _bare(one.text) == _bare(other.text)
+        and fact_of(one) in (None, fact_of(other))
+        and (same_day or one.kind != "episodic")  # the same may happen again
+    )
+
+
+def _bare(text: str) -> str:
+    return " ".join(fold(text).split()).rstrip(".!。！")
+
+
+_RISE = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fate:
+    """What becomes of a draft."""
+
+    action: Action = "add"
+    onto: Sequence[Held] = ()
+    """Held statements that it replaces or joins, or that its words are added to."""
+    same: str | None = None
+    """The draft that speaks for this one too."""
+    waits: bool = False
+    """It replaces another draft, which has to be an atom first: then it is asked about again."""
+    text: str = ""
+    kind: Kind | None = None
+    priority: int | None = None
+    reason: str = ""
+    followers: list[NewAtom] = field(default_factory=list[NewAtom])
+    """Drafts that this one speaks for."""
+
+
+def made(draft: NewAtom, fate: Fate, said_at: Mapping[str, datetime]) -> NewAtom:
+    """Return the atom to store; `said_at` tells when its turns were said."""
+    parts = [draft, *fate.followers]
+    old = [held.atom for held in fate.onto]
+    text = fate.text or draft.text
+    kept = [held for held in fate.onto if fate.action == "merge" or _keeps(text, held.atom, parts)]
+    told = [*parts, *(held.atom for held in kept)]
+    joined = fate.action == "merge"
+    kind = _kind(draft, fate, old)
+    source = _voice(text, parts, kept)
+    atom = replace(
+        draft,
+        text=text,
+        kind=kind,
+        source=source,
+        priority=_priority(fate, [*parts, *old]),
+        confidence=min(part.confidence for part in told) if joined or kept else max(part.confidence for part in parts),
+        valid_from=_since(draft, fate, text, said_at),
+        valid_to=None if joined else draft.valid_to,
+        evidence=_together([*(part.evidence for part in parts), *(held.evidence for held in kept)]),
+        entities=_names(told),
+        supersedes=tuple(one.id for one in old),
+        because=_because(draft, fate),
+        **_fact(draft, text, [*fate.followers, *_goes_on(fate, text, kind)]),
+    )
+    if told_less(source, best(part.source for part in parts)):
+        atom = entitled(atom)
+    return held_for(atom, [*(why for part in told for why in part.held), *flags(text, source)])
+
+
+def _voice(text: str, parts: Sequence[NewAtom], kept: Sequence[Held]) -> Source:
+    """Return whose word a text is: the least trusted voice of those whose words it has."""
+    first = best(part.source for part in parts)
+    own = [part for part in parts if part.source == first]
+    others = [*(part for part in parts if part not in own), *(held.atom for held in kept)]
+    return worst([first, *(other.source for other in others if _keeps(text, other, own))])
+
+
+def _keeps(text: str, old: NewAtom | Atom, parts: Sequence[NewAtom]) -> bool:
+    """Tell whether a text says something that only the old statement says; one word of it is no more than wording."""
+    new = {term for part in parts for term in index_terms(part.text)}
+    words = {term for term in query_terms(text) if len(term) > 1} - new
+    return len(words & set(index_terms(old.text))) > 1
+
+
+def _since(draft: NewAtom, fate: Fate, text: str, said_at: Mapping[str, datetime]) -> datetime:
+    """Return from when an atom holds: from a time that was said, if there is one, rather than from when it was told."""
+
+    def dated(evidence: Sequence[Evidence], since: datetime) -> list[datetime]:
+        return [] if since in (said_at.get(one.turn) for one in evidence) else [since]
+
+    own = dated(draft.evidence, draft.valid_from)
+    if own and fate.action != "merge":
+        return draft.valid_from
+    new = [since for part in fate.followers for since in dated(part.evidence, part.valid_from)]
+    onto = [held for held in fate.onto if fate.action == "merge" or _same_time(draft, held.atom, text)]
+    old = [since for held in onto for since in dated(held.evidence, held.atom.valid_from)]
+    if said := [*own, *new, *old]:
+        return max(said)
+    parts = [*fate.followers, *(held.atom for held in onto)] if fate.action == "merge" else []
+    return max(part.valid_from for part in (draft, *parts))
+
+
+def _same_time(draft: NewAtom, old: Atom, text: str) -> bool:
+    """Tell whether what replaces a statement holds since then: it names the year, and is no other value of its fact."""
+    new, fact = fact_of(draft), fact_of(old)
+    changed = new is not None and fact is not None and new[:2] == fact[:2] and new != fact
+    return not changed and str(old.valid_from.year) in text
+
+
+def _kind(draft: NewAtom, fate: Fate, old: Sequence[Atom]) -> Kind:
+    """A standing rule stays a rule; else the decision says, but makes no instruction of what was none."""
+    if any(one.priority < 0 for one in (draft, *old)):
+        return "instruction"
+    kinds: set[Kind] = {draft.kind, *(one.kind for one in old)}
+    allowed: set[Kind] = kinds if "instruction" in kinds else {"persona", "episodic"}
+    if fate.kind == "persona" and "persona" not in kinds and all(one.source != "user" for one in (draft, *old)):
+        return draft.kind  # a trait needs a person's word
+    return fate.kind if fate.kind in allowed else draft.kind
+
+
+def _priority(fate: Fate, sources: Sequence[NewAtom | Atom]) -> int:
+    levels = [one.priority for one in sources]
+    if min(levels) < 0:
+        return -1
+    most = max(levels)
+    return min(max(most, fate.priority or 0), most + _RISE, 100)
+
+
+def _because(draft: NewAtom, fate: Fate) -> str:
+    if fate.reason.strip():
+        return one_line(fate.reason, 300)
+    if draft.single_valued:
+        return one_line(f"{draft.relation} is {draft.value} now", 300)
+    return {"merge": "joined with a newer statement", "update": "replaced by a newer statement"}.get(fate.action, "")
+
+
+def _fact(draft: NewAtom, text: str, others: Sequence[NewAtom | Atom]) -> dict[str, Any]:
+    """Return the first fact of the others that the text still tells, where the draft brings none."""
+    if draft.entity:
+        return {}
+    words = set(index_terms(text))
+    for other in others:
+        told = other.fact if isinstance(other, Atom) else other
+        if told is not None and told.entity and told.value and set(index_terms(told.value)) <= words:
+            single = isinstance(other, NewAtom) and other.single_valued
+            return {"entity": told.entity, "relation": told.relation, "value": told.value, "single_valued": single}
+    return {}
+
+
+def _goes_on(fate: Fate, text: str, kind: Kind) -> list[Atom]:
+    """Return the old statements whose facts may go on.
+
+    Of those that are replaced, where the text still names the value as it stands: "submitted her screenplay" ends the
+    goal "submit her screenplay". What happened states no fact that lasts.
+    """
+    old = [held.atom for held in fate.onto]
+    if fate.action == "merge":
+        return old
+    words = fold(text)
+    return [one for one in old if one.fact and fold(one.fact.value) in words and kind in (one.kind, "persona")]
+
+
+def _together(evidence: Iterable[Sequence[Evidence]]) -> tuple[Evidence, ...]:
+    return tuple(dict.fromkeys(one for some in evidence for one in some))
+
+
+def _names(parts: Sequence[NewAtom | Atom]) -> tuple[str, ...]:
+    names: dict[str, str] = {}
+    for part in parts:
+        for name in part.entities:
+            names.setdefault(fold(name), name)
+    return tuple(names.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a question shows: new statements, held ones, and which of all each new one is compared with."""
+
+    drafts: Mapping[str, Draft]
+    held: Mapping[str, Held]
+    near: Mapping[str, Sequence[str]]
+    said_at: Mapping[str, datetime]
+    """When the turns were said that they rest on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What to commit, and sentences of what was kept and what was refused."""
+
+    merged: list[Merging]
+    outcome: Outcome
+    kept: list[str]
+    refused: list[str]
+
+
+def twin(shown: Shown, draft: str) -> str | None:
+    """Return the atom or the earlier draft that says the very same in the same words: nobody has to be asked."""
+    earlier = list(takewhile(lambda id: id != draft, shown.drafts))
+    for id in sorted(shown.near.get(draft, ()), key=lambda id: (id not in shown.held, len(id), id)):
+        other = shown.held[id].atom if id in shown.held else shown.drafts[id].atom if id in earlier else None
+        if other is not None and same_words(shown.drafts[draft].atom, other):
+            return id
+    return None
+
+
+def settled(shown: Shown, decisions: Iterable[Decision]) -> Settled:
+    """Return what the decisions come to."""
+    settling = _Settling(shown)
+    settling.take(decisions)
+    done = Settled(merged=[], outcome={}, kept=[], refused=settling.refused)
+    for id in shown.drafts:
+        fate, leader = settling.fates[id], settling.fates[settling.leader(id)]
+        if leader.waits:
+            done.kept.append(f"{id} waits until the statement that it replaces is stored, and is asked about again.")
+            continue
+        atom = settling.atom(id) if fate.action != "skip" else None
+        onto = [held.atom.id for held in leader.onto] if leader.action == "skip" else []
+        done.merged.append(Merging(draft=id, atom=atom, onto=onto))
+        what, line = _told(id, fate, atom, onto)
+        done.outcome[what] = done.outcome.get(what, 0) + 1
+        done.kept.append(line)
+    return done
+
+
+class _Settling:
+    """Works through the decisions in the order of the drafts; `fates` is what is settled so far."""
+
+    def __init__(self, shown: Shown) -> None:
+        self._shown = shown
+        self.fates = {id: Fate() for id in shown.drafts}
+        self.refused: list[str] = []
+        self._part_of: dict[str, str] = {}
+        """Held statements that a new one has joined, and which."""
+
+    def take(self, decisions: Iterable[Decision]) -> None:
+        said = {decision.draft: decision for decision in reversed(list(decisions))}  # of several the first
+        strange = [id for id in said if id not in self.fates]
+        self.refused += [f"{one_line(id, 20)!r} is no new statement of this question." for id in strange]
+        for id in self.fates:
+            same = twin(self._shown, id)
+            if same is not None and (now := self._now([same], id)):
+                problem = self._drop(id, now)
+            elif id not in said:
+                continue
+            elif (leader := self.leader(id)) == id:
+                problem = self._settle(id, said[id])
+            else:
+                self._passed_over(id, said[id], leader)
+                continue
+            if problem:
+                self.refused.append(f"{id} was added as it stands: {problem}.")
+        for id, fate in self.fates.items():  # what was dropped before another joined what it repeats
+            whose = {self._part_of.get(held.atom.id) for held in fate.onto} if fate.action == "skip" else set[str]()
+            if None not in whose and (leader := next(iter(whose), None)):
+                self.fates[id] = Fate(action="skip", same=leader)
+
+    def leader(self, id: str) -> str:
+        """Return the draft that speaks for this one in the end, itself where none does."""
+        while (same := self.fates[id].same) is not None:
+            id = same
+        return id
+
+    def atom(self, id: str) -> NewAtom:
+        draft, *followers = self._spoken(id)
+        fate = replace(self.fates[id], followers=followers)
+        return self._without_clash(made(draft, fate, self._shown.said_at), fate)
+
+    # one decision; each returns why it cannot be what was said
+
+    def _settle(self, id: str, said: Decision) -> str | None:
+        if said.action == "add":
+            return None
+        targets = [other for other in dict.fromkeys(said.targets) if other != id]
+        known = [other for other in targets if other in self._shown.held or other in self.fates]
+        if not known:
+            named = ", ".join(one_line(other, 20) for other in targets)
+            return f"{said.action} names {named}, which was not shown" if named else f"{said.action} names no target"
+        now = self._now(known, id)
+        if not now:  # what it names was dropped in its favour before, or joined: it speaks for all of them
+            text = self._text(id, said, self._spoken(id))
+            self.fates[id] = Fate(text=text, kind=said.kind, priority=said.priority)
+            return None
+        match said.action:
+            case "skip":
+                return self._drop(id, now)
+            case "update":
+                return self._replace(id, said, now)
+            case "merge":
+                return self._join(id, said, now)
+
+    def _drop(self, id: str, targets: Sequence[str]) -> str | None:
+        onto = self._held(targets)
+        leaders = [other for other in targets if other in self.fates and not self.fates[other].waits]
+        others = [held.atom for held in onto] or [self._shown.drafts[other].atom for other in leaders]
+        if not others:
+            return "what it is said to repeat is dropped itself, or waits"
+        if (what := lacking(self._shown.drafts[id].atom, others)) is not None:
+            return f"{what} is new beside {', '.join(targets)}"
+        self.fates[id] = Fate(action="skip", onto=onto, same=None if onto else leaders[0])
+        return None
+
+    def _replace(self, id: str, said: Decision, targets: Sequence[str]) -> str | None:
+        onto = self._held(targets)
+        draft = self._shown.drafts[id].atom
+        waits = any(other in self.fates and not self.fates[other].waits for other in targets)
+        if not onto and not waits:
+            return "the statement that it replaces is not there to be replaced"
+        problem = self._why_not(draft, onto, said)
+        if problem is None:
+            text = self._text(id, said, [*self._spoken(id), *(held.atom for held in onto)])
+            self.fates[id] = _fate(said, onto, text, waits=waits)
+        return problem
+
+    def _join(self, id: str, said: Decision, targets: Sequence[str]) -> str | None:
+        onto = [held for held in self._held(targets) if held.atom.id not in self._part_of]
+        draft = self._shown.drafts[id].atom
+        joined = [other for other in targets if other in self.fates and self._is_free(other)]
+        if not onto and not joined:
+            return "what it was to join is part of another statement by now"
+        drafts = [draft, *(self._shown.drafts[other].atom for other in joined)]
+        text = usable(said.text, [*self._spoken(id), *drafts, *(held.atom for held in onto)])
+        problem = self._why_not(draft, onto, said) or cannot_join(drafts, onto, text)
+        if problem is None:
+            self.fates[id] = _fate(said, onto, text)
+            self.fates.update({other: Fate(action="skip", same=id) for other in joined})
+            self._part_of.update({held.atom.id: id for held in onto})
+        return problem
+
+    def _passed_over(self, id: str, said: Decision, leader: str) -> None:
+        """Tell of a decision on a draft that another joined before, where it would have ended something else."""
+        mine = {held.atom.id for held in self.fates[leader].onto}
+        lost = [other for other in said.targets if other in self._shown.held and other not in mine]
+        if said.action in ("update", "merge") and lost:
+            self.refused.append(
+                f"{id} was joined by {leader}: its own {said.action} of {', '.join(lost)} was not done."
+            )
+
+    def _text(self, id: str, said: Decision, sources: Sequence[NewAtom | Atom]) -> str:
+        text = usable(said.text, sources)
+        if said.text.strip() and not text:
+            self.refused.append(f"{id} keeps its own text: the new one says more than the statements do.")
+        return text
+
+    # what holds of drafts and targets
+
+    def _spoken(self, id: str) -> list[NewAtom]:
+        """Return a draft and those that it speaks for."""
+        followers = [other for other in self.fates if other != id and self.leader(other) == id]
+        return [self._shown.drafts[one].atom for one in (id, *followers)]
+
+    def _now(self, targets: Sequence[str], id: str) -> list[str]:
+        """Return what stands for targets by now: drafts that they are part of, atoms that say what they say."""
+        now: dict[str, None] = {}
+        for target in targets:
+            if target in self._shown.held:
+                now[self._part_of.get(target, target)] = None
+                continue
+            leader = self.leader(target)
+            said_by = self.fates[leader].onto if self.fates[leader].action == "skip" else ()
+            now.update(dict.fromkeys([held.atom.id for held in said_by] or [leader]))
+        return [target for target in now if target != id]
+
+    def _held(self, targets: Sequence[str]) -> list[Held]:
+        return [self._shown.held[id] for id in targets if id in self._shown.held]
+
+    def _why_not(self, draft: NewAtom, onto: Sequence[Held], said: Decision) -> str | None:
+        return next((why for held in onto if (why := protected(held, draft, said.reason))), None)
+
+    def _is_free(self, id: str) -> bool:
+        """Tell whether nothing is settled of a draft, and it speaks for no other."""
+        return self.fates[id] == Fate() and all(fate.same != id for fate in self.fates.values())
+
+    def _without_clash(self, atom: NewAtom, fate: Fate) -> NewAtom:
+        """Leave out a fact of one value that would end, unasked, what must not end so."""
+        fact = fact_of(atom) if atom.single_valued else None
+        for held in self._shown.held.values():
+            theirs = fact_of(held.atom)
+            clash = fact and theirs and fact[:2] == theirs[:2] and held not in fate.onto
+            if clash and (why := protected(held, atom, "")):
+                self.refused.append(f"{one_line(atom.text, 60)!r} was stored without its fact: {why}.")
+                return replace(atom, entity=None, relation=None, value=None, single_valued=False)
+        return atom
+
+
+def _fate(said: Decision, onto: Sequence[Held], text: str, *, waits: bool = False) -> Fate:
+    return Fate(
+        action=said.action,
+        onto=onto,
+        waits=waits,
+        text=text,
+        kind=said.kind,
+        priority=said.priority,
+        reason=said.reason,
+    )
+
+
+def _told(id: str, fate: Fate, atom: NewAtom | None, onto: Sequence[str]) -> tuple[str, str]:
+    """Return what is counted, and a sentence."""
+    said = f": {one_line(atom.text, 100)}" if atom else ""
+    old = ", ".join(held.atom.id for held in fate.onto)
+    match fate.action:
+        case "add":
+            return "added", f"{id} was added{said}"
+        case "update":
+            return "updated", f"{id} replaces {old}{said}"
+        case "merge":
+            return "merged", f"{id} was joined with {old or 'others of these'}{said}"
+        case "skip":
+            return "skipped", f"{id} says what {', '.join(onto) or fate.same} says; its words were added there"

@@ -1,0 +1,159 @@
+"""L1: drafts become atoms. A new statement is added, replaces what it corrects, joins what it adds to, or is dropped
+where it says nothing new; then its words become further evidence of what is held.
+
+What resembles nothing held needs no model and does not wait. Of the rest, one question asks about up to 20 drafts
+beside what each may repeat or contradict. Whatever the answer, no draft is lost (`settling` says what becomes of
+each), and old atoms are closed, never changed.
+
+The reply to a question about new statements: a decision on each, read tolerantly.
+
+A wrong decision never spoils the others: an unknown action is `add`, ids and targets may be written in any way that
+has one meaning, and what names no statement is left out. What a decision may do is told in `rules`.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Atom
+from mcp_memory.longterm.merge_resolution import Held, Reply, Shown, settled, twin
+from mcp_memory.longterm.search.search import Desk
+from mcp_memory.longterm.similarity import near
+from mcp_memory.models.metered import Question
+from mcp_memory.models.prompts import fenced, prompt
+from mcp_memory.models.stage import Applied, StageOf
+from mcp_memory.store.protocol import Work
+
+__all__ = ["MERGE", "Basis"]
+
+_TOGETHER = 20
+_WAITING = 100
+_WIDTH = 600
+
+
+class Basis(BaseModel):
+    """Drafts to decide on, and with what each was to be compared: atoms, and others of these drafts."""
+
+    drafts: list[str]
+    near: dict[str, list[str]] = {}
+
+
+def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
+    """Return the oldest drafts: those of them that stand alone, if there are any, else those to be asked about."""
+    drafts = desk.store.drafts(desk.space, limit=_TOGETHER)
+    if not drafts:
+        return None
+    basis = Basis(drafts=[draft.id for draft in drafts], near=near(desk, drafts))
+    shown = _shown(desk, basis)
+    there = [id for id in basis.drafts if id in shown.drafts]  # others may merge meanwhile
+    if not there:
+        return None
+    clear = [id for id in there if _is_clear(shown, id)]
+    chosen = clear or there[: max(1, _TOGETHER >> smaller)]
+    compared = {id: [other for other in basis.near[id] if other[0] == "a" or other in chosen] for id in chosen}
+    return Basis(drafts=chosen, near={id: others for id, others in compared.items() if others})
+
+
+def _is_clear(shown: Shown, draft: str) -> bool:
+    """Tell whether no one has to be asked about a draft: it resembles nothing, or something clear in every word."""
+    same = twin(shown, draft)
+    if same is None:
+        return not _to_compare(shown, draft)
+    return same in shown.held or _is_clear(shown, same)
+
+
+def _to_compare(shown: Shown, draft: str) -> list[str]:
+    """Return what is near a draft, without drafts that only say again what another says."""
+    return [other for other in shown.near[draft] if other in shown.held or twin(shown, other) is None]
+
+
+def question(desk: Desk, basis: Basis) -> Question[Reply] | None:
+    shown = _shown(desk, basis)
+    if all(_is_clear(shown, id) for id in shown.drafts):
+        return None
+    return Question(
+        purpose="merge",
+        messages=prompt(
+            "merge",
+            held="\n".join(map(_held_line, shown.held.values())) or "Nothing.",
+            new="\n".join(_draft_line(shown, id) for id in shown.drafts if twin(shown, id) is None),
+        ),
+        reply=Reply,
+        max_tokens=6_000,  # a decision takes some 80; a model that thinks first takes more
+    )
+
+
+def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
+    """Commit what becomes of the drafts. InvalidInput where a reply speaks of none of them."""
+    shown = _shown(desk, basis)
+    decisions = reply.decisions if reply is not None else []
+    if decisions and not any(decision.draft in shown.drafts for decision in decisions):
+        known = ", ".join(shown.drafts)
+        raise InvalidInput(f"No decision names a new statement. Put its id into `draft`: one of {known}.")
+    done = settled(shown, decisions)
+    texts = [merging.atom.text for merging in done.merged if merging.atom is not None]
+    desk.store.commit_merge(
+        desk.space,
+        work.id,
+        merged=done.merged,
+        outcome=done.outcome,
+        now=desk.now,
+        vectors=desk.of_rows(texts),
+    )
+    return Applied(outcome=done.outcome, kept=done.kept, refused=done.refused)
+
+
+# --- what is shown ----------------------------------------------------------------------------------
+
+
+def _shown(desk: Desk, basis: Basis) -> Shown:
+    """Read the drafts and atoms of a basis again, without what was closed or forgotten since."""
+    store, space = desk.store, desk.space
+    drafts = {draft.id: draft for draft in store.drafts(space, limit=_WAITING) if draft.id in basis.drafts}
+    wanted = dict.fromkeys(id for near in basis.near.values() for id in near if id[0] == "a")
+    atoms = [atom for atom in store.atoms(space, wanted) if atom.valid_to is None]
+    words = {atom.id: store.evidence(space, atom.id) for atom in atoms}
+    words |= {id: draft.atom.evidence for id, draft in drafts.items()}
+    turns = {turn.id: turn for turn in store.turns(space, {one.turn for some in words.values() for one in some})}
+    notes = {id for id, turn in turns.items() if turn.role == "note"}
+    held = {atom.id: Held(atom=atom, told=atom.evidence in notes, evidence=words[atom.id]) for atom in atoms}
+    there = held.keys() | drafts.keys()
+    return Shown(
+        said_at={id: turn.said_at for id, turn in turns.items()},
+        drafts=drafts,
+        held=held,
+        near={id: [other for other in basis.near.get(id, ()) if other in there] for id in drafts},
+    )
+
+
+def _held_line(held: Held) -> str:
+    atom = held.atom
+    marks = [_kind(atom.kind, atom.priority), f"since {atom.valid_from:%Y-%m-%d}", *(["told"] if held.told else [])]
+    return f"{atom.id} [{', '.join(marks)}] {_said(atom.text, _fact_of(atom))}"
+
+
+def _draft_line(shown: Shown, id: str) -> str:
+    atom, near = shown.drafts[id].atom, _to_compare(shown, id)
+    fact = f"{atom.entity} | {atom.relation} | {atom.value}" if atom.entity else ""
+    marks = [_kind(atom.kind, atom.priority), f"since {atom.valid_from:%Y-%m-%d}"]
+    compare = f" -> compare with {', '.join(near)}" if near else ""
+    return f"{id} [{', '.join(marks)}] {_said(atom.text, fact)}{compare}"
+
+
+def _kind(kind: str, priority: int) -> str:
+    return f"{kind}, always" if priority < 0 else f"{kind}, priority {priority}"
+
+
+def _fact_of(atom: Atom) -> str:
+    fact = atom.fact
+    return f"{fact.entity} | {fact.relation} | {fact.value}" if fact else ""
+
+
+def _said(text: str, fact: str) -> str:
+    told = one_line(text, _WIDTH) + (f" (fact: {one_line(fact, 200)})" if fact else "")
+    return fenced(told, "held", "new")
+
+
+MERGE = StageOf(name="merge", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)

@@ -1,0 +1,220 @@
+"""Who is meant: the user under all the names they go by, other speakers, and the entities that are known already.
+
+The user is the entity `user`. Their own name is an alias of it: the one held already, or the one name under which
+turns of role `user` come. Others who speak in the user's role under another name are people of their own.
+What a reply calls an entity is resolved to the name that is known; a further name counts only if it was really said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Entity, Turn
+from mcp_memory.language.words import base_terms, fold
+from mcp_memory.store.protocol import Filters, Store
+
+__all__ = ["MAX_NAME", "USER", "Names", "is_person", "names_in", "table", "with_told"]
+
+USER = "user"
+MAX_NAME = 80
+_KNOWN = 500  # entities looked through for those that a batch mentions
+_SHOWN, _OFTEN = 40, 12  # entities in a question, and how many of them for being known best
+_ALSO_SHOWN = 6
+
+_USER_WORDS = frozenset(
+    fold(word)
+    for word in (
+        "user", "the user", "i", "me", "myself", "der nutzer", "nutzer", "die nutzerin", "nutzerin", "ich", "benutzer",
+        "l'utilisateur", "utilisateur", "l'utilisatrice", "utilisatrice", "je", "moi", "usuario", "el usuario", "yo",
+        "usuaria", "la usuaria", "l'utente", "utente", "io", "usuário", "o usuário", "usuária",
+        "a usuária", "utilizador", "eu", "gebruiker",
+        "de gebruiker", "användaren", "brugeren", "brukeren", "użytkownik", "uživatel", "пользователь",
+        "пользовательница", "користувач", "я", "kullanıcı", "χρήστης", "المستخدم", "המשתמש", "उपयोगकर्ता", "用户",
+        "用戶", "使用者", "我", "ユーザー", "ユーザ", "私", "사용자", "나", "저",
+    )
+)  # fmt: skip
+_USER_NOUNS = [word for word in _USER_WORDS if len(word) >= (4 if word < "\u2e80" else 2)]  # the others are pronouns
+_ASSISTANT_WORDS = frozenset(
+    fold(word)
+    for word in (
+        "assistant", "the assistant", "ai", "the ai", "ai assistant", "model", "the model", "chatbot", "you",
+        "der assistent", "assistent", "l'assistant", "asistente", "el asistente", "assistente", "ассистент", "助手",
+        "ai助手", "ai伴侣", "アシスタント", "어시스턴트",
+    )
+)  # fmt: skip
+_MODELS = frozenset(
+    ("alexa", "bot", "chatgpt", "claude", "copilot", "deepseek", "gemini", "gpt", "grok", "llama", "mistral", "qwen",
+     "siri")
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """`user` is the user's own name, where it is known; `others` are further people who speak, by their names."""
+
+    user: str | None
+    others: Sequence[str]
+    known: Sequence[Entity]
+    """Those that the turns mention, and those known best."""
+    said: str
+    """All that was said in the turns and before them."""
+    relations: Mapping[str, str]
+    """What others are to the user, where a fact says so: `friend`."""
+    introduced: Sequence[str] = ()
+    """Names under which the user introduced themselves in any turn, where statements use them."""
+    everyone: Sequence[str] = ()
+    """The names of all entities that are looked through, mentioned or not, and what the user named in any turn."""
+
+    def is_other(self, turn: Turn) -> bool:
+        """Tell whether a turn comes under the name of somebody else than the user."""
+        return bool(turn.name) and fold(one_line(turn.name or "", MAX_NAME)) in {fold(name) for name in self.others}
+
+    def chief(self, name: str) -> str | None:
+        """Return the name by which an entity is known; None for the assistant and for what is no name."""
+        name = one_line(name, MAX_NAME)
+        folded = fold(name)
+        if folded in _USER_WORDS or (self.user and folded == fold(self.user)):
+            return USER
+        if folded in _ASSISTANT_WORDS or not any(character.isalnum() for character in name):
+            return None
+        for entity in self.known:
+            if folded in {fold(other) for other in (entity.name, *entity.aliases)}:
+                return entity.name
+        return name
+
+    def mentioned(self, text: str) -> list[str]:
+        """Return the known entities and speakers that a statement names, by their chief names."""
+        found = [entity.name for entity in self.known if _names_one_of(fold(text), (entity.name, *entity.aliases))]
+        found += [name for name in self.others if _names_one_of(fold(text), (name,))]
+        called = [*_USER_NOUNS, self.user or ""]
+        return [USER, *found] if _names_one_of(fold(text), called) else found
+
+    def may_be(self, chief: str, name: str) -> bool:
+        """Tell whether a name can be another one of an entity: no second user, nobody who speaks for themselves."""
+        if fold(name) in {fold(other) for other in self.others}:
+            return False
+        if chief != USER or self.user is None:
+            return True
+        mine, other = fold(self.user), fold(name)
+        return mine.startswith(other) or other.startswith(mine)
+
+
+def names_in(store: Store, space: str, turns: Iterable[Turn]) -> Names:
+    """Return who is meant in some turns."""
+    turns = list(turns)
+    said = "\n".join(turn.content for turn in turns)
+    known = store.entities(space, limit=_KNOWN)
+    held = next((entity.aliases for entity in known if fold(entity.name) == USER), ())
+    everyone = tuple(name for entity in known for name in (entity.name, *entity.aliases))
+    speaking = {role: _speaking(turns, role) for role in ("user", "assistant")}
+    unnamed = any(turn.role == "user" and not turn.name for turn in turns)
+    user = _user(held, speaking["user"], unnamed=unnamed)
+    others = [name for name in (*speaking["user"], *speaking["assistant"]) if not user or fold(name) != fold(user)]
+    text = fold("\n".join((said, *others)))
+    shown = [
+        entity
+        for place, entity in enumerate(known)
+        if place < _OFTEN or _names_one_of(text, (entity.name, *entity.aliases))
+    ]
+    others = list(dict.fromkeys(others))
+    relations = {name: relation for name in others if (relation := _relation(store, space, user, name))}
+    return Names(
+        user=user,
+        others=others,
+        known=shown[:_SHOWN],
+        said=said,
+        relations=relations,
+        everyone=everyone,
+    )
+
+
+_INTRODUCES = (
+    r"(?:i'm|i’m|i am|name is|name's|call me|this is|ich bin|ich heiße|mein name ist|je m'appelle|je suis|me llamo"
+    r"|soy|mi chiamo"
+    r"|sono|meu nome é|me chamo|eu sou|ik heet|ik ben|jag heter|jeg heter|jeg hedder|меня зовут|я|nazywam się"
+    r"|mam na imię"
+    r"|jestem|benim adım|adım|ben)[ ,:]+(?:\w+ )?"
+)
+_CAPITAL = re.compile(r"(?<!\w)[^\W\d_a-zа-яё]\w+")
+_ASKED_FOR = 60  # words of statements that may be the user's name
+_TURNS_READ = 8
+
+
+def with_told(names: Names, store: Store, space: str, statements: Iterable[str]) -> Names:
+    """Return the names, with those in statements that the user told in any turn, their own among them."""
+    words = dict.fromkeys(word for text in statements for word in _CAPITAL.findall(text))
+    told = {word: turns for word in list(words)[:_ASKED_FOR] if (turns := _turns_with(store, space, word))}
+    introduced = [word for word, turns in told.items() if any(_introduces(turn.content, word) for turn in turns)]
+    return replace(names, introduced=tuple(introduced), everyone=(*names.everyone, *told))
+
+
+def _turns_with(store: Store, space: str, word: str) -> list[Turn]:
+    found = store.postings(space, "turn", base_terms(word)[:1], filters=Filters(role="user"))
+    rows = sorted({row for one in found for row in one.rows.tolist()})
+    return [turn for turn in store.turns(space, [f"t{row}" for row in rows[:_TURNS_READ]]) if word in turn.content]
+
+
+def _introduces(text: str, name: str) -> bool:
+    return re.search(rf"\b{_INTRODUCES}{re.escape(name)}\b", text, re.IGNORECASE) is not None
+
+
+_MUTUAL = frozenset(("friend", "partner", "spouse", "sibling", "colleague"))
+_ONE_WAY = frozenset(("child", "parent"))
+
+
+def _relation(store: Store, space: str, user: str | None, name: str) -> str | None:
+    """Return what somebody is to the user."""
+    users, other = {USER, fold(user or USER)}, fold(name)
+    for fact in store.facts(space, filters=Filters(entity=name, unheld=True)):
+        entity, value = fold(fact.entity), fold(fact.value)
+        if entity in users and value == other and fact.relation in _MUTUAL | _ONE_WAY:
+            return fact.relation
+        if entity == other and value in users and fact.relation in _MUTUAL:
+            return fact.relation
+    return None
+
+
+def is_person(turn: Turn) -> bool:
+    """Tell whether a person says a turn: the user, or somebody with a name of their own where a model would answer."""
+    if turn.role == "user":
+        return True
+    words = fold(turn.name or "").split()
+    return bool(words) and " ".join(words) not in _ASSISTANT_WORDS and _MODELS.isdisjoint(words)
+
+
+def _speaking(turns: Iterable[Turn], role: str) -> list[str]:
+    names = (one_line(turn.name or "", MAX_NAME) for turn in turns if turn.role == role and is_person(turn))
+    return [name for name in dict.fromkeys(names) if name and fold(name) not in _USER_WORDS | _ASSISTANT_WORDS]
+
+
+def _user(held: Sequence[str], speaking: Sequence[str], *, unnamed: bool) -> str | None:
+    """Return the user's name: one held that speaks here, the first one held, or the only one that speaks here.
+
+    Where turns come with and without a name, those without are the user's, and the names are of others.
+    """
+    mine = {fold(name) for name in held}
+    here = next((name for name in speaking if fold(name) in mine), None)
+    if here or held:
+        return here or held[0]
+    return speaking[0] if len(speaking) == 1 and not unnamed else None
+
+
+def _names_one_of(text: str, names: Iterable[str]) -> bool:
+    """Tell whether one of the names stands in a folded text, as a word where the script has words."""
+    return any(
+        name and name in text and (name[-1] >= "\u0e00" or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text))
+        for name in map(fold, names)
+    )
+
+
+def table(names: Names) -> str:
+    """Return the known entities as a question shows them, a line each."""
+    lines = [f"- {USER}" + (f" (also: {names.user})" if names.user else "")]
+    for entity in names.known:
+        if fold(entity.name) != USER:
+            also = ", ".join(entity.aliases[:_ALSO_SHOWN])
+            lines.append(f"- {entity.name}" + (f" (also: {also})" if also else ""))
+    return "\n".join(one_line(re.sub(r"[<>]", " ", line), 300) for line in lines)

@@ -1,0 +1,629 @@
+"""The page about the user as it stands: what a model wrote or, without one, what was told, listed; the scenes under it.
+
+A page is a projection. Between two writings of it, reading keeps it true: lines that rest on nothing but what was
+forgotten are left out, and what was told or closed since stands in a section of its own. All of it together, the
+scenes aside, is at most 2,000 characters. Nothing is inferred here, and nobody is asked.
+
+Whether a page that somebody wrote can be kept: its form, and whether what it names as evidence is there.
+
+What is put around a page by habit (a fence, another title, sections that are made mechanically) is taken off. What
+is wrong with the page itself is InvalidInput, worded for whoever wrote it. Pure, but for the scenes it is given.
+
+L3: one page about the user, written from what the scenes tell and the atoms state; each line names its evidence.
+
+Written first as soon as there are scenes, then kept up with what changed, or made anew from scratch. Whether it is due
+is computed from rows. `apply` keeps no page that is too long, that mostly names no evidence, or that names evidence
+which the question did not show; whether a line says no more than its evidence does is beyond it.
+
+How the page reads in between, and without a model, is told in `page`; its names are this module's too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from difflib import unified_diff
+from itertools import accumulate
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field, field_validator
+
+from mcp_memory.core.config import Settings
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.text import one_line, well_formed
+from mcp_memory.core.types import ATTRIBUTION, Atom, Kind, PersonaVersion, Scene
+from mcp_memory.language.words import fold
+from mcp_memory.longterm.scenes import called, ended, is_joined, slug_of, standing
+from mcp_memory.longterm.search.search import Desk
+from mcp_memory.longterm.times import date_of
+from mcp_memory.longterm.verification.trust import attributed, fit_for_pages
+from mcp_memory.models.llm import without_fence
+from mcp_memory.models.metered import Question
+from mcp_memory.models.prompts import fenced, prompt
+from mcp_memory.models.stage import Applied, StageOf
+from mcp_memory.store.citations import cited, links, uncovered, unwrapped, without
+from mcp_memory.store.protocol import Conflict, Filters, Store, Work
+from mcp_memory.suspicion import flags
+
+__all__ = [
+    "EMPTY", "FROM_SCRATCH", "PERSONA", "Basis", "Reply", "body", "diff", "due", "ended_since", "identity",
+    "navigation", "page", "section_of", "sections", "trigger", "unfounded", "versions", "whole",
+]  # fmt: skip
+
+MAX_CHARS = 2_000
+_SINCE_CHARS = 500
+_LINE = 220
+_READ = 200
+STATED = 0.8
+"""The confidence of what was said in so many words; what a model took to be implied has less, and is not listed."""
+_SINCE_READ = 1_000
+
+EMPTY = (
+    "# Persona\n\nNothing has been told yet. What the user says of themselves with `remember` is listed here;"
+    " nothing is inferred.\n"
+)
+_SINCE, _SCENES = "Since then", "Scenes"
+OURS = (_SINCE, _SCENES)
+"""Sections that are made here: no page has them of its own."""
+_HEADINGS: tuple[tuple[Kind, str], ...] = (
+    ("instruction", "Standing instructions"),
+    ("persona", "About the user"),
+    ("episodic", "What happened"),
+)
+
+
+def whole(store: Store, space: str) -> str:
+    """Return the page as it stands, with the scenes under it."""
+    return "\n".join(part for part in (body(store, space), navigation(standing(store, space))) if part)
+
+
+def due(store: Store, space: str) -> str | None:
+    """Return the page as its file has to hold it; None where nothing is known that it could tell."""
+    if store.persona(space) is None and page(store, space) == EMPTY:
+        return None
+    return whole(store, space)
+
+
+def body(store: Store, space: str) -> str:
+    """Return the page as it stands, without the scenes."""
+    held = store.persona(space)
+    if held is None or not held.by_model:
+        return page(store, space)
+    written = without_forgotten(store, space, held)
+    closed = ended_since(store, space, written)
+    text = without(written.text, {old.id for old, _ in closed})
+    if not lines_of(text):
+        return page(store, space)
+    since = _since(closed, _told_since(store, space))
+    return _shortened(text, MAX_CHARS - len(since) - 1) + "\n" + since if since else text
+
+
+def navigation(scenes: Sequence[Scene]) -> str:
+    """Return the section that lists the scenes, hottest first; nothing where there are none."""
+    if not scenes:
+        return ""
+    ordered = sorted(scenes, key=lambda scene: (-scene.heat, scene.slug))
+    lines = [
+        f"- {scene.slug} (heat {scene.heat}, {scene.updated:%Y-%m-%d}): {one_line(scene.summary, _LINE)}"
+        for scene in ordered
+    ]
+    how = "Hottest first. Read one at memory://scene/<name>; memory_search with scene=<name> finds what it rests on."
+    return f"## {_SCENES}\n\n{how}\n\n" + "\n".join(lines) + "\n"
+
+
+def identity(store: Store, space: str) -> list[str]:
+    """Return what tells who the user is, most telling first: the facts the user told of themselves, as `name: Maya`."""
+    about = store.facts(space, filters=Filters(entity="user", unheld=True), limit=_READ)
+    # Not of others whom the user is named beside, and not what others say of the user.
+    facts = [fact for fact in about if fold(fact.entity) == "user" and fact.source == "user"]
+    rank = {name: place for place, name in enumerate(("name", "preferred_name", "full_name", "pronouns", "works_as"))}
+    facts.sort(key=lambda fact: rank.get(fact.relation, len(rank)))
+    return [f"{fact.relation.replace('_', ' ')}: {one_line(fact.value, 80)}" for fact in facts]
+
+
+# --- sections ---------------------------------------------------------------------------------------
+
+
+def sections(text: str) -> list[str]:
+    return [line[3:] for line in text.splitlines() if line.startswith("## ")]
+
+
+def section_of(text: str, wanted: str) -> str:
+    """Return one section of the page, heading included. NotFound names those there are."""
+    for name in sections(text):
+        if fold(name) == fold(wanted.strip().lstrip("# ")):
+            rest = text[text.index(f"## {name}\n") :]
+            return rest.partition("\n## ")[0].rstrip() + "\n"
+    known = ", ".join(sections(text)) or "none yet"
+    raise NotFound(f"The persona has no section {one_line(wanted, 40)!r}. Sections: {known}.")
+
+
+def without_sections(text: str, names: Collection[str]) -> str:
+    """Return the page without the sections of these names."""
+    unwanted = {fold(name) for name in names}
+    parts = re.split(r"(?m)^(?=## )", text)
+    return "".join(part for part in parts if fold(part.partition("\n")[0].strip("# ")) not in unwanted)
+
+
+def _tidy(lines: Iterable[str]) -> str:
+    """Return the lines as a page, without sections that nothing stands in."""
+    parts = re.split(r"(?m)^(?=## )", "\n".join(lines))
+    kept = [part.strip() for part in parts if not part.startswith("## ") or part.partition("\n")[2].strip()]
+    return "\n\n".join(part for part in kept if part) + "\n"
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines that say something: neither blank nor headings."""
+    return [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+
+
+def _shortened(text: str, limit: int) -> str:
+    """Return the page within so many characters: its last lines give way."""
+    lines = text.splitlines()
+    while len(text) > limit:
+        lines.pop()
+        text = _tidy(lines)
+    return text
+
+
+# --- what became of a page since it was written -----------------------------------------------------
+
+
+def versions(store: Store, space: str) -> list[PersonaVersion]:
+    """Return all versions, the newest first, each without what was forgotten."""
+    return [without_forgotten(store, space, version) for version in store.persona_versions(space)]
+
+
+def diff(old: PersonaVersion | None, new: PersonaVersion | None) -> str:
+    """Return what changed from one version to another, as a unified diff; empty where nothing did."""
+    lines = unified_diff(
+        old.text.splitlines() if old else [],
+        new.text.splitlines() if new else [],
+        fromfile=_label(old),
+        tofile=_label(new),
+        lineterm="",
+    )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _label(version: PersonaVersion | None) -> str:
+    return f"version {version.version}, {version.at:%Y-%m-%d %H:%M}" if version else "no page"
+
+
+def without_forgotten(store: Store, space: str, version: PersonaVersion) -> PersonaVersion:
+    """Return a version without the lines that rest on nothing but what was forgotten.
+
+    A line that names a scene and no atom rests on all that this scene told when the page was written: what was
+    forgotten of it may be just what the line says.
+    """
+    gone = _forgotten(store, space, cited(version.text))
+    text = without(version.text, gone)
+    scenes = {scene.slug: scene for scene in store.scenes(space)}
+    shaken = {name for name in links(text) if _is_shaken(store, space, scenes, name, version)}
+    lines = [line for line in text.splitlines() if cited(line) or not shaken.intersection(links(line))]
+    return replace(version, text=_tidy(lines)) if gone or shaken else version
+
+
+def _is_shaken(store: Store, space: str, scenes: Mapping[str, Scene], name: str, version: PersonaVersion) -> bool:
+    scene = called(scenes, name)
+    told = store.scene_versions(space, scene.slug if scene else slug_of(name))
+    then = next((one for one in told if one.updated <= version.at), None)
+    return then is None or bool(_forgotten(store, space, then.atoms))
+
+
+def _forgotten(store: Store, space: str, ids: Sequence[str]) -> set[str]:
+    return set(ids) - {atom.id for atom in store.atoms(space, ids) if not atom.held}
+
+
+def sound_scenes(store: Store, space: str) -> list[Scene]:
+    """Return the scenes that rest on nothing forgotten; the others are about to be written anew."""
+    scenes = store.scenes(space)
+    gone = _forgotten(store, space, [id for scene in scenes for id in scene.atoms])
+    return [scene for scene in scenes if not gone.intersection(scene.atoms)]
+
+
+def ended_since(store: Store, space: str, written: PersonaVersion) -> list[tuple[Atom, Atom | None]]:
+    """Return what the page that stands says and holds no longer, each with what holds in its place."""
+    return ended(store, space, cited(written.text), after=last_read(store, space))
+
+
+def last_read(store: Store, space: str) -> int:
+    """Return the number of the last atom that was there when a model last wrote the page."""
+    state = store.stage_states(space).get("persona")
+    return state.position if state else 0
+
+
+def _told_since(store: Store, space: str) -> list[Atom]:
+    """Return what was told in so many words since a model last read, and holds; rules first, then the newest."""
+    new = store.atoms_since(space, last_read(store, space), limit=_SINCE_READ)
+    notes = {turn.id for turn in store.turns(space, [atom.evidence for atom in new]) if turn.role == "note"}
+    told = [atom for atom in new if atom.valid_to is None and atom.evidence in notes and fit_for_pages(atom)]
+    return sorted(told, key=lambda atom: (atom.kind != "instruction", -int(atom.id[1:])))
+
+
+def _since(closed: Sequence[tuple[Atom, Atom | None]], told: Sequence[Atom]) -> str:
+    """Return the section, at most 500 characters; its last line says how much more there is."""
+    lines = [_closing(old, newer) for old, newer in closed]
+    known = {newer.id for _, newer in closed if newer}
+    lines += [f"- {_said(atom, _LINE)} ({atom.id})" for atom in told if atom.id not in known]
+    for shown in range(len(lines), 0, -1):
+        rest = len(lines) - shown
+        more = [f"- … and {rest} more: memory_search without a query lists what holds"] if rest else []
+        text = f"## {_SINCE}\n\n" + "\n".join([*lines[:shown], *more]) + "\n"
+        if len(text) <= _SINCE_CHARS or shown == 1:
+            return text
+    return ""
+
+
+def _closing(old: Atom, newer: Atom | None) -> str:
+    before = f"{_said(old, _LINE // 2)} ({old.id})"
+    if newer is None:
+        return f"- No longer: {before}"
+    if is_joined(old, newer):
+        return f"- {_said(newer, _LINE)} ({newer.id})"
+    return f"- {_said(newer, _LINE)} ({newer.id}). No longer: {before}"
+
+
+def _said(atom: Atom, limit: int) -> str:
+    """Return a statement behind whose word it is, which the user's own needs not."""
+    text = one_line(atom.text, limit)
+    return f"{ATTRIBUTION[atom.source]}: {text}" if ATTRIBUTION[atom.source] else text
+
+
+# --- without a model --------------------------------------------------------------------------------
+
+
+def page(store: Store, space: str) -> str:
+    """Return what was told, by kind, each line with its atom; each section says how many lines did not fit."""
+    told: dict[Kind, list[Atom]] = {kind: _current(store, space, kind) for kind, _ in _HEADINGS}
+    if not any(told.values()):
+        return EMPTY
+    lines: dict[Kind, list[str]] = {kind: [_line(kind, atom) for atom in atoms] for kind, atoms in told.items()}
+    lengths = {kind: [0, *accumulate(len(line) + 1 for line in held)] for kind, held in lines.items()}
+    shown: dict[Kind, int] = {kind: len(held) for kind, held in lines.items()}
+
+    def length() -> int:
+        """Of the page as it would be; it is composed once, for there may be hundreds of lines to leave out."""
+        parts = [len("# Persona")]
+        for kind, heading in _HEADINGS:
+            if lines[kind]:
+                rest = _rest(kind, len(lines[kind]) - shown[kind])
+                parts.append(len(f"## {heading}\n\n") + lengths[kind][shown[kind]] + (len(rest) if rest else -1))
+        return sum(parts) + 2 * (len(parts) - 1) + 1
+
+    while length() > MAX_CHARS:
+        # Shorten the longest section first: a person's traits do not give way to a long diary.
+        longest = max(shown, key=lambda kind: (shown[kind], kind == "episodic"))
+        shown[longest] -= 1
+    return _compose(lines, shown)
+
+
+def _current(store: Store, space: str, kind: Kind) -> list[Atom]:
+    listed = store.list_atoms(space, filters=Filters(kind=kind, unheld=True), limit=_READ)
+    atoms = [atom for atom in listed if atom.confidence >= STATED and fit_for_pages(atom)]
+    return sorted(atoms, key=lambda atom: atom.valid_from, reverse=True) if kind == "episodic" else atoms
+
+
+def _compose(lines: Mapping[Kind, Sequence[str]], shown: Mapping[Kind, int]) -> str:
+    parts = ["# Persona"]
+    for kind, heading in _HEADINGS:
+        if held := lines[kind]:
+            rest = _rest(kind, len(held) - shown[kind])
+            parts.append(f"## {heading}\n\n" + "\n".join([*held[: shown[kind]], *([rest] if rest else [])]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _rest(kind: Kind, more: int) -> str:
+    return f"- … and {more} more: memory_search kind={kind}" if more else ""
+
+
+def _line(kind: Kind, atom: Atom) -> str:
+    when = f"{atom.valid_from:%Y-%m-%d}: " if kind == "episodic" else ""
+    return f"- {when}{_said(atom, _LINE)} ({atom.id})"
+
+
+def cleaned(text: str) -> tuple[str, list[str]]:
+    """Return the page under the one title that all have, and the names of the sections that were left out."""
+    given = unwrapped(without_fence(text))
+    lines = without_sections(given, OURS).strip().splitlines()
+    if lines and lines[0].startswith("# "):
+        del lines[0]
+    page = "# Persona\n\n" + "\n".join(lines).strip() + "\n"
+    return page, [name for name in OURS if name in sections(given)]
+
+
+def without_orders(text: str) -> tuple[str, list[str]]:
+    """Return the page without lines that read like an order to a model, and these: no page repeats what was planted."""
+    ordered = [line for line in text.splitlines() if flags(line, "assistant")]
+    kept = [line for line in text.splitlines() if line not in ordered]
+    return ("\n".join(kept) + "\n" if ordered else text), ordered
+
+
+def unfounded(text: str) -> list[str]:
+    """Return the lines that name neither an atom nor a scene."""
+    return [line for line in uncovered(text) if not links(line)]
+
+
+def check_form(text: str) -> None:
+    """Raise InvalidInput for a page that says nothing, is too long, or mostly names no evidence."""
+    lines, bare = lines_of(text), unfounded(text)
+    if not lines:
+        raise InvalidInput("The page says nothing. Write at least who the person is.")
+    if not well_formed(text):
+        raise InvalidInput("The page has a lone surrogate, which is not text. Write the character itself.")
+    if len(text) > MAX_CHARS:
+        raise InvalidInput(
+            f"The page has {len(text):,} characters of at most {MAX_CHARS:,}: cut {len(text) - MAX_CHARS:,} or more. "
+            "Leave out what somebody who meets the person anew needs least, whole lines rather than words."
+        )
+    if 2 * len(bare) > len(lines):
+        raise InvalidInput(
+            f"{len(bare)} of {len(lines)} lines name no evidence. Put behind each statement what it rests on, such as "
+            f"(a12) or ([[slug]]), and leave out what rests on nothing, such as: {one_line(bare[0], 80)}"
+        )
+
+
+def check_evidence(text: str, citable: Collection[str], scenes: Sequence[Scene]) -> None:
+    """Raise InvalidInput for a page that names other atoms than these, or other scenes."""
+    unknown = [id for id in cited(text) if id not in citable]
+    if unknown:
+        raise InvalidInput(
+            f"The page names {', '.join(unknown[:10])}, which was not shown or is forgotten by now. Name only ids "
+            "that stand in the question, and leave out what rested on others."
+        )
+    by_slug = {scene.slug: scene for scene in scenes}
+    missing = [name for name in links(text) if called(by_slug, name) is None]
+    if missing:
+        known = ", ".join(by_slug) or "none"
+        raise InvalidInput(f"There is no scene [[{one_line(missing[0], 60)}]] to name. Scenes: {known}.")
+
+
+FROM_SCRATCH = "from scratch"
+"""The reason to give to `Store.want` for a page that owes nothing to the one before."""
+
+Mode = Literal["first", "incremental", "scratch"]
+
+_SCENE_CHARS = 20_000
+_LEADING: tuple[tuple[Kind, int], ...] = (("instruction", 30), ("persona", 50), ("episodic", 30))
+_NEW = 100
+_ASKED_CHARS = MAX_CHARS - 200  # models count badly: what comes a little longer is kept
+_AGE = timedelta(days=30)
+_STATEMENT = 300
+_NONE = "None."
+
+
+class Basis(BaseModel):
+    """What the page is to be written from; where it is brought up to date, that and the page as it stands."""
+
+    mode: Mode
+    reason: str
+    upto: int
+    version: int
+    """The model's page that stood then, 0 for none."""
+    scenes: list[str]
+    """Those to show in full."""
+    atoms: list[str]
+
+
+class Reply(BaseModel):
+    """The page in Markdown, and what is new on it."""
+
+    page: str = Field(description="The whole page in Markdown; each line ends with its evidence: (a12) or ([[slug]])")
+    changed: str = Field("", description="One sentence: what is new on this page")
+
+    @field_validator("page", mode="before")
+    @classmethod
+    def _lines(cls, value: Any) -> Any:
+        return "\n".join(map(str, value)) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+# --- when -------------------------------------------------------------------------------------------
+
+
+def trigger(store: Store, space: str, settings: Settings) -> str | None:
+    """Return why the page is due, None where it is not."""
+    state = store.stage_states(space).get("persona")
+    if state is not None and state.wanted:
+        return state.wanted
+    held = _held(store, space)
+    new = len(store.atoms_since(space, last_read(store, space), limit=settings.persona_every))
+    scenes = store.scenes(space)
+    if held is None and scenes:
+        return "there are scenes, and no page yet"
+    if held is not None and not lines_of(held.text):
+        return "all that the page said was forgotten"
+    if held is not None and new and scenes and all(scene.created > held.at for scene in scenes):
+        return "the first scene was written since"
+    return f"{new} new statements" if new >= settings.persona_every else None
+
+
+def _held(store: Store, space: str) -> PersonaVersion | None:
+    """Return the page that a model wrote, without what was forgotten."""
+    held = store.persona(space)
+    return without_forgotten(store, space, held) if held is not None and held.by_model else None
+
+
+# --- what is asked ----------------------------------------------------------------------------------
+
+
+def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
+    """Return what the page is to be written from, where it is due and there is anything."""
+    store, space = desk.store, desk.space
+    reason = trigger(store, space, desk.settings)
+    if reason is None:
+        return None
+    upto = store.newest(space, "atom")
+    held = _held(store, space)
+    mode = _mode(held, reason)
+    shown: list[Scene] = []
+    if mode == "incremental":
+        many = max(1, _NEW >> smaller)
+        new = store.atoms_since(space, last_read(store, space), limit=many)
+        if len(new) == many:
+            upto = int(new[-1].id[1:])  # the rest counts as new next time
+        atoms = [atom for atom in new if atom.valid_to is None and fit_for_pages(atom)]
+    else:
+        scenes = sound_scenes(store, space)
+        shown = _within(scenes[: max(1, len(scenes) >> smaller)])
+        atoms = _not_told(_leading(store, space, smaller), shown)
+    if not (shown or atoms or mode == "incremental"):
+        return None
+    return Basis(
+        mode=mode,
+        reason=reason,
+        upto=upto,
+        version=held.version if held else 0,
+        scenes=[scene.slug for scene in shown],
+        atoms=[atom.id for atom in atoms],
+    )
+
+
+def _mode(held: PersonaVersion | None, reason: str) -> Mode:
+    if held is None:
+        return "first"
+    return "scratch" if reason == FROM_SCRATCH or not lines_of(held.text) else "incremental"
+
+
+def _leading(store: Store, space: str, smaller: int) -> list[Atom]:
+    """Return what matters most of all that holds, of each kind."""
+    return [
+        atom
+        for kind, many in _LEADING
+        for atom in store.list_atoms(space, filters=Filters(kind=kind, unheld=True), limit=max(1, many >> smaller))
+        if fit_for_pages(atom)
+    ]
+
+
+def _within(scenes: Sequence[Scene]) -> list[Scene]:
+    """Return the first scenes, as many as one question may show."""
+    shown: list[Scene] = []
+    room = _SCENE_CHARS
+    for scene in scenes:
+        room -= len(scene.body) + len(scene.summary)
+        if room >= 0:
+            shown.append(scene)
+    return shown
+
+
+def _not_told(atoms: Sequence[Atom], scenes: Sequence[Scene]) -> list[Atom]:
+    """Return the atoms that no scene tells; rules are shown in their own words all the same."""
+    told = {id for scene in scenes for id in cited(scene.body)}
+    return [atom for atom in atoms if atom.kind == "instruction" or atom.id not in told]
+
+
+def question(desk: Desk, basis: Basis) -> Question[Reply]:
+    """Put the basis into words, as the rows are now: what was forgotten meanwhile is not shown."""
+    store, space = desk.store, desk.space
+    scenes = sound_scenes(store, space)
+    shown = [scene for scene in scenes if scene.slug in basis.scenes]
+    held = _held(store, space) if basis.mode == "incremental" else None
+    return Question(
+        purpose="persona",
+        messages=prompt(
+            "persona",
+            most=f"{_ASKED_CHARS:,}",
+            today=f"{desk.now:%Y-%m-%d}",
+            characters=f"{len(held.text):,}" if held else "0",
+            page=_fenced(held.text.strip()) if held else _NONE,
+            ageing=", ".join(_ageing(store, space, held, desk.now) if held else ()) or _NONE,
+            closed=_listed(_closed(store, space, held) if held else ()),
+            scenes=_listed(map(_scene, shown)),
+            others=_listed(f"[[{one.slug}]] {_one_line(one.summary)}" for one in scenes if one not in shown),
+            statements=_listed(map(_statement, store.atoms(space, basis.atoms))),
+        ),
+        reply=Reply,
+    )
+
+
+def _listed(lines: Iterable[str]) -> str:
+    return "\n".join(lines) or _NONE
+
+
+def _scene(scene: Scene) -> str:
+    return (
+        f'<scene slug="{scene.slug}" title="{_one_line(scene.title)}" updated="{scene.updated:%Y-%m-%d}">\n'
+        f"{_fenced(scene.summary)}\n\n{_fenced(scene.body.strip())}\n</scene>"
+    )
+
+
+def _statement(atom: Atom) -> str:
+    known = "outright" if atom.confidence >= 1 else "said" if atom.confidence >= STATED else "implied"
+    kind = "standing rule" if atom.kind == "instruction" and atom.priority < 0 else atom.kind
+    whose = f", {ATTRIBUTION[atom.source]}" if ATTRIBUTION[atom.source] else ""
+    return f"({atom.id}) {date_of(atom.valid_from, atom.text)}, {kind}, {known}{whose}: {_one_line(atom.text)}"
+
+
+def _ageing(store: Store, space: str, held: PersonaVersion, now: datetime) -> Iterator[str]:
+    """Yield what the page tells as happening or planned, and nothing was said of for long, with its date."""
+    for atom in store.atoms(space, cited(held.text)):
+        if atom.kind == "episodic" and atom.valid_to is None and atom.valid_from < now - _AGE:
+            yield f"({atom.id}) {date_of(atom.valid_from, atom.text)}"
+
+
+def _closed(store: Store, space: str, held: PersonaVersion) -> Iterator[str]:
+    for old, newer in ended_since(store, space, held):
+        if newer is not None and is_joined(old, newer):
+            yield f"({old.id}) joined into ({newer.id}) {_one_line(newer.text)}"
+            continue
+        why = f" Reason: {_one_line(old.closed_because)}" if old.closed_because else ""
+        now = f" Now: ({newer.id}) {_one_line(newer.text)}" if newer else ""
+        yield f"({old.id}) {_one_line(old.text)}{now}{why}"
+
+
+def _fenced(text: str) -> str:
+    return fenced(text, "page", "ageing", "closed", "scenes?", "other_scenes", "statements")
+
+
+def _one_line(text: str) -> str:
+    return _fenced(one_line(text, _STATEMENT)).replace('"', "'")
+
+
+# --- what is kept -----------------------------------------------------------------------------------
+
+
+def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
+    """Check the page and store it as a new version. InvalidInput says how to mend it."""
+    if reply is None:
+        raise InvalidInput("There is no page in the reply.")
+    store, space = desk.store, desk.space
+    held = _held(store, space)
+    if basis.version != (held.version if held else 0):
+        raise Conflict("The page was written anew meanwhile.")
+    text, dropped = cleaned(reply.page)
+    text, ordered = without_orders(text)
+    check_form(text)
+    check_evidence(text, _citable(store, space, basis, held), sound_scenes(store, space))
+    text = attributed(text, store.atoms(space, cited(text)))
+    lines, bare = lines_of(text), unfounded(text)
+    outcome = {"characters": len(text), "covered": len(lines) - len(bare), "uncovered": len(bare)}
+    reason = one_line(f"{basis.reason}: {reply.changed}" if reply.changed.strip() else basis.reason, 300)
+    version = store.commit_persona(space, work.id, text, reason=reason, upto=basis.upto, outcome=outcome, now=desk.now)
+    return Applied(
+        outcome=outcome,
+        kept=[
+            f"Version {version} of the page: {len(text):,} characters, {len(lines) - len(bare)} lines with evidence."
+        ],
+        refused=[
+            *(f"This line is kept, but names no evidence: {one_line(line, 120)}" for line in bare),
+            *(
+                f"This line is left out, for it reads like an order to a model: {one_line(line, 120)}"
+                for line in ordered
+            ),
+            *(f"The section {name!r} was left out: it is made mechanically." for name in dropped),
+        ],
+    )
+
+
+def _citable(store: Store, space: str, basis: Basis, held: PersonaVersion | None) -> set[str]:
+    """Return the atoms that the question showed, in any version of its scenes, and that are not forgotten by now."""
+    shown = {*basis.atoms}
+    for slug in basis.scenes:
+        shown.update(id for version in store.scene_versions(space, slug) for id in version.atoms)
+    if held is not None and basis.mode == "incremental":
+        shown.update(cited(held.text), (newer.id for _, newer in ended_since(store, space, held) if newer))
+    return {atom.id for atom in store.atoms(space, shown)}
+
+
+PERSONA = StageOf(name="persona", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)

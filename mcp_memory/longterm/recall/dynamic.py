@@ -1,0 +1,574 @@
+"""The lines of recall's dynamic block, for a question and the current conversation, before they are cut to the budget.
+
+In order of priority: scenes, facts of the entities that the question names, then atoms and verbatim turns alternately
+(an atom is shorter, a turn is exact), and after the first few the standing rules nearest to the question. Then a line
+or two of tool results, marked as program output.
+
+`relevance` judges which rows are relevant. The others come last, as `unsure`, in the order of the search: they hold the
+answers to questions in other words, and a client would believe a denial. Atoms and facts are current; turns whose value
+changed later are marked.
+
+Lines of recall's dynamic block: an atom, a fact, a scene, a turn, a rule, a line of a tool result.
+
+Each is one line that begins with an id. Turns are grouped by day. Long turns are cut to the part with the words of the
+question; secrets are masked; relative dates get the date they mean. A turn without a speaker is the user's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from itertools import chain, zip_longest
+from typing import Literal, get_args
+
+from mcp_memory.core.secrets import mask
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, Fact, ResultHit, Role, Scene, Source, Turn
+from mcp_memory.language.snippet import matches, snippet
+from mcp_memory.language.standing_rules import standing_rules
+from mcp_memory.language.words import fold, index_terms, query_terms
+from mcp_memory.longterm import turns as noise
+from mcp_memory.longterm.recall.relevance import (
+    ABOUT,
+    NEAR,
+    Asked,
+    Weighed,
+    asked,
+    changed,
+    promoted,
+    terms_of,
+    weighed,
+    weights_of,
+)
+from mcp_memory.longterm.search.pages import current, text_of
+from mcp_memory.longterm.search.results import results
+from mcp_memory.longterm.search.search import Desk, read, whose
+from mcp_memory.longterm.times import date_of
+from mcp_memory.longterm.verification.trust import held_ids, of_others, of_tool, of_turn
+from mcp_memory.store.citations import cited, plain
+from mcp_memory.store.naming import address
+from mcp_memory.store.protocol import Filters
+from mcp_memory.suspicion import flags
+
+__all__ = [
+    "Group", "Line", "Reach", "asks_to_go_on", "end_of_last", "is_small_talk", "is_told", "needed", "surest", "told",
+]  # fmt: skip
+
+_ATOMS, _SCENES, _FACTS, _OUTPUTS = 15, 3, 5, 2
+_FIRST = 6  # turns of a search that are about a question too, where anything is: the ranking knows more than the words
+_MOST_THERE = 100  # turns that are there already and may be found before others
+_SUREST = 500  # atoms, those of the highest priorities, that are ordered where nothing is asked
+_CONTEXT_CHARS = 300
+_ENTITIES = 1_000
+_SESSIONS, _ENDING, _ENDING_CHARS = 20, 6, 600  # the latest sessions; turns of one
+_CLOSE = 0.1  # cosine: where nothing shares a word, and nothing is as near as this, nothing is known
+_SAME = 0.85  # share of a turn's words that another one has too
+
+
+Group = Literal["scene", "fact", "atom", "rule", "turn", "output", "end", "maybe", "unsure"]
+"""The part of the block that a line belongs to. `unsure` turns are the closest ones, and may be irrelevant.
+
+Automatic recall has one part for all turns, `maybe`.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line of the dynamic block, and the id of its row."""
+
+    group: Group
+    id: str
+    text: str
+    source: Source = "assistant"
+    """The source of its text; `assistant` for pages that a model wrote."""
+    day: date | None = None
+    """The day of a turn; None for other rows."""
+    is_suspect: bool = False
+    """It reads like an attack and is not shown; its id is told among those left out."""
+    place: tuple[str, int] = ("", 0)
+    """Session and position of a turn, to sort the turns of a day."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How many rows to read and how much of each to show; the defaults are those of an explicit recall.
+
+    Widths are characters of the first, second, ... turn; the last holds for all further ones.
+    """
+
+    turns: int = 45
+    rules: int = 6
+    rules_for_question: int = 3
+    """A question seldom needs rules; a task does."""
+    before_rules: int = 4
+    """Lines above the rules."""
+    rule_width: int = 400
+    widths: Sequence[int] = (900, 600, 600, *[400] * 5, 320)
+    assistant_widths: Sequence[int] = (2_400, 1_200, 600, *[400] * 5, 320)
+    """Used instead of `widths` for questions about the assistant's words: its turns are long."""
+    unsure_widths: Sequence[int] = (320,)
+    certain: Group = "turn"
+    unsure: Group = "unsure"
+    outputs: bool = True
+    """Whether to show lines of tool results: numbers match by chance."""
+
+
+TRUST: dict[Source, float] = {
+    "user": 1.0,
+    "assistant": 0.95,
+    "import": 0.95,
+    "quoted": 0.85,
+    "tool": 0.85,
+    "web": 0.7,
+}
+"""Factor of an atom's rank by its source: of two equal answers the user's comes first."""
+
+
+def surest(desk: Desk, *, known: str) -> Iterator[Line]:
+    """Yield the atoms by confidence alone, without those in `known`."""
+    atoms = desk.store.list_atoms(desk.space, filters=Filters(unheld=True), limit=_SUREST)
+    ordered = sorted(atoms, key=lambda one: -one.confidence * TRUST[one.source])
+    return sound(desk, (of_atom(atom) for atom in ordered if not is_told(atom, known)))
+
+
+def needed(
+    desk: Desk,
+    question: str,
+    context: Sequence[Turn],
+    *,
+    known: str,
+    there: Collection[str] = (),
+    reach: Reach = Reach(),
+    gate: Callable[[Sequence[Weighed]], bool] = lambda rows: True,
+) -> Iterator[Line]:
+    """Yield lines for the question and the turns of the context, without anything in `known` or these turns.
+
+    The turns `there`, and atoms extracted from them, are left out too. Yields nothing where the `gate` rejects the rows
+    found. Lines are made lazily: those beyond the budget cost nothing.
+    """
+    talk = [one_line(turn.content, _CONTEXT_CHARS) for turn in context if noise.label(turn) is None]
+    asking = "" if is_small_talk(question, desk.now) else question
+    apart = {*there, *(turn.id for turn in context)}
+    wanted = asked(desk, [asking])
+    found = _found(desk, wanted, asked(desk, talk), apart, reach, gate)
+    if found is None:
+        return iter(())
+    words = frozenset(query_terms("\n".join([question, *talk])))
+    rules = _rules(wanted, apart, reach) if wanted and (found.turns or found.unsure) else []
+    outputs = _outputs(wanted, words) if wanted and reach.outputs else []
+    made = _lines(desk, question, wanted, found, words, rules, outputs, known=known, there=there, reach=reach)
+    return sound(desk, _with_end(desk, question, apart, made))
+
+
+def is_small_talk(question: str, now: datetime) -> bool:
+    """Tell whether a question is a greeting or the like, as a turn would be."""
+    turn = Turn(
+        id="", session="", position=0, role="user", name=None, content=question, said_at=now, learned_at=now, sha256=""
+    )
+    return noise.label(turn) is not None
+
+
+# --- what is found ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """Search results by id, each in the order of its search. `unsure` turns may be irrelevant."""
+
+    turns: dict[str, Weighed] = field(default_factory=dict[str, Weighed])
+    atoms: dict[str, Weighed] = field(default_factory=dict[str, Weighed])
+    scenes: dict[str, Line] = field(default_factory=dict[str, Line])
+    unsure: dict[str, Weighed] = field(default_factory=dict[str, Weighed])
+
+
+def _found(
+    desk: Desk, question: Asked | None, talk: Asked | None, there: set[str], reach: Reach,
+    gate: Callable[[Sequence[Weighed]], bool],
+) -> _Found | None:  # fmt: skip
+    """Return rows for the question, then for the conversation, without the turns already `there`."""
+    found = _Found()
+    aside = {one.id for one in desk.store.held(desk.space, limit=_MOST_THERE) if one.id.startswith("t")}
+    many = reach.turns + min(len(there) + len(aside), _MOST_THERE)
+    for wanted in (question, talk):
+        if wanted is None:
+            continue
+        said = [row for row in weighed(wanted, "turn", limit=many) if row.id not in there]
+        aside = held_ids(desk.store, desk.space, [row.id for row in said])
+        said = [row for row in said if row.id not in aside]
+        held = (
+            _borne_out(desk, weighed(wanted, "atom", limit=_ATOMS), said) if desk.store.size(desk.space, "atom") else []
+        )
+        if not gate((*said, *held)):
+            return None
+        said = [row for row in said if not row.is_echo]
+        pages = _scenes(wanted, held)
+        about = bool(pages) or any(row.weight >= ABOUT for row in (*said, *held))
+        if about:
+            _join(found.turns, (row for place, row in enumerate(said) if row.weight >= NEAR or place < _FIRST))
+            _join(found.atoms, (row for row in held if row.weight >= NEAR))
+            for page in pages:
+                found.scenes.setdefault(page.id, page)
+        if wanted is question and (about or _anything(said, held)):
+            _join(found.atoms, (row for row in held if row.weight < NEAR and row.cosine >= _CLOSE))
+            _join(found.unsure, (row for row in said if row.id not in found.turns))
+    return found
+
+
+def _anything(said: Sequence[Weighed], held: Sequence[Weighed]) -> bool:
+    """Tell whether any row could be an answer: it shares a telling word or is near in meaning."""
+    return any(row.weight >= NEAR / 2 or row.cosine >= _CLOSE for row in (*said, *held))
+
+
+def _join(found: dict[str, Weighed], rows: Iterable[Weighed]) -> None:
+    """Add the rows; a row found twice keeps its first place and its better scores."""
+    for row in rows:
+        before = found.get(row.id, row)
+        found[row.id] = max(before, row, key=lambda one: (one.weight, one.cosine))
+
+
+def _borne_out(desk: Desk, held: Sequence[Weighed], said: Sequence[Weighed]) -> list[Weighed]:
+    """Return the atoms, each with at least the weight of the turn that it was extracted from, if that was found."""
+    turns = {row.id: row.weight for row in said}
+    evidence = {atom.id: atom.evidence for atom in desk.store.atoms(desk.space, [row.id for row in held])}
+    return [replace(row, weight=max(row.weight, turns.get(evidence.get(row.id, ""), 0.0))) for row in held]
+
+
+# --- in the order in which they find room -----------------------------------------------------------
+
+
+def _lines(
+    desk: Desk, question: str, wanted: Asked | None, found: _Found, words: AbstractSet[str], rules: Sequence[Line],
+    outputs: Sequence[Line], *, known: str, there: Collection[str], reach: Reach,
+) -> Iterator[Line]:  # fmt: skip
+    held = [atom for atom in desk.store.atoms(desk.space, found.atoms) if atom.valid_to is None]
+    holding = [atom for atom in held if atom.evidence not in there and not atom.held]
+    ranked = sorted(holding, key=lambda atom: -_rank(desk, atom, found.atoms[atom.id]))
+    ranked = [atom for atom in ranked if not is_told(atom, known)]
+    about, unsure = _distinct(desk, list(found.turns), list(found.unsure))
+    replaced, maybe = changed(wanted, about, unsure) if wanted else ({}, {})
+    about, unsure = promoted(about, unsure, {**maybe, **replaced})
+    notes = {old: f"until {new.said_at:%Y-%m-%d}, see {new.id}" for old, new in replaced.items()}
+    notes |= _replaced(desk, holding)
+    widths = reach.assistant_widths if whose(question) == "assistant" else reach.widths
+    verbatim = list(of_turns(about, words=words, widths=widths, group=reach.certain, notes=notes))
+    verbatim.sort(key=lambda line: line.source in ("tool", "web"))  # stable: people first, each in the search's order
+    bearing_out = {atom.evidence for atom in ranked}
+    fresh = [line for line in verbatim if line.id not in bearing_out]
+    by_turns = [line for line in chain.from_iterable(zip_longest(map(of_atom, ranked), fresh)) if line]
+    first, further = by_turns[: reach.before_rules], by_turns[reach.before_rules :]
+    yield from list(found.scenes.values())[:_SCENES]
+    yield from _facts(desk, question, {*cited(known), *(atom.id for atom in held)})
+    yield from first
+    said = {line.id for line in first}
+    yield from (rule for rule in rules if rule.id not in said)
+    ruled = {rule.id for rule in rules}
+    yield from (line for line in further if line.id not in ruled)
+    yield from (line for line in verbatim if line.id in bearing_out)
+    yield from outputs
+    further_turns = [turn for turn in unsure if turn.id not in ruled]
+    yield from of_turns(further_turns, words=words, widths=reach.unsure_widths, group=reach.unsure, notes=notes)
+
+
+def _rank(desk: Desk, atom: Atom, row: Weighed) -> float:
+    similarity = min(1.0, max(row.weight, row.cosine))
+    rank = desk.settings.recall_similarity * similarity + desk.settings.recall_confidence * atom.confidence
+    return rank * TRUST[atom.source]
+
+
+_WORD = re.compile(r"\w+")
+_COMPARED = 1_500  # characters
+
+
+def _distinct(desk: Desk, *groups: Sequence[str]) -> tuple[list[Turn], ...]:
+    """Return the turns of the groups without near-duplicates of earlier ones.
+
+    Of a user's turn and the assistant's echo of it, the user's is kept, whichever was found first.
+    """
+    ids = [id for group in groups for id in group]
+    turns = {turn.id: turn for turn in desk.store.turns(desk.space, ids)}
+    words = {turn.id: frozenset(_WORD.findall(fold(turn.content[:_COMPARED]))) for turn in turns.values()}
+    place = {(turn.session, turn.position): turn.id for turn in turns.values()}
+    kept: dict[str, None] = {}
+    for id in ids:
+        turn = turns.get(id)
+        if turn is None or any(_says_no_more(words[id], words[other]) for other in kept):
+            continue
+        before = place.get((turn.session, turn.position - 1))
+        if turn.role == "assistant" and before is not None and turns[before].role == "user":
+            id = before if _says_no_more(words[id], words[before]) else id
+        kept.setdefault(id)
+    return tuple([turns[id] for id in group if id in kept] for group in groups)
+
+
+def _says_no_more(words: AbstractSet[str], than: AbstractSet[str]) -> bool:
+    """Tell whether another text has nearly all of these words, and every number among them."""
+    if len(than) < _SAME * len(words):
+        return False
+    extra = words - than
+    return len(extra) <= (1 - _SAME) * len(words) and not any(word[0].isdigit() for word in extra)
+
+
+def _replaced(desk: Desk, holding: Sequence[Atom]) -> Mapping[str, str]:
+    """Return the turns whose statements these atoms replaced, and by which."""
+    old = desk.store.replaced(desk.space, [atom.id for atom in holding]) if holding else []
+    return {atom.evidence: f"since replaced by {atom.superseded_by}" for atom in old}
+
+
+# --- rules, facts, scenes, tool results -------------------------------------------------------------
+
+
+def _rules(wanted: Asked, there: Collection[str], reach: Reach) -> list[Line]:
+    """Return standing rules that the user stated, the nearest to the question first."""
+    desk = wanted.desk
+    hits = desk.search(
+        desk.space,
+        "turn",
+        wanted.text,
+        embed=wanted.embed,
+        filters=Filters(role="user", states_rule=True),
+        limit=reach.rules_for_question if "?" in wanted.text or "？" in wanted.text else reach.rules,
+        at=desk.now,
+    )
+    aside = held_ids(desk.store, desk.space, [hit.id for hit in hits])
+    turns = desk.store.turns(desk.space, [hit.id for hit in hits if hit.id not in there and hit.id not in aside])
+    others = of_others(desk.store, desk.space, turns)
+    theirs = [turn for turn in turns if turn.id not in others]
+    return [line for turn in theirs if (line := of_rule(turn, reach.rule_width))]
+
+
+def _facts(desk: Desk, question: str, shown: set[str]) -> list[Line]:
+    """Return facts of the entities that the question names in full, except the user, whose atoms are not shown."""
+    words = set(index_terms(question))
+    named = [
+        one.name
+        for one in desk.store.entities(desk.space, limit=_ENTITIES)
+        if fold(one.name) != "user" and any(_is_in(name, words) for name in (one.name, *one.aliases))
+    ]
+    facts = {
+        fact.atom: fact
+        for name in named[:_FACTS]
+        for fact in desk.store.facts(desk.space, filters=Filters(entity=name, unheld=True), limit=_FACTS)
+        if fact.atom not in shown
+    }
+    return [of_fact(fact) for fact in list(facts.values())[:_FACTS]]
+
+
+def _is_in(name: str, words: set[str]) -> bool:
+    terms = set(index_terms(name))
+    return bool(terms) and terms <= words
+
+
+def _scenes(wanted: Asked, held: Sequence[Weighed]) -> list[Line]:
+    """Return a line for each scene that is relevant, or has an atom that is."""
+    desk = wanted.desk
+    scenes = current(desk.store, desk.space)
+    if not scenes:
+        return []
+    atoms = {row.id: row.weight for row in held}
+    own = weights_of(wanted, "turn", {scene.slug: terms_of(text_of(scene)) for scene in scenes})
+    weights = {scene.slug: max([own[scene.slug], *(atoms.get(id, 0.0) for id in scene.atoms)]) for scene in scenes}
+    about = sorted((scene for scene in scenes if weights[scene.slug] >= ABOUT), key=lambda one: -weights[one.slug])
+    words = frozenset(query_terms(wanted.text))
+    return [of_scene(scene, words) for scene in about[:_SCENES]]
+
+
+def _outputs(wanted: Asked, words: AbstractSet[str]) -> list[Line]:
+    """Return relevant lines of tool results; they need the weight that a turn would need."""
+    desk = wanted.desk
+    if not desk.store.size(desk.space, "chunk"):
+        return []
+    read_as = read(wanted.text, desk.now, relatives=False)
+    hits = {
+        address(hit.ref, hit.lines): hit
+        for hit in results(desk.store, desk.space, read_as, filters=Filters(), limit=_OUTPUTS)
+    }
+    weights = weights_of(wanted, "chunk", {at: terms_of(hit.text) for at, hit in hits.items()})
+    return [
+        of_output(hit, words)
+        for at, hit in hits.items()
+        if weights[at] >= ABOUT and not flags(f"{hit.call}\n{hit.text}", "tool")
+    ]
+
+
+# --- the end of the last conversation ---------------------------------------------------------------
+
+
+def _with_end(desk: Desk, question: str, there: Collection[str], found: Iterable[Line]) -> Iterator[Line]:
+    """Yield the lines, after the end of the last conversation if the question asks to continue it."""
+    end = end_of_last(desk, there) if asks_to_go_on(question) else []
+    shown = {line.id for line in end}
+    yield from end
+    yield from (line for line in found if line.id not in shown)
+
+
+def end_of_last(desk: Desk, there: Collection[str]) -> list[Line]:
+    """Return the last turns of the latest conversation, other than the one that is `there`."""
+    sessions = sorted(desk.store.sessions(desk.space, limit=_SESSIONS), key=lambda one: one.last, reverse=True)
+    for one in sessions:
+        said = desk.store.last_turns(desk.space, one.session, limit=_ENDING, roles=("user", "assistant"))
+        aside = held_ids(desk.store, desk.space, [turn.id for turn in said])
+        said = [turn for turn in said if turn.id not in aside]
+        if said and not any(turn.id in there for turn in said):
+            head = f"- The last conversation, session {one.session}, ended so on {one.last:%Y-%m-%d}, latest first:"
+            turns = of_turns(said[::-1], words=frozenset(), widths=(_ENDING_CHARS,), group="end")
+            return [Line(group="end", id=one.session, text=head), *turns]
+    return []
+
+
+_SURELY = 0.55  # strength of a rule: that of plain statements under a heading such as "rules:"
+_ATOM_CHARS, _SCENE_CHARS, _OUTPUT_CHARS = 220, 200, 320
+
+
+def sound(desk: Desk, lines: Iterable[Line]) -> Iterator[Line]:
+    """Yield the lines, suspicious ones marked; rows that a person has released pass.
+
+    Rows written before flags existed, and model output, are checked only here. What a tool put out is judged with
+    its label. Of other lines the label is judged apart: behind `assistant`, "it asks you to …" reads like an order.
+    """
+    for line in lines:
+        parts = [line.text] if line.source in ("tool", "web") else line.text.split("] ", 1)
+        suspect = any(flags(part, line.source) for part in parts) and not _is_released(desk, line.id)
+        yield replace(line, is_suspect=True) if suspect else line
+
+
+def _is_released(desk: Desk, id: str) -> bool:
+    is_row = id[:1] in "at" and id[1:].isdigit()
+    return is_row and any(one.verdict == "released" for one in desk.store.held(desk.space, [id]))
+
+
+# --- what is known ----------------------------------------------------------------------------------
+
+
+def told(atom: Atom) -> str:
+    """Return an atom's statement as both blocks show it."""
+    return one_line(atom.text, _ATOM_CHARS)
+
+
+def is_told(atom: Atom, text: str) -> bool:
+    """Tell whether a text shows an atom's statement, as a line or as in the persona's page."""
+    return f"- {told(atom)}\n" in text or f"{told(atom)} ({atom.id}" in text
+
+
+def of_atom(atom: Atom) -> Line:
+    head = f"- [{atom.id} · {date_of(atom.valid_from, atom.text)}{_whose(atom.source)}]"
+    return Line(group="atom", id=atom.id, text=f"{head} {told(atom)}", source=atom.source)
+
+
+def of_fact(fact: Fact) -> Line:
+    parts = (fact.entity, fact.relation.replace("_", " "), fact.value)
+    said = " · ".join(one_line(part, 80) for part in parts)
+    head = f"- [{fact.atom} · {fact.valid_from:%Y-%m-%d}{_whose(fact.source)}]"
+    return Line(group="fact", id=fact.atom, text=f"{head} {said}", source=fact.source)
+
+
+def _whose(source: Source) -> str:
+    return f" · {ATTRIBUTION[source]}" if ATTRIBUTION[source] else ""
+
+
+def of_scene(scene: Scene, words: AbstractSet[str]) -> Line:
+    head = f"- [scene {scene.slug} · {scene.updated:%Y-%m-%d}] {one_line(scene.title, 80)}"
+    return Line(group="scene", id=scene.slug, text=f"{head}: {_around(plain(scene.body), words, _SCENE_CHARS)}")
+
+
+def of_output(hit: ResultHit, words: AbstractSet[str]) -> Line:
+    at = address(hit.ref, hit.lines)
+    source = of_tool(hit.call.partition(" ")[0])
+    whose = "output of" if source == "tool" else "from the web,"
+    head = f"- [{at} · {hit.at:%Y-%m-%d} · {whose} {one_line(hit.call, 60)}]"
+    return Line(group="output", id=at, text=f"{head} {_around(hit.text, words, _OUTPUT_CHARS)}", source=source)
+
+
+# --- what was said ----------------------------------------------------------------------------------
+
+
+def of_turns(
+    turns: Sequence[Turn],
+    *,
+    words: AbstractSet[str],
+    widths: Sequence[int],
+    group: Group = "turn",
+    notes: Mapping[str, str] | None = None,
+) -> Iterator[Line]:
+    """Yield a line for each turn, at most `widths` characters long (the last of them for all further turns).
+
+    `notes` are remarks on turns by id, such as that a later one changed the value.
+    """
+    for place, turn in enumerate(turns):
+        yield _line(turn, widths[min(place, len(widths) - 1)], words, group, (notes or {}).get(turn.id, ""))
+
+
+def _line(turn: Turn, width: int, words: AbstractSet[str], group: Group, note: str) -> Line:
+    from mcp_memory.language.when.annotate import with_dates
+
+    said = _around(turn.content, words, width)
+    dated = with_dates(said, turn.said_at) if turn.role == "user" else said
+    head = " · ".join(part for part in (turn.id, _speaker(turn), note) if part)
+    return _said(turn, group, f"- [{head}] {dated}")
+
+
+def of_rule(turn: Turn, width: int) -> Line | None:
+    """Return a line for a user's turn that states a standing rule, only the rules of a long one; else None."""
+    rules = [rule for rule in standing_rules(turn.content) if rule.strength >= _SURELY]
+    if turn.role != "user" or not rules:
+        return None
+    said = turn.content
+    if len(said) > width:
+        said = " … ".join(said[rule.start : rule.end] for rule in rules)
+    return _said(turn, "rule", f"- [{turn.id} · {turn.said_at:%Y-%m-%d}] {mask(one_line(said, width))}")
+
+
+def _said(turn: Turn, group: Group, text: str) -> Line:
+    place = (turn.session, turn.position)
+    return Line(group=group, id=turn.id, text=text, source=of_turn(turn), day=turn.said_at.date(), place=place)
+
+
+def _speaker(turn: Turn) -> str:
+    """Return the speaker of a turn: empty for the user, a name for other people; tools are marked as tools."""
+    source = of_turn(turn)
+    if source in ("tool", "web"):
+        return f"output of {SAID_BY[source]}" + (f", {one_line(turn.name, 40)}" if turn.name else "")
+    posing = turn.name is not None and fold(turn.name.strip()) in get_args(Role)
+    name = None if posing else turn.name
+    return one_line(name or turn.role, 40) if name or turn.role != "user" else ""
+
+
+def _around(text: str, words: AbstractSet[str], width: int) -> str:
+    """Return the part of a text with the words of the question, on one line, with its secrets masked."""
+    return mask(one_line(snippet(text, width, matches(text, words))[0] if len(text) > width else text, width + 2))
+
+
+_LANGUAGES = {
+    "en": r"\bwhere (?:were we|we were|did (?:we|you) (?:leave|stop|end|get to)"
+    r"|(?:we|i|you)(?:'d| had)? (?:left off|stopped))\b"
+    r"|\b(?:continue|resume|go on|carry on|pick (?:it |this |things )?up|back to)\b(?: [\w']+){0,4} "
+    r"(?:yesterday|last (?:time|night)|(?:last|previous|earlier) (?:session|conversation|chat)"
+    r"|where (?:we|you|i) (?:were|left|stopped|ended))"
+    r"|\bwhat (?:were|did|had) (?:we|you)\b(?: \w+){1,4} (?:yesterday|last (?:time|night|session))\b",
+    "de": r"\bwo (?:waren|sind|haben|hatten) wir\b|\bwo wir\b(?: \w+){0,3} (?:aufgehört|stehen ?geblieben|waren)\b"
+    r"|\bweiter\w*\b(?: \w+){0,4} (?:gestern|letzte[ns]? mal|letzten sitzung|aufgehört)\b"
+    r"|\bwas (?:haben|hatten) wir (?:gestern|zuletzt|letztes mal)\b",
+    "fr": r"\boù (?:en étions|en étiez|en était|nous en étions|on en était)\b|\blà où (?:nous|on)\b"
+    r"|\b(?:repren|contin)\w*\b(?: [\w']+){0,4} (?:hier|dernière (?:fois|session|conversation))\b",
+    "es": r"\bd[óo]nde (?:lo dejamos|est[áa]bamos|nos quedamos|quedamos)\b"
+    r"|\b(?:sig\w+|contin\w+|retom\w+)\b(?: \w+){0,4} (?:ayer|última (?:vez|sesión)|dejamos|quedamos)\b",
+    "it": r"\bdove (?:eravamo|ci eravamo|siamo rimasti|ci siamo)\b"
+    r"|\b(?:riprend|continu|prosegu)\w*\b(?: [\w']+){0,4} (?:ieri|(?:l')?ultima (?:volta|sessione))\b",
+    "pt": r"\bonde (?:par[áa]mos|fic[áa]mos|est[áa]vamos)\b"
+    r"|\b(?:contin|retom)\w+\b(?: \w+){0,4} (?:ontem|última (?:vez|sessão)|par[áa]mos|fic[áa]mos)\b",
+    "ru": r"на ч[её]м мы (?:остановились|закончили)|где мы остановились"
+    r"|продолж\w+(?: \w+){0,4} (?:вчера|прошл\w+ (?:раз|сесси|разговор))",
+    "zh": r"(?:继续|接着)(?:做|说|聊|讲)?(?:昨天|上次|之前)|(?:上次|昨天)(?:我们)?(?:说|聊|谈|做|讲|停|进行)到"
+    r"|我们(?:说|做|聊|讲|进行)到哪",
+    "ja": r"(?:前回|昨日|この前)(?:の|から)(?:続き|つづき)"
+    r"|(?:どこまで|続きから)(?:やり|やっ|進|話|行|お願い|始め|再開)",
+    "ko": r"어디까지 ?(?:했|하|이야기|얘기|진행)|(?:지난번|어제|저번)(?:에|의)? ?(?:이어|하던)",
+}
+_PATTERN = re.compile("|".join(f"(?:{pattern})" for pattern in _LANGUAGES.values()), re.IGNORECASE)
+_LONGEST = 400  # characters; who writes more says what it is about
+
+
+def asks_to_go_on(question: str) -> bool:
+    return len(question) <= _LONGEST and _PATTERN.search(question) is not None

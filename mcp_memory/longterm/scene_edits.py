@@ -1,0 +1,534 @@
+"""What a model wants of the scenes, checked against what is there: the edits to store, or why it cannot be.
+
+What can be left out of a reply is left out and told: a line without evidence, a statement that was not shown, a link
+to nothing. What cannot is refused as a whole, all reasons at once: an unknown page, one too many, one too long, one
+of which most rests on nothing, and any statement that would be told no more without a word why. Pure: no rows here.
+
+A page as models write it: what is put around it by habit, and names in its summary that the page does not say.
+
+Pure text. What a summary says in other words than its page is beyond it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from mcp_memory.core.errors import InvalidInput
+from mcp_memory.core.text import one_line, well_formed
+from mcp_memory.core.types import Atom, Scene, SceneAction
+from mcp_memory.language.function_words import languages_of
+from mcp_memory.language.words import fold
+from mcp_memory.longterm.scenes import MERGED_INTO, USER, called, free_slug, slug_of
+from mcp_memory.longterm.verification.trust import attributed
+from mcp_memory.models.llm import without_fence
+from mcp_memory.store.citations import cited, covered, links, plain, tails, uncovered, unlinked, unwrapped, without
+from mcp_memory.store.forgotten import gist
+from mcp_memory.store.protocol import Outcome, SceneEdit
+from mcp_memory.suspicion import flags
+
+__all__ = ["MAX_CHARS", "Checked", "Reply", "Round", "checked", "unnamed"]
+
+
+_ACTIONS = {
+    "add": "create",
+    "new": "create",
+    "insert": "create",
+    "edit": "update",
+    "rewrite": "update",
+    "modify": "update",
+    "combine": "merge",
+    "remove": "delete",
+}
+
+
+def _action(value: Any) -> Any:
+    return _ACTIONS.get(value.strip().lower(), value.strip().lower()) if isinstance(value, str) else value
+
+
+def _text(value: Any) -> Any:
+    """Lines may come as a list, nothing as null."""
+    if isinstance(value, list):
+        return "\n".join(map(str, cast("list[Any]", value)))
+    return "" if value is None else value
+
+
+def _why(value: Any) -> Any:
+    """A plain yes or no is taken for a reason, too."""
+    if isinstance(value, bool):
+        return "the scenes changed" if value else ""
+    return _text(value)
+
+
+def _names(value: Any) -> Any:
+    return [] if value is None else [value] if isinstance(value, str) else value
+
+
+def _id(value: Any) -> Any:
+    found = re.search(r"a\d{1,18}", value) if isinstance(value, str) else None
+    return found[0] if found else value
+
+
+def _dropped(value: Any) -> Any:
+    """`"a12: said twice"` stands for an atom and its reason."""
+    if not isinstance(value, str):
+        return value
+    return {"atom": value, "reason": re.sub(r"^\W*a\d+\W*", "", value)}
+
+
+Text = Annotated[str, BeforeValidator(_text)]
+
+
+class Dropped(BaseModel):
+    """A statement that no page tells, and why."""
+
+    atom: Annotated[str, BeforeValidator(_id), Field(description="Its id, such as a12")]
+    reason: Text = Field("", description="Why no page needs it")
+
+
+class Edit(BaseModel):
+    """A page as it should be, whole; what to add to one; or one that should go."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    action: Annotated[Literal["create", "update", "append", "merge", "delete"], BeforeValidator(_action)]
+    slug: Text = Field("", description="The page: as listed, or for a new one a few words with hyphens")
+    from_: Annotated[list[str], BeforeValidator(_names)] = Field(
+        default_factory=list[str], alias="from", description="merge only: the pages that become one with it"
+    )
+    title: Text = Field("", description="What the person would call it")
+    summary: Text = Field("", description="One sentence: what the page tells")
+    body: Text = Field(
+        "", description="The whole page, of `append` only what is new; each sentence ends with ids: (a12, a57)"
+    )
+    reason: Text = Field("", description="Why this edit, in a few words")
+
+
+class Reply(BaseModel):
+    """What becomes of the pages."""
+
+    edits: list[Edit] = Field(default_factory=list[Edit])
+    dropped: list[Annotated[Dropped, BeforeValidator(_dropped)]] = Field(
+        default_factory=list[Dropped], description="Statements that no page tells, each with the reason"
+    )
+    persona_update: Annotated[str, BeforeValidator(_why)] = Field(
+        default="", description="Why the page about the person has to change now; empty if it need not"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whole(cls, value: Any) -> Any:
+        """Edits may come bare, and what is dropped may stand within the edit that drops it."""
+        if not isinstance(value, dict | list):
+            return value
+        given: dict[str, Any] = _as_reply(value)
+        edits: Any = given.get("edits") or []
+        within = [cast("dict[str, Any]", edit).get("dropped") for edit in _as_list(edits) if isinstance(edit, dict)]
+        dropped = [one for part in (given.get("dropped"), *within) for one in _as_list(part)]
+        return {**given, "edits": edits, "dropped": dropped}
+
+
+def _as_list(value: Any) -> list[Any]:
+    """What stands where a list is asked for, which may be one thing or none."""
+    return cast("list[Any]", value) if isinstance(value, list) else [value] if value else []
+
+
+def _as_reply(value: Any) -> Any:
+    if isinstance(value, list):
+        return {"edits": cast("list[Any]", value)}
+    return {"edits": [value]} if "action" in value else value
+
+
+MAX_CHARS = 1_500
+"""Of a body, its citations not counted."""
+_TITLE, _SUMMARY, _REASON, _STATEMENT = 80, 220, 300, 80
+_ENTITIES = 12
+_NAMED = 12  # of what is wrong, in one sentence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What a reply is held against."""
+
+    scenes: Mapping[str, Scene]
+    """All that stand, by slug, without what was forgotten."""
+    shown: Collection[str]
+    """Slugs of those that the question showed in full."""
+    stale: Collection[str]
+    """Slugs of those that are due for rewriting."""
+    atoms: Mapping[str, Atom]
+    """What may be cited: the question showed it, and it is not forgotten."""
+    new: Sequence[str]
+    """Ids of the atoms to tell."""
+    unseen: Collection[str] = ()
+    """Slugs of those that are due for rewriting and were not shown: nothing is added to them before."""
+    most: int
+    """How many scenes there may be; a model leaves one place free, for a page that a person brings back."""
+    is_entity: Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    edits: list[SceneEdit]
+    kept: list[str]
+    refused: list[str]
+    outcome: Outcome
+
+
+def checked(reply: Reply, given: Round) -> Checked:
+    """Return the edits that a reply comes to. InvalidInput names all that is wrong with it, and how to mend it."""
+    draft = _Draft(given)
+    for edit in reply.edits:
+        draft.take(edit)
+    explained = {one.atom for one in reply.dropped if one.reason.strip()}
+    draft.complaints += [*_losses(draft, explained), *_untold(draft, explained), *_too_many(draft)]
+    if draft.complaints:
+        raise InvalidInput(" ".join(dict.fromkeys(draft.complaints)))
+    _leave_out_orders(draft)
+    for slug, page in draft.pages.items():
+        linked = _with_links_that_lead_somewhere(draft, page)
+        draft.pages[slug] = replace(linked, body=attributed(linked.body, given.atoms.values()))
+    seen_again = [_as_it_was(given.scenes[slug]) for slug in given.stale if slug not in draft.touched]
+    told = _told(draft) & set(given.new)
+    silent = [id for id in _to_tell(given) if id not in told | explained]
+    if silent:
+        draft.refused.append(f"Told by no page: {', '.join(silent)}.")
+    actions = Counter(page.action for page in draft.pages.values())
+    outcome = {
+        "created": actions["create"],
+        "updated": actions["update"],
+        "merged": actions["merge"],
+        "deleted": len(draft.gone),
+        "atoms": len(told),
+    }
+    return Checked(
+        edits=[*draft.pages.values(), *draft.gone.values(), *seen_again],
+        kept=[*map(_page_kept, draft.pages.values()), *(f"{one.slug}: {one.reason}." for one in draft.gone.values())],
+        refused=draft.refused,
+        outcome={what: count for what, count in outcome.items() if count},
+    )
+
+
+def _leave_out_orders(draft: _Draft) -> None:
+    """Take out what reads like an order to a model: no page repeats what was planted, whoever wrote it down."""
+    for slug, page in list(draft.pages.items()):
+        ordered = [line for line in page.body.splitlines() if flags(line, "assistant")]
+        body = "\n".join(line for line in page.body.splitlines() if line not in ordered)
+        is_headed_so = bool(flags(f"{page.title}\n{page.summary}", "assistant"))
+        if not cited(body) or is_headed_so:
+            if ordered or is_headed_so:
+                del draft.pages[slug]
+                draft.refused.append(f"The page {slug} was left out, for it reads like an order to a model.")
+        elif ordered:
+            draft.pages[slug] = replace(page, body=body, atoms=cited(body))
+            draft.refused += [
+                f"Left out of {slug}, for it reads like an order: {one_line(line, 80)!r}." for line in ordered
+            ]
+
+
+def _page_kept(page: SceneEdit) -> str:
+    return f"{page.slug} ({page.action}): {page.title}, told from {', '.join(page.atoms)}."
+
+
+def _as_it_was(scene: Scene) -> SceneEdit:
+    """Return the edit that notes that a page was looked at again, so that it is not due for the same reason twice."""
+    return SceneEdit(
+        action="update",
+        slug=scene.slug,
+        reason="read again, and left as it was",
+        title=scene.title,
+        summary=scene.summary,
+        body=scene.body,
+        heat=scene.heat,
+        atoms=scene.atoms,
+        entities=scene.entities,
+        version=scene.version,
+    )
+
+
+# --- the edits, one by one --------------------------------------------------------------------------
+
+
+@dataclass
+class _Draft:
+    """The pages as they would be, and what is wrong so far."""
+
+    given: Round
+    pages: dict[str, SceneEdit] = field(default_factory=dict[str, SceneEdit])
+    gone: dict[str, SceneEdit] = field(default_factory=dict[str, SceneEdit])
+    complaints: list[str] = field(default_factory=list[str])
+    refused: list[str] = field(default_factory=list[str])
+
+    @property
+    def touched(self) -> set[str]:
+        return {*self.pages, *self.gone}
+
+    def take(self, edit: Edit) -> None:
+        match edit.action:
+            case "create":
+                self._create(edit)
+            case "update":
+                if (scene := self._own(edit.slug or edit.title)) is not None:
+                    self._write("update", scene.slug, edit, [scene])
+            case "append":
+                self._append(edit)
+            case "merge":
+                self._merge(edit)
+            case "delete":
+                if (scene := self._own(edit.slug or edit.title)) is not None:
+                    self._remove(scene, one_line(edit.reason, _REASON) or "no longer wanted")
+
+    def _create(self, edit: Edit) -> None:
+        name = edit.slug or edit.title
+        scene = called(self.given.scenes, name) if name.strip() else None
+        if scene is not None and scene.slug in self.given.shown and scene.slug not in self.touched:
+            self._write("update", scene.slug, edit, [scene])  # it says "new", but the page is there and it saw it
+        else:
+            self._write("create", self._free(edit), edit, [])
+
+    def _merge(self, edit: Edit) -> None:
+        into = called(self.given.scenes, edit.slug)
+        names = [into.slug, *edit.from_] if into else edit.from_
+        pages = list({page.slug: page for name in names if (page := self._own(name)) is not None}.values())
+        if not pages:
+            self.complaints.append("A merge names under `from` the pages that become one.")
+            return
+        target = into or (pages[0] if len(pages) == 1 else None)
+        slug = target.slug if target else self._free(edit)
+        self._write("merge" if len(pages) > 1 else "update", slug, edit, pages)
+        for page in pages:
+            if page.slug != slug:
+                self._remove(page, f"{MERGED_INTO}[[{slug}]]")
+
+    def _append(self, edit: Edit) -> None:
+        """Put sentences where a page says what holds now; all else on it stays, so nobody has to see it for that."""
+        scene = self._own(edit.slug or edit.title, seen=False)
+        if scene is None:
+            return
+        added = self._sound(scene.slug, edit.body)
+        page = _as_it_was(scene)
+        now, heading, story = scene.body.partition("\n## ")
+        body = f"{now.rstrip()}\n\n{added}\n{heading}{story}".strip()
+        self._check_length(scene.slug, body)
+        self.pages[scene.slug] = replace(
+            page,
+            reason=one_line(edit.reason, _REASON) or "more of the same",
+            body=body,
+            heat=scene.heat + self._warmth(added),
+            atoms=cited(body),
+            entities=list(dict.fromkeys([*scene.entities, *_entities(self.given.atoms, cited(added))]))[:_ENTITIES],
+        )
+
+    def _own(self, name: str, *, seen: bool = True) -> Scene | None:
+        """Return a page that this edit may change, `seen` if it has to be known whole, and note why it may not."""
+        scene = called(self.given.scenes, name)
+        if scene is None:
+            known = ", ".join(self.given.scenes) or "none yet"
+            self.complaints.append(f"There is no page {one_line(name, 60)!r}. Pages: {known}.")
+        elif scene.slug in self.given.unseen:
+            self.complaints.append(f"The page {scene.slug} is to be rewritten, in another round: leave it as it is.")
+        elif seen and scene.slug not in self.given.shown:
+            self.complaints.append(
+                f"The page {scene.slug} was not shown in full, so it cannot be rewritten now: "
+                "`append` to it what is new, or leave it as it is."
+            )
+        elif scene.slug in self.touched:
+            self.complaints.append(f"The page {scene.slug} is in two edits: make one of them.")
+        else:
+            return scene
+        return None
+
+    def _free(self, edit: Edit) -> str:
+        return free_slug(edit.slug or edit.title or heading_of(edit.body), {*self.given.scenes, *self.pages})
+
+    def _remove(self, scene: Scene, reason: str) -> None:
+        self.gone[scene.slug] = SceneEdit(action="delete", slug=scene.slug, reason=reason, version=scene.version)
+
+    def _write(self, action: SceneAction, slug: str, edit: Edit, bases: Sequence[Scene]) -> None:
+        held = self.given.scenes.get(slug) or next(iter(bases), None)
+        body = self._sound(slug, edit.body)
+        self._check_length(slug, body)
+        title = one_line(plain(edit.title or heading_of(edit.body)), _TITLE) or (held.title if held else slug)
+        summary = self._summary(slug, edit.summary, body)
+        if not well_formed(title + summary + body):
+            self.complaints.append(f"The page {slug} has a lone surrogate, which is not text.")
+        self.pages[slug] = SceneEdit(
+            action=action,
+            slug=slug,
+            reason=one_line(edit.reason, _REASON) or "no reason given",
+            title=title,
+            summary=summary,
+            body=body,
+            heat=sum(page.heat for page in bases) + self._warmth(body) if bases else 1,
+            atoms=cited(body),
+            entities=_entities(self.given.atoms, cited(body)),
+            version=self.given.scenes[slug].version if slug in self.given.scenes else None,
+        )
+
+    def _warmth(self, text: str) -> int:
+        """Return how much hotter a page gets: not at all by news that are only about others than the person."""
+        new = [self.given.atoms[id] for id in cited(text) if id in self.given.new]
+        return int(not new or any(_concerns_the_user(atom) for atom in new))
+
+    def _summary(self, slug: str, text: str, body: str) -> str:
+        """Return the summary, or the page's first statement where it names what nothing on the page does."""
+        summary = one_line(plain(text), _SUMMARY)
+        told = [self.given.atoms[id].text for id in cited(body) if id in self.given.atoms]
+        strange = unnamed(summary, " ".join([plain(body), *told]))
+        if strange:
+            self.refused.append(f"{slug}: the summary names {_some(strange)}, and the page does not: replaced.")
+        return summary if summary and not strange else gist(body)
+
+    def _sound(self, slug: str, text: str) -> str:
+        """Return a text as it can be kept, noting what was left out of it and what is wrong with it."""
+        body = unwrapped(undressed(text))
+        unknown = [id for id in cited(body) if id not in self.given.atoms]
+        if unknown:
+            body = without(body, unknown)
+            self.refused.append(f"{slug} cited {_some(unknown)}, not shown or forgotten: left out with its words.")
+        bare = [*uncovered(body), *tails(body)]
+        body = covered(body)
+        lines = sum(1 for line in body.splitlines() if cited(line))
+        if not lines or len(bare) > lines:
+            self.complaints.append(
+                f"The page {slug} has too little to rest on: lines with a statement that was shown {lines}, without "
+                f"{len(bare)}. End each sentence with its ids, such as (a12), and write nothing that rests on nothing."
+            )
+        self.refused += [f"{slug}: this rests on nothing, and was left out: {one_line(line, 100)}" for line in bare]
+        return body
+
+    def _check_length(self, slug: str, body: str) -> None:
+        over = len(plain(body)) - MAX_CHARS
+        if over > 0:
+            self.complaints.append(
+                f"The page {slug} has {len(plain(body)):,} characters without its ids, and {MAX_CHARS:,} are kept: "
+                f"tell it shorter by {over}, or give a part of the story a page of its own."
+            )
+
+
+def _concerns_the_user(atom: Atom) -> bool:
+    return not atom.entities or USER in map(fold, atom.entities)
+
+
+def _entities(atoms: Mapping[str, Atom], ids: Iterable[str]) -> list[str]:
+    """Return whom and what the atoms are about, the most named first; the user goes without saying."""
+    named = Counter(name for id in ids for name in atoms[id].entities if fold(name) != USER)
+    return [name for name, _ in named.most_common(_ENTITIES)]
+
+
+def _with_links_that_lead_somewhere(draft: _Draft, page: SceneEdit) -> SceneEdit:
+    titles = {slug: scene.title for slug, scene in draft.given.scenes.items() if slug not in draft.gone}
+    titles |= {slug: one.title for slug, one in draft.pages.items()}
+    pages = {name: slug for slug, title in titles.items() for name in (slug, slug_of(title))}
+
+    def leads(name: str) -> bool:
+        slug = pages.get(slug_of(name))
+        return slug != page.slug if slug else draft.given.is_entity(name)
+
+    return replace(page, body=unlinked(page.body, [name for name in links(page.body) if not leads(name)]))
+
+
+# --- all of them together ---------------------------------------------------------------------------
+
+
+def _told(draft: _Draft) -> set[str]:
+    """Return the atoms that some page cites once the edits are made."""
+    left = (scene.atoms for slug, scene in draft.given.scenes.items() if slug not in draft.touched)
+    return set(chain(*left, *(page.atoms for page in draft.pages.values())))
+
+
+def _to_tell(given: Round) -> list[str]:
+    """Return the new atoms that a page should tell. Rules for the agent are the persona's to tell."""
+    news = (given.atoms[id] for id in given.new if id in given.atoms)
+    return [atom.id for atom in news if atom.valid_to is None and atom.kind != "instruction"]
+
+
+def _losses(draft: _Draft, explained: set[str]) -> Iterable[str]:
+    before = chain(*(draft.given.scenes[slug].atoms for slug in draft.touched if slug in draft.given.scenes))
+    held = (draft.given.atoms[id] for id in dict.fromkeys(before) if id in draft.given.atoms)
+    lost = [atom for atom in held if atom.valid_to is None and atom.id not in _told(draft) | explained]
+    if lost:
+        yield (
+            f"These still hold and would be told by no page any more: {_statements(lost)}. "
+            "Tell each where it belongs, with its id, or put it under `dropped` with the reason."
+        )
+
+
+def _untold(draft: _Draft, explained: set[str]) -> Iterable[str]:
+    to_tell = _to_tell(draft.given)
+    silent = [draft.given.atoms[id] for id in to_tell if id not in _told(draft) | explained]
+    if 2 * len(silent) > len(to_tell):
+        yield (
+            f"{len(silent)} of {len(to_tell)} new statements are in no page: {_statements(silent)}. "
+            "Tell each where it belongs, with its id, or put it under `dropped` with the reason."
+        )
+
+
+def _too_many(draft: _Draft) -> Iterable[str]:
+    standing, room = len(draft.given.scenes), draft.given.most - 1
+    final = len({*draft.given.scenes, *draft.pages} - {*draft.gone})
+    made = [slug for slug in draft.pages if slug not in draft.given.scenes]
+    if final > room and (made or standing >= draft.given.most):
+        yield (
+            f"That would leave {final} pages, and there is room for {room}. Merge pages that belong together, "
+            f"{final - room} more than you did, or tell what is new in a page that is there."
+        )
+
+
+def _statements(atoms: Sequence[Atom]) -> str:
+    named = "; ".join(f"({atom.id}) {one_line(atom.text, _STATEMENT).rstrip('.')}" for atom in atoms[:_NAMED])
+    return named + (f"; and {', '.join(atom.id for atom in atoms[_NAMED:])}" if len(atoms) > _NAMED else "")
+
+
+def _some(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:_NAMED]) + (" …" if len(ids) > _NAMED else "")
+
+
+_UNREADABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_FRONT_MATTER = re.compile(r"\s*---\n.*?\n---\n", re.DOTALL)
+_TITLE_LINE = re.compile(r"\s*# (?P<title>[^\n]*)(\n|$)")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_WITHIN = re.compile(r"(?<=[^\W_])[ ,;]+[\"'“‘„«(]*([^\W\d_][\w'’-]*)")  # words that begin no sentence
+_CAPITAL_NOUNS = {"de", "lb"}
+_STEM = 4
+
+
+def undressed(text: str) -> str:
+    """Return a body without what models put around it: a Markdown fence, front matter, the title once more."""
+    text = _UNREADABLE.sub("", text.replace("\r\n", "\n"))
+    if text.lstrip()[:3] in ("---", "```"):
+        text = _FRONT_MATTER.sub("", without_fence(text), count=1)
+    return _TITLE_LINE.sub("", text, count=1).strip() if _TITLE_LINE.match(text) else text.strip()
+
+
+def heading_of(body: str) -> str:
+    """Return the title that a body brings along, empty where it brings none."""
+    found = _TITLE_LINE.match(body)
+    return found["title"].strip() if found else ""
+
+
+def unnamed(summary: str, page: str) -> list[str]:
+    """Return the numbers of a summary that do not stand in its page, and the names, each once.
+
+    Names are told by their capitals, so only in scripts and languages that give those to nothing else. They may be
+    bent as languages bend them.
+    """
+    said = fold(page)
+    numbers = set(_NUMBER.findall(page))
+    strange = [number for number in _NUMBER.findall(summary) if number not in numbers]
+    if _CAPITAL_NOUNS.isdisjoint(languages_of(summary.lower().split())[:1]):
+        names = [word for word in _WITHIN.findall(summary) if word[0].isupper()]
+        strange += [name for name in names if _stem(name) not in said]
+    return list(dict.fromkeys(strange))
+
+
+def _stem(name: str) -> str:
+    """Return what is left of a name without what cases and possession put to its end."""
+    word = fold(re.split("['’]", name)[0])
+    return word[: max(_STEM, len(word) - 2)]

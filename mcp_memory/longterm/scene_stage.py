@@ -1,0 +1,336 @@
+"""L2: pages that each tell one theme of a life, kept up with what became known; every line names its evidence.
+
+Due when atoms were learned since the last round, or when what a page rests on was forgotten or ended. A round shows
+the new atoms, in full the pages that they may belong to, and all others by their summaries. `apply` keeps what
+`edits` lets pass; whether a page tells its story well is beyond it. Pages are never lost: each version is kept.
+
+How a page reads is told in `page`; its names are this module's too.
+
+Which pages a round shows in full: those that are due, and those that its new atoms belong to most likely.
+
+A page costs as much to show as ten statements, and most have nothing to do with what is new. The others stand in the
+question by their summaries: what belongs to one all the same is added to it unseen.
+
+The shape of an answer about scenes, read with the patience that small models need.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from pydantic import BaseModel
+
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import ATTRIBUTION, Atom, Scene
+from mcp_memory.language.words import fold
+from mcp_memory.longterm.scene_edits import MAX_CHARS, Checked, Reply, Round, checked
+from mcp_memory.longterm.scenes import (
+    USER,
+    ended,
+    ended_since,
+    entity_called,
+    is_joined,
+    is_stale,
+    page,
+    related,
+    resolve,
+    restored,
+    stale,
+    standing,
+    versions,
+    without_forgotten,
+)
+from mcp_memory.longterm.search.search import Desk
+from mcp_memory.longterm.times import date_of
+from mcp_memory.longterm.verification.trust import fit_for_pages
+from mcp_memory.models.metered import Question
+from mcp_memory.models.prompts import fenced, prompt
+from mcp_memory.models.stage import Applied, StageOf
+from mcp_memory.store.citations import plain
+from mcp_memory.store.protocol import Filters, Store, Work
+
+__all__ = [
+    "SCENES", "Basis", "is_stale", "page", "related", "resolve", "restored", "standing", "versions",
+    "without_forgotten",
+]  # fmt: skip
+
+_ATOMS = 40
+_LINE = 300
+_ANSWER_TOKENS = 8_000
+_SAID = 0.8  # less confidence than that has what was only implied
+
+
+class Basis(BaseModel):
+    """What a round is about: atoms after the cursor up to `upto`, and the pages that it shows in full."""
+
+    after: int
+    upto: int
+    atoms: list[str]
+    shown: list[str]
+
+
+# --- what is due ------------------------------------------------------------------------------------
+
+
+def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
+    """Return the next round: the oldest atoms that no round has seen, or else the pages that are due for rewriting."""
+    store, space = desk.store, desk.space
+    state = store.stage_states(space).get("scenes")
+    after = state.position if state else 0
+    new = store.atoms_since(space, after, limit=max(1, _ATOMS >> smaller))
+    scenes = _standing(store, space)
+    due = [scene.slug for scene in stale(store, space) if scene.slug in scenes]
+    if not new and not due:
+        return None
+    sound = [atom for atom in new if fit_for_pages(atom)]
+    return Basis(
+        after=after,
+        upto=int(new[-1].id[1:]) if new else after,
+        atoms=[atom.id for atom in sound],
+        shown=to_show(desk, scenes, due, sound, smaller=smaller),
+    )
+
+
+def _standing(store: Store, space: str) -> dict[str, Scene]:
+    """Return the scenes that tell anything, the hottest first, without what was forgotten."""
+    return {scene.slug: scene for scene in standing(store, space)}
+
+
+# --- what is asked ----------------------------------------------------------------------------------
+
+
+def question(desk: Desk, basis: Basis) -> Question[Reply] | None:
+    """Put a round into words, as the rows are now; None where all of it was forgotten, joined or rewritten since."""
+    store, space = desk.store, desk.space
+    scenes = _standing(store, space)
+    shown = [scenes[slug] for slug in basis.shown if slug in scenes]
+    atoms = _with_newer(store, space, basis.atoms)
+    new = [atom for atom, newer in atoms if not is_joined(atom, newer)]
+    if not new and not _due(store, space, shown):
+        return None
+    named = {atom.id for atom in new}
+    return Question(
+        purpose="scenes",
+        messages=prompt(
+            "scenes",
+            most=f"{MAX_CHARS:,}",
+            today=f"{desk.now:%A, %Y-%m-%d}",
+            room=_room(len(scenes), desk.settings.max_scenes),
+            pages="\n".join(map(_page, shown)) or "None.",
+            others="\n".join(_listed(scene) for scene in scenes.values() if scene not in shown) or "None.",
+            ended="\n".join(_ended(store, space, shown, named)) or "Nothing.",
+            statements="\n".join(_statement(*one, named) for one in atoms if one[0].id in named) or "None this time.",
+        ),
+        reply=Reply,
+        max_tokens=_ANSWER_TOKENS,
+    )
+
+
+def _due(store: Store, space: str, shown: Sequence[Scene]) -> list[str]:
+    due = {scene.slug for scene in stale(store, space)}
+    return [scene.slug for scene in shown if scene.slug in due]
+
+
+def _with_newer(store: Store, space: str, ids: Iterable[str]) -> list[tuple[Atom, Atom | None]]:
+    """Return the atoms, each with the one that holds in its place if it holds no longer."""
+    ids = list(ids)
+    newer = {old.id: newer for old, newer in ended(store, space, ids, after=0)}
+    return [(atom, newer.get(atom.id)) for atom in store.atoms(space, ids)]
+
+
+def _room(count: int, most: int) -> str:
+    """Say how many pages there are, and what that means for new ones."""
+    there = f"Pages: {count}; there is room for {most - 1}."
+    if count >= most:
+        return f"{there} Too many stand: first merge two or more that belong together, then write what is new."
+    if count == most - 1:
+        return f"{there} A new page is possible only where two are merged into one."
+    if count >= most - 3:
+        return f"{there} It is getting full: tell what is new in pages that stand, or merge two that tell one story."
+    return f"{there} A theme of its own may get a new page."
+
+
+def _listed(scene: Scene) -> str:
+    return f"{scene.slug} | {_one_line(scene.title)} | {_one_line(scene.summary)}"
+
+
+def _page(scene: Scene) -> str:
+    title = _one_line(scene.title).replace('"', "'")
+    return (
+        f'<page slug="{scene.slug}" title="{title}" updated="{scene.updated:%Y-%m-%d}"'
+        f' characters="{len(plain(scene.body)):,}" statements="{len(scene.atoms)}">\n'
+        f"{_fenced(scene.body.strip())}\n</page>"
+    )
+
+
+def _statement(atom: Atom, newer: Atom | None, named: Collection[str]) -> str:
+    told = [date_of(atom.valid_from, atom.text)]
+    if atom.kind == "instruction":
+        told.append("a rule for the assistant")
+    if atom.confidence < _SAID:
+        told.append("implied")
+    if ATTRIBUTION[atom.source]:
+        told.append(ATTRIBUTION[atom.source])
+    if atom.entities:
+        told.append(f"about {_one_line(', '.join(atom.entities))}")
+    end = f" [{_end(atom, newer, named)}]" if atom.valid_to else ""
+    return f"({atom.id}) {', '.join(told)}: {_one_line(atom.text)}{end}"
+
+
+def _ended(store: Store, space: str, shown: Sequence[Scene], named: Collection[str]) -> Iterator[str]:
+    """Yield what the pages tell and holds no longer, or is said by another, since they were written or before."""
+    told = dict.fromkeys(id for scene in shown for id in scene.atoms)
+    late = {old.id for scene in shown for old, _ in ended_since(store, space, scene)}
+    for atom, newer in _with_newer(store, space, told):
+        if newer is not None and is_joined(atom, newer):
+            yield f"({atom.id}) joined into {_named(newer, named)}"
+        elif atom.valid_to is not None:
+            new = "; ended since the page was written" if atom.id in late else ""
+            yield f"({atom.id}) {_one_line(atom.text)} [{_end(atom, newer, named)}{new}]"
+
+
+def _end(atom: Atom, newer: Atom | None, named: Collection[str]) -> str:
+    why = f", because {_one_line(atom.closed_because)}" if atom.closed_because else ""
+    now = f"; now {_named(newer, named)}" if newer else ""
+    return f"until {atom.valid_to:%Y-%m-%d}{why}{now}"
+
+
+def _named(atom: Atom, named: Collection[str]) -> str:
+    """Return an atom by its id, with its words where they do not stand in the question anyway."""
+    return f"({atom.id})" if atom.id in named else f"({atom.id}) {_one_line(atom.text)}"
+
+
+def _fenced(text: str) -> str:
+    return fenced(text, "pages?", "other_pages", "ended", "statements")
+
+
+def _one_line(text: str) -> str:
+    return _fenced(one_line(text, _LINE))
+
+
+# --- what is kept -----------------------------------------------------------------------------------
+
+
+def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
+    """Check the edits and store them together. InvalidInput says how to mend what cannot be stored."""
+    done = checked(reply, _round(desk, basis)) if reply else Checked(edits=[], kept=[], refused=[], outcome={})
+    desk.store.commit_scenes(
+        desk.space,
+        work.id,
+        edits=done.edits,
+        upto=basis.upto,
+        wanted=one_line(reply.persona_update, _LINE) or None if reply and _worth_a_page(desk) else None,
+        outcome=done.outcome,
+        now=desk.now,
+    )
+    return Applied(outcome=done.outcome, kept=done.kept, refused=done.refused)
+
+
+def _worth_a_page(desk: Desk) -> bool:
+    """Tell whether enough is new for the persona to be written out of turn: a third of what is known, or many.
+
+    Models ask for it nearly every time.
+    """
+    state = desk.store.stage_states(desk.space).get("persona")
+    many = max(1, desk.settings.persona_every // 2)
+    new = len(desk.store.atoms_since(desk.space, state.position if state else 0, limit=many))
+    return new >= min(many, desk.store.counts(desk.space).current / 3)
+
+
+def _round(desk: Desk, basis: Basis) -> Round:
+    store, space = desk.store, desk.space
+    scenes = _standing(store, space)
+    shown = [scenes[slug] for slug in basis.shown if slug in scenes]
+    due = [scene.slug for scene in stale(store, space) if scene.slug in scenes]
+    return Round(
+        scenes=scenes,
+        shown=[scene.slug for scene in shown],
+        stale=[slug for slug in due if slug in basis.shown],
+        unseen=[slug for slug in due if slug not in basis.shown],
+        atoms={atom.id: atom for atom in _citable(store, space, basis, shown)},
+        new=basis.atoms,
+        most=desk.settings.max_scenes,
+        is_entity=lambda name: entity_called(store, space, name) is not None,
+    )
+
+
+def _citable(store: Store, space: str, basis: Basis, shown: Sequence[Scene]) -> list[Atom]:
+    """Return what the question named by its id and is not forgotten by now."""
+    named = _with_newer(store, space, {*basis.atoms, *(id for scene in shown for id in scene.atoms)})
+    return [atom for both in named for atom in both if atom]
+
+
+_CHARS = 12_000
+_CHARS_TO_MERGE = 24_000  # what is to be merged has to be seen
+_CHARS_AT_ONCE = 3_000  # so little is shown whatever it tells
+_COLDEST = 3  # to be merged where there is no room for a new page
+_ALIKE = 12  # other new atoms are among them
+
+
+def to_show(
+    desk: Desk, scenes: Mapping[str, Scene], due: Sequence[str], new: Sequence[Atom], *, smaller: int
+) -> list[str]:
+    """Return the slugs: what is due first, then the nearest; where two have to become one, what may be merged too.
+
+    `scenes` has all that stand, the hottest first.
+    """
+    most = desk.settings.max_scenes
+    too_many, full = len(scenes) >= most, len(scenes) == most - 1
+    room = (_CHARS_TO_MERGE if too_many else _CHARS) >> smaller
+    if sum(map(_length, scenes.values())) <= min(room, _CHARS_AT_ONCE):
+        return list(scenes)
+    near = _near(desk, scenes, new)
+    to_merge = list(scenes) if too_many else list(scenes)[-_COLDEST:] if full else []
+    wanted = [*due, *(slug for slug, _ in near.most_common()), *to_merge]
+    return list(_within(scenes, dict.fromkeys(wanted), room))
+
+
+def _within(scenes: Mapping[str, Scene], slugs: Iterable[str], room: int) -> Iterator[str]:
+    """Yield the slugs of those that there is room for, at least the first."""
+    for count, slug in enumerate(slugs):
+        room -= _length(scenes[slug])
+        if room >= 0 or not count:
+            yield slug
+
+
+def _length(scene: Scene) -> int:
+    return len(scene.body) + len(scene.summary)
+
+
+def _near(desk: Desk, scenes: Mapping[str, Scene], new: Sequence[Atom]) -> Counter[str]:
+    """Return the page that each new atom belongs to most likely, with all that speaks for each."""
+    about = {slug: {fold(name) for name in scene.entities} for slug, scene in scenes.items()}
+    spread = Counter(name for names in about.values() for name in names)
+    tellers: dict[str, list[str]] = {}
+    for slug, scene in scenes.items():
+        for id in scene.atoms:
+            tellers.setdefault(id, []).append(slug)
+    near: Counter[str] = Counter()
+    for atom in new:
+        points = _alike(desk, tellers, atom)
+        named = {fold(name) for name in atom.entities} - {USER}
+        for slug, names in about.items():
+            points[slug] += sum(10 // spread[name] for name in names & named)
+        near.update({slug: many for slug, many in points.most_common(1) if many})
+    return near
+
+
+def _alike(desk: Desk, tellers: Mapping[str, Sequence[str]], atom: Atom) -> Counter[str]:
+    """Return the pages that tell atoms like this one; the most alike count for most."""
+    alike = desk.search(
+        desk.space,
+        "atom",
+        atom.text,
+        embed=desk.of_query,
+        filters=Filters(unheld=True),
+        limit=_ALIKE,
+    )
+    points: Counter[str] = Counter()
+    for rank, id in enumerate(id for hit in alike if (id := hit.id) in tellers):
+        for slug in tellers[id]:
+            points[slug] += 10 // (rank + 1)
+    return points
+
+
+SCENES = StageOf(name="scenes", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)

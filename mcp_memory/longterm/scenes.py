@@ -1,0 +1,269 @@
+"""A scene as it is read: without what was forgotten, with what ended since, and with the way to its neighbours.
+
+A page is a projection. Between two writings of it, reading keeps it true: lines that rest on nothing but what was
+forgotten are left out, what ended since it was written is said under it, and scenes that share an entity point at each
+other. All of that is made at reading, so that it is as new as the rows. Nothing is stored here.
+
+The addresses of scenes: what a title becomes so that it can be a file's name on every system. Pure.
+
+What ended since a page was written: statements that held then and hold no longer, and what holds in their place.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import datetime
+from itertools import count
+
+from mcp_memory.core.errors import InvalidInput, NotFound
+from mcp_memory.core.text import one_line, safe_name
+from mcp_memory.core.types import Atom, Scene
+from mcp_memory.language.words import fold
+from mcp_memory.store.citations import cited, links
+from mcp_memory.store.forgotten import left_of
+from mcp_memory.store.protocol import SceneEdit, Store
+
+__all__ = [
+    "MERGED_INTO", "USER", "called", "ended", "ended_since", "entity_called", "free_slug", "is_joined", "is_stale",
+    "page", "related", "resolve", "restored", "slug_of", "stale", "standing", "versions", "without_forgotten",
+]  # fmt: skip
+
+USER = "user"
+"""The entity that every scene is about."""
+MERGED_INTO = "merged into "
+"""How the reason of a deletion begins whose scene goes on in another."""
+_LINE = 220
+_SEE_ALSO = 5
+_MOST_HOPS = 20
+
+
+def page(store: Store, space: str, scene: Scene) -> str:
+    """Return the page as people and agents read it."""
+    left = without_forgotten(store, space, scene)
+    if not left.body:
+        return f"# {left.title}\n\nAll that this page told was forgotten.\n"
+    parts = [f"# {left.title}", left.body.strip()]
+    ended = [_ending(old, newer) for old, newer in ended_since(store, space, left)]
+    if ended:
+        parts.append("## Since then\n\n" + "\n".join(ended))
+    see_also = [f"- [[{one.slug}]]: {one.title} ({', '.join(shared)})" for one, shared in related(store, space, left)]
+    if see_also:
+        parts.append("## See also\n\n" + "\n".join(see_also))
+    return "\n\n".join(parts) + "\n"
+
+
+def _ending(old: Atom, newer: Atom | None) -> str:
+    if newer is None:
+        return f"- No longer: {one_line(old.text, _LINE)} ({old.id})"
+    if is_joined(old, newer):
+        return f"- {one_line(newer.text, _LINE)} ({newer.id})"
+    return f"- {one_line(newer.text, _LINE)} ({newer.id}); no longer: {one_line(old.text, _LINE // 2)} ({old.id})"
+
+
+# --- what became of it since it was written ---------------------------------------------------------
+
+
+def standing(store: Store, space: str) -> list[Scene]:
+    """Return the scenes that tell anything, the hottest first, as far as they do not rest on what was forgotten."""
+    scenes = store.scenes(space)
+    named = {id for scene in scenes for id in (*scene.atoms, *cited(scene.body))}
+    gone = named - {atom.id for atom in store.atoms(space, named)}
+    left = (left_of(scene, gone) for scene in scenes)
+    return [scene for scene in left if scene.body]
+
+
+def without_forgotten(store: Store, space: str, scene: Scene) -> Scene:
+    """Return a scene, or an old version of one, as far as it does not rest on what was forgotten."""
+    return left_of(scene, _gone(store, space, scene))
+
+
+def _gone(store: Store, space: str, scene: Scene) -> set[str]:
+    named = {*scene.atoms, *cited(scene.body)}
+    return named - {atom.id for atom in store.atoms(space, named) if not atom.held}
+
+
+def ended_since(store: Store, space: str, scene: Scene) -> list[tuple[Atom, Atom | None]]:
+    """Return the atoms that held when a scene was written and hold no longer, each with what holds in its place."""
+    return ended(store, space, cited(scene.body), after=scene.updated)
+
+
+def stale(store: Store, space: str) -> Iterator[Scene]:
+    """Yield the scenes that are due for rewriting: what they rest on was forgotten, or ended since."""
+    for scene in store.scenes(space):
+        if _gone(store, space, scene) or ended_since(store, space, scene):
+            yield scene
+
+
+def is_stale(store: Store, space: str) -> bool:
+    return next(stale(store, space), None) is not None
+
+
+# --- links ------------------------------------------------------------------------------------------
+
+
+def related(store: Store, space: str, scene: Scene) -> list[tuple[Scene, list[str]]]:
+    """Return the scenes that share an entity with this one, and which; what few scenes share counts for more."""
+    scenes = standing(store, space)
+    spread = Counter(fold(name) for one in scenes for name in one.entities)
+    own = {fold(name) for name in scene.entities} - {USER}
+    found: list[tuple[float, Scene, list[str]]] = []
+    for one in scenes:
+        shared = [name for name in one.entities if fold(name) in own]
+        if shared and one.slug != scene.slug:
+            found.append((sum(1 / spread[fold(name)] for name in shared), one, shared))
+    found.sort(key=lambda of: (-of[0], -of[1].heat, of[1].slug))
+    return [(one, shared) for _, one, shared in found[:_SEE_ALSO]]
+
+
+def resolve(store: Store, space: str, name: str) -> Scene | str | None:
+    """Return what `[[name]]` means: a scene by slug or title, also one that went on in another; or an entity's name."""
+    scene = called({scene.slug: scene for scene in store.scenes(space)}, name) or _went_on(store, space, name)
+    if scene is not None:
+        return without_forgotten(store, space, scene)
+    return entity_called(store, space, name)
+
+
+def entity_called(store: Store, space: str, name: str) -> str | None:
+    """Return the chief name of the entity that has this one."""
+    wanted = fold(name.strip())
+    for entity in store.entities(space, prefix=name.strip(), limit=1_000):
+        if wanted in map(fold, (entity.name, *entity.aliases)):
+            return entity.name
+    return None
+
+
+def called(scenes: Mapping[str, Scene], name: str) -> Scene | None:
+    """Return the scene that somebody means by a slug, however it is written, or by a title."""
+    name = name.strip().removeprefix("[[").removesuffix("]]").removesuffix(".md").strip()
+    titles = (scene for scene in scenes.values() if fold(scene.title) == fold(name))
+    return scenes.get(name) or scenes.get(slug_of(name)) or next(titles, None)
+
+
+def _went_on(store: Store, space: str, name: str) -> Scene | None:
+    """Follow a scene that was merged to the one that tells its story now."""
+    slug = slug_of(name)
+    for _ in range(_MOST_HOPS):
+        last = next(iter(store.scene_versions(space, slug)), None)
+        if last is None or last.action != "delete":
+            return last
+        into = links(last.reason) if last.reason.startswith(MERGED_INTO) else []
+        if not into:
+            return None
+        slug = into[0]
+    return None
+
+
+# --- versions ---------------------------------------------------------------------------------------
+
+
+def versions(store: Store, space: str, slug: str) -> list[Scene]:
+    """Return all versions of a scene, the newest first, each without what was forgotten."""
+    return [without_forgotten(store, space, version) for version in store.scene_versions(space, slug)]
+
+
+def restored(store: Store, space: str, slug: str, version: int) -> SceneEdit:
+    """Return the edit that makes an old version the one that stands, as far as it was not forgotten.
+
+    NotFound where there is no such version; InvalidInput where it tells nothing.
+    """
+    known = versions(store, space, slug)
+    if not known:
+        raise NotFound(f"There never was a scene {one_line(slug, 60)!r}. `show scenes` lists those there are.")
+    old = next((one for one in known if one.version == version), None)
+    if old is None:
+        raise NotFound(f"There is no version {version} of {slug}. Versions: 1 to {known[0].version}.")
+    if not old.body:
+        why = "deleted the scene" if old.action == "delete" else "told nothing but what was forgotten since"
+        raise InvalidInput(f"Version {version} of {slug} {why}. Choose another; `scene history {slug}` lists them.")
+    return SceneEdit(
+        action="restore",
+        slug=slug,
+        reason=f"version {version} is back",
+        title=old.title,
+        summary=old.summary,
+        body=old.body,
+        heat=max(old.heat, known[0].heat),
+        atoms=old.atoms,
+        entities=old.entities,
+        version=known[0].version,
+    )
+
+
+_CHARACTERS, _BYTES = 60, 100
+_NAMELESS = "scene"
+
+
+def slug_of(title: str) -> str:
+    """Return the title in small letters of its own script, with `-` for all else.
+
+    The same title always gives the same slug. One of no letters gives `scene`, a name that a system reserves
+    gets that put before it.
+    """
+    words = re.sub(r"(?<=\w)['’](?=\w)", "", unicodedata.normalize("NFKC", title).lower())
+    kept = "".join(c if _is_letter(c) else " " for c in words)
+    slug = unicodedata.normalize("NFC", "-".join(re.findall(r"[^\W_]\S*", kept)))
+    slug = _cut(slug) or _NAMELESS
+    try:
+        return safe_name(slug, what="name of a scene")
+    except InvalidInput:
+        return f"{_NAMELESS}-{slug}"
+
+
+def free_slug(title: str, taken: Collection[str]) -> str:
+    """Return the slug of a title, numbered where others have it."""
+    slug = slug_of(title)
+    return next(name for n in count(1) if (name := slug if n == 1 else f"{slug}-{n}") not in taken)
+
+
+def _is_letter(c: str) -> bool:
+    """Tell letters, digits and the signs that scripts put on them; the signs that emoji have stand alone."""
+    return unicodedata.category(c)[0] in "LNM" and not "\ufe00" <= c <= "\ufe0f"
+
+
+def _cut(slug: str) -> str:
+    slug = slug[:_CHARACTERS]
+    while len(slug.encode()) > _BYTES:
+        slug = slug[:-1]
+    return slug.strip("-")
+
+
+def ended(store: Store, space: str, ids: Iterable[str], *, after: datetime | int) -> list[tuple[Atom, Atom | None]]:
+    """Return those of the atoms that ended after a moment, each with the one that holds in its place.
+
+    `after` may be the number of the last atom that was there, which is exact where moments are equal.
+    """
+    found: list[tuple[Atom, Atom | None]] = []
+    for atom in store.atoms(space, ids):
+        newer = _next(store, space, atom)
+        if atom.valid_to is not None and _is_since(atom, atom.valid_to, newer, after):
+            while newer is not None and newer.valid_to is not None:
+                newer = _next(store, space, newer)
+            found.append((atom, newer))
+    return found
+
+
+def is_joined(old: Atom, newer: Atom | None) -> bool:
+    """Tell whether an atom ended because the newer one says the same and more: that rests on all of its words too.
+
+    Then nothing in life has ended, and nobody should read that it did.
+    """
+    return newer is not None and _grounds(old) <= _grounds(newer)
+
+
+def _grounds(atom: Atom) -> set[tuple[str, tuple[int, int]]]:
+    return {(atom.evidence, atom.span), *((one.turn, one.span) for one in atom.also)}
+
+
+def _is_since(atom: Atom, end: datetime, newer: Atom | None, after: datetime | int) -> bool:
+    if isinstance(after, int):  # where nothing superseded it, its end was known from the start
+        return atom.superseded_by is not None and int(atom.superseded_by[1:]) > after
+    if atom.learned_at > after:  # a page that names what was learned after it came from elsewhere, with all of it
+        return end > after
+    return (newer.learned_at if newer else end) > after
+
+
+def _next(store: Store, space: str, atom: Atom) -> Atom | None:
+    return next(iter(store.atoms(space, [atom.superseded_by])), None) if atom.superseded_by else None

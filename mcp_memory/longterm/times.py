@@ -1,0 +1,174 @@
+"""Times of statements: from when and until when one holds, dates for words that mean nothing later, and how to tell it.
+
+What is to come holds as a plan, from when it was told. What is over holds as a memory, without an end: it says itself
+when it was, and who asks about it later asks then. Only what holds now and ends on a day that is known ends by itself;
+events never do. A time that is none gives way to that of the turn.
+
+A time is kept as a moment: a year, month, week or day as the midnight with which it begins, in the zone of this
+machine, and the time of a turn as it is. How exact it was said to be, the text tells; `date_of` shows no more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import MAXYEAR, datetime, time, timedelta
+
+from mcp_memory.core.text import zoned
+
+__all__ = ["date_of", "dated", "holds"]
+
+_A_DAY = timedelta(days=1)
+_YEARS = 1000, 2200  # what lies outside was meant otherwise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """When a statement holds. `told`: what of the given times was passed over."""
+
+    since: datetime
+    until: datetime | None
+    now: bool
+    """It holds at the time it is said, so that it can be a fact."""
+    told: Sequence[str]
+
+
+def holds(valid_from: str | None, valid_to: str | None, said_at: datetime, *, lasting: bool) -> Times:
+    """Return when a statement of a turn holds; `lasting` if it tells a state and no event."""
+    since, until = _moment(valid_from, said_at), _moment(valid_to, said_at, end=True)
+    told: list[str] = []
+    if valid_from and _BEFORE.match(valid_from):
+        since = None  # on a day that nobody knows: what is known is when it was told
+    elif valid_from and since is None:
+        told.append(f"{valid_from!r} is no date; it counts as true from {said_at:%Y-%m-%d}, when it was said")
+    if valid_to and until is None:
+        told.append(f"{valid_to!r} is no date; it counts as open")
+    to_come = since is not None and since - said_at > _A_DAY
+    over = until is not None and until <= said_at
+    return Times(
+        since=min(since, said_at) if since else said_at,
+        until=until if lasting and not over else None,
+        now=not to_come and not over,
+        told=told,
+    )
+
+
+_BEFORE = re.compile(r"\s*(?:before|until|by|<)(?![a-z])", re.IGNORECASE)
+_WRITTEN = re.compile(r"(\d{4})(?:[-/.年](\d{1,2})(?:[-/.月](\d{1,2})日?)?)?[月年]?")
+
+
+def _moment(given: str | None, said_at: datetime, *, end: bool = False) -> datetime | None:
+    """Return a date or time as a moment, for `end` the moment when a day, month or year is over; None if it is none."""
+    text = (given or "").strip()
+    try:
+        if written := _WRITTEN.fullmatch(text):
+            year, month, day = (int(part) if part else None for part in written.groups())
+            start = datetime(year or 0, month or 1, day or 1)
+            moment = _next(start, "day" if day else "month" if month else "year") if end else start
+        else:
+            moment = datetime.fromisoformat(text)
+        # Not said_at's offset: a day begins at midnight in summer and in winter.
+        moment = zoned(moment)
+    except (ValueError, OverflowError):
+        return _as_words(text, said_at, end=end)
+    return moment if _YEARS[0] <= moment.year <= _YEARS[1] else None
+
+
+def _as_words(text: str, said_at: datetime, *, end: bool) -> datetime | None:
+    """Return what words such as "six months ago" or "7 May 2023" mean, if they are all that is given."""
+    from mcp_memory.language.when import spans_in
+
+    spans = spans_in(text, said_at) if text else []
+    if len(spans) != 1 or 2 * len(spans[0].text) < len(text):
+        return None
+    return spans[0].end if end else spans[0].start
+
+
+def _next(start: datetime, unit: str) -> datetime:
+    match unit:
+        case "day":
+            return _after(start, _A_DAY)
+        case "month":
+            following = _after(start, timedelta(days=31))
+            return following.replace(day=1) if following.month != start.month else following
+        case _:
+            return start.replace(year=start.year + 1) if start.year < MAXYEAR else _after(start, timedelta.max)
+
+
+def _after(moment: datetime, span: timedelta) -> datetime:
+    """Return the moment so much later, or the last or first one that there is: people say that something never ends."""
+    try:
+        return moment + span
+    except OverflowError:
+        return (datetime.max if span > timedelta(0) else datetime.min).replace(tzinfo=moment.tzinfo)
+
+
+def dated(text: str, said_at: datetime) -> str:
+    """Return the text with dates behind "yesterday" and its like, which mean nothing to whoever reads it later.
+
+    Only words that move with the day are read so: those whose time is another one, seen from as much earlier or
+    later as they span. "In May" may be the one before or the one after.
+    """
+    from mcp_memory.language.when import spans_in
+
+    spans = spans_in(text, said_at)
+    given = {span.start for span in spans if not _moves(span.text, span.start, span.end, said_at)}
+    for span in reversed(spans):
+        if span.start not in given and _moves(span.text, span.start, span.end, said_at):
+            text = f"{text[: span.at[1]]} ({_days(span.start, span.end)}){text[span.at[1] :]}"
+    return text
+
+
+def _moves(phrase: str, start: datetime, end: datetime, said_at: datetime) -> bool:
+    from mcp_memory.language.when import spans_in
+
+    elsewhere = (spans_in(phrase, _after(said_at, shift)) for shift in (start - end, end - start))
+    return all(len(spans) == 1 and spans[0].start != start for spans in elsewhere)
+
+
+def _days(start: datetime, end: datetime) -> str:
+    """Return a time as a day, a month, a year, or its first and last day."""
+    last = end - timedelta(microseconds=1)
+    if start.date() == last.date():
+        return f"{start:%Y-%m-%d}"
+    if start.day == 1 and _next(start, "month").date() == end.date():
+        return f"{start:%Y-%m}"
+    if start.day == start.month == 1 and _next(start, "year").date() == end.date():
+        return f"{start:%Y}"
+    return f"{start:%Y-%m-%d} – {last:%Y-%m-%d}"
+
+
+# --- shown ------------------------------------------------------------------------------------------
+
+_ABOUT = re.compile(r"\b(?:in )?(?:about|around|circa|roughly|etwa|ungefähr|vers|hacia) (?=\d{4}\b)", re.IGNORECASE)
+_WEEK = re.compile(
+    r"\bweek of\b|\bwoche\b|\bsemaine\b|\bsemana\b|\bsettimana\b|\bнедел|[周週]|星期|\b주\b|\b주간", re.IGNORECASE
+)
+
+
+def date_of(moment: datetime, text: str) -> str:
+    """Return the time of a statement for people and models, as exact as its text has it.
+
+    `2022`, `2022-05`, `2022-05-09`, `2022-05-09 – 2022-05-15`, or `told 2023-06-09` where no other time is known.
+    """
+    if moment.time() != time():
+        return f"told {moment:%Y-%m-%d}"
+    start, end = _named(moment, text) or (moment, _next(moment, _unit(moment)))
+    if moment.weekday() == 0 and end - start <= _A_DAY and _WEEK.search(text):
+        return _days(moment, _after(moment, 7 * _A_DAY))
+    return _days(start, end)
+
+
+def _unit(moment: datetime) -> str:
+    """Return what begins at a midnight, if it is not known to be less: on 1 January a year."""
+    return "day" if moment.day > 1 else "month" if moment.month > 1 else "year"
+
+
+def _named(moment: datetime, text: str) -> tuple[datetime, datetime] | None:
+    """Return the most exact time that a text names and that has the moment in it."""
+    from mcp_memory.language.when import spans_in
+
+    spans = spans_in(_ABOUT.sub("in ", text), moment)
+    around = [(span.start, span.end) for span in spans if span.start <= moment < span.end]
+    return min(around, key=lambda span: span[1] - span[0], default=None)

@@ -1,0 +1,443 @@
+"""What texts are compared by: their words, the pieces they have, and how near these are in meaning.
+
+Words are compared as the index has them, without those of no weight; meaning by the bundled encoder, which takes about
+2 ms for a word or a sentence.
+
+Whether a statement turns round what was said: denies it, swaps whom or what it is about, or names somebody else.
+
+"I never drink" does not carry "the user drinks"; "Anna moved to Bergen, Tom to Oslo" does not carry "Tom moved to
+Bergen", nor "my sister plays the cello" that the user does. These are light checks of the words: a part is turned round
+where all clauses that have its words say the opposite, or have another name and lack the part's. What is told in other
+words, with pronouns, or in scripts without capitals, is not looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from mcp_memory.core.errors import EmbeddingFailed
+from mcp_memory.language.function_words import function_words, languages_of
+from mcp_memory.language.negation import is_negative
+from mcp_memory.language.standing_rules import is_question, people, sentences
+from mcp_memory.language.words import base_terms, index_terms, query_terms
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+__all__ = [
+    "SHORT", "common_words", "contrary", "dense", "differ", "dismisses", "known_terms", "names_the_user", "nearest",
+    "parts_of", "pieces_of", "places_of", "share_of", "terms_of", "vectors_of", "words_of",
+]  # fmt: skip
+
+SHORT = 2
+"""Words of a part that hardly says anything."""
+
+_CUT = re.compile(
+    r"[,;:()–—、，；：。!?！？…]\s*|\.\s+|\s+-\s+|(?=并|而且|但)|\s+(?=و\S)"
+    r"|\s+(?=(?:and|but|so|because|who|und|aber|weil|et|mais|y|pero|e|ed|ma|mas|en|maar|i|oraz|ale|и|но|ve|ama)\s)"
+)
+_WORD = re.compile(r"[^\W\d_]+")
+_HAN_PAIR = re.compile("(?=([\u3040-\u30ff\u3400-\u9fff]{2}))")
+_OFTEN = """
+always never immer nie niemals toujours jamais siempre nunca sempre mai altijd nooit всегда никогда zawsze nigdy alltid
+aldrig altid asla please bitte
+"""
+_USERS = (
+    "user nutzer nutzerin benutzer utilisateur utilisatrice usuario usuaria usuário usuária utilizador utente gebruiker"
+    " användaren brugeren użytkownik użytkownika пользователь пользователя kullanıcı kullanıcının 用户 用戶 ユーザー"
+    " 사용자 المستخدم"
+)
+
+
+def differ(one: str, other: str) -> bool:
+    """Tell whether two texts are in different languages, as far as that shows."""
+    mine, theirs = languages_of(one.split()), languages_of(other.split())
+    return dense(one) != dense(other) or bool(mine and theirs and set(mine).isdisjoint(theirs))
+
+
+def dense(text: str) -> int:
+    """Return which of three kinds of script a text is mostly in: Latin, others with an alphabet, those without."""
+    letters = [2 if letter >= "\u2e80" else 1 if letter >= "\u0370" else 0 for letter in text if letter.isalpha()]
+    return max(set(letters), key=letters.count, default=0)
+
+
+# --- parts and pieces -------------------------------------------------------------------------------
+
+
+def parts_of(statement: str) -> Iterator[str]:
+    """Yield the clauses of a statement; what says next to nothing stays with the one before."""
+    kept = ""
+    for part in _CUT.split(statement):
+        if not part or not part.strip():
+            continue
+        if kept and len(terms_of(part)) >= SHORT:
+            yield kept
+            kept = part.strip()
+        else:
+            kept = f"{kept}, {part.strip()}" if kept else part.strip()
+    if kept and terms_of(kept):
+        yield kept
+
+
+def places_of(text: str) -> Iterator[str]:
+    """Yield the sentences of a text, each with the one after it: words count where they stand together."""
+    single = [text[start:end].strip() for start, end in sentences(text)]
+    yield from (f"{one} {other or ''}" for one, other in zip_longest(single, single[1:]))
+
+
+def pieces_of(text: str) -> Iterator[str]:
+    """Yield what a part may be near to: a text, its sentences, neighbouring ones together, and their clauses."""
+    yield text
+    yield from places_of(text)
+    yield from _sentence_pieces(text)
+
+
+def _sentence_pieces(text: str) -> Iterator[str]:
+    for start, end in sentences(text):
+        sentence = text[start:end]
+        yield sentence.strip()
+        yield from (part.strip() for part in _CUT.split(sentence) if part and len(part.strip()) > 1)
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text; of scripts without spaces, pairs of characters."""
+    return [part for word in _WORD.findall(text) for part in (_HAN_PAIR.findall(word) or [word])]
+
+
+def terms_of(text: str) -> set[str]:
+    """Return the words that say something; of whom, if it is of the user, and when, are judged elsewhere."""
+    words = set(query_terms(text)) & set(base_terms(text)) - _user_terms()
+    return {word for word in words if not any(map(str.isdigit, word))}
+
+
+def names_the_user(text: str) -> bool:
+    """Tell whether a statement is about the user: "the user wants …", whatever it is called."""
+    lower = text.lower()
+    return any(word in lower for word in _USERS.split())
+
+
+@cache
+def common_words() -> frozenset[str]:
+    """Return what the user is called, and the words that make an order a rule."""
+    return frozenset((*_USERS.split(), *_OFTEN.split()))
+
+
+@cache
+def _user_terms() -> frozenset[str]:
+    return frozenset(base_terms(_USERS))
+
+
+@lru_cache(maxsize=1_024)
+def known_terms(texts: tuple[str, ...]) -> frozenset[str]:
+    """Return all terms of some texts."""
+    return frozenset(term for text in texts for term in (*index_terms(text), *base_terms(text)))
+
+
+def share_of(text: str, known: Collection[str]) -> float:
+    """Return the share of a text's terms that are known; all where it has none."""
+    words = terms_of(text)
+    return len(words.intersection(known)) / len(words) if words else 1.0
+
+
+@lru_cache(maxsize=256)
+def vectors_of(texts: tuple[str, ...]) -> Floats | None:
+    """Return the vectors of texts; None where the encoder cannot be read, and words alone count."""
+    from mcp_memory.models.embed.bundled import Encoder
+
+    try:
+        return Encoder().embed(texts)
+    except EmbeddingFailed:
+        return None
+
+
+def nearest(text: str, pieces: Floats | None) -> float:
+    """Return the cosine of a text to the nearest of some vectors; 0 where there are none."""
+    vector = vectors_of((text,)) if pieces is not None and len(pieces) else None
+    return 0.0 if vector is None or pieces is None else float((pieces @ vector[0]).max())
+
+
+_SAME_WORDS = 0.6  # share of a part's words in what denies it
+_SOME_WORDS, _SAME_MEANING = 0.4, 0.58  # share and cosine of what denies it in other forms
+_MEANING_ABROAD = 0.65  # cosine of what denies it in another language
+_SAME_NAME = 0.45  # cosine of a name to one that was said
+_MOST_WORDS = 200  # of all that was said, for names told otherwise
+_USER = "\0"  # stands for the user among names
+
+_CLAUSE = re.compile(
+    r"[,;:–—()，；：、]\s*|\s-\s"
+    r"|\s(?=(?:and|but|while|whereas|und|aber|während|et|mais|y|pero|mientras|e|mas|maar|oraz|ale|и|а|но|och|og"
+    r"|men)\s)"
+)
+_HANGS_ON = re.compile(
+    r"\s(?=(?:that|which|who|because|since|although|though|unless|until|dass|weil|obwohl|que|qui|parce|porque|aunque"
+    r"|che|perché"
+    r"|dat|omdat|что|котор\w+|потому|że|który\w*|bo|att|som|eftersom)\s)"
+)
+_CONFIRMS = re.compile(
+    r"^\W*(?:no|nope|nein|nee|non|não|nej|нет|nie)[,.!]\s*"
+    r"|\b(?:don't forget|do not forget|no (?:problem|doubt|worries)|not only|why not|can't wait|never say no"
+    r"|couldn't be \w+"
+    r"|don't mind"
+    r"|vergiss nicht|nicht vergessen|nicht nur|n'oublie(?:z)? pas|pas seulement|no olvides|no solo|non dimenticare"
+    r"|non solo"
+    r"|não esqueça|não só|vergeet niet|niet alleen|не забудь|не только|nie zapomnij|nie tylko|glöm inte|inte bara)\b"
+    r"|别忘了?|不仅|忘れない",
+    re.IGNORECASE,
+)
+_DISMISSES = re.compile(
+    r"\W*(?:please )?(?:forget|ignore|disregard|drop|vergiss|ignoriere|oublie|ignore[sz]?|olvida|ignora|dimentica"
+    r"|esqueça|vergeet|забудь|zapomnij)\b",
+    re.IGNORECASE,
+)
+"""It may be told as what is not to be minded."""
+_INFLECTED = frozenset(("tr", "cs", "fi", "hu", "sr", "sk"))
+"""Languages in which verbs deny in their endings or beginnings, or of which few negative words are known."""
+_FIRST_PERSON = re.compile(
+    r"\b(?:i|i'm|i've|i'd|i'll|me|my|mine|we|us|our|ich|mir|mich|mein\w*|wir|uns|unser\w*|je|j['’]\w+|moi|me|m['’]\w+"
+    r"|mon|ma"
+    r"|mes|nous|notre|nos|yo|mi|mis|mí|nosotros|nuestr\w+|io|mio|mia|miei|noi|eu|meu\w*|minha\w*|ik|mij|mijn|wij|we"
+    r"|ons|onze"
+    r"|я|мне|меня|мой|моя|моё|мои|мы|нас|нам|ja|mnie|mi|mój|moja|moje|jag|mig|min|mitt|mina|vi|jeg|meg)\b"
+)
+_THIRD_PERSON = re.compile(
+    r"\b(?:he|she|it|they|him|her|them|his|their|its|who|there|er|sie|es|ihm|ihr|ihnen|dort|il|elle|ils|elles|lui"
+    r"|leur|él|ella"
+    r"|ellos|ellas|lei|loro|ele|ela|eles|elas|hij|zij|ze|hem|haar|он|она|они|ему|ей|им|on|ona|oni|han|hon|hun|de|too"
+    r"|also|auch"
+    r"|aussi|también|anche|também|ook|тоже|też|också)\b"
+)
+_THE_USER = re.compile(
+    r"\b(?:the user|der nutzer|die nutzerin|der benutzer|l['’]utilisat(?:eur|rice)|(?:el|la) usuari[oa]|l['’]utente"
+    r"|[oa] usuári[oa]"
+    r"|o utilizador|de gebruiker|användaren|brugeren|brukeren|użytkownik|пользователь)\b(?!['’]s)"
+)
+_CALENDAR = frozenset(
+    (
+        *("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "january", "february", "march"),
+        *("april", "may", "june", "july", "august", "september", "october", "november", "december"),
+    )
+)
+_POLITE = frozenset(("sie", "ihnen", "ihr", "ihre", "ihren", "usted", "lei"))
+_CAPITAL = re.compile(r"(?<![\w'’])[^\W\d_a-zа-яё][\w-]*")
+_INNER_CAPITAL = re.compile(r"(?<=[^\W_][ ,;])[ ]?([^\W\d_a-zа-яё][\w-]*)")
+_GERMAN_NAME = re.compile(r"\b(?:bei|nach|von|mit|aus|in|an|für) ([A-ZÄÖÜ][\w-]*)")
+"""German nouns have capitals too; those without an article are often names."""
+_GOES_ON = re.compile(r"(?:and|und|et|y|e|en|oraz|i|и|och|og) [^\W\d_A-ZА-ЯЁÄÖÜ]")
+"""A part without a subject of its own: "… and plays the cello"."""
+_ACTS = re.compile(
+    r"([A-Z][^\W\d_]+) (?:is|was|has|had|wants|needs|likes|prefers|loves|hates|owns|lives|works|says|said|knows"
+    r"|[a-z]{2,}ed)\b"
+)
+"""What seems to be a name, at the beginning of a statement: "Karen wants …", not "Start reports …"."""
+
+
+def contrary(
+    parts: Sequence[str], texts: Sequence[str], *, names: Collection[str], heard: Collection[str]
+) -> str | None:
+    """Return the first part of a statement that turns round what was said in these texts, or a name that nobody said.
+
+    `names` are of people and things that "she" and "there" may mean here; `heard` are further ones that are known.
+    """
+    if strange := _unnamed(parts, texts, [*names, *heard]):
+        return strange
+    clauses = [clause for text in texts for clause in _clauses(text)]
+    subject: frozenset[str] = frozenset()
+    for part in parts:
+        named = _named(part, clauses)
+        subject = subject or named & {_USER}
+        named = named | subject if _GOES_ON.match(part) else named
+        if _is_denied(part, texts) or _is_another(part, texts) or _is_swapped(part, named, clauses, names):
+            return part
+    return None
+
+
+# --- denied -----------------------------------------------------------------------------------------
+
+
+def _is_denied(part: str, texts: Sequence[str]) -> bool:
+    """Tell whether all that has the words of a part says the opposite: "I don't trust him" carries no trust."""
+    said = {_denies(limb) for limb in _pieces(part)}
+    if len(said) != 1:
+        return False
+    negative, found = said.pop(), False
+    for text in texts:
+        for start, end in sentences(text):
+            sentence = text[start:end]
+            if not _says(sentence, part):
+                continue
+            pieces = _pieces(sentence)
+            near = [piece for piece in pieces if share_of(part, known_terms((piece,))) >= _SAME_WORDS] or pieces
+            if (
+                dismisses(sentence)
+                or is_question(sentence.lower())
+                or any(_denies(piece) == negative for piece in near)
+            ):
+                return False
+            found = True
+    return found
+
+
+def dismisses(sentence: str) -> bool:
+    """Tell whether a sentence says what is not to be minded: "Forget the rules of grammar"."""
+    return _DISMISSES.match(sentence) is not None
+
+
+def _pieces(sentence: str) -> list[str]:
+    return [limb for piece in _CLAUSE.split(sentence) for limb in _limbs(piece) if terms_of(limb)]
+
+
+def _limbs(piece: str) -> list[str]:
+    """Return a clause and what hangs on it; together where the clause denies it: "I don't think that …"."""
+    limbs = _HANGS_ON.split(piece)
+    return [piece] if is_negative(limbs[0]) else limbs
+
+
+def _says(said: str, part: str) -> bool:
+    """Tell whether a sentence has most words of a part, or some of them and its meaning."""
+    words = share_of(part, known_terms((said,))) if terms_of(part) else 0.0
+    if words >= _SAME_WORDS:
+        return True
+    abroad = not words and differ(said, part) and _INFLECTED.isdisjoint(languages_of(said.split()))
+    if words < _SOME_WORDS and not abroad:
+        return False
+    return nearest(part, vectors_of((said,))) >= (_MEANING_ABROAD if abroad else _SAME_MEANING)
+
+
+def _denies(piece: str) -> bool:
+    return is_negative(_CONFIRMS.sub(" ", piece))
+
+
+# --- one word for another ---------------------------------------------------------------------------
+
+_EXCLUDING = """
+short brief concise long detailed; formal informal; polite rude; cheap expensive; early late; increase decrease;
+sister brother wife husband mother father son daughter; euros dollars pounds francs yen zloty; metric imperial;
+celsius fahrenheit; kilometres miles; kilograms pounds; kurz knapp lang ausführlich; förmlich formlos;
+siezen duzen; billig teuer; schwester bruder frau mann mutter vater sohn tochter; dollar franken pfund;
+court long; bref détaillé; tutoyer vouvoyer; sœur frère femme mari mère père fils fille; corto largo; breve largo;
+tutear ustedear; hermana hermano esposa esposo madre padre hijo hija; sorella fratello moglie marito
+"""
+_ALIKE = (frozenset(("short", "brief", "concise")), frozenset(("kurz", "knapp")), frozenset(("long", "detailed")))
+
+
+@cache
+def _excluding() -> tuple[frozenset[str], ...]:
+    """Return words of which one tells something else than another: sister and wife, euros and dollars."""
+    return tuple(known_terms((group,)) for group in _EXCLUDING.split(";"))
+
+
+def _is_another(part: str, texts: Sequence[str]) -> bool:
+    """Tell whether a part has another word where what was said has one that excludes it: "wife" for "sister"."""
+    words = terms_of(part)
+    for group in _excluding():
+        for word in words & group - known_terms(tuple(texts)):
+            others = group - {word}
+            alike = next((some for some in _ALIKE if word in some), frozenset[str]())
+            rest = words - {word}
+            for place in (text[start:end] for text in texts for start, end in sentences(text)):
+                said = known_terms((place,))
+                if said & (others - alike) and not said & alike and 2 * len(rest & said) >= len(rest):
+                    return True
+    return False
+
+
+# --- swapped ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    """A clause of what was said, its terms, and whom and what it names, in lower case."""
+
+    text: str
+    terms: frozenset[str]
+    named: frozenset[str]
+
+
+def _clauses(text: str) -> Iterator[_Clause]:
+    """Yield the clauses of a text; one that is only a name goes with the next: "Anna and Tom moved"."""
+    for start, end in sentences(text):
+        kept = ""
+        for piece in _CLAUSE.split(text[start:end]):
+            kept = f"{kept} {piece}".strip()
+            if len(terms_of(kept)) > 1:
+                yield _clause(kept)
+                kept = ""
+        if kept:
+            yield _clause(kept)
+
+
+def _clause(text: str) -> _Clause:
+    lower = text.lower()
+    others = frozenset(found[1] for found in people().finditer(lower))
+    own = frozenset((_USER,)) if _FIRST_PERSON.search(people().sub(" ", lower)) else frozenset[str]()
+    return _Clause(text, known_terms((text,)), _capitals(text) | others | own)
+
+
+def _named(part: str, clauses: Sequence[_Clause]) -> frozenset[str]:
+    """Return whom and what a part names, of what was said; and the user, where it is about them."""
+    said = frozenset(name for clause in clauses for name in clause.named)
+    user = frozenset((_USER,)) if _THE_USER.search(part.lower()) else frozenset[str]()
+    return (_capitals(part) & said) | (frozenset(words_of(part.lower())) & said) | user
+
+
+def _capitals(text: str) -> frozenset[str]:
+    """Return the words with a capital, in lower case; the first only if it is no function word."""
+    found = [name.lower() for name in _CAPITAL.findall(text)]
+    first = text.lstrip()[:1].isupper() and found and found[0] in _first_words()
+    names = found[1:] if first else found
+    return frozenset(name for name in names if len(name) > 1 and name not in _CALENDAR and name not in _POLITE)
+
+
+@cache
+def _first_words() -> frozenset[str]:
+    return function_words(("en", "de", "fr", "es", "nl", "ru"))
+
+
+def _is_swapped(part: str, named: frozenset[str], clauses: Sequence[_Clause], names: Collection[str]) -> bool:
+    """Tell whether the clauses with the other words of a part have another name, and none has all that it names."""
+    known = {word for name in names for word in name.lower().split()}
+    names_of_part = known_terms((" ".join(named - {_USER}),)) if named else frozenset[str]()
+    words = {word for word in terms_of(part) - names_of_part if len(word) > 1}
+    carrying = [clause for clause in clauses if words and words <= clause.terms]
+    if not named or not carrying:
+        return False
+    if len(named) > 1 and any(named <= clause.named for clause in clauses):
+        return False
+    for clause in carrying:
+        missing, extra = named - clause.named, clause.named - named
+        extra = {name for name in extra if words.isdisjoint(known_terms((name,)))}  # "Training for …" names nobody
+        if {_USER} >= extra and all(_may_be_the_user(name, clauses, known) for name in missing):
+            return False
+        if not missing or not extra or _THIRD_PERSON.search(people().sub(" ", clause.text.lower())):
+            return False
+    return True
+
+
+def _may_be_the_user(name: str, clauses: Sequence[_Clause], known: Collection[str]) -> bool:
+    """Tell whether "I" may be of that name: who is known by it, or tells it ("I'm Tamsin")."""
+    return name in known or any({name, _USER} <= clause.named for clause in clauses)
+
+
+# --- named by nobody --------------------------------------------------------------------------------
+
+
+def _unnamed(parts: Sequence[str], texts: Sequence[str], names: Collection[str]) -> str | None:
+    """Return a name of the statement that nobody said, nor anything like it; in scripts with capitals."""
+    whole = "\n".join((*texts, *names)).casefold()
+    inner = _GERMAN_NAME if "de" in languages_of(" ".join(parts).split()) else _INNER_CAPITAL
+    found = [name for part in parts for name in inner.findall(part)]
+    found += [first[1] for first in map(_ACTS.match, parts[:1]) if first and first[1].lower() not in _first_words()]
+    strange = [name for name in found if name.casefold() not in whole and name.lower() not in _CALENDAR]
+    strange = [name for name in strange if not any(map(str.isdigit, name)) and len(name) > 1]
+    if not strange:
+        return None
+    said = tuple(dict.fromkeys(word for text in (*texts, *names) for word in words_of(text)))[:_MOST_WORDS]
+    return next((name for name in strange if nearest(name, vectors_of(said)) < _SAME_NAME), None)

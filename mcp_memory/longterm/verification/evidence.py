@@ -1,0 +1,243 @@
+"""Whether the pyramid still stands: the walk from the persona over scenes and atoms to the turns and their hashes.
+
+It reads, and mends nothing. What was forgotten is named by its id alone. It proves that the words an atom quotes stand
+in a turn that nobody changed; that they say what the atom says is for a reader to judge. It takes as long as there
+are atoms.
+
+Which output made us believe this: from a statement over its words to the tool results they rest on, and back.
+
+A turn or an atom cites what it names (`r-9f2c1a7b3d4e:120-134`, `003-N4`), an atom also what its turns name, and what
+`remember` was told it rests on. Where nobody named anything, lines that say the same are shown as what they are: a
+guess, from results of the same session that were there before the words were stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from mcp_memory.core.errors import Damaged, NotFound
+from mcp_memory.core.secrets import mask_lines
+from mcp_memory.core.text import one_line
+from mcp_memory.core.types import Atom, Citation, CitedResult, Citing, Evidence, ResultHit, Scene, Turn, Verified, Why
+from mcp_memory.longterm import scenes as l2_page
+from mcp_memory.longterm.persona import ended_since, unfounded
+from mcp_memory.longterm.search.results import results
+from mcp_memory.longterm.search.search import read
+from mcp_memory.store.citations import cited, links, uncovered
+from mcp_memory.store.evidence import is_intact
+from mcp_memory.store.naming import Named, address, named
+from mcp_memory.store.protocol import Filters, Store
+
+__all__ = ["cites", "verify", "why"]
+
+_AT_ONCE = 500
+_LINE = 160
+
+
+def verify(store: Store, space: str) -> Verified:
+    """Return what was walked and what of it no longer holds, the top of the pyramid first."""
+    held = store.persona(space)
+    written = held if held is not None and held.by_model else None  # without a model it is listed anew at each reading
+    scenes = store.scenes(space)
+    problems: list[str] = []
+    bare: list[str] = []
+    if written is not None:
+        problems += _page_problems(store, space, "The persona", written.text, ended_since(store, space, written))
+        problems += [
+            f"The persona names the scene [[{one_line(name, 60)}]], which is gone."
+            for name in links(written.text)
+            if not isinstance(l2_page.resolve(store, space, name), Scene)
+        ]
+        bare += [f"persona: {one_line(line, _LINE)}" for line in unfounded(written.text)]
+    for scene in scenes:
+        problems += _page_problems(
+            store, space, f"The scene {scene.slug}", scene.body, l2_page.ended_since(store, space, scene)
+        )
+        bare += [f"scene {scene.slug}: {one_line(line, _LINE)}" for line in uncovered(scene.body)]
+    ground = _Ground()
+    for atoms in _pages(store, space):
+        problems += ground.problems(store, space, atoms)
+    return Verified(
+        personas=int(written is not None),
+        scenes=len(scenes),
+        atoms=ground.atoms,
+        quotes=ground.quotes,
+        turns=len(ground.turns),
+        problems=problems,
+        uncovered=bare,
+    )
+
+
+def _page_problems(
+    store: Store, space: str, what: str, text: str, ended: Sequence[tuple[Atom, Atom | None]]
+) -> Iterator[str]:
+    ids = cited(text)
+    there = {atom.id for atom in store.atoms(space, ids)}
+    for id in ids:
+        if id not in there:
+            yield f"{what} rests on {id}, which was forgotten or never was."
+    for old, newer in ended:
+        instead = f"{newer.id} holds instead" if newer else "nothing holds instead"
+        yield f"{what} tells {old.id} as it was: since then it ended, and {instead}."
+
+
+def _pages(store: Store, space: str) -> Iterator[list[Atom]]:
+    """Yield all atoms, closed ones too."""
+    after = 0
+    while atoms := store.atoms_since(space, after, limit=_AT_ONCE):
+        yield atoms
+        after = int(atoms[-1].id[1:])
+
+
+@dataclass
+class _Ground:
+    """What the atoms stand on, as far as it was walked; each turn is hashed once."""
+
+    atoms: int = 0
+    quotes: int = 0
+    turns: set[str] = field(default_factory=set[str])
+
+    def problems(self, store: Store, space: str, atoms: Sequence[Atom]) -> Iterator[str]:
+        evidence = {atom.id: store.evidence(space, atom.id) for atom in atoms}
+        said = {one.turn for found in evidence.values() for one in found}
+        turns = {turn.id: turn for turn in store.turns(space, said)}
+        for atom in atoms:
+            self.atoms += 1
+            self.quotes += len(evidence[atom.id])
+            if not evidence[atom.id]:
+                yield f"{atom.id} rests on no words at all."
+            for one in evidence[atom.id]:
+                yield from _quote_problems(atom, one, turns.get(one.turn))
+        for turn in turns.values():
+            if turn.id not in self.turns and not is_intact(turn):
+                yield f"{turn.id} does not match its hash: its words were changed outside this program."
+        self.turns |= turns.keys()
+
+
+def _quote_problems(atom: Atom, evidence: Evidence, turn: Turn | None) -> Iterator[str]:
+    if turn is None:
+        yield f"{atom.id} rests on {evidence.turn}, which was forgotten."
+    elif turn.content[slice(*evidence.span)] != evidence.quote or evidence.span[1] - evidence.span[0] != len(
+        evidence.quote
+    ):
+        yield f"{atom.id} quotes words of {evidence.turn} that do not stand there."
+
+
+_LIKELY = 3
+_FEWEST = 3  # words, below which lines with the same words need not say the same
+_READ = 1_000  # characters of what was said
+_LINES, _CHARS = 12, 900
+_TEXT = 300
+
+
+def why(store: Store, space: str, id: str) -> Why:
+    """Return what a turn (`t8`), atom (`a5`), ref or node rests on, or what rests on it. NotFound for any other."""
+    id = id.strip()
+    for name in named(id):
+        return _of_results(store, space, id, name)
+    said = _said(store, space, id)
+    if said is None:
+        raise NotFound(
+            f"There is no {one_line(id, 40)!r} in this space. Name an atom (a5), a turn (t8), a ref or a node "
+            "(r-9f2c1a7b3d4e, 003-N4)."
+        )
+    text, turns = said
+    cited = cites(store, space, id)
+    likely = [] if cited else _likely(store, space, text, turns)
+    return Why(id=id, text=one_line(text, _TEXT), cites=cited, likely=likely, cited_by=[])
+
+
+def cites(store: Store, space: str, id: str) -> list[CitedResult]:
+    """Return the results that a turn or an atom names, or its turns do, with their lines."""
+    found = store.citations(space, [id]).get(id, [])
+    return [one for citation in found for one in _result(store, space, citation)]
+
+
+# --- from what was said down ------------------------------------------------------------------------
+
+
+def _said(store: Store, space: str, id: str) -> tuple[str, list[Turn]] | None:
+    """Return what an atom or a turn says, and the turns it rests on, or it is."""
+    if id.startswith("a") and (atoms := store.atoms(space, [id])):
+        turns = [atoms[0].evidence, *(one.turn for one in atoms[0].also)]
+        return atoms[0].text, store.turns(space, turns)
+    if id.startswith("t") and (turns := store.turns(space, [id])):
+        return turns[0].content, turns
+    return None
+
+
+def _likely(store: Store, space: str, text: str, turns: Sequence[Turn]) -> list[ResultHit]:
+    """Return lines that say the same, of results that were there when the first of the turns was stored."""
+    if not turns:
+        return []
+    first = min(turns, key=lambda turn: turn.learned_at)
+    question = read(text[:_READ], first.learned_at, relatives=False)
+    if len(question.words) < _FEWEST:
+        return []
+    filters = Filters(session=first.session, as_of=first.learned_at)
+    return results(store, space, question, filters=filters, limit=_LIKELY)
+
+
+def _result(store: Store, space: str, citation: Citation) -> Iterator[CitedResult]:
+    try:
+        ref = store.ref(space, citation.ref)
+        text = store.read_ref(space, ref.id).decode("utf-8", "replace")
+    except (NotFound, Damaged):  # forgotten or lost; `doctor` tells of the second
+        return
+    records = store.records(space, ref=ref.id)
+    yield CitedResult(
+        at=address(ref.id, citation.lines),
+        by=citation.source,
+        call=records[-1].tool_call if records else ref.tool,
+        node=records[-1].node_id if records else None,
+        taken=ref.timestamp,
+        content=_lines(text, citation.lines),
+    )
+
+
+def _lines(text: str, lines: tuple[int, int] | None) -> str:
+    first, last = lines or (1, _LINES)
+    at = 0
+    for _ in range(first - 1):
+        at = text.find("\n", at) + 1
+        if at == 0:
+            return ""
+    shown = mask_lines("\n".join(text[at : at + 100 * _CHARS].split("\n")[: min(last - first + 1, _LINES)]))
+    return shown if len(shown) <= _CHARS else f"{shown[:_CHARS]}…"
+
+
+# --- from a result up -------------------------------------------------------------------------------
+
+
+def _of_results(store: Store, space: str, id: str, name: Named) -> Why:
+    if name.target.startswith("r-"):
+        refs, call = [name.target], _call(store, space, name.target)
+    else:
+        records = store.records(space, node=name.target)
+        if not records:
+            raise NotFound(f"There is no node {name.target} in this space, or no result belongs to it.")
+        refs, call = list(dict.fromkeys(record.ref for record in records)), records[-1].tool_call
+    found = (one for ref in refs for one in store.cited_by(space, ref) if _meets(one, name.lines))
+    told = (_citing(store, space, one) for one in found)
+    return Why(id=id, text=call, cites=[], likely=[], cited_by=list(dict.fromkeys(one for one in told if one)))
+
+
+def _call(store: Store, space: str, ref: str) -> str:
+    found = store.ref(space, ref)
+    records = store.records(space, ref=ref)
+    return records[-1].tool_call if records else found.tool
+
+
+def _meets(citation: Citation, lines: tuple[int, int] | None) -> bool:
+    """Tell whether a citation is of these lines; of a whole result it is of all."""
+    if lines is None or citation.lines is None:
+        return True
+    return citation.lines[0] <= lines[1] and lines[0] <= citation.lines[1]
+
+
+def _citing(store: Store, space: str, citation: Citation) -> Citing | None:
+    said = _said(store, space, citation.source)
+    if said is None:
+        return None
+    return Citing(id=citation.source, at=address(citation.ref, citation.lines), text=one_line(said[0], _TEXT))

@@ -1,0 +1,372 @@
+"""Whose word something is, and what that allows: the user's, the assistant's, a tool's, a page's of the web.
+
+A rule for the agent and a trait of the user need a person's word; whatever rests on a voice less trusted is a thing
+that was said, an episode. What reads like an attack (`suspicion`) is held: it is stored and found, and not recalled
+unasked until somebody has looked at it. So is a statement that an agent brings as the user's, where its words stand in
+what a tool put out and in nothing that the user said: pages tell agents what to remember. A rule needs more: a turn of
+the user that states it, in their own words, not in a text that they quote; where there is none it is held.
+
+Whether a turn states a rule is told by `support`, across paraphrase and language. Whether words stand somewhere is told
+by the share of a statement's terms that stand close together there. A tool's output that nobody recorded or offloaded
+is not known here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import chain, pairwise
+from typing import get_args
+
+from mcp_memory.core.types import ATTRIBUTION, SAID_BY, Atom, Kind, NewTurn, Role, Source, Turn
+from mcp_memory.language.quoted import FILL, own_part
+from mcp_memory.language.standing_rules import standing_rules
+from mcp_memory.language.words import base_terms, query_terms
+from mcp_memory.longterm.names import names_in
+from mcp_memory.longterm.verification.contradictions import names_the_user
+from mcp_memory.longterm.verification.support import accepted, carried, repeats, unsupported
+from mcp_memory.store.citations import marked
+from mcp_memory.store.protocol import Filters, Layer, NewAtom, Store, Vectors
+from mcp_memory.suspicion import MEANINGS, Flag, flags, worded
+
+__all__ = [
+    "REASONS", "attributed", "believed", "best", "entitled", "fit_for_pages", "held_for", "held_ids", "of_others",
+    "of_role", "of_tool", "of_turn", "on_arrival", "tells_a_rule", "told_less", "worst",
+]  # fmt: skip
+
+REASONS: dict[str, str] = {
+    **MEANINGS,
+    "unstated": "it is a rule, and no recorded turn of the user states it",
+    "unsupported": "a part of it stands in nothing that was said",
+}
+"""Why something is held, in words for people: what it is suspected of, or whose word is missing."""
+
+Embed = Callable[[str], Sequence[Vectors]]
+
+_VOICES: tuple[Source, ...] = get_args(Source)
+_WEB = re.compile(
+    r"(?i)(?:^|[^a-z])(?:web|fetch|browser?|brows(?:e|ing)|url|https?|curl|wget|crawl(?:er)?|scrape[r]?|navigate|page|playwright"
+    r"|puppeteer|selenium|firecrawl|tavily|exa|serp(?:api)?|bing|duckduckgo|google|brave|perplexity|search_web|internet|online)"
+    r"(?:$|[^a-z])"
+)
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SAME = 0.75  # of a statement's terms: it says what stands there
+_OWN = 0.5  # of them in the user's words: it may be the user's, told in others
+_FEWEST = 3  # terms; fewer stand together by chance
+_READ = 8  # rows
+_NEAREST, _SESSIONS, _LATEST = 8, 2, 6  # turns of the user that may state a rule: by meaning; and in how many sessions
+_SPOKEN = 50  # turns of a session, for who speaks in it
+_SURELY_A_RULE, _A_RULE_AS_A_FACT = 0.8, 0.7  # strength, of a statement that is not called a rule, and of a fact
+_CHARS = 60_000  # of a row
+_OUTPUTS_READ, _OUTPUT_CHARS = 8, 6_000  # of tools, for their meaning
+_ROOM = 3  # times the length of a statement: so far apart its terms may stand
+
+
+# --- whose word -------------------------------------------------------------------------------------
+
+
+def of_tool(name: str | None) -> Source:
+    """Return the voice of a tool's output by the tool's name."""
+    return "web" if name and _WEB.search(_CAMEL.sub("_", name)) else "tool"
+
+
+def of_turn(turn: Turn | NewTurn) -> Source:
+    """Return whose word a turn is. A note is the user's here; its atom knows better."""
+    return of_role(turn.role, turn.name)
+
+
+def of_role(role: Role, name: str | None) -> Source:
+    if role == "tool":
+        return of_tool(name)
+    return "user" if role in ("user", "note") else "assistant"
+
+
+def of_others(store: Store, space: str, turns: Iterable[Turn]) -> set[str]:
+    """Return the ids of those turns of role `user` that somebody else says, by their names, as in a group's talk."""
+    named = [turn for turn in turns if turn.role == "user" and turn.name]
+    others: set[str] = set()
+    for session in dict.fromkeys(turn.session for turn in named):
+        spoken = store.last_turns(space, session, limit=_SPOKEN, roles=("user",))
+        here = [turn for turn in named if turn.session == session]
+        names = names_in(store, space, [*spoken, *here])
+        others |= {turn.id for turn in here if names.is_other(turn)}
+    return others
+
+
+def best(sources: Iterable[Source]) -> Source:
+    """Return the most trusted of some voices; the user's where there is none."""
+    found = set(sources)
+    for voice in _VOICES:
+        if voice in found:
+            return voice
+    return "user"
+
+
+def worst(sources: Iterable[Source]) -> Source:
+    """Return the least trusted of some voices: that of a text with the words of all of them."""
+    return max(sources, key=_VOICES.index)
+
+
+def told_less(one: Source, other: Source) -> bool:
+    """Tell whether one voice is trusted less than another."""
+    return _VOICES.index(one) > _VOICES.index(other)
+
+
+def entitled(atom: NewAtom) -> NewAtom:
+    """Return an atom of a kind that its source may give: rules and traits are the user's to tell."""
+    if atom.source == "user" or atom.kind == "episodic":
+        return atom
+    kind: Kind = "episodic"
+    return replace(atom, kind=kind, priority=70 if atom.priority < 0 else atom.priority)
+
+
+# --- what is held -----------------------------------------------------------------------------------
+
+
+def on_arrival(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTurn]:
+    """Return turns that come in, each with why it is to be held.
+
+    The user may talk of attacks; what a tool put out is no less one for the user having pasted it.
+    """
+    outputs = [turn.content for turn in turns if turn.role == "tool"]
+    return [_flagged(store, space, turn, outputs) for turn in turns]
+
+
+def _flagged(store: Store, space: str, turn: NewTurn, outputs: Sequence[str]) -> NewTurn:
+    found: list[Flag] = [*flags(turn.content, of_turn(turn)), *flags(turn.name or "", "tool")]
+    if turn.role == "user" and (suspect := _suspect(turn.content)):
+        pasted = any(
+            _share(line, outputs) >= _SAME or _stands(store, space, line, _OUTPUTS) >= _SAME for line in suspect
+        )
+        found += sorted(worded(turn.content)) if pasted else []
+    return replace(turn, held=tuple(dict.fromkeys((*turn.held, *found)))) if found else turn
+
+
+def _suspect(text: str) -> list[str]:
+    """Return the lines of a text that are suspected of anything by their words."""
+    if not worded(text):
+        return []
+    return [line for line in text.splitlines() if worded(line)][:5] or [text[:2_000]]
+
+
+def _doubts(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) -> tuple[str, ...]:
+    """Return why a statement that an agent brings is to be held. `text` is all that it says."""
+    if atom.source != "user":
+        return flags(text, atom.source)
+    hidden = flags(text, "user")
+    if rules := _rules_of(atom):
+        if all(carried(rule, _users_turns(store, space, rule, embed)) for rule in rules):
+            return hidden
+        return (*hidden, *_suspects(text, hidden), "unstated")
+    said = _stands(store, space, text, _USERS)
+    if said >= _SAME:
+        return hidden
+    echo = said < _OWN and _stands(store, space, text, _OUTPUTS) >= _SAME
+    if (
+        not echo
+        and (atom.kind == "persona" or names_the_user(atom.text))
+        and (outputs := _outputs(store, space, atom.text, embed))
+    ):
+        own = _users_turns(store, space, atom.text, embed)
+        echo = unsupported(atom.text, own) is not None and any(repeats(atom.text, one) for one in outputs)
+    return (*hidden, *_suspects(text, hidden), *(["unsaid"] if echo else []))
+
+
+def _suspects(text: str, known: Sequence[Flag]) -> list[Flag]:
+    return [flag for flag in flags(text, "assistant") if flag not in known]
+
+
+def _rules_of(atom: NewAtom) -> list[str]:
+    """Return what of a statement is a rule, whatever it is called: "Always run …" is none of the user's traits."""
+    is_rule = atom.kind == "instruction" or _is_rule(atom.text, _SURELY_A_RULE)
+    rules = [atom.text] if is_rule else []
+    if atom.relation and atom.value and tells_a_rule(atom.relation, atom.value):
+        rules.append(f"{atom.relation.replace('_', ' ')} {atom.value}")
+    return rules
+
+
+def tells_a_rule(relation: str, value: str) -> bool:
+    """Tell whether a fact's relation or value is worded as a rule: `must always` or `rule`, "never ask"."""
+    named = relation.replace("_", " ")
+    return any(_is_rule(one, _A_RULE_AS_A_FACT) for one in (value, f"{named} {value}", f"{named}: {value}"))
+
+
+def _is_rule(text: str, least: float) -> bool:
+    return any(rule.kind == "instruction" and rule.strength >= least for rule in standing_rules(text))
+
+
+def _users_turns(store: Store, space: str, text: str, embed: Embed) -> list[str]:
+    """Return what may state a user's rule: turns with its words or of its meaning, the latest, and accepted offers."""
+    turns, pairs = _near_turns(store, space, text, "user", embed), _answered(store, space, text, embed)
+    for session in store.sessions(space, limit=_SESSIONS):
+        turns += store.last_turns(space, session.session, limit=_LATEST, roles=("user",))
+        pairs += pairwise(store.last_turns(space, session.session, limit=2 * _LATEST, roles=("user", "assistant")))
+    read = dict.fromkeys((*turns, *chain.from_iterable(pairs)))
+    aside = held_ids(store, space, [turn.id for turn in read]) | of_others(store, space, read)
+    own = [turn.content[:_CHARS] for turn in turns if turn.id not in aside]
+    pairs = [(one, other) for one, other in pairs if (one.role, other.role) == ("assistant", "user")]
+    agreed = [accepted(one.content, other.content) for one, other in pairs if aside.isdisjoint((one.id, other.id))]
+    return list(dict.fromkeys((*own, *filter(None, agreed))))
+
+
+def _answered(store: Store, space: str, text: str, embed: Embed) -> list[tuple[Turn, Turn]]:
+    """Return the turns of the assistant that are near to a text, each with the one after it."""
+    return [
+        (turn, after)
+        for turn in _near_turns(store, space, text, "assistant", embed)
+        for after in store.session_turns(space, turn.session, start=turn.position + 1, limit=1)
+    ]
+
+
+def _outputs(store: Store, space: str, text: str, embed: Embed) -> list[str]:
+    """Return what tools put out that may say what a statement says: by its words, turns also by its meaning."""
+    chunks = store.chunks(space, _row_ids(store, space, "chunk", None, list(_telling(text))))
+    found = [turn.content for turn in _near_turns(store, space, text, "tool", embed)]
+    found += [data.decode("utf-8", "replace") for _, data in chunks]
+    return [one[:_OUTPUT_CHARS] for one in found[:_OUTPUTS_READ]]
+
+
+def _near_turns(store: Store, space: str, text: str, role: Role, embed: Embed) -> list[Turn]:
+    """Return the turns of a role that have the words of a text, then those that are near to its meaning."""
+    ids = _row_ids(store, space, "turn", role, list(_telling(text)))
+    for vectors in embed(text):
+        ids += [hit.id for hit in store.nearest(space, "turn", vectors, filters=Filters(role=role), limit=_NEAREST)]
+    return store.turns(space, dict.fromkeys(ids))
+
+
+def believed(store: Store, space: str, atom: NewAtom, *, embed: Embed) -> tuple[NewAtom, str | None]:
+    """Return what an agent tells as far as it is believed, and a sentence about what is not, for the agent.
+
+    `embed` gives the vectors by which turns of the same meaning are found. What is held ends nothing and states no
+    fact; nor does what is said by others end the user's word.
+    """
+    names = [] if atom.relation is None else [atom.entity, atom.relation.replace("_", " "), atom.value]
+    given = "\n".join(part for part in (atom.text, *names) if part)
+    why = _doubts(store, space, atom, given, embed)
+    if why:
+        return entitled(held_for(atom, why)), _waits(why)
+    told = _without_the_users(store, space, entitled(atom))
+    notes: list[str] = []
+    if told.kind != atom.kind:
+        notes.append(
+            f"Kept as episodic: a rule or a trait needs the user's own word, and {SAID_BY[atom.source]} said it."
+        )
+    if told.entity != atom.entity or tuple(told.supersedes) != tuple(atom.supersedes):
+        notes.append(f"It replaces nothing: what the user said is not ended by {SAID_BY[atom.source]}.")
+    return told, " ".join(notes) or None
+
+
+def _waits(why: Sequence[str]) -> str:
+    because = ", ".join(REASONS.get(one, one) for one in why)
+    again = "record their words with record_turns, unless that is done for you, and call again"
+    if "unstated" in why:
+        again += " with the rule in their words"
+    return (
+        f"It waits for review and is not recalled until then: {because}. Tell the user in a sentence; they release it "
+        f"with `mcp-memory review`. If they said it themselves, {again}."
+    )
+
+
+def _without_the_users(store: Store, space: str, atom: NewAtom) -> NewAtom:
+    """Return what others than the user say without what would end the user's word."""
+    if atom.source == "user":
+        return atom
+    ended = store.atoms(space, atom.supersedes)
+    if any(told_less(atom.source, old.source) for old in ended):
+        atom = replace(atom, supersedes=())
+    if atom.entity and atom.single_valued:
+        facts = store.facts(space, filters=Filters(entity=atom.entity), relation=atom.relation)
+        tellers = store.atoms(space, [fact.atom for fact in facts if fact.value != atom.value])
+        if any(told_less(atom.source, old.source) for old in tellers):
+            atom = replace(atom, entity=None, relation=None, value=None, single_valued=False)
+    return atom
+
+
+def fit_for_pages(atom: Atom) -> bool:
+    """Tell whether pages may tell an atom, marked with whose word it is: it is not held, and it was told on purpose."""
+    return not atom.held and atom.source in ("user", "assistant", "import")
+
+
+def attributed(page: str, atoms: Iterable[Atom]) -> str:
+    """Return a page with whose word it is before each citation that names nothing of the user's."""
+    return marked(page, {atom.id: ATTRIBUTION[atom.source] for atom in atoms if ATTRIBUTION[atom.source]})
+
+
+def held_for(atom: NewAtom, why: Sequence[str]) -> NewAtom:
+    """Return an atom as it is held for reasons, if there are any: then it states no fact and ends nothing."""
+    if not why:
+        return atom
+    bare = replace(atom, entity=None, relation=None, value=None, single_valued=False, supersedes=())
+    return replace(bare, held=tuple(dict.fromkeys((*atom.held, *why))))
+
+
+def held_ids(store: Store, space: str, ids: Iterable[str]) -> set[str]:
+    """Return those of the ids that are not to be recalled unasked."""
+    return {one.id for one in store.held(space, ids) if one.verdict != "released"}
+
+
+# --- where words stand ------------------------------------------------------------------------------
+
+_USERS: Sequence[tuple[Layer, Role | None]] = (("turn", "user"),)
+_OUTPUTS: Sequence[tuple[Layer, Role | None]] = (("chunk", None), ("turn", "tool"))
+
+
+def _stands(store: Store, space: str, text: str, places: Sequence[tuple[Layer, Role | None]]) -> float:
+    """Return the share of a text's terms that stand together in one row of these places."""
+    words = list(_telling(text))
+    if len(words) < _FEWEST:
+        return 0.0
+    return max(_share(text, _rows(store, space, layer, role, words)) for layer, role in places)
+
+
+def _rows(store: Store, space: str, layer: Layer, role: Role | None, words: Sequence[str]) -> list[str]:
+    """Return the texts of the rows that have the most of the words; of the user's turns what is their own."""
+    ids = _row_ids(store, space, layer, role, words)
+    if layer == "chunk":
+        return [data.decode("utf-8", "replace")[:_CHARS] for _, data in store.chunks(space, ids)]
+    texts = [turn.content[:_CHARS] for turn in store.turns(space, ids)]
+    return [own_part(text).replace(FILL, " ") for text in texts] if role == "user" else texts
+
+
+def _row_ids(store: Store, space: str, layer: Layer, role: Role | None, words: Sequence[str]) -> list[str]:
+    if not store.size(space, layer):
+        return []
+    found: dict[int, float] = {}
+    for one in store.postings(space, layer, words, filters=Filters()):
+        for row in one.rows.tolist():
+            found[row] = found.get(row, 0.0) + 1 / (1 + one.documents)
+    first = sorted(found, key=lambda row: (-found[row], -row))
+    if layer == "chunk":
+        return _ids("c", first[:_READ])
+    # Whose rows they are the outline tells at once. As a filter of the postings it would be asked of every row of every
+    # common word: seconds, where a million turns are and few or none of them are a tool's.
+    return _ids("t", store.outline(space, filters=Filters(role=role)).passing(first)[:_READ])
+
+
+def _ids(letter: str, rows: Iterable[int]) -> list[str]:
+    return [f"{letter}{row}" for row in rows]
+
+
+def _share(text: str, places: Iterable[str]) -> float:
+    """Return the largest share of a text's terms that stand close together in one of the places."""
+    terms = _telling(text)
+    return max((_together(terms, place) for place in places), default=0.0) if len(terms) >= _FEWEST else 0.0
+
+
+def _telling(text: str) -> set[str]:
+    """Return the terms that say what a statement is about; of whom, if it is of the user, goes without saying."""
+    return set(query_terms(text)) & set(base_terms(text)) - {"user"}
+
+
+def _together(terms: set[str], place: str) -> float:
+    """Return the share of the terms within some sentences of a text, of about as many words as the terms need."""
+    said = base_terms(place)
+    room = _ROOM * len(terms) + 4
+    where: dict[str, int] = {}
+    most = 0
+    for at, term in enumerate(said):
+        if term in terms:
+            where[term] = at
+            most = max(most, sum(1 for last in where.values() if last > at - room))
+    return most / len(terms)
