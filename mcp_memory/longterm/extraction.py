@@ -54,7 +54,7 @@ from mcp_memory.longterm.turns import label, own_words
 from mcp_memory.longterm.verification.trust import held_ids
 from mcp_memory.models.metered import Question
 from mcp_memory.models.prompts import fenced, prompt
-from mcp_memory.models.stage import Applied, StageOf
+from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.protocol import Backlog, Store, Work
 
 __all__ = ["BACKGROUND_CHARS", "EXTRACT", "MAX_CHARS", "TURN_CHARS", "Basis", "Batch"]
@@ -392,4 +392,4 @@ def _scripts(texts: Sequence[str]) -> Counter[str]:
     return Counter("CJK" if name in ("HIRAGANA", "KATAKANA") else name for name in names)
 
 
-EXTRACT = StageOf(name="extract", basis=Basis, reply=Extracted, plan=plan, question=question, apply=apply)
+EXTRACT = StageDefinition(name="extract", basis=Basis, reply=Extracted, plan=plan, question=question, apply=apply)

@@ -23,7 +23,7 @@ from mcp_memory.longterm.search.search import Desk
 from mcp_memory.longterm.similarity import near
 from mcp_memory.models.metered import Question
 from mcp_memory.models.prompts import fenced, prompt
-from mcp_memory.models.stage import Applied, StageOf
+from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.protocol import Work
 
 __all__ = ["MERGE", "Basis"]
@@ -156,4 +156,4 @@ def _said(text: str, fact: str) -> str:
     return fenced(told, "held", "new")
 
 
-MERGE = StageOf(name="merge", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)
+MERGE = StageDefinition(name="merge", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)

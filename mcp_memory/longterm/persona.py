@@ -42,7 +42,7 @@ from mcp_memory.longterm.verification.trust import attributed, fit_for_pages
 from mcp_memory.models.llm import without_fence
 from mcp_memory.models.metered import Question
 from mcp_memory.models.prompts import fenced, prompt
-from mcp_memory.models.stage import Applied, StageOf
+from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.citations import cited, links, uncovered, unwrapped, without
 from mcp_memory.store.protocol import Conflict, Filters, Store, Work
 from mcp_memory.suspicion import flags
@@ -626,4 +626,4 @@ def _citable(store: Store, space: str, basis: Basis, held: PersonaVersion | None
     return {atom.id for atom in store.atoms(space, shown)}
 
 
-PERSONA = StageOf(name="persona", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)
+PERSONA = StageDefinition(name="persona", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)

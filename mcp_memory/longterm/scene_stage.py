@@ -46,7 +46,7 @@ from mcp_memory.longterm.times import date_of
 from mcp_memory.longterm.verification.trust import fit_for_pages
 from mcp_memory.models.metered import Question
 from mcp_memory.models.prompts import fenced, prompt
-from mcp_memory.models.stage import Applied, StageOf
+from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.citations import plain
 from mcp_memory.store.protocol import Filters, Store, Work
 
@@ -333,4 +333,4 @@ def _alike(desk: Desk, tellers: Mapping[str, Sequence[str]], atom: Atom) -> Coun
     return points
 
 
-SCENES = StageOf(name="scenes", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)
+SCENES = StageDefinition(name="scenes", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)

@@ -28,7 +28,7 @@ from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import query_terms
 from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.longterm.times import date_of
-from mcp_memory.models.metered import Metered, Question
+from mcp_memory.models.metered import MeteredModel, Question
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.store.protocol import Store
 
@@ -63,7 +63,7 @@ def as_found(space: str, query: str, hits: Sequence[Ranked], start: int) -> Rera
     return Reranked(hits=list(hits))
 
 
-def make_rerank(store: Store, model: Metered | None, settings: Settings) -> Rerank:
+def make_rerank(store: Store, model: MeteredModel | None, settings: Settings) -> Rerank:
     """Return what the settings ask for."""
     if model is None or not settings.rerank:
         return as_found
@@ -73,7 +73,7 @@ def make_rerank(store: Store, model: Metered | None, settings: Settings) -> Rera
 class ModelRerank:
     """A `Rerank` that asks a model and remembers what it said."""
 
-    def __init__(self, store: Store, model: Metered, *, timeout: float) -> None:
+    def __init__(self, store: Store, model: MeteredModel, *, timeout: float) -> None:
         self._store = store
         self._model = model
         self._timeout = timeout

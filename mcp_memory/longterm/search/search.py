@@ -312,8 +312,8 @@ def _patterns(language: str) -> tuple[frozenset[str], frozenset[str], re.Pattern
     return frozenset(first.split()), frozenset(second.split()), re.compile(rf"\b(?:{requests})\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Desk(stage.Desk):
+@dataclass(frozen=True, kw_only=True)
+class Desk(stage.StageContext[Store]):
     """What the long-term side works with, for one space at one moment."""
 
     search: Search
