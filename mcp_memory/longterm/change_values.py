@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Literal
 
-from mcp_memory.language.function_words import function_words
+from mcp_memory.language.words import function_words
 from mcp_memory.longterm.change_vocabulary import CURRENCIES, MONTHS, UNITS, WEEKDAYS
 
 __all__ = ["Forms", "Value", "ValueKind", "any_of", "comparable", "differ", "values_in"]

@@ -26,8 +26,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 
-from mcp_memory.language.function_words import function_words, languages_of
-from mcp_memory.language.words import fold
+from mcp_memory.language.words import fold, function_words, languages_of
 from mcp_memory.longterm.change_values import Forms, Value, ValueKind, any_of, comparable, differ, values_in
 from mcp_memory.longterm.change_vocabulary import CHANGED, FORMER, FROM, LIGHT, RELATIONS, TO
 

@@ -44,8 +44,7 @@ from pydantic import BaseModel
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Turn
-from mcp_memory.language.function_words import languages_of
-from mcp_memory.language.words import fold
+from mcp_memory.language.words import fold, languages_of
 from mcp_memory.longterm.extraction_reply import Extracted, Named, Statement
 from mcp_memory.longterm.grounding import Kept, Refusal, grounded, locate
 from mcp_memory.longterm.names import MAX_NAME, USER, Names, names_in, table, with_told

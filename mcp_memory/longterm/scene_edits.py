@@ -23,8 +23,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line, well_formed
 from mcp_memory.core.types import Atom, Scene, SceneAction
-from mcp_memory.language.function_words import languages_of
-from mcp_memory.language.words import fold
+from mcp_memory.language.words import fold, languages_of
 from mcp_memory.longterm.scenes import MERGED_INTO, USER, called, free_slug, slug_of
 from mcp_memory.longterm.verification.trust import attributed
 from mcp_memory.models.llm import without_fence

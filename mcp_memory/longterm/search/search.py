@@ -25,8 +25,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.types import Role
-from mcp_memory.language.function_words import languages_of
-from mcp_memory.language.words import base_terms, index_terms, query_terms
+from mcp_memory.language.words import base_terms, index_terms, languages_of, query_terms
 from mcp_memory.longterm.search import ranking
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, Found, Weights
 from mcp_memory.models import stage

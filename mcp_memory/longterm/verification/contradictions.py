@@ -21,10 +21,9 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import EmbeddingFailed
-from mcp_memory.language.function_words import function_words, languages_of
 from mcp_memory.language.negation import is_negative
 from mcp_memory.language.standing_rules import is_question, people, sentences
-from mcp_memory.language.words import base_terms, index_terms, query_terms
+from mcp_memory.language.words import base_terms, function_words, index_terms, languages_of, query_terms
 
 if TYPE_CHECKING:
     import numpy as np

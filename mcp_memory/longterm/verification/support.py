@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from mcp_memory.core.secrets.values import is_word
-from mcp_memory.language.function_words import function_words_of, languages_of
 from mcp_memory.language.negation import is_negative
 from mcp_memory.language.quoted import FILL, own_part
 from mcp_memory.language.standing_rules import READ, is_question, is_reported, sentences, standing_rules
+from mcp_memory.language.words import function_words_of, languages_of
 from mcp_memory.longterm.turns import bare, phrases_of
 from mcp_memory.longterm.verification.contradictions import (
     SHORT,
