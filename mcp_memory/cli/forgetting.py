@@ -17,7 +17,7 @@ from mcp_memory.cli.base import as_json, ask, place, span
 from mcp_memory.cli.terminal import columns, json_text, minute, one_line, plural, size, visible, wrapped
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.secrets import mask
-from mcp_memory.longterm.trust import REASONS
+from mcp_memory.longterm.verification.trust import REASONS
 
 if TYPE_CHECKING:
     from mcp_memory.core.types import Forgotten, Reviewed

@@ -32,9 +32,8 @@ if TYPE_CHECKING:
         TurnResults,
         Why,
     )
-    from mcp_memory.longterm.recall.explain import Recalled, Verdict
-    from mcp_memory.longterm.search.explain import Explained
-    from mcp_memory.longterm.search.seen import Leg, Row
+    from mcp_memory.longterm.recall.bundle import Recalled, Verdict
+    from mcp_memory.longterm.search.explain import Explained, Leg, Row
     from mcp_memory.service.memory import Memory
 
 KINDS = ("persona", "episodic", "instruction")

@@ -40,7 +40,7 @@ from mcp_memory.integrations.hooks.events import Kind, kind_of
 from mcp_memory.integrations.hooks.transcripts import AFTER_A_TURN, AT_THE_END, LogFollower, recalled_before
 from mcp_memory.integrations.importers.agent_logs import summary_id, summary_of, without_tags
 from mcp_memory.integrations.importers.records import Agent, agent_named, session_name
-from mcp_memory.longterm.l0_turns import SUMMARY, recall_block
+from mcp_memory.longterm.turns import SUMMARY, recall_block
 from mcp_memory.shortterm.synopsis import synopsise
 from mcp_memory.suspicion import sifted
 

@@ -50,7 +50,7 @@ from mcp_memory.integrations.importers.records import (
     moment,
     object_of,
 )
-from mcp_memory.longterm.l0_turns import SUMMARY
+from mcp_memory.longterm.turns import SUMMARY
 
 TIME = ("timestamp",)
 """Where all of them tell when a line was written."""

@@ -57,7 +57,7 @@ from mcp_memory.integrations.importers.records import (
     object_of,
     session_name,
 )
-from mcp_memory.longterm.l0_turns import MAX_TURN_BYTES
+from mcp_memory.longterm.turns import MAX_TURN_BYTES
 
 # What is no part of a talk, as the answer of an import names it.
 BRANCHES = "messages on other branches, edited or answered anew"

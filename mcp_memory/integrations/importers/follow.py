@@ -32,22 +32,10 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
 from mcp_memory.core.tokens import estimate_tokens
 from mcp_memory.core.types import NewTurn
-from mcp_memory.integrations.importers.agent_logs import is_own
-from mcp_memory.integrations.importers.agent_logs import is_stand_in
-from mcp_memory.integrations.importers.log_file import AgentLog
-from mcp_memory.integrations.importers.log_file import LogChunk
-from mcp_memory.integrations.importers.log_file import agent_of
-from mcp_memory.integrations.importers.log_file import read_chunks
-from mcp_memory.integrations.importers.log_file import whole_of
-from mcp_memory.integrations.importers.records import Agent
-from mcp_memory.integrations.importers.records import ImportedResult
-from mcp_memory.integrations.importers.records import ImportedTurn
-from mcp_memory.integrations.importers.records import session_name
-from mcp_memory.integrations.importers.report import HistorySize
-from mcp_memory.integrations.importers.report import ImportReport
-from mcp_memory.integrations.importers.report import Price
-from mcp_memory.integrations.importers.report import estimate_cost
-from mcp_memory.integrations.importers.report import of_log
+from mcp_memory.integrations.importers.agent_logs import is_own, is_stand_in
+from mcp_memory.integrations.importers.log_file import AgentLog, LogChunk, agent_of, read_chunks, whole_of
+from mcp_memory.integrations.importers.records import Agent, ImportedResult, ImportedTurn, session_name
+from mcp_memory.integrations.importers.report import HistorySize, ImportReport, Price, estimate_cost, of_log
 from mcp_memory.longterm.turns import MAX_TURN_BYTES
 from mcp_memory.service.memory import Memory
 from mcp_memory.store.protocol import FollowedLog

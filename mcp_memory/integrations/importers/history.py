@@ -51,7 +51,7 @@ from mcp_memory.integrations.importers.records import (
     SkippedParts,
 )
 from mcp_memory.integrations.importers.report import HistorySize, ImportReport, Price, answer, estimate_cost, unchanged
-from mcp_memory.longterm.l1_atoms.told import told
+from mcp_memory.longterm.explicit_atoms import told
 from mcp_memory.service.memory import Memory
 from mcp_memory.service.memory.administration import ToldElsewhere
 from mcp_memory.store.protocol import Imported, NewAtom

@@ -28,7 +28,7 @@ from typing import Any, Literal, cast, get_args
 
 from mcp_memory.core.text import one_line, well_formed, zoned
 from mcp_memory.core.types import Role
-from mcp_memory.longterm.l0_turns import MAX_TURN_BYTES
+from mcp_memory.longterm.turns import MAX_TURN_BYTES
 
 Agent = Literal["claude-code", "codex", "gemini"]
 AGENTS: tuple[Agent, ...] = get_args(Agent)

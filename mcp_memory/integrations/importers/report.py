@@ -20,8 +20,8 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.tokens import estimate_tokens
 from mcp_memory.core.types import NewTurn, Stage, Turn
 from mcp_memory.integrations.importers.reader import ImportSource
-from mcp_memory.longterm.l1_atoms.batch import BACKGROUND_CHARS, MAX_CHARS, TURN_CHARS
-from mcp_memory.longterm.l1_atoms.noise import label
+from mcp_memory.longterm.extraction import BACKGROUND_CHARS, MAX_CHARS, TURN_CHARS
+from mcp_memory.longterm.turns import label
 from mcp_memory.store.protocol import Imported
 
 if TYPE_CHECKING:
