@@ -27,12 +27,12 @@ from mcp_memory.longterm.search.rerank import Order
 from mcp_memory.longterm.times import dated, holds
 from mcp_memory.models.llm import parse as parse_reply
 from mcp_memory.models.llm import without_fence
-from mcp_memory.shortterm.canvas.edits import Drawing, Patch, apply_patch, patch_of, patch_text
+from mcp_memory.shortterm.canvas.edits import CanvasState, Patch, apply_patch, patch_of, patch_text
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, clean, decode, encode, goal_of, parse, render
-from mcp_memory.shortterm.canvas_stage import Reply as CanvasReply
+from mcp_memory.shortterm.canvas_stage import CanvasReply as CanvasReply
 from mcp_memory.shortterm.canvas_stage import checked
 from mcp_memory.shortterm.expand import content_of, expand_text, view_of_cursor
-from mcp_memory.shortterm.summary_stage import Reply as Summaries
+from mcp_memory.shortterm.summary_stage import SummaryReply as Summaries
 from mcp_memory.shortterm.synopsis import synopsise
 from mcp_memory.store import citations, files
 
@@ -65,11 +65,11 @@ def _label(data: bytes) -> None:
 
 
 @cache
-def _drawing() -> Drawing:
+def _drawing() -> CanvasState:
     nodes = tuple(Node(f"001-N{n}", f"step {n}", "done", "it went well", _NOW) for n in range(1, 9))
     edges = tuple(Edge(one.id, other.id) for one, other in pairwise(nodes))
     canvas = Canvas(1, "Find the leak", "doing", _NOW, _NOW, nodes, edges)
-    return Drawing(canvas=canvas, groups={"001-F1": Group(("001-N1", "001-N2"), "begin", "")})
+    return CanvasState(canvas=canvas, groups={"001-F1": Group(("001-N1", "001-N2"), "begin", "")})
 
 
 def _patch(data: bytes) -> None:

@@ -20,7 +20,7 @@ _WORD_END = 24  # characters a cut may move to fall between words
 _MOST_WORDS = 12
 
 
-class Match(NamedTuple):
+class TermMatch(NamedTuple):
     """Where a wanted term stands in a text."""
 
     start: int
@@ -28,25 +28,27 @@ class Match(NamedTuple):
     term: str
 
 
-def matches(text: str, wanted: AbstractSet[str]) -> list[Match]:
+def matches(text: str, wanted: AbstractSet[str]) -> list[TermMatch]:
     """Return the places of wanted terms (of `query_terms`), in order."""
-    held: dict[str, list[Match]] = {}
-    found: list[Match] = []
+    held: dict[str, list[TermMatch]] = {}
+    found: list[TermMatch] = []
     for chunk in _CHUNK.finditer(text, 0, _READ) if wanted else ():
         word, at = chunk[0], chunk.start()
         if word not in held:
             held[word] = _inside(word, sorted(wanted & set(base_terms(word)), key=len, reverse=True))
-        found += [Match(at + start, at + end, term) for start, end, term in held[word]]
+        found += [TermMatch(at + start, at + end, term) for start, end, term in held[word]]
     return found
 
 
-def _inside(chunk: str, terms: Sequence[str]) -> list[Match]:
+def _inside(chunk: str, terms: Sequence[str]) -> list[TermMatch]:
     """Return the terms' places in a run without spaces: a word, or a whole page of Chinese."""
     if not terms:
         return []
     literal = re.compile("|".join(map(re.escape, terms)))
-    places = [Match(*place.span(), place[0]) for place in literal.finditer(chunk.lower()) if place.end() <= len(chunk)]
-    return places or [Match(0, len(chunk), terms[0])]  # a stem or a folded word need not stand there as such
+    places = [
+        TermMatch(*place.span(), place[0]) for place in literal.finditer(chunk.lower()) if place.end() <= len(chunk)
+    ]
+    return places or [TermMatch(0, len(chunk), terms[0])]  # a stem or a folded word need not stand there as such
 
 
 def words(text: str, wanted: AbstractSet[str]) -> list[str]:
@@ -64,7 +66,7 @@ def words(text: str, wanted: AbstractSet[str]) -> list[str]:
     return list(found)
 
 
-def snippet(text: str, width: int, found: Sequence[Match]) -> tuple[str, int]:
+def snippet(text: str, width: int, found: Sequence[TermMatch]) -> tuple[str, int]:
     """Return about `width` characters where most different terms stand together, and how many are left out.
 
     `…` stands where something is cut off.
@@ -79,7 +81,7 @@ def snippet(text: str, width: int, found: Sequence[Match]) -> tuple[str, int]:
     return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}", len(text) - (end - start)
 
 
-def _closest(found: Sequence[Match], width: int) -> tuple[int, int]:
+def _closest(found: Sequence[TermMatch], width: int) -> tuple[int, int]:
     """Return where the window begins and ends that holds the most, each term counted once and by its length."""
     inside: Counter[str] = Counter()
     best, span, weight, left = 0, (0, 0), 0, 0

@@ -38,7 +38,7 @@ from mcp_memory.core.types import (
     TurnHit,
     TurnResults,
 )
-from mcp_memory.language.snippet import Match, matches, snippet, words
+from mcp_memory.language.snippet import TermMatch, matches, snippet, words
 from mcp_memory.language.words import query_terms
 from mcp_memory.longterm.search.pages import after
 from mcp_memory.longterm.search.ranking import CLOSE
@@ -208,7 +208,7 @@ class _Cuts:
 
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
-        self._found: dict[str, list[Match]] = {}
+        self._found: dict[str, list[TermMatch]] = {}
         self._words: dict[str, list[str]] = {}
         self._held: dict[str, tuple[str, ...]] = {}
 

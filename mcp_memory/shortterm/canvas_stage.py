@@ -30,14 +30,14 @@ from mcp_memory.models.metered import Question
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageContext, StageDefinition
 from mcp_memory.shortterm.canvas.edits import (
-    Drawing,
+    CanvasState,
     EdgeLabel,
     NewGroup,
     Patch,
     apply_patch,
     completed,
-    drawing_of,
     patched,
+    state_of,
 )
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Node
 from mcp_memory.shortterm.canvas.folding import fold_groups, members, outermost
@@ -58,7 +58,7 @@ def _list(value: Any) -> Any:
 Text = Annotated[str, BeforeValidator(_text)]
 
 
-class GroupOf(BaseModel):
+class ProposedGroup(BaseModel):
     title: Text = Field(description="What these steps were for, in a few words")
     nodes: Annotated[list[str], BeforeValidator(_list)] = Field(
         description="Ids of steps, and of groups, that follow each other"
@@ -66,12 +66,12 @@ class GroupOf(BaseModel):
     summary: Text = Field("", description="What came of them, at most 120 characters")
 
 
-class Titled(BaseModel):
+class ProposedTitle(BaseModel):
     id: str
     title: Text = Field(description="What the step was for, at most 60 characters")
 
 
-class Labelled(BaseModel):
+class ProposedLabel(BaseModel):
     model_config = ConfigDict(populate_by_name=True)
 
     from_: str = Field(alias="from")
@@ -79,12 +79,12 @@ class Labelled(BaseModel):
     label: Text = Field(description="Why the way went on here, one to five words")
 
 
-class Reply(BaseModel):
+class CanvasReply(BaseModel):
     """How the canvas should read. Lists may be empty."""
 
-    groups: Annotated[list[GroupOf], BeforeValidator(_list)] = Field(default_factory=list[GroupOf])
-    titles: Annotated[list[Titled], BeforeValidator(_list)] = Field(default_factory=list[Titled])
-    edges: Annotated[list[Labelled], BeforeValidator(_list)] = Field(default_factory=list[Labelled])
+    groups: Annotated[list[ProposedGroup], BeforeValidator(_list)] = Field(default_factory=list[ProposedGroup])
+    titles: Annotated[list[ProposedTitle], BeforeValidator(_list)] = Field(default_factory=list[ProposedTitle])
+    edges: Annotated[list[ProposedLabel], BeforeValidator(_list)] = Field(default_factory=list[ProposedLabel])
     ungroup: Annotated[list[str], BeforeValidator(_list)] = Field(
         default_factory=list[str], description="Groups that should be steps again"
     )
@@ -93,7 +93,7 @@ class Reply(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class CheckedReply:
     """`patch` can be applied to the drawing that it was checked against."""
 
     patch: Patch
@@ -101,7 +101,9 @@ class Checked:
     refused: list[str]
 
 
-def checked(reply: Reply, drawing: Drawing, *, shown: str, named: Collection[str], has_goal: bool) -> Checked:
+def checked(
+    reply: CanvasReply, drawing: CanvasState, *, shown: str, named: Collection[str], has_goal: bool
+) -> CheckedReply:
     """Return what of the reply holds. `named`: nodes that somebody gave their titles; `shown`: all that was asked."""
     kept, refused = list[str](), list[str]()
     whole = Patch()
@@ -117,11 +119,11 @@ def checked(reply: Reply, drawing: Drawing, *, shown: str, named: Collection[str
             kept.append(piece.told)
         else:
             refused.append(f"{piece.told}: {fault}")
-    return Checked(patch=whole, kept=kept, refused=refused)
+    return CheckedReply(patch=whole, kept=kept, refused=refused)
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _Proposal:
     """One wish: in words, as a patch, and the words that it brings."""
 
     told: str
@@ -129,23 +131,23 @@ class _Piece:
     words: str
 
 
-def _pieces(reply: Reply) -> Iterator[_Piece]:
+def _pieces(reply: CanvasReply) -> Iterator[_Proposal]:
     """In the order in which a patch does them."""
     if goal := _clean(reply.goal):
-        yield _Piece(f"goal {goal!r}", Patch(goal=goal), goal)
+        yield _Proposal(f"goal {goal!r}", Patch(goal=goal), goal)
     for id_ in reply.ungroup:
-        yield _Piece(f"ungroup {id_}", Patch(ungroup=(id_.strip(),)), "")
+        yield _Proposal(f"ungroup {id_}", Patch(ungroup=(id_.strip(),)), "")
     for group in reply.groups:
         title, summary = _clean(group.title), _clean(group.summary)
         new = NewGroup(title=title, nodes=tuple(each.strip() for each in group.nodes), summary=summary)
-        yield _Piece(f"group {title!r} of {', '.join(new.nodes)}", Patch(groups=(new,)), f"{title} {summary}")
+        yield _Proposal(f"group {title!r} of {', '.join(new.nodes)}", Patch(groups=(new,)), f"{title} {summary}")
     for each in reply.titles:
         if title := _clean(each.title):
-            yield _Piece(f"{each.id} is {title!r}", Patch(titles={each.id.strip(): title}), title)
+            yield _Proposal(f"{each.id} is {title!r}", Patch(titles={each.id.strip(): title}), title)
     for edge in reply.edges:
         if label := _clean(edge.label):
             patch = Patch(edges=(EdgeLabel(source=edge.from_.strip(), target=edge.to.strip(), label=label),))
-            yield _Piece(f"{edge.from_} to {edge.to} {label!r}", patch, label)
+            yield _Proposal(f"{edge.from_} to {edge.to} {label!r}", patch, label)
 
 
 def _clean(text: str) -> str:
@@ -165,7 +167,7 @@ def _joined(one: Patch, other: Patch) -> Patch:
 # --- what does not hold -----------------------------------------------------------------------------
 
 
-def _fault(piece: _Piece, drawing: Drawing, *, shown: str, named: Collection[str], has_goal: bool) -> str | None:
+def _fault(piece: _Proposal, drawing: CanvasState, *, shown: str, named: Collection[str], has_goal: bool) -> str | None:
     patch = piece.patch
     if strange := invented(piece.words, shown):
         return f"{', '.join(strange[:3])} stands nowhere in the question."
@@ -179,7 +181,7 @@ def _fault(piece: _Piece, drawing: Drawing, *, shown: str, named: Collection[str
     return next((fault for new in patch.groups if (fault := _detour(drawing, new))), None)
 
 
-def _detour(drawing: Drawing, new: NewGroup) -> str | None:
+def _detour(drawing: CanvasState, new: NewGroup) -> str | None:
     """Return why a group is no stretch of the way: a step outside comes after one of its steps and before another."""
     try:
         inside = outermost(drawing.canvas, drawing.groups, new.nodes)
@@ -225,7 +227,7 @@ _ANSWER_TOKENS = 3_000
 _NO_GOAL = "Work with "
 
 
-class Basis(BaseModel):
+class CanvasBasis(BaseModel):
     """A canvas, its steps up to record number `upto`; at most `shown` nodes and groups of it, the newest."""
 
     canvas: int
@@ -239,19 +241,19 @@ def grown(store: Store, space: str, now: datetime, *, eager: bool = False) -> li
     return [each for each in found if each.steps >= (GROWN if each.status == "doing" and not eager else FEW)]
 
 
-def plan(desk: StageContext[Store], *, session: str | None, smaller: int) -> Basis | None:
+def plan(desk: StageContext[Store], *, session: str | None, smaller: int) -> CanvasBasis | None:
     """Return the canvas that grew most, of those with enough on them to be put in order."""
     store, space, now = desk.store, desk.space, desk.now
     for each in grown(store, space, now) or grown(store, space, now, eager=True):
         drawing = _drawing(desk, each.canvas)
         if drawing is not None and len(fold_groups(drawing.canvas, drawing.groups).nodes) >= NODES:
-            return Basis(canvas=each.canvas, upto=each.upto, shown=max(NODES, _SHOWN >> smaller))
+            return CanvasBasis(canvas=each.canvas, upto=each.upto, shown=max(NODES, _SHOWN >> smaller))
     return None
 
 
-def _drawing(desk: StageContext[Store], number: int) -> Drawing | None:
+def _drawing(desk: StageContext[Store], number: int) -> CanvasState | None:
     try:
-        return drawing_of(desk.store.canvas(desk.space, number))
+        return state_of(desk.store.canvas(desk.space, number))
     except (Damaged, NotFound):
         return None  # `doctor` tells of it
 
@@ -259,15 +261,17 @@ def _drawing(desk: StageContext[Store], number: int) -> Drawing | None:
 # --- what is asked ----------------------------------------------------------------------------------
 
 
-def question(desk: StageContext[Store], basis: Basis) -> Question[Reply] | None:
+def question(desk: StageContext[Store], basis: CanvasBasis) -> Question[CanvasReply] | None:
     """Put the canvas as it stands into words; None where it is gone or torn."""
     drawing = _drawing(desk, basis.canvas)
     if drawing is None:
         return None
-    return Question(purpose="canvas", messages=_messages(desk, drawing, basis), reply=Reply, max_tokens=_ANSWER_TOKENS)
+    return Question(
+        purpose="canvas", messages=_messages(desk, drawing, basis), reply=CanvasReply, max_tokens=_ANSWER_TOKENS
+    )
 
 
-def _messages(desk: StageContext[Store], drawing: Drawing, basis: Basis) -> Sequence[Message]:
+def _messages(desk: StageContext[Store], drawing: CanvasState, basis: CanvasBasis) -> Sequence[Message]:
     drawn = fold_groups(drawing.canvas, drawing.groups)
     shown = drawn.nodes[-basis.shown :]
     named = _named(desk, drawing.canvas)
@@ -292,7 +296,7 @@ def _named(desk: StageContext[Store], canvas: Canvas) -> set[str]:
     return {id_ for id_, move in moves if move is None or not move.routine}
 
 
-def _step(node: Node, drawing: Drawing, named: set[str]) -> str:
+def _step(node: Node, drawing: CanvasState, named: set[str]) -> str:
     holds = ""
     if node.id in drawing.groups:
         holds = f" (a group: {', '.join(members(drawing.groups, node.id))})"
@@ -328,9 +332,9 @@ def _words(text: str) -> str:
 # --- what is kept -----------------------------------------------------------------------------------
 
 
-def apply(desk: StageContext[Store], work: Work, basis: Basis, reply: Reply | None) -> Applied:
+def apply(desk: StageContext[Store], work: Work, basis: CanvasBasis, reply: CanvasReply | None) -> Applied:
     """Store what holds as one patch. InvalidInput where something was asked for and nothing of it holds."""
-    found = Checked(patch=Patch(), kept=[], refused=[])
+    found = CheckedReply(patch=Patch(), kept=[], refused=[])
 
     def store() -> None:
         nonlocal found
@@ -360,7 +364,7 @@ def apply(desk: StageContext[Store], work: Work, basis: Basis, reply: Reply | No
     return Applied(outcome=_outcome(found), kept=found.kept, refused=found.refused)
 
 
-def _found(desk: StageContext[Store], basis: Basis, drawing: Drawing, reply: Reply) -> Checked:
+def _found(desk: StageContext[Store], basis: CanvasBasis, drawing: CanvasState, reply: CanvasReply) -> CheckedReply:
     shown = _messages(desk, drawing, basis)[-1].text
     has_goal = not drawing.canvas.task_goal.startswith(_NO_GOAL)
     named = _named(desk, drawing.canvas)
@@ -370,14 +374,14 @@ def _found(desk: StageContext[Store], basis: Basis, drawing: Drawing, reply: Rep
     return checked(reply, drawing, shown=shown, named=named, has_goal=has_goal)
 
 
-def _is_over(desk: StageContext[Store], drawing: Drawing, reply: Reply) -> bool:
+def _is_over(desk: StageContext[Store], drawing: CanvasState, reply: CanvasReply) -> bool:
     """A step that is taken later opens the task again, so that a wrong word here does no harm."""
     quiet = desk.now - drawing.canvas.updated >= QUIET
     return bool(reply.finished.strip()) and quiet and drawing.canvas.status != "done"
 
 
-def _outcome(found: Checked) -> dict[str, int]:
+def _outcome(found: CheckedReply) -> dict[str, int]:
     return {"kept": len(found.kept), "refused": len(found.refused), "groups": len(found.patch.groups)}
 
 
-CANVAS = StageDefinition(name="canvas", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)
+CANVAS = StageDefinition(name="canvas", basis=CanvasBasis, reply=CanvasReply, plan=plan, question=question, apply=apply)

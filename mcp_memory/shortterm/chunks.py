@@ -36,7 +36,7 @@ _ITEM_END = re.compile(r"[\]})][,;]|[.!?;]\s|,|\s")
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class LineRun:
     """Lines of a text, from 1 and both included, and its characters from `start` up to `end`."""
 
     lines: tuple[int, int]
@@ -113,7 +113,7 @@ def _bytes(text: str, errors: str) -> int:
 # --- where a text parts -----------------------------------------------------------------------------
 
 
-def runs(text: str) -> Iterator[Run]:
+def runs(text: str) -> Iterator[LineRun]:
     """Yield the runs of a text, in order. They leave out nothing but what is beyond the bounds."""
     size = max(_CHARS, min(len(text), _MOST_CHARS) // _MOST_RUNS)
     if len(text) <= _MOST_CHARS:
@@ -123,9 +123,9 @@ def runs(text: str) -> Iterator[Run]:
     return chain(_runs(text, 0, head, 1, size), _runs(text, tail, len(text), text.count("\n", 0, tail) + 1, size))
 
 
-def _runs(text: str, start: int, end: int, number: int, size: int) -> Iterator[Run]:
+def _runs(text: str, start: int, end: int, number: int, size: int) -> Iterator[LineRun]:
     """Yield the runs of a part that begins at the start of line `number`, or inside it."""
-    held: list[_Line] = []
+    held: list[_ChunkLine] = []
     for line in _lines(text, start, end, number, size):
         held.append(line)
         while held and held[-1].end - held[0].start > size * 3 // 2:
@@ -137,7 +137,7 @@ def _runs(text: str, start: int, end: int, number: int, size: int) -> Iterator[R
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _ChunkLine:
     """A line, or a piece of a long one. `part`: how well a run may begin with it; 3 best, 0 not at all."""
 
     number: int
@@ -147,23 +147,23 @@ class _Line:
     part: int
 
 
-def _run(lines: list[_Line]) -> Run:
-    return Run(lines=(lines[0].number, lines[-1].number), start=lines[0].start, end=lines[-1].end)
+def _run(lines: list[_ChunkLine]) -> LineRun:
+    return LineRun(lines=(lines[0].number, lines[-1].number), start=lines[0].start, end=lines[-1].end)
 
 
-def _lines(text: str, start: int, end: int, number: int, size: int) -> Iterator[_Line]:
+def _lines(text: str, start: int, end: int, number: int, size: int) -> Iterator[_ChunkLine]:
     blank = False
     while start < end:
         newline = text.find("\n", start, end)
         stop = end if newline < 0 else newline + 1
         if stop - start > size * 3 // 2:
             for begin, last in _pieces(text, start, stop, size):
-                yield _Line(number, begin, last, 0, 2)
+                yield _ChunkLine(number, begin, last, 0, 2)
             blank = False
         else:
             depth = _depth(text[start:stop])
             closing = depth is None or _CLOSING.match(text[start:stop].lstrip()) is not None
-            yield _Line(number, start, stop, depth, 0 if closing else 1 + blank + (blank and depth == 0))
+            yield _ChunkLine(number, start, stop, depth, 0 if closing else 1 + blank + (blank and depth == 0))
             blank = depth is None
         start, number = stop, number + 1
 
@@ -190,7 +190,7 @@ def _pieces(text: str, start: int, end: int, size: int) -> Iterator[tuple[int, i
     yield start, end
 
 
-def _best_cut(lines: list[_Line], size: int) -> int:
+def _best_cut(lines: list[_ChunkLine], size: int) -> int:
     """Return how many of the lines make the next run: up to the best place between half the size and half as much more.
 
     Best is a line that stands no deeper than any before it, then one that text parts at, then the place near `size`.

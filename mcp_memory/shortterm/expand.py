@@ -80,7 +80,9 @@ def expand_text(
             window = grep_window(raw, asked, start, max_tokens)
         case "json":
             window = json_window(raw, asked, start, max_tokens)
-    return _fitted(Asked(ref, view, question, count_lines(raw)), window, counter=counter, max_tokens=max_tokens)
+    return _fitted(
+        ExpandQuestion(ref, view, question, count_lines(raw)), window, counter=counter, max_tokens=max_tokens
+    )
 
 
 def content_of(expansion: Expansion) -> str:
@@ -132,7 +134,7 @@ def _wrong_cursor() -> InvalidInput:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ExpandQuestion:
     """What an answer says of itself. `question` is what its cursor is tied to."""
 
     ref: str
@@ -141,7 +143,7 @@ class Asked:
     total: int
 
 
-def _fitted(asked: Asked, window: Window, *, counter: TokenCounter, max_tokens: int) -> Expansion:
+def _fitted(asked: ExpandQuestion, window: Window, *, counter: TokenCounter, max_tokens: int) -> Expansion:
     """The longest answer within the budget: all of the window, else a first guess, then less until it fits."""
     everything = window.cut(window.length).text
     for brief in (False, True):
@@ -167,7 +169,7 @@ def _fitted(asked: Asked, window: Window, *, counter: TokenCounter, max_tokens: 
     raise InvalidInput(f"max_tokens is {max_tokens}, too few for this ref. Ask for at least {4 * max_tokens}.")
 
 
-def _answer(asked: Asked, window: Window, length: int, *, brief: bool) -> tuple[str, Shown, str | None]:
+def _answer(asked: ExpandQuestion, window: Window, length: int, *, brief: bool) -> tuple[str, Excerpt, str | None]:
     """Header, content, and the last line where there is more; `brief` for the smallest budgets."""
     shown = window.cut(length)
     parts = [asked.ref if brief else _top(asked, window.header, shown), shown.text]
@@ -177,7 +179,7 @@ def _answer(asked: Asked, window: Window, length: int, *, brief: bool) -> tuple[
     return "\n".join(parts), shown, cursor
 
 
-def _top(asked: Asked, header: str, shown: Shown) -> str:
+def _top(asked: ExpandQuestion, header: str, shown: Excerpt) -> str:
     """`r-9f2c… lines 120–180 of 4,012`, and what was searched for."""
     if asked.view == "json":
         return f"{asked.ref} {header}"
@@ -188,7 +190,7 @@ def _top(asked: Asked, header: str, shown: Shown) -> str:
     return f"{asked.ref} {span} of {asked.total:,}" + (f", {header}" if asked.view == "grep" else "")
 
 
-def _rest(asked: Asked, shown: Shown, cursor: str) -> str:
+def _rest(asked: ExpandQuestion, shown: Excerpt, cursor: str) -> str:
     """What was left out, and how to get it."""
     again = "go on with" if asked.view == "page" else "the same call with"
     what = "more was found"
@@ -210,7 +212,7 @@ RANGE = re.compile(r"(?:(?P<one>\d{1,12})|(?P<a>\d{1,12})\s*[-–]\s*(?P<b>\d{1,
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Excerpt:
     """Some content and what follows from it. `next` is the offset to go on from, None at the end."""
 
     text: str
@@ -224,11 +226,11 @@ class Window:
 
     header: str
     length: int
-    cut: Callable[[int], Shown]
+    cut: Callable[[int], Excerpt]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class NumberedRow:
     """A line of the raw text that is to be shown: `prefix`, then `raw[start:end]`."""
 
     number: int
@@ -253,21 +255,21 @@ def lines_window(raw: str, asked: str, start: int, max_tokens: int) -> Window:
     """A range of lines behind their numbers."""
     first, last = _range(asked, count_lines(raw))
     rows = _rows_from(raw, max(_start_of_line(raw, first), start), last)
-    numbered = (Row(n, a, b, f"{n}{'+' * middle}\t") for n, a, b, middle in rows)
+    numbered = (NumberedRow(n, a, b, f"{n}{'+' * middle}\t") for n, a, b, middle in rows)
     return _table("lines", raw, numbered, max_tokens)
 
 
 def grep_window(raw: str, asked: str, start: int, max_tokens: int) -> Window:
     """All matches are counted; rows are gathered from `start` until one more than the window holds."""
     room = max_tokens * CHARS_PER_TOKEN
-    rows: list[Row] = []
+    rows: list[NumberedRow] = []
     matches = size = size_before = shown_last = 0
     for number, begin, end, hit in _matching(raw, _searcher(asked, len(raw))):
         matches += hit
         if size_before <= room and (end > start or begin >= start):
             gap = "--\n" if rows and number > shown_last + 1 else ""
             inside = max(begin, start)
-            rows.append(Row(number, inside, end, f"{gap}{number}{'+' * (inside > begin)}{':' if hit else '-'}"))
+            rows.append(NumberedRow(number, inside, end, f"{gap}{number}{'+' * (inside > begin)}{':' if hit else '-'}"))
             size_before, size = size, size + len(rows[-1].prefix) + end - inside
         shown_last = number
     found = f"{matches:,} matching line{'s' * (matches != 1)}"
@@ -331,24 +333,24 @@ def _prose(header: str, text: str, start: int, max_tokens: int, *, numbered: boo
     window = text[start : start + max_tokens * CHARS_PER_TOKEN]
     first = text.count("\n", 0, start) + 1
 
-    def cut(length: int) -> Shown:
+    def cut(length: int) -> Excerpt:
         if start + length < len(text) and (newline := window.rfind("\n", length // 2, length)) >= 0:
             length = newline + 1
         shown = window[:length]
         last = first + shown.count("\n") - shown.endswith("\n")
         following = start + length if start + length < len(text) else None
-        return Shown(shown, following, (first, last) if numbered and shown else None)
+        return Excerpt(shown, following, (first, last) if numbered and shown else None)
 
     return Window(header, len(window), cut)
 
 
-def _table(header: str, raw: str, rows: Iterable[Row], max_tokens: int) -> Window:
+def _table(header: str, raw: str, rows: Iterable[NumberedRow], max_tokens: int) -> Window:
     """Rows, cut between two of them, or inside the first when it alone is too long."""
     room = max_tokens * CHARS_PER_TOKEN
-    shown: list[Row] = []
+    shown: list[NumberedRow] = []
     ends: list[int] = []
     size = 0
-    after: Row | None = None
+    after: NumberedRow | None = None
     for row in rows:
         if size >= room:
             after = row
@@ -357,10 +359,10 @@ def _table(header: str, raw: str, rows: Iterable[Row], max_tokens: int) -> Windo
         size += len(row.prefix) + row.end - row.start + (1 if ends else 0)
         ends.append(size)
 
-    def text_of(row: Row) -> str:
+    def text_of(row: NumberedRow) -> str:
         return row.prefix + raw[row.start : row.end]
 
-    def cut(length: int) -> Shown:
+    def cut(length: int) -> Excerpt:
         whole = sum(1 for end in ends if end <= length)
         if whole == len(shown):
             following = after.start if after else None
@@ -370,8 +372,8 @@ def _table(header: str, raw: str, rows: Iterable[Row], max_tokens: int) -> Windo
             inside = max(0, min(length, room) - len(shown[0].prefix))
             row = shown[0]
             part = row.prefix + raw[row.start : row.start + inside]
-            return Shown(part if inside else "", row.start + inside, (row.number, row.number) if inside else None)
-        return Shown(
+            return Excerpt(part if inside else "", row.start + inside, (row.number, row.number) if inside else None)
+        return Excerpt(
             "\n".join(map(text_of, shown[:whole])),
             following,
             (shown[0].number, shown[whole - 1].number) if whole else None,

@@ -18,7 +18,7 @@ from mcp_memory.core.text import decoded
 from mcp_memory.core.types import CanvasRow, Expansion, Record, Ref
 from mcp_memory.shortterm.canvas.flowchart import clean, number_of, padded
 from mcp_memory.shortterm.canvas.folding import nodes_of
-from mcp_memory.shortterm.canvas.replay import drawing_at
+from mcp_memory.shortterm.canvas.replay import current_state
 from mcp_memory.shortterm.canvas.tasks import find_canvas
 from mcp_memory.shortterm.expand import MIN_TOKENS, View, expand_text, has_match, view_of_cursor
 from mcp_memory.store.protocol import Store
@@ -137,7 +137,7 @@ def _find(store: Store, space: str, target: str) -> tuple[str, list[Record]]:
         return f"{padded(row.number)} {row.label} ({row.status})", records
     row = store.canvas(space, number_of(target))
     try:
-        canvas = drawing_at(store, space, row).canvas
+        canvas = current_state(store, space, row).canvas
     except Damaged:
         return target, list(_all_records(store, space, node=target))  # the records outlive the drawing
     held = set(nodes_of(canvas, row.groups, target))

@@ -22,8 +22,8 @@ from mcp_memory.core.text import decoded, one_line, well_formed
 from mcp_memory.core.types import CanvasRow, MaskedPlace, Offloaded, Record, Ref, StepStatus, Turn
 from mcp_memory.shortterm.calls import call_line, make_record, stand_in, summary_line, title_of
 from mcp_memory.shortterm.canvas.flowchart import SUMMARY_LIMIT, TITLE_LIMIT, clean, number_of, padded
-from mcp_memory.shortterm.canvas.placement import doing
-from mcp_memory.shortterm.canvas.tasks import Arrival, land, leave
+from mcp_memory.shortterm.canvas.placement import call_intent
+from mcp_memory.shortterm.canvas.tasks import IncomingCall, leave_task, route_call
 from mcp_memory.shortterm.synopsis import Synopsis, synopsise
 from mcp_memory.store.protocol import Conflict, NewRef, Store
 
@@ -87,7 +87,7 @@ class OffloadRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Call:
+class _PreparedCall:
     """A request understood: all that does not depend on its place."""
 
     request: OffloadRequest
@@ -119,7 +119,7 @@ def offload(
     """
     request, result = _received(request)
     synopsis, text = _understood(request, result, talk)
-    call = _Call(
+    call = _PreparedCall(
         request=request,
         synopsis=synopsis,
         line=call_line(request.tool_name, request.arguments),
@@ -129,7 +129,7 @@ def offload(
         now=now,
     )
     arrival = _arrival(call, said)
-    found = land(store, space, arrival)  # what is refused is refused before anything is written
+    found = route_call(store, space, arrival)  # what is refused is refused before anything is written
     ref = store.put_ref(space, _new_ref(request, result, synopsis.content_type, now))
     tokens_raw = tokens_of(text, counter)
     for _ in range(ATTEMPTS):
@@ -148,10 +148,10 @@ def offload(
                 edits=found.edits,
             )
         except Conflict:
-            found = land(store, space, arrival)
+            found = route_call(store, space, arrival)
             continue
         if found.left:
-            leave(store, space, found.left, now=now)
+            leave_task(store, space, found.left, now=now)
         noted = bool(summary_line(request.summary or ""))  # a step with its conclusion, whatever it saves
         answer = _answer(found.row, record, synopsis, noted=noted, estimated=len(text) > COUNTED_CHARS)
         return replace(answer, note=" ".join(filter(None, (answer.note, _shortened(request)))) or None)
@@ -299,14 +299,14 @@ def _earlier(store: Store, space: str, request: OffloadRequest, ref: Ref) -> Rec
 # --- the place --------------------------------------------------------------------------------------
 
 
-def _arrival(call: _Call, said: Sequence[Turn]) -> Arrival:
+def _arrival(call: _PreparedCall, said: Sequence[Turn]) -> IncomingCall:
     request = call.request
-    return Arrival(
+    return IncomingCall(
         session=request.session,
         tool=request.tool_name,
         title=call.title,
         summary=call.summary,
-        doing=doing(request.tool_name, request.arguments, failed=_failed(call.synopsis)),
+        doing=call_intent(request.tool_name, request.arguments, failed=_failed(call.synopsis)),
         now=call.now,
         task=request.task,
         step=request.step,
@@ -325,7 +325,7 @@ def _failed(synopsis: Synopsis) -> bool:
 _FAILED = re.compile(r"[1-9]\d* (?:failed|errors?)\b", re.IGNORECASE)
 
 
-def _record(call: _Call, ref: Ref, node: str, tokens_raw: int, counter: TokenCounter) -> Record:
+def _record(call: _PreparedCall, ref: Ref, node: str, tokens_raw: int, counter: TokenCounter) -> Record:
     return make_record(
         ref,
         node=node,

@@ -112,7 +112,7 @@ _UNSEEN = 8
 _ANSWER_TOKENS = 2_000
 
 
-class Basis(BaseModel):
+class SummaryBasis(BaseModel):
     """The records of one question, by number; all up to `upto` were considered."""
 
     after: int
@@ -130,7 +130,7 @@ def _text(value: Any) -> Any:
     return "" if value is None else value
 
 
-class Line(BaseModel):
+class SummaryLine(BaseModel):
     id: Annotated[int, BeforeValidator(_whole), Field(description="Of the result")]
     summary: Annotated[str, BeforeValidator(_text), Field(description="Its line, at most 180 characters")]
     score: Annotated[
@@ -138,10 +138,10 @@ class Line(BaseModel):
     ]
 
 
-class Reply(BaseModel):
+class SummaryReply(BaseModel):
     """A line for each result."""
 
-    summaries: list[Line]
+    summaries: list[SummaryLine]
 
 
 def thin(store: Store, space: str, now: datetime, *, limit: int = AT_ONCE) -> list[ThinRecord]:
@@ -161,18 +161,18 @@ def _position(store: Store, space: str) -> int:
     return state.position if state else 0
 
 
-def plan(desk: StageContext[Store], *, session: str | None, smaller: int) -> Basis | None:
+def plan(desk: StageContext[Store], *, session: str | None, smaller: int) -> SummaryBasis | None:
     """Return the next few records with a poor line."""
     after = _position(desk.store, desk.space)
     numbers = [each.number for each in thin(desk.store, desk.space, desk.now, limit=max(1, AT_ONCE >> smaller))]
-    return Basis(after=after, upto=numbers[-1], records=numbers) if numbers else None
+    return SummaryBasis(after=after, upto=numbers[-1], records=numbers) if numbers else None
 
 
 # --- what is asked ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _ShownRecord:
     """A record as the question has it."""
 
     number: int
@@ -190,7 +190,7 @@ class _Shown:
         return "\n".join([record.tool_call, record.summary, self.task, self.of.then, self.sample.text, self.own])
 
 
-def question(desk: StageContext[Store], basis: Basis) -> Question[Reply] | None:
+def question(desk: StageContext[Store], basis: SummaryBasis) -> Question[SummaryReply] | None:
     """Put the records into words; None where all of them were forgotten or summarised since."""
     shown = _shown(desk, basis)
     if not shown:
@@ -198,14 +198,14 @@ def question(desk: StageContext[Store], basis: Basis) -> Question[Reply] | None:
     return Question(
         purpose="summaries",
         messages=prompt("summaries", results="\n\n".join(map(_result, shown))),
-        reply=Reply,
+        reply=SummaryReply,
         max_tokens=_ANSWER_TOKENS,
     )
 
 
-def _shown(desk: StageContext[Store], basis: Basis) -> list[_Shown]:
+def _shown(desk: StageContext[Store], basis: SummaryBasis) -> list[_ShownRecord]:
     store, space = desk.store, desk.space
-    shown = list[_Shown]()
+    shown = list[_ShownRecord]()
     for each in store.summarised_by_program(space, basis.records):
         try:
             ref, data = store.ref(space, each.record.ref), store.read_ref(space, each.record.ref)
@@ -216,7 +216,7 @@ def _shown(desk: StageContext[Store], basis: Basis) -> list[_Shown]:
         raw = data if len(data) <= 2 * _READ else data[:_READ] + data[-_READ:]
         seen = sample(data, chars=_SHOWN, tool=ref.tool, arguments=ref.arguments, task=task)
         own = f"{ref.arguments}\n{raw.decode('utf-8', 'replace')}"
-        shown.append(_Shown(each.number, each, task, seen, own, row.text))
+        shown.append(_ShownRecord(each.number, each, task, seen, own, row.text))
     return shown
 
 
@@ -227,7 +227,7 @@ def _goal(row: CanvasRow) -> str:
         return row.label
 
 
-def _result(shown: _Shown) -> str:
+def _result(shown: _ShownRecord) -> str:
     record = shown.of.record
     then = f" then={_quoted(shown.of.then)}" if shown.of.then else ""
     seen = "all of it" if shown.sample.whole else "a part"
@@ -249,7 +249,7 @@ def _fenced(text: str) -> str:
 # --- what is kept -----------------------------------------------------------------------------------
 
 
-def apply(desk: StageContext[Store], work: Work, basis: Basis, reply: Reply | None) -> Applied:
+def apply(desk: StageContext[Store], work: Work, basis: SummaryBasis, reply: SummaryReply | None) -> Applied:
     """Keep the lines that hold. InvalidInput where none of them does."""
     shown = {each.number: each for each in _shown(desk, basis)} if reply else {}
     lines = {each.id: each for each in reversed(reply.summaries)} if reply else {}
@@ -282,12 +282,12 @@ def apply(desk: StageContext[Store], work: Work, basis: Basis, reply: Reply | No
     return Applied(outcome=outcome, kept=kept, refused=refused)
 
 
-def _amended(line: Line, shown: _Shown) -> Amended:
+def _amended(line: SummaryLine, shown: _ShownRecord) -> Amended:
     best = 10 if shown.sample.whole else _UNSEEN
     return Amended(number=shown.number, summary=summary_line(line.summary), score=max(0, min(best, line.score)))
 
 
-def _fault(line: Line | None, shown: _Shown, others: str) -> str | None:
+def _fault(line: SummaryLine | None, shown: _ShownRecord, others: str) -> str | None:
     """Return why a line cannot be kept. Names may be known from the task's other results, numbers may not."""
     if line is None:
         return "nothing was said of it"
@@ -301,7 +301,9 @@ def _fault(line: Line | None, shown: _Shown, others: str) -> str | None:
     return None
 
 
-def _following(desk: StageContext[Store], shown: dict[int, _Shown], amended: Sequence[Amended]) -> list[CanvasRow]:
+def _following(
+    desk: StageContext[Store], shown: dict[int, _ShownRecord], amended: Sequence[Amended]
+) -> list[CanvasRow]:
     """Return the canvases whose nodes show an old line, with the new one in its place."""
     told = [(shown[each.number].of, each) for each in amended]
     lines = {(one.record.node_id, one.record.summary): each for one, each in told if one.newest}
@@ -321,4 +323,6 @@ def _following(desk: StageContext[Store], shown: dict[int, _Shown], amended: Seq
     return changed
 
 
-SUMMARIES = StageDefinition(name="summaries", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)
+SUMMARIES = StageDefinition(
+    name="summaries", basis=SummaryBasis, reply=SummaryReply, plan=plan, question=question, apply=apply
+)

@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp_memory.core.types import CanvasView, Expansion, NewTurn, Offloaded
 from mcp_memory.shortterm.canvas.flowchart import Canvas
-from mcp_memory.shortterm.canvas.placement import Step, move, place
+from mcp_memory.shortterm.canvas.placement import CanvasStep, move, place
 from mcp_memory.shortterm.canvas.view import fold_canvas
 from mcp_memory.shortterm.expand_node import expand
 from mcp_memory.shortterm.offload import OffloadRequest, offload
@@ -17,7 +17,7 @@ from mcp_memory.store.protocol import Store
 START = datetime(2026, 4, 16, 12, tzinfo=UTC)
 
 
-def taken(canvas: Canvas, step: Step) -> Canvas:
+def taken(canvas: Canvas, step: CanvasStep) -> Canvas:
     """Return the canvas with the step on it."""
     node, how = place(canvas, step)
     return move(canvas, node, how, summary=step.summary, now=step.now)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.types import Role
-from mcp_memory.shortterm.canvas.boundaries import Verdict, boundary
+from mcp_memory.shortterm.canvas.boundaries import BoundaryVerdict, boundary
 from mcp_memory.shortterm.canvas.tasks import content
 from mcp_memory.store.protocol import Store
 from tests.shortterm.agent import Agent
@@ -15,7 +15,7 @@ from tests.shortterm.agent import Agent
 ABOUT = content("Fix the login test in auth")
 
 
-def heard(*messages: str) -> Verdict:
+def heard(*messages: str) -> BoundaryVerdict:
     said: list[tuple[Role, str]] = [
         ("assistant", each[6:]) if each.startswith("agent:") else ("user", each) for each in messages
     ]
@@ -71,18 +71,18 @@ def test_when_in_doubt_the_task_goes_on(said: str) -> None:
 
 def test_a_request_after_the_task_was_said_to_be_done_begins_another() -> None:
     thanked = ("That works, thanks!", "agent: You're welcome.")
-    assert heard(*thanked) == Verdict(done=True)
-    assert heard(*thanked, "Can you plan a trip to Rome?") == Verdict(new="plan a trip to Rome", done=True)
-    assert heard(*thanked, "Also check the logs of the login") == Verdict(done=True)
-    assert heard(*thanked, "Why did the login test fail?") == Verdict(done=True)
+    assert heard(*thanked) == BoundaryVerdict(done=True)
+    assert heard(*thanked, "Can you plan a trip to Rome?") == BoundaryVerdict(new="plan a trip to Rome", done=True)
+    assert heard(*thanked, "Also check the logs of the login") == BoundaryVerdict(done=True)
+    assert heard(*thanked, "Why did the login test fail?") == BoundaryVerdict(done=True)
     assert heard("agent: The task is complete.", "Now build a CSV importer").new == "build a CSV importer"
 
 
 def test_coming_back_names_the_task_or_means_the_one_before() -> None:
-    assert heard("let's go back to the billing export") == Verdict(back="billing export")
-    assert heard("Wait, back to the login test please") == Verdict(back="login test")
-    assert heard("back to the previous task") == Verdict(back="")
-    assert heard("Вернёмся к экспорту счетов") == Verdict(back="экспорту счетов")
+    assert heard("let's go back to the billing export") == BoundaryVerdict(back="billing export")
+    assert heard("Wait, back to the login test please") == BoundaryVerdict(back="login test")
+    assert heard("back to the previous task") == BoundaryVerdict(back="")
+    assert heard("Вернёмся к экспорту счетов") == BoundaryVerdict(back="экспорту счетов")
 
 
 @given(st.lists(st.text(max_size=200), max_size=4))

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
-from mcp_memory.shortterm.canvas.edits import Drawing, Patch, apply_patch, drawing_of
+from mcp_memory.shortterm.canvas.edits import CanvasState, Patch, apply_patch, state_of
 from mcp_memory.shortterm.canvas.flowchart import Canvas, parse, read, render
 from mcp_memory.shortterm.canvas.folding import fold_groups
-from mcp_memory.shortterm.canvas.placement import Step
+from mcp_memory.shortterm.canvas.placement import CanvasStep
 from mcp_memory.shortterm.canvas.replay import rebuild, rollback
-from mcp_memory.shortterm.canvas_stage import CANVAS, FRESH, GROWN, NODES, Reply, checked, grown
+from mcp_memory.shortterm.canvas_stage import CANVAS, FRESH, GROWN, NODES, CanvasReply, checked, grown
 from mcp_memory.store.protocol import CanvasEdit, Store
 from tests.shortterm.agent import START, Agent, taken
 from tests.shortterm.asking import Asking, desk_at
@@ -115,7 +115,7 @@ def test_groups_titles_and_words_on_edges_become_one_patch_that_can_be_rolled_ba
     assert len(applied.kept) == 3
     edits = [each for each in agent.store.canvas_history("default", 1) if isinstance(each, CanvasEdit)]
     assert [(each.kind, each.work) for each in edits] == [("begun", None), ("patched", asked.work.id)]
-    assert rebuild(agent.store, "default", 1) == drawing_of(after)
+    assert rebuild(agent.store, "default", 1) == state_of(after)
     rollback(agent.store, "default", 1, now=LATER)
     assert agent.store.canvas("default", 1).text == before.text
     assert agent.store.canvas("default", 1).groups == {}
@@ -163,7 +163,7 @@ def test_a_task_is_over_only_when_it_rests_and_a_later_step_opens_it_again(agent
     asking(agent.store).answer({"finished": "the user said thanks"})
     row = agent.store.canvas("default", 1)
     assert (row.status, row.folded) == ("done", True)
-    assert rebuild(agent.store, "default", 1) == drawing_of(row)
+    assert rebuild(agent.store, "default", 1) == state_of(row)
     agent.seconds = 10_000
     walk(agent, 1)
     assert agent.store.canvas("default", 1).status == "doing"
@@ -204,7 +204,7 @@ def way(steps: int) -> Canvas:
     canvas = Canvas(1, "Work with Read", "doing", START, START)
     for at in range(steps):
         now = START + timedelta(seconds=at)
-        canvas = taken(canvas, Step(title=f"Read {at}.ts", summary=f"part {at}", name=f"look at {at}", now=now))
+        canvas = taken(canvas, CanvasStep(title=f"Read {at}.ts", summary=f"part {at}", name=f"look at {at}", now=now))
     return canvas
 
 
@@ -212,8 +212,8 @@ def way(steps: int) -> Canvas:
 def test_whatever_a_reply_asks_for_what_is_kept_of_it_fits_and_no_node_is_lost(
     wish: dict[str, Any], named: set[str]
 ) -> None:
-    before = Drawing(canvas=way(12))
-    found = checked(Reply.model_validate(wish), before, shown="part 1 2 3", named=named, has_goal=False)
+    before = CanvasState(canvas=way(12))
+    found = checked(CanvasReply.model_validate(wish), before, shown="part 1 2 3", named=named, has_goal=False)
     after = apply_patch(before, found.patch)
     assert [node.id for node in after.canvas.nodes] == [node.id for node in before.canvas.nodes]
     assert [(e.source, e.target) for e in after.canvas.edges] == [(e.source, e.target) for e in before.canvas.edges]
@@ -234,4 +234,4 @@ def test_whatever_is_kept_can_be_drawn_anew(agent: Agent) -> None:
             "titles": [{"id": "001-N6", "title": 'Half "way"'}, {"id": "001-N8", "title": "x" * 200}],
         }
     )
-    assert rebuild(agent.store, "default", 1) == drawing_of(agent.store.canvas("default", 1))
+    assert rebuild(agent.store, "default", 1) == state_of(agent.store.canvas("default", 1))

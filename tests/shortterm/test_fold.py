@@ -18,7 +18,7 @@ from mcp_memory.core.types import CanvasRow, CanvasView, Group, StepStatus
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, parse, render
 from mcp_memory.shortterm.canvas.folding import fold_groups, without
 from mcp_memory.shortterm.canvas.picture import CONFIG, illustrate
-from mcp_memory.shortterm.canvas.placement import Step
+from mcp_memory.shortterm.canvas.placement import CanvasStep
 from mcp_memory.shortterm.canvas.view import view
 from tests.shortterm.agent import Agent, FourCharacters, taken
 
@@ -37,7 +37,7 @@ def long_canvas(length: int, *, blocked_every: int = 7) -> Canvas:
         status: StepStatus | None = "blocked" if at % blocked_every == 0 else None
         moment = AT + timedelta(seconds=at)
         canvas = taken(
-            canvas, Step(title="t", summary=f"what came of it {at}", now=moment, name=f"step {at}", status=status)
+            canvas, CanvasStep(title="t", summary=f"what came of it {at}", now=moment, name=f"step {at}", status=status)
         )
     return canvas
 
@@ -129,7 +129,9 @@ def test_phases_are_called_by_what_was_written_run_and_looked_at() -> None:
         "cat token.py",
     ]
     for at, title in enumerate(titles * 3):
-        step = Step(title=title, summary=f"what came of it, and quite at length {at}", now=AT + timedelta(seconds=at))
+        step = CanvasStep(
+            title=title, summary=f"what came of it, and quite at length {at}", now=AT + timedelta(seconds=at)
+        )
         canvas = taken(canvas, step)
     seen = parse(view(row_of(canvas), canvas, counter=COUNTER, budget_tokens=500).text)
     assert seen.nodes[0].title == "9 steps: write token.py; run test_login.py; look at app.py"

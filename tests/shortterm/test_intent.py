@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.shortterm.canvas.flowchart import TITLE_LIMIT, parse
-from mcp_memory.shortterm.canvas.placement import doing, goes_on, grown
+from mcp_memory.shortterm.canvas.placement import call_intent, goes_on, grown
 from tests.shortterm.agent import Agent
 
 
@@ -33,7 +33,7 @@ from tests.shortterm.agent import Agent
     ],
 )
 def test_a_call_says_what_it_is_for(tool: str, arguments: Any, key: str) -> None:
-    assert doing(tool, arguments).key == key
+    assert call_intent(tool, arguments).key == key
 
 
 def shell(agent: Agent, *commands: str, result: str = "fine\n" * 9) -> list[str]:
@@ -78,7 +78,7 @@ def test_a_dead_end_and_a_step_that_was_named_stand_alone(agent: Agent) -> None:
 def test_any_calls_have_an_intent_and_titles_stay_short(calls: list[tuple[str, str, bool]]) -> None:
     title, before = "t" * TITLE_LIMIT, ""
     for tool, words, failed in calls:
-        now = doing(tool, {"command": words} if tool == "bash" else words, failed=failed)
+        now = call_intent(tool, {"command": words} if tool == "bash" else words, failed=failed)
         assert goes_on(now.key, now) or now.intent in ("change", "run")
         title, before = grown(title, before, now), now.key
         assert len(title) <= TITLE_LIMIT

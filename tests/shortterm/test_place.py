@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import CanvasRow
 from mcp_memory.shortterm.canvas.flowchart import Canvas, parse, render
-from mcp_memory.shortterm.canvas.placement import Step
+from mcp_memory.shortterm.canvas.placement import CanvasStep
 from mcp_memory.shortterm.canvas.tasks import check_task, choose_task, find_task, label_of
 from tests.shortterm.agent import taken
 
@@ -27,7 +27,7 @@ def walk(*steps: dict[str, Any]) -> Canvas:
     for at, given_ in enumerate(steps, 1):
         step = {"title": f"tool {at}", "summary": f"sum {at}", "now": AT + timedelta(seconds=at)} | given_
         after = step.pop("after", ())
-        canvas = taken(canvas, Step(**step, after=dict.fromkeys(after, "")))
+        canvas = taken(canvas, CanvasStep(**step, after=dict.fromkeys(after, "")))
     return canvas
 
 

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound
 from mcp_memory.core.types import Group
 from mcp_memory.shortterm.canvas.edits import (
-    Drawing,
+    CanvasState,
     EdgeLabel,
     NewGroup,
     Patch,
     apply_patch,
-    drawing_of,
     patch_of,
     patch_text,
+    state_of,
 )
 from mcp_memory.shortterm.canvas.flowchart import Canvas, parse, render
 from mcp_memory.shortterm.canvas.folding import members, nodes_of
@@ -88,7 +88,7 @@ def test_whatever_was_done_what_is_rebuilt_is_what_is_stored(store: Store, done:
     for each in done:
         act(agent, **each)
     for row in store.canvases(agent.space):
-        held = drawing_of(row)
+        held = state_of(row)
         assert rebuild(store, agent.space, row.number) == held
         assert parse(render(held.canvas)) == held.canvas
         nodes = [node for id_ in held.groups for node in held.groups[id_].nodes]
@@ -124,7 +124,7 @@ def test_a_canvas_from_before_moves_were_kept_goes_on_as_it_stood(agent: Agent) 
     groups = {"002-F1": Group(("002-N1", "002-N2"))}
     agent.store.save_canvas("default", replace(old, text=text, groups=groups), expected=3, edits=[stood])
     agent.offload(step="Ship", task="002")
-    assert rebuild(agent.store, "default", 2) == drawing_of(agent.store.canvas("default", 2))
+    assert rebuild(agent.store, "default", 2) == state_of(agent.store.canvas("default", 2))
     assert list(problems(agent.store, "default")) == []
     strung = replay(agent.store.canvas_history("default", 2)[:3], number=2, label="old")
     assert strung is not None
@@ -145,8 +145,8 @@ def patched(agent: Agent) -> Agent:
     return agent
 
 
-def drawn(agent: Agent) -> Drawing:
-    return drawing_of(agent.store.canvas("default", 1))
+def drawn(agent: Agent) -> CanvasState:
+    return state_of(agent.store.canvas("default", 1))
 
 
 def test_a_patch_names_groups_joins_and_marks(patched: Agent) -> None:
@@ -159,7 +159,7 @@ def test_a_patch_names_groups_joins_and_marks(patched: Agent) -> None:
         edges=(EdgeLabel(source="001-N2", target="001-N4", label="instead"),),
     )
     row = patch_canvas(patched.store, "default", 1, patch, work=None, now=patched.now)
-    held = drawing_of(row)
+    held = state_of(row)
     assert held.canvas.task_goal == "Fix the login test"
     assert held.groups == {"001-F1": Group(("001-N1", "001-N2"), "Understand", "the clock is off")}
     assert [(edge.source[4:], edge.target[4:], edge.label, edge.dashed) for edge in held.canvas.edges] == [
@@ -220,7 +220,7 @@ def test_rollback_undoes_the_last_patch_and_keeps_what_was_done_since(patched: A
 def test_a_patch_is_read_back_as_it_was_and_loses_no_node(patch: Patch) -> None:
     assert patch_of(patch_text(patch)) == patch
     nodes = tuple(replace(node, id=f"001-N{at}") for at, node in enumerate(parse(_LINE).nodes * 5, 1))
-    drawing = Drawing(canvas=Canvas(1, "g", "doing", START, START + timedelta(seconds=1), nodes))
+    drawing = CanvasState(canvas=Canvas(1, "g", "doing", START, START + timedelta(seconds=1), nodes))
     try:
         changed = apply_patch(drawing, patch)
     except InvalidInput:

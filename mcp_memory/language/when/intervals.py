@@ -32,7 +32,7 @@ from mcp_memory.language.when.vocabulary import (
     ANCHORS,
     LETTER,
     PREPOSITIONS,
-    Token,
+    TimeToken,
     languages_of,
     lexicon,
     tokens_of,
@@ -415,14 +415,14 @@ def readings_of(text: str, now: datetime) -> list[Span]:
     if "zh" in languages:
         languages.append("ja")  # a phrase alone may do without kana
     here = local(now)
-    different: dict[Interval, _Found] = {}
+    different: dict[Interval, _ShapeFound] = {}
     for language in languages:
         for one in _found(text, language, here, alone=True):
             different.setdefault(one.interval, one)
     return [_span(text, one) for one in different.values()]
 
 
-class _Found(NamedTuple):
+class _ShapeFound(NamedTuple):
     at: tuple[int, int]
     interval: Interval
 
@@ -432,7 +432,7 @@ _SAME = {"MON": "MONTH", "MAY": "MONTH", "WDAY": "WEEKDAY", "RELP": "REL"}  # th
 _TELLING = frozenset(LETTER[name] for name in (*ANCHORS, "YEAR", "DATE"))
 
 
-def _found(text: str, language: str, now: datetime, *, alone: bool = False) -> Iterator[_Found]:
+def _found(text: str, language: str, now: datetime, *, alone: bool = False) -> Iterator[_ShapeFound]:
     """Yield every phrase that denotes a time, overlapping ones too; `alone`, only those that are the whole text."""
     tokens = tokens_of(text, lexicon(language))
     letters = "".join(token.letter for token in tokens)
@@ -446,7 +446,7 @@ def _found(text: str, language: str, now: datetime, *, alone: bool = False) -> I
             at = (tokens[first].start, tokens[last - 1].end)
             interval = _interval(tokens[first:last], now)
             if interval and not _within_a_word(text, at):
-                yield _Found(at, interval)
+                yield _ShapeFound(at, interval)
 
 
 @cache
@@ -467,7 +467,7 @@ def _is_whole(letters: str, first: int, last: int) -> bool:
     return set(letters[:first] + letters[last:]) <= PREPOSITIONS | {LETTER["DOT"]}
 
 
-def _interval(tokens: Iterable[Token], now: datetime) -> Interval | None:
+def _interval(tokens: Iterable[TimeToken], now: datetime) -> Interval | None:
     named = ((_NAME[token.letter], token.value) for token in tokens)
     try:
         found = meaning({_SAME.get(name, name): value for name, value in named}, now)
@@ -482,7 +482,7 @@ def _within_a_word(text: str, at: tuple[int, int]) -> bool:
     return (before[-1:] == "-" and before[:1].isalnum()) or (after[:1] == "-" and after[1:].isalnum())
 
 
-def _span(text: str, found: _Found) -> Span:
+def _span(text: str, found: _ShapeFound) -> Span:
     return Span(
         text=text[slice(*found.at)],
         at=found.at,

@@ -22,7 +22,7 @@ from mcp_memory.language.when.vocabulary import (
     ANCHORS,
     LETTER,
     PREPOSITIONS,
-    Token,
+    TimeToken,
     lexicon,
     tokens_of,
     without_overlaps,
@@ -131,7 +131,7 @@ _TRAILING = PREPOSITIONS | {LETTER["DOT"], LETTER["COMMA"]}
 _LEADING = frozenset(LETTER[name] for name in ("IN", "ON", "AT", "FROM", "THE", "FUNC", "AHEAD"))
 
 
-class _Match(NamedTuple):
+class _ShapeMatch(NamedTuple):
     kind: str
     first: int
     last: int
@@ -143,7 +143,7 @@ def phrases_in(text: str, language: str) -> list[Phrase]:
     letters = "".join(token.letter for token in tokens)
     if _TELLING.isdisjoint(letters):
         return []
-    found = [_Match(kind, *match.span()) for kind, shape in _shapes(language) for match in shape.finditer(letters)]
+    found = [_ShapeMatch(kind, *match.span()) for kind, shape in _shapes(language) for match in shape.finditer(letters)]
     phrases = [_phrase(text, tokens, match) for match in _longest(found, letters)]
     leading = next((phrase.start for phrase in phrases if _is_more_than_a_weekday(phrase)), len(text))
     followed = {
@@ -171,10 +171,10 @@ def _shapes(language: str) -> list[tuple[str, re.Pattern[str]]]:
     return own + [("", shape) for shape in compiled(COMMON + lexicon(language).language.shapes)]
 
 
-def _longest(found: list[_Match], letters: str) -> list[_Match]:
+def _longest(found: list[_ShapeMatch], letters: str) -> list[_ShapeMatch]:
     """Return those that do not overlap, the longer first, without counting prepositions and articles in front."""
 
-    def size(match: _Match) -> int:
+    def size(match: _ShapeMatch) -> int:
         first = match.first
         while first < match.last and letters[first] in _LEADING:
             first += 1
@@ -184,7 +184,7 @@ def _longest(found: list[_Match], letters: str) -> list[_Match]:
     return without_overlaps(found, lambda match: (match.first, match.last))
 
 
-def _phrase(text: str, tokens: list[Token], match: _Match) -> Phrase:
+def _phrase(text: str, tokens: list[TimeToken], match: _ShapeMatch) -> Phrase:
     own = tokens[match.first : match.last]
     while own[-1].letter in _TRAILING and len(own) > 1:
         own = own[:-1]

@@ -74,7 +74,7 @@ PREPOSITIONS = frozenset(LETTER[name] for name in ("IN", "ON", "AT", "FROM", "TH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Language:
+class TimeLanguage:
     """The words of a language by class, each form with its value, and the shapes that only this language has.
 
     `cues` are for turns, not for questions: for each direction ("past", "future", "habit", or "unsure": birthdays,
@@ -90,7 +90,7 @@ class Language:
     cues: Mapping[str, str]
 
 
-def read_language(code: str) -> Language:
+def read_language(code: str) -> TimeLanguage:
     """Read the file of a language, named by its ISO 639-1 code."""
     words: dict[str, dict[str, Any]] = {}
     forms: dict[str, str] = {}
@@ -111,7 +111,7 @@ def read_language(code: str) -> Language:
                 words.setdefault(name, {}).update(dict.fromkeys(listed.split(", "), _value(name, value)))
             case _:
                 rest.setdefault(name, []).append(listed)
-    return Language(
+    return TimeLanguage(
         words=words,
         shapes="\n".join(rest.get("shape", ())),
         ordinals=frozenset(form for line in rest.get("ordinals", ()) for form in line.split(", ")),
@@ -143,7 +143,7 @@ def _part(text: str) -> Any:
 _Row = TypeVar("_Row")
 
 
-class Token(NamedTuple):
+class TimeToken(NamedTuple):
     """`letter` is its class (see `LETTER`); `start` and `end` are characters of the text."""
 
     start: int
@@ -152,7 +152,7 @@ class Token(NamedTuple):
     value: Any = None
 
 
-class Lexicon(NamedTuple):
+class TimeLexicon(NamedTuple):
     """A language made ready for reading.
 
     `entries`: where words are told apart by spaces, each first word with the rest of its phrases, longest first;
@@ -160,7 +160,7 @@ class Lexicon(NamedTuple):
     a number begins with.
     """
 
-    language: Language
+    language: TimeLanguage
     entries: dict[str, list[tuple[tuple[str, ...], str, Any]]]
     forms: list[tuple[str, re.Pattern[str]]]
     tail: re.Pattern[str] | None
@@ -188,7 +188,7 @@ _HANGUL = re.compile("[\uac00-\ud7a3]+")
 _NUMERALS = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
 
 
-def lexicon_of(language: Language) -> Lexicon:
+def lexicon_of(language: TimeLanguage) -> TimeLexicon:
     """Make a language ready for reading."""
     entries: dict[str, list[tuple[tuple[str, ...], str, Any]]] = {}
     for name, words in language.words.items():
@@ -197,7 +197,7 @@ def lexicon_of(language: Language) -> Lexicon:
             entries.setdefault(first, []).append((tuple(rest), LETTER[name], value))
     for phrases in entries.values():
         phrases.sort(key=lambda phrase: -len(phrase[0]))
-    return Lexicon(
+    return TimeLexicon(
         language=language,
         entries=entries,
         forms=[(LETTER[name], re.compile(pattern)) for name, pattern in language.forms.items()],
@@ -207,34 +207,34 @@ def lexicon_of(language: Language) -> Lexicon:
     )
 
 
-def tokens_of(text: str, lexicon: Lexicon) -> list[Token]:
+def tokens_of(text: str, lexicon: TimeLexicon) -> list[TimeToken]:
     """Return the tokens of a text as this language reads it, in order."""
     return _spaced(text, lexicon) if lexicon.language.spaced else _dense(text, lexicon)
 
 
-def _dates_in(text: str) -> dict[int, Token]:
+def _dates_in(text: str) -> dict[int, TimeToken]:
     """Return the dates in digits by where they begin."""
-    found: dict[int, Token] = {}
+    found: dict[int, TimeToken] = {}
     for pattern in _DATES:
         for match in pattern.finditer(text):
             try:
                 day = date(int(match["year"]), int(match["month"]), int(match["day"]))
             except ValueError:  # the 30th of February
-                found[match.start()] = Token(*match.span(), LETTER["MARK"])
+                found[match.start()] = TimeToken(*match.span(), LETTER["MARK"])
             else:
-                found[match.start()] = Token(*match.span(), LETTER["DATE"], day)
+                found[match.start()] = TimeToken(*match.span(), LETTER["DATE"], day)
     return found
 
 
 # --- words told apart by spaces ---------------------------------------------------------------------
 
 
-def _spaced(text: str, lexicon: Lexicon) -> list[Token]:
+def _spaced(text: str, lexicon: TimeLexicon) -> list[TimeToken]:
     text = text.replace("’", "'")
     dates = _dates_in(text)
     found = list(_WORD.finditer(text))
     words = [fold(match[0]) for match in found]
-    tokens: list[Token] = []
+    tokens: list[TimeToken] = []
     at = 0
     while at < len(found):
         start, end = found[at].span()
@@ -248,7 +248,7 @@ def _spaced(text: str, lexicon: Lexicon) -> list[Token]:
                 end = found[at + len(rest)].end()
                 if letter == LETTER["MAY"] and text[start].isupper() and tokens and tokens[-1].letter not in _STOPS:
                     letter = LETTER["MONTH"]  # a capital within a sentence: the name, not the verb
-                tokens.append(Token(start, end, letter, value))
+                tokens.append(TimeToken(start, end, letter, value))
                 at += len(rest)
                 break
         else:
@@ -257,7 +257,7 @@ def _spaced(text: str, lexicon: Lexicon) -> list[Token]:
     return tokens
 
 
-def _unlisted(match: re.Match[str], language: Language) -> Token:
+def _unlisted(match: re.Match[str], language: TimeLanguage) -> TimeToken:
     start, end = match.span()
     word = match[0]
     letter, value = LETTER["PLAIN" if word.islower() else "NAME"], None
@@ -269,10 +269,10 @@ def _unlisted(match: re.Match[str], language: Language) -> Token:
         letter, value = LETTER["QUARTER"], int(word[1])
     elif not word[0].isalpha():
         letter = _MARKS.get(word, LETTER["MARK"])
-    return Token(start, end, letter, value)
+    return TimeToken(start, end, letter, value)
 
 
-def _number(digits: str, rest: str, language: Language) -> tuple[str, Any]:
+def _number(digits: str, rest: str, language: TimeLanguage) -> tuple[str, Any]:
     if rest:
         is_ordinal = len(digits) <= 2 and fold(rest) in language.ordinals
         return (LETTER["ORD"], int(digits)) if is_ordinal else (LETTER["MARK"], None)
@@ -284,9 +284,9 @@ def _number(digits: str, rest: str, language: Language) -> tuple[str, Any]:
 # --- scripts without spaces, and Korean ---------------------------------------------------------------
 
 
-def _dense(text: str, lexicon: Lexicon) -> list[Token]:
+def _dense(text: str, lexicon: TimeLexicon) -> list[TimeToken]:
     dates = _dates_in(text)
-    tokens: list[Token] = []
+    tokens: list[TimeToken] = []
     at = 0
     while at < len(text):
         if text[at].isspace():
@@ -300,35 +300,35 @@ def _dense(text: str, lexicon: Lexicon) -> list[Token]:
     return tokens
 
 
-def _listed(text: str, at: int, lexicon: Lexicon) -> Token | None:
+def _listed(text: str, at: int, lexicon: TimeLexicon) -> TimeToken | None:
     """Return the longest known word that begins here, or a number with its mark."""
     if text[at] not in lexicon.beginnings:
         return None
-    best: Token | None = None
+    best: TimeToken | None = None
     for letter, pattern in lexicon.forms:
         match = pattern.match(text, at)
         if match and (best is None or match.end() > best.end) and _ends_well(text, match.end(), lexicon):
-            best = Token(at, match.end(), letter, _numeral(match[1]))
+            best = TimeToken(at, match.end(), letter, _numeral(match[1]))
     for end in range(min(len(text), at + lexicon.longest), best.end if best else at, -1):
         known = lexicon.entries.get(text[at:end])
         if known and _ends_well(text, end, lexicon):
             _, letter, value = known[0]
-            return Token(at, end, letter, value)
+            return TimeToken(at, end, letter, value)
     return best
 
 
-def _ends_well(text: str, end: int, lexicon: Lexicon) -> bool:
+def _ends_well(text: str, end: int, lexicon: TimeLexicon) -> bool:
     return lexicon.tail is None or lexicon.tail.match(text, end) is not None
 
 
-def _other(text: str, at: int) -> Token:
+def _other(text: str, at: int) -> TimeToken:
     """Return what is no known word: a run of digits or of Hangul, or one character."""
     if digits := _DIGITS.match(text, at):
         is_count = len(digits[0]) <= 3
-        return Token(at, digits.end(), LETTER["NUM" if is_count else "MARK"], int(digits[0]) if is_count else None)
+        return TimeToken(at, digits.end(), LETTER["NUM" if is_count else "MARK"], int(digits[0]) if is_count else None)
     if hangul := _HANGUL.match(text, at):
-        return Token(at, hangul.end(), LETTER["PLAIN"])
-    return Token(at, at + 1, _MARKS.get(text[at], LETTER["PLAIN" if text[at].isalnum() else "MARK"]))
+        return TimeToken(at, hangul.end(), LETTER["PLAIN"])
+    return TimeToken(at, at + 1, _MARKS.get(text[at], LETTER["PLAIN" if text[at].isalnum() else "MARK"]))
 
 
 def _numeral(text: str) -> int:
@@ -370,7 +370,7 @@ _ASCII_LETTERS = bytes(ord(chr(i).lower()) if i < 128 and chr(i).isalpha() else 
 
 
 @cache
-def lexicon(language: str) -> Lexicon:
+def lexicon(language: str) -> TimeLexicon:
     """Return the words of one of `LANGUAGES`, made ready for reading."""
     return lexicon_of(read_language(language))
 

@@ -29,7 +29,7 @@ from mcp_memory.service.compression.message_lists import Message, Part
 from mcp_memory.service.compression.plan import Cut, Item, Put
 from mcp_memory.shortterm.calls import stand_in
 from mcp_memory.shortterm.canvas.flowchart import clean, number_of
-from mcp_memory.shortterm.canvas.replay import drawing_at
+from mcp_memory.shortterm.canvas.replay import current_state
 from mcp_memory.shortterm.canvas.view import view
 from mcp_memory.shortterm.offload import MAX_BYTES, OffloadRequest, offload, raw
 from mcp_memory.shortterm.synopsis import synopsise
@@ -258,7 +258,7 @@ class Keeper:
             left = room - sum(self.counter.count(one) + 8 for one in drawn) - 16
             try:
                 shown = view(
-                    row, drawing_at(self.store, self.space, row).canvas, counter=self.counter, budget_tokens=left
+                    row, current_state(self.store, self.space, row).canvas, counter=self.counter, budget_tokens=left
                 )
             except InvalidInput:
                 break

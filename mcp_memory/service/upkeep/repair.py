@@ -25,7 +25,7 @@ from mcp_memory.service.upkeep.backup import folder_of, listed
 from mcp_memory.service.upkeep.engine import IDENTITY, explained, open_store, snapshots
 from mcp_memory.service.upkeep.rebuild import Rebuilt, agreement, personas, remake
 from mcp_memory.shortterm.canvas import replay as drawing
-from mcp_memory.shortterm.canvas.edits import drawing_of
+from mcp_memory.shortterm.canvas.edits import state_of
 from mcp_memory.store import files
 from mcp_memory.store.protocol import Store, TakenBack
 
@@ -225,7 +225,7 @@ def _canvases(store: Store, aside: Aside, home: Path, *, now: datetime) -> Itera
             except NotFound:
                 continue
             try:
-                if drawing_of(row) == due:
+                if state_of(row) == due:
                     continue
             except Damaged:
                 pass

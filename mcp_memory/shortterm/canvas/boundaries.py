@@ -239,7 +239,7 @@ _POLITE = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class BoundaryVerdict:
     """`new`: the goal of a task that begins. `back`: the words of an earlier one, "" for the one before.
 
     Both None: the task goes on. `done`: the task so far was said to be finished.
@@ -250,10 +250,10 @@ class Verdict:
     done: bool = False
 
 
-GOES_ON = Verdict()
+GOES_ON = BoundaryVerdict()
 
 
-def boundary(said: Sequence[tuple[Role, str]], *, about: Collection[str]) -> Verdict:
+def boundary(said: Sequence[tuple[Role, str]], *, about: Collection[str]) -> BoundaryVerdict:
     """Return what was said of the task, oldest message first; `about` are the content terms of the task so far."""
     done_before, verdict = False, GOES_ON
     for role, text in said:
@@ -271,34 +271,34 @@ def boundary(said: Sequence[tuple[Role, str]], *, about: Collection[str]) -> Ver
             )
         done_before = done_before or done_here
     if verdict.new is None and verdict.back is None:
-        return Verdict(done=done_before)
-    return Verdict(new=verdict.new, back=verdict.back, done=done_before)
+        return BoundaryVerdict(done=done_before)
+    return BoundaryVerdict(new=verdict.new, back=verdict.back, done=done_before)
 
 
 def _heard(
-    clause: str, verdict: Verdict, *, waiting: bool, done_here: bool, done_before: bool, about: Collection[str]
-) -> tuple[Verdict, bool]:
+    clause: str, verdict: BoundaryVerdict, *, waiting: bool, done_here: bool, done_before: bool, about: Collection[str]
+) -> tuple[BoundaryVerdict, bool]:
     """What one clause of the user's adds, and whether the next has to name a task."""
     firm = _HESITATES.sub("", clause, count=1)
     if found := BACK.match(firm):
         named = next((each for each in found.groups() if each), "") or firm[found.end() :]
         words = _bare(named)
-        return Verdict(back="" if EARLIER.match(words) or not words else words), False
+        return BoundaryVerdict(back="" if EARLIER.match(words) or not words else words), False
     if found := NEW.match(firm):
         rest = firm[found.end() :]
-        return (Verdict(new=_goal(rest)), False) if _goal(rest) else (verdict, not _bare(rest))
+        return (BoundaryVerdict(new=_goal(rest)), False) if _goal(rest) else (verdict, not _bare(rest))
     goal = _goal(clause)
     if waiting and goal:
-        return Verdict(new=goal), False
+        return BoundaryVerdict(new=goal), False
     if found := NOW.match(clause):
         goal = _goal(clause[found.end() :])
         strange = bool(_TOGETHER.match(clause) and _BEGINS.match(goal)) and _strange(goal, about)
         if goal and (done_here or done_before or strange):
-            return Verdict(new=goal), False
+            return BoundaryVerdict(new=goal), False
         return verdict, False
     fresh = done_before and not done_here and verdict == GOES_ON and not ALSO.match(clause) and not THANKS.match(clause)
     if fresh and goal and _strange(goal, about):
-        return Verdict(new=goal), False
+        return BoundaryVerdict(new=goal), False
     return verdict, False
 
 

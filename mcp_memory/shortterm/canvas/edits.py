@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawing:
+class CanvasState:
     """What steps and edits change. `folded`: only its metadata stands in the context."""
 
     canvas: Canvas
@@ -58,12 +58,12 @@ class Drawing:
     folded: bool = False
 
 
-def drawing_of(row: CanvasRow) -> Drawing:
+def state_of(row: CanvasRow) -> CanvasState:
     """Return what a row keeps. Raises Damaged when its text is no canvas."""
-    return Drawing(canvas=read(row), groups=row.groups, folded=row.folded)
+    return CanvasState(canvas=read(row), groups=row.groups, folded=row.folded)
 
 
-def row_of(drawing: Drawing, row: CanvasRow) -> CanvasRow:
+def row_of(drawing: CanvasState, row: CanvasRow) -> CanvasRow:
     """Return the row with the drawing in it; number, label, session and version stay."""
     canvas = drawing.canvas
     return replace(
@@ -128,7 +128,7 @@ def patch_of(text: str) -> Patch:
     return _adapter().validate_json(text)
 
 
-def apply_patch(drawing: Drawing, patch: Patch) -> Drawing:
+def apply_patch(drawing: CanvasState, patch: Patch) -> CanvasState:
     """Return the drawing with the patch done. Raises InvalidInput, which names all that is wrong with it."""
     groups, faults = _grouped(drawing, patch)
     faults += [*_unknown(drawing.canvas, patch, groups), *_unfit(patch)]
@@ -203,7 +203,7 @@ def _unfit(patch: Patch) -> Iterator[str]:
             yield f"An edge joins {clean(edge.source, 40)} to itself."
 
 
-def _grouped(drawing: Drawing, patch: Patch) -> tuple[dict[str, Group], list[str]]:
+def _grouped(drawing: CanvasState, patch: Patch) -> tuple[dict[str, Group], list[str]]:
     """Return the groups as they will be, and what stands against those that cannot be made."""
     groups, faults = without(drawing.groups, patch.ungroup), list[str]()
     last = latest(drawing.canvas)
@@ -265,13 +265,13 @@ def patched(patch: Patch, now: datetime, *, work: str | None = None) -> CanvasEd
 # --- doing ------------------------------------------------------------------------------------------
 
 
-def stepped(drawing: Drawing, node: str, how: Move, *, summary: str, now: datetime) -> Drawing:
+def stepped(drawing: CanvasState, node: str, how: Move, *, summary: str, now: datetime) -> CanvasState:
     """Return the drawing with a step taken: its node stands free, and the canvas is open."""
     canvas = move(drawing.canvas, node, how, summary=summary, now=now)
-    return Drawing(canvas=canvas, groups=opened(drawing.groups, node), folded=False)
+    return CanvasState(canvas=canvas, groups=opened(drawing.groups, node), folded=False)
 
 
-def do(drawing: Drawing | None, done: CanvasEdit, *, number: int) -> Drawing | None:
+def do(drawing: CanvasState | None, done: CanvasEdit, *, number: int) -> CanvasState | None:
     """Return the drawing with an edit done; None where there is none that it could be done to.
 
     Raises ValueError (InvalidInput is one) for a body that is not of its kind, or a patch that does not fit.
@@ -279,18 +279,18 @@ def do(drawing: Drawing | None, done: CanvasEdit, *, number: int) -> Drawing | N
     body: dict[str, Any] = {} if done.kind == "patched" else json.loads(done.body)
     match done.kind, drawing:
         case "begun", _:
-            return Drawing(canvas=Canvas(number, str(body.get("goal", "")), "doing", done.at, done.at))
+            return CanvasState(canvas=Canvas(number, str(body.get("goal", "")), "doing", done.at, done.at))
         case "drawn", _:
             return _as_it_stood(body)
-        case "folded", Drawing():
+        case "folded", CanvasState():
             return _fold(drawing, str(body.get("group", "")), tuple(body.get("nodes", ())))
-        case "unfolded", Drawing():
+        case "unfolded", CanvasState():
             return replace(drawing, folded=False, groups=without(drawing.groups, body.get("groups", ())))
-        case "completed", Drawing():
+        case "completed", CanvasState():
             return _complete(drawing, frozenset(body.get("nodes", ())), done.at)
-        case "paused", Drawing():
+        case "paused", CanvasState():
             return replace(drawing, canvas=replace(drawing.canvas, status="paused"))
-        case "patched", Drawing():
+        case "patched", CanvasState():
             return apply_patch(drawing, patch_of(done.body))
         case _, None:
             return None
@@ -298,12 +298,12 @@ def do(drawing: Drawing | None, done: CanvasEdit, *, number: int) -> Drawing | N
             raise InvalidInput(f"A canvas edit of kind {done.kind!r} is not known here.")
 
 
-def _as_it_stood(body: dict[str, Any]) -> Drawing:
+def _as_it_stood(body: dict[str, Any]) -> CanvasState:
     groups = {id_: Group(tuple(nodes)) for id_, nodes in body["groups"].items()}
-    return Drawing(canvas=parse(body["text"]), groups=groups, folded=bool(body["folded"]))
+    return CanvasState(canvas=parse(body["text"]), groups=groups, folded=bool(body["folded"]))
 
 
-def _fold(drawing: Drawing, group: str, nodes: tuple[str, ...]) -> Drawing:
+def _fold(drawing: CanvasState, group: str, nodes: tuple[str, ...]) -> CanvasState:
     if not group:
         return replace(drawing, folded=True)
     groups = without(drawing.groups, (group,))
@@ -312,7 +312,7 @@ def _fold(drawing: Drawing, group: str, nodes: tuple[str, ...]) -> Drawing:
     return replace(drawing, groups={**groups, group: Group(inside)}) if inside else drawing
 
 
-def _complete(drawing: Drawing, nodes: frozenset[str], now: datetime) -> Drawing:
+def _complete(drawing: CanvasState, nodes: frozenset[str], now: datetime) -> CanvasState:
     canvas = drawing.canvas
     done = tuple(
         replace(node, status="done") if node.id in nodes or (not nodes and node.status == "doing") else node

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Group, StepStatus
 from mcp_memory.shortterm.canvas.flowchart import Canvas, Edge, Node, clean, node_line, padded, render
-from mcp_memory.shortterm.canvas.placement import DEAD_END, Doing, latest, of_title
+from mcp_memory.shortterm.canvas.placement import DEAD_END, CallIntent, latest, of_title
 
 if TYPE_CHECKING:
     from mcp_memory.core.tokens import TokenCounter
@@ -84,7 +84,7 @@ def title_of(nodes: Sequence[Node], *, room: int) -> str:
     return _ends([node.title for node in nodes], room)
 
 
-def _of_calls(calls: Sequence[Doing], room: int) -> str:
+def _of_calls(calls: Sequence[CallIntent], room: int) -> str:
     """`write a.py, b.py; run t.py; look at c.py`, the names used most first; the less telling give way."""
     named: dict[str, list[str]] = {}
     seen: set[str] = set()

@@ -72,7 +72,7 @@ _LOOKED_CHARS = 56
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doing:
+class CallIntent:
     """A call: what it is for, what with, whether it failed. `verb` is its tool, or the first word of its command."""
 
     intent: Intent
@@ -88,37 +88,37 @@ class Doing:
         return " ".join([self.intent, "failed" if self.failed else "ok", self.verb.replace(" ", "_"), self.subject])
 
 
-def doing(tool: str, arguments: object, *, failed: bool = False) -> Doing:
+def call_intent(tool: str, arguments: object, *, failed: bool = False) -> CallIntent:
     """Return what a call is for."""
     if command := command_of(arguments):
         return _of_command(command, failed)
     name = short_name(tool)
     intent: Intent = "look" if _LOOK_TOOL.match(name) else "change" if _CHANGE_TOOL.match(name) else "other"
-    return Doing(
+    return CallIntent(
         intent=intent, verb=name, subject=_last_part(path_of(arguments)) or subject_of(arguments), failed=failed
     )
 
 
 @lru_cache(maxsize=4096)
-def of_title(title: str) -> Doing | None:
+def of_title(title: str) -> CallIntent | None:
     """Return what a step is for by its title, where that is a call's; None where somebody named it otherwise."""
     words = _CUT.sub("", _MORE.sub("", title))
     if words.startswith(_LOOKED):
-        return Doing(intent="look", verb="", subject=words.removeprefix(_LOOKED).split(", ")[0])
+        return CallIntent(intent="look", verb="", subject=words.removeprefix(_LOOKED).split(", ")[0])
     verb, _, rest = words.partition(" ")
     if verb in ("Write", "Edit"):
         subject = rest.removeprefix("and run ")
-        return Doing(intent="change", verb="", subject=subject) if _FILE.fullmatch(subject) else None
+        return CallIntent(intent="change", verb="", subject=subject) if _FILE.fullmatch(subject) else None
     if verb.islower() and (found := _of_command(words, False)).intent != "other":
         return found
     named = _QUOTED.search(rest) or _FILE.fullmatch(rest)
     if not named:
         return None
     intent: Intent = "look" if _LOOK_TOOL.match(verb) else "change" if _CHANGE_TOOL.match(verb) else "other"
-    return Doing(intent=intent, verb=verb, subject=_last_part(named[0]).strip("\"'"))
+    return CallIntent(intent=intent, verb=verb, subject=_last_part(named[0]).strip("\"'"))
 
 
-def _of_command(command: str, failed: bool) -> Doing:
+def _of_command(command: str, failed: bool) -> CallIntent:
     line = command.split("<<")[0]
     verb = _last_part(line.split(maxsplit=1)[0]) if line.strip() else "sh"
     names = [_last_part(found) for found in _FILE.findall(_ASIDE.sub(" ", line))]
@@ -140,7 +140,7 @@ def _of_command(command: str, failed: bool) -> Doing:
         intent = "look"
     elif _RUN.match(verb) or line.startswith("./"):
         intent, subject = "run", next(iter(files or names), "")
-    return Doing(intent=intent, verb=verb, subject=subject, failed=failed, title=title)
+    return CallIntent(intent=intent, verb=verb, subject=subject, failed=failed, title=title)
 
 
 def _last_part(path: str) -> str:
@@ -150,7 +150,7 @@ def _last_part(path: str) -> str:
 # --- in a row ---------------------------------------------------------------------------------------
 
 
-def goes_on(before: str, now: Doing) -> bool:
+def goes_on(before: str, now: CallIntent) -> bool:
     """Tell whether a call is more of what the node did last; `before` is that call's key."""
     last = _read(before)
     if last is None:
@@ -169,7 +169,7 @@ def goes_on(before: str, now: Doing) -> bool:
             return False
 
 
-def grown(title: str, before: str, now: Doing) -> str:
+def grown(title: str, before: str, now: CallIntent) -> str:
     """Return the title of a node that a call goes on with: `Read app.py (+2 more)`, or what was looked at, by name."""
     last = _read(before)
     bare, more = _MORE.sub("", title), int(found[1]) if (found := _MORE.search(title)) else 0
@@ -188,12 +188,12 @@ def grown(title: str, before: str, now: Doing) -> str:
     return (bare if len(bare) <= room else bare[: room - 1].rstrip() + "…") + suffix
 
 
-def _read(key: str) -> Doing | None:
+def _read(key: str) -> CallIntent | None:
     parts = key.split(" ", 3)
     intent = next((each for each in get_args(Intent) if each == parts[0]), None)
     if intent is None or len(parts) != 4:
         return None
-    return Doing(intent=intent, verb=parts[2], subject=parts[3], failed=parts[1] == "failed")
+    return CallIntent(intent=intent, verb=parts[2], subject=parts[3], failed=parts[1] == "failed")
 
 
 DEAD_END = "dead end"
@@ -202,7 +202,7 @@ _NODE_ID = re.compile(r"\d{3,9}-[NF]\d{1,9}(?:-\d{1,9})?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class CanvasStep:
     """A tool call on its way to the canvas. `name` is what the agent calls its step, or a node's id."""
 
     title: str
@@ -213,7 +213,7 @@ class Step:
     after: Mapping[str, str] = field(default_factory=dict[str, str])
     """Nodes that it follows, each with the words on the edge, which may be none."""
     status: StepStatus | None = None
-    doing: Doing | None = None
+    call_intent: CallIntent | None = None
     """What a call that nobody named is for."""
     before: str = ""
     """The key of what the node touched last did last, where nobody named that either."""
@@ -235,7 +235,7 @@ class Move:
     finished: tuple[str, ...] = ()
 
 
-def place(canvas: Canvas, step: Step) -> tuple[str, Move]:
+def place(canvas: Canvas, step: CanvasStep) -> tuple[str, Move]:
     """Return the node that the step belongs to, and what it does.
 
     Raises InvalidInput when `name` or `after` has an id that is not on the canvas; its text names those that are.
@@ -289,7 +289,7 @@ def latest(canvas: Canvas) -> Node | None:
 # --- finding ----------------------------------------------------------------------------------------
 
 
-def _existing(canvas: Canvas, step: Step) -> Node | None:
+def _existing(canvas: Canvas, step: CanvasStep) -> Node | None:
     if step.name is None:
         last = latest(canvas)
         more = step.doing and not step.after and step.status != "blocked" and goes_on(step.before, step.doing)
@@ -318,7 +318,7 @@ def _key(title: str) -> str:
 # --- growing ----------------------------------------------------------------------------------------
 
 
-def _continuing(canvas: Canvas, old: Node, step: Step) -> Move:
+def _continuing(canvas: Canvas, old: Node, step: CanvasStep) -> Move:
     joined = {(edge.source, edge.target) for edge in canvas.edges}
     return Move(
         status=step.status or ("blocked" if old.status == "blocked" else "doing"),
@@ -328,7 +328,7 @@ def _continuing(canvas: Canvas, old: Node, step: Step) -> Move:
     )
 
 
-def _starting(canvas: Canvas, step: Step) -> tuple[str, Move]:
+def _starting(canvas: Canvas, step: CanvasStep) -> tuple[str, Move]:
     number = max((int(node.id.rpartition("N")[2]) for node in canvas.nodes), default=0) + 1
     before = step.after or dict.fromkeys(_live_ends(canvas), "")
     return f"{padded(canvas.number)}-N{number}", Move(
@@ -340,13 +340,13 @@ def _starting(canvas: Canvas, step: Step) -> tuple[str, Move]:
     )
 
 
-def _title(step: Step) -> str:
+def _title(step: CanvasStep) -> str:
     if step.name is not None:
         return clean(step.name, TITLE_LIMIT)
     return step.doing.title if step.doing and step.doing.title else step.title
 
 
-def _key_of(step: Step) -> str:
+def _key_of(step: CanvasStep) -> str:
     return step.doing.key if step.doing and step.name is None else ""
 
 

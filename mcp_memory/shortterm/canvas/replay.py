@@ -32,7 +32,7 @@ from typing import Any
 
 from mcp_memory.core.errors import Damaged, InvalidInput, NotFound, StoreUnavailable
 from mcp_memory.core.types import FORGOTTEN, CanvasRow, Group, Record
-from mcp_memory.shortterm.canvas.edits import Drawing, Patch, do, drawing_of, edit, patched, row_of, stepped
+from mcp_memory.shortterm.canvas.edits import CanvasState, Patch, do, edit, patched, row_of, state_of, stepped
 from mcp_memory.shortterm.canvas.flowchart import (
     TITLE_LIMIT,
     Canvas,
@@ -49,7 +49,7 @@ from mcp_memory.store.forgetting import Redrawn, Scrubbed
 from mcp_memory.store.protocol import CanvasEdit, Conflict, Store, TakenStep
 
 
-def without_words(drawing: Drawing, steps: Sequence[TakenStep]) -> Drawing:
+def without_words(drawing: CanvasState, steps: Sequence[TakenStep]) -> CanvasState:
     """Return the drawing without what told of steps whose result is forgotten; `steps` are all that made it."""
     by_node = _by_node(steps)
     touched = {node for node, own in by_node.items() if any(step.record.forgotten for step in own)}
@@ -108,9 +108,9 @@ def _holds(groups: Mapping[str, Group], id: str, nodes: Collection[str]) -> bool
 _ALL = 1_000_000
 
 
-def replay(history: Iterable[TakenStep | CanvasEdit], *, number: int, label: str = "") -> Drawing | None:
+def replay(history: Iterable[TakenStep | CanvasEdit], *, number: int, label: str = "") -> CanvasState | None:
     """Return the drawing that a history comes to, without what was undone; None where it is empty."""
-    drawing: Drawing | None = None
+    drawing: CanvasState | None = None
     told: dict[str, str] = {}
     steps = list[TakenStep]()
     for each in history:
@@ -129,17 +129,17 @@ def replay(history: Iterable[TakenStep | CanvasEdit], *, number: int, label: str
     return drawing
 
 
-def _retold(drawing: Drawing, told: Mapping[str, str]) -> Drawing:
+def _retold(drawing: CanvasState, told: Mapping[str, str]) -> CanvasState:
     """A canvas as it stood has the summaries of that time; its records may have better ones by now."""
     nodes = tuple(replace(node, summary=told.get(node.id, node.summary)) for node in drawing.canvas.nodes)
     return replace(drawing, canvas=replace(drawing.canvas, nodes=nodes))
 
 
-def _taken(drawing: Drawing | None, step: TakenStep, *, number: int, label: str) -> Drawing:
+def _taken(drawing: CanvasState | None, step: TakenStep, *, number: int, label: str) -> CanvasState:
     record = step.record
     if drawing is None:
         empty = Canvas(number, label or record.tool_call, "doing", record.timestamp, record.timestamp)
-        drawing = Drawing(canvas=empty)
+        drawing = CanvasState(canvas=empty)
     try:
         how = loads(step.move) if step.move else _guessed(drawing, record)
     except (ValueError, TypeError):
@@ -147,7 +147,7 @@ def _taken(drawing: Drawing | None, step: TakenStep, *, number: int, label: str)
     return stepped(drawing, record.node_id, how, summary=record.summary, now=record.timestamp)
 
 
-def _guessed(drawing: Drawing, record: Record) -> Move:
+def _guessed(drawing: CanvasState, record: Record) -> Move:
     """It follows the step before it."""
     last = latest(drawing.canvas)
     known = any(node.id == record.node_id for node in drawing.canvas.nodes)
@@ -159,7 +159,7 @@ def _guessed(drawing: Drawing, record: Record) -> Move:
 # --- on the store -----------------------------------------------------------------------------------
 
 
-def rebuild(store: Store, space: str, number: int) -> Drawing:
+def rebuild(store: Store, space: str, number: int) -> CanvasState:
     """Return a canvas drawn from its records and edits alone. Raises NotFound where it has none."""
     label = store.canvas(space, number).label
     drawing = replay(store.canvas_history(space, number), number=number, label=label)
@@ -168,10 +168,10 @@ def rebuild(store: Store, space: str, number: int) -> Drawing:
     return drawing
 
 
-def drawing_at(store: Store, space: str, row: CanvasRow) -> Drawing:
+def current_state(store: Store, space: str, row: CanvasRow) -> CanvasState:
     """Return what a row keeps; where its text is torn, what its history comes to."""
     try:
-        return drawing_of(row)
+        return state_of(row)
     except Damaged:
         try:
             return rebuild(store, space, row.number)
@@ -184,7 +184,7 @@ def problems(store: Store, space: str) -> Iterator[str]:
     """Yield a sentence for each canvas that is not what its history comes to."""
     for row in store.canvases(space, limit=_ALL):
         try:
-            well = drawing_of(row) == rebuild(store, space, row.number)
+            well = state_of(row) == rebuild(store, space, row.number)
         except Damaged:
             well = False
         if not well:
@@ -207,13 +207,13 @@ def mend(store: Store, space: str, number: int, *, now: datetime) -> tuple[Canva
 ATTEMPTS = 50
 
 
-def amend(store: Store, space: str, row: CanvasRow, decide: Callable[[Drawing], Sequence[CanvasEdit]]) -> CanvasRow:
+def amend(store: Store, space: str, row: CanvasRow, decide: Callable[[CanvasState], Sequence[CanvasEdit]]) -> CanvasRow:
     """Do the edits that `decide` finds right for the canvas as it stands, and return it; none leave it as it is.
 
     Which canvas is active stays as it is. Raises what `decide` and `do` raise, with nothing written.
     """
     for _ in range(ATTEMPTS):
-        drawing = drawing_at(store, space, row)
+        drawing = current_state(store, space, row)
         edits = decide(drawing)
         if not edits:
             return row
@@ -226,7 +226,7 @@ def amend(store: Store, space: str, row: CanvasRow, decide: Callable[[Drawing], 
     raise StoreUnavailable(f"Canvas {padded(row.number)} is being written to by many others at once. Call again.")
 
 
-def with_edits(row: CanvasRow, drawing: Drawing, edits: Sequence[CanvasEdit]) -> CanvasRow:
+def with_edits(row: CanvasRow, drawing: CanvasState, edits: Sequence[CanvasEdit]) -> CanvasRow:
     """Return the row as the edits make it, for whoever saves both together. Raises InvalidInput as `do` does."""
     for each in edits:
         drawing = do(drawing, each, number=row.number) or drawing

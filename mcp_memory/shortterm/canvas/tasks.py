@@ -25,15 +25,15 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.secrets import mask
 from mcp_memory.core.types import CanvasRow, Role, StepStatus, Turn
 from mcp_memory.language.words import base_terms, function_words
-from mcp_memory.shortterm.canvas.edits import Drawing, begun, completed, do, paused, row_of, stepped
+from mcp_memory.shortterm.canvas.edits import CanvasState, begun, completed, do, paused, row_of, stepped
 from mcp_memory.shortterm.canvas.flowchart import GOAL_LIMIT, TITLE_LIMIT, clean, goal_of, padded
 from mcp_memory.shortterm.canvas.folding import nodes_of
-from mcp_memory.shortterm.canvas.placement import Doing, Step, dumps, latest, loads, place
-from mcp_memory.shortterm.canvas.replay import amend, drawing_at
+from mcp_memory.shortterm.canvas.placement import CallIntent, CanvasStep, dumps, latest, loads, place
+from mcp_memory.shortterm.canvas.replay import amend, current_state
 from mcp_memory.store.protocol import CanvasEdit, Store
 
 if TYPE_CHECKING:
-    from mcp_memory.shortterm.canvas.boundaries import Verdict
+    from mcp_memory.shortterm.canvas.boundaries import BoundaryVerdict
 
 LABEL_LIMIT = 30
 TASK_LIMIT = 200
@@ -45,7 +45,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class TaskChoice:
     """The canvas to go on with, or None for a new one with this label and goal."""
 
     row: CanvasRow | None
@@ -55,7 +55,7 @@ class Choice:
 
 def choose_task(
     *, task: str | None, active: CanvasRow | None, earlier: Sequence[CanvasRow], goal_hint: str, tool: str
-) -> Choice:
+) -> TaskChoice:
     """Return the task of a call.
 
     `active` is the session's canvas, `earlier` those of the same session that may be taken up again. With no
@@ -69,8 +69,8 @@ def choose_task(
         rows = [*([active] if active else []), *earlier]
         active = find_task(rows, goal)
     if active is not None:
-        return Choice(row=active, label=active.label, goal=goal)
-    return Choice(row=None, label=label_of(goal), goal=goal)
+        return TaskChoice(row=active, label=active.label, goal=goal)
+    return TaskChoice(row=None, label=label_of(goal), goal=goal)
 
 
 def find_task(rows: Sequence[CanvasRow], task: str) -> CanvasRow | None:
@@ -193,14 +193,14 @@ EARLIER_TASKS_LOOKED_AT = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrival:
+class IncomingCall:
     """A tool call in words (see `records`), and what the agent says of it."""
 
     session: str
     tool: str
     title: str
     summary: str
-    doing: Doing
+    doing: CallIntent
     now: datetime
     task: str | None = None
     step: str | None = None
@@ -212,7 +212,7 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class LeftTask:
     """The task that a session leaves; `done`: it was said to be finished."""
 
     row: CanvasRow
@@ -220,18 +220,18 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Landing:
+class RoutedCall:
     """`move` and `edits` are for `Store.commit_step`, with `row`, whose version is the one that was read."""
 
     row: CanvasRow
     node: str
     move: str
     edits: tuple[CanvasEdit, ...]
-    left: Left | None
+    left: LeftTask | None
     """For `leave`, once the step is committed."""
 
 
-def land(store: Store, space: str, call: Arrival) -> Landing:
+def route_call(store: Store, space: str, call: IncomingCall) -> RoutedCall:
     """Return where the call goes. Raises InvalidInput for a task that is a path, and ids that are not there."""
     choice, left = _choose(store, space, call)
     edits: tuple[CanvasEdit, ...] = ()
@@ -242,13 +242,13 @@ def land(store: Store, space: str, call: Arrival) -> Landing:
         assert drawing is not None
         row = _new_row(number, choice, call)
     else:
-        row, drawing = replace(choice.row, session=call.session), drawing_at(store, space, choice.row)
+        row, drawing = replace(choice.row, session=call.session), current_state(store, space, choice.row)
     node, how = place(drawing.canvas, _step(store, space, call, drawing))
     grown = stepped(drawing, node, how, summary=call.summary, now=call.now)
-    return Landing(row=row_of(grown, row), node=node, move=dumps(how), edits=edits, left=left)
+    return RoutedCall(row=row_of(grown, row), node=node, move=dumps(how), edits=edits, left=left)
 
 
-def leave(store: Store, space: str, left: Left, *, now: datetime) -> None:
+def leave_task(store: Store, space: str, left: LeftTask, *, now: datetime) -> None:
     """Note that a session went on to another task: the one it left is done, or paused until it is taken up again."""
     if left.done:
         amend(store, space, left.row, lambda held: [completed(now)] if held.canvas.status != "done" else [])
@@ -256,7 +256,7 @@ def leave(store: Store, space: str, left: Left, *, now: datetime) -> None:
         amend(store, space, left.row, lambda held: [paused(now)] if held.canvas.status == "doing" else [])
 
 
-def _new_row(number: int, choice: Choice, call: Arrival) -> CanvasRow:
+def _new_row(number: int, choice: TaskChoice, call: IncomingCall) -> CanvasRow:
     return CanvasRow(
         number=number, label=choice.label, session=call.session, text="", status="doing", updated=call.now, version=0
     )
@@ -265,14 +265,14 @@ def _new_row(number: int, choice: Choice, call: Arrival) -> CanvasRow:
 # --- the task ---------------------------------------------------------------------------------------
 
 
-def _choose(store: Store, space: str, call: Arrival) -> tuple[Choice, Left | None]:
+def _choose(store: Store, space: str, call: IncomingCall) -> tuple[TaskChoice, LeftTask | None]:
     """Return the task of the call, and the one that the session leaves for it."""
     active = store.active_canvas(space, call.session)
     task = None if call.task is None else mask(check_task(call.task))
     heard = _heard(store, space, call, active) if active and task is None else None
     if heard and heard.back is not None:
         row = find_earlier(_others(store, space, call, active), heard.back)
-        choice = Choice(row=row, label=row.label, goal="") if row else None
+        choice = TaskChoice(row=row, label=row.label, goal="") if row else None
     else:
         choice = None
     wanted = mask(heard.new) if heard and heard.new else task
@@ -287,10 +287,10 @@ def _choose(store: Store, space: str, call: Arrival) -> tuple[Choice, Left | Non
         )
     if active is None or (choice.row and choice.row.number == active.number):
         return choice, None
-    return choice, Left(row=active, done=heard is not None and heard.done)
+    return choice, LeftTask(row=active, done=heard is not None and heard.done)
 
 
-def _heard(store: Store, space: str, call: Arrival, active: CanvasRow) -> Verdict | None:
+def _heard(store: Store, space: str, call: IncomingCall, active: CanvasRow) -> BoundaryVerdict | None:
     """What was said since the task's last step, if the user said anything."""
     since: list[tuple[Role, str]] = [
         (turn.role, turn.content) for turn in call.said if turn.learned_at > active.updated
@@ -299,12 +299,12 @@ def _heard(store: Store, space: str, call: Arrival, active: CanvasRow) -> Verdic
         return None
     from mcp_memory.shortterm.canvas.boundaries import boundary
 
-    canvas = drawing_at(store, space, active).canvas
+    canvas = current_state(store, space, active).canvas
     told = [canvas.task_goal, *(node.title for node in canvas.nodes[-TITLES_HEARD:])]
     return boundary(since, about=content(" ".join(told)))
 
 
-def _others(store: Store, space: str, call: Arrival, active: CanvasRow | None) -> list[CanvasRow]:
+def _others(store: Store, space: str, call: IncomingCall, active: CanvasRow | None) -> list[CanvasRow]:
     """The session's other tasks, the one worked on last first."""
     rows = store.canvases(space, session=call.session, limit=EARLIER_TASKS_LOOKED_AT)
     return [row for row in rows if active is None or row.number != active.number]
@@ -313,10 +313,10 @@ def _others(store: Store, space: str, call: Arrival, active: CanvasRow | None) -
 # --- the step ---------------------------------------------------------------------------------------
 
 
-def _step(store: Store, space: str, call: Arrival, drawing: Drawing) -> Step:
+def _step(store: Store, space: str, call: IncomingCall, drawing: CanvasState) -> CanvasStep:
     last = latest(drawing.canvas)
     taken = store.last_move(space, last.id) if last and call.step is None else None
-    return Step(
+    return CanvasStep(
         title=call.title,
         summary=call.summary,
         now=call.now,
@@ -328,7 +328,7 @@ def _step(store: Store, space: str, call: Arrival, drawing: Drawing) -> Step:
     )
 
 
-def _followed(drawing: Drawing, after: str) -> tuple[str, str]:
+def _followed(drawing: CanvasState, after: str) -> tuple[str, str]:
     """`003-N2 if red` is what was followed, and the words on the edge; a folded group is followed at its last step."""
     id_, _, words = after.strip().partition(" ")
     nodes = nodes_of(drawing.canvas, drawing.groups, id_)

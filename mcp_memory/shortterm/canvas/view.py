@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Literal, assert_never, get_args
 from mcp_memory.core.errors import Damaged, InvalidInput
 from mcp_memory.core.text import iso
 from mcp_memory.core.types import CanvasRow, CanvasView
-from mcp_memory.shortterm.canvas.edits import Drawing, completed, folded, unfolded
+from mcp_memory.shortterm.canvas.edits import CanvasState, completed, folded, unfolded
 from mcp_memory.shortterm.canvas.flowchart import Canvas, clean, padded, read
 from mcp_memory.shortterm.canvas.folding import fitting, new_group_id, outermost, require, top_level
 from mcp_memory.shortterm.canvas.placement import latest
-from mcp_memory.shortterm.canvas.replay import amend, drawing_at
+from mcp_memory.shortterm.canvas.replay import amend, current_state
 from mcp_memory.shortterm.canvas.tasks import find_canvas, mmd_path
 from mcp_memory.store.protocol import CanvasEdit, Store
 
@@ -175,7 +175,7 @@ def fold_canvas(
             row = _switch(store, space, row, session, now)
         case _:
             assert_never(wanted)
-    return view(row, drawing_at(store, space, row).canvas, counter=counter, budget_tokens=budget_tokens)
+    return view(row, current_state(store, space, row).canvas, counter=counter, budget_tokens=budget_tokens)
 
 
 def _action(action: str) -> Action:
@@ -188,14 +188,14 @@ def _action(action: str) -> Action:
 # --- the actions, as edits of what stands -----------------------------------------------------------
 
 
-def _fold(drawing: Drawing, nodes: Sequence[str], now: datetime) -> list[CanvasEdit]:
+def _fold(drawing: CanvasState, nodes: Sequence[str], now: datetime) -> list[CanvasEdit]:
     if not nodes:
         return [] if drawing.folded else [folded(now)]
     inside = outermost(drawing.canvas, drawing.groups, nodes)
     return [folded(now, group=new_group_id(drawing.canvas.number, drawing.groups), nodes=inside)]
 
 
-def _unfold(drawing: Drawing, nodes: Sequence[str], now: datetime) -> list[CanvasEdit]:
+def _unfold(drawing: CanvasState, nodes: Sequence[str], now: datetime) -> list[CanvasEdit]:
     """The whole canvas opens first; once it is open, its groups do. A group inside another stays as it is."""
     groups = drawing.groups
     if not nodes:
@@ -213,7 +213,7 @@ def _unfold(drawing: Drawing, nodes: Sequence[str], now: datetime) -> list[Canva
     return [unfolded(now, groups=tuple(dict.fromkeys(gone)))]
 
 
-def _complete(drawing: Drawing, nodes: Sequence[str], now: datetime) -> list[CanvasEdit]:
+def _complete(drawing: CanvasState, nodes: Sequence[str], now: datetime) -> list[CanvasEdit]:
     canvas = drawing.canvas
     named = dict.fromkeys(node for id_ in nodes for node in require(canvas, drawing.groups, id_))
     if nodes:

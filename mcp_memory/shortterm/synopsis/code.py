@@ -16,12 +16,12 @@ import re
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from mcp_memory.shortterm.synopsis.page import Focus, Line, Page, clip
-from mcp_memory.shortterm.synopsis.preview import Draft, Piece, listed
+from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip
+from mcp_memory.shortterm.synopsis.preview import PreviewPart, SynopsisDraft, listed
 
 
 @dataclass(frozen=True, slots=True)
-class Language:
+class ProgrammingLanguage:
     name: str
     content_type: str
     endings: tuple[str, ...]
@@ -30,9 +30,11 @@ class Language:
     typical: re.Pattern[str]
 
 
-def _language(name: str, content_type: str, endings: str, *, defines: str, imports: str, typical: str) -> Language:
+def _language(
+    name: str, content_type: str, endings: str, *, defines: str, imports: str, typical: str
+) -> ProgrammingLanguage:
     """`typical` matches after any indentation."""
-    return Language(
+    return ProgrammingLanguage(
         name,
         content_type,
         tuple(endings.split()),
@@ -160,7 +162,7 @@ TYPED = re.compile(r"\s*(?:export )?(?:interface|type) \w+|import type|.*\)\s*: 
 MARKDOWN = re.compile(r"#{2,6} \S|```|\s*[-*] \[|\[[^\]]+\]\(")
 
 
-def describe_code(page: Page, focus: Focus) -> Draft | None:
+def describe_code(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     """Half of the lines look like one language; a third when the call names such a file."""
     language = _guess(page, focus)
     if language is None:
@@ -175,7 +177,7 @@ def describe_code(page: Page, focus: Focus) -> Draft | None:
         best = max(page.sample, key=lambda line: (focus.of(line.text), -line.number))
         summary = f"{title}, no definition: {clip(best.text.strip(), 100)}"
     facts = [clip(f"imports: {listed(imported, 14)}", IMPORTS)] if imported else []
-    return Draft(
+    return SynopsisDraft(
         kind="code",
         content_type=language.content_type,
         summary=summary,
@@ -187,7 +189,7 @@ def describe_code(page: Page, focus: Focus) -> Draft | None:
     )
 
 
-def _guess(page: Page, focus: Focus) -> Language | None:
+def _guess(page: ResultPage, focus: Focus) -> ProgrammingLanguage | None:
     if len(page.sample) < 3:
         return None
     named = [BY_ENDING[e] for e in reversed(ENDING.findall(focus.call)) if e in BY_ENDING]
@@ -209,20 +211,20 @@ def _guess(page: Page, focus: Focus) -> Language | None:
     return BY_ENDING["ts"] if typed else best
 
 
-def _named(pattern: re.Pattern[str], line: Line) -> str:
+def _named(pattern: re.Pattern[str], line: PageLine) -> str:
     """What a line defines or imports."""
     found = pattern.match(line.text)
     groups = found.groupdict() if found else {}
     return groups.get("name") or groups.get("other") or ""
 
 
-def _extent(page: Page) -> str:
+def _extent(page: ResultPage) -> str:
     if page.first_file_line is None:
         return f", {len(page.lines):,} lines"
     return f", lines {page.first_file_line}–{page.first_file_line + len(page.lines) - 1}"
 
 
-def _path(focus: Focus, language: Language) -> str:
+def _path(focus: Focus, language: ProgrammingLanguage) -> str:
     """The last file of that language that the call names."""
     paths = [
         p for p in re.findall(r"[\w./~@+-]{2,200}\.\w{1,5}\b", focus.call) if p.rsplit(".", 1)[1] in language.endings
@@ -230,7 +232,7 @@ def _path(focus: Focus, language: Language) -> str:
     return clip(paths[-1], 80) if paths else ""
 
 
-def _picks(page: Page, defined: list[Line], focus: Focus) -> dict[int, float]:
+def _picks(page: ResultPage, defined: list[PageLine], focus: Focus) -> dict[int, float]:
     """Definitions, the outer ones first, and the lines that follow what was asked for."""
     picks: dict[int, float] = {}
     for line in defined:
@@ -261,7 +263,7 @@ class Changed:
     inside: list[str] = field(default_factory=list[str])
 
 
-def describe_diff(page: Page, focus: Focus) -> Draft | None:
+def describe_diff(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     """Two hunks are proof enough, or one below a header."""
     if not any(HUNK.match(line.text) or GIT.match(line.text) for line in page.sample):
         return None
@@ -281,7 +283,7 @@ def describe_diff(page: Page, focus: Focus) -> Draft | None:
         facts.append(told + (f": {listed(f.inside, 6)}" if f.inside else ""))
     if len(files) > 25:
         facts.append("and " + listed([f.path for f in files[25:]], 40))
-    return Draft(
+    return SynopsisDraft(
         kind="diff",
         content_type="text/x-diff",
         summary=summary,
@@ -289,7 +291,7 @@ def describe_diff(page: Page, focus: Focus) -> Draft | None:
         facts=tuple(facts),
         picks=picks,
         pieces=tuple(
-            Piece(line.number, line.text, str(line.number))
+            PreviewPart(line.number, line.text, str(line.number))
             for line in page.lines
             if line.number in picks and not HUNK.match(line.text)
         ),
@@ -301,7 +303,7 @@ def focus_first(files: list[Changed], focus: Focus) -> list[Changed]:
     return sorted(files, key=lambda f: (-focus.of(f.path), -(f.added + f.removed)))
 
 
-def _read(page: Page) -> tuple[list[Changed], dict[int, float]]:
+def _read(page: ResultPage) -> tuple[list[Changed], dict[int, float]]:
     files: list[Changed] = []
     picks: dict[int, float] = {}
     left_old = left_new = 0

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from mcp_memory.shortterm.synopsis.page import Focus, Line, Page, clip
-from mcp_memory.shortterm.synopsis.preview import SUMMARY, Draft, Piece, listed
+from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip
+from mcp_memory.shortterm.synopsis.preview import SUMMARY, PreviewPart, SynopsisDraft, listed
 
 IN_FILE = re.compile(
     r"(?P<path>(?:[A-Za-z]:)?[^\s:][^:\n]{0,250}?[\w)\]])(?P<mark>[:])(?:(?P<line>\d+):(?:\d+:)?)?(?P<text>.*)"
@@ -28,7 +28,7 @@ SEPARATOR = "--"
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SearchHit:
     path: str
     line: str
     text: str
@@ -36,7 +36,7 @@ class Hit:
     context: bool = False
 
 
-def describe_hits(page: Page, focus: Focus) -> Draft | None:
+def describe_hits(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     """At least 70 % of the lines are hits, their context, separators or the headings above them."""
     for lines in (page.sample, page.lines):  # the sample is proof enough against
         hits, missed = _read_hits(lines)
@@ -45,14 +45,14 @@ def describe_hits(page: Page, focus: Focus) -> Draft | None:
     real = [hit for hit in hits if not hit.context]
     if not real:
         return None
-    by_file: dict[str, list[Hit]] = {}
+    by_file: dict[str, list[SearchHit]] = {}
     for hit in hits:
         by_file.setdefault(hit.path, []).append(hit)
     severities = [m["what"].lower() for hit in real if (m := SEVERITY.match(hit.text))]
     compiled = len(severities) > 0.5 * len(real)
     picks = {hit.at: (0.2 if hit.context else 1.0) + (1.5 if DEFINES.match(hit.text) else 0) for hit in hits}
     summary = _diagnosed(real, severities) if compiled else _found(real, by_file, focus)
-    return Draft(
+    return SynopsisDraft(
         kind="diagnostics" if compiled else "matches",
         summary=summary,
         use="names",
@@ -63,19 +63,19 @@ def describe_hits(page: Page, focus: Focus) -> Draft | None:
     )
 
 
-def _read_hits(lines: Sequence[Line]) -> tuple[list[Hit], int]:
+def _read_hits(lines: Sequence[PageLine]) -> tuple[list[SearchHit], int]:
     """The hits, and how many lines are none."""
-    hits: list[Hit] = []
+    hits: list[SearchHit] = []
     missed = 0
     heading = ""
     for line in lines:
         text = line.text
         if (found := NUMBERED.match(text)) and not text.startswith("0"):
-            hits.append(Hit(heading, found["line"], found["text"], line.number, found["mark"] == "-"))
+            hits.append(SearchHit(heading, found["line"], found["text"], line.number, found["mark"] == "-"))
         elif (found := IN_FILE.match(text)) and LOOKS_LIKE_PATH.match(found["path"]):
-            hits.append(Hit(found["path"], found["line"] or "", found["text"], line.number))
+            hits.append(SearchHit(found["path"], found["line"] or "", found["text"], line.number))
         elif found := CONTEXT.match(text):
-            hits.append(Hit(found["path"], found["line"] or "", found["text"], line.number, context=True))
+            hits.append(SearchHit(found["path"], found["line"] or "", found["text"], line.number, context=True))
         elif text and LOOKS_LIKE_PATH.match(text) and "/" in text:
             heading = text
         elif text.strip() and text.strip() != SEPARATOR:
@@ -83,17 +83,17 @@ def _read_hits(lines: Sequence[Line]) -> tuple[list[Hit], int]:
     return hits, missed
 
 
-def _pieces(hits: Sequence[Hit], summary: str) -> Iterator[Piece]:
+def _pieces(hits: Sequence[SearchHit], summary: str) -> Iterator[PreviewPart]:
     """The hits under the names that the next call will use: `path:line`, or the line where there is one file.
 
     Of a path that the summary tells, its last part is enough.
     """
     for hit in hits:
         path = hit.path.rsplit("/", 1)[-1] if hit.path in summary else hit.path
-        yield Piece(hit.at, hit.text, ":".join(part for part in (path, hit.line) if part) or str(hit.at))
+        yield PreviewPart(hit.at, hit.text, ":".join(part for part in (path, hit.line) if part) or str(hit.at))
 
 
-def _found(real: list[Hit], by_file: dict[str, list[Hit]], focus: Focus) -> str:
+def _found(real: list[SearchHit], by_file: dict[str, list[SearchHit]], focus: Focus) -> str:
     if list(by_file) == [""]:
         where = f"at lines {listed([hit.line for hit in real if hit.line], 8)}"
         best = focus.best((" ".join(hit.text.split()) for hit in real), 2)
@@ -104,7 +104,7 @@ def _found(real: list[Hit], by_file: dict[str, list[Hit]], focus: Focus) -> str:
     return f"{many}: {listed([f'{path} ({counts[path]})' for path in ranked], 3)}"
 
 
-def _diagnosed(real: list[Hit], severities: list[str]) -> str:
+def _diagnosed(real: list[SearchHit], severities: list[str]) -> str:
     errors = sum(1 for s in severities if "error" in s)
     warnings = sum(1 for s in severities if s == "warning")
     first = next((hit for hit in real if "error" in hit.text.lower()[:20]), real[0])
@@ -140,7 +140,7 @@ class Entry:
     size: str = ""
 
 
-def describe_listing(page: Page, focus: Focus) -> Draft | None:
+def describe_listing(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     """At least 85 % of the lines name one entry each."""
     _, missed = _read_entries(page.sample)
     if missed > 0.25 * len(page.sample):
@@ -151,7 +151,7 @@ def describe_listing(page: Page, focus: Focus) -> Draft | None:
     return _draft(entries, focus)
 
 
-def describe_tree(value: Any, focus: Focus) -> Draft | None:
+def describe_tree(value: Any, focus: Focus) -> SynopsisDraft | None:
     """A tree of folders and files as JSON: objects with a `name`, folders with `children`."""
     roots = cast("list[Any]", value if isinstance(value, list) else [value])
     if not any(isinstance(_field(root, "children"), list) for root in roots):
@@ -174,7 +174,7 @@ def _field(value: Any, key: str) -> Any:
     return cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
 
 
-def _draft(entries: Sequence[Entry], focus: Focus) -> Draft:
+def _draft(entries: Sequence[Entry], focus: Focus) -> SynopsisDraft:
     parents = {entry.path.rpartition("/")[0] for entry in entries}
     files = [entry for entry in entries if not entry.folder and entry.path not in parents]
     kinds = Counter(_extension(entry.path) for entry in files)
@@ -191,7 +191,7 @@ def _draft(entries: Sequence[Entry], focus: Focus) -> Draft:
     if sized := [entry for entry in files if entry.size]:
         largest = sorted(sized, key=lambda e: -_bytes(e.size))[:3]
         facts.append("largest: " + ", ".join(f"{entry.path} {entry.size}" for entry in largest))
-    return Draft(
+    return SynopsisDraft(
         kind="listing",
         summary=f"{count}{where} ({by_kind}): {listed(shown, 5)}",
         score=6 if len(entries) <= 8 else 4,
@@ -202,7 +202,7 @@ def _draft(entries: Sequence[Entry], focus: Focus) -> Draft:
     )
 
 
-def _by_folder(entries: Sequence[Entry]) -> Iterator[Piece]:
+def _by_folder(entries: Sequence[Entry]) -> Iterator[PreviewPart]:
     """Each folder with the names in it."""
     names: dict[str, list[str]] = {}
     first: dict[str, int] = {}
@@ -211,10 +211,10 @@ def _by_folder(entries: Sequence[Entry]) -> Iterator[Piece]:
         names.setdefault(folder, []).append(name)
         first.setdefault(folder, entry.at)
     for folder, held in names.items():
-        yield Piece(first[folder], " ".join(held), f"{folder or '.'}/")
+        yield PreviewPart(first[folder], " ".join(held), f"{folder or '.'}/")
 
 
-def _read_entries(lines: Sequence[Line]) -> tuple[list[Entry], int]:
+def _read_entries(lines: Sequence[PageLine]) -> tuple[list[Entry], int]:
     entries: list[Entry] = []
     missed = 0
     folder = ""

@@ -15,8 +15,8 @@ from mcp_memory.shortterm.synopsis.file_lists import describe_hits, describe_lis
 from mcp_memory.shortterm.synopsis.json_values import describe_json
 from mcp_memory.shortterm.synopsis.logs import describe_log, describe_trace
 from mcp_memory.shortterm.synopsis.markup import describe_html, describe_markdown
-from mcp_memory.shortterm.synopsis.page import Focus, Page, clip, one_line, size
-from mcp_memory.shortterm.synopsis.preview import SUMMARY, Draft
+from mcp_memory.shortterm.synopsis.page import Focus, ResultPage, clip, one_line, size
+from mcp_memory.shortterm.synopsis.preview import SUMMARY, SynopsisDraft
 from mcp_memory.shortterm.synopsis.tables import describe_table
 from mcp_memory.shortterm.synopsis.test_runs import describe_tests
 
@@ -33,18 +33,18 @@ TROUBLE = re.compile(
 NUMBER = re.compile(r"\d{2,}|\d+[.,]\d")
 
 
-def describe_blob(page: Page, focus: Focus) -> Draft | None:
+def describe_blob(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     """Nothing at all, bytes that are no text, or base64."""
     del focus
     if not page.text.strip():
         told = "empty result" if not page.text else "blank result: only white space"
         if page.exit_code is not None:
             told = f"no output, exit code {page.exit_code}"
-        return Draft(kind="empty", summary=told, score=10, use="nothing")
+        return SynopsisDraft(kind="empty", summary=told, score=10, use="nothing")
     probe = page.text[:PROBE] + page.text[-PROBE:]
     if len(BYTES.findall(probe)) > 0.05 * len(probe):
         shown = one_line("".join(re.findall(r"[\x20-\x7e]{4,}", probe)[:12]))
-        return Draft(
+        return SynopsisDraft(
             kind="binary",
             content_type="application/octet-stream",
             summary=f"bytes that are no text, {size(page.chars)}; readable in it: {clip(shown, 80) or 'nothing'}",
@@ -62,11 +62,11 @@ def describe_blob(page: Page, focus: Focus) -> Draft | None:
         and re.search(r"[a-z]", flat)
     ):
         told = f"base64 data, {size(page.chars)}, beginning {flat[:40]}"
-        return Draft(kind="base64", content_type="text/plain", summary=told, score=3, use="nothing")
+        return SynopsisDraft(kind="base64", content_type="text/plain", summary=told, score=3, use="nothing")
     return None
 
 
-def describe_fields(page: Page, focus: Focus) -> Draft | None:
+def describe_fields(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     """Key: value lines, as of configurations, headers and status reports."""
     if page.share(FIELD) < 0.5:
         return None
@@ -77,7 +77,7 @@ def describe_fields(page: Page, focus: Focus) -> Draft | None:
         return None
     ranked = sorted(range(len(fields)), key=lambda i: (-focus.of(f"{fields[i][1]} {fields[i][2]}"), i))[:6]
     told = ", ".join(f"{fields[i][1]} {clip(fields[i][2], 40)}" for i in sorted(ranked))
-    return Draft(
+    return SynopsisDraft(
         kind="fields",
         summary=f"{len(fields):,} fields: {told}",
         score=4,
@@ -86,10 +86,12 @@ def describe_fields(page: Page, focus: Focus) -> Draft | None:
     )
 
 
-def describe_rest(page: Page, focus: Focus) -> Draft:
+def describe_rest(page: ResultPage, focus: Focus) -> SynopsisDraft:
     """Anything: the first and the last that it says, trouble, and what the call was after."""
     if not page.sample:
-        return Draft(kind="text", summary=f"{page.total_lines:,} lines, all blank where they were read", score=2)
+        return SynopsisDraft(
+            kind="text", summary=f"{page.total_lines:,} lines, all blank where they were read", score=2
+        )
     if page.total_lines == 1 and page.chars > 400:
         return _one_long_line(page, focus)
     troubles = [line for line in page.lines if TROUBLE.search(line.text)]
@@ -107,10 +109,12 @@ def describe_rest(page: Page, focus: Focus) -> Draft:
         told.append(f"ends: {clip(last.text.strip(), 60)}")
     picks = {line.number: 0.4 for line in page.lines if NUMBER.search(line.text)}
     picks |= {line.number: 2.0 for line in troubles[:20] + troubles[-20:]}
-    return Draft(kind="text", summary="; ".join(told), score=3 if page.chars > 2_000 else 5, picks=picks, edges=True)
+    return SynopsisDraft(
+        kind="text", summary="; ".join(told), score=3 if page.chars > 2_000 else 5, picks=picks, edges=True
+    )
 
 
-def _one_long_line(page: Page, focus: Focus) -> Draft:
+def _one_long_line(page: ResultPage, focus: Focus) -> SynopsisDraft:
     """Windows around what was asked for, between the beginning and the end."""
     text = page.text[:200_000]
     facts = [f"begins: {clip(one_line(text[:400]), 300)}"]
@@ -120,7 +124,7 @@ def _one_long_line(page: Page, focus: Focus) -> Draft:
             last = found.start()
             facts.append(f"at character {last:,}: {clip(one_line(text[max(0, last - 80) : last + 160]), 220)}")
     facts.append(f"ends: {one_line(page.text[-240:])}")
-    return Draft(
+    return SynopsisDraft(
         kind="text",
         summary=f"one line of {size(page.chars)}: {clip(one_line(text[:300]), 140)}",
         score=2,
@@ -128,7 +132,7 @@ def _one_long_line(page: Page, focus: Focus) -> Draft:
     )
 
 
-RECOGNISERS: tuple[Callable[[Page, Focus], Draft | None], ...] = (
+RECOGNISERS: tuple[Callable[[ResultPage, Focus], SynopsisDraft | None], ...] = (
     # Exact forms first, then those told by most of their lines; `describe_rest` takes what is left.
     describe_blob,
     describe_json,
@@ -150,12 +154,12 @@ COUNTED = frozenset({"log", "matches", "diagnostics", "listing", "table", "diff"
 """Kinds whose numbers are of the lines that were read, not of the whole result."""
 
 
-def recognise(page: Page, focus: Focus) -> Draft:
+def recognise(page: ResultPage, focus: Focus) -> SynopsisDraft:
     """What the first recogniser that knows this page has to say."""
     return next((d for describe in RECOGNISERS if (d := describe(page, focus))), None) or describe_rest(page, focus)
 
 
-def summary_of(draft: Draft, page: Page) -> str:
+def summary_of(draft: SynopsisDraft, page: ResultPage) -> str:
     """The draft's summary as one line of at most `SUMMARY` characters."""
     before = f"exit code {page.exit_code}: " if page.exit_code and "exit code" not in draft.summary else ""
     after = " (head and tail only)" if not page.whole and draft.kind in COUNTED else ""

@@ -21,8 +21,8 @@ from dataclasses import replace
 from typing import Any, cast
 
 from mcp_memory.shortterm.synopsis.file_lists import describe_tree
-from mcp_memory.shortterm.synopsis.page import Focus, Page, clean, clip, one_line, size
-from mcp_memory.shortterm.synopsis.preview import Draft, Piece
+from mcp_memory.shortterm.synopsis.page import Focus, ResultPage, clean, clip, one_line, size
+from mcp_memory.shortterm.synopsis.preview import PreviewPart, SynopsisDraft
 from mcp_memory.shortterm.synopsis.tables import columns_told
 
 BARE = re.compile(r"[\w.:/@+-]{1,80}\Z")
@@ -168,7 +168,7 @@ DIGIT = re.compile(r"\d\d")
 WORD = re.compile(r"[^\W\d_]{2,}")
 
 
-def parts_of(value: Any) -> Iterator[Piece]:
+def parts_of(value: Any) -> Iterator[PreviewPart]:
     """Yield the rows of arrays, and of an object each value that is no array of them."""
     whole = cast("dict[str, Any]", value) if isinstance(value, dict) else {"": value}
     at = 0
@@ -176,27 +176,27 @@ def parts_of(value: Any) -> Iterator[Piece]:
         items = cast("list[Any]", one) if isinstance(one, list) else []
         if items and isinstance(items[0], (dict, list)):
             for index, item in enumerate(items[: ROWS - at]):
-                yield Piece(at, " ".join(_leaves(item)), f"{key}[{index}]")
+                yield PreviewPart(at, " ".join(_leaves(item)), f"{key}[{index}]")
                 at += 1
         else:
-            yield Piece(at, " ".join(_leaves(one)), clip(one_line(key), 60) or "$")
+            yield PreviewPart(at, " ".join(_leaves(one)), clip(one_line(key), 60) or "$")
             at += 1
 
 
-def is_prose(parts: Sequence[Piece]) -> bool:
+def is_prose(parts: Sequence[PreviewPart]) -> bool:
     """Tell whether they hold more running text than values, as the hits of a search do."""
     told = sum(len(part.text) for part in parts)
     return told > PROSE_CHARS and sum(len(word) for part in parts for word in WORD.findall(part.text)) > 0.6 * told
 
 
-def with_addresses(parts: Sequence[Piece], focus: Focus) -> Iterator[Piece]:
+def with_addresses(parts: Sequence[PreviewPart], focus: Focus) -> Iterator[PreviewPart]:
     """Yield the parts; the few that are nearest to what was asked with the address where they can be read."""
     ranked = sorted(parts, key=lambda part: (-focus.of(part.text), part.at))
     near = {part.at for part in ranked[:ADDRESSES]}
     for part in parts:
         found = ADDRESS.search(part.text)
         shown = found[0] if found and part.at in near and len(found[0]) <= LONGEST_ADDRESS else ""
-        yield Piece(part.at, ADDRESS.sub(" ", part.text), f"{part.name} {shown}".rstrip())
+        yield PreviewPart(part.at, ADDRESS.sub(" ", part.text), f"{part.name} {shown}".rstrip())
 
 
 def columns_of(value: Any, focus: Focus) -> list[str]:
@@ -251,7 +251,7 @@ TOKEN = re.compile(r'[ \t\r\n]*(?:([{}\[\],:])|"((?:[^"\\\n]|\\.)*)"|(-?\d[\d.eE
 FAILED_KEYS = ("error", "errors", "message", "detail", "exception")
 
 
-def describe_json(page: Page, focus: Focus) -> Draft | None:
+def describe_json(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     """JSON, whole or cut off, or lines of it."""
     if not START.match(page.text[:400]):
         return None
@@ -271,7 +271,7 @@ def describe_json(page: Page, focus: Focus) -> Draft | None:
     prose = is_prose(parts)
     said = [f"not whole: {problem}"] if problem else []
     said += ["\n".join(columns)] if not prose and (columns := columns_of(value, focus)) else []
-    return Draft(
+    return SynopsisDraft(
         kind=kind,
         content_type="application/json" if kind == "json" else "application/jsonl",
         summary=_summary(value, focus, kind, f"JSON ({problem})" if problem else "JSON", by_label=prose),
@@ -319,7 +319,7 @@ def _load_lines(text: str) -> list[Any]:
     return rows if len(rows) > 1 else []
 
 
-def _skim(text: str, page: Page) -> tuple[Any, str]:
+def _skim(text: str, page: ResultPage) -> tuple[Any, str]:
     """Read tokens until one is wrong; what is open then is closed. (value, what is the matter)"""
     holder: list[Any] = []
     stack: list[Any] = [holder]

@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcp_memory.shortterm.synopsis.page import Focus, Line, Page, clip
-from mcp_memory.shortterm.synopsis.preview import Draft, Piece
+from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip
+from mcp_memory.shortterm.synopsis.preview import PreviewPart, SynopsisDraft
 
 FOREIGN = re.compile(
     r"site-packages|dist-packages|/lib/python\d|node_modules|node:|<frozen|<string>|/usr/(?:local/)?(?:lib|go)/"
@@ -85,7 +85,7 @@ class Trace:
         return tuple(frame for frame in self.frames if frame.own) or self.frames
 
 
-def find_traces(lines: Sequence[Line]) -> list[Trace]:
+def find_traces(lines: Sequence[PageLine]) -> list[Trace]:
     """All traces in order. Chained exceptions are one trace each."""
     found: list[Trace] = []
     at = 0
@@ -102,7 +102,7 @@ def find_traces(lines: Sequence[Line]) -> list[Trace]:
     return found
 
 
-def _python(lines: Sequence[Line], start: int, pad: str) -> tuple[Trace | None, int]:
+def _python(lines: Sequence[PageLine], start: int, pad: str) -> tuple[Trace | None, int]:
     frames: list[Frame] = []
     end = min(len(lines), start + LONGEST_TRACE)
     for at in range(start + 1, end):
@@ -120,7 +120,7 @@ def _python(lines: Sequence[Line], start: int, pad: str) -> tuple[Trace | None, 
     return None, end
 
 
-def _others(lines: Sequence[Line], start: int) -> tuple[Trace | None, int]:
+def _others(lines: Sequence[PageLine], start: int) -> tuple[Trace | None, int]:
     """A line that names an error, followed by frames of the same language."""
     text = lines[start].text.lstrip()
     for language, raised_by, frame_of in (
@@ -148,7 +148,7 @@ def _others(lines: Sequence[Line], start: int) -> tuple[Trace | None, int]:
 
 
 def _frames(
-    lines: Sequence[Line], start: int, pattern: re.Pattern[str], *, until: re.Pattern[str], patience: int
+    lines: Sequence[PageLine], start: int, pattern: re.Pattern[str], *, until: re.Pattern[str], patience: int
 ) -> tuple[list[Frame], int]:
     """Frames after a line, until the next exception or until `patience` lines in a row are none."""
     frames: list[Frame] = []
@@ -169,11 +169,11 @@ def _frame(found: re.Match[str], at: int) -> Frame:
     return Frame(path=groups["path"], line=groups["line"], name=groups.get("name") or "", at=at)
 
 
-def _next_text(lines: Sequence[Line], start: int) -> str:
+def _next_text(lines: Sequence[PageLine], start: int) -> str:
     return lines[start + 1].text if start + 1 < len(lines) else ""
 
 
-def describe_trace(page: Page, focus: Focus) -> Draft | None:
+def describe_trace(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     """A result that is, or ends in, a stack trace."""
     del focus
     traces = find_traces(page.lines)
@@ -198,7 +198,7 @@ def describe_trace(page: Page, focus: Focus) -> Draft | None:
         after = int(trace.language == "Python")  # the source of a frame stands below it
         picks.update({frame.at + after: 4.0 for frame in trace.own_frames[:4]})
         picks[trace.last if trace.language == "Python" else trace.first] = 40.0
-    return Draft(
+    return SynopsisDraft(
         kind="traceback",
         content_type="text/plain",
         summary=summary,
@@ -206,7 +206,7 @@ def describe_trace(page: Page, focus: Focus) -> Draft | None:
         facts=tuple(facts),
         picks=picks,
         pieces=tuple(
-            Piece(line.number, line.text, str(line.number)) for line in page.lines if not FRAME.match(line.text)
+            PreviewPart(line.number, line.text, str(line.number)) for line in page.lines if not FRAME.match(line.text)
         ),
     )
 
@@ -224,7 +224,7 @@ NAMES = {"ERR": "ERROR", "WARNING": "WARN", "CRITICAL": "FATAL", "SEVERE": "FATA
 BAD = ("FATAL", "ERROR")
 
 
-def describe_log(page: Page, focus: Focus) -> Draft | None:
+def describe_log(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     """At least half of the sampled lines begin with a time or a level."""
     if len(page.sample) < 3:
         return None
@@ -233,8 +233,8 @@ def describe_log(page: Page, focus: Focus) -> Draft | None:
         return None
     levels: Counter[str] = Counter()
     templates: Counter[str] = Counter()
-    first_of: dict[str, Line] = {}
-    by_level: dict[str, list[Line]] = {}
+    first_of: dict[str, PageLine] = {}
+    by_level: dict[str, list[PageLine]] = {}
     for line in page.lines:
         if not line.text.strip():
             continue
@@ -248,7 +248,7 @@ def describe_log(page: Page, focus: Focus) -> Draft | None:
     errors = by_level.get("FATAL", []) + by_level.get("ERROR", [])
     facts = [*_overview(page, levels), *_errors(errors, traces, templates, first_of)]
     facts += _repeated(templates, first_of, focus)
-    return Draft(
+    return SynopsisDraft(
         kind="log",
         summary=_summary(page, levels, errors, traces),
         score=4,
@@ -257,11 +257,11 @@ def describe_log(page: Page, focus: Focus) -> Draft | None:
     )
 
 
-def _access(line: Line) -> bool:
+def _access(line: PageLine) -> bool:
     return ACCESS.search(line.text) is not None
 
 
-def _level(line: Line) -> str:
+def _level(line: PageLine) -> str:
     if found := LEVEL.search(line.text, 0, 90):
         name = found[1].upper()
         return NAMES.get(name, name)
@@ -270,25 +270,27 @@ def _level(line: Line) -> str:
     return ""
 
 
-def _message(line: Line) -> str:
+def _message(line: PageLine) -> str:
     """A log line without its time and level."""
     text = TIME.sub("", line.text, count=1).strip(" ])\t")
     found = LEVEL.search(text, 0, 60)
     return (text[found.end() :] if found else text).strip(" ]):|-\t")
 
 
-def _times(page: Page) -> tuple[str, str] | None:
+def _times(page: ResultPage) -> tuple[str, str] | None:
     found = [m["when"] for line in page.lines if (m := TIME.search(line.text[:60]))]
     return (found[0], found[-1]) if found else None
 
 
-def _overview(page: Page, levels: Counter[str]) -> list[str]:
+def _overview(page: ResultPage, levels: Counter[str]) -> list[str]:
     told = ", ".join(f"{n:,} {level}" for level, n in levels.most_common(8))
     times = _times(page)
     return [f"levels: {told}" if told else "", f"from {times[0]} to {times[1]}" if times else ""]
 
 
-def _errors(errors: list[Line], traces: list[Trace], templates: Counter[str], first_of: dict[str, Line]) -> list[str]:
+def _errors(
+    errors: list[PageLine], traces: list[Trace], templates: Counter[str], first_of: dict[str, PageLine]
+) -> list[str]:
     """Each different error once, the commonest first, with its line and count; then what was raised."""
     kinds = {CHANGING.sub("#", line.text[:240]) for line in errors}
     ranked = sorted(kinds, key=lambda k: (-templates[k], first_of[k].number))
@@ -304,14 +306,14 @@ def _errors(errors: list[Line], traces: list[Trace], templates: Counter[str], fi
     return facts
 
 
-def _repeated(templates: Counter[str], first_of: dict[str, Line], focus: Focus) -> list[str]:
+def _repeated(templates: Counter[str], first_of: dict[str, PageLine], focus: Focus) -> list[str]:
     repeated = [(t, n) for t, n in templates.most_common(6) if n > 2]
     repeated.sort(key=lambda item: -focus.of(item[0]))
     return [f"repeated ×{n:,}: {clip(_message(first_of[t]), 110)}" for t, n in repeated[:4]]
 
 
 def _picks(
-    by_level: dict[str, list[Line]], traces: list[Trace], templates: Counter[str], first_of: dict[str, Line]
+    by_level: dict[str, list[PageLine]], traces: list[Trace], templates: Counter[str], first_of: dict[str, PageLine]
 ) -> dict[int, float]:
     """Errors and what is unlike the rest."""
     picks = {line.number: 1.0 / n for t, n in templates.items() if n <= 3 for line in (first_of[t],)}
@@ -328,7 +330,7 @@ def _picks(
     return picks
 
 
-def _summary(page: Page, levels: Counter[str], errors: list[Line], traces: list[Trace]) -> str:
+def _summary(page: ResultPage, levels: Counter[str], errors: list[PageLine], traces: list[Trace]) -> str:
     many = f"log of {page.total_lines:,} lines"
     times = _times(page)
     span = f", {times[0][:19]} to {times[1][:19]}" if times else ""

@@ -12,8 +12,8 @@ import re
 from dataclasses import dataclass, field
 from html import unescape
 
-from mcp_memory.shortterm.synopsis.page import Focus, Page, clip, one_line
-from mcp_memory.shortterm.synopsis.preview import Draft, Piece, counted, listed
+from mcp_memory.shortterm.synopsis.page import Focus, ResultPage, clip, one_line
+from mcp_memory.shortterm.synopsis.preview import PreviewPart, SynopsisDraft, counted, listed
 
 LINKS = 4
 READ = 200_000
@@ -142,7 +142,7 @@ def _attributes(text: str) -> dict[str, str]:
     return {m["name"].lower(): unescape(LONG_NUMBER.sub("", m["a"] or m["b"] or m["c"] or "")) for m in found}
 
 
-def describe_html(page: Page, focus: Focus) -> Draft | None:
+def describe_html(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     """A document, or a piece of one that is mostly tags."""
     head = page.text[:20_000]
     if not head.lstrip().startswith("<") or (
@@ -160,7 +160,7 @@ def describe_html(page: Page, focus: Focus) -> Draft | None:
     about = listed([clip(name, 50) for name in names], 4) if names else clip(reader.description, 100)
     about = about or next((clip(text, 100) for _, text in running), "no text")
     told = {at: text for _, at, text in [*headings, *(("", *one) for one in running)] if text}
-    return Draft(
+    return SynopsisDraft(
         kind="html",
         content_type="text/html",
         summary=f"page “{clip(title, 80)}”: {about}",
@@ -168,7 +168,7 @@ def describe_html(page: Page, focus: Focus) -> Draft | None:
         use="text",
         facts=tuple(_facts(reader, focus)),
         picks={at: 3.0 / int(tag[1]) for tag, at, _ in headings},
-        pieces=tuple(Piece(at, text, str(at)) for at, text in sorted(told.items())),
+        pieces=tuple(PreviewPart(at, text, str(at)) for at, text in sorted(told.items())),
     )
 
 
@@ -190,7 +190,7 @@ FIELD = re.compile(r"(?P<key>name|title|description): *(?P<value>\S.*)")
 PLAIN = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|[*_`]{1,3}")
 
 
-def describe_markdown(page: Page, focus: Focus) -> Draft | None:
+def describe_markdown(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     """Headings and other marks of Markdown, and no sign that `#` begins a comment."""
     headings: list[tuple[int, int, str]] = []
     fences: list[str] = []
@@ -228,7 +228,7 @@ def describe_markdown(page: Page, focus: Focus) -> Draft | None:
     languages = sorted({language for language in fences if language})
     facts = [f"{counted(len(fences), 'code block')} ({listed(languages, 4)})"] if languages else []
     facts += [f"{clip(text, 40)} <{to}>" for text, to in near]
-    return Draft(
+    return SynopsisDraft(
         kind="markdown",
         content_type="text/markdown",
         summary=summary if sections or about else f"“{clip(title, 80)}”: {clip(opening, 100)}",
@@ -237,11 +237,13 @@ def describe_markdown(page: Page, focus: Focus) -> Draft | None:
         score=3,
         facts=tuple(facts),
         picks={at: 3.0 / level for level, at, text in headings if text != title},
-        pieces=tuple(Piece(line.number, LINK.sub(r"\g<text>", line.text), str(line.number)) for line in page.lines),
+        pieces=tuple(
+            PreviewPart(line.number, LINK.sub(r"\g<text>", line.text), str(line.number)) for line in page.lines
+        ),
     )
 
 
-def _front_matter(page: Page) -> dict[str, str]:
+def _front_matter(page: ResultPage) -> dict[str, str]:
     """Its first fields, where the text begins with one."""
     if not page.sample or page.sample[0].text.strip() != "---":
         return {}

@@ -42,7 +42,7 @@ NUMBERED = re.compile(r"\s*(\d{1,7})(?:\t|→|\s?[|│] ?|:\s)(.*)", re.S)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PageLine:
     """One line of the raw text; `text` is cleaned and at most `WIDTH` characters."""
 
     number: int
@@ -50,11 +50,11 @@ class Line:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Page:
+class ResultPage:
     """What there is to see. `text` is all that is inside the wrapping, of any length and unclean."""
 
     text: str
-    lines: tuple[Line, ...]
+    lines: tuple[PageLine, ...]
     """Every line, or those of the head and of the tail where `whole` is False."""
     raw: str
     """The result as it came, wrapping and all; `chars` and `total_lines` are of it."""
@@ -66,7 +66,7 @@ class Page:
     """Number of the first line in the file that it comes from, where a viewer printed it or the call names it."""
 
     @cached_property
-    def sample(self) -> tuple[Line, ...]:
+    def sample(self) -> tuple[PageLine, ...]:
         """Lines that are not blank: enough to tell what this is, from the head and from the tail."""
         filled = [line for line in self.lines[:SAMPLE] if line.text.strip()]
         return tuple(filled + [line for line in self.lines[SAMPLE:][-SAMPLE // 4 :] if line.text.strip()])
@@ -75,7 +75,7 @@ class Page:
     def numbers(self) -> list[int]:
         return [line.number for line in self.lines]
 
-    def line(self, number: int) -> Line | None:
+    def line(self, number: int) -> PageLine | None:
         at = bisect_left(self.numbers, number)
         return self.lines[at] if at < len(self.lines) and self.lines[at].number == number else None
 
@@ -109,7 +109,7 @@ def size(chars: int) -> str:
     return f"{chars / 1000:,.0f} k chars" if chars < 1_000_000 else f"{chars / 1_000_000:,.1f} M chars"
 
 
-def open_page(text: str) -> Page:
+def open_page(text: str) -> ResultPage:
     """Look at a result: split, clean, unwrap."""
     total = count_lines(text)
     head = text[:HEAD].split("\n", HEAD_LINES)
@@ -120,23 +120,25 @@ def open_page(text: str) -> Page:
         lines += [line for line in _lines(tail, first=total - len(tail) + 1) if line.number >= first]
     else:
         lines = _lines(head[:-1] if head[-1] == "" else head, first=1)
-    page = Page(text=text, raw=text, lines=tuple(lines), chars=len(text), total_lines=total, whole=len(lines) >= total)
+    page = ResultPage(
+        text=text, raw=text, lines=tuple(lines), chars=len(text), total_lines=total, whole=len(lines) >= total
+    )
     return _unnumber(_unwrap(page))
 
 
-def placed(page: Page, call: str) -> Page:
+def placed(page: ResultPage, call: str) -> ResultPage:
     """With the file's line number, where the call is one `sed -n '430,490p'`."""
     asked = SED.findall(call)
     return replace(page, first_file_line=int(asked[0])) if len(asked) == 1 and page.first_file_line is None else page
 
 
-def _lines(pieces: list[str], *, first: int) -> list[Line]:
+def _lines(pieces: list[str], *, first: int) -> list[PageLine]:
     # as a terminal shows it: what follows the last carriage return
     shown = (piece.rstrip("\r").rpartition("\r")[2] for piece in pieces)
-    return [Line(n, clean(piece[:WIDTH])) for n, piece in enumerate(shown, start=first)]
+    return [PageLine(n, clean(piece[:WIDTH])) for n, piece in enumerate(shown, start=first)]
 
 
-def _unwrap(page: Page) -> Page:
+def _unwrap(page: ResultPage) -> ResultPage:
     """Take off an exit code in the first or last line, and the elements that a harness puts around output."""
     lines, code = list(page.lines), None
     for at in (0, -1):
@@ -154,7 +156,7 @@ def _unwrap(page: Page) -> Page:
     return replace(page, lines=tuple(lines), exit_code=code, text=_inside(page, lines))
 
 
-def _inside(page: Page, lines: list[Line]) -> str:
+def _inside(page: ResultPage, lines: list[PageLine]) -> str:
     """The raw text of lines that are a run without its first and last few."""
     if not lines:
         return ""
@@ -167,7 +169,7 @@ def _inside(page: Page, lines: list[Line]) -> str:
     return page.text[start : max(start, end)]
 
 
-def _unnumber(page: Page) -> Page:
+def _unnumber(page: ResultPage) -> ResultPage:
     """Take off the numbers of a file viewer, where nearly all lines have one and they count up by one."""
     if len(page.sample) < 3 or not NUMBERED.match(page.sample[0].text):
         return page
@@ -176,7 +178,9 @@ def _unnumber(page: Page) -> Page:
     steps = sum(1 for a, b in pairwise(given) if b == a + 1)
     if len(given) < 0.9 * len([x for x in page.lines if x.text.strip()]) or steps < 0.9 * (len(given) - 1):
         return page
-    lines = tuple(Line(line.number, part[2]) if part else line for line, part in zip(page.lines, parts, strict=True))
+    lines = tuple(
+        PageLine(line.number, part[2]) if part else line for line, part in zip(page.lines, parts, strict=True)
+    )
     return replace(page, lines=lines, first_file_line=given[0], text="\n".join(line.text for line in lines))
 
 
@@ -220,7 +224,7 @@ class Focus:
         return [items[i] for i in sorted(ranked)]
 
 
-def focus_on(lines: Iterable[Line], *, arguments: object, talk: str) -> Focus:
+def focus_on(lines: Iterable[PageLine], *, arguments: object, talk: str) -> Focus:
     """Weigh the words of the call and of the end of the talk against the lines that they are to be found in."""
     call = words_of_call(arguments)
     wanted: dict[str, float] = {}

@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from mcp_memory.language.words import function_words_of
-from mcp_memory.shortterm.synopsis.page import Focus, Page, clean, clip, located_terms, one_line, terms_in
+from mcp_memory.shortterm.synopsis.page import Focus, ResultPage, clean, clip, located_terms, one_line, terms_in
 
 SEEN = 12_000
 ALIKE = 3
@@ -62,7 +62,7 @@ GOLDEN = 0.618033988749895
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PreviewPart:
     """A line, or a part of a structure: what it is called, and what it says. `at` orders and groups."""
 
     at: int
@@ -71,7 +71,7 @@ class Piece:
 
 
 @dataclass(slots=True)
-class _Word:
+class _GistWord:
     at: int
     place: int
     worth: float
@@ -81,7 +81,7 @@ class _Word:
 
 
 def gist(
-    pieces: Sequence[Piece],
+    pieces: Sequence[PreviewPart],
     *,
     known: Iterable[str],
     breaks: Iterable[int],
@@ -89,7 +89,7 @@ def gist(
     room: int,
     numbers: float = COUNTED,
     listed: bool = True,
-) -> list[Piece]:
+) -> list[PreviewPart]:
     """Return runs of words, each named after the piece it begins with; with `GAP` for each at most `room` characters.
 
     `known` are words not to say, `breaks` places where a run ends, `span` how far one may reach, `numbers` what a
@@ -107,7 +107,7 @@ def gist(
         if len(word) < left:
             chosen.append(word)
             left -= len(word) + 1
-    least, most, best = 0, len(chosen), list[Piece]()
+    least, most, best = 0, len(chosen), list[PreviewPart]()
     while least < most:  # the most words that fit with the frames of their runs
         some = (least + most + 1) // 2
         told = _told(pieces, {word: words[word] for word in chosen[:some]}, ends, span, listed)
@@ -118,9 +118,9 @@ def gist(
     return best
 
 
-def _words(pieces: Sequence[Piece], known: set[str], numbers: float) -> dict[str, _Word]:
+def _words(pieces: Sequence[PreviewPart], known: set[str], numbers: float) -> dict[str, _GistWord]:
     plain = function_words_of([word for piece in pieces[:200] for word in WORDS.findall(piece.text)])
-    found: dict[str, _Word] = {}
+    found: dict[str, _GistWord] = {}
     said: Counter[str] = Counter()
     spelt: dict[str, str] = {}
     alike: Counter[str] = Counter()
@@ -143,7 +143,7 @@ def _words(pieces: Sequence[Piece], known: set[str], numbers: float) -> dict[str
                 continue
             spelt[low] = term
             joined = spoken and not STOPS.search(between) and len(between.split()) <= SKIPPED
-            found[term] = _Word(piece.at, len(found), _worth(term, numbers), spoken, joined)
+            found[term] = _GistWord(piece.at, len(found), _worth(term, numbers), spoken, joined)
             between = ""
             if len(found) >= SEEN:
                 break
@@ -153,7 +153,7 @@ def _words(pieces: Sequence[Piece], known: set[str], numbers: float) -> dict[str
     return found
 
 
-def _phrases(words: dict[str, _Word]) -> list[list[str]]:
+def _phrases(words: dict[str, _GistWord]) -> list[list[str]]:
     phrases: list[list[str]] = []
     for term, word in words.items():
         if word.joined and phrases and len(phrases[-1]) < PHRASE:
@@ -163,7 +163,7 @@ def _phrases(words: dict[str, _Word]) -> list[list[str]]:
     return phrases
 
 
-def _gain(phrase: list[str], words: dict[str, _Word], listed: bool) -> float:
+def _gain(phrase: list[str], words: dict[str, _GistWord], listed: bool) -> float:
     """What a phrase is worth per token, its comma counted."""
     costs = [len(PARTS.findall(term)) for term in phrase]
     comma = COMMA if listed or words[phrase[0]].spoken else 0.0
@@ -184,7 +184,9 @@ def _worth(term: str, numbers: float) -> float:
     return kind / parts
 
 
-def _told(pieces: Sequence[Piece], words: dict[str, _Word], ends: list[int], span: int, listed: bool) -> list[Piece]:
+def _told(
+    pieces: Sequence[PreviewPart], words: dict[str, _GistWord], ends: list[int], span: int, listed: bool
+) -> list[PreviewPart]:
     names = {piece.at: piece.name for piece in pieces}
     lines: list[tuple[int, int, str]] = []  # first piece, place of the last word, words
     bounds = iter(ends)
@@ -199,7 +201,7 @@ def _told(pieces: Sequence[Piece], words: dict[str, _Word], ends: list[int], spa
             lines[-1] = (first, word.place, f"{said}{',' * apart} {term}")
         else:
             lines.append((word.at, word.place, term))
-    return [Piece(first, said, names[first]) for first, _, said in lines]
+    return [PreviewPart(first, said, names[first]) for first, _, said in lines]
 
 
 Use = Literal["report", "names", "data", "text", "nothing"]
@@ -242,7 +244,7 @@ FACTS_SHARE = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class SynopsisDraft:
     """What one recogniser has to say. `picks`: raw line number → weight of a line worth showing as it is."""
 
     kind: str
@@ -257,7 +259,7 @@ class Draft:
     """What such a result is wanted for: a verdict, names to work with, values, what a text says; or not at all."""
     edges: bool = False
     """Whether the first and the last lines tell more than others."""
-    pieces: Sequence[Piece] = ()
+    pieces: Sequence[PreviewPart] = ()
     """What the gist is drawn from, where that is not the lines."""
     parts: bool = False
     """Whether pieces are parts of their own (rows, values of keys), of which no two go into one run."""
@@ -273,7 +275,7 @@ def listed(items: list[str] | tuple[str, ...], limit: int) -> str:
     return ", ".join(items[:limit]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def preview(draft: Draft, page: Page, focus: Focus, *, summary: str, budget: int | None) -> str:
+def preview(draft: SynopsisDraft, page: ResultPage, focus: Focus, *, summary: str, budget: int | None) -> str:
     """The synopsis as an agent reads it beside its summary, at most `budget` characters; None: by what it holds."""
     if budget is None:
         budget = WHOLE if page.chars <= WHOLE else USES[draft.use].of(page.chars)
@@ -309,7 +311,7 @@ def preview(draft: Draft, page: Page, focus: Focus, *, summary: str, budget: int
     return clip("\n".join(part for part in parts if part), budget)
 
 
-def _header(draft: Draft, page: Page) -> str:
+def _header(draft: SynopsisDraft, page: ResultPage) -> str:
     """What the summary does not say: how many lines there are to ask for, and what was not read."""
     told = [counted(page.total_lines, "line")] if page.total_lines > FEW_LINES else []
     if not page.whole:
@@ -325,16 +327,16 @@ EDGE = 2
 SHORTEST_RUN = 8
 
 
-def page_pieces(page: Page) -> tuple[Piece, ...]:
+def page_pieces(page: ResultPage) -> tuple[PreviewPart, ...]:
     """Return the lines of a page under their numbers; of very many those at the beginning and the end."""
     lines = page.lines
     if len(lines) > GIST_LINES:
         lines = (*lines[: GIST_LINES * 3 // 4], *lines[-GIST_LINES // 4 :])
-    return tuple(Piece(line.number, line.text, str(line.number)) for line in lines)
+    return tuple(PreviewPart(line.number, line.text, str(line.number)) for line in lines)
 
 
 def body(
-    pieces: Sequence[Piece],
+    pieces: Sequence[PreviewPart],
     focus: Focus,
     *,
     picks: Mapping[int, float],
@@ -367,7 +369,7 @@ def body(
     return _joined(lines, runs, mark="" if use in ("data", "text") else "… ")
 
 
-def _weights(pieces: Sequence[Piece], picks: Mapping[int, float], focus: Focus | None) -> dict[int, float]:
+def _weights(pieces: Sequence[PreviewPart], picks: Mapping[int, float], focus: Focus | None) -> dict[int, float]:
     """What is worth showing as it is: picked, or what the call asked for; equal texts once."""
     weights: dict[int, float] = {}
     seen: set[str] = set()
@@ -379,7 +381,7 @@ def _weights(pieces: Sequence[Piece], picks: Mapping[int, float], focus: Focus |
     return weights
 
 
-def _weigh_edges(pieces: Sequence[Piece], weights: dict[int, float]) -> None:
+def _weigh_edges(pieces: Sequence[PreviewPart], weights: dict[int, float]) -> None:
     filled = [piece for piece in pieces if piece.text.strip()]
     for place, piece in enumerate(filled[:EDGE]):
         weights[piece.at] = weights.get(piece.at, 0) + 100 - place
@@ -388,7 +390,7 @@ def _weigh_edges(pieces: Sequence[Piece], weights: dict[int, float]) -> None:
 
 
 def _lines(
-    pieces: Sequence[Piece], weights: Mapping[int, float], focus: Focus, *, said: str, room: int, insist: bool
+    pieces: Sequence[PreviewPart], weights: Mapping[int, float], focus: Focus, *, said: str, room: int, insist: bool
 ) -> dict[int, str]:
     """Place → the piece as it is shown, the heaviest first, as long as each has something new.
 
@@ -411,10 +413,10 @@ def _lines(
     return chosen
 
 
-def _joined(lines: Mapping[int, str], runs: Sequence[Piece], *, mark: str) -> str:
+def _joined(lines: Mapping[int, str], runs: Sequence[PreviewPart], *, mark: str) -> str:
     told: list[str] = []
     after_line = False
-    for one in sorted([*(Piece(at, "", shown) for at, shown in lines.items()), *runs], key=lambda one: one.at):
+    for one in sorted([*(PreviewPart(at, "", shown) for at, shown in lines.items()), *runs], key=lambda one: one.at):
         if not one.text:
             told.append(one.name)
         elif after_line:

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcp_memory.shortterm.synopsis.page import Focus, Line, Page, clip
-from mcp_memory.shortterm.synopsis.preview import Draft, listed
+from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip
+from mcp_memory.shortterm.synopsis.preview import SynopsisDraft, listed
 
 GAP = re.compile(r" {2,}|\t+")
 RULE = re.compile(r"[\s|+:=─━┼│-]*[-=─━]{3,}[\s|+:=─━┼│-]*$")
@@ -32,7 +32,7 @@ class Table:
     """Raw line of each row."""
 
 
-def describe_table(page: Page, focus: Focus) -> Draft | None:
+def describe_table(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     """Nearly all sampled lines split into the same number of cells."""
     if len(page.sample) < 3 or sum(1 for line in page.sample if CODE_END.search(line.text)) > 0.2 * len(page.sample):
         return None
@@ -48,7 +48,7 @@ def describe_table(page: Page, focus: Focus) -> Draft | None:
     row = ", ".join(cell for cell in table.rows[at] if cell)
     facts = [f"{len(table.rows):,} rows{more}, {len(table.columns)} columns"]
     facts += columns_told(table.columns, table.rows, focus)
-    return Draft(
+    return SynopsisDraft(
         kind="table",
         edges=True,
         content_type=table.content_type,
@@ -72,7 +72,7 @@ def _odd_rows(table: Table) -> list[int]:
     return [i for i, _ in Counter(odd).most_common()]
 
 
-def _delimited(page: Page, mark: str) -> Table | None:
+def _delimited(page: ResultPage, mark: str) -> Table | None:
     """CSV and its kin; the first line names the columns unless it has numbers in it."""
     need = 3 if mark in ",;" else 2
     counts = Counter(line.text.count(mark) for line in page.sample)
@@ -102,7 +102,7 @@ def _delimited(page: Page, mark: str) -> Table | None:
     return _headed(TYPES.get(mark, "text/csv"), rows, at)
 
 
-def _piped(page: Page) -> Table | None:
+def _piped(page: ResultPage) -> Table | None:
     lines = [line for line in page.lines if line.text.count("|") + line.text.count("│") >= 1 or RULE.match(line.text)]
     filled = sum(1 for line in page.lines if line.text.strip())
     if len(lines) < 3 or len(lines) < 0.8 * filled or not any(RULE.match(line.text) for line in page.sample):
@@ -120,7 +120,7 @@ def _piped(page: Page) -> Table | None:
     return Table("text/plain", rows[0], rows[1:], at[1:])
 
 
-def _aligned(page: Page) -> Table | None:
+def _aligned(page: ResultPage) -> Table | None:
     """Columns that begin where the words of the header begin, as `ps`, `docker ps` or `pip list` print them."""
     lines = [line for line in page.lines if line.text.strip() and not RULE.match(line.text)]
     if len(lines) < 3 or lines[0].text[:1].isspace():
@@ -135,7 +135,7 @@ def _aligned(page: Page) -> Table | None:
     return Table("text/plain", names, rows, [line.number for line in lines[1:]])
 
 
-def _upright(lines: Sequence[Line], starts: list[int]) -> bool:
+def _upright(lines: Sequence[PageLine], starts: list[int]) -> bool:
     """True where nearly every line has white space just before nearly every column."""
     fits = 0
     for line in lines[1:]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from mcp_memory.shortterm.synopsis.logs import find_traces
-from mcp_memory.shortterm.synopsis.page import Focus, Line, Page, clip
-from mcp_memory.shortterm.synopsis.preview import Draft, Piece, listed
+from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip
+from mcp_memory.shortterm.synopsis.preview import PreviewPart, SynopsisDraft, listed
 
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?|todo|total|ignored)")
 PYTEST_END = re.compile(
@@ -45,25 +45,25 @@ BANNER = re.compile(r"[=_-]{6}|(?:platform|rootdir|plugins|cachedir|configfile|c
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class TestFailure:
     name: str
     why: str
     at: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class TestRun:
     runner: str
     passed: int | None
     total: int | None
     counts: str
     end: int
-    failures: tuple[Failure, ...]
+    failures: tuple[TestFailure, ...]
 
 
-def describe_tests(page: Page, focus: Focus) -> Draft | None:
+def describe_tests(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     """A result that ends like a test run."""
-    readers: tuple[Callable[[Sequence[Line]], Run | None], ...] = (_cargo, _pytest, _go, _unittest, _javascript)
+    readers: tuple[Callable[[Sequence[PageLine]], TestRun | None], ...] = (_cargo, _pytest, _go, _unittest, _javascript)
     run = next((run for read in readers if (run := read(page.lines))), None)
     if run is None:
         return None
@@ -76,7 +76,7 @@ def describe_tests(page: Page, focus: Focus) -> Draft | None:
     for trace in find_traces(page.lines)[-6:]:
         picks.update({frame.at: 4.0 for frame in trace.own_frames[:2]})
         picks[trace.last] = 6.0
-    return Draft(
+    return SynopsisDraft(
         kind="tests",
         summary=_summary(run),
         score=_score(run),
@@ -86,16 +86,16 @@ def describe_tests(page: Page, focus: Focus) -> Draft | None:
     )
 
 
-def _around(lines: Sequence[Line], places: Sequence[int]) -> Iterator[Piece]:
+def _around(lines: Sequence[PageLine], places: Sequence[int]) -> Iterator[PreviewPart]:
     """The lines that tell of a failure, up to `NEAR` from one that was picked, or all; without rules and banners."""
     for line in lines:
         at = bisect_left(places, line.number - NEAR)
         near = not places or (at < len(places) and places[at] <= line.number + NEAR)
         if near and not BANNER.match(line.text):
-            yield Piece(line.number, line.text, str(line.number))
+            yield PreviewPart(line.number, line.text, str(line.number))
 
 
-def _summary(run: Run) -> str:
+def _summary(run: TestRun) -> str:
     """Counts, then as many failures with their reasons as there is room for."""
     if not run.failures:
         return f"{run.runner}: {run.counts}"
@@ -112,11 +112,11 @@ def _short(name: str) -> str:
     return re.split(r"::| › | > ", name)[-1].split(" (")[0]
 
 
-def _score(run: Run) -> int:
+def _score(run: TestRun) -> int:
     return 9 if not run.failures else 7 if len(run.failures) <= 3 else 5
 
 
-def _last(lines: Sequence[Line], pattern: re.Pattern[str]) -> tuple[int, re.Match[str]] | None:
+def _last(lines: Sequence[PageLine], pattern: re.Pattern[str]) -> tuple[int, re.Match[str]] | None:
     for at in range(len(lines) - 1, max(-1, len(lines) - END_WITHIN), -1):
         if found := pattern.match(lines[at].text):
             return at, found
@@ -140,7 +140,7 @@ def _told(sums: dict[str, int]) -> str:
     )
 
 
-def _reason(lines: Sequence[Line], start: int, pattern: re.Pattern[str], stop: re.Pattern[str]) -> str:
+def _reason(lines: Sequence[PageLine], start: int, pattern: re.Pattern[str], stop: re.Pattern[str]) -> str:
     for line in lines[start + 1 : start + 1 + REASON_WITHIN]:
         if stop.match(line.text):
             break
@@ -149,7 +149,7 @@ def _reason(lines: Sequence[Line], start: int, pattern: re.Pattern[str], stop: r
     return ""
 
 
-def _pytest(lines: Sequence[Line]) -> Run | None:
+def _pytest(lines: Sequence[PageLine]) -> TestRun | None:
     end = _last(lines, PYTEST_END)
     if not end or (not COUNT.search(end[1][0]) and "no tests ran" not in end[1][0]):
         return None
@@ -157,64 +157,64 @@ def _pytest(lines: Sequence[Line]) -> Run | None:
     for at, line in enumerate(lines):
         if line.text.startswith("___") and (title := PYTEST_TITLE.match(line.text)):
             titles[title["name"]] = (line.number, _reason(lines, at, PYTEST_WHY, PYTEST_TITLE))
-    failures: dict[str, Failure] = {}
+    failures: dict[str, TestFailure] = {}
     for line in lines:
         if line.text.startswith(("FAILED ", "ERROR ")) and (found := PYTEST_FAIL.match(line.text)):
             at, why = titles.get(found["name"].split("::", 1)[-1].replace("::", "."), (line.number, ""))
-            failures[found["name"]] = Failure(name=found["name"], why=found["why"] or why, at=at)
+            failures[found["name"]] = TestFailure(name=found["name"], why=found["why"] or why, at=at)
     if not failures:  # run without the short summary
-        failures = {name: Failure(name=name, why=why, at=at) for name, (at, why) in titles.items()}
+        failures = {name: TestFailure(name=name, why=why, at=at) for name, (at, why) in titles.items()}
     sums = _numbers([end[1][0]])
     total = sum(sums.get(key, 0) for key in ("failed", "error", "passed", "skipped", "xfailed", "xpassed"))
-    return Run(
+    return TestRun(
         runner="pytest", passed=sums.get("passed"), total=total, counts=_told(sums), end=lines[end[0]].number,
         failures=tuple(failures.values()),
     )  # fmt: skip
 
 
-def _unittest(lines: Sequence[Line]) -> Run | None:
+def _unittest(lines: Sequence[PageLine]) -> TestRun | None:
     ran = _last(lines, UNIT_RAN)
     if not ran:
         return None
     traces = find_traces(lines)
-    failures: list[Failure] = []
+    failures: list[TestFailure] = []
     for line in lines[: ran[0]]:
         if line.text.startswith(("FAIL: ", "ERROR: ")) and (found := UNIT_FAIL.match(line.text)):
             trace = next((t for t in traces if t.first > line.number), None)
-            failures.append(Failure(name=found["name"], why=trace.headline if trace else "", at=line.number))
+            failures.append(TestFailure(name=found["name"], why=trace.headline if trace else "", at=line.number))
     verdict = next((found for line in lines[ran[0] :] if (found := UNIT_END.match(line.text))), None)
     counts = f"{ran[1]['ran']} run" + (f", {verdict[0]}" if verdict else "")
-    return Run(
+    return TestRun(
         runner="unittest", passed=None, total=int(ran[1]["ran"]), counts=counts, end=lines[ran[0]].number,
         failures=tuple(failures),
     )  # fmt: skip
 
 
-def _javascript(lines: Sequence[Line]) -> Run | None:
+def _javascript(lines: Sequence[PageLine]) -> TestRun | None:
     end = _last(lines, JS_END)
     if not end:
         return None
-    failures: dict[str, Failure] = {}
+    failures: dict[str, TestFailure] = {}
     for at, line in enumerate(lines[: end[0]]):
         found = JS_FAIL.match(line.text) if any(mark in line.text for mark in ("●", "FAIL", "×", "✕", "✗")) else None
         if found and (name := (found["jest"] or found["vitest"] or "").strip()) and name not in failures:
-            failures[name] = Failure(name=name, why=_reason(lines, at, JS_WHY, JS_FAIL), at=line.number)
+            failures[name] = TestFailure(name=name, why=_reason(lines, at, JS_WHY, JS_FAIL), at=line.number)
     text = lines[end[0]].text
     sums = _numbers([text])
     total = sums.pop("total", 0) or sum(sums.values())
     runner = "vitest" if "Tests:" not in text else "jest"
-    return Run(
+    return TestRun(
         runner=runner, passed=sums.get("passed"), total=total, counts=_told(sums), end=lines[end[0]].number,
         failures=tuple(failures.values()),
     )  # fmt: skip
 
 
-def _go(lines: Sequence[Line]) -> Run | None:
+def _go(lines: Sequence[PageLine]) -> TestRun | None:
     end = _last(lines, GO_END)
     if not end:
         return None
     failures = [
-        Failure(name=found["name"], why=_go_reason(lines, at), at=line.number)
+        TestFailure(name=found["name"], why=_go_reason(lines, at), at=line.number)
         for at, line in enumerate(lines)
         if "--- FAIL" in line.text and (found := GO_FAIL.match(line.text))
     ]
@@ -224,13 +224,13 @@ def _go(lines: Sequence[Line]) -> Run | None:
     counts = f"{len(packages) - len(bad)} of {len(packages)} packages ok"
     counts += f", failed: {listed(bad, 6)}" if bad else ""
     total = passed + len(failures) if passed else None
-    return Run(
+    return TestRun(
         runner="go test", passed=passed or None, total=total, counts=counts, end=lines[end[0]].number,
         failures=tuple(failures),
     )  # fmt: skip
 
 
-def _go_reason(lines: Sequence[Line], at: int) -> str:
+def _go_reason(lines: Sequence[PageLine], at: int) -> str:
     """What the test said: below its verdict, or with `-v` above it."""
     if why := _reason(lines, at, GO_WHY, GO_START):
         return why
@@ -239,22 +239,22 @@ def _go_reason(lines: Sequence[Line], at: int) -> str:
     return next((found["why"] for text in said if (found := GO_WHY.match(text))), "")
 
 
-def _cargo(lines: Sequence[Line]) -> Run | None:
+def _cargo(lines: Sequence[PageLine]) -> TestRun | None:
     end = _last(lines, CARGO_END)
     if not end:
         return None
     panics = {t.first: t for t in find_traces(lines)}
     blocks = [(line.number, m["name"]) for line in lines if (m := CARGO_BLOCK.match(line.text))]
-    failures: list[Failure] = []
+    failures: list[TestFailure] = []
     for line in lines:
         if line.text.startswith("test ") and (found := CARGO_FAIL.match(line.text)):
             start = next((n for n, name in blocks if name == found["name"]), line.number)
             panic = next((t for n, t in panics.items() if n > start), None) if blocks else None
             why = f"{panic.message} at {panic.frames[0]}" if panic else ""
-            failures.append(Failure(name=found["name"], why=why, at=start))
+            failures.append(TestFailure(name=found["name"], why=why, at=start))
     sums = _numbers(m["counts"] for line in lines if (m := CARGO_END.match(line.text)))
     total = sum(sums.get(key, 0) for key in ("failed", "passed", "ignored"))
-    return Run(
+    return TestRun(
         runner="cargo test", passed=sums.get("passed"), total=total, counts=_told(sums), end=lines[end[0]].number,
         failures=tuple(failures),
     )  # fmt: skip
