@@ -306,7 +306,7 @@ def _arrival(call: _PreparedCall, said: Sequence[Turn]) -> IncomingCall:
         tool=request.tool_name,
         title=call.title,
         summary=call.summary,
-        doing=call_intent(request.tool_name, request.arguments, failed=_failed(call.synopsis)),
+        intent=call_intent(request.tool_name, request.arguments, failed=_failed(call.synopsis)),
         now=call.now,
         task=request.task,
         step=request.step,

@@ -213,7 +213,7 @@ class CanvasStep:
     after: Mapping[str, str] = field(default_factory=dict[str, str])
     """Nodes that it follows, each with the words on the edge, which may be none."""
     status: StepStatus | None = None
-    call_intent: CallIntent | None = None
+    intent: CallIntent | None = None
     """What a call that nobody named is for."""
     before: str = ""
     """The key of what the node touched last did last, where nobody named that either."""
@@ -292,7 +292,7 @@ def latest(canvas: Canvas) -> Node | None:
 def _existing(canvas: Canvas, step: CanvasStep) -> Node | None:
     if step.name is None:
         last = latest(canvas)
-        more = step.doing and not step.after and step.status != "blocked" and goes_on(step.before, step.doing)
+        more = step.intent and not step.after and step.status != "blocked" and goes_on(step.before, step.intent)
         return last if last and more and last.status == "doing" else None
     name = clean(step.name, TITLE_LIMIT)
     if _NODE_ID.fullmatch(name):
@@ -322,7 +322,7 @@ def _continuing(canvas: Canvas, old: Node, step: CanvasStep) -> Move:
     joined = {(edge.source, edge.target) for edge in canvas.edges}
     return Move(
         status=step.status or ("blocked" if old.status == "blocked" else "doing"),
-        title=grown(old.title, step.before, step.doing) if step.doing and step.name is None else "",
+        title=grown(old.title, step.before, step.intent) if step.intent and step.name is None else "",
         routine=_key_of(step),
         after={id_: words for id_, words in step.after.items() if id_ != old.id and (id_, old.id) not in joined},
     )
@@ -343,11 +343,11 @@ def _starting(canvas: Canvas, step: CanvasStep) -> tuple[str, Move]:
 def _title(step: CanvasStep) -> str:
     if step.name is not None:
         return clean(step.name, TITLE_LIMIT)
-    return step.doing.title if step.doing and step.doing.title else step.title
+    return step.intent.title if step.intent and step.intent.title else step.title
 
 
 def _key_of(step: CanvasStep) -> str:
-    return step.doing.key if step.doing and step.name is None else ""
+    return step.intent.key if step.intent and step.name is None else ""
 
 
 def _live_ends(canvas: Canvas) -> list[str]:

@@ -200,7 +200,7 @@ class IncomingCall:
     tool: str
     title: str
     summary: str
-    doing: CallIntent
+    intent: CallIntent
     now: datetime
     task: str | None = None
     step: str | None = None
@@ -323,7 +323,7 @@ def _step(store: Store, space: str, call: IncomingCall, drawing: CanvasState) ->
         name=mask(clean(call.step or "", TITLE_LIMIT)) or None,
         after=dict(_followed(drawing, each) for each in call.after),
         status=call.status,
-        doing=call.doing,
+        intent=call.intent,
         before=loads(taken).routine if taken else "",
     )
 

@@ -14,14 +14,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 
+from mcp_memory.language import patterns_of
 from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip
 from mcp_memory.shortterm.synopsis.preview import PreviewPart, SynopsisDraft, listed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProgrammingLanguage:
+    """Line patterns: what defines a name, what imports one, what its lines look like."""
+
     name: str
     content_type: str
     endings: tuple[str, ...]
@@ -30,130 +34,27 @@ class ProgrammingLanguage:
     typical: re.Pattern[str]
 
 
-def _language(
-    name: str, content_type: str, endings: str, *, defines: str, imports: str, typical: str
-) -> ProgrammingLanguage:
-    """`typical` matches after any indentation."""
-    return ProgrammingLanguage(
-        name,
-        content_type,
-        tuple(endings.split()),
-        re.compile(defines),
-        re.compile(imports),
-        re.compile(rf"\s*(?:{typical})"),
+@cache
+def _languages() -> tuple[ProgrammingLanguage, ...]:
+    """Read `programming_languages.txt`."""
+    heads: list[str] = []
+    patterns: list[dict[str, re.Pattern[str]]] = []
+    for head, source in patterns_of("mcp_memory.shortterm.synopsis", "programming_languages.txt"):
+        kind, _, named = head.partition(" ")
+        if kind == "language":
+            heads.append(named)
+            patterns.append({})
+        else:
+            patterns[-1][kind] = re.compile(rf"\s*(?:{source})" if kind == "typical" else source)
+    return tuple(
+        ProgrammingLanguage(name=name, content_type=content_type, endings=tuple(endings.split()), **found)
+        for (name, content_type, endings), found in zip((head.split(", ") for head in heads), patterns, strict=True)
     )
 
 
-LANGUAGES = (
-    _language(
-        "Python",
-        "text/x-python",
-        "py pyi pyx",
-        defines=r"\s*(?:async\s+)?(?:def|class)\s+(?P<name>\w+)",
-        imports=r"\s*(?:from\s+(?P<name>[\w.]+)\s+import|import\s+(?P<other>[\w.]+))",
-        typical=r"def \w+\(|class \w+.*:|from [\w.]+ import|import \w|@\w|self\.|return\b|if .*:$|for .* in .*:$"
-        r"|elif |else:|try:|except|with .*:$|\w+ = |raise |\"\"\"|#|assert |yield ",
-    ),
-    _language(
-        "TypeScript",
-        "text/typescript",
-        "ts tsx mts",
-        defines=r"\s*(?:export\s+)?(?:default\s+)?(?:declare\s+)?(?:abstract\s+)?(?:async\s+)?"
-        r"(?:function\*?|class|interface|type|enum|namespace)\s+(?P<name>\w+)"
-        r"|\s*(?:export\s+)?const\s+(?P<other>\w+)\s*(?::[^=]+)?=\s*(?:async\s*)?(?:\(|function)",
-        imports=r"\s*import\b.*?['\"](?P<name>[^'\"]+)['\"]",
-        typical=r"interface \w+|type \w+ =|export |import .* from|const \w+.*:|.*=> \{$|\}|//|\* |public "
-        r"|private |readonly ",
-    ),
-    _language(
-        "JavaScript",
-        "text/javascript",
-        "js jsx mjs cjs",
-        defines=r"\s*(?:export\s+)?(?:default\s+)?(?:async\s+)?(?:function\*?|class)\s+(?P<name>\w+)"
-        r"|\s*(?:export\s+)?(?:const|let|var)\s+(?P<other>\w+)\s*=\s*(?:async\s*)?(?:\(|function)",
-        imports=r"\s*(?:import\b.*?['\"](?P<name>[^'\"]+)['\"]|.*\brequire\(['\"](?P<other>[^'\"]+)['\"]\))",
-        typical=r"function\b|const |let |var |import .* from|export |.*=> \{$|\}|//|module\.exports|.*;$",
-    ),
-    _language(
-        "Go",
-        "text/x-go",
-        "go",
-        defines=r"(?:func|type)\s+(?:\([^)]*\)\s*)?(?P<name>\w+)",
-        imports=r"(?:import\s+|\t)(?:\w+ )?\"(?P<name>[^\"]+)\"$",
-        typical=r"package \w+|func |type \w+ |if err != nil|.*:= |\}|//|return\b|import |defer |go func",
-    ),
-    _language(
-        "Rust",
-        "text/x-rust",
-        "rs",
-        defines=r"\s*(?:pub(?:\([^)]*\))?\s+)?(?:async\s+)?(?:unsafe\s+)?"
-        r"(?:fn|struct|enum|trait|mod|type|impl(?:<[^>]*>)?)\s+(?P<name>\w+)",
-        imports=r"\s*(?:pub\s+)?use\s+(?P<name>[\w:]+)",
-        typical=r"pub |fn |let (?:mut )?|use |impl|match |\}|//|#\[|.*;$|struct |Some\(|Ok\(|Err\(",
-    ),
-    _language(
-        "Java",
-        "text/x-java",
-        "java kt scala cs",
-        defines=r"\s*(?:(?:public|private|protected|static|final|abstract|synchronized|override|internal|sealed|data)"
-        r"\s+)*(?:(?:class|interface|enum|record|fun|object)\s+(?P<name>\w+)"
-        r"|[\w<>\[\],.]+\s+(?P<other>\w+)\s*\([^;]*\)\s*(?:throws [\w, ]+)?\{)",
-        imports=r"\s*(?:import|using)\s+(?:static\s+)?(?P<name>[\w.]+)",
-        typical=r"package |import [\w.]+;|public |private |protected |@\w+|\}|//|\* |return |.*;$",
-    ),
-    _language(
-        "C/C++",
-        "text/x-c",
-        "c h cc cpp cxx hpp hh m mm",
-        defines=r"(?:struct|class|enum|union|namespace|#define)\s+(?P<name>\w+)"
-        r"|(?:[\w:*&<>,]+\s+){1,6}\**(?P<other>[\w:~]+)\s*\([^;]*$",
-        imports=r"\s*#\s*include\s+[<\"](?P<name>[^>\"]+)",
-        typical=r"#include|#define|#if|#endif|\}|//|/\*|\* |return |.*;$|struct |static |void |int |\{",
-    ),
-    _language(
-        "Ruby",
-        "text/x-ruby",
-        "rb rake",
-        defines=r"\s*(?:def|class|module)\s+(?P<name>[\w.:?!]+)",
-        imports=r"\s*require(?:_relative)?\s+['\"](?P<name>[^'\"]+)",
-        typical=r"def |class |module |end$|require |attr_|if |unless |do \|",
-    ),
-    _language(
-        "PHP",
-        "text/x-php",
-        "php",
-        defines=r"\s*(?:(?:public|private|protected|static|abstract|final)\s+)*"
-        r"(?:function|class|interface|trait)\s+(?P<name>\w+)",
-        imports=r"\s*use\s+(?P<name>[\w\\]+)",
-        typical=r"<\?php|\$\w+|namespace |use |public |\}|//|.*;$",
-    ),
-    _language(
-        "shell",
-        "text/x-shellscript",
-        "sh bash zsh",
-        defines=r"\s*(?:function\s+)?(?P<name>[\w-]+)\s*\(\)\s*\{",
-        imports=r"\s*(?:source|\.)\s+(?P<name>\S+)",
-        typical=r"#!/|if \[|fi$|then$|done$|for \w+ in|echo |export |set -|local |esac|\w+=\$",
-    ),
-    _language(
-        "SQL",
-        "text/x-sql",
-        "sql",
-        defines=r"\s*(?i:create)\s+(?i:(?:or replace|temp|temporary|unique|materialized)\s+)*"
-        r"(?i:table|view|index|function|trigger|procedure|type)\s+(?i:if not exists\s+)?(?P<name>[\w.\"]+)",
-        imports=r"(?!)",
-        typical=r"(?i:select|from|where|insert|create|alter|drop|join|group by|order by|values|update|delete)\b|--",
-    ),
-    _language(
-        "CSS",
-        "text/css",
-        "css scss less",
-        defines=r"(?P<name>[.#@]?[\w-][^{};]{0,80}?)\s*\{",
-        imports=r"\s*@(?:import|use)\s+['\"](?P<name>[^'\"]+)",
-        typical=r"[\w-]+:\s[^;]+;|[.#@&]?[\w-][^;]*\{$|\}$",
-    ),
-)
-BY_ENDING = {ending: language for language in LANGUAGES for ending in language.endings}
+@cache
+def _by_ending() -> dict[str, ProgrammingLanguage]:
+    return {ending: language for language in _languages() for ending in language.endings}
 
 
 IMPORTS = 160
@@ -192,7 +93,8 @@ def describe_code(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
 def _guess(page: ResultPage, focus: Focus) -> ProgrammingLanguage | None:
     if len(page.sample) < 3:
         return None
-    named = [BY_ENDING[e] for e in reversed(ENDING.findall(focus.call)) if e in BY_ENDING]
+    by_ending = _by_ending()
+    named = [by_ending[e] for e in reversed(ENDING.findall(focus.call)) if e in by_ending]
     for language in named:
         if page.share(language.typical) >= 0.3 or (
             page.share(language.typical) > 0.15 and page.share(language.defines)
@@ -202,13 +104,13 @@ def _guess(page: ResultPage, focus: Focus) -> ProgrammingLanguage | None:
         return None
     scored = [
         (page.share(language.typical) + page.share(language.defines), -at, language)
-        for at, language in enumerate(LANGUAGES)
+        for at, language in enumerate(_languages())
         if page.share(language.typical) >= 0.5
         and (page.share(language.defines) > 0 or page.share(language.imports) > 0)
     ]
     best = max(scored, key=lambda item: item[:2])[2] if scored else None
-    typed = best is BY_ENDING["js"] and any(TYPED.match(line.text) for line in page.sample)
-    return BY_ENDING["ts"] if typed else best
+    typed = best is by_ending["js"] and any(TYPED.match(line.text) for line in page.sample)
+    return by_ending["ts"] if typed else best
 
 
 def _named(pattern: re.Pattern[str], line: PageLine) -> str:
