@@ -11,7 +11,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -25,138 +25,77 @@ _LARGEST = 2**20
 """Bytes of a `config.toml`."""
 
 
+def _setting(default: Any, description: str, **limits: Any) -> Any:
+    return Field(default=default, description=description, **limits)
+
+
 class Settings(BaseModel):
     """Everything that a person can set; the field descriptions are the README's table."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    home: Annotated[Path, Field(description="Folder of the store and all its files")] = Path("~/.mcp-memory")
-    space: Annotated[str, Field(description="Whose memory: a user, a project, an agent")] = "default"
-    embedder: Annotated[
-        str,
-        Field(
-            description="`bundled`, `none`, a local model such as `fastembed:BAAI/bge-small-en-v1.5` or "
-            "`model2vec:minishlab/potion-base-8M` (a folder works too), or a litellm embedding model such as "
-            "`ollama/nomic-embed-text`"
-        ),
-    ] = "bundled"
-    embedder_base_url: Annotated[
-        str | None, Field(description="Address of the embedding endpoint, where it is not the provider's own")
-    ] = None
-    embedder_api_key: Annotated[
-        str | None, Field(description="Key of the embedding provider; its own variable works too", repr=False)
-    ] = None
-    embedder_query_prefix: Annotated[
-        str | None, Field(description="What the embedder wants before a question, where it is not known already")
-    ] = None
-    embedder_passage_prefix: Annotated[
-        str | None, Field(description="What the embedder wants before a text that is to be found")
-    ] = None
-    llm: Annotated[
-        str, Field(description="`none`, or a litellm model such as `ollama/qwen3:8b` or `anthropic/claude-haiku-4-5`")
-    ] = "none"
-    llm_base_url: Annotated[
-        str | None, Field(description="Address of the model's endpoint, where it is not the provider's own")
-    ] = None
-    llm_api_key: Annotated[
-        str | None, Field(description="Key of the model's provider; its own variable works too", repr=False)
-    ] = None
-    llm_timeout: Annotated[
-        float, Field(description="Seconds that a question to the model may take, all attempts together", gt=0, le=3600)
-    ] = 60
-    llm_daily_tokens: Annotated[
-        int, Field(description="Tokens a day (UTC) after which the model is not asked; 0 switches it off", ge=0)
-    ] = 300_000
-    llm_hourly_tokens: Annotated[
-        int, Field(description="Tokens an hour after which the model is not asked; 0 switches it off", ge=0)
-    ] = 100_000
-    llm_extract: Annotated[str | None, Field(description="Another model for drawing atoms from turns")] = None
-    llm_merge: Annotated[str | None, Field(description="Another model for merging them with what is held")] = None
-    llm_scenes: Annotated[str | None, Field(description="Another model for writing scenes")] = None
-    llm_persona: Annotated[str | None, Field(description="Another model for writing the persona")] = None
-    llm_summaries: Annotated[
-        str | None, Field(description="Another model for the summaries of results; `none` leaves them as they are")
-    ] = None
-    llm_canvas: Annotated[
-        str | None, Field(description="Another model for the order of canvases; `none` leaves them as they are")
-    ] = None
-    distil: Annotated[
-        bool, Field(description="Whether the model reads new turns by itself; the tool `distill` works without")
-    ] = True
-    batch_turns: Annotated[int, Field(description="Turns that one question reads", ge=1, le=100)] = 10
-    background_turns: Annotated[int, Field(description="Turns before them that it shows", ge=0, le=50)] = 5
-    every_turns: Annotated[
-        int, Field(description="Turns of the user after which a session is read, once it is warm", ge=1, le=100)
-    ] = 5
-    idle_seconds: Annotated[
-        float, Field(description="Silence after which the rest of a session is read", ge=0, le=86_400)
-    ] = 600
-    scenes_interval: Annotated[
-        float, Field(description="Seconds between two rounds of writing scenes", ge=0, le=86_400)
-    ] = 900
-    persona_every: Annotated[int, Field(description="New atoms after which the persona is written anew", ge=1)] = 50
-    max_scenes: Annotated[int, Field(description="Scenes that a space may have", ge=2, le=100)] = 15
-    recall_similarity: Annotated[
-        float, Field(description="Weight of similarity in the order of what is recalled", ge=0, le=1)
-    ] = 0.6
-    recall_confidence: Annotated[
-        float, Field(description="Weight of confidence in the order of what is recalled", ge=0, le=1)
-    ] = 0.4
-    rerank: Annotated[bool, Field(description="Whether the model puts the first 20 results of a search into order")] = (
-        False
+    home: Path = _setting(Path("~/.mcp-memory"), "Folder of the store and all its files")
+    space: str = _setting("default", "Whose memory: a user, a project, an agent")
+    embedder: str = _setting(
+        "bundled",
+        "`bundled`, `none`, a local model (`fastembed:BAAI/bge-small-en-v1.5`, "
+        "`model2vec:minishlab/potion-base-8M`, or a folder), or a litellm embedding model "
+        "(`ollama/nomic-embed-text`)",
     )
-    rerank_timeout: Annotated[
-        float, Field(description="Seconds that a search waits for that before it keeps its own order", gt=0, le=600)
-    ] = 8
-    offload_over: Annotated[
-        int,
-        Field(
-            description="Tokens from which a tool's output is kept out of the context by the hooks of a client; "
-            "0 leaves all as they are",
-            ge=0,
-        ),
-    ] = 1_500
-    keep_secrets: Annotated[
-        bool,
-        Field(
-            description="Whether the files of tool results hold keys, passwords and card numbers of the result as they "
-            "came; arguments, and everything else that is stored or shown, have them masked, always"
-        ),
-    ] = False
-    tokenizer: Annotated[
-        Literal["o200k_base", "cl100k_base"], Field(description="Vocabulary that tokens are counted with")
-    ] = "o200k_base"
-    token: Annotated[
-        str | None,
-        Field(
-            description="Bearer token of the owner, for HTTP and SSE; `mcp-memory token create` makes those of others",
-            repr=False,
-        ),
-    ] = None
-    allowed_hosts: Annotated[
-        str | None, Field(description="Names, with commas between, that clients may reach HTTP and SSE by besides")
-    ] = None
-    rate_limit: Annotated[
-        int, Field(description="Requests a minute that a token, or another machine, may make; 0 for no limit", ge=0)
-    ] = 600
-    oauth_issuer: Annotated[
-        str | None, Field(description="Authorization server whose access tokens HTTP and SSE take")
-    ] = None
-    oauth_audience: Annotated[str | None, Field(description="Address of this server that those tokens must be for")] = (
-        None
+    embedder_base_url: str | None = _setting(None, "Address of the embedding endpoint; default: the provider's")
+    embedder_api_key: str | None = _setting(
+        None, "Key of the embedding provider; its own variable works too", repr=False
     )
-    oauth_space_claim: Annotated[
-        str | None, Field(description="Claim of them that names the space; without it each user has one of their own")
-    ] = None
-    log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], Field(description="What the log on stderr shows")
-    ] = "warning"
-    log_format: Annotated[
-        Literal["text", "json"], Field(description="Whether its lines are for people or JSON objects for programs")
-    ] = "text"
-    log_contents: Annotated[
-        bool, Field(description="Whether it may quote what is said, stored and asked; else that is left out")
-    ] = False
+    embedder_query_prefix: str | None = _setting(None, "Prefix of a question; default: what is known of the model")
+    embedder_passage_prefix: str | None = _setting(None, "Prefix of a text to be found, likewise")
+    llm: str = _setting("none", "`none`, or a litellm model such as `ollama/qwen3:8b` or `anthropic/claude-haiku-4-5`")
+    llm_base_url: str | None = _setting(None, "Address of the model's endpoint; default: the provider's")
+    llm_api_key: str | None = _setting(None, "Key of the model's provider; its own variable works too", repr=False)
+    llm_timeout: float = _setting(60, "Seconds for a question to the model, all attempts together", gt=0, le=3600)
+    llm_daily_tokens: int = _setting(
+        300_000, "Tokens a day (UTC) after which no model is asked; 0 switches it off", ge=0
+    )
+    llm_hourly_tokens: int = _setting(100_000, "Tokens an hour after which no model is asked; 0 switches it off", ge=0)
+    llm_extract: str | None = _setting(None, "Another model for extracting atoms from turns")
+    llm_merge: str | None = _setting(None, "Another model for merging atoms with stored ones")
+    llm_scenes: str | None = _setting(None, "Another model for writing scenes")
+    llm_persona: str | None = _setting(None, "Another model for writing the persona")
+    llm_summaries: str | None = _setting(None, "Another model for summaries of results; `none` switches them off")
+    llm_canvas: str | None = _setting(None, "Another model for the order of canvases; `none` switches it off")
+    distil: bool = _setting(True, "Whether the model reads new turns automatically; the tool `distill` works without")
+    batch_turns: int = _setting(10, "Turns that one question covers", ge=1, le=100)
+    background_turns: int = _setting(5, "Earlier turns that it shows as context", ge=0, le=50)
+    every_turns: int = _setting(5, "Turns of the user after which a session is read", ge=1, le=100)
+    idle_seconds: float = _setting(600, "Silence after which the rest of a session is read", ge=0, le=86_400)
+    scenes_interval: float = _setting(900, "Seconds between two updates of the scenes", ge=0, le=86_400)
+    persona_every: int = _setting(50, "New atoms after which the persona is rewritten", ge=1)
+    max_scenes: int = _setting(15, "Most scenes of a space", ge=2, le=100)
+    recall_similarity: float = _setting(0.6, "Weight of similarity in the order of recalled atoms", ge=0, le=1)
+    recall_confidence: float = _setting(0.4, "Weight of confidence in the order of recalled atoms", ge=0, le=1)
+    rerank: bool = _setting(False, "Whether the model reorders the first 20 results of a search")
+    rerank_timeout: float = _setting(8, "Seconds that a search waits for that before it keeps its order", gt=0, le=600)
+    offload_over: int = _setting(
+        1_500, "Tokens from which hooks keep a tool's output out of the context; 0 switches it off", ge=0
+    )
+    keep_secrets: bool = _setting(
+        False, "Whether files of tool results keep their keys, passwords and card numbers; all else is always masked"
+    )
+    tokenizer: Literal["o200k_base", "cl100k_base"] = _setting("o200k_base", "Vocabulary for counting tokens")
+    token: str | None = _setting(
+        None, "Bearer token of the owner, for HTTP and SSE; `mcp-memory token create` makes those of others", repr=False
+    )
+    allowed_hosts: str | None = _setting(None, "Further host names for HTTP and SSE, separated by commas")
+    rate_limit: int = _setting(600, "Requests a minute for a token or a remote address; 0 for no limit", ge=0)
+    oauth_issuer: str | None = _setting(None, "Authorization server whose access tokens HTTP and SSE accept")
+    oauth_audience: str | None = _setting(None, "Address of this server that those tokens must name")
+    oauth_space_claim: str | None = _setting(
+        None, "Claim that names the space; without it each user has one of their own"
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = _setting(
+        "warning", "Least severe messages in the log on stderr"
+    )
+    log_format: Literal["text", "json"] = _setting("text", "Lines for people, or JSON objects for programs")
+    log_contents: bool = _setting(False, "Whether it may quote what is said, stored and asked")
 
 
 def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:

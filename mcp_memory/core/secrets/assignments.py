@@ -25,6 +25,7 @@ from mcp_memory.core.secrets.values import (
     is_phrase,
     reads_as_words,
     stands_for_another,
+    word_list,
 )
 
 _SCRIPT = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
@@ -307,78 +308,8 @@ def _among_settings(text: str, start: int, end: int) -> bool:
     return bool(beside) and any(_SETTING.match(line) for line in beside) and not any(map(_CODE_LINE.search, beside))
 
 
-PASSWORD_HINTS = (
-    *("password", "passwd", "passphrase", "passcode", "pwd", "passwort", "kennwort", "contraseña", "mot de passe"),
-    *("senha", "пароль", "密码", "密碼", "パスワード", "비밀번호", "parola d'ordine"),
-    *("hasło", "wachtwoord", "şifre", "lösenord", "adgangskode", "passord", "heslo", "jelszó", "salasana", "κωδικός"),
-    *("كلمة المرور", "كلمة السر", "סיסמה", "סיסמא", "रहस्य शब्द", "पासवर्ड", "รหัสผ่าน", "mật khẩu", "kata sandi"),
-    *("parolă", "parola", "lozinka", "گذرواژه", "رمز عبور"),
-    *(
-        "_pass",
-        "-pass",
-        ".pass",
-        "dbpass",
-        "userpass",
-        "smtppass",
-        "requirepass",
-        "masterauth",
-        "rootpass",
-        "adminpass",
-    ),
-    *("keypass", "storepass", "mypass", "pass", "pw", "psk", "口令", "kata laluan", "contrasenya"),
-)
-KEY_HINTS = (
-    *(
-        "secret",
-        "secret key",
-        "api_key",
-        "api-key",
-        "apikey",
-        "api key",
-        "access_key",
-        "access-key",
-        "accesskey",
-        "private_key",
-    ),
-    *("auth_key", "auth-key", "authkey", "access key", "private-key", "privatekey", "master key", "license_key"),
-    *("private key", "encryption_key", "encryption-key", "signing_key", "signing-key", "master_key", "account_key"),
-    *("accountkey", "sharedaccesskey", "shared_key", "sas_key", "service_key", "server_key", "webhook_key", "app_key"),
-    *(
-        "appkey",
-        "application_key",
-        "consumer_key",
-        "storage_key",
-        "session_key",
-        "hmac_key",
-        "deploy_key",
-        "credential",
-    ),
-    *("authtoken", "accesstoken", "refreshtoken", "sessiontoken", "bottoken", "apitoken", "_token", "-token", "token"),
-    *(
-        "fastly-key",
-        "subscription-key",
-        "insert-key",
-        "application-key",
-        "master-key",
-        "art-api",
-        "x-key",
-        "ingestion-key",
-    ),
-    *(
-        "presharedkey",
-        "preshared_key",
-        "schlüssel",
-        "clé api",
-        "clé d'api",
-        "clave",
-        "chiave api",
-        "chave",
-        "密钥",
-        "密鑰",
-    ),
-    *("api キー", "apiキー", "api 키", "ключ", "authentication key", "license key"),
-    *("credential", "sessionid", "session_id"),
-)
+PASSWORD_HINTS = word_list("names of passwords")
+KEY_HINTS = word_list("names of keys")
 HINTS = (*PASSWORD_HINTS, *KEY_HINTS)
 """A name that has none of these, in small letters, is no name of a secret."""
 

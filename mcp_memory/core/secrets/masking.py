@@ -29,7 +29,7 @@ from urllib.parse import unquote
 
 from mcp_memory.core.secrets.assignments import COVER, HINTS, assigned, name_at
 from mcp_memory.core.secrets.card_numbers import SHOWN, cards
-from mcp_memory.core.secrets.key_formats import Form, forms
+from mcp_memory.core.secrets.key_formats import KeyFormat, key_formats
 from mcp_memory.core.secrets.prose import is_stated, pairs, personal_numbers, told
 from mcp_memory.core.secrets.structures import Has, having, structured
 
@@ -211,10 +211,10 @@ def _numbers(text: str, prose: bool) -> Iterator[Secret]:
 
 
 @cache
-def _forms_by_beginning() -> dict[str, list[tuple[Form, str]]]:
+def _forms_by_beginning() -> dict[str, list[tuple[KeyFormat, str]]]:
     """Return the forms with each of their hints by how the hint begins: most texts have few of the beginnings."""
-    grouped: dict[str, list[tuple[Form, str]]] = {}
-    for form in forms():
+    grouped: dict[str, list[tuple[KeyFormat, str]]] = {}
+    for form in key_formats():
         for hint in form.hints:
             grouped.setdefault(hint[:3], []).append((form, hint))
     return grouped

@@ -20,6 +20,7 @@ from mcp_memory.core.secrets.values import (
     may_describe,
     reads_as_words,
     stands_for_another,
+    word_list,
     words_of,
 )
 
@@ -73,22 +74,7 @@ _AHEAD = re.compile(
 _END_OF_CLAUSE = re.compile(
     r"[ \t]*(?:[.,;:!?)\n]|\Z|(?:for|of|to|on|at|für|vom|zum|para|de|del|pour|du|per|di|voor)\b)"
 )
-_OF_PAIRS = (
-    *("zugang", "anmelde", "login", "log-in", "credential", "creds", "identifiants", "credenciales", "credenciais"),
-    *(
-        "credenziali",
-        "inloggegevens",
-        "logowania",
-        "přihlašovací",
-        "учетные",
-        "учётные",
-        "логин",
-        "账号",
-        "帳號",
-        "ログイン",
-    ),
-    *("계정", "user/pass", "user / pass", "accesos", "connexion"),
-)
+_OF_PAIRS = word_list("logins")
 _PAIR = re.compile(
     r"""(?ix)(?:\b(?:zugangsdaten|zugang|anmeldedaten|login(?:daten|[ ]details|[ ]data)?|log-in|credentials?|creds
       |identifiants(?:[ ]de[ ]connexion)?|credenciales|credenciais|credenziali|inloggegevens|dane[ ]logowania

@@ -11,10 +11,12 @@ The result is that of `in`. Most of these strings are in no text, and a search f
 from __future__ import annotations
 
 import re
+import tomllib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
+from importlib import resources
 from itertools import accumulate, islice, pairwise
 from typing import TYPE_CHECKING
 
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Structure:
     """Where programs keep secrets. A text that lacks one of `needs`, in small letters, has none of these."""
 
     needs: tuple[str, ...]
@@ -73,237 +75,26 @@ def _is_no_placeholder(found: re.Match[str]) -> bool:
 
 
 _SIGNED = re.compile(r"[?&](?:sv|se|sp)=")
-_SNMP_KEY = r"[^\s\"'$-][^\s\"']{7,200}"
-_NAME = r"(?P<name>[\w.:-]{2,80})"
-_NAMED = rf"\b(?:key|name)=\\?[\"']{_NAME}\\?[\"']"
-_REST = r"(?P<value>[^\"\n]{4,4096})"
 
-_PLACES = (
-    # lists of names and values: Kubernetes, compose, ECS
-    _Place(
-        ("name", "value"),
-        r"""(?ix)\bname[\\"']{0,8}\s{0,3}[:=]\s{0,3}[\\"']{0,8}(?P<name>[\w.-]{2,80})[\\"']{0,8}
-        (?:\s{0,3},)?(?:\s|\\n){0,20}[\\"']{0,8}value[\\"']{0,8}\s{0,3}[:=]\s{0,3}
-        (?P<quote>\\{0,7}["'])?(?P<value>(?(quote)[^"'\n\\]{1,4096}|[^\s"',{}]{1,4096}))""",
-        _is_assigned,
+_CHECKS: dict[str, Callable[[re.Match[str]], bool]] = {
+    "any": _is_any,
+    "assigned": _is_assigned,
+    "cookie": lambda found: is_drawn(found["value"], 16) and "-" not in found["value"],
+    "encoded lines": lambda found: is_drawn(found["value"].split("\n")[0]),
+    "given": _is_given_for,
+    "named": _is_named,
+    "no placeholder": _is_no_placeholder,
+    "random": lambda found: is_drawn(found["value"], 8),
+    "sensitive": lambda found: (
+        '"sensitive": true' in found.string[found.start() : found.end() + 120] and _is_no_placeholder(found)
     ),
-    _Place(
-        ('"key"', '"value"'),
-        rf"(?i)\"key\"\s?:\s?\"{_NAME}\",\s{{0,20}}\"value\"\s?:\s?\"{_REST}\"",
-        _is_given_for,
+    "signed": lambda found: (
+        bool(_SIGNED.search(found.string, max(0, found.start() - 400), found.end() + 400)) and _is_any(found)
     ),
-    _Place(
-        ('"value"', "sess"),  # cookies
-        rf"(?i)\"name\"\s?:\s?\"[\w.-]{{0,20}}sess(?:ion)?[_.-]?id\",\s{{0,20}}\"value\"\s?:\s?\"{_REST}\"",
-        lambda found: is_drawn(found["value"], 16) and "-" not in found["value"],
+    "signing key": lambda found: (
+        (_is_any(found) or any(map(str.isdigit, found["value"]))) and _is_no_placeholder(found)
     ),
-    _Place(
-        ('"name"', '"value"'),
-        rf"(?i)\"value\"\s?:\s?\"{_REST}\",\s{{0,20}}\"name\"\s?:\s?\"{_NAME}\"",
-        _is_named,
-    ),
-    _Place(
-        (":\n", "- "),
-        rf"(?m)^[ \t]*(?:-[ ]+)?{_NAME}:[ \t]*\n[ \t]*-[ ]+[\"']?(?P<value>[^\s\"':,{{}}\[\]]{{4,500}})[\"']?[ \t]*$",
-        _is_named,
-    ),
-    # XML: attributes in either order, an element inside, text of its own
-    _Place(
-        ("value=",),
-        r"(?i)<(?:add|entry|property|setting|param)\b[^<>]{0,80}?\b(?:key|name)\s*=\s*[\"'](?P<name>[\w.:-]{2,80})[\"']"
-        r"[^<>]{0,80}?\bvalue\s*=\s*[\"'](?P<value>[^\"'<>\n]{1,500})[\"']",
-        _is_assigned,
-    ),
-    _Place(("value=",), rf"(?i)\bvalue=\\?[\"'](?P<value>[^\"'<>\n]{{4,500}}?)\\?[\"']\s+{_NAMED}", _is_named),
-    _Place(
-        ("name=", "</"),
-        rf"(?i)<\w+\s[^<>]{{0,80}}?{_NAMED}[^<>]{{0,80}}>\s*(?:<value>\s*)?(?P<value>[^<>\n]{{4,500}}?)\s*</",
-        _is_named,
-    ),
-    _Place(("<![cdata[",), rf"(?i)<{_NAME}>\s*<!\[CDATA\[(?P<value>[^\]<>\n]{{4,500}})\]", _is_named),
-    _Place(("</string>",), rf"(?i)<key>{_NAME}</key>\s*<string>(?P<value>[^<>\n]{{4,500}})</string>", _is_named),
-    _Place(("<value>",), rf"(?i)<{_NAME}>\s*<value>\s*(?P<value>[^<>\n]{{4,500}}?)\s*</value>", _is_assigned),
-    # forms that are sent in parts
-    _Place(
-        ("form-data;",),
-        rf"(?i)form-data;[^\n]{{0,80}}?\bname=\"?{_NAME}\"?[ \t]*\r?\n(?:[\w-]{{1,40}}:[^\n]*\n){{0,3}}\r?\n"
-        r"(?P<value>[^\r\n]{4,4096})",
-        _is_assigned,
-    ),
-    # Terraform
-    _Place(
-        ("variable ", "default"), rf"variable\s+\"{_NAME}\"\s*\{{[^{{}}]{{0,400}}?default\s*=\s*\"{_REST}\"", _is_named
-    ),
-    _Place(
-        ('"sensitive": true',),
-        r"\"[\w.-]{1,80}\":\s*\{\s*(?:\"sensitive\":\s*true,\s*)?(?:\"type\":\s*\"string\",\s*)?"
-        r"\"value\":\s*\"(?P<value>[^\"\n]{1,4096})\"(?=[^{}]{0,120})",
-        lambda found: (
-            '"sensitive": true' in found.string[found.start() : found.end() + 120] and _is_no_placeholder(found)
-        ),
-    ),
-    _Place(
-        ('"random_password"', '"result"'),
-        rf"\"random_password\"[^{{}}]{{0,200}}\{{[^{{}}]{{0,80}}\{{?[^{{}}]{{0,400}}?\"result\"\s?:\s?\"{_REST}\"",
-        _is_any,
-    ),
-    # files and stores of passwords
-    _Place(
-        ("machine", "password"),
-        r"\bmachine\s{1,20}\S{1,200}\s{1,20}(?:login|user)\s{1,20}\S{1,200}\s{1,20}password\s{1,20}(?P<value>\S{1,500})",
-        _is_no_placeholder,
-    ),
-    _Place(
-        ("default", "login", "password"),
-        r"\bdefault\s{1,20}(?:login|user)\s{1,20}\S{1,200}\s{1,20}password\s{1,20}(?P<value>\S{1,500})",
-        _is_no_placeholder,
-    ),
-    *(
-        _Place(
-            (port,),
-            r"(?m)^[ \t]*(?:[\w*-]+(?:\.[\w-]+){0,6}|\[[\da-f:]+\]):(?:54\d\d|6432|\*):[^:\s/]{1,63}:[^:\s/]{1,63}:"
-            r"(?P<value>[^\s:/]{4,200})[ \t]*$",
-            _is_no_placeholder,
-        )
-        for port in (":54", ":6432:", ":*:")  # .pgpass
-    ),
-    _Place(("securestring",), rf"\"(?i:Type)\"\s?:\s?\"SecureString\",\s{{0,20}}\"Value\"\s?:\s?\"{_REST}\"", _is_any),
-    _Place(('"github.com"',), r"\"github\.com\"\s?:\s?\"(?P<value>[A-Za-z0-9_-]{16,100})\"", _is_any),
-    _Place(("$ pass ",), r"(?m)^\$ pass (?:show )?\S+\n(?P<value>\S{6,200})$", _is_any),
-    _Place(
-        (" | ",), rf"(?m)^{_NAME}[ ]*\|[ ]+(?P<value>\S{{6,500}})[ \t]*$(?!\n[ \t]*[-+=|]{{3}})", _is_named
-    ),  # psql, expanded
-    # commands of protocols and of shells
-    _Place(
-        (" login ",),
-        r"(?m)^(?:[CS<>]:?[ ])?[A-Za-z]{0,4}\d{1,6} LOGIN \S{1,100} "
-        r"(?P<quote>\")?(?P<value>(?(quote)[^\"\n]{4,200}|\S{4,200}))\"?\r?$",
-        _is_any,
-    ),
-    _Place(
-        ("user ", "pass "),
-        r"(?m)^(?P<before>(?:[CS<>-]{1,4}:?[ ]|[a-z]{2,6}>[ ])?)USER \S{1,100}\r?\n(?:[^\n]{0,200}\n){0,3}?"
-        r"(?P=before)PASS (?P<value>\S{4,200})\r?$",
-        _is_no_placeholder,
-    ),
-    *(
-        _Place(
-            ("send", word),
-            r"(?i)ass(?:word|phrase|wd)[^\n]{0,40}\n?[^\n]{0,40}?\bsend(?:line)?(?:[ ](?:--[ ])?|\([ ]?)"
-            r"(?P<quote>[\"'])(?P<value>[^\"'\n\\$]{4,200})(?:\\[rn]){0,2}(?P=quote)",
-            _is_any,
-        )
-        for word in ("assword", "assphrase", "asswd")  # "*assword:"
-    ),
-    _Place(
-        ("temporary password is generated for ",),  # MySQL
-        r"temporary password is generated for \S{1,100}: (?P<value>\S{6,200})",
-        _is_any,
-    ),
-    _Place(
-        ("user-secrets set ",),
-        r"user-secrets set [\"']?(?:[\w.-]{1,60}:){0,6}(?P<name>[\w.-]{2,80})[\"']? (?P<quote>[\"'])?"
-        r"(?P<value>(?(quote)[^\"'\n]{4,500}|[^\s\"']{4,500}))",
-        _is_assigned,
-    ),
-    _Place(
-        ("set password for ",),
-        r"(?i)\bset password for [^\s=]{1,120} ?= ?(?:password\()?(?P<quote>[\"'])(?P<value>[^\"'\n]{4,200})(?P=quote)",
-        _is_no_placeholder,
-    ),
-    # addresses, calls, devices
-    _Place(("@tcp(",), r"(?<=:)(?P<value>[^\s\"'@:/<>{}$]{6,100})(?=@tcp\()", _is_any),
-    _Place(
-        (".set", '("'),
-        r"(?i)\.set_?(?:Password|Secret|ApiKey|Token|ClientSecret)\(\s?[\"'](?P<value>[^\"'\n]{4,500})[\"']\)",
-        _is_any,
-    ),
-    *(
-        _Place(
-            (word,),
-            r"(?m)^[ \t]*(?:enable secret|username \S{1,60} (?:privilege \d+ )?(?:password|secret)) [05789] "
-            r"(?P<value>\S{4,200})",
-            _is_any,
-        )
-        for word in ("enable secret", "username ")  # Cisco
-    ),
-    _Place(
-        ("enable password ",),
-        r"(?m)^(?:[\w.()-]{1,60}#)?[ \t]*enable password (?:level \d+ )?(?:[05789] )?(?P<value>\S{4,200})[ \t]*\r?$",
-        _is_any,
-    ),
-    # an address that is signed: Azure's shared access signatures
-    *(
-        _Place(
-            ("sig=", word),
-            r"(?<=[?&]sig=)(?P<value>[^\s\"'&<>#{}$]{6,500})",
-            lambda found: (
-                bool(_SIGNED.search(found.string, max(0, found.start() - 400), found.end() + 400)) and _is_any(found)
-            ),
-        )
-        for word in ("?sv=", "&sv=")
-    ),
-    # the key that a token is signed with
-    *(
-        _Place(
-            ("jwt", f".{call}("),
-            rf"(?i)\bjwt\w{{0,20}}\.{call}\(\s{{0,20}}(?:\{{[^{{}}\n]{{0,300}}\}}|[^()\n\"',]{{1,80}}),\s{{0,20}}b?"
-            r"(?P<quote>[\"'])(?P<value>[^\"'\n]{6,500})(?P=quote)",
-            lambda found: (_is_any(found) or any(map(str.isdigit, found["value"]))) and _is_no_placeholder(found),
-        )
-        for call in ("sign", "verify", "encode", "decode")
-    ),
-    # parts of OpenVPN's files
-    *(
-        _Place(
-            ("</", f"</{tag}>"),
-            rf"(?m)^[ \t]*<{tag}>[ \t]*\n(?:[ \t]*(?:#|-----)[^\n]*\n){{0,6}}"
-            r"(?P<value>[A-Za-z0-9+/=]{16,80}(?:\n[A-Za-z0-9+/=]{1,80}){0,100})(?=\n)",
-            lambda found: is_drawn(found["value"].split("\n")[0]),
-        )
-        for tag in ("key", "secret", "pkcs12", "tls-auth", "tls-crypt", "tls-crypt-v2")
-    ),
-    _Place(
-        ("<auth-user-pass>",),
-        r"<auth-user-pass>[ \t]*\n[^\n<>]{1,200}\n(?P<value>[^\n<>]{1,200})\n[ \t]*</auth-user-pass>",
-        _is_no_placeholder,
-    ),
-    # SNMP: communities, and users with keys for signing and for hiding
-    _Place(
-        ("community ",),
-        r"(?m)^[ \t]*(?:snmp-server community|snmp-agent community (?:read|write)(?: (?:cipher|simple))?"
-        r"|r[ow]community6?)[ \t]+[\"']?(?P<value>[^\s\"']{4,200})",
-        _is_no_placeholder,
-    ),
-    _Place(
-        ("com2sec",), r"(?m)^[ \t]*com2sec6?[ \t]+\S{1,80}[ \t]+\S{1,80}[ \t]+(?P<value>\S{4,200})", _is_no_placeholder
-    ),
-    _Place(
-        ("snmp", " -c"), r"\bsnmp[a-z]{2,12}\b[^\n]{0,200}?[ ]-c[ ]?(?P<value>[^\s\"'$-]\S{3,100})", _is_no_placeholder
-    ),
-    *(
-        _Place(
-            ("snmp", f" -{flag}"),
-            rf"\bsnmp[a-z]{{2,12}}\b[^\n]{{0,300}}?[ ]-{shown}[ ]?[\"']?(?P<value>{_SNMP_KEY})",
-            _is_any,
-        )
-        for flag, shown in (("a", "A"), ("x", "X"))
-    ),
-    *(
-        _Place((needs,), rf"(?mi)^[ \t]*{begin}[ \t]{between}[\"']?(?P<value>{_SNMP_KEY})", _is_any)
-        for needs, begin in (("snmp-server user", r"snmp-server user"), ("createuser", "createUser"))
-        for between in (
-            r"[^\n]{1,200}?\b(?:MD5|SHA(?:-?\d{3})?)[ \t]+",
-            r"[^\n]{1,300}?\b(?:3?DES|AES(?:-?\d{3})?(?:[ \t]\d{3})?)[ \t]+",
-        )
-    ),
-    # "… the following password:" over a line of its own
-    _Place(
-        (":\n", "pass"),
-        r"[Pp]ass(?:word|phrase|code)[^\n]{0,160}:[ \t]*\n[ \t\n]{0,40}(?P<value>\S{8,64})(?=[ \t]*(?:\n|\Z))",
-        lambda found: is_drawn(found["value"], 8),
-    ),
-)
+}
 
 _BLOCK = re.compile(
     r"(?m)^(?P<indent>[ \t]*)(?:-[ ]+)?(?P<name>[\w.-]{2,80})[ \t]*:[ \t]*[|>][-+\d]{0,2}[ \t]*\n"
@@ -355,7 +146,7 @@ def structured(text: str, small: str, has: Has) -> Iterator[tuple[int, int]]:
     `has` tells what is in that.
     """
     named = any(map(has, _WORDS_OF_NAMES))
-    places = _places_by_need()
+    places = _structures_by_need()
     for place in (place for need in filter(has, places) for place in places[need]):
         if (named or place.takes not in (_is_named, _is_assigned)) and all(map(has, place.needs[1:])):
             for found in place.pattern.finditer(text):
@@ -377,11 +168,14 @@ def structured(text: str, small: str, has: Has) -> Iterator[tuple[int, int]]:
 
 
 @cache
-def _places_by_need() -> dict[str, list[_Place]]:
-    """Return the places by the first word that each needs."""
-    grouped: dict[str, list[_Place]] = {}
-    for place in _PLACES:
-        grouped.setdefault(place.needs[0], []).append(place)
+def _structures_by_need() -> dict[str, list[_Structure]]:
+    """Return the structures by the first word that each needs."""
+    text = (resources.files("mcp_memory.core.secrets") / "structures.toml").read_text(encoding="utf-8")
+    grouped: dict[str, list[_Structure]] = {}
+    for row in tomllib.loads(text)["structure"]:
+        pattern = row["pattern"] if isinstance(row["pattern"], str) else "".join(row["pattern"])
+        for needs in row["needs_any"] if "needs_any" in row else [row["needs"]]:
+            grouped.setdefault(needs[0], []).append(_Structure(tuple(needs), pattern, _CHECKS[row["check"]]))
     return grouped
 
 

@@ -15,6 +15,25 @@ from functools import cache
 from importlib import resources
 from itertools import pairwise
 
+
+@cache
+def _word_lists() -> dict[str, tuple[str, ...]]:
+    text = (resources.files("mcp_memory.core.secrets") / "words.txt").read_text(encoding="utf-8")
+    lists: dict[str, list[str]] = {}
+    title = ""
+    for line in text.splitlines():
+        if line.startswith("["):
+            title = line.strip("[]")
+        elif line and not line.startswith("#"):
+            lists.setdefault(title, []).append(line)
+    return {title: tuple(" ".join(lines).rstrip(",").split(", ")) for title, lines in lists.items()}
+
+
+def word_list(title: str) -> tuple[str, ...]:
+    """Return the words under a heading of `words.txt`."""
+    return _word_lists()[title]
+
+
 LONGEST = 4_096
 """Characters of a value that are masked; a longer run is some other data."""
 
@@ -32,21 +51,7 @@ _SHORT_PLACEHOLDER = re.compile(
     r"|salasana|lösenord|пароль|密码|密碼|パスワード|비밀번호)s?[_-]?\d{0,4}[!@#$]?$"
     r"|^(?:secret|pass|pw)(?:[_-]|\d|$)|^p[a@]ss\w?w[o0]r[dt]|1234567|^1234|^abc(?:def)?[a-z]*\d{0,6}$|qwerty"
 )
-_DEFAULTS_TEXT = """
-admin administrator root toor user guest test testing tester demo default postgres postgresql mysql mariadb mongo
-mongodb redis rabbitmq minio minioadmin elastic sa system sys oracle nobody anonymous foo bar baz foobar spam eggs
-letmein welcome changeit changeme docker vagrant ubuntu pi cisco value string text none null nil true false yes no
-on off empty blank unset undefined missing required optional masked encrypted hashed plain plaintext raw secure
-short long strong weak valid invalid correct incorrect wrong right same different new old any all auto never always ask
-prompt input output data type hash salt form field label key keys name id int integer float bool boolean str bytes array
-list dict object char varchar nvarchar enum number date datetime timestamp email url uri path file stdin env token
-tokens self this request response result error errors warning info debug ok okay fail failed success disabled
-enabled expired revoked unknown pending active inactive inherit shared private public internal external basic bearer
-digest secret secrets session cookie header body query params props state config settings options visible invisible
-authentication authorization anything compat files systemd sss ldap nis db dns int64 int32 uuid something nothing
-whatever redacted
-"""
-_DEFAULTS = frozenset(_DEFAULTS_TEXT.split())
+_DEFAULTS = frozenset(word_list("placeholders"))
 """What is written for a value and is none: defaults of programs, types, states."""
 
 _CODE_EXPRESSION = re.compile(
@@ -69,15 +74,7 @@ _PART_OF_RULE = re.compile(r"[|,;:\s]")
 _OF_ITSELF = re.compile(r"(?i)passwor[dt]|passphrase|secret|token|credential|api[_-]?key|private[_-]?key")
 """A value of words with the name of a secret in it is a name, too."""
 _PART_OF_PHRASE = re.compile(r"[^\W\d_]{2,}\Z")
-_TALK_TEXT = """
-a an and are as at be but by can for from has have here how if in into is it its just may more must not of on or
-our please per should so that the their then there they this to too until very was what when where which will
-with without you your we i my enter type choose forgot reset confirm at least less than too only also never
-always required optional incorrect invalid wrong missing expired changed set unset weak strong long short el la
-los las un una de del y en con por para que su es no der die das ein eine und mit von zu im ist nicht le les des
-et du une dans pour avec est pas il lo gli di che per non o os da do em com para
-"""
-_TALK = frozenset(_TALK_TEXT.split())
+_TALK = frozenset(word_list("sentence words"))
 _SENTENCE = re.compile(r"[.?!:,;…]$|[?!:,;]\s|\.\s")
 
 
@@ -197,16 +194,7 @@ def is_phrase(value: str, least: int = 3) -> bool:
 
 _PIECES, _WORD_START = "models/embed/model/encoder_pieces.txt", "▁"
 _WORDS, _NO_START = "models/embed/model/tokenizer.json", "##"
-_CODE_WORDS_TEXT = """
-api arg args argon async attr auth aws base bcrypt bool cfg cli cmd cn conf config conn cred credential creds csrf
-ctx dao db dest dev dict dir dns decrypt dst dto elem enc encrypt env err exec expr fmt fn func gcp gpg hex hmac
-html http https id idx impl init int io ip jdbc jks json jwt keychain keyring keystore kms kube kw kwargs ldap lib
-len login mfa msg mysql nginx nil num oauth oidc org os otp param params passwd pem pgp preflight printable php pin
-pkg postgres prod ptr pwd py redis ref regex repo req res resp rsa ruby saml scrypt sdk sha smtp sql src ssh sso
-ssl stderr stdin stdout str struct svc sync sys tcp temp tls tmp totp ttl tty txt ui uid unix uri url usr unset
-username utf util utils uuid val var vars vpn webhook wifi xml yaml yml
-"""
-_CODE_WORDS = frozenset(_CODE_WORDS_TEXT.split())
+_CODE_WORDS = frozenset(word_list("words of code"))
 _ENDINGS = re.compile(r"(?:s|es|ed|ing|er|ers|ly|able|ible|less|ful|ness|tion|ized|ised|izer|iser|ation|or|en|e|n)$")
 _PREFIX = re.compile(r"^(?:un|in|im|non|re|auto|pre|multi|de|dis|over|sub|mis|cross|inter)(?=[a-z]{4})")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+")
