@@ -1,21 +1,22 @@
-"""The tools: each a function over Memory's verbs, and the table that publishes them.
+"""The tools of the server, and the table that publishes them.
 
-A function's signature is the tool's input schema, its docstring the description, its return type the output
-schema. Nothing is decided here: arguments are checked for shape, Memory does the rest.
+A function's signature is the tool's input schema, its docstring the description, its return type the output schema. A
+function without a body declares a Memory verb: the verb of that name is called with the checked arguments.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
 
 import anyio.to_thread
 import mcp.types as wire
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import to_json, to_jsonable_python
 
 from mcp_memory.core.errors import InvalidInput
@@ -42,7 +43,6 @@ from mcp_memory.core.types import (
     Voice,
 )
 from mcp_memory.server.arguments import argument_model, input_schema, output_schema, parse_arguments, parse_json
-from mcp_memory.server.budgets import FRAME_TOKENS, within
 from mcp_memory.service.jsonrpc import sendable
 from mcp_memory.service.render import Answer, as_json, render
 
@@ -93,7 +93,7 @@ class TurnIn(BaseModel):
     said_at: datetime | None = None
     id: str | None = None
 
-    def new_turn(self) -> NewTurn:
+    def checked(self) -> NewTurn:
         said_at = self.said_at
         try:
             said_at = said_at and zoned(said_at)
@@ -104,7 +104,11 @@ class TurnIn(BaseModel):
         return NewTurn(role=self.role, content=self.content, name=self.name, said_at=said_at, client_id=self.id)
 
 
-Turns = Annotated[list[TurnIn], BeforeValidator(_json_turns), Field(min_length=1)]
+def _new_turns(turns: list[TurnIn]) -> list[NewTurn]:
+    return [turn.checked() for turn in turns]
+
+
+Turns = Annotated[list[TurnIn], BeforeValidator(_json_turns), Field(min_length=1), AfterValidator(_new_turns)]
 Ids = Annotated[list[str], BeforeValidator(_ids)]
 
 
@@ -124,11 +128,48 @@ Detailed = Annotated[Detail, Field(description="detailed: whole turns, why found
 Budget = Annotated[int | None, Field(ge=MIN_BUDGET, le=100_000, description="Left out, 2000; detailed 6000")]
 
 
+Framed = TypeVar("Framed", Bundle, CanvasView, Expansion)
+
+FRAME_TOKENS = 40
+"""About as many tokens as `render` adds to a text."""
+
+
+async def _within(
+    memory: Memory,
+    ask: Callable[[int], Awaitable[Framed]],
+    budget: int,
+    *,
+    first: int,
+    forms: Sequence[Callable[[Answer], str]] = (render,),
+) -> Framed:
+    """Return an answer of which each of these forms fits the budget, counted exactly.
+
+    `ask` is given how many tokens the text may take: `first`, then as many less as the whole was over. InvalidInput
+    where no room is left for the text.
+    """
+    counter = token_counter(memory.settings.tokenizer)
+    room = max(1, first)
+    while True:
+        try:
+            answer = await ask(room)
+        except InvalidInput:
+            if room >= max(1, first):
+                raise
+            break
+        texts = [form(answer) for form in forms]
+        over = await anyio.to_thread.run_sync(lambda texts: max(map(counter.count, texts)), texts) - budget
+        if over <= 0:
+            return answer
+        if room == 1:
+            break
+        room = max(1, room - over)
+    raise InvalidInput(f"{budget} tokens do not hold this with what is around it. Ask again with {2 * budget}.")
+
+
 # --- long-term --------------------------------------------------------------------------------------
 
 
-async def record_turns(
-    memory: Memory,
+def record_turns(
     turns: Turns,
     session: Annotated[Session, Field(description="From the last call")] = None,
 ) -> Recorded:
@@ -138,11 +179,10 @@ async def record_turns(
     call: the user's words as they are, your own shorter if long, without small talk, secrets, long code and output.
     Not where your context says that the conversation is recorded by itself.
     """
-    return await memory.record_turns([turn.new_turn() for turn in turns], session=session)
+    ...
 
 
-async def remember(
-    memory: Memory,
+def remember(
     text: Annotated[str, Field(description="One statement, clear alone: names, no pronouns")],
     kind: Annotated[
         Kind,
@@ -162,17 +202,7 @@ async def remember(
     passing. Never secrets. The answer shows similar statements: where one is outdated, call
     again with it in supersedes.
     """
-    return await memory.remember(
-        text,
-        kind=kind,
-        entity=entity,
-        relation=relation,
-        value=value,
-        supersedes=supersedes,
-        valid_from=valid_from,
-        cites=cites,
-        source=source,
-    )
+    ...
 
 
 async def conversation_search(
@@ -277,7 +307,7 @@ async def recall(
 
     # As JSON, line ends and quotation marks take more.
     first = budget_tokens - FRAME_TOKENS - budget_tokens // 20
-    found = await within(memory, recalled, budget_tokens, first=first, forms=(render, as_json))
+    found = await _within(memory, recalled, budget_tokens, first=first, forms=(render, as_json))
     if found.left_out and not (found.stable or found.dynamic):
         enough = budget_tokens
         while not (found.stable or found.dynamic):
@@ -289,16 +319,14 @@ async def recall(
     return found
 
 
-async def read_persona(
-    memory: Memory,
+def read_persona(
     section: Annotated[str | None, Field(description="Heading; left out, the whole page")] = None,
 ) -> Persona:
     """Read the page about the user: traits, preferences and rules, with the list of scenes."""
-    return await memory.read_persona(section)
+    ...
 
 
-async def forget(
-    memory: Memory,
+def forget(
     ids: Annotated[Ids, Field(description="t8, a5, r-…")] = [],  # noqa: B006
     query: str | None = None,
     session: Session = None,
@@ -312,20 +340,10 @@ async def forget(
 
     All but ids only shows what would go, until dry_run=false. A query means what holds all its words.
     """
-    return await memory.forget(
-        ids,
-        query=query,
-        session=session,
-        since=since,
-        until=until,
-        reason=reason,
-        dry_run=dry_run,
-        undo=undo,
-    )
+    ...
 
 
-async def distill(
-    memory: Memory,
+def distill(
     work_id: Annotated[str | None, Field(description="Of the question")] = None,
     reply: Reply = None,
 ) -> Distilled:
@@ -334,14 +352,13 @@ async def distill(
 
     Call it when a long session ends or an answer says that much waits, not after a short chat.
     """
-    return await memory.distill(work_id, reply)
+    ...
 
 
 # --- short-term -------------------------------------------------------------------------------------
 
 
-async def offload_tool_result(
-    memory: Memory,
+def offload_tool_result(
     tool_name: str,
     result: Annotated[str, Field(description="The output, or the lines of it that matter")],
     arguments: Annotated[CallArguments, Field(description="Of that call")] = None,
@@ -359,18 +376,7 @@ async def offload_tool_result(
     a step is finished or a dead end (status=blocked), with the lines that matter. Only a program that can put the
     answer in the place of a large result passes all of it.
     """
-    return await memory.offload_tool_result(
-        tool_name,
-        result,
-        arguments=arguments,
-        tool_call_id=tool_call_id,
-        session=session,
-        task=task,
-        step=step,
-        after=after,
-        status=status,
-        summary=summary,
-    )
+    ...
 
 
 async def expand_node(
@@ -403,7 +409,7 @@ async def expand_node(
             cursor=cursor,
         )
 
-    return await within(memory, expanded, max_tokens, first=max_tokens - FRAME_TOKENS)
+    return await _within(memory, expanded, max_tokens, first=max_tokens - FRAME_TOKENS)
 
 
 async def fold_canvas(
@@ -426,7 +432,7 @@ async def fold_canvas(
     async def shown(budget: int) -> CanvasView:
         return done if budget == budget_tokens else await memory.fold_canvas(task=done.canvas, budget_tokens=budget)
 
-    return await within(memory, shown, budget_tokens, first=budget_tokens)
+    return await _within(memory, shown, budget_tokens, first=budget_tokens)
 
 
 # --- the table --------------------------------------------------------------------------------------
@@ -436,7 +442,8 @@ async def fold_canvas(
 class Tool:
     """A function as agents see it. Schemas are built on first use and kept."""
 
-    run: Callable[..., Awaitable[Answer]]
+    run: Callable[..., Answer | Awaitable[Answer]]
+    """A coroutine function over a Memory, or the declaration of a Memory verb of the same name and parameters."""
     title: str
     read_only: bool = False
     destructive: bool = False
@@ -472,7 +479,11 @@ class Tool:
     async def call(self, memory: Callable[[], Awaitable[Memory]], given: dict[str, Any]) -> wire.CallToolResult:
         """Run a call: arguments are checked before the store is asked for."""
         arguments = parse_arguments(self.name, self.model, given)
-        answer = await self.run(await memory(), **arguments)
+        opened = await memory()
+        if iscoroutinefunction(self.run):
+            answer = await self.run(opened, **arguments)
+        else:
+            answer = await getattr(opened, self.name)(**arguments)
         return wire.CallToolResult(
             content=[wire.TextContent(text=sendable(render(answer)))],
             structured_content=sendable(to_jsonable_python(answer)),
