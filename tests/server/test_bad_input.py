@@ -181,7 +181,7 @@ async def test_a_failure_of_ours_is_logged_and_shows_nothing(
 ) -> None:
     memory = await server.memory.get()
 
-    async def broken(_section: str | None) -> None:
+    async def broken(**_arguments: object) -> None:
         raise RuntimeError("secret detail")
 
     monkeypatch.setattr(memory, "read_persona", broken)
