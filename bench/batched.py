@@ -16,7 +16,7 @@ from bench.cutting import START, CutOnArrival, Recovered
 from bench.trajectories import Message, Prompt, Sent, Trajectory
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.service.compression.compress import compress_list
-from mcp_memory.service.compression.plan import Rules
+from mcp_memory.service.compression.plan import CompressionRules
 from mcp_memory.store.protocol import Store
 
 __all__ = ["Batched"]
@@ -32,7 +32,7 @@ class Batched:
     store: Store
     first: CutOnArrival | None = None
     recovered: Recovered = field(default_factory=Recovered)
-    rules: Rules = field(default_factory=lambda: Rules(window=WINDOW, mild=0))
+    rules: CompressionRules = field(default_factory=lambda: CompressionRules(window=WINDOW, mild=0))
 
     def prompts(self, run: Trajectory) -> Iterator[Prompt]:
         given: list[dict[str, Any]] = []

@@ -30,7 +30,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.core.types import NewTurn, TurnHit, TurnResults
 from mcp_memory.longterm.search.ranking import SIGNALS
-from mcp_memory.service.excerpts import Asking, shown_turns
+from mcp_memory.service.excerpts import ExcerptRequest, shown_turns
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.service.render import render
 
@@ -69,7 +69,7 @@ async def ours(haystack: Haystack) -> AsyncGenerator[Ask]:
                 first = await memory.conversation_search(question.text, limit=PAGE)
                 seconds = perf_counter() - start
                 hits = await _until_enough_sessions(memory, question.text, first)
-                asking = Asking(query=question.text, detail="concise", counter=counter)
+                asking = ExcerptRequest(query=question.text, detail="concise", counter=counter)
                 shown = shown_turns(replace(first, hits=first.hits[:SHOWN]), asking)
                 return Answer(
                     turns=[ids[hit.turn.id] for hit in hits],

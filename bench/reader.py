@@ -18,7 +18,7 @@ from mcp_memory.longterm.extraction import EXTRACT
 from mcp_memory.longterm.merging import MERGE
 from mcp_memory.longterm.persona import PERSONA
 from mcp_memory.longterm.scene_stage import SCENES
-from mcp_memory.models.llm import Prompt, Said
+from mcp_memory.models.llm import Completion, ModelPrompt
 from mcp_memory.shortterm.canvas_stage import CANVAS
 from mcp_memory.shortterm.summary_stage import SUMMARIES
 
@@ -37,9 +37,9 @@ class Reader:
     name = "reader/1"
 
     def __init__(self) -> None:
-        self.asked: list[Prompt] = []
+        self.asked: list[ModelPrompt] = []
 
-    def ask(self, prompt: Prompt, *, timeout: float) -> Said:
+    def ask(self, prompt: ModelPrompt, *, timeout: float) -> Completion:
         self.asked.append(prompt)
         text = next(message.text for message in prompt.messages if message.role == "user")  # sent back: it stands first
         answers: dict[type[BaseModel], Callable[[str], Any]] = {
@@ -47,7 +47,7 @@ class Reader:
             CANVAS.reply: canvas, SUMMARIES.reply: summaries,
         }  # fmt: skip
         reply = json.dumps(answers[prompt.shape](text))
-        return Said(text=reply, prompt_tokens=len(text) // 4, completion_tokens=len(reply) // 4, cost=None)
+        return Completion(text=reply, prompt_tokens=len(text) // 4, completion_tokens=len(reply) // 4, cost=None)
 
 
 def extract(question: str) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from mcp_memory.core.errors import EmbeddingFailed, ModelFailed
 from mcp_memory.core.tokens import estimate_tokens
 from mcp_memory.language.words import index_terms
-from mcp_memory.models.llm import Prompt, Said
+from mcp_memory.models.llm import Completion, ModelPrompt
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FixedClock", "HashEmbedder", "ScriptedLLM"]
 
-Answer = str | Said | ModelFailed
-Step = Answer | Callable[[Prompt], Answer]
+Answer = str | Completion | ModelFailed
+Step = Answer | Callable[[ModelPrompt], Answer]
 
 
 class FixedClock:
@@ -80,17 +80,17 @@ class ScriptedLLM:
     def __init__(self, *script: Step, name: str = "scripted/1") -> None:
         self.name = name
         self.script = list(script)
-        self.asked: list[Prompt] = []
+        self.asked: list[ModelPrompt] = []
 
-    def ask(self, prompt: Prompt, *, timeout: float) -> Said:
+    def ask(self, prompt: ModelPrompt, *, timeout: float) -> Completion:
         self.asked.append(prompt)
         step: Step = self.script.pop(0) if self.script else ModelFailed(f"The script of {self.name} has run out.")
         answer = step(prompt) if callable(step) else step
         match answer:
-            case Said():
+            case Completion():
                 return answer
             case str():
                 read = sum(estimate_tokens(message.text) for message in prompt.messages)
-                return Said(text=answer, prompt_tokens=read, completion_tokens=estimate_tokens(answer), cost=None)
+                return Completion(text=answer, prompt_tokens=read, completion_tokens=estimate_tokens(answer), cost=None)
             case _:
                 raise answer

@@ -31,7 +31,7 @@ from mcp_memory.core.types import (
     TurnResults,
 )
 from mcp_memory.longterm.search.pages import Page, after
-from mcp_memory.service.excerpts import MIN_BUDGET, Asking, passages, shown_memories, shown_turns
+from mcp_memory.service.excerpts import MIN_BUDGET, ExcerptRequest, passages, shown_memories, shown_turns
 from mcp_memory.service.render import render
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -91,8 +91,8 @@ def atom(number: int, text: str) -> AtomHit:
     return AtomHit(atom=held, score=0.5, found_by={"words": 1.0})
 
 
-def asking(query: str = "kettle", detail: Detail = "concise", budget: int | None = None) -> Asking:
-    return Asking(query=query, detail=detail, counter=COUNTER, budget=budget)
+def asking(query: str = "kettle", detail: Detail = "concise", budget: int | None = None) -> ExcerptRequest:
+    return ExcerptRequest(query=query, detail=detail, counter=COUNTER, budget=budget)
 
 
 def tokens(answer: Any) -> int:

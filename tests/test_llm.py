@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from mcp_memory.core.errors import ModelFailed
-from mcp_memory.models.llm import LiteLLM, Message, Prompt, Said, trouble
+from mcp_memory.models.llm import ChatMessage, Completion, LiteLLM, ModelPrompt, trouble
 from tests.endpoint import Endpoint, completion, serving
 
 KEY = "sk-a-secret-of-the-test"
@@ -21,8 +21,8 @@ class Colour(BaseModel):
     colour: str
 
 
-PROMPT = Prompt(
-    messages=[Message(role="system", text="Be brief."), Message(role="user", text="Which colour? \ud800")],
+PROMPT = ModelPrompt(
+    messages=[ChatMessage(role="system", text="Be brief."), ChatMessage(role="user", text="Which colour? \ud800")],
     shape=Colour,
     max_tokens=50,
 )
@@ -43,7 +43,7 @@ def test_the_messages_and_the_schema_go_out_and_the_text_and_its_tokens_come_bac
     llm: LiteLLM, endpoint: Endpoint
 ) -> None:
     endpoint.script = ['{"colour": "blue"}']
-    assert llm.ask(PROMPT, timeout=30) == Said(
+    assert llm.ask(PROMPT, timeout=30) == Completion(
         text='{"colour": "blue"}', prompt_tokens=12, completion_tokens=5, cost=None
     )
     (sent,) = endpoint.asked

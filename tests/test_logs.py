@@ -21,7 +21,7 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 
 from mcp_memory.core.errors import InvalidInput, StoreUnavailable
-from mcp_memory.core.logs import Form, Formatter, Word, event
+from mcp_memory.core.logs import LogFormat, LogFormatter, SafeText, event
 from tests.endpoint import completion, serving
 
 MARK = "quetzalcoatlus"
@@ -31,10 +31,10 @@ SECRET = st.text(min_size=4).filter(lambda text: text.strip("…()") and text no
 class Log:
     """A logger with our formatter, and what it wrote."""
 
-    def __init__(self, *, form: Form = "text", contents: bool = False) -> None:
+    def __init__(self, *, form: LogFormat = "text", contents: bool = False) -> None:
         self.written = io.StringIO()
         handler = logging.StreamHandler(self.written)
-        handler.setFormatter(Formatter(form=form, contents=contents))
+        handler.setFormatter(LogFormatter(form=form, contents=contents))
         self.logger = logging.Logger("a.library", logging.DEBUG)
         self.logger.addHandler(handler)
 
@@ -49,7 +49,7 @@ def log() -> Log:
 
 
 def test_a_constant_message_with_numbers_and_words_of_ours_is_shown(log: Log) -> None:
-    log.logger.warning("%s took %d of %.1f s", Word("indexing"), 3, 2.5)
+    log.logger.warning("%s took %d of %.1f s", SafeText("indexing"), 3, 2.5)
     assert re.fullmatch(r"\d{4}-\d\d-\d\d [\d:]{8},\d{3} WARNING a\.library: indexing took 3 of 2\.5 s", log.lines[0])
 
 
@@ -104,7 +104,7 @@ def test_json_lines_are_objects_with_the_fields_of_an_event() -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_contents_are_shown_where_the_owner_wants_them(form: Form) -> None:
+def test_contents_are_shown_where_the_owner_wants_them(form: LogFormat) -> None:
     log = Log(form=form, contents=True)
     try:
         raise ValueError(MARK)

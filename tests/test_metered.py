@@ -14,8 +14,8 @@ from pydantic import BaseModel
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, ModelFailed, Refused
 from mcp_memory.core.types import NewTurn
-from mcp_memory.models.llm import Message, Prompt, Said
-from mcp_memory.models.metered import MeteredModel, Question
+from mcp_memory.models.llm import ChatMessage, Completion, ModelPrompt
+from mcp_memory.models.metered import MeteredModel, ModelQuestion
 from mcp_memory.service.memory import open_memory
 from mcp_memory.store.protocol import Spend, Spent, Store
 from mcp_memory.store.sqlite import open_store
@@ -29,8 +29,8 @@ class Colour(BaseModel):
     colour: str
 
 
-ASK = Question(purpose="test", messages=[Message(role="user", text="Which colour?")], reply=Colour)
-BLUE = Said(text='{"colour": "blue"}', prompt_tokens=100, completion_tokens=7, cost=0.5)
+ASK = ModelQuestion(purpose="test", messages=[ChatMessage(role="user", text="Which colour?")], reply=Colour)
+BLUE = Completion(text='{"colour": "blue"}', prompt_tokens=100, completion_tokens=7, cost=0.5)
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_a_reply_that_does_not_fit_goes_back_once_with_the_reason(
 
 
 def test_a_reply_that_never_fits_is_refused_and_paid_for(store: Store, clock: FixedClock, paused: list[float]) -> None:
-    cut = Said(text='{"colour": "bl', prompt_tokens=100, completion_tokens=9, cost=0.25, cut=True)
+    cut = Completion(text='{"colour": "bl', prompt_tokens=100, completion_tokens=9, cost=0.25, cut=True)
     model, _ = metered(store, clock, paused, "", cut)
     with pytest.raises(ModelFailed, match=r"gave no usable answer\. The reply broke off after 4,000 tokens"):
         model.complete(ASK)
@@ -153,8 +153,8 @@ def test_past_the_days_cap_no_process_asks_until_the_next_day(
 
 
 async def test_status_shows_the_model_its_cap_and_what_it_cost(home: Path, clock: FixedClock) -> None:
-    def best(prompt: Prompt) -> Said:
-        return Said(text="[1]", prompt_tokens=300, completion_tokens=4, cost=None)
+    def best(prompt: ModelPrompt) -> Completion:
+        return Completion(text="[1]", prompt_tokens=300, completion_tokens=4, cost=None)
 
     async with open_memory(
         home=home, now=clock, embedder="none", llm=ScriptedLLM(best), rerank=True, distil=False

@@ -19,15 +19,15 @@ from mcp.types import Implementation
 from mcp_memory import __version__
 from mcp_memory.core import process_registry
 from mcp_memory.core.errors import StoreUnavailable
-from mcp_memory.core.process_registry import Present, alone, everyone, note, others
+from mcp_memory.core.process_registry import HomeProcess, all_processes, exclusive, other_processes, register
 from mcp_memory.service.memory import open_memory
 
 HOLDS = """
 import sys
 from pathlib import Path
 from typing import Any
-from mcp_memory.core.process_registry import note
-held = note(Path(sys.argv[1]), what="serve stdio", space="work")
+from mcp_memory.core.process_registry import register
+held = register(Path(sys.argv[1]), what="serve stdio", space="work")
 held.met("an editor")
 print("there", flush=True)
 sys.stdin.read()
@@ -37,8 +37,8 @@ HAS_IT_ALONE = """
 import sys
 from pathlib import Path
 from typing import Any
-from mcp_memory.core.process_registry import alone
-with alone(Path(sys.argv[1]), "restore"):
+from mcp_memory.core.process_registry import exclusive
+with exclusive(Path(sys.argv[1]), "restore"):
     print("there", flush=True)
     sys.stdin.read()
 """
@@ -65,13 +65,13 @@ def ended(process: subprocess.Popen[str]) -> None:
 
 def test_a_process_that_holds_a_home_is_seen_with_what_it_said_of_itself(tmp_path: Path) -> None:
     with another(HOLDS, tmp_path) as process:
-        [there] = others(tmp_path)
+        [there] = other_processes(tmp_path)
         assert (there.pid, there.what, there.space) == (process.pid, "serve stdio", "work")
         assert (there.version, there.clients) == (__version__, ("an editor",))
         assert there.since is not None
         assert str(there) == f"serve stdio for an editor (process {process.pid})"
         ended(process)
-    assert others(tmp_path) == []
+    assert other_processes(tmp_path) == []
 
 
 def test_one_that_was_killed_is_not_there_and_its_note_is_cleared_away(tmp_path: Path) -> None:
@@ -79,40 +79,43 @@ def test_one_that_was_killed_is_not_there_and_its_note_is_cleared_away(tmp_path:
         process.kill()
         process.wait(timeout=20)
         assert len(list((tmp_path / "run").glob("*.json"))) == 1
-        assert others(tmp_path) == []
+        assert other_processes(tmp_path) == []
     assert list((tmp_path / "run").glob("*.json")) == []
 
 
 def test_this_process_is_among_everyone_and_not_among_the_others(tmp_path: Path) -> None:
-    first, second = note(tmp_path, what="one"), note(tmp_path, what="two")
+    first, second = register(tmp_path, what="one"), register(tmp_path, what="two")
     assert first
     assert second
-    assert sorted((one.pid, one.what) for one in everyone(tmp_path)) == [(os.getpid(), "one"), (os.getpid(), "two")]
-    assert others(tmp_path) == []
+    assert sorted((one.pid, one.what) for one in all_processes(tmp_path)) == [
+        (os.getpid(), "one"),
+        (os.getpid(), "two"),
+    ]
+    assert other_processes(tmp_path) == []
     first.close()
     first.close()
-    assert [one.what for one in everyone(tmp_path)] == ["two"]
+    assert [one.what for one in all_processes(tmp_path)] == ["two"]
     second.close()
-    assert everyone(tmp_path) == []
+    assert all_processes(tmp_path) == []
 
 
 def test_a_note_left_by_a_process_with_our_number_does_not_stand_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / f"{os.getpid()}-0.json").write_text("{torn")
-    held = note(tmp_path, what="library")
+    held = register(tmp_path, what="library")
     assert held
-    assert [one.what for one in everyone(tmp_path)] == ["library"]
+    assert [one.what for one in all_processes(tmp_path)] == ["library"]
     held.close()
 
 
 COMES_AND_GOES = """
 import os, sys
 from pathlib import Path
-from mcp_memory.core.process_registry import everyone, note
+from mcp_memory.core.process_registry import all_processes, register
 home, unseen = Path(sys.argv[1]), 0
 for number in range(60):
-    held = note(home, what=f"{os.getpid()} {number}")
-    unseen += not any(one.what == f"{os.getpid()} {number}" for one in everyone(home))
+    held = register(home, what=f"{os.getpid()} {number}")
+    unseen += not any(one.what == f"{os.getpid()} {number}" for one in all_processes(home))
     held.close()
 print(unseen)
 """
@@ -124,16 +127,16 @@ def test_many_that_come_and_go_at_once_are_each_seen_while_they_are_there(tmp_pa
         for _ in range(4)
     ]
     assert [process.communicate(timeout=60)[0] for process in processes] == ["0\n"] * 4
-    assert everyone(tmp_path) == []
+    assert all_processes(tmp_path) == []
 
 
 def test_the_latest_eight_clients_are_named_each_once_and_on_one_line(tmp_path: Path) -> None:
-    held = note(tmp_path, what="serve http")
+    held = register(tmp_path, what="serve http")
     assert held
     for number in range(10):
         held.met(f"client\n{number}")
         held.met("client 9")
-    [there] = everyone(tmp_path)
+    [there] = all_processes(tmp_path)
     assert len(there.clients) == 8
     assert set(there.clients) <= {f"client {number}" for number in range(10)}
     held.close()
@@ -144,11 +147,11 @@ def test_who_has_a_home_alone_keeps_all_out_until_it_ends(tmp_path: Path, monkey
     monkeypatch.setattr(process_registry, "_WAITS_S", 0.05)
     with another(HAS_IT_ALONE, tmp_path) as process:
         with pytest.raises(StoreUnavailable, match=rf"restore \(process {process.pid}\) has the home .* to itself"):
-            note(tmp_path, what="library")
-        with pytest.raises(StoreUnavailable, match="to itself"), alone(tmp_path, "purge"):
+            register(tmp_path, what="library")
+        with pytest.raises(StoreUnavailable, match="to itself"), exclusive(tmp_path, "purge"):
             pass
         ended(process)
-    held = note(tmp_path, what="library")
+    held = register(tmp_path, what="library")
     assert held
     held.close()
 
@@ -157,7 +160,7 @@ def test_who_was_killed_while_it_had_the_home_alone_keeps_nobody_out(tmp_path: P
     with another(HAS_IT_ALONE, tmp_path) as process:
         process.kill()
         process.wait(timeout=20)
-    with alone(tmp_path, "purge"):
+    with exclusive(tmp_path, "purge"):
         pass
 
 
@@ -165,48 +168,48 @@ def test_nobody_has_a_home_alone_that_others_hold(tmp_path: Path) -> None:
     with another(HOLDS, tmp_path) as process:
         with (
             pytest.raises(StoreUnavailable, match=rf"is held by serve stdio for an editor \(process {process.pid}\)"),
-            alone(tmp_path, "restore"),
+            exclusive(tmp_path, "restore"),
         ):
             pass
         ended(process)
-    with alone(tmp_path, "restore"):
+    with exclusive(tmp_path, "restore"):
         pass
 
 
-def seen_from_within(home: Path, **options: Any) -> list[Present]:
+def seen_from_within(home: Path, **options: Any) -> list[HomeProcess]:
     """Who is there while this process has a memory of the home open."""
 
-    async def visit() -> list[Present]:
+    async def visit() -> list[HomeProcess]:
         async with open_memory(home=home, embedder="none", **options):
-            return await anyio.to_thread.run_sync(everyone, home)
+            return await anyio.to_thread.run_sync(all_processes, home)
 
     return anyio.run(visit)
 
 
 def test_who_has_a_home_alone_may_open_it(tmp_path: Path) -> None:
-    with alone(tmp_path, "rebuild"):
+    with exclusive(tmp_path, "rebuild"):
         assert [one.what for one in seen_from_within(tmp_path, what="rebuild")] == ["rebuild"]
 
 
 def test_an_open_memory_is_noted_until_it_is_closed(tmp_path: Path) -> None:
     [there] = seen_from_within(tmp_path, space="work")
     assert (there.pid, there.what, there.space) == (os.getpid(), "library", "work")
-    assert everyone(tmp_path) == []
+    assert all_processes(tmp_path) == []
 
 
 def test_a_home_that_cannot_be_opened_is_not_held(tmp_path: Path) -> None:
     (tmp_path / "memory.db").write_bytes(b"this is no database" * 100)
     with pytest.raises(StoreUnavailable, match="damaged"):
         seen_from_within(tmp_path)
-    assert everyone(tmp_path) == []
+    assert all_processes(tmp_path) == []
 
 
 @pytest.mark.skipif(os.name == "nt" or not os.getuid(), reason="rights do not bind this user")
 def test_nothing_is_noted_where_nothing_can_be_written(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
-        assert note(tmp_path, what="library") is None
-        with pytest.raises(StoreUnavailable, match="cannot be had alone"), alone(tmp_path, "purge"):
+        assert register(tmp_path, what="library") is None
+        with pytest.raises(StoreUnavailable, match="cannot be had alone"), exclusive(tmp_path, "purge"):
             pass
     finally:
         tmp_path.chmod(0o700)
@@ -214,7 +217,7 @@ def test_nothing_is_noted_where_nothing_can_be_written(tmp_path: Path) -> None:
 
 def test_what_cannot_be_a_home_is_left_for_the_store_to_refuse(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert note(tmp_path / "file", what="library") is None
+    assert register(tmp_path / "file", what="library") is None
 
 
 async def test_a_server_says_how_it_serves_and_whom(tmp_path: Path) -> None:
@@ -223,7 +226,7 @@ async def test_a_server_says_how_it_serves_and_whom(tmp_path: Path) -> None:
     with anyio.fail_after(30):
         async with Client(server, mode="legacy", client_info=Implementation(name="an editor", version="1")) as client:
             await client.call_tool("recall", {"query": ""})
-            there: list[Present] = []
+            there: list[HomeProcess] = []
             while not (there and there[0].clients):  # it is written down beside the answer
-                there = await anyio.to_thread.run_sync(others, tmp_path)
+                there = await anyio.to_thread.run_sync(other_processes, tmp_path)
             assert [(one.what, one.clients) for one in there] == [("serve stdio", ("an editor",))]

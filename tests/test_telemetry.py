@@ -22,7 +22,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from mcp_memory.core import telemetry
 from mcp_memory.core.errors import ModelFailed
-from mcp_memory.models.llm import Message, Prompt, Said
+from mcp_memory.models.llm import ChatMessage, Completion, ModelPrompt
 from mcp_memory.testing import HashEmbedder
 
 MARK = "quetzalcoatlus"
@@ -108,10 +108,10 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
 class Model:
     name = "openai/m"
 
-    def __init__(self, *answers: Said | ModelFailed) -> None:
+    def __init__(self, *answers: Completion | ModelFailed) -> None:
         self.answers = [*answers]
 
-    def ask(self, prompt: Prompt, *, timeout: float) -> Said:
+    def ask(self, prompt: ModelPrompt, *, timeout: float) -> Completion:
         answer = self.answers.pop(0)
         if isinstance(answer, ModelFailed):
             raise answer
@@ -121,9 +121,9 @@ class Model:
 def test_a_call_to_a_model_is_a_span_with_its_tokens_and_an_error_has_its_type_alone(
     spans: InMemorySpanExporter,
 ) -> None:
-    said = Said(text=MARK, prompt_tokens=120, completion_tokens=7, cost=None, cut=False)
+    said = Completion(text=MARK, prompt_tokens=120, completion_tokens=7, cost=None, cut=False)
     model = telemetry.traced(Model(said, ModelFailed(f"overloaded by {MARK}")), "model")
-    prompt = Prompt(messages=(Message(role="user", text=MARK),), shape=dict, max_tokens=9)  # pyright: ignore[reportArgumentType]
+    prompt = ModelPrompt(messages=(ChatMessage(role="user", text=MARK),), shape=dict, max_tokens=9)  # pyright: ignore[reportArgumentType]
     assert model.ask(prompt, timeout=1) is said
     with pytest.raises(ModelFailed):
         model.ask(prompt, timeout=1)

@@ -22,7 +22,7 @@ from mcp_memory.longterm.verification.trust import REASONS
 if TYPE_CHECKING:
     from mcp_memory.core.types import Forgotten, Reviewed
     from mcp_memory.service.memory import Memory
-    from mcp_memory.service.memory.retention import Erased, Followed, Outdated
+    from mcp_memory.service.memory.retention import OverdueRows, PurgeReport, RetentionRun
     from mcp_memory.store.forgetting import Keeping
     from mcp_memory.store.protocol import Tombstone
 
@@ -164,7 +164,7 @@ def _purgeable(tombstones: list[Tombstone]) -> Iterator[str]:
     yield f"To erase some for good: mcp-memory purge {rows[-1][0]}, or --all, or --older-than 30d."
 
 
-def _erased(done: Erased) -> Iterator[str]:
+def _erased(done: PurgeReport) -> Iterator[str]:
     if not done.tombstones:
         nothing = "There was nothing to purge." if not done.cut_short else "An earlier purge, cut short, is finished."
         yield nothing if done.shredded else "An earlier purge is not finished."
@@ -230,7 +230,7 @@ def retention(
     if off:
         days = dict.fromkeys(given)
 
-    async def work(memory: Memory) -> tuple[list[Followed], list[Outdated]]:
+    async def work(memory: Memory) -> tuple[list[RetentionRun], list[OverdueRows]]:
         if days:
             await memory.set_retention(days)
         done = await memory.follow_retention(eager=True) if run else []
@@ -251,14 +251,14 @@ def _days(text: str, what: Keeping) -> int:
     return days
 
 
-def _followed(done: list[Followed]) -> Iterator[str]:
+def _followed(done: list[RetentionRun]) -> Iterator[str]:
     for one in done:
         verb = "Purged" if one.policy.what == "purge" else "Forgot"
         under = f" ({', '.join(one.tombstones)})" if one.tombstones else ""
         yield f"{verb} {one.took:,} {_WHAT[one.policy.what]}{under}."
 
 
-def _policies(policies: list[Outdated]) -> Iterator[str]:
+def _policies(policies: list[OverdueRows]) -> Iterator[str]:
     if not policies:
         yield "Everything is kept: nothing is set for this space."
     for one in policies:

@@ -146,7 +146,7 @@ def _made(home: Path, to: Path | None, keep: int) -> Backup:
     from mcp_memory.service.upkeep.engine import open_store
 
     _must_be_there(home)
-    noted = process_registry.note(home, what="backup")
+    noted = process_registry.register(home, what="backup")
     try:
         with closing(open_store(home)) as store:
             return upkeep.back_up(store, home, to=to, keep=keep, now=datetime.now().astimezone())
@@ -334,7 +334,7 @@ def compact(as_json: bool) -> None:
         dropped, kept = ask(lambda memory: memory.drop_old_vectors()), None
     except Refused as error:
         dropped, kept = [], str(error)
-    noted = process_registry.note(home, what="compact")
+    noted = process_registry.register(home, what="compact")
     try:
         with closing(open_store(home)) as store:
             done = upkeep(store, home)

@@ -22,13 +22,13 @@ from typing import Any, Literal
 
 from mcp_memory.core.errors import StoreUnavailable
 
-Form = Literal["text", "json"]
+LogFormat = Literal["text", "json"]
 
 _WITHHELD = "…"
 _MOST_FRAMES = 30
 
 
-class Word(str):
+class SafeText(str):
     """A text that is known to be no content: the name of a tool, a stage, a client's event, an id of ours."""
 
     __slots__ = ()
@@ -37,7 +37,7 @@ class Word(str):
 def set_up(
     *,
     level: str = "warning",
-    form: Form = "text",
+    form: LogFormat = "text",
     contents: bool = False,
     handler: logging.Handler | None = None,
     prefix: str | None = None,
@@ -49,7 +49,7 @@ def set_up(
     if logging.root.handlers:
         return
     handler = handler or logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Formatter(form=form, contents=contents, prefix=prefix))
+    handler.setFormatter(LogFormatter(form=form, contents=contents, prefix=prefix))
     logging.basicConfig(handlers=[handler], level=level.upper())
     logging.captureWarnings(True)  # they quote values
     logging.raiseExceptions = contents  # a record that cannot be formatted is printed whole
@@ -63,10 +63,10 @@ def event(logger: logging.Logger, what: str, *, level: int = logging.INFO, **fie
     logger.log(level, what, extra={"fields": fields}, stacklevel=2)
 
 
-class Formatter(logging.Formatter):
+class LogFormatter(logging.Formatter):
     """Makes lines of records. Has to be used where a record is made, as handlers do that write at once."""
 
-    def __init__(self, *, form: Form = "text", contents: bool = False, prefix: str | None = None) -> None:
+    def __init__(self, *, form: LogFormat = "text", contents: bool = False, prefix: str | None = None) -> None:
         super().__init__(f"{prefix}%(message)s" if prefix else "%(asctime)s %(levelname)s %(name)s: %(message)s")
         self._form = form
         self._contents = contents
@@ -126,7 +126,7 @@ def _message(record: logging.LogRecord) -> str:
 
 def _argument(value: object) -> object:
     match value:
-        case bool() | int() | float() | None | Word():
+        case bool() | int() | float() | None | SafeText():
             return value
         case BaseException():
             return _named(value)

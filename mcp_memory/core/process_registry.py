@@ -38,7 +38,7 @@ _ours = set[tuple[int, Path]]()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Present:
+class HomeProcess:
     """One that holds a home. All but `pid` is as it said itself, and may be empty where it could not be read."""
 
     pid: int
@@ -55,21 +55,21 @@ class Present:
         return f"{self.what or 'unknown'}{clients} (process {self.pid})"
 
 
-def everyone(home: Path) -> list[Present]:
+def all_processes(home: Path) -> list[HomeProcess]:
     """Return all that hold the home now, this process included, by the time they came."""
     found = [_present(path) for path in (home / "run").glob("*-*.json")]
     first = datetime.min.replace(tzinfo=UTC)
     return sorted((one for one in found if one), key=lambda one: (one.since or first, one.pid))
 
 
-def others(home: Path) -> list[Present]:
+def other_processes(home: Path) -> list[HomeProcess]:
     """Return who holds the home beside this process."""
     ours = {path for pid, path in _ours if pid == os.getpid()}
     found = [_present(path) for path in (home.resolve() / "run").glob("*-*.json") if path not in ours]
     return sorted((one for one in found if one), key=lambda one: one.pid)
 
 
-class Note:
+class ProcessNote:
     """This process's own note on a home, from `note`. `close()` may be called twice."""
 
     def __init__(self, path: Path, handle: int, fields: dict[str, Any]) -> None:
@@ -102,7 +102,7 @@ class Note:
                 os.close(self._handle)
 
 
-def note(home: Path, *, what: str, space: str = "") -> Note | None:
+def register(home: Path, *, what: str, space: str = "") -> ProcessNote | None:
     """Note that this process holds the home; None where nothing can be noted. The home is made where it is missing.
 
     Raises StoreUnavailable, with who it is, while another has the home to itself.
@@ -125,7 +125,7 @@ def note(home: Path, *, what: str, space: str = "") -> Note | None:
 
 
 @contextmanager
-def alone(home: Path, what: str) -> Generator[None]:
+def exclusive(home: Path, what: str) -> Generator[None]:
     """Have the home to oneself; this process may still open it. `what` is said to those who would come in.
 
     Raises StoreUnavailable, with who they are, where others hold it, and where it cannot be written to.
@@ -142,7 +142,7 @@ def alone(home: Path, what: str) -> Generator[None]:
             raise StoreUnavailable(_unusable(home, error)) from None
         if not shut:
             raise StoreUnavailable(_taken(home, _read(gate)))
-        if there := others(home):
+        if there := other_processes(home):
             raise StoreUnavailable(
                 f"The home {home} is held by {', '.join(map(str, there))}. End {'it' if len(there) == 1 else 'them'} "
                 f"and try again: {what} must have it to itself."
@@ -158,7 +158,7 @@ def alone(home: Path, what: str) -> Generator[None]:
         os.close(gate)
 
 
-def _taken(home: Path, by: Present | None) -> str:
+def _taken(home: Path, by: HomeProcess | None) -> str:
     return f"{by or 'Another program'} has the home {home} to itself. Try again when it has ended."
 
 
@@ -176,7 +176,7 @@ def _folder(home: Path) -> Path:
     return folder
 
 
-def _noted(folder: Path, about: dict[str, str]) -> Note:
+def _noted(folder: Path, about: dict[str, str]) -> ProcessNote:
     while True:
         # No name is ever used again: who clears a note away may have opened it before its process ended.
         path = folder / f"{os.getpid()}-{secrets.token_hex(4)}.json"
@@ -185,7 +185,7 @@ def _noted(folder: Path, about: dict[str, str]) -> Note:
             # Until it is locked it looks like a note of a killed one, so it may be cleared away just now.
             if _lock(handle, shared=False) and _is_at(path, handle):
                 now = datetime.now(UTC).isoformat(timespec="seconds")
-                made = Note(path, handle, {"pid": os.getpid(), **about, "since": now, "version": __version__})
+                made = ProcessNote(path, handle, {"pid": os.getpid(), **about, "since": now, "version": __version__})
                 _ours.add((os.getpid(), path))
                 return made
         except BaseException:
@@ -203,7 +203,7 @@ def _is_at(path: Path, handle: int) -> bool:
         return False
 
 
-def _present(path: Path) -> Present | None:
+def _present(path: Path) -> HomeProcess | None:
     """Return who holds a note; None, and the note is gone, where nobody does any more."""
     pid = int(number) if (number := path.name.partition("-")[0]).isdigit() else 0
     try:
@@ -211,10 +211,10 @@ def _present(path: Path) -> Present | None:
     except FileNotFoundError:
         return None
     except OSError:  # of another user
-        return Present(pid=pid)
+        return HomeProcess(pid=pid)
     try:
         if not _lock(handle, shared=True):
-            return _read(handle) or Present(pid=pid)
+            return _read(handle) or HomeProcess(pid=pid)
         if sys.platform != "win32":
             with suppress(OSError):
                 path.unlink(missing_ok=True)
@@ -228,12 +228,12 @@ def _present(path: Path) -> Present | None:
     return None
 
 
-def _read(handle: int) -> Present | None:
+def _read(handle: int) -> HomeProcess | None:
     """Return what a note or the gate says; None where it says nothing yet, or is being written."""
     os.lseek(handle, 0, os.SEEK_SET)
     try:
         said: Any = json.loads(os.read(handle, 8192).partition(b"\n")[0])
-        return Present(
+        return HomeProcess(
             pid=int(said["pid"]),
             what=str(said["what"]),
             space=str(said.get("space", "")),

@@ -51,7 +51,7 @@ from mcp_memory.longterm.names import MAX_NAME, USER, Names, names_in, table, wi
 from mcp_memory.longterm.search.search import Desk
 from mcp_memory.longterm.turns import label, own_words
 from mcp_memory.longterm.verification.trust import held_ids
-from mcp_memory.models.metered import Question
+from mcp_memory.models.metered import ModelQuestion
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.protocol import Backlog, Store, Work
@@ -84,14 +84,14 @@ def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
     return Basis(session=waits.session, start=waits.start, stop=batch.stop) if batch.stop > waits.start else None
 
 
-def question(desk: Desk, basis: Basis) -> Question[Extracted] | None:
+def question(desk: Desk, basis: Basis) -> ModelQuestion[Extracted] | None:
     """Return what a model is asked about the batch; None where all of it is noise."""
     batch = _read_batch(desk, basis)
     if not batch.turns:
         return None
     waits = _backlog(desk, basis.session)
     names = names_in(desk.store, desk.space, [*batch.background, *batch.turns])
-    return Question(
+    return ModelQuestion(
         purpose="extract",
         messages=prompt(
             "extract",

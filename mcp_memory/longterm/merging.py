@@ -21,7 +21,7 @@ from mcp_memory.core.types import Atom
 from mcp_memory.longterm.merge_resolution import Held, Reply, Shown, settled, twin
 from mcp_memory.longterm.search.search import Desk
 from mcp_memory.longterm.similarity import near
-from mcp_memory.models.metered import Question
+from mcp_memory.models.metered import ModelQuestion
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.protocol import Work
@@ -69,11 +69,11 @@ def _to_compare(shown: Shown, draft: str) -> list[str]:
     return [other for other in shown.near[draft] if other in shown.held or twin(shown, other) is None]
 
 
-def question(desk: Desk, basis: Basis) -> Question[Reply] | None:
+def question(desk: Desk, basis: Basis) -> ModelQuestion[Reply] | None:
     shown = _shown(desk, basis)
     if all(_is_clear(shown, id) for id in shown.drafts):
         return None
-    return Question(
+    return ModelQuestion(
         purpose="merge",
         messages=prompt(
             "merge",

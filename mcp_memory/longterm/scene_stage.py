@@ -44,7 +44,7 @@ from mcp_memory.longterm.scenes import (
 from mcp_memory.longterm.search.search import Desk
 from mcp_memory.longterm.times import date_of
 from mcp_memory.longterm.verification.trust import fit_for_pages
-from mcp_memory.models.metered import Question
+from mcp_memory.models.metered import ModelQuestion
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.citations import plain
@@ -100,7 +100,7 @@ def _standing(store: Store, space: str) -> dict[str, Scene]:
 # --- what is asked ----------------------------------------------------------------------------------
 
 
-def question(desk: Desk, basis: Basis) -> Question[Reply] | None:
+def question(desk: Desk, basis: Basis) -> ModelQuestion[Reply] | None:
     """Put a round into words, as the rows are now; None where all of it was forgotten, joined or rewritten since."""
     store, space = desk.store, desk.space
     scenes = _standing(store, space)
@@ -110,7 +110,7 @@ def question(desk: Desk, basis: Basis) -> Question[Reply] | None:
     if not new and not _due(store, space, shown):
         return None
     named = {atom.id for atom in new}
-    return Question(
+    return ModelQuestion(
         purpose="scenes",
         messages=prompt(
             "scenes",

@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class ChatMessage:
     """One message of a prompt."""
 
     role: Literal["system", "user", "assistant"]
@@ -48,16 +48,16 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
+class ModelPrompt:
     """What is sent: messages, the shape that the reply should have, and the most tokens it may take."""
 
-    messages: Sequence[Message]
+    messages: Sequence[ChatMessage]
     shape: type[BaseModel]
     max_tokens: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Completion:
     """What came back. `cost` is in US dollars, None where litellm knows no price."""
 
     text: str
@@ -76,7 +76,7 @@ class LLM(Protocol):
         """The model, as the settings name it."""
         ...
 
-    def ask(self, prompt: Prompt, *, timeout: float) -> Said:
+    def ask(self, prompt: ModelPrompt, *, timeout: float) -> Completion:
         """Return the model's answer, waiting `timeout` seconds for the whole of it."""
         ...
 
@@ -94,7 +94,7 @@ class LiteLLM:
         self._api_key = api_key
         self._knows_schemas = True
 
-    def ask(self, prompt: Prompt, *, timeout: float) -> Said:
+    def ask(self, prompt: ModelPrompt, *, timeout: float) -> Completion:
         try:
             return _within(timeout, lambda: self._ask(prompt, timeout))
         except TimeoutError:
@@ -104,7 +104,7 @@ class LiteLLM:
                 billed=True,
             ) from None
 
-    def _ask(self, prompt: Prompt, timeout: float) -> Said:
+    def _ask(self, prompt: ModelPrompt, timeout: float) -> Completion:
         try:
             litellm = import_litellm()
         except ImportError as error:
@@ -123,7 +123,7 @@ class LiteLLM:
         except (*litellm.LITELLM_EXCEPTION_TYPES, ValueError) as error:
             raise self._failure(error, timeout) from None
 
-    def _complete(self, litellm: Any, prompt: Prompt, timeout: float, **more: Any) -> Any:
+    def _complete(self, litellm: Any, prompt: ModelPrompt, timeout: float, **more: Any) -> Any:
         return litellm.completion(
             model=self.name,
             messages=[{"role": one.role, "content": _sendable(one.text)} for one in prompt.messages],
@@ -137,7 +137,7 @@ class LiteLLM:
             **more,
         )
 
-    def _said(self, response: Any) -> Said:
+    def _said(self, response: Any) -> Completion:
         try:
             choice, usage = response.choices[0], response.usage
             text = choice.message.content
@@ -148,7 +148,7 @@ class LiteLLM:
                 "Check that MCP_MEMORY_LLM_BASE_URL is the address of a chat endpoint."
             ) from None
         cost = getattr(response, "_hidden_params", {}).get("response_cost")
-        return Said(
+        return Completion(
             text=text or "",
             prompt_tokens=tokens[0],
             completion_tokens=tokens[1],

@@ -24,7 +24,7 @@ from mcp_memory.core.errors import InvalidInput, ModelFailed, Refused
 from mcp_memory.core.text import one_line
 from mcp_memory.core.tokens import estimate_tokens
 from mcp_memory.core.types import Spend, Spent
-from mcp_memory.models.llm import LLM, LiteLLM, Message, Prompt, parse
+from mcp_memory.models.llm import LLM, ChatMessage, LiteLLM, ModelPrompt, parse
 
 R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
@@ -43,14 +43,14 @@ class UsageLedger(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question(Generic[R]):
+class ModelQuestion(Generic[R]):
     """A prompt, the schema of its reply, and its limits.
 
     `purpose` is the entry in the ledger. `timeout` is for all attempts together, in seconds (None: `llm_timeout`).
     """
 
     purpose: str
-    messages: Sequence[Message]
+    messages: Sequence[ChatMessage]
     reply: type[R]
     max_tokens: int = 4_000
     timeout: float | None = None
@@ -109,7 +109,7 @@ class MeteredModel:
         self._ledger, self._settings = ledger, settings
         self._now, self._pause = now, pause
 
-    def complete(self, question: Question[R], *, use: Callable[[R], T] = _itself) -> T:
+    def complete(self, question: ModelQuestion[R], *, use: Callable[[R], T] = _itself) -> T:
         """Return `use(reply)`, by default the reply itself.
 
         A reply that does not have the schema, or for which `use` raises InvalidInput, goes back with the reason.
@@ -122,14 +122,14 @@ class MeteredModel:
         while True:
             try:
                 return self._call(model, question, messages, ends - time.monotonic(), use)
-            except _Unfit as unfit:
+            except _UnusableReply as unfit:
                 if corrections == 0 or ends - time.monotonic() < _WORTH_A_TRY_S:
                     raise ModelFailed(f"The model {model.name} gave no usable answer. {unfit.reason}") from None
                 corrections -= 1
                 correction = f"That cannot be used. {unfit.reason} Answer the question again, with the JSON alone."
                 messages += [
-                    Message(role="assistant", text=unfit.text or "(nothing)"),  # providers refuse an empty message
-                    Message(role="user", text=correction),
+                    ChatMessage(role="assistant", text=unfit.text or "(nothing)"),  # providers refuse an empty message
+                    ChatMessage(role="user", text=correction),
                 ]
             except ModelFailed as failure:
                 wait = pause if failure.wait_s is None else failure.wait_s
@@ -139,7 +139,12 @@ class MeteredModel:
                 self._pause(wait)
 
     def _call(
-        self, model: LLM, question: Question[R], messages: Sequence[Message], seconds: float, use: Callable[[R], T]
+        self,
+        model: LLM,
+        question: ModelQuestion[R],
+        messages: Sequence[ChatMessage],
+        seconds: float,
+        use: Callable[[R], T],
     ) -> T:
         def record(prompt: int, completion: int = 0, cost: float | None = None, *, error: str | None = None) -> None:
             self._ledger.add_spend(
@@ -156,7 +161,7 @@ class MeteredModel:
 
         estimate = sum(estimate_tokens(message.text) for message in messages)
         self._check_caps(estimate)
-        prompt = Prompt(messages=tuple(messages), shape=question.reply, max_tokens=question.max_tokens)
+        prompt = ModelPrompt(messages=tuple(messages), shape=question.reply, max_tokens=question.max_tokens)
         try:
             said = model.ask(prompt, timeout=seconds)
         except ModelFailed as failure:
@@ -169,12 +174,12 @@ class MeteredModel:
             reply = parse(said.text, question.reply)
         except InvalidInput as reason:
             record(*usage, error=str(reason))
-            raise _Unfit(said.text, str(reason)) from None
+            raise _UnusableReply(said.text, str(reason)) from None
         record(*usage)
         try:
             return use(reply)
         except InvalidInput as reason:
-            raise _Unfit(said.text, str(reason)) from None
+            raise _UnusableReply(said.text, str(reason)) from None
 
     def _check_caps(self, estimate: int) -> None:
         """Raise Refused while a pause is on, or where the estimated prompt would exceed a cap."""
@@ -198,7 +203,7 @@ class MeteredModel:
                 )
 
 
-class _Unfit(Exception):
+class _UnusableReply(Exception):
     """A reply that cannot be used, and why."""
 
     def __init__(self, text: str, reason: str) -> None:

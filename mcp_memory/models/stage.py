@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import Stage
-from mcp_memory.models.metered import Question
+from mcp_memory.models.metered import ModelQuestion
 
 S = TypeVar("S")
 C = TypeVar("C", bound="StageContext[Any]")
@@ -63,7 +63,7 @@ class StageDefinition(Generic[C, B, R]):
     basis: type[B]
     reply: type[R]
     plan: PlanFunction[C, B]
-    question: Callable[[C, B], Question[R] | None]
+    question: Callable[[C, B], ModelQuestion[R] | None]
     apply: Callable[[C, Any, B, R | None], Applied]
     """Takes the leased job of the store. The reply is None where there was no question.
 

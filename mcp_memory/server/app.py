@@ -43,7 +43,7 @@ from pydantic import AnyUrl
 from mcp_memory import __version__
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, NotFound
-from mcp_memory.core.logs import Word, event
+from mcp_memory.core.logs import SafeText, event
 from mcp_memory.core.secrets import mask, mask_values
 from mcp_memory.core.text import one_line
 from mcp_memory.server.auth.authorization import current, needed, needed_by, of_request, shown, using
@@ -228,7 +228,7 @@ class MemoryServer(MCPServer[None]):
         except McpMemoryError as error:
             raise MCPError(wire.INVALID_PARAMS, str(error)) from error
         except Exception as error:
-            logger.exception("prompt %s failed", Word(name))
+            logger.exception("prompt %s failed", SafeText(name))
             raise MCPError(wire.INTERNAL_ERROR, f"Internal error in the prompt {name}.") from error
 
     async def _complete(

@@ -121,7 +121,7 @@ def _turn(turn: Turn, why: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prompt:
+class MenuPrompt:
     """A prompt: a function over Memory that takes one optional argument."""
 
     run: Callable[[Memory, str], Awaitable[str]]
@@ -144,23 +144,23 @@ class Prompt:
 
 
 PROMPTS = (
-    Prompt(
+    MenuPrompt(
         run=recall,
         title="Recall",
         argument="topic",
         meaning="What to recall; left out, who you are and your standing rules",
     ),
-    Prompt(
+    MenuPrompt(
         run=continue_task,
         title="Continue a task",
         argument="task",
         meaning="Number or label of a canvas; left out, the active one",
     ),
-    Prompt(run=wrap_up, title="Wrap up", argument="session", meaning="Session; left out, the one written to last"),
+    MenuPrompt(run=wrap_up, title="Wrap up", argument="session", meaning="Session; left out, the one written to last"),
 )
 
 
-async def get_prompt(memory: Memory, prompt: Prompt, given: dict[str, str]) -> wire.GetPromptResult:
+async def get_prompt(memory: Memory, prompt: MenuPrompt, given: dict[str, str]) -> wire.GetPromptResult:
     """Return the prompt's one message. InvalidInput for an argument that it does not have."""
     unknown = [name for name in given if name != prompt.argument]
     if unknown:

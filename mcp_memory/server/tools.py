@@ -47,7 +47,7 @@ from mcp_memory.service.jsonrpc import sendable
 from mcp_memory.service.render import Answer, as_json, render
 
 if TYPE_CHECKING:
-    from mcp_memory.service.excerpts import Asking
+    from mcp_memory.service.excerpts import ExcerptRequest
     from mcp_memory.service.memory import Memory
 
 
@@ -274,17 +274,17 @@ async def memory_search(
 
 
 async def _shown(
-    show: Callable[[Results, Asking], Shown],
+    show: Callable[[Results, ExcerptRequest], Shown],
     memory: Memory,
     results: Results,
     query: str,
     detail: Detail,
     budget: int | None,
 ) -> Shown:
-    from mcp_memory.service.excerpts import Asking
+    from mcp_memory.service.excerpts import ExcerptRequest
 
     counter = token_counter(memory.settings.tokenizer)  # its vocabulary is loaded in the thread
-    asking = Asking(query=query, detail=detail, counter=counter, budget=budget)
+    asking = ExcerptRequest(query=query, detail=detail, counter=counter, budget=budget)
     return await anyio.to_thread.run_sync(show, results, asking)
 
 

@@ -40,10 +40,10 @@ from mcp.shared.message import SessionMessage
 from mcp_memory.core import telemetry
 from mcp_memory.core.config import Settings, unknown_variables
 from mcp_memory.core.errors import Refused
-from mcp_memory.core.logs import Word, set_up
+from mcp_memory.core.logs import SafeText, set_up
 from mcp_memory.server.app import MemoryServer, build_server
 from mcp_memory.server.auth import hosts
-from mcp_memory.server.auth.authentication import Credentials, Gate
+from mcp_memory.server.auth.authentication import AuthenticationMiddleware, Credentials
 from mcp_memory.server.prompts import PROMPTS
 from mcp_memory.server.tools import TOOLS
 from mcp_memory.service.jsonrpc import error_reply, repaired_message
@@ -104,7 +104,7 @@ def http_app(server: MemoryServer, settings: Settings, *, transport: str, host: 
         )
     reachable = hosts.is_reachable(host, settings.allowed_hosts)
     credentials = Credentials(settings, server.memory.get, reachable=reachable)
-    return Gate(app, credentials, security=security, a_minute=settings.rate_limit)
+    return AuthenticationMiddleware(app, credentials, security=security, a_minute=settings.rate_limit)
 
 
 async def _has_tokens(settings: Settings) -> bool:
@@ -237,9 +237,9 @@ async def _no_signals() -> AsyncIterator[int]:
 def _warn_of_unknown_variables() -> None:
     for name, nearest in unknown_variables().items():
         if nearest:
-            logger.warning("%s is no setting, and sets nothing. Did you mean %s?", Word(name), Word(nearest))
+            logger.warning("%s is no setting, and sets nothing. Did you mean %s?", SafeText(name), SafeText(nearest))
         else:
-            logger.warning("%s is no setting, and sets nothing.", Word(name))
+            logger.warning("%s is no setting, and sets nothing.", SafeText(name))
 
 
 def _log_to_stderr(settings: Settings) -> None:

@@ -61,7 +61,7 @@ _Shown = TypeVar("_Shown", ShownTurns, ShownMemories)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asking:
+class ExcerptRequest:
     """How an answer is to be shown: around the words of which query, in what detail, within how many tokens."""
 
     query: str
@@ -92,9 +92,9 @@ class Asking:
         return self.counter.fits(text, self.tokens)
 
 
-def shown_turns(results: TurnResults, asking: Asking) -> ShownTurns:
+def shown_turns(results: TurnResults, asking: ExcerptRequest) -> ShownTurns:
     """Return what fits the budget. InvalidInput where that is not even one hit."""
-    cut = _Cuts(asking)
+    cut = _Excerpts(asking)
 
     def draft(many: int, width: int, facts: int) -> ShownTurns:
         hits, lines = results.hits[:many], _lines_beside(results.results, facts)
@@ -109,9 +109,9 @@ def shown_turns(results: TurnResults, asking: Asking) -> ShownTurns:
     return _fitted(draft, len(results.hits), asking)
 
 
-def shown_memories(results: MemoryResults, asking: Asking) -> ShownMemories:
+def shown_memories(results: MemoryResults, asking: ExcerptRequest) -> ShownMemories:
     """Return what fits the budget, atoms before turns. InvalidInput where that is not even one hit."""
-    cut = _Cuts(asking)
+    cut = _Excerpts(asking)
     total = len(results.atoms) + len(results.turns)
 
     def draft(many: int, width: int, facts: int) -> ShownMemories:
@@ -158,7 +158,7 @@ def _cursor(results: TurnResults | MemoryResults, shown: Sequence[str], left_out
     return after(results.start, shown) if left_out else results.cursor
 
 
-def _fitted(draft: Callable[[int, int, int], _Shown], total: int, asking: Asking) -> _Shown:
+def _fitted(draft: Callable[[int, int, int], _Shown], total: int, asking: ExcerptRequest) -> _Shown:
     """Return the fullest draft that fits: first of narrower excerpts and fewer facts, then of fewer hits."""
     steps = _WIDTHS[asking.detail]
     for step, width in enumerate(steps):
@@ -203,10 +203,10 @@ def _meet(one: Sequence[Turn], other: Sequence[Turn]) -> bool:
     )
 
 
-class _Cuts:
+class _Excerpts:
     """Shortens turns and atoms around the words that were asked for; finds those once, whatever the width."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: ExcerptRequest) -> None:
         self._asking = asking
         self._found: dict[str, list[TermMatch]] = {}
         self._words: dict[str, list[str]] = {}

@@ -49,7 +49,7 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Stage
 from mcp_memory.longterm.search.search import Desk, Search
 from mcp_memory.models.llm import parse
-from mcp_memory.models.metered import MeteredModel, Question
+from mcp_memory.models.metered import MeteredModel, ModelQuestion
 from mcp_memory.models.stage import AnyStage, Applied
 from mcp_memory.service.indexing import Indexing
 from mcp_memory.store.protocol import Backlog, Conflict, Done, Draft, StageState, Store, Work
@@ -73,16 +73,16 @@ _AFTER_FAILURE = (timedelta(minutes=1), timedelta(minutes=10), timedelta(hours=1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class LeasedJob:
     """A work that somebody holds, and its question."""
 
     work: Work
     stage: AnyStage
     basis: BaseModel
-    question: Question[Any]
+    question: ModelQuestion[Any]
 
 
-class Pipeline:
+class Scheduler:
     """The stages of one space. Calls block and may come from any thread."""
 
     def __init__(
@@ -118,26 +118,26 @@ class Pipeline:
 
     # --- asking -------------------------------------------------------------------------------------
 
-    def next(self, *, holder: str, lease: timedelta, eager: bool) -> Asked | None:
+    def next(self, *, holder: str, lease: timedelta, eager: bool) -> LeasedJob | None:
         """Take the next work that needs an answer; what needs none is done on the way. None: nothing is due."""
         progress = True
         while progress:
             progress = False
             for one in due(self._store, self._space, self._settings, self._now(), eager=eager):
                 taken = self._take(_stages()[one.stage], one.session, holder=holder, lease=lease, eager=eager)
-                if isinstance(taken, Asked):
+                if isinstance(taken, LeasedJob):
                     return taken
                 if taken is not None:  # it was done without a question, and may have made others due
                     progress = True
                     break
         return None
 
-    def for_agent(self, holder: str) -> Asked | None:
+    def for_agent(self, holder: str) -> LeasedJob | None:
         return self.next(holder=holder, lease=_AGENT_LEASE, eager=True)
 
     def _take(
         self, stage: AnyStage, session: str | None, *, holder: str, lease: timedelta, eager: bool
-    ) -> Asked | Applied | None:
+    ) -> LeasedJob | Applied | None:
         desk = self.desk()
         waiting = self._waiting() if stage.name == "merge" and not eager else None
         if waiting and waiting == self._seen_waiting:
@@ -164,7 +164,7 @@ class Pipeline:
         if work is None:
             return None
         if question is not None:
-            return Asked(work=work, stage=stage, basis=basis, question=question)
+            return LeasedJob(work=work, stage=stage, basis=basis, question=question)
         return self._apply(desk, work, stage, basis, None)
 
     def _waiting(self) -> list[Draft] | None:
@@ -187,7 +187,7 @@ class Pipeline:
         basis = stage.basis.model_validate_json(work.basis)
         return self._apply(self.desk(), work, stage, basis, parse(reply, stage.reply))
 
-    def ask(self, asked: Asked, model: MeteredModel) -> None:
+    def ask(self, asked: LeasedJob, model: MeteredModel) -> None:
         """Have the model answer and apply it.
 
         Raises ModelFailed, with the work parked, and Refused, with the work given back.
@@ -289,10 +289,10 @@ _REFUSED_S = 60.0
 _CLOSING_S = 2.0
 
 
-class Worker:
+class SchedulerThread:
     """`start()` and `close()` belong to `open_memory`."""
 
-    def __init__(self, pipeline: Pipeline, model: MeteredModel) -> None:
+    def __init__(self, pipeline: Scheduler, model: MeteredModel) -> None:
         self._pipelines = [pipeline]
         self._model = model
         self._bell = threading.Event()
@@ -302,11 +302,11 @@ class Worker:
     def start(self) -> None:
         self._thread.start()
 
-    def add(self, pipeline: Pipeline) -> None:
+    def add(self, pipeline: Scheduler) -> None:
         """Serve another space too."""
         self._pipelines = [*self._pipelines, pipeline]
 
-    def remove(self, pipeline: Pipeline) -> None:
+    def remove(self, pipeline: Scheduler) -> None:
         self._pipelines = [one for one in self._pipelines if one is not pipeline]
 
     def ring(self) -> None:
@@ -359,12 +359,12 @@ SOME = 3  # that are worth a question then, or for who asks for all: one or two 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Due:
+class DueStage:
     stage: Stage
     session: str | None = None
 
 
-def due(store: Store, space: str, settings: Settings, now: datetime, *, eager: bool = False) -> Iterator[Due]:
+def due(store: Store, space: str, settings: Settings, now: datetime, *, eager: bool = False) -> Iterator[DueStage]:
     """Yield what is due, what is nearest to its end first. `eager`: all that could be done, waiting for no more."""
     log: dict[Stage, Done] = {done.stage: done for done in store.done(space)}
     yield from _of_talk(store, space, settings, now, log, eager=eager)
@@ -373,7 +373,7 @@ def due(store: Store, space: str, settings: Settings, now: datetime, *, eager: b
 
 def _of_talk(
     store: Store, space: str, settings: Settings, now: datetime, log: Mapping[Stage, Done], *, eager: bool
-) -> Iterator[Due]:
+) -> Iterator[DueStage]:
     from mcp_memory.longterm import persona as l3_persona
 
     states = store.stage_states(space)
@@ -383,21 +383,21 @@ def _of_talk(
         yield from (_of(one) for one in waiting if one.flush > one.start)
         return
     if len(new) >= 2 * NEW_ATOMS:  # a long backlog shall not keep what is known of it from being told
-        yield Due(stage="scenes")
+        yield DueStage(stage="scenes")
     enough = _enough(log, settings)
     for one in reversed(waiting) if eager else waiting:  # a whole history is best read as it was lived
         if eager or _ready(one, enough, settings, now):
             yield _of(one)
     if store.drafts(space, limit=1):
-        yield Due(stage="merge")
+        yield DueStage(stage="merge")
     if _scenes(store, space, settings, states.get("scenes"), new, now, eager=eager):
-        yield Due(stage="scenes")
+        yield DueStage(stage="scenes")
     if l3_persona.trigger(store, space, settings) is not None:
-        yield Due(stage="persona")
+        yield DueStage(stage="persona")
 
 
-def _of(backlog: Backlog) -> Due:
-    return Due(stage="extract", session=backlog.session)
+def _of(backlog: Backlog) -> DueStage:
+    return DueStage(stage="extract", session=backlog.session)
 
 
 def _affordable(log: Mapping[Stage, Done], waiting: Sequence[Backlog]) -> bool:
@@ -477,7 +477,7 @@ _TASKS: tuple[Stage, ...] = ("canvas", "summaries")
 
 def _of_tasks(
     store: Store, space: str, settings: Settings, now: datetime, log: Mapping[Stage, Done], *, eager: bool
-) -> Iterator[Due]:
+) -> Iterator[DueStage]:
     from mcp_memory.shortterm import canvas_stage, summary_stage
 
     asked = sum(log[stage].asked for stage in _TASKS if stage in log)
@@ -487,6 +487,6 @@ def _of_tasks(
         thin = summary_stage.thin(store, space, now)
         rested = bool(thin) and abs(now - thin[-1].record.timestamp) >= REST
         if len(thin) >= (SOME if eager or rested else summary_stage.AT_ONCE):
-            yield Due(stage="summaries")
+            yield DueStage(stage="summaries")
     if settings.llm_canvas != "none" and canvas_stage.grown(store, space, now, eager=eager):
-        yield Due(stage="canvas")
+        yield DueStage(stage="canvas")

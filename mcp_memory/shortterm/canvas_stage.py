@@ -25,8 +25,8 @@ from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.core.secrets import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Group
-from mcp_memory.models.llm import Message
-from mcp_memory.models.metered import Question
+from mcp_memory.models.llm import ChatMessage
+from mcp_memory.models.metered import ModelQuestion
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageContext, StageDefinition
 from mcp_memory.shortterm.canvas.edits import (
@@ -261,17 +261,17 @@ def _drawing(desk: StageContext[Store], number: int) -> CanvasState | None:
 # --- what is asked ----------------------------------------------------------------------------------
 
 
-def question(desk: StageContext[Store], basis: CanvasBasis) -> Question[CanvasReply] | None:
+def question(desk: StageContext[Store], basis: CanvasBasis) -> ModelQuestion[CanvasReply] | None:
     """Put the canvas as it stands into words; None where it is gone or torn."""
     drawing = _drawing(desk, basis.canvas)
     if drawing is None:
         return None
-    return Question(
+    return ModelQuestion(
         purpose="canvas", messages=_messages(desk, drawing, basis), reply=CanvasReply, max_tokens=_ANSWER_TOKENS
     )
 
 
-def _messages(desk: StageContext[Store], drawing: CanvasState, basis: CanvasBasis) -> Sequence[Message]:
+def _messages(desk: StageContext[Store], drawing: CanvasState, basis: CanvasBasis) -> Sequence[ChatMessage]:
     drawn = fold_groups(drawing.canvas, drawing.groups)
     shown = drawn.nodes[-basis.shown :]
     named = _named(desk, drawing.canvas)

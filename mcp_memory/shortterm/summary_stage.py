@@ -30,7 +30,7 @@ from mcp_memory.core.errors import Damaged, InvalidInput, NotFound
 from mcp_memory.core.secrets import mask
 from mcp_memory.core.text import decoded, one_line, well_formed
 from mcp_memory.core.types import CanvasRow
-from mcp_memory.models.metered import Question
+from mcp_memory.models.metered import ModelQuestion
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageContext, StageDefinition
 from mcp_memory.shortterm.calls import summary_line
@@ -190,12 +190,12 @@ class _ShownRecord:
         return "\n".join([record.tool_call, record.summary, self.task, self.of.then, self.sample.text, self.own])
 
 
-def question(desk: StageContext[Store], basis: SummaryBasis) -> Question[SummaryReply] | None:
+def question(desk: StageContext[Store], basis: SummaryBasis) -> ModelQuestion[SummaryReply] | None:
     """Put the records into words; None where all of them were forgotten or summarised since."""
     shown = _shown(desk, basis)
     if not shown:
         return None
-    return Question(
+    return ModelQuestion(
         purpose="summaries",
         messages=prompt("summaries", results="\n\n".join(map(_result, shown))),
         reply=SummaryReply,

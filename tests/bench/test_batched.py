@@ -10,7 +10,7 @@ import pytest
 from bench.batched import WINDOW, Batched
 from bench.cutting import Arrival
 from bench.trajectories import Ledger, Trajectory
-from mcp_memory.service.compression.plan import Rules
+from mcp_memory.service.compression.plan import CompressionRules
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
 from tests.compression.lists import long_talk, openai
@@ -36,7 +36,7 @@ def run() -> Trajectory:
 
 
 def test_batches_save_tokens_and_every_byte_of_a_result_comes_back(store: Store, run: Trajectory) -> None:
-    policy, ledger = Batched(store, rules=Rules(window=WINDOW, mild=0, keep_calls=3)), Ledger()
+    policy, ledger = Batched(store, rules=CompressionRules(window=WINDOW, mild=0, keep_calls=3)), Ledger()
     ledger.add(run, policy)
     assert ledger.tokens < 0.6 * ledger.whole_tokens
     assert ledger.cost < ledger.whole_cost

@@ -11,7 +11,7 @@ import pytest
 
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.service.compression.compress import Compressed, compress_list
-from mcp_memory.service.compression.plan import Level, Rules
+from mcp_memory.service.compression.plan import CompressionRules, Level
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
 from tests.compression.lists import Messages
@@ -36,7 +36,7 @@ class Program:
             self.store,
             self.space,
             messages,
-            rules=Rules(window=window, **{"keep_calls": 2, **rules}),
+            rules=CompressionRules(window=window, **{"keep_calls": 2, **rules}),
             counter=token_counter("cl100k_base"),
             now=self.now,
             level=level,

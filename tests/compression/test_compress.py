@@ -11,7 +11,7 @@ import pytest
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.tokens import token_counter
-from mcp_memory.service.compression.plan import Rules, make_rules
+from mcp_memory.service.compression.plan import CompressionRules, make_rules
 from mcp_memory.service.compression.storing import middle, shorter_arguments
 from tests.compression.conftest import Program
 from tests.compression.lists import Step, anthropic, long_talk, openai
@@ -24,7 +24,7 @@ DEEP: Any = reduce(lambda inner, _: [inner], range(10_000), 0)
 
 
 def test_a_batch_is_worth_it_from_the_call_on_where_it_saves_as_many_times_its_cost() -> None:
-    rules = Rules(window=10_000, cached_price=0.1, worth=1, further_calls=9)
+    rules = CompressionRules(window=10_000, cached_price=0.1, worth=1, further_calls=9)
     assert rules.gain(removed=900, behind=1_000, calls=0) == pytest.approx(0)
     assert rules.gain(removed=901, behind=1_000, calls=0) > 0
     assert replace(rules, worth=2).gain(removed=1_800, behind=1_000, calls=0) == pytest.approx(0)

@@ -16,7 +16,7 @@ from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.embed import make_embedder
 from mcp_memory.models.metered import MeteredModel
 from mcp_memory.service.indexing import Indexing
-from mcp_memory.service.scheduler import Pipeline
+from mcp_memory.service.scheduler import Scheduler
 from mcp_memory.store.protocol import Filters, NewAtom, Spend
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock, ScriptedLLM
@@ -73,7 +73,7 @@ def test_turns_that_a_killed_process_was_reading_a_year_ahead_are_read_now(home:
     store = open_store(home)
     settings = Settings(home=home, embedder="none", distil=False)
     search = Search(store, clock)
-    pipeline = Pipeline(store, search, Indexing(store, make_embedder(settings), settings), settings, now=clock)
+    pipeline = Scheduler(store, search, Indexing(store, make_embedder(settings), settings), settings, now=clock)
     store.append_turns("default", "s", [NewTurn(role="user", content="I keep bees in Porto.")], now=clock())
     assert pipeline.for_agent("killed") is not None
     clock.moment = NOON

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from mcp_memory.core.errors import EmbeddingFailed
-from mcp_memory.models.embed.external import CHARACTERS_SENT, TEXTS_A_REQUEST, Patience, RemoteEmbedder
+from mcp_memory.models.embed.external import CHARACTERS_SENT, TEXTS_A_REQUEST, RemoteEmbedder, RequestPatience
 from mcp_memory.models.llm import import_litellm
 
 KEY = "sk-a-secret-of-the-test"
@@ -100,8 +100,8 @@ def embedder(endpoint: Endpoint, paused: list[float]) -> RemoteEmbedder:
         "openai/m",
         base_url=endpoint.url,
         api_key=KEY,
-        for_a_query=Patience(timeout=10, pauses=(0.5,)),
-        for_rows=Patience(timeout=10, pauses=(0.5, 2)),
+        for_a_query=RequestPatience(timeout=10, pauses=(0.5,)),
+        for_rows=RequestPatience(timeout=10, pauses=(0.5, 2)),
         pause=paused.append,
     )
 
@@ -210,7 +210,7 @@ def test_a_model_that_changes_its_dimension_is_refused(embedder: RemoteEmbedder,
 def test_no_answer_in_time_is_said(endpoint: Endpoint) -> None:
     endpoint.script = [None]
     embedder = RemoteEmbedder(
-        "openai/m", base_url=endpoint.url, api_key=KEY, for_a_query=Patience(timeout=0.2, pauses=())
+        "openai/m", base_url=endpoint.url, api_key=KEY, for_a_query=RequestPatience(timeout=0.2, pauses=())
     )
     with pytest.raises(EmbeddingFailed, match=r"openai/m did not answer within 0\.2 s"):
         embedder.embed_query("abc")

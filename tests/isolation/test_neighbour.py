@@ -16,7 +16,7 @@ import pytest
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import MemoryResults, NewTurn
-from mcp_memory.service.excerpts import Asking, shown_memories
+from mcp_memory.service.excerpts import ExcerptRequest, shown_memories
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.sqlite.finding import sketch
 
@@ -56,7 +56,7 @@ async def fill(memory: Memory, turns: int, statements: int, *, first: int = 0) -
 def _shown(page: MemoryResults, question: str, memory: Memory, budget: int) -> list[str]:
     """Return the ids that a page shows within a budget, without the cursor, which has ids in it."""
     whole = replace(page, cursor=None, start="")
-    asking = Asking(query=question, detail="concise", counter=memory._parts.counter, budget=budget)
+    asking = ExcerptRequest(query=question, detail="concise", counter=memory._parts.counter, budget=budget)
     try:
         shown = shown_memories(whole, asking)
     except InvalidInput:

@@ -12,7 +12,7 @@ import pytest
 from bench.reader import Reader
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
-from mcp_memory.models.llm import Prompt
+from mcp_memory.models.llm import ModelPrompt
 from mcp_memory.service.memory import Memory, open_memory, opening
 
 
@@ -42,7 +42,7 @@ async def test_the_model_reads_all_spaces_that_are_open_in_one_thread_and_never_
 
 async def test_a_space_whose_questions_fail_does_not_keep_the_others_waiting(home: Path) -> None:
     class Choosy(Reader):
-        def ask(self, prompt: Prompt, *, timeout: float) -> Any:
+        def ask(self, prompt: ModelPrompt, *, timeout: float) -> Any:
             if any("goats" in message.text for message in prompt.messages):
                 raise RuntimeError("no goats")
             return super().ask(prompt, timeout=timeout)

@@ -11,7 +11,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.types import Evidence, Kind, NewTurn, Stage
 from mcp_memory.longterm.persona import PERSONA, Basis, Reply
 from mcp_memory.longterm.search.search import Desk, Search
-from mcp_memory.models.metered import Question
+from mcp_memory.models.metered import ModelQuestion
 from mcp_memory.models.stage import Applied
 from mcp_memory.store.citations import cited
 from mcp_memory.store.protocol import Merging, NewAtom, SceneEdit, Store, Work
@@ -115,7 +115,7 @@ class ByHand:
         assert basis is not None
         return basis
 
-    def asked(self, basis: Basis) -> Question[Reply]:
+    def asked(self, basis: Basis) -> ModelQuestion[Reply]:
         question = PERSONA.question(self.desk(), basis)
         assert question is not None
         return question

@@ -16,7 +16,7 @@ from mcp_memory.longterm.merge_resolution import Fate, Held, made
 from mcp_memory.longterm.recall.bundle import stable
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.service.memory import Memory, open_memory
-from mcp_memory.service.memory.administration import ToldElsewhere
+from mcp_memory.service.memory.administration import StatementToImport
 from mcp_memory.service.render import render
 from mcp_memory.store.citations import marked
 from mcp_memory.store.protocol import NewAtom
@@ -56,7 +56,7 @@ async def tell(memory: Memory, source: Source) -> None:
         await memory.remember(ORDER, kind="instruction", source=source)
         return
     atom = NewAtom(kind="episodic", text=ORDER, priority=70, confidence=1, session="s", valid_from=NOW, source=source)
-    await memory.tell([ToldElsewhere(atom=atom)])
+    await memory.tell([StatementToImport(atom=atom)])
 
 
 @pytest.mark.parametrize(("source", "mark"), VOICES)

@@ -15,7 +15,7 @@ from mcp_memory.core.tokens import token_counter
 from mcp_memory.core.types import MemoryResults
 from mcp_memory.longterm.search import pages
 from mcp_memory.longterm.search.search import Search
-from mcp_memory.service.excerpts import Asking, shown_memories
+from mcp_memory.service.excerpts import ExcerptRequest, shown_memories
 from mcp_memory.service.render import render
 from mcp_memory.store.protocol import Filters
 from mcp_memory.store.sqlite import open_store
@@ -125,7 +125,7 @@ def test_the_facts_of_a_time_are_those_that_held_then_and_say_until_when(hand: B
     now, past = search(hand, entity="Anna"), search(hand, entity="Anna", as_of=then + timedelta(days=3))
     assert [(fact.value, fact.valid_to) for fact in now.facts] == [("Turin", None)]
     assert [(fact.value, fact.valid_to) for fact in past.facts] == [("Porto", then + timedelta(days=30))]
-    asking = Asking(query="", detail="concise", counter=token_counter("o200k_base"))
+    asking = ExcerptRequest(query="", detail="concise", counter=token_counter("o200k_base"))
     text = render(shown_memories(past, asking))
     assert "> Anna · lives_in · Porto (since 2026-11-20 until 2026-12-20; a1)" in text
     assert "until 2026-12-20, replaced by a2" in text

@@ -21,7 +21,7 @@ from mcp_memory.longterm.merging import MERGE, Basis
 from mcp_memory.longterm.search.search import Desk, Search
 from mcp_memory.models.embed.bundled import StaticEmbedder
 from mcp_memory.models.llm import parse
-from mcp_memory.models.metered import Question
+from mcp_memory.models.metered import ModelQuestion
 from mcp_memory.models.stage import Applied
 from mcp_memory.store.protocol import Filters, NewAtom, Vectors
 from mcp_memory.store.sqlite import SQLiteStore, open_store
@@ -101,7 +101,7 @@ class Table:
     def plan(self, smaller: int = 0) -> Basis | None:
         return MERGE.plan(self.desk, session=None, smaller=smaller)
 
-    def question(self) -> Question[Reply] | None:
+    def question(self) -> ModelQuestion[Reply] | None:
         """Do what needs no question, and return the one that is left."""
         while (basis := self.plan()) is not None:
             question = MERGE.question(self.desk, basis)

@@ -17,7 +17,7 @@ from mcp_memory.core.errors import InvalidInput, ModelFailed
 from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.search.rerank import FIRST, ModelRerank
 from mcp_memory.longterm.search.search import Ranked
-from mcp_memory.models.llm import Prompt
+from mcp_memory.models.llm import ModelPrompt
 from mcp_memory.models.metered import MeteredModel
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.protocol import Store
@@ -140,10 +140,10 @@ class Answering:
 # --- through the verbs ------------------------------------------------------------------------------
 
 
-def best_first(word: str) -> Callable[[Prompt], str]:
+def best_first(word: str) -> Callable[[ModelPrompt], str]:
     """A model for which the results that hold a word are the best, the last of them first."""
 
-    def answer(prompt: Prompt) -> str:
+    def answer(prompt: ModelPrompt) -> str:
         shown = re.findall(r'<result number="(\d+)".*?>\n(.*?)\n</result>', prompt.messages[1].text, re.DOTALL)
         return json.dumps({"order": [int(number) for number, text in reversed(shown) if word in text]})
 

@@ -12,7 +12,7 @@ from mcp_memory.core.errors import NotFound
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.core.types import NewTurn, Offloaded, ResultHit
 from mcp_memory.server.resources import read_resource
-from mcp_memory.service.excerpts import Asking, shown_memories, shown_turns
+from mcp_memory.service.excerpts import ExcerptRequest, shown_memories, shown_turns
 from mcp_memory.service.memory import Memory
 from mcp_memory.service.render import render
 from mcp_memory.testing import FixedClock
@@ -161,7 +161,7 @@ COUNTER = token_counter("o200k_base")
 async def test_lines_are_shown_as_what_a_tool_printed(memory: Memory) -> None:
     done = await offloaded(memory)
     results = await memory.conversation_search(ERROR)
-    text = render(shown_turns(results, Asking(query=ERROR, detail="concise", counter=COUNTER)))
+    text = render(shown_turns(results, ExcerptRequest(query=ERROR, detail="concise", counter=COUNTER)))
     (hit,) = results.results
     assert "Printed by tools, nobody's words" in text
     assert f"{done.ref}:{hit.lines[0]}-{hit.lines[1]} · `pytest path=tests` · {done.node} · " in text
@@ -173,7 +173,7 @@ async def test_lines_give_way_before_turns_and_no_budget_is_passed(memory: Memor
     said = [NewTurn(role="user", content=f"remark {i}: cannot import name url_quote " * 9) for i in range(6)]
     await memory.record_turns(said, session="s1")
     await offloaded(memory)
-    asking = Asking(query=ERROR, detail="concise", counter=COUNTER, budget=budget)
+    asking = ExcerptRequest(query=ERROR, detail="concise", counter=COUNTER, budget=budget)
     turns = shown_turns(await memory.conversation_search(ERROR, limit=6), asking)
     known = shown_memories(await memory.memory_search(ERROR, limit=6), asking)
     for answer in (turns, known):
@@ -230,7 +230,7 @@ async def test_a_search_and_the_resource_of_an_atom_name_what_it_rests_on(memory
     done = await offloaded(memory)
     atom = await believed(memory, done)
     results = await memory.memory_search("werkzeug")
-    shown = shown_memories(results, Asking(query="werkzeug", detail="concise", counter=COUNTER))
+    shown = shown_memories(results, ExcerptRequest(query="werkzeug", detail="concise", counter=COUNTER))
     assert shown.atoms[0].cites == [f"{done.ref}:63-64"]
     assert f"rests on output {done.ref}:63-64" in render(shown)
     page = await read_resource(memory, f"memory://atom/{atom}")

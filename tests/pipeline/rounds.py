@@ -14,7 +14,7 @@ from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.embed import make_embedder
 from mcp_memory.models.metered import MeteredModel
 from mcp_memory.service.indexing import Indexing
-from mcp_memory.service.scheduler import Pipeline
+from mcp_memory.service.scheduler import Scheduler
 from mcp_memory.store.protocol import Store
 from mcp_memory.testing import FixedClock
 
@@ -41,7 +41,7 @@ def working(store: Any, clock: FixedClock, home: Path) -> Iterator[Callable[[], 
     settings = Settings(home=home, embedder="none", distil=False, scenes_interval=0)
     indexing = Indexing(store, make_embedder(settings), settings)  # never started: no thread but this one
     search = Search(store, clock)
-    pipeline = Pipeline(store, search, indexing, settings, now=clock)
+    pipeline = Scheduler(store, search, indexing, settings, now=clock)
     model = MeteredModel(Reader(), store, settings, now=clock)
     try:
         yield lambda: pipeline.step(model, eager=True)

@@ -10,13 +10,13 @@ import pytest
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import Evidence, NewTurn
-from mcp_memory.service.scheduler import FIRST, Due, due, gathered
+from mcp_memory.service.scheduler import FIRST, DueStage, due, gathered
 from mcp_memory.store.protocol import Merging, NewAtom, Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock
 
 SPACE, SESSION = "default", "s"
-EXTRACT = Due(stage="extract", session=SESSION)
+EXTRACT = DueStage(stage="extract", session=SESSION)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def talk(store: Store, clock: FixedClock, *, exchanges: int, session: str = SESS
         store.append_turns(SPACE, session, turns, now=clock())
 
 
-def now_due(store: Store, clock: FixedClock, **settings: int) -> list[Due]:
+def now_due(store: Store, clock: FixedClock, **settings: int) -> list[DueStage]:
     return list(due(store, SPACE, Settings(**settings), clock()))
 
 
@@ -101,7 +101,7 @@ def test_a_new_session_of_a_warm_space_waits_for_five_turns_of_the_user(store: S
     talk(store, clock, exchanges=4, session="another")
     assert now_due(store, clock) == []
     talk(store, clock, exchanges=1, session="another")
-    assert now_due(store, clock) == [Due(stage="extract", session="another")]
+    assert now_due(store, clock) == [DueStage(stage="extract", session="another")]
 
 
 def test_after_ten_minutes_of_silence_the_rest_of_a_session_is_read(store: Store, clock: FixedClock) -> None:
@@ -141,7 +141,7 @@ def test_there_is_at_most_one_question_for_five_turns_after_the_first_few_unless
     assert waiting
     assert now_due(store, clock) == []
     store.flush(SPACE, waiting[0])
-    assert now_due(store, clock) == [Due(stage="extract", session=waiting[0])]
+    assert now_due(store, clock) == [DueStage(stage="extract", session=waiting[0])]
     assert len(list(due(store, SPACE, Settings(), clock(), eager=True))) == len(waiting)
 
 
@@ -169,7 +169,7 @@ def test_the_session_that_was_written_to_last_is_read_first(store: Store, clock:
 def test_a_question_of_merging_waits_for_company_or_a_day(store: Store, clock: FixedClock) -> None:
     talk(store, clock, exchanges=1)
     extract(store, clock, texts=["one"])
-    assert Due(stage="merge") in now_due(store, clock)  # which is done at once where it needs no question
+    assert DueStage(stage="merge") in now_due(store, clock)  # which is done at once where it needs no question
     assert not gathered(store, SPACE, clock())
     clock.advance(days=1)
     assert gathered(store, SPACE, clock())
@@ -197,7 +197,7 @@ def test_scenes_are_written_when_twenty_statements_are_new_or_one_has_waited_a_d
     extract(store, clock)
 
     def scenes_due() -> bool:
-        return Due(stage="scenes") in now_due(store, clock)
+        return DueStage(stage="scenes") in now_due(store, clock)
 
     learn(19)
     assert not scenes_due()

@@ -21,11 +21,11 @@ from mcp_memory.core.errors import ModelFailed
 from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.models.embed import make_embedder
-from mcp_memory.models.llm import Prompt, Said
+from mcp_memory.models.llm import Completion, ModelPrompt
 from mcp_memory.models.metered import MeteredModel
 from mcp_memory.service.indexing import Indexing
 from mcp_memory.service.memory import open_memory
-from mcp_memory.service.scheduler import RECORDS_A_QUESTION, REST, SOME, Due, Pipeline, due
+from mcp_memory.service.scheduler import RECORDS_A_QUESTION, REST, SOME, DueStage, Scheduler, due
 from mcp_memory.shortterm.canvas.edits import state_of
 from mcp_memory.shortterm.canvas.replay import rebuild
 from mcp_memory.shortterm.summary_stage import AT_ONCE
@@ -103,7 +103,7 @@ def test_a_task_of_a_hundred_steps_costs_a_few_questions_and_talk_keeps_its_own(
         return START + timedelta(seconds=agent.seconds)
 
     search = Search(store, now)
-    pipeline = Pipeline(store, search, Indexing(store, make_embedder(settings), settings), settings, now=now)
+    pipeline = Scheduler(store, search, Indexing(store, make_embedder(settings), settings), settings, now=now)
     metered = MeteredModel(model, store, settings, now=now)
     for at in range(100):
         large(agent) if at % 2 else small(agent, 1)
@@ -115,7 +115,7 @@ def test_a_task_of_a_hundred_steps_costs_a_few_questions_and_talk_keeps_its_own(
     assert rebuild(store, "default", 1) == state_of(store.canvas("default", 1))
     for said in range(2):
         store.append_turns("default", "talk", [NewTurn(role="user", content=f"I cycle {said}.")], now=now())
-    assert Due(stage="extract", session="talk") in list(due(store, "default", settings, now()))
+    assert DueStage(stage="extract", session="talk") in list(due(store, "default", settings, now()))
 
 
 # --- who answers ------------------------------------------------------------------------------------
@@ -142,9 +142,13 @@ async def test_the_connected_agent_is_asked_about_tasks_after_what_was_said(home
 
 async def test_what_fails_is_put_aside_and_asked_again_in_a_smaller_piece(home: Path) -> None:
     class Failing(Reader):
-        def ask(self, prompt: Prompt, *, timeout: float) -> Said:
+        def ask(self, prompt: ModelPrompt, *, timeout: float) -> Completion:
             said = super().ask(prompt, timeout=timeout)
-            return Said(text="Sorry.", prompt_tokens=1, completion_tokens=1, cost=None) if len(self.asked) < 3 else said
+            return (
+                Completion(text="Sorry.", prompt_tokens=1, completion_tokens=1, cost=None)
+                if len(self.asked) < 3
+                else said
+            )
 
     model = Failing()
     async with open_memory(home=home, embedder="none", llm=model, distil=False) as memory:

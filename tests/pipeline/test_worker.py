@@ -11,7 +11,7 @@ import anyio
 
 from bench.reader import Reader
 from mcp_memory.core.types import NewTurn
-from mcp_memory.models.llm import Prompt, Said
+from mcp_memory.models.llm import Completion, ModelPrompt
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import FixedClock
 
@@ -49,7 +49,7 @@ async def test_a_model_that_takes_its_time_is_in_nobodys_way(home: Path) -> None
     asked, answer = threading.Event(), threading.Event()
 
     class Slow(Reader):
-        def ask(self, prompt: Prompt, *, timeout: float) -> Said:
+        def ask(self, prompt: ModelPrompt, *, timeout: float) -> Completion:
             asked.set()
             answer.wait(30)
             return super().ask(prompt, timeout=timeout)

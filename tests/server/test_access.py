@@ -30,7 +30,7 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.server import transports
 from mcp_memory.server.app import MemoryServer, build_server
 from mcp_memory.server.auth import authentication
-from mcp_memory.server.auth.authentication import SPACE_HEADER, AtOnce, Rate
+from mcp_memory.server.auth.authentication import SPACE_HEADER, ConcurrencyLimit, RateLimit
 from mcp_memory.server.auth.authorization import OWNER, Grant, of_request, part_of_status
 from mcp_memory.server.auth.hosts import is_reachable, security
 from mcp_memory.server.tools import TOOLS
@@ -307,7 +307,7 @@ async def test_a_token_ends_when_it_was_said_to(home: Path) -> None:
 
 @given(a_minute=st.integers(1, 100), steps=st.lists(st.floats(0, 30), max_size=60))
 def test_a_rate_lets_through_no_more_than_its_bucket_and_what_came_back(a_minute: int, steps: list[float]) -> None:
-    rate, now, let = Rate(a_minute), 0.0, 0
+    rate, now, let = RateLimit(a_minute), 0.0, 0
     for step in steps:
         now += step
         wait = rate.take("k", now)
@@ -321,12 +321,12 @@ def test_a_rate_lets_through_no_more_than_its_bucket_and_what_came_back(a_minute
 
 
 def test_a_clock_that_goes_back_gives_nothing_away() -> None:
-    rate = Rate(1)
+    rate = RateLimit(1)
     assert [rate.take("k", 100.0), rate.take("k", 50.0), rate.take("k", 99.0)] == [0, 60, 60]
 
 
 def test_as_many_are_held_at_once_as_there_may_be() -> None:
-    held = AtOnce(1)
+    held = ConcurrencyLimit(1)
     with held.one("k") as first, held.one("k") as second, held.one("other") as third:
         assert (first, second, third) == (True, False, True)
     with held.one("k") as again:

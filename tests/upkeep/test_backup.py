@@ -15,7 +15,7 @@ import apsw
 import pytest
 
 from mcp_memory.core.errors import Damaged, InvalidInput, StoreUnavailable
-from mcp_memory.core.process_registry import note
+from mcp_memory.core.process_registry import register
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep.backup import Backup, back_up, folder_of, listed, verify
@@ -311,8 +311,8 @@ def test_nothing_is_restored_while_another_process_holds_the_home(made: Path, ho
     import subprocess
     import sys
 
-    code = "import sys; from pathlib import Path; from mcp_memory.core.process_registry import note\n"
-    code += "n = note(Path(sys.argv[1]), what='serve stdio'); print('x', flush=True); sys.stdin.read()"
+    code = "import sys; from pathlib import Path; from mcp_memory.core.process_registry import register\n"
+    code += "n = register(Path(sys.argv[1]), what='serve stdio'); print('x', flush=True); sys.stdin.read()"
     with subprocess.Popen(
         [sys.executable, "-c", code, str(home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -321,4 +321,4 @@ def test_nothing_is_restored_while_another_process_holds_the_home(made: Path, ho
         with pytest.raises(StoreUnavailable, match="held by serve stdio"):
             restore(made, home, now=NOW)
         process.kill()
-    assert note(home, what="after") is not None
+    assert register(home, what="after") is not None

@@ -15,7 +15,7 @@ from mcp_memory.core.tokens import token_counter
 from mcp_memory.core.types import Evidence, NewTurn
 from mcp_memory.integrations.importers.records import AGENTS
 from mcp_memory.service.compression.compress import compress_list
-from mcp_memory.service.compression.plan import Rules
+from mcp_memory.service.compression.plan import CompressionRules
 from mcp_memory.store.access import Token
 from mcp_memory.store.protocol import NewAtom
 from mcp_memory.store.sqlite import forms, open_store
@@ -61,7 +61,7 @@ def fill(home: Path, tmp_path: Path) -> None:
             store,
             "default",
             messages,
-            rules=Rules(window=4_000, keep_calls=1),
+            rules=CompressionRules(window=4_000, keep_calls=1),
             counter=token_counter("cl100k_base"),
             now=lambda: CLOCK,
         )

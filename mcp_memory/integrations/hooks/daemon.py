@@ -34,7 +34,7 @@ import anyio.to_thread
 from mcp_memory import __version__
 from mcp_memory.core.config import load_settings
 from mcp_memory.core.errors import McpMemoryError, StoreUnavailable
-from mcp_memory.core.logs import Word, set_up
+from mcp_memory.core.logs import SafeText, set_up
 from mcp_memory.core.regular_files import opener
 from mcp_memory.integrations.hooks.conversations import Conversations, HookAnswer, HookEvent, read
 from mcp_memory.integrations.hooks.endpoint import (
@@ -257,7 +257,7 @@ class HookDaemon:
         try:
             await self._conversations.was_answered(event, answer)
         except McpMemoryError as error:
-            logger.warning("%s: what it saved is not booked: %s", Word(event.name), error)
+            logger.warning("%s: what it saved is not booked: %s", SafeText(event.name), error)
 
     async def _in_time(self, event: HookEvent) -> HookAnswer:
         """Return the answer if it is there while its hook waits. What was begun is finished all the same."""
@@ -282,9 +282,9 @@ class HookDaemon:
             case None:
                 return task.result()
             case McpMemoryError() as error:
-                logger.warning("%s: %s", Word(event.name), error)
+                logger.warning("%s: %s", SafeText(event.name), error)
             case error:
-                logger.error("%s failed, by a fault of this program", Word(event.name), exc_info=error)
+                logger.error("%s failed, by a fault of this program", SafeText(event.name), exc_info=error)
         return HookAnswer()
 
 
@@ -297,7 +297,7 @@ def _event_of(question: bytes) -> HookEvent | None:
             value = json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
         return read(asked["client"], asked["event"], value)
     except (ValueError, RecursionError) as error:
-        logger.warning("%s: the input of the hook is no JSON: %s", Word(asked["event"]), error)
+        logger.warning("%s: the input of the hook is no JSON: %s", SafeText(asked["event"]), error)
         return None
 
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import anyio.to_thread
 
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
-from mcp_memory.core.logs import Word
+from mcp_memory.core.logs import SafeText
 from mcp_memory.core.regular_files import open_regular
 from mcp_memory.integrations.hooks.endpoint import DaemonFiles, PendingLog
 from mcp_memory.integrations.importers.follow import follow_log
@@ -169,12 +169,12 @@ class LogFollower:
             elif not self._finishing:  # else its note stays
                 self._due.append(_DueRead(asyncio.get_running_loop().time(), due.note))
         except McpMemoryError as error:
-            logger.warning("a log of %s was not taken in: %s", Word(due.note.client), error)
+            logger.warning("a log of %s was not taken in: %s", SafeText(due.note.client), error)
             if not self._finishing and due.attempt < _ATTEMPTS:  # else its note stays
                 later = asyncio.get_running_loop().time() + _AGAIN_S
                 self._due.append(_DueRead(later, due.note, due.attempt + 1))
         except Exception:
-            logger.exception("a log of %s was not taken in, by a fault of this program", Word(due.note.client))
+            logger.exception("a log of %s was not taken in, by a fault of this program", SafeText(due.note.client))
             await self._is_done(due.note)
 
     async def _noted(self, note: PendingLog) -> None:
@@ -202,7 +202,7 @@ class LogFollower:
                 self._pass_over(note, unfit.__cause__ or unfit)
             return True
         if read.bad:
-            logger.warning("%d lines of a log of %s could not be read", read.bad, Word(client))
+            logger.warning("%d lines of a log of %s could not be read", read.bad, SafeText(client))
         if read.unread and read.session is not None:
             return False
         if read.unread:
@@ -215,7 +215,7 @@ class LogFollower:
         """Log once that a log cannot be read; `doctor` shows it."""
         if note.log not in self._passed:
             self._passed.add(note.log)
-            logger.warning("a log of %s was passed over: %s", Word(note.client), why)
+            logger.warning("a log of %s was passed over: %s", SafeText(note.client), why)
 
 
 async def within(waiting: Coroutine[Any, Any, object], seconds: float) -> None:

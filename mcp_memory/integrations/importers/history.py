@@ -53,7 +53,7 @@ from mcp_memory.integrations.importers.records import (
 from mcp_memory.integrations.importers.report import HistorySize, ImportReport, Price, answer, estimate_cost, unchanged
 from mcp_memory.longterm.explicit_atoms import told
 from mcp_memory.service.memory import Memory
-from mcp_memory.service.memory.administration import ToldElsewhere
+from mcp_memory.service.memory.administration import StatementToImport
 from mcp_memory.store.protocol import Imported, NewAtom
 
 STEP = timedelta(milliseconds=100)
@@ -332,13 +332,15 @@ def start(source: ImportSource, undated: int) -> datetime:
     return datetime.fromtimestamp(source.modified / 1000, UTC) - STEP * undated
 
 
-def statement_atoms(statements: Sequence[ImportedStatement], *, session: str, now: datetime) -> list[ToldElsewhere]:
+def statement_atoms(statements: Sequence[ImportedStatement], *, session: str, now: datetime) -> list[StatementToImport]:
     """Return what to tell. A statement is the imported file's word, whoever that heard it from: no rule and no trait.
 
     It is held true from when the other memory says it was noted, where that was in the past.
     """
     return [
-        ToldElsewhere(atom=_atom(one, session=session, now=now), id=one.id and mask_id(one.id), words=mask(one.words))
+        StatementToImport(
+            atom=_atom(one, session=session, now=now), id=one.id and mask_id(one.id), words=mask(one.words)
+        )
         for one in statements
     ]
 

@@ -27,7 +27,7 @@ from anyio import TASK_STATUS_IGNORED
 from anyio.abc import TaskStatus
 
 from mcp_memory.core.errors import InvalidInput, McpMemoryError, Refused, StoreUnavailable
-from mcp_memory.core.logs import Word
+from mcp_memory.core.logs import SafeText
 from mcp_memory.core.secrets import mask
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.tokens import estimate_tokens
@@ -312,7 +312,7 @@ class ResultKeeper:
         except McpMemoryError as error:
             return await anyio.to_thread.run_sync(mask, str(error)), True
         except Exception:  # likewise
-            logger.exception("%s failed", Word(name))
+            logger.exception("%s failed", SafeText(name))
             return f"Internal error in {name}. Its traceback is in the log of `mcp-memory wrap`.", True
 
     def _session(self, client: str) -> str:
@@ -331,7 +331,7 @@ class ResultKeeper:
         """Leave the memory alone for a while."""
         self._silent_until = anyio.current_time() + RETRY_SECONDS
         fault = cause if not isinstance(cause, McpMemoryError) else None
-        self._tell("large results pass as they are: %s", Word(why), exc_info=fault)
+        self._tell("large results pass as they are: %s", SafeText(why), exc_info=fault)
 
     def _tell(self, what: str, *about: object, exc_info: BaseException | None = None) -> None:
         """Say each thing once."""

@@ -28,7 +28,7 @@ from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import query_terms
 from mcp_memory.longterm.search.search import Ranked
 from mcp_memory.longterm.times import date_of
-from mcp_memory.models.metered import MeteredModel, Question
+from mcp_memory.models.metered import MeteredModel, ModelQuestion
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.store.protocol import Store
 
@@ -94,7 +94,7 @@ class ModelRerank:
         return Reranked(hits=[*_in_order(head, said), *rest])
 
     def _ask(self, space: str, query: str, head: Sequence[Ranked]) -> list[int] | str:
-        question = Question(
+        question = ModelQuestion(
             purpose="rerank",
             messages=prompt(
                 "rerank", question=_fenced(mask(query[:2_000])), results=_results(self._store, space, query, head)

@@ -248,15 +248,15 @@ TEXTS_A_REQUEST = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class RequestPatience:
     """How long one request may take, and how long to wait before each further attempt, in seconds."""
 
     timeout: float
     pauses: tuple[float, ...]
 
 
-FOR_A_QUERY = Patience(timeout=10, pauses=(0.5,))
-FOR_ROWS = Patience(timeout=30, pauses=(0.5, 2))
+FOR_A_QUERY = RequestPatience(timeout=10, pauses=(0.5,))
+FOR_ROWS = RequestPatience(timeout=30, pauses=(0.5, 2))
 
 
 class RemoteEmbedder:
@@ -271,8 +271,8 @@ class RemoteEmbedder:
         base_url: str | None = None,
         api_key: str | None = None,
         prefixes: Prefixes = NO_PREFIXES,
-        for_a_query: Patience = FOR_A_QUERY,
-        for_rows: Patience = FOR_ROWS,
+        for_a_query: RequestPatience = FOR_A_QUERY,
+        for_rows: RequestPatience = FOR_ROWS,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._model = model
@@ -299,7 +299,7 @@ class RemoteEmbedder:
     def embed_query(self, text: str) -> NDArray[np.float32]:
         return self._embed([text], self._prefixes.query, self._for_a_query)[0]
 
-    def _embed(self, texts: Sequence[str], prefix: str, patience: Patience) -> NDArray[np.float32]:
+    def _embed(self, texts: Sequence[str], prefix: str, patience: RequestPatience) -> NDArray[np.float32]:
         import numpy as np
 
         # Providers refuse an empty text, and with it the whole request.
@@ -312,10 +312,10 @@ class RemoteEmbedder:
             vectors[[row for row, _ in batch]] = answer
         return unit_rows(vectors)
 
-    def _answer(self, texts: list[str], patience: Patience) -> NDArray[np.float32]:
+    def _answer(self, texts: list[str], patience: RequestPatience) -> NDArray[np.float32]:
         return self._checked(self._ask(texts, patience), len(texts))
 
-    def _ask(self, texts: list[str], patience: Patience) -> Any:
+    def _ask(self, texts: list[str], patience: RequestPatience) -> Any:
         """Return the model's answer as litellm gives it, after as many attempts as `patience` allows."""
         litellm = import_litellm()
         for pause in (*patience.pauses, None):
@@ -357,7 +357,7 @@ class RemoteEmbedder:
         self._learned = vectors.shape[1]
         return vectors
 
-    def _explain(self, status: object, error: Exception, patience: Patience) -> NoReturn:
+    def _explain(self, status: object, error: Exception, patience: RequestPatience) -> NoReturn:
         what, next_step = trouble(status, error, settings="EMBEDDER", timeout=patience.timeout, secret=self._api_key)
         self._fail(what, next_step)
 

@@ -11,18 +11,18 @@ from functools import cache
 from importlib import resources
 
 from mcp_memory.language.hidden_characters import revealed
-from mcp_memory.models.llm import Message
+from mcp_memory.models.llm import ChatMessage
 
 __all__ = ["fenced", "prompt"]
 
 _HOLE = re.compile(r"\{\{(\w+)\}\}")
 
 
-def prompt(name: str, **holes: str) -> tuple[Message, Message]:
+def prompt(name: str, **holes: str) -> tuple[ChatMessage, ChatMessage]:
     """Return a question's two messages, its holes filled. KeyError for a hole that is not given."""
     text = (resources.files("mcp_memory.models.prompts") / f"{name}.md").read_text(encoding="utf-8")
     system, user = text.split("\n---\n", 1)
-    return Message(role="system", text=_filled(system, holes)), Message(role="user", text=_filled(user, holes))
+    return ChatMessage(role="system", text=_filled(system, holes)), ChatMessage(role="user", text=_filled(user, holes))
 
 
 def fenced(text: str, *tags: str) -> str:

@@ -68,7 +68,7 @@ _NEEDED = "This memory needs its token: send the header `Authorization: Bearer <
 
 
 @dataclass
-class _Turned(Exception):
+class _Rejected(Exception):
     """A request that is not let in, and what it is told."""
 
     status: int
@@ -76,7 +76,7 @@ class _Turned(Exception):
     headers: dict[str, str] = field(default_factory=dict[str, str])
 
 
-class Gate:
+class AuthenticationMiddleware:
     """The door before `app`, which is the SDK's."""
 
     def __init__(
@@ -86,10 +86,10 @@ class Gate:
         self._app = app
         self._credentials = credentials
         self._security = TransportSecurityMiddleware(security)
-        self._clients = Rate(a_minute) if a_minute else None
-        self._addresses = Rate(a_minute) if a_minute else None
-        self._wrong = Rate(_WRONG_A_MINUTE)
-        self._at_once = AtOnce(_AT_ONCE)
+        self._clients = RateLimit(a_minute) if a_minute else None
+        self._addresses = RateLimit(a_minute) if a_minute else None
+        self._wrong = RateLimit(_WRONG_A_MINUTE)
+        self._at_once = ConcurrencyLimit(_AT_ONCE)
         issuer = credentials.issuer
         routes = oauth.metadata_routes(issuer) if issuer else []
         self._open = Router(routes)
@@ -111,7 +111,7 @@ class Gate:
                 await self._open(scope, receive, send)
             else:
                 await self._let_in(scope, receive, send)
-        except _Turned as turned:
+        except _Rejected as turned:
             await _refusal(turned)(scope, receive, send)
 
     # --- who comes in -------------------------------------------------------------------------------
@@ -119,9 +119,9 @@ class Gate:
     async def _looked_at(self, scope: Scope) -> Response | None:
         """Return how to answer a request that nobody's token would open the door for. Raises _Turned too."""
         if sum(len(name) + len(value) for name, value in scope["headers"]) + len(scope["query_string"]) > _MOST_HEAD:
-            raise _Turned(431, "The headers of this request are too large.")
+            raise _Rejected(431, "The headers of this request are too large.")
         if not all(map(hosts.is_plain, Headers(scope=scope).getlist("host") + Headers(scope=scope).getlist("origin"))):
-            raise _Turned(421, "This is no name of a host.")
+            raise _Rejected(421, "This is no name of a host.")
         return await self._security.validate_request(Request(scope))
 
     def _count(self, scope: Scope) -> None:
@@ -135,7 +135,7 @@ class Gate:
             client = await self._client(scope)
         except McpMemoryError as error:
             logger.warning("nobody can be let in: %s", error)
-            raise _Turned(503, "This memory cannot be opened now. Its log says why.") from None
+            raise _Rejected(503, "This memory cannot be opened now. Its log says why.") from None
         scope, space = _chosen(scope, client)
         if self._clients and (client.who or not _is_here(_address(scope))):
             _waited(self._clients.take(client.who, anyio.current_time()))
@@ -144,11 +144,11 @@ class Gate:
         scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=client.who, scopes=[], subject=space))
         with self._at_once.one(client.who) as may_come:
             if client.who and not may_come:
-                raise _Turned(429, f"This token has {_AT_ONCE} requests open already.", {"Retry-After": "5"})
+                raise _Rejected(429, f"This token has {_AT_ONCE} requests open already.", {"Retry-After": "5"})
             ended = self._unknown(', error="invalid_token"', "The token of this request has ended.")
-            await _Visit(self._credentials, client, ended).answer(self._app, scope, receive, send)
+            await _GuardedRequest(self._credentials, client, ended).answer(self._app, scope, receive, send)
 
-    async def _client(self, scope: Scope) -> Client:
+    async def _client(self, scope: Scope) -> ApiClient:
         shown = _bearer(scope)
         owner = await self._credentials.owner()
         if owner is not None:
@@ -161,24 +161,24 @@ class Gate:
             client = await self._credentials.of(shown)
         except oauth.Unreachable as error:
             logger.warning("a token cannot be checked: %s", error)
-            raise _Turned(503, "Tokens cannot be checked now. Try again.", {"Retry-After": "10"}) from None
-        except TooFew:
+            raise _Rejected(503, "Tokens cannot be checked now. Try again.", {"Retry-After": "10"}) from None
+        except InsufficientScope:
             wanted = f'{self._challenge}, error="insufficient_scope", scope="{oauth.SCOPES["read"]}"'
-            raise _Turned(403, "This token opens no space here.", {"WWW-Authenticate": wanted}) from None
+            raise _Rejected(403, "This token opens no space here.", {"WWW-Authenticate": wanted}) from None
         if client is None:
             self._count(scope)
             _waited(self._wrong.take(_address(scope), anyio.current_time()))
             raise self._unknown(', error="invalid_token"')
         return client
 
-    def _unknown(self, why: str, text: str = _NEEDED) -> _Turned:
+    def _unknown(self, why: str, text: str = _NEEDED) -> _Rejected:
         # A client asks for what stands here: to forget is for those who asked for it by themselves.
         wanted = f'{why}, scope="{oauth.SCOPES["read"]} {oauth.SCOPES["write"]}"'
         challenge = self._challenge + (wanted if self._credentials.issuer else "")
-        return _Turned(401, text, {"WWW-Authenticate": challenge})
+        return _Rejected(401, text, {"WWW-Authenticate": challenge})
 
 
-def _refusal(turned: _Turned) -> Response:
+def _refusal(turned: _Rejected) -> Response:
     """Return an error of JSON-RPC for a request whose id was not read: clients show its text, and no other body's."""
     said = wire.ErrorData(code=wire.INVALID_REQUEST, message=turned.text)
     error = wire.JSONRPCError(jsonrpc="2.0", id=None, error=said)
@@ -187,7 +187,7 @@ def _refusal(turned: _Turned) -> Response:
 
 def _waited(seconds: int) -> None:
     if seconds:
-        raise _Turned(429, f"Too many requests. Try again in {seconds} s.", {"Retry-After": str(seconds)})
+        raise _Rejected(429, f"Too many requests. Try again in {seconds} s.", {"Retry-After": str(seconds)})
 
 
 def _bearer(scope: Scope) -> str | None:
@@ -217,7 +217,7 @@ def _is_here(address: str) -> bool:
         return True  # a Unix socket
 
 
-def _chosen(scope: Scope, client: Client) -> tuple[Scope, str]:
+def _chosen(scope: Scope, client: ApiClient) -> tuple[Scope, str]:
     """Return the space of a request, and its scope as the SDK shall see it. Raises _Turned for another's space."""
     asked = Headers(scope=scope).get(SPACE_HEADER) or QueryParams(scope["query_string"]).get("space")
     path = str(scope["path"])
@@ -230,7 +230,7 @@ def _chosen(scope: Scope, client: Client) -> tuple[Scope, str]:
         scope = {**scope}
     space = asked or client.spaces[0]
     if space not in client.spaces:
-        raise _Turned(
+        raise _Rejected(
             403, f"{one_line(space, 60)!r} is no space of this token. Its spaces: {', '.join(client.spaces)}."
         )
     return scope, space
@@ -239,10 +239,10 @@ def _chosen(scope: Scope, client: Client) -> tuple[Scope, str]:
 # --- while it is here -------------------------------------------------------------------------------
 
 
-class _Visit:
+class _GuardedRequest:
     """One request while it is answered: its body comes in time, and its stream does not outlive its token."""
 
-    def __init__(self, credentials: Credentials, client: Client, ended: _Turned) -> None:
+    def __init__(self, credentials: Credentials, client: ApiClient, ended: _Rejected) -> None:
         """`ended` is what is told, where nothing was yet, once the token has."""
         self._credentials, self._client, self._token_ended = credentials, client, ended
         self._over = anyio.Event()
@@ -307,7 +307,7 @@ class _Visit:
 
     async def _close(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._late and not self._began:
-            late = _Turned(408, "The request did not come in time.", {"Connection": "close"})
+            late = _Rejected(408, "The request did not come in time.", {"Connection": "close"})
             await _refusal(late)(scope, receive, send)
         elif self._over.is_set() and not self._began:
             await _refusal(self._token_ended)(scope, receive, send)
@@ -318,7 +318,7 @@ class _Visit:
 _MOST_KEYS = 10_000
 
 
-class Rate:
+class RateLimit:
     """A bucket for each key: it holds `a_minute`, one goes with each take, and they come back evenly."""
 
     def __init__(self, a_minute: int) -> None:
@@ -344,7 +344,7 @@ class Rate:
         return max(1, ceil((1 - left) * 60 / self._a_minute))
 
 
-class AtOnce:
+class ConcurrencyLimit:
     """How many requests of each key are being answered, streams included."""
 
     def __init__(self, most: int) -> None:
@@ -370,7 +370,7 @@ _LOOKED_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Client:
+class ApiClient:
     """Who asks. `spaces` are those it may choose from, the first where it names none."""
 
     who: str
@@ -383,7 +383,7 @@ class Client:
     """When its OAuth token ends, in seconds since 1970."""
 
 
-class TooFew(Exception):
+class InsufficientScope(Exception):
     """An OAuth token is genuine, and has no scope or no space of ours."""
 
 
@@ -394,20 +394,20 @@ class Credentials:
         """`reachable`: other machines, or others through them, can reach the server. Raises InvalidInput."""
         self._setting = settings.token
         self._claim = settings.oauth_space_claim
-        self._owner = Client(who="", spaces=(settings.space,), right="admin", is_owner=True)
+        self._owner = ApiClient(who="", spaces=(settings.space,), right="admin", is_owner=True)
         self._memory = memory
         self.issuer = oauth.issuer_of(settings)
         self._needed = reachable or bool(self._setting) or self.issuer is not None
         self._looked = float("-inf")
 
-    async def owner(self) -> Client | None:
+    async def owner(self) -> ApiClient | None:
         """Return the owner, where nobody needs a token."""
         if not self._needed and anyio.current_time() - self._looked > _LOOKED_S:
             self._needed = bool(await (await self._memory()).tokens())
             self._looked = anyio.current_time()
         return None if self._needed else self._owner
 
-    async def of(self, shown: str) -> Client | None:
+    async def of(self, shown: str) -> ApiClient | None:
         """Return whose token this is, None where it is not good.
 
         Raises TooFew, and oauth.Unreachable where it cannot be told.
@@ -416,7 +416,7 @@ class Credentials:
             return self._owner
         token = await (await self._memory()).token_shown(shown) if shown.startswith("mcm_") else None
         if token is not None:
-            return Client(who=f"token {token.id}", spaces=token.spaces, right=token.right, token=token.id)
+            return ApiClient(who=f"token {token.id}", spaces=token.spaces, right=token.right, token=token.id)
         if self.issuer is None or shown.count(".") != 2:
             return None
         access = await self.issuer.verify_token(shown)
@@ -424,12 +424,12 @@ class Credentials:
             return None
         right, spaces = oauth.right_of(access), oauth.spaces_of(access, self._claim)
         if right is None or not spaces:
-            raise TooFew
+            raise InsufficientScope
         user = f"{access.client_id}\0{access.subject}"
         who = f"oauth {sha256(user.encode()).hexdigest()[:20]}"
-        return Client(who=who, spaces=spaces, right=right, until=access.expires_at)
+        return ApiClient(who=who, spaces=spaces, right=right, until=access.expires_at)
 
-    async def is_good(self, client: Client) -> bool:
+    async def is_good(self, client: ApiClient) -> bool:
         """Tell whether a client that was let in is still to be answered."""
         if client.until is not None:
             return time.time() < client.until

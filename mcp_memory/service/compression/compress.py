@@ -27,9 +27,18 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_memory.core.errors import Refused, StoreUnavailable
 from mcp_memory.service.compression import message_lists
-from mcp_memory.service.compression.message_lists import START, Message, Part, behind, digest
-from mcp_memory.service.compression.plan import Item, Level, Plan, Put, Rules, in_use, make_plan, sent_before
-from mcp_memory.service.compression.storing import Keeper, Kept
+from mcp_memory.service.compression.message_lists import START, ListMessage, MessagePart, behind, digest
+from mcp_memory.service.compression.plan import (
+    CompressionRules,
+    EditPlan,
+    Level,
+    PlanItem,
+    Replacement,
+    in_use,
+    make_plan,
+    sent_before,
+)
+from mcp_memory.service.compression.storing import MessageStorage, StoredResult
 from mcp_memory.store.economy import MessageEdit, Saving
 from mcp_memory.store.protocol import Conflict, Store
 
@@ -71,7 +80,7 @@ def compress_list(
     space: str,
     messages: Sequence[Any],
     *,
-    rules: Rules,
+    rules: CompressionRules,
     counter: TokenCounter,
     now: Callable[[], datetime],
     session: str | None = None,
@@ -84,11 +93,11 @@ def compress_list(
     made = broken = conflicts = 0
     reached: Level | None = None
     for _ in range(ROUNDS):
-        now_stands = _AsItStood.of(store, space, read, counter)
+        now_stands = ReplayedState.of(store, space, read, counter)
         items, name = now_stands.items, session or now_stands.session
         plan = make_plan(items, rules, overhead=overhead, level=level, in_use=in_use(items, rules.keep_calls))
         reached = reached or plan.level
-        keeper = Keeper(
+        keeper = MessageStorage(
             store=store,
             space=space,
             session=name,
@@ -127,17 +136,17 @@ def compress_list(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _AsItStood:
+class ReplayedState:
     """The list with all edits that were made before, and those edits."""
 
-    read: Sequence[Message]
-    spots: Sequence[Spot]
+    read: Sequence[ListMessage]
+    spots: Sequence[MessagePosition]
     known: list[MessageEdit]
-    standing: list[Standing]
-    items: list[Item]
+    standing: list[ReplayedMessage]
+    items: list[PlanItem]
 
     @classmethod
-    def of(cls, store: Store, space: str, read: Sequence[Message], counter: TokenCounter) -> _AsItStood:
+    def of(cls, store: Store, space: str, read: Sequence[ListMessage], counter: TokenCounter) -> ReplayedState:
         digests = [digest(message) for message in read]
         shown = store.message_edits(space, shown=digests)
         spots = walk(read, digests, shown)
@@ -146,8 +155,12 @@ class _AsItStood:
 
     @classmethod
     def by(
-        cls, read: Sequence[Message], spots: Sequence[Spot], known: list[MessageEdit], counter: TokenCounter
-    ) -> _AsItStood:
+        cls,
+        read: Sequence[ListMessage],
+        spots: Sequence[MessagePosition],
+        known: list[MessageEdit],
+        counter: TokenCounter,
+    ) -> ReplayedState:
         standing = replayed(read, spots, known)
         items = [_item(one, counter) for one in standing]
         return cls(read=read, spots=spots, known=known, standing=standing, items=items)
@@ -161,9 +174,9 @@ class _AsItStood:
         return f"chat-{first[:10] or 'empty'}"
 
 
-def _item(one: Standing, counter: TokenCounter) -> Item:
+def _item(one: ReplayedMessage, counter: TokenCounter) -> PlanItem:
     calls = 1 if one.message.role == "assistant" else 0
-    return Item(
+    return PlanItem(
         message=one.message,
         tokens=tuple(_tokens(part, counter) for part in one.message.parts),
         before=one.spot.before,
@@ -175,15 +188,15 @@ def _item(one: Standing, counter: TokenCounter) -> Item:
     )
 
 
-def _unedited(message: Message, place: int) -> Standing:
-    return Standing(message=message, spot=Spot(START, START), places=(place,), texts={}, edit=None)
+def _unedited(message: ListMessage, place: int) -> ReplayedMessage:
+    return ReplayedMessage(message=message, spot=MessagePosition(START, START), places=(place,), texts={}, edit=None)
 
 
 _COUNTS: dict[tuple[str, bytes], int] = {}
 _MOST_COUNTS = 50_000
 
 
-def _tokens(part: Part, counter: TokenCounter) -> int:
+def _tokens(part: MessagePart, counter: TokenCounter) -> int:
     """Count a part. Long texts are remembered by their hash: a list grows by a message or two from call to call."""
     if part.kind == "fixed" and '"image' in part.text[:80]:
         return IMAGE_TOKENS
@@ -201,7 +214,9 @@ def _tokens(part: Part, counter: TokenCounter) -> int:
 # --- the edits --------------------------------------------------------------------------------------
 
 
-def _edits(keeper: Keeper, plan: Plan, standing: Sequence[Standing], given: Sequence[Any]) -> Iterator[MessageEdit]:
+def _edits(
+    keeper: MessageStorage, plan: EditPlan, standing: Sequence[ReplayedMessage], given: Sequence[Any]
+) -> Iterator[MessageEdit]:
     """Store what goes, and yield what stands for it."""
     for at, puts in groupby(plan.puts, key=lambda put: put.item):
         item, held = keeper.items[at], standing[at].edit
@@ -237,7 +252,7 @@ def _edits(keeper: Keeper, plan: Plan, standing: Sequence[Standing], given: Sequ
         )
 
 
-def _put_away(keeper: Keeper, puts: Iterable[Put]) -> Iterator[tuple[int, Kept]]:
+def _put_away(keeper: MessageStorage, puts: Iterable[Replacement]) -> Iterator[tuple[int, StoredResult]]:
     """Put parts away; what was forgotten stays in the list, which is its owner's, and is not kept again."""
     for put in puts:
         try:
@@ -249,8 +264,8 @@ def _put_away(keeper: Keeper, puts: Iterable[Put]) -> Iterator[tuple[int, Kept]]
 def _stored(
     store: Store,
     space: str,
-    before: _AsItStood,
-    plan: Plan,
+    before: ReplayedState,
+    plan: EditPlan,
     edits: list[MessageEdit],
     *,
     at: datetime,
@@ -258,7 +273,7 @@ def _stored(
 ) -> int:
     """Store edits and what they save; return how much of the cache they break."""
     trial = [replace(edit, id=_LAST + place) for place, edit in enumerate(edits)]
-    after = _AsItStood.by(before.read, before.spots, [*before.known, *trial], counter)
+    after = ReplayedState.by(before.read, before.spots, [*before.known, *trial], counter)
     first = min([*(put.item for put in plan.puts), *(cut.start for cut in plan.cuts)])
     unsent = {place for item in before.items[sent_before(before.items) :] for place in item.places}
     behind = [item for item in after.items if item.places[0] >= before.items[first].places[0]]
@@ -285,7 +300,7 @@ _LAST = 2**62
 # --- the answer -------------------------------------------------------------------------------------
 
 
-def _written(given: Sequence[Any], one: Standing) -> Any:
+def _written(given: Sequence[Any], one: ReplayedMessage) -> Any:
     return (
         message_lists.write(given[one.places[0]], one.texts)
         if one.new_note is None
@@ -293,7 +308,7 @@ def _written(given: Sequence[Any], one: Standing) -> Any:
     )
 
 
-def _too_large(items: Sequence[Item], tokens: int, window: int, overhead: int) -> str:
+def _too_large(items: Sequence[PlanItem], tokens: int, window: int, overhead: int) -> str:
     told = f"The list is {tokens:,} tokens and the window is {window:,}: what is left cannot be made shorter. "
     if items:
         largest = max(items, key=lambda item: item.total)
@@ -304,7 +319,7 @@ def _too_large(items: Sequence[Item], tokens: int, window: int, overhead: int) -
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class MessagePosition:
     """Where a message stands in its conversation. `edit`: the one whose result it is, if it is one."""
 
     before: str
@@ -313,11 +328,11 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ReplayedMessage:
     """A message as it has to stand; `places` of the list are those of what it stands for."""
 
-    message: Message
-    spot: Spot
+    message: ListMessage
+    spot: MessagePosition
     places: tuple[int, ...]
     texts: Mapping[int, str]
     """What to write into the parts of the one at `places[0]`."""
@@ -330,22 +345,26 @@ class Standing:
         return self.edit is not None and self.edit.note is not None
 
 
-def walk(messages: Sequence[Message], digests: Sequence[str], shown: Iterable[MessageEdit]) -> list[Spot]:
+def walk(
+    messages: Sequence[ListMessage], digests: Sequence[str], shown: Iterable[MessageEdit]
+) -> list[MessagePosition]:
     """Return where each message stands, taking what `shown` put there for what it stands for."""
     known = {(edit.before, edit.shown): edit for edit in shown}
-    spots: list[Spot] = []
+    spots: list[MessagePosition] = []
     at = START
     for message, one_digest in zip(messages, digests, strict=True):
         if message.role == "system":
-            spots.append(Spot(at, at))
+            spots.append(MessagePosition(at, at))
             continue
         edit = known.get((at, one_digest))
-        spots.append(Spot(at, edit.after if edit else behind(at, one_digest), edit))
+        spots.append(MessagePosition(at, edit.after if edit else behind(at, one_digest), edit))
         at = spots[-1].after
     return spots
 
 
-def replayed(messages: Sequence[Message], spots: Sequence[Spot], reaching: Iterable[MessageEdit]) -> list[Standing]:
+def replayed(
+    messages: Sequence[ListMessage], spots: Sequence[MessagePosition], reaching: Iterable[MessageEdit]
+) -> list[ReplayedMessage]:
     """Return the list as it stood after the last compression, and what is new behind."""
     newest: dict[str, MessageEdit] = {}
     notes: list[MessageEdit] = []
@@ -355,7 +374,7 @@ def replayed(messages: Sequence[Message], spots: Sequence[Spot], reaching: Itera
         else:
             notes.append(edit)
     runs = _runs(messages, spots, notes)
-    standing: list[Standing] = []
+    standing: list[ReplayedMessage] = []
     for at, (message, spot) in enumerate(zip(messages, spots, strict=True)):
         run = next(((span, edit) for span, edit in runs if at in span), None)
         if run is not None and message.role != "system":
@@ -370,22 +389,24 @@ def replayed(messages: Sequence[Message], spots: Sequence[Spot], reaching: Itera
     return standing
 
 
-def _put(message: Message, spot: Spot, at: int, edit: MessageEdit | None) -> Standing:
+def _put(message: ListMessage, spot: MessagePosition, at: int, edit: MessageEdit | None) -> ReplayedMessage:
     if edit is None:
-        return Standing(message=message, spot=spot, places=(at,), texts={}, edit=None)
+        return ReplayedMessage(message=message, spot=spot, places=(at,), texts={}, edit=None)
     texts = {place: text for place, text in edit.texts.items() if message.parts[place].text != text}
     parts = tuple(replace(part, text=texts.get(place, part.text)) for place, part in enumerate(message.parts))
-    return Standing(message=replace(message, parts=parts), spot=spot, places=(at,), texts=texts, edit=edit)
+    return ReplayedMessage(message=replace(message, parts=parts), spot=spot, places=(at,), texts=texts, edit=edit)
 
 
-def _note(edit: MessageEdit, places: tuple[int, ...], *, new: bool) -> Standing:
-    message = Message(role="user", parts=(Part(kind="text", text=edit.note or ""),))
-    spot = Spot(edit.before, edit.after, edit)
-    return Standing(message=message, spot=spot, places=places, texts={}, edit=edit, new_note=edit.note if new else None)
+def _note(edit: MessageEdit, places: tuple[int, ...], *, new: bool) -> ReplayedMessage:
+    message = ListMessage(role="user", parts=(MessagePart(kind="text", text=edit.note or ""),))
+    spot = MessagePosition(edit.before, edit.after, edit)
+    return ReplayedMessage(
+        message=message, spot=spot, places=places, texts={}, edit=edit, new_note=edit.note if new else None
+    )
 
 
 def _runs(
-    messages: Sequence[Message], spots: Sequence[Spot], notes: Iterable[MessageEdit]
+    messages: Sequence[ListMessage], spots: Sequence[MessagePosition], notes: Iterable[MessageEdit]
 ) -> list[tuple[range, MessageEdit]]:
     """Where notes stand for messages; of two that overlap the longer one."""
     named = [at for at, message in enumerate(messages) if message.role != "system"]

@@ -38,7 +38,7 @@ _RECALLED = re.compile(r"<mcp-memory-recall (?!part=\"earlier\")[^>]*>.*?</mcp-m
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class MessagePart:
     """One text of a message. `fixed` is a block that is no text (an image, a signature): `text` is its JSON."""
 
     kind: Literal["text", "call", "result", "fixed"]
@@ -49,9 +49,9 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class ListMessage:
     role: Role
-    parts: tuple[Part, ...]
+    parts: tuple[MessagePart, ...]
 
     @property
     def is_said_by_user(self) -> bool:
@@ -59,7 +59,7 @@ class Message:
         return self.role == "user" and any(part.kind != "result" for part in self.parts)
 
 
-def digest(message: Message) -> str:
+def digest(message: ListMessage) -> str:
     """Return what is the same for the same message: of its role and its parts, without blocks that were recalled."""
     told = [message.role, *([p.kind, _RECALLED.sub("", p.text), p.call_id, p.tool] for p in message.parts)]
     return sha256(json.dumps(told).encode()).hexdigest()[:32]
@@ -70,7 +70,7 @@ def behind(before: str, of: str) -> str:
     return sha256(f"{before} {of}".encode()).hexdigest()[:32]
 
 
-def units(messages: Sequence[Message]) -> list[range]:
+def units(messages: Sequence[ListMessage]) -> list[range]:
     """Divide a list into what must stay together: each a message, or a call with all that answers it.
 
     A message that holds results belongs to the calls before it, whether or not its ids are known there.
@@ -79,7 +79,7 @@ def units(messages: Sequence[Message]) -> list[range]:
     return [range(start, end) for start, end in pairwise([*starts, len(messages)])]
 
 
-def _answers(message: Message) -> bool:
+def _answers(message: ListMessage) -> bool:
     return message.role == "tool" or any(part.kind == "result" for part in message.parts)
 
 
@@ -93,11 +93,11 @@ Address = tuple[str | int, ...]
 """Where in a message a text stands: keys and places on the way down to it."""
 
 
-def read(messages: Sequence[object]) -> list[Message]:
+def read(messages: Sequence[object]) -> list[ListMessage]:
     """Return the list in the neutral form. InvalidInput names the first message that is none."""
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput("messages is not a list. Pass the messages as they go to the model: [{role, content}, …].")
-    found: list[Message] = []
+    found: list[ListMessage] = []
     for place, given in enumerate(messages, start=1):
         message = _plain(given)
         role = _ROLES.get(str(message.get("role")))
@@ -106,7 +106,7 @@ def read(messages: Sequence[object]) -> list[Message]:
                 f"Message {place} is no chat message: {one_line(repr(given), 60)}. Each needs a role (one of "
                 f"{', '.join(_ROLES)}) and a content, as the APIs of OpenAI and Anthropic take them."
             )
-        found.append(Message(role=role, parts=tuple(part for _, part in _parts(message, role, place))))
+        found.append(ListMessage(role=role, parts=tuple(part for _, part in _parts(message, role, place))))
     return found
 
 
@@ -150,7 +150,7 @@ def _is_object(given: object) -> bool:
 # --- reading ----------------------------------------------------------------------------------------
 
 
-def _parts(message: Block, role: Role, place: int) -> Iterator[tuple[Address, Part]]:
+def _parts(message: Block, role: Role, place: int) -> Iterator[tuple[Address, MessagePart]]:
     content = message.get("content")
     if role == "tool":
         name = str(message.get("name") or "")
@@ -160,7 +160,7 @@ def _parts(message: Block, role: Role, place: int) -> Iterator[tuple[Address, Pa
         case None | "":
             pass
         case str():
-            yield ("content",), Part(kind="text", text=content)
+            yield ("content",), MessagePart(kind="text", text=content)
         case list():
             for at, block in enumerate(cast("list[Any]", content)):
                 yield from _block(("content", at), block)
@@ -180,12 +180,12 @@ def _parts(message: Block, role: Role, place: int) -> Iterator[tuple[Address, Pa
         yield _called(("function_call",), message["function_call"])
 
 
-def _called(address: Address, call: Block) -> tuple[Address, Part]:
+def _called(address: Address, call: Block) -> tuple[Address, MessagePart]:
     """A call of OpenAI's: of a function, of a custom tool whose input is any text, or bare."""
     kind = next((key for key in ("function", "custom") if isinstance(call.get(key), dict)), None)
     called: Block = call[kind] if kind else call
     text, key = _arguments(called)
-    part = Part(kind="call", text=text, call_id=str(call.get("id") or ""), tool=_name(called))
+    part = MessagePart(kind="call", text=text, call_id=str(call.get("id") or ""), tool=_name(called))
     return (*address, *([kind] if kind else []), key), part
 
 
@@ -194,40 +194,46 @@ def _arguments(called: Block) -> tuple[str, str]:
     return _json(called.get(key)), key
 
 
-def _block(address: Address, block: Any) -> Iterator[tuple[Address, Part]]:
+def _block(address: Address, block: Any) -> Iterator[tuple[Address, MessagePart]]:
     match block:
         case {"type": "text", "text": str(text)}:
-            yield (*address, "text"), Part(kind="text", text=text)
+            yield (*address, "text"), MessagePart(kind="text", text=text)
         case {"type": "tool_use"}:
             text = _json(block.get("input"))
-            yield (*address, "input"), Part(kind="call", text=text, call_id=str(block.get("id")), tool=_name(block))
+            yield (
+                (*address, "input"),
+                MessagePart(kind="call", text=text, call_id=str(block.get("id")), tool=_name(block)),
+            )
         case {"type": "tool_result"}:
             yield from _result((*address, "content"), block.get("content"), str(block.get("tool_use_id") or ""), "")
         case str():
-            yield address, Part(kind="text", text=block)
+            yield address, MessagePart(kind="text", text=block)
         case _:
-            yield address, Part(kind="fixed", text=_json(_unmarked(block)))
+            yield address, MessagePart(kind="fixed", text=_json(_unmarked(block)))
 
 
 def _name(block: Mapping[str, Any]) -> str:
     return str(block.get("name") or "")
 
 
-def _result(address: Address, content: object, call_id: str, tool: str) -> Iterator[tuple[Address, Part]]:
+def _result(address: Address, content: object, call_id: str, tool: str) -> Iterator[tuple[Address, MessagePart]]:
     """A result is one text or several blocks; each text of it is a part, each of the rest is fixed."""
     if not isinstance(content, list):
         text = content if isinstance(content, str) else "" if content is None else _json(content)
-        yield address, Part(kind="result", text=text, call_id=call_id, tool=tool)
+        yield address, MessagePart(kind="result", text=text, call_id=call_id, tool=tool)
         return
     blocks = cast("list[Any]", content)
     if not blocks:
-        yield address, Part(kind="result", text="", call_id=call_id, tool=tool)
+        yield address, MessagePart(kind="result", text="", call_id=call_id, tool=tool)
     for at, block in enumerate(blocks):
         match block:
             case {"type": "text", "text": str(text)}:
-                yield (*address, at, "text"), Part(kind="result", text=text, call_id=call_id, tool=tool)
+                yield (*address, at, "text"), MessagePart(kind="result", text=text, call_id=call_id, tool=tool)
             case _:
-                yield (*address, at), Part(kind="fixed", text=_json(_unmarked(block)), call_id=call_id, tool=tool)
+                yield (
+                    (*address, at),
+                    MessagePart(kind="fixed", text=_json(_unmarked(block)), call_id=call_id, tool=tool),
+                )
 
 
 def _unmarked(block: object) -> object:

@@ -30,7 +30,7 @@ from itertools import accumulate
 from typing import Any, Literal, get_args
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.service.compression.message_lists import Message, units
+from mcp_memory.service.compression.message_lists import ListMessage, units
 
 Level = Literal["none", "mild", "aggressive", "emergency"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -46,10 +46,10 @@ LEAST_CUT = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class PlanItem:
     """A message as it now stands, edits of earlier calls included."""
 
-    message: Message
+    message: ListMessage
     tokens: tuple[int, ...]
     """Of each part."""
     before: str
@@ -70,7 +70,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
+class Replacement:
     """Have something shorter, of at most `limit` tokens, in place of a part. `middle`: its beginning and its end."""
 
     item: int
@@ -80,7 +80,7 @@ class Put:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Removal:
     """Have one note of at most `limit` tokens in place of the items from `start` to before `end`."""
 
     start: int
@@ -89,25 +89,25 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class EditPlan:
     level: Level
-    puts: tuple[Put, ...] = ()
-    cuts: tuple[Cut, ...] = ()
+    puts: tuple[Replacement, ...] = ()
+    cuts: tuple[Removal, ...] = ()
 
 
 def make_plan(
-    items: Sequence[Item],
-    rules: Rules,
+    items: Sequence[PlanItem],
+    rules: CompressionRules,
     *,
     overhead: int = 0,
     level: Level | None = None,
     in_use: Iterable[tuple[int, int]] = (),
-) -> Plan:
+) -> EditPlan:
     """Decide what to edit. `level` asks for one, whatever the size; `in_use` are parts (item, part) to spare at `mild`.
 
     `overhead`: tokens of the prompt that are not in the list, such as the definitions of tools.
     """
-    draft = _Draft(items, rules, overhead)
+    draft = _PlanDraft(items, rules, overhead)
     reached = level or draft.level()
     match reached:
         case "none":
@@ -119,29 +119,29 @@ def make_plan(
             draft.cut_oldest(before=draft.kept_from, least=LEAST_CUT)
             if reached == "emergency":
                 draft.force()
-    return Plan(level=reached, puts=tuple(sorted(draft.standing_puts(), key=_order)), cuts=tuple(draft.cuts))
+    return EditPlan(level=reached, puts=tuple(sorted(draft.standing_puts(), key=_order)), cuts=tuple(draft.cuts))
 
 
-def _order(put: Put) -> tuple[int, int]:
+def _order(put: Replacement) -> tuple[int, int]:
     return put.item, put.part
 
 
-def sent_before(items: Sequence[Item]) -> int:
+def sent_before(items: Sequence[PlanItem]) -> int:
     """Return the first item that no earlier call has sent: the last message of the model, or what follows it."""
     last = next((at for at in reversed(range(len(items))) if items[at].calls), None)
     return 0 if last is None or items[last].is_note else last
 
 
-class _Draft:
+class _PlanDraft:
     """A plan that grows, with what the list would then come to."""
 
-    def __init__(self, items: Sequence[Item], rules: Rules, overhead: int) -> None:
+    def __init__(self, items: Sequence[PlanItem], rules: CompressionRules, overhead: int) -> None:
         self.items = items
         self.rules = rules
         self.units = units([item.message for item in items])
         self.calls = sum(item.calls for item in items)
-        self.puts: dict[tuple[int, int], Put] = {}
-        self.cuts: list[Cut] = []
+        self.puts: dict[tuple[int, int], Replacement] = {}
+        self.cuts: list[Removal] = []
         self.total = overhead + sum(item.total for item in items)
         said = [at for at, item in enumerate(items) if item.message.is_said_by_user and not item.is_note]
         self.pinned = {*said[:1], *said[-1:], *(at for at, item in enumerate(items) if item.message.role == "system")}
@@ -155,7 +155,7 @@ class _Draft:
             return "aggressive"
         return "mild" if share >= self.rules.mild else "none"
 
-    def standing_puts(self) -> list[Put]:
+    def standing_puts(self) -> list[Replacement]:
         """Those of messages that do not go altogether."""
         gone = {at for cut in self.cuts for at in range(cut.start, cut.end)}
         return [put for put in self.puts.values() if put.item not in gone]
@@ -170,20 +170,20 @@ class _Draft:
 
     # --- mild ---------------------------------------------------------------------------------------
 
-    def old_parts(self, before: int) -> list[Put]:
+    def old_parts(self, before: int) -> list[Replacement]:
         """The parts that something shorter can stand for, oldest first."""
-        found: list[Put] = []
+        found: list[Replacement] = []
         for at, item in enumerate(self.items[:before]):
             for place, (part, tokens) in enumerate(zip(item.message.parts, item.tokens, strict=True)):
                 limit = {"result": self.rules.result_tokens, "call": self.rules.call_tokens}.get(part.kind)
                 if limit is not None and tokens > 1.5 * limit and place not in item.edited:
-                    found.append(Put(at, place, "result" if part.kind == "result" else "call", limit))
+                    found.append(Replacement(at, place, "result" if part.kind == "result" else "call", limit))
         return found
 
-    def saved(self, put: Put) -> int:
+    def saved(self, put: Replacement) -> int:
         return self.items[put.item].tokens[put.part] - put.limit
 
-    def put(self, puts: Iterable[Put]) -> None:
+    def put(self, puts: Iterable[Replacement]) -> None:
         for put in puts:
             self.total -= self.saved(put)
             self.puts[put.item, put.part] = put
@@ -227,7 +227,7 @@ class _Draft:
         spans = [(start, end) for start, end in spans if end - start > 1 or not self.items[start].is_note]
         # Where there is not room for a note on each, as between many system messages, the largest go.
         spans = sorted(sorted(spans, key=lambda span: -self._of(*span))[: max(1, most // LEAST_NOTE)])
-        cuts = [Cut(start, end, min(most // len(spans), self._of(start, end) // 2)) for start, end in spans]
+        cuts = [Removal(start, end, min(most // len(spans), self._of(start, end) // 2)) for start, end in spans]
         cuts = [cut for cut in cuts if cut.limit >= LEAST_NOTE]
         freed = sum(self._of(cut.start, cut.end) - cut.limit for cut in cuts)
         if freed > least * self.rules.window:
@@ -259,7 +259,7 @@ class _Draft:
                 return
             self.put([largest])
 
-    def _shortenable(self, goal: float) -> Iterable[Put]:
+    def _shortenable(self, goal: float) -> Iterable[Replacement]:
         """What is left and can be shortened, each by as much as would be enough."""
         gone = {at for cut in self.cuts for at in range(cut.start, cut.end)}
         for at, item in enumerate(self.items):
@@ -269,11 +269,11 @@ class _Draft:
                 limit = max(LEAST, int(tokens - (self.total - goal)))
                 if (at, place) in self.puts or part.kind == "fixed" or (place in item.edited and tokens <= 4 * LEAST):
                     continue
-                yield Put(at, place, "call" if part.kind == "call" else "middle", limit)
+                yield Replacement(at, place, "call" if part.kind == "call" else "middle", limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class CompressionRules:
     """Settings of a compression; shares are of `window`. Raises InvalidInput for what cannot be."""
 
     window: int
@@ -338,18 +338,18 @@ _LIMITS: tuple[tuple[str, float, float], ...] = (
     ("result_tokens", 40, 10_000),
     ("call_tokens", 40, 10_000),
 )
-assert {name for name, _, _ in _LIMITS} == {field.name for field in fields(Rules)}
+assert {name for name, _, _ in _LIMITS} == {field.name for field in fields(CompressionRules)}
 
 
-def make_rules(window: int, given: Mapping[str, Any]) -> Rules:
+def make_rules(window: int, given: Mapping[str, Any]) -> CompressionRules:
     """Return rules with the given ones in place of the defaults. InvalidInput for a name that is none."""
-    known = [field.name for field in fields(Rules) if field.name != "window"]
+    known = [field.name for field in fields(CompressionRules) if field.name != "window"]
     for name, value in given.items():
         if name not in known:
             raise InvalidInput(f"There is no rule {name!r}. Known rules: {', '.join(known)}.")
         if not isinstance(value, int | float) and value is not None:
             raise InvalidInput(f"{name} is {value!r}; it has to be a number.")
-    return Rules(window=window, **given)
+    return CompressionRules(window=window, **given)
 
 
 NAME = re.compile(r"[A-Za-z_][\w./-]{5,}")
@@ -357,7 +357,7 @@ RARE = 2
 """Messages, those of the newest calls left out, in which a name that tells results apart may stand."""
 
 
-def in_use(items: Sequence[Item], calls: int) -> set[tuple[int, int]]:
+def in_use(items: Sequence[PlanItem], calls: int) -> set[tuple[int, int]]:
     """Return the results (item, part) that the newest `calls` messages of the model still speak of."""
     newest: list[int] = [at for at, item in enumerate(items) if item.calls and not item.is_note][-calls:]
     if not newest:

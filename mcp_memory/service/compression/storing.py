@@ -25,8 +25,8 @@ from mcp_memory.core.text import one_line
 from mcp_memory.core.types import FORGOTTEN, NewTurn
 from mcp_memory.longterm.turns import admit, recall_block
 from mcp_memory.longterm.verification.trust import on_arrival
-from mcp_memory.service.compression.message_lists import Message, Part
-from mcp_memory.service.compression.plan import Cut, Item, Put
+from mcp_memory.service.compression.message_lists import ListMessage, MessagePart
+from mcp_memory.service.compression.plan import PlanItem, Removal, Replacement
 from mcp_memory.shortterm.calls import stand_in
 from mcp_memory.shortterm.canvas.flowchart import clean, number_of
 from mcp_memory.shortterm.canvas.replay import current_state
@@ -55,7 +55,7 @@ def stood_in(text: str) -> re.Match[str] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredResult:
     """What stands in the list from now on, and the refs that hold what stood there."""
 
     text: str
@@ -63,7 +63,7 @@ class Kept:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Keeper:
+class MessageStorage:
     """Puts away for one conversation: `items` are its messages as they stand, `session` what it is known by."""
 
     store: Store
@@ -71,10 +71,10 @@ class Keeper:
     session: str
     counter: TokenCounter
     now: datetime
-    items: Sequence[Item]
+    items: Sequence[PlanItem]
     keep_secrets: bool = False
 
-    def put_away(self, put: Put) -> Kept:
+    def put_away(self, put: Replacement) -> StoredResult:
         """Store a part and return what stands for it. Raises Refused where it was forgotten."""
         part = self.items[put.item].message.parts[put.part]
         match put.how:
@@ -88,13 +88,13 @@ class Keeper:
             case "middle":
                 ref = self._ref(part.text.encode("utf-8", "surrogatepass"), part.tool or "message", "text/plain")
                 shown = middle(part.text, ref=ref, limit=put.limit, counter=self.counter)
-        return Kept(shown, (ref,))
+        return StoredResult(shown, (ref,))
 
-    def note(self, cut: Cut) -> Kept:
+    def note(self, cut: Removal) -> StoredResult:
         """Store whole messages, and return the note that stands for them. Raises Refused as `put_away` does."""
         going = self.items[cut.start : cut.end]
         pointers = {
-            (at, place): self._pointer_of(Put(at, place, "result", SMALL))
+            (at, place): self._pointer_of(Replacement(at, place, "result", SMALL))
             for at in range(cut.start, cut.end)
             for place, part in enumerate(self.items[at].message.parts)
             if part.kind == "result" and self.items[at].tokens[place] > SMALL
@@ -112,11 +112,11 @@ class Keeper:
             counter=self.counter,
         )
         earlier = [id for item in going if item.is_note for id in _REF.findall(item.message.parts[0].text)]
-        return Kept(shown, tuple(dict.fromkeys([ref, *earlier])))
+        return StoredResult(shown, tuple(dict.fromkeys([ref, *earlier])))
 
     # --- results ------------------------------------------------------------------------------------
 
-    def _result(self, put: Put, part: Part) -> Kept:
+    def _result(self, put: Replacement, part: MessagePart) -> StoredResult:
         call = self._call_of(put.item, part)
         arguments = mask_values(_value(call.text)) if call else None
         tool = (call.tool if call else "") or part.tool or "tool"
@@ -136,15 +136,15 @@ class Keeper:
         shown = result_record(
             node=node, ref=ref, summary=summary, preview=preview, limit=put.limit, counter=self.counter
         )
-        return Kept(shown, (ref,))
+        return StoredResult(shown, (ref,))
 
-    def _pointer_of(self, put: Put) -> tuple[str, str]:
+    def _pointer_of(self, put: Replacement) -> tuple[str, str]:
         try:
             return self._node_of(put)
         except Refused:  # its words are not to be kept in another place either
             return FORGOTTEN, ""
 
-    def _node_of(self, put: Put) -> tuple[str, str]:
+    def _node_of(self, put: Replacement) -> tuple[str, str]:
         """The node and ref of a result, which is offloaded unless it was."""
         part = self.items[put.item].message.parts[put.part]
         if (found := stood_in(part.text)) and self._held(found["ref"]) is not None:
@@ -154,7 +154,7 @@ class Keeper:
         node, ref, _ = self._offloaded(put, part, tool, _value(call.text) if call else None)
         return node, ref
 
-    def _offloaded(self, put: Put, part: Part, tool: str, arguments: object) -> tuple[str, str, str]:
+    def _offloaded(self, put: Replacement, part: MessagePart, tool: str, arguments: object) -> tuple[str, str, str]:
         asked = next((said(item.message) for item in self._before(put.item) if _is_asked(item)), "")
         done = offload(
             self.store,
@@ -180,11 +180,11 @@ class Keeper:
         except NotFound:
             return None
 
-    def _call_of(self, at: int, result: Part) -> Part | None:
+    def _call_of(self, at: int, result: MessagePart) -> MessagePart | None:
         calls = (part for item in self._before(at) for part in item.message.parts if part.kind == "call")
         return next((part for part in calls if part.call_id == result.call_id), None)
 
-    def _before(self, at: int) -> Iterator[Item]:
+    def _before(self, at: int) -> Iterator[PlanItem]:
         """The items before a place, the nearest first; a list may have tens of thousands."""
         return (self.items[place] for place in range(at - 1, -1, -1))
 
@@ -204,7 +204,7 @@ class Keeper:
 
     # --- whole messages -----------------------------------------------------------------------------
 
-    def _transcript(self, cut: Cut, pointers: dict[tuple[int, int], tuple[str, str]]) -> Iterator[str]:
+    def _transcript(self, cut: Removal, pointers: dict[tuple[int, int], tuple[str, str]]) -> Iterator[str]:
         for at in range(cut.start, cut.end):
             message = self.items[at].message
             for place, part in enumerate(message.parts):
@@ -218,7 +218,7 @@ class Keeper:
                 else:
                     yield part.text
 
-    def _block(self, part: Part) -> str:
+    def _block(self, part: MessagePart) -> str:
         """A block that is no text: itself where it is short, a ref of its bytes where it holds a file."""
         block = _value(part.text)
         data = _bytes_in(block)
@@ -230,7 +230,7 @@ class Keeper:
         except Refused:
             return FORGOTTEN
 
-    def _turns(self, going: Sequence[Item]) -> dict[str, str]:
+    def _turns(self, going: Sequence[PlanItem]) -> dict[str, str]:
         """Record what was said, unless the session holds it already; return the ids of turns by place."""
         held: dict[tuple[str, str], list[str]] = {}
         for turn in self.store.last_turns(self.space, self.session, limit=LOOK_BACK, roles=("user", "assistant")):
@@ -284,15 +284,15 @@ class Keeper:
         return self.store.put_ref(self.space, new).id
 
 
-def _is_asked(item: Item) -> bool:
+def _is_asked(item: PlanItem) -> bool:
     return item.message.is_said_by_user and not item.is_note
 
 
-def said(message: Message) -> str:
+def said(message: ListMessage) -> str:
     return "\n".join(part.text for part in message.parts if part.kind == "text")
 
 
-def _words_of_user(item: Item, turns: dict[str, str]) -> Iterator[tuple[str, str]]:
+def _words_of_user(item: PlanItem, turns: dict[str, str]) -> Iterator[tuple[str, str]]:
     """What the user said in a message, with the id of the turn; of a note what it tells of that."""
     if item.is_note:
         yield from told_before(item.message.parts[0].text)

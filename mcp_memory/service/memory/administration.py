@@ -172,7 +172,7 @@ def _doubts(row: carried.Turn | carried.Atom) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldElsewhere:
+class StatementToImport:
     """A statement of another memory; `id` is what that memory calls it, whatever it says."""
 
     atom: NewAtom
@@ -187,7 +187,7 @@ class ToldElsewhere:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ImportedStatementsReport:
     """What became of statements: new ones, of which `held` wait for review; those that were here, or forgotten here."""
 
     told: int = 0
@@ -233,7 +233,7 @@ class Moving(Forgetting):
         return done
 
     @in_thread
-    def tell(self, statements: Sequence[ToldElsewhere]) -> Told:
+    def tell(self, statements: Sequence[StatementToImport]) -> ImportedStatementsReport:
         """Store what another memory held to be true, each statement once.
 
         One that is known by its id and says something new takes the place of what it said before. What was forgotten
@@ -265,7 +265,7 @@ class Moving(Forgetting):
         if told:
             parts.stored()
             parts.pipeline.write_persona()
-        return Told(told=told, held=held, repeated=repeated, kept_out=kept_out)
+        return ImportedStatementsReport(told=told, held=held, repeated=repeated, kept_out=kept_out)
 
     @in_thread
     def forget_again(self, ids: Sequence[str], *, reason: str, how: How) -> str:

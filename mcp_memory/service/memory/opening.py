@@ -59,11 +59,11 @@ class Memory(Moving, Conversation, Knowledge, Reviewing, Retention, Pyramid, Tas
         return self._spaces.get(safe_name(space, what="space"))
 
     def _opened(self, space: str) -> Memory:
-        from mcp_memory.service.scheduler import Pipeline
+        from mcp_memory.service.scheduler import Scheduler
 
         parts = self._parts
         settings = parts.settings.model_copy(update={"space": space})
-        pipeline = Pipeline(parts.store, parts.search, parts.indexing, settings, now=parts.now)
+        pipeline = Scheduler(parts.store, parts.search, parts.indexing, settings, now=parts.now)
         if parts.worker:
             parts.worker.add(pipeline)
         return Memory(replace(parts, settings=settings, pipeline=pipeline), self._spaces)
@@ -105,7 +105,7 @@ def _join(
     what: str,
     overrides: dict[str, Any],
 ) -> Parts:
-    from mcp_memory.core.process_registry import note
+    from mcp_memory.core.process_registry import register
     from mcp_memory.core.telemetry import traced
     from mcp_memory.core.tokens import token_counter
     from mcp_memory.longterm.search.rerank import make_rerank
@@ -113,7 +113,7 @@ def _join(
     from mcp_memory.models.embed import make_embedder
     from mcp_memory.models.metered import MeteredModel, make_llm, make_others
     from mcp_memory.service.indexing import Indexing
-    from mcp_memory.service.scheduler import Pipeline, Worker
+    from mcp_memory.service.scheduler import Scheduler, SchedulerThread
     from mcp_memory.shortterm.canvas.replay import mend
     from mcp_memory.shortterm.chunks import index_next
     from mcp_memory.store.sqlite import open_store
@@ -132,7 +132,7 @@ def _join(
     llm = traced(llm or make_llm(settings), "model")
     if settings.rerank and llm is None:
         raise InvalidInput("Setting 'rerank' is on and no model is set. Set MCP_MEMORY_LLM, or switch rerank off.")
-    held = note(settings.home, what=what, space=settings.space)  # before a schema is brought up to date
+    held = register(settings.home, what=what, space=settings.space)  # before a schema is brought up to date
     try:
         store = traced(open_store(settings.home), "store")
     except BaseException:
@@ -145,8 +145,8 @@ def _join(
     model = MeteredModel(llm, store, settings, now=now, others=others) if llm else None
     indexing = Indexing(store, embedder, settings, index_result=partial(index_next, store, set[tuple[str, str]]()))
     search = Search(store, now)
-    pipeline = Pipeline(store, search, indexing, settings, now=now)
-    worker = Worker(pipeline, model) if model and settings.distil else None
+    pipeline = Scheduler(store, search, indexing, settings, now=now)
+    worker = SchedulerThread(pipeline, model) if model and settings.distil else None
     if store.read_only is None:  # else there is nothing that the background could do
         indexing.start()
         if worker:

@@ -14,7 +14,7 @@ from mcp_memory.service.memory.verbs import Verbs, in_thread
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mcp_memory.service.scheduler import Asked
+    from mcp_memory.service.scheduler import LeasedJob
     from mcp_memory.store.protocol import Imported
 
 
@@ -230,7 +230,7 @@ class Pyramid(Verbs):
         self._parts.store.note_import(self.space, file)
 
 
-def _question(asked: Asked) -> WorkQuestion:
+def _question(asked: LeasedJob) -> WorkQuestion:
     instructions, question = asked.question.messages
     return WorkQuestion(
         work_id=asked.work.id,

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from mcp_memory.core.errors import InvalidInput, StoreUnavailable
-from mcp_memory.core.logs import Word
+from mcp_memory.core.logs import SafeText
 from mcp_memory.core.secrets import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Forgotten
@@ -23,7 +23,7 @@ from mcp_memory.service.memory.verbs import Verbs, in_thread
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mcp_memory.core.process_registry import Present
+    from mcp_memory.core.process_registry import HomeProcess
     from mcp_memory.store.forgetting import How, Keeping, Policy, Purged
     from mcp_memory.store.proof import Proof
     from mcp_memory.store.protocol import Tombstone
@@ -163,7 +163,7 @@ _TRIES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Erased:
+class PurgeReport:
     """What a purge erased, and what became of it; `beside` are the others that hold the home meanwhile."""
 
     tombstones: Sequence[str]
@@ -172,7 +172,7 @@ class Erased:
     refs: int
     shredded: bool
     """False where others were reading all the while: the log of writes may still have some of it. Call again."""
-    beside: list[Present]
+    beside: list[HomeProcess]
     proof: Proof | None
     """None where there were no words to look for."""
     cut_short: bool = False
@@ -203,7 +203,7 @@ class Purging(Verbs):
         return bool(self._parts.store.unproven())
 
     @in_thread
-    def purge(self, tombstones: Sequence[str] = (), *, delete_copies: bool = False) -> Erased:
+    def purge(self, tombstones: Sequence[str] = (), *, delete_copies: bool = False) -> PurgeReport:
         """Erase what was forgotten under these tombstones, and search every file of the home for what is left of it.
 
         It works beside others that hold the home: rows and files change in one transaction, as ever, and what they
@@ -212,7 +212,7 @@ class Purging(Verbs):
         """
         return self._erase(tombstones, delete_copies=delete_copies)
 
-    def _erase(self, tombstones: Sequence[str], *, delete_copies: bool) -> Erased:
+    def _erase(self, tombstones: Sequence[str], *, delete_copies: bool) -> PurgeReport:
         from mcp_memory.core import process_registry
         from mcp_memory.store.proof import prove
         from mcp_memory.store.traces import Traces
@@ -230,13 +230,13 @@ class Purging(Verbs):
             proof = prove(home, traces, texts=len(done.texts), also_in=also_in, delete_copies=delete_copies)
         if shredded:
             store.note_proven([*cut_short, *(done.tombstones[:1] if done else ())])
-        return Erased(
+        return PurgeReport(
             tombstones=done.tombstones if done else (),
             turns=done.turns if done else 0,
             atoms=done.atoms if done else 0,
             refs=done.refs if done else 0,
             shredded=shredded,
-            beside=process_registry.others(home),
+            beside=process_registry.other_processes(home),
             proof=proof,
             cut_short=bool(cut_short),
         )
@@ -275,7 +275,7 @@ _MOST_DAYS = 36_500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outdated:
+class OverdueRows:
     """What is older than a policy allows: `going` at its next turn, and `staying` as statements rest on it."""
 
     policy: Policy
@@ -284,7 +284,7 @@ class Outdated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Followed:
+class RetentionRun:
     """What following a policy came to: how many it took, and under which tombstones."""
 
     policy: Policy
@@ -296,13 +296,13 @@ class Retention(Forgetting, Purging):
     """Policies and following them, with the verbs that they lead to."""
 
     @in_thread
-    def retention(self) -> list[Outdated]:
+    def retention(self) -> list[OverdueRows]:
         """Return the policies of the space, with what each will take; none where nothing was set."""
         store, now = self._parts.store, self._parts.now()
-        found = list[Outdated]()
+        found = list[OverdueRows]()
         for policy in store.policies(self.space):
             going, staying = store.count_overdue(self.space, policy.what, before=now - timedelta(days=policy.days))
-            found.append(Outdated(policy=policy, going=going, staying=staying))
+            found.append(OverdueRows(policy=policy, going=going, staying=staying))
         return found
 
     @in_thread
@@ -315,7 +315,7 @@ class Retention(Forgetting, Purging):
             self._parts.store.put_policy(self.space, what, number, now=self._parts.now())
 
     @in_thread
-    def follow_retention(self, *, eager: bool = False) -> list[Followed]:
+    def follow_retention(self, *, eager: bool = False) -> list[RetentionRun]:
         """Forget what is older than the policies of the space allow, unless that was done today; `eager`: in any case.
 
         It can be undone like any forgetting. It is purged only where a policy says so, and then only what a policy
@@ -324,13 +324,13 @@ class Retention(Forgetting, Purging):
         store = self._parts.store
         if not store.policies(self.space):
             return []
-        done = list[Followed]()
+        done = list[RetentionRun]()
         for policy in store.due_policies(self.space, now=self._parts.now(), eager=eager):
             took, tombstones = self._follow(policy)
             store.note_kept(self.space, policy.what, took)
             if took:
-                logger.warning("retention took %d %s after %d days", took, Word(policy.what), policy.days)
-            done.append(Followed(policy=policy, took=took, tombstones=tombstones))
+                logger.warning("retention took %d %s after %d days", took, SafeText(policy.what), policy.days)
+            done.append(RetentionRun(policy=policy, took=took, tombstones=tombstones))
         return done
 
     def _follow(self, policy: Policy) -> tuple[int, list[str]]:

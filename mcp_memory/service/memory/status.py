@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp_memory import __version__
 from mcp_memory.core.errors import DamagedRow, InvalidInput, Refused
-from mcp_memory.core.process_registry import Present, everyone
+from mcp_memory.core.process_registry import HomeProcess, all_processes
 from mcp_memory.service.memory.verbs import MAX_LIMIT, Verbs, in_range, in_thread, notes
 
 if TYPE_CHECKING:
@@ -310,10 +310,10 @@ def _files(folder: str, parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...
 
 def connected(home: Path) -> list[dict[str, Any]]:
     """Return who holds the home now, this process left out where it only came to look."""
-    return [_told(one) for one in everyone(home) if one.pid != os.getpid() or one.what.startswith("serve")]
+    return [_told(one) for one in all_processes(home) if one.pid != os.getpid() or one.what.startswith("serve")]
 
 
-def _told(one: Present) -> dict[str, Any]:
+def _told(one: HomeProcess) -> dict[str, Any]:
     return {
         "pid": one.pid,
         "what": one.what,

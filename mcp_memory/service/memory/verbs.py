@@ -17,13 +17,13 @@ from mcp_memory.core.secrets import holds_key, mask
 from mcp_memory.core.text import one_line, safe_name
 
 if TYPE_CHECKING:
-    from mcp_memory.core.process_registry import Note
+    from mcp_memory.core.process_registry import ProcessNote
     from mcp_memory.core.tokens import TokenCounter
     from mcp_memory.longterm.search.rerank import Rerank
     from mcp_memory.longterm.search.search import Search
     from mcp_memory.models.metered import MeteredModel
     from mcp_memory.service.indexing import Indexing
-    from mcp_memory.service.scheduler import Pipeline, Worker
+    from mcp_memory.service.scheduler import Scheduler, SchedulerThread
     from mcp_memory.store.protocol import Store, Vectors
 
 
@@ -80,12 +80,12 @@ class Parts:
     search: Search
     indexing: Indexing
     model: MeteredModel | None
-    pipeline: Pipeline
-    worker: Worker | None
+    pipeline: Scheduler
+    worker: SchedulerThread | None
     rerank: Rerank
     counter: TokenCounter
     now: Callable[[], datetime]
-    note: Note | None
+    note: ProcessNote | None
 
     def moment(self, text: str | None, what: str, *, now: datetime | None = None, end: bool = False) -> datetime | None:
         """Return the moment that a time filter names, or None where there is none."""
@@ -105,8 +105,8 @@ class Parts:
             )
         return begin, end
 
-    def asking(self) -> Asking:
-        return Asking(self.indexing)
+    def asking(self) -> QueryVectors:
+        return QueryVectors(self.indexing)
 
     def stored(self) -> None:
         """Tell the background that there is something new."""
@@ -115,7 +115,7 @@ class Parts:
             self.worker.ring()
 
 
-class Asking:
+class QueryVectors:
     """A question whose vectors are made when a search first wants them; `note` says if that went wrong."""
 
     def __init__(self, indexing: Indexing) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcp_memory.core.process_registry import others
+from mcp_memory.core.process_registry import other_processes
 from mcp_memory.store.protocol import Store
 
 __all__ = ["Compacted", "compact"]
@@ -30,7 +30,7 @@ class Compacted:
 def compact(store: Store, home: Path) -> Compacted:
     """Compact the database of a home."""
     before, (free, size) = _size(home), store.free_bytes()
-    holders, postponed = others(home), None
+    holders, postponed = other_processes(home), None
     if size > _LARGE and holders and free > _WORTH * size:
         postponed = (
             f"{free / 1e6:,.0f} MB of free pages stay in it while {', '.join(map(str, holders))} would have to wait. "

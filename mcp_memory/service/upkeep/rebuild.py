@@ -19,7 +19,7 @@ from datetime import datetime
 from pathlib import Path
 
 from mcp_memory.core.errors import DamagedRow, McpMemoryError, NewerHome, NoRoom, NotFound, StoreUnavailable
-from mcp_memory.core.process_registry import alone
+from mcp_memory.core.process_registry import exclusive
 from mcp_memory.longterm import persona as persona_page
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE
@@ -222,7 +222,7 @@ def rebuild(home: Path, *, check: bool = False, accept: bool = False, now: datet
 
     Raises StoreUnavailable where others hold the home, NotFound where there is nothing to make it of.
     """
-    with explained(home, so="Nothing is lost"), alone(home, "rebuild"):
+    with explained(home, so="Nothing is lost"), exclusive(home, "rebuild"):
         return remake(home.resolve(), check=check, accept=accept, now=now)
 
 

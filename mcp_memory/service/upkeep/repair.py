@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 
 from mcp_memory.core.errors import Damaged, McpMemoryError, NewerHome, NoRoom, NotFound, StoreUnavailable
-from mcp_memory.core.process_registry import alone
+from mcp_memory.core.process_registry import exclusive
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE
@@ -48,7 +48,7 @@ def repair(home: Path, *, now: datetime) -> Repaired:
     """Mend a home. Raises StoreUnavailable while others hold it, NotFound where there is none."""
     if not (home / DATABASE).exists() and not (home / "spaces").is_dir():
         raise NotFound(f"There is no memory in {home}. Name another home with --home.")
-    with explained(home, so="Nothing is lost"), alone(home, "doctor --repair"):
+    with explained(home, so="Nothing is lost"), exclusive(home, "doctor --repair"):
         home = home.resolve()
         aside = Aside(home, "repair", now)
         identity = home / IDENTITY

@@ -20,7 +20,7 @@ from pathlib import Path
 import anyio
 
 from mcp_memory.core.errors import StoreUnavailable
-from mcp_memory.core.process_registry import alone
+from mcp_memory.core.process_registry import exclusive
 from mcp_memory.service.memory import open_memory
 from mcp_memory.service.upkeep import archive
 from mcp_memory.service.upkeep.archive import DATABASE, Manifest
@@ -62,7 +62,7 @@ def restore(path: Path, home: Path, *, now: datetime) -> Restored:
     """
     path = path.resolve()
     verify(path)
-    with explained(home, so="Nothing is lost"), alone(home, "restore"):
+    with explained(home, so="Nothing is lost"), exclusive(home, "restore"):
         home = home.resolve()
         staging = Path(tempfile.mkdtemp(prefix=".restore-", suffix=".tmp", dir=home))
         try:
