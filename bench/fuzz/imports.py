@@ -19,11 +19,11 @@ from bench.fuzz.target import Target, is_short, object_in, text_of
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.integrations.clients import config_text
 from mcp_memory.integrations.hooks import conversations, tool_outputs
-from mcp_memory.integrations.importers import agent_logs, chat_exports, records
+from mcp_memory.integrations.importers import agent_logs, chat_exports
 from mcp_memory.integrations.importers.agent_logs import LogState
-from mcp_memory.integrations.importers.history import ImportOptions, source_of, survey, turns
+from mcp_memory.integrations.importers.history import ImportOptions, records, source_of, survey
 from mcp_memory.integrations.importers.log_file import LogChunk, agent_of, read_chunks
-from mcp_memory.integrations.importers.records import AGENTS, SkippedParts
+from mcp_memory.integrations.importers.records import AGENTS, SkippedParts, generic_records
 from mcp_memory.integrations.proxy import edit
 from mcp_memory.integrations.proxy import stdio as wire
 from mcp_memory.store.protocol import FollowedLog
@@ -57,8 +57,8 @@ def _import(data: bytes) -> None:
     for asked in (ImportOptions(), ImportOptions(format="seed", skip_bad=True)):
         try:
             found = survey(source, asked, at=_silent)
-            first = list(turns(source, asked, found.layout, passed=SkippedParts(), at=_silent))
-            second = list(turns(source, asked, found.layout, passed=SkippedParts(), at=_silent))
+            first = list(records(source, asked, found.layout, passed=SkippedParts(), at=_silent))
+            second = list(records(source, asked, found.layout, passed=SkippedParts(), at=_silent))
         except InvalidInput as error:
             is_short(error, 1_000)
             continue
@@ -84,8 +84,8 @@ def _format(data: bytes) -> None:
     ):
         if is_one(value):
             list(told(*given))
-    list(records.generic_records(*given))
-    list(records.generic_records(*given, seeds_only=True))
+    list(generic_records(*given))
+    list(generic_records(*given, seeds_only=True))
     for form in agent_logs.FORMATS.values():
         if isinstance(value, dict):
             form.is_line(value)
@@ -128,7 +128,7 @@ def _followed(piece: LogChunk) -> FollowedLog:
         offset=piece.offset,
         head=piece.head,
         tail=piece.tail,
-        state=piece.so_far.dumped(),
+        state=piece.state.dumped(),
         at=datetime(2026, 1, 1, tzinfo=UTC),
     )
 

@@ -15,7 +15,7 @@ from mcp_memory.core.config import load_settings
 from mcp_memory.core.errors import InvalidInput, McpMemoryError
 from mcp_memory.core.secrets import find, holds_secret, mask, mask_bytes, mask_lines
 from mcp_memory.core.types import Source
-from mcp_memory.integrations.importers.history import ImportOptions, source_of, survey, turns
+from mcp_memory.integrations.importers.history import ImportOptions, records, source_of, survey
 from mcp_memory.integrations.importers.records import SkippedParts
 from mcp_memory.language import hidden_characters
 from mcp_memory.service.portable import is_parcel
@@ -77,7 +77,7 @@ def _notes(data: bytes) -> None:
     for asked in (ImportOptions(), ImportOptions(format="basic-memory"), ImportOptions(format="mempalace")):
         try:
             found = survey(source, asked, at=_silent)
-            list(turns(source, asked, found.layout, passed=SkippedParts(), at=_silent))
+            list(records(source, asked, found.layout, passed=SkippedParts(), at=_silent))
         except InvalidInput as error:
             is_short(error, 1_000)
 

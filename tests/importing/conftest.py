@@ -13,9 +13,8 @@ import anyio
 import pytest
 
 from mcp_memory.core.types import Recorded
-from mcp_memory.integrations.importers.history import ImportOptions, Survey, import_file, source_of, survey
-from mcp_memory.integrations.importers.history import turns as told_turns
-from mcp_memory.integrations.importers.report import ImportReport
+from mcp_memory.integrations.importers.history import ImportOptions, import_file, records, source_of, survey
+from mcp_memory.integrations.importers.report import ImportReport, Survey
 from mcp_memory.service.memory import Memory, open_memory
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -52,9 +51,7 @@ def seen(path: Path, **asked: Any) -> Survey:
 def told(path: Path, **asked: Any) -> list[Any]:
     """What a file tells, right and wrong."""
     found = seen(path, **asked)
-    return list(
-        told_turns(source_of(path), ImportOptions(**asked), found.layout, passed=found.passed, at=lambda _: None)
-    )
+    return list(records(source_of(path), ImportOptions(**asked), found.layout, passed=found.passed, at=lambda _: None))
 
 
 class Killed(BaseException):

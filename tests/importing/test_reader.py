@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
-from mcp_memory.integrations.importers.reader import ImportSource, SourceValue, layout, values
+from mcp_memory.integrations.importers.reader import ImportSource, SourceValue, layout_of, values
 from tests.importing.conftest import jsonl, seen, told, turn
 
 File = Callable[..., Path]
@@ -72,7 +72,7 @@ def test_what_was_written_is_read_as_lines_and_as_a_document(
         path = folder / kind
         path.write_bytes(text.encode())
         source = ImportSource(path=path, name=kind, size=path.stat().st_size, modified=0)
-        assert layout(source) == kind
+        assert layout_of(source) == kind
         read = list(values(source, "lines" if kind == "lines" else "document", at=lambda _: None))
         assert [one.value for one in read if isinstance(one, SourceValue)] == given_values
 

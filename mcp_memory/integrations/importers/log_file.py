@@ -1,12 +1,9 @@
-"""The log of a coding agent as a file: whose it is, and what was written to it since it was read last.
+"""The logs of coding agents as files: where they are, whose they are, and what was written since the last reading.
 
-Read in pieces, each with the place behind it, up to the last whole line that it has when it is opened: a file that
-grows all the time is read to an end. It is known again by hashes of its first bytes and of those before the place that
-was reached: one that shrank, was replaced or was written anew is read from its start. Lines that are no JSON, or longer
-than 64 MiB, are counted and passed over. A log that is one document (of older versions of Gemini CLI) is read whole
-when it has changed.
-
-Where the logs of coding agents are. Reads the names and the first lines of files, and writes nothing.
+A log is read in chunks up to the last whole line that it has when opened, so reading a growing file ends. A log is
+recognised by hashes of its first bytes and of those before the position reached: one that shrank, was replaced or
+rewritten is read from its start. Lines that are not JSON, or longer than 64 MiB, are counted and skipped. A log that is
+one document (older versions of Gemini CLI) is read whole when it has changed.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count, islice
 from pathlib import Path
-from typing import IO, Any, assert_never
+from typing import IO, Any
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.regular_files import open_regular, read_regular, written_ms
@@ -34,33 +31,97 @@ from mcp_memory.integrations.importers.records import (
 )
 from mcp_memory.store.protocol import FollowedLog
 
+_ENDINGS = (".jsonl", ".json")
+_NO_LOGS = {"subagents", "tool-results", "tool-outputs", "node_modules", ".git"}
 _FIRST_LINES, _FIRST_BYTES = 40, 2**20
 _LONGEST = 64 * 2**20
 _LARGEST_DOCUMENT = 256 * 2**20
 _LARGEST_RESULT = 128 * 2**20
 _HEAD, _TAIL = 1_024, 256
-_LINES, _BYTES = 400, 4 * 2**20  # of a piece
+_LINES, _BYTES = 400, 4 * 2**20  # of a chunk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentLog:
+    path: Path
+    client: Agent
+
+
+def log_folders(client: Agent, *, environ: Mapping[str, str], home: Path) -> list[Path]:
+    """Return the folders in which a client keeps its logs, existing or not."""
+    match client:
+        case "claude-code":
+            return [Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "projects"]
+        case "codex":
+            base = Path(environ.get("CODEX_HOME") or home / ".codex")
+            return [base / "sessions", base / "archived_sessions"]
+        case "gemini":
+            return [Path(environ.get("GEMINI_CLI_HOME") or home) / ".gemini" / "tmp"]
+
+
+def logs_in(folder: Path, known: dict[Path, Agent | None]) -> Iterator[AgentLog]:
+    """Yield the logs in a folder and its subfolders, by name. Links to folders are not followed.
+
+    `known` caches whose log each file is, from one call to the next.
+    """
+    for parent, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in _NO_LOGS)
+        for path in (Path(parent, name) for name in sorted(files) if name.endswith(_ENDINGS)):
+            if path not in known:
+                try:
+                    known[path] = agent_of(path)
+                except InvalidInput:  # gone, or not readable for this user
+                    continue
+            if (client := known[path]) is not None:
+                yield AgentLog(path=path, client=client)
 
 
 @dataclass(kw_only=True)
 class LogChunk:
-    """What some lines tell. `offset`, `head`, `tail` and `so_far` are what has to be noted when it is stored."""
+    """The records of some lines, and the position behind them."""
 
+    state: LogState
+    clock: datetime
+    """The time of the last line that has one; before, the file's own time."""
     turns: list[ImportedTurn] = field(default_factory=list[ImportedTurn])
     results: list[ImportedResult] = field(default_factory=list[ImportedResult])
     passed: SkippedParts = field(default_factory=SkippedParts)
-    clock: datetime
-    """When the last line of it that names a time was written; the file's own time before there is one."""
     bad: int = 0
     torn: bool = False
     offset: int = 0
     head: str = ""
     tail: str = ""
-    so_far: LogState
+
+    @property
+    def conversation(self) -> str | None:
+        """The client's id of the conversation; None before it is known, and for a sub-agent's."""
+        return None if self.state.aside else self.state.conversation
+
+    def position(self, path: Path, client: Agent, session: str, *, at: datetime) -> FollowedLog:
+        """Return what has to be noted once the chunk is stored."""
+        reached: dict[str, Any] = {"offset": self.offset, "head": self.head, "tail": self.tail}
+        state = self.state.dumped()
+        return FollowedLog(path=str(path), client=client, session=session, at=at, state=state, **reached)
+
+    def take(self, agent: Agent, value: Any, where: str) -> None:
+        """Add the records of a line; None is one that cannot be read."""
+        if value is None:
+            self.bad += 1
+            return
+        for one in FORMATS[agent].records(value, where, self.state, self.passed):
+            match one:
+                case ImportedTurn():
+                    self.clock = one.said_at or self.clock
+                    self.turns.append(replace(one, began=self.clock))
+                case ImportedResult():
+                    self.clock = one.said_at or self.clock
+                    self.results.append(replace(one, said_at=self.clock))
+                case ImportProblem():
+                    self.bad += 1
 
 
 def agent_of(path: Path) -> Agent | None:
-    """Tell whose log a file is; None where it is none. InvalidInput where it cannot be read."""
+    """Tell whose log a file is; None if it is no log. Raises InvalidInput if it cannot be read."""
     try:
         with open_regular(path) as stream:
             head = stream.read(2_048)
@@ -80,7 +141,7 @@ def agent_of(path: Path) -> Agent | None:
 
 
 def read_chunks(path: Path, agent: Agent, known: FollowedLog | None) -> Generator[LogChunk, None, None]:
-    """Yield what was written since the log was `known`, or all of it. InvalidInput where it cannot be read."""
+    """Yield what was written since the position `known`, or everything. Raises InvalidInput if it cannot be read."""
     try:
         with open_regular(path) as stream:
             if agent == "gemini" and path.suffix == ".json":
@@ -92,7 +153,7 @@ def read_chunks(path: Path, agent: Agent, known: FollowedLog | None) -> Generato
 
 
 def whole_of(path: Path, agent: Agent, conversation: str, name: str) -> bytes | None:
-    """Return a result that the client put into a file of the conversation; None where there is no such file.
+    """Return a result that the client put into a file of the conversation; None if there is no such file.
 
     `name` is the last part of a path: nothing outside the conversation's own folder is read.
     """
@@ -100,20 +161,15 @@ def whole_of(path: Path, agent: Agent, conversation: str, name: str) -> bytes | 
         folder = path.parent.parent / "tool-outputs" / f"session-{conversation}"
     else:
         folder = path.with_suffix("") / "tool-results"
-    found = folder / name
     try:
-        if found.resolve().parent != folder.resolve():
-            return None
-        return read_regular(found, _LARGEST_RESULT) or None
-    except (OSError, RuntimeError):  # RuntimeError: a link that leads to itself
+        inside = (folder / name).resolve().parent == folder.resolve()
+        return (read_regular(folder / name, _LARGEST_RESULT) or None) if inside else None
+    except (OSError, RuntimeError):  # RuntimeError: a link to itself
         return None
 
 
-# --- lines ------------------------------------------------------------------------------------------
-
-
 def _lines(stream: IO[bytes], agent: Agent, known: FollowedLog | None) -> Iterator[LogChunk]:
-    offset, so_far = _reached(stream, known)
+    offset, state = _reached(stream, known)
     clock = _written(stream)
     name = "new line" if offset else "line"
     end = os.fstat(stream.fileno()).st_size
@@ -121,50 +177,34 @@ def _lines(stream: IO[bytes], agent: Agent, known: FollowedLog | None) -> Iterat
     numbers = count(1)
     is_rest = False  # of a line that is too long
     while True:
-        piece, start = LogChunk(so_far=so_far, clock=clock), offset
+        chunk, start = LogChunk(state=state, clock=clock), offset
         for number in islice(numbers, _LINES):
             data = stream.readline(max(0, min(_LONGEST, end - offset)))
             ended = data.endswith(b"\n")
             is_too_long = is_rest or (len(data) == _LONGEST and not ended)
             value = None if is_too_long else _parsed(data)
             if value is None and not ended and not (is_too_long and data):
-                piece.torn = len(data) > 0
+                chunk.torn = len(data) > 0
                 break
             offset += len(data)
             if data.strip() and not is_rest:
-                _take(piece, agent, value, f"{name} {number}")
+                chunk.take(agent, value, f"{name} {number}")
             is_rest = is_too_long and not ended
             if offset - start > _BYTES:
                 break
-        if offset == start and not piece.torn:
+        if offset == start and not chunk.torn:
             return
-        clock = piece.clock
-        piece.offset = offset
-        piece.head, piece.tail = _marks(stream, offset)
+        clock = chunk.clock
+        chunk.offset = offset
+        chunk.head, chunk.tail = _marks(stream, offset)
         stream.seek(offset)
-        yield piece
-        if piece.torn:
+        yield chunk
+        if chunk.torn:
             return
-
-
-def _take(piece: LogChunk, agent: Agent, value: Any, where: str) -> None:
-    if value is None:
-        piece.bad += 1
-        return
-    for one in FORMATS[agent].records(value, where, piece.so_far, piece.passed):
-        if not isinstance(one, ImportProblem):
-            piece.clock = one.said_at or piece.clock
-        match one:
-            case ImportedTurn():
-                piece.turns.append(replace(one, began=piece.clock))
-            case ImportedResult():
-                piece.results.append(replace(one, said_at=piece.clock))
-            case _:
-                piece.bad += 1
 
 
 def _parsed(data: bytes) -> Any:
-    """Return the object of a line; None where it is none. What is cut off is never one."""
+    """Return the object of a line; None for anything else."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
@@ -172,21 +212,18 @@ def _parsed(data: bytes) -> Any:
     return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
 
 
-# --- how far ----------------------------------------------------------------------------------------
-
-
 def _reached(stream: IO[bytes], known: FollowedLog | None) -> tuple[int, LogState]:
-    """Return where to go on, and what is known by then."""
+    """Return the position to continue from, and the state there."""
     if known is not None and _marks(stream, known.offset) == (known.head, known.tail):
         try:
             return known.offset, LogState.loaded(known.state)
-        except (TypeError, ValueError, AttributeError):  # of another version: all of it is known again
+        except (TypeError, ValueError, AttributeError):  # of another version: everything is read and recognised again
             pass
     return 0, LogState()
 
 
 def _marks(stream: IO[bytes], offset: int) -> tuple[str, str]:
-    """Return hashes of the first bytes and of those before the place; of what is not there, none that is noted."""
+    """Return hashes of the first bytes and of those before a position; empty if the file is shorter."""
     stream.seek(0)
     head = stream.read(min(_HEAD, offset))
     stream.seek(max(0, offset - _TAIL))
@@ -195,7 +232,6 @@ def _marks(stream: IO[bytes], offset: int) -> tuple[str, str]:
 
 
 def _written(stream: IO[bytes]) -> datetime:
-    """Return the file's own time."""
     return datetime.fromtimestamp(written_ms(os.fstat(stream.fileno())) / 1000, UTC)
 
 
@@ -203,11 +239,7 @@ def _hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:24]
 
 
-# --- documents --------------------------------------------------------------------------------------
-
-
 def _document(stream: IO[bytes], agent: Agent, known: FollowedLog | None, path: Path) -> Iterator[LogChunk]:
-    stream.seek(0)
     data = stream.read(_LARGEST_DOCUMENT + 1)
     if len(data) > _LARGEST_DOCUMENT:
         raise InvalidInput(f"{path} is larger than {_LARGEST_DOCUMENT // 2**20} MiB, too large for one JSON document.")
@@ -215,59 +247,12 @@ def _document(stream: IO[bytes], agent: Agent, known: FollowedLog | None, path: 
     if known is not None and known.head == digest:
         return
     value = _parsed(data)
-    piece = LogChunk(so_far=LogState(), clock=_written(stream), offset=len(data), head=digest, torn=value is None)
+    chunk = LogChunk(state=LogState(), clock=_written(stream), torn=value is None)
     if value is not None:
-        _take(piece, agent, value, "document")
-    else:
-        piece.offset, piece.head = 0, ""
-    yield piece
+        chunk.offset, chunk.head = len(data), digest
+        chunk.take(agent, value, "document")
+    yield chunk
 
 
 def _unreadable(path: Path, error: OSError) -> InvalidInput:
     return InvalidInput(f"{path} cannot be read: {error.strerror or error}.")
-
-
-_ENDINGS = (".jsonl", ".json")
-_PASSED = {"subagents", "tool-results", "tool-outputs", "node_modules", ".git"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentLog:
-    """A log that was found, and whose it is."""
-
-    path: Path
-    client: Agent
-
-
-def log_folders(client: Agent, *, environ: Mapping[str, str], home: Path) -> list[Path]:
-    """Return the folders in which a client keeps its logs, whether they are there or not."""
-    match client:
-        case "claude-code":
-            return [Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "projects"]
-        case "codex":
-            base = Path(environ.get("CODEX_HOME") or home / ".codex")
-            return [base / "sessions", base / "archived_sessions"]
-        case "gemini":
-            return [Path(environ.get("GEMINI_CLI_HOME") or home) / ".gemini" / "tmp"]
-        case _:
-            assert_never(client)
-
-
-def logs_in(folder: Path, known: dict[Path, Agent | None]) -> Iterator[AgentLog]:
-    """Yield the logs in a folder and those below it, by name. Links to folders are not followed.
-
-    `known` keeps what files were found to be, from one call to the next.
-    """
-    for parent, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name not in _PASSED)
-        for name in sorted(files):
-            path = Path(parent, name)
-            if not name.endswith(_ENDINGS):
-                continue
-            if path not in known:
-                try:
-                    known[path] = agent_of(path)
-                except InvalidInput:  # gone again, or not ours to read
-                    continue
-            if (client := known[path]) is not None:
-                yield AgentLog(path=path, client=client)

@@ -314,7 +314,7 @@ class SourceValue:
     value: Any
 
 
-def layout(source: ImportSource) -> Layout:
+def layout_of(source: ImportSource) -> Layout:
     """Tell how a file is laid out. InvalidInput where it is no UTF-8 text, or text of another kind."""
     if source.is_folder or _NOTE.search(source.path.name):
         return "notes"
