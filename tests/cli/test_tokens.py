@@ -33,8 +33,8 @@ def test_a_revoked_token_says_so_and_its_name_is_free_again(run: Run, home: Path
     for _ in range(2):
         assert run("token", "create", "--name", "ci", "--expires", "90d", home=home).exit_code == 0
         assert run("token", "revoke", "ci", home=home).stdout.startswith("Revoked ci (")
-    tokens = json.loads(run("token", "list", "--json", home=home).stdout)
-    assert [(one["name"], one["spaces"], one["rights"], one["revoked"] is None) for one in tokens] == [
+    administration = json.loads(run("token", "list", "--json", home=home).stdout)
+    assert [(one["name"], one["spaces"], one["rights"], one["revoked"] is None) for one in administration] == [
         ("ci", ["default"], "write", False)
     ] * 2
     assert run("token", "list", home=home).stdout.count("revoked ") == 2
@@ -64,7 +64,7 @@ def test_a_name_can_be_taken_once(run: Run, home: Path) -> None:
 
 
 def test_the_rights_are_those_of_the_store(run: Run) -> None:
-    from mcp_memory.cli import tokens
+    from mcp_memory.cli import administration
 
-    held: Any = tokens.RIGHTS
+    held: Any = administration.RIGHTS
     assert held == RIGHTS

@@ -1,22 +1,18 @@
-"""What the demo plays: a conversation of two weeks, and a task with its tool results.
+"""What the demo plays: a conversation of two weeks, a task with its tool results, and the replies of a model.
 
-The words stand in `fixtures/demo` of the repository, and inside the package once it is installed; the
-results that are long by nature are made by `generated`. People, places, programs and addresses are invented.
+The texts are in `fixtures/demo` of the repository, and inside the package once it is installed. People, places,
+programs and addresses are invented.
 
-What the demo answers where a client's own model would: written beforehand, by hand, after reading the questions.
+The replies in `replies/`, one file a stage, were written by hand after reading the questions. They name statements by
+keys, because ids depend on what was stored before; the id of a statement is read from the questions, which show its
+words behind it. A sentence may have several wordings, from what is known first to what is known in the end. A question
+is answered by what it shows, so that questions may come in any order:
 
-The replies stand in `fixtures/demo/replies`, a file a stage. They name statements by keys, because ids depend on what
-was stored before; which id a statement has is read from the questions, which show its words behind it. A sentence
-may have several wordings, from what is known first to what is known in the end. So a question is answered by what
-it shows, in whichever order questions come:
-
-    extract   with the notes on those turns that it shows
-    merge     with what becomes of those drafts that it shows; one without a decision is added
-    scenes    with those pages that change; of each sentence the last wording whose statements it shows. A page that it
-              does not show in full gets at its end what is new
-    persona   with the one page, in the same way
-
-It knows neither the rules of a question nor their wording, and has nothing to say to a conversation but its own.
+    extract   the notes on the turns that it shows
+    merge     the decisions on the drafts that it shows; a draft without a decision is added
+    scenes    the pages that change, each sentence in the last wording whose statements it shows; a page that is not
+              shown in full gets the new sentences at its end
+    persona   the page, in the same way
 """
 
 from __future__ import annotations
@@ -28,7 +24,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mcp_memory.cli.demo.generated import GENERATED
 from mcp_memory.store.citations import cited
 
 
@@ -41,9 +36,9 @@ class DemoStep:
     arguments: dict[str, Any]
     result: str
     step: str
-    after: tuple[str, ...]
     status: str
-    summary: str | None
+    after: Sequence[str] = ()
+    summary: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +49,7 @@ class DemoTask:
 
 
 def conversation() -> list[tuple[str, list[dict[str, str]]]]:
-    """The sessions in order, each with its turns as `record_turns` takes them."""
+    """Return the sessions in order, each with its turns as `record_turns` takes them."""
     sessions: dict[str, list[dict[str, str]]] = {}
     for line in _read("conversation.jsonl").splitlines():
         turn: dict[str, str] = json.loads(line)
@@ -63,37 +58,22 @@ def conversation() -> list[tuple[str, list[dict[str, str]]]]:
 
 
 def memories() -> list[dict[str, str]]:
-    """What is told with `remember`, in order; `replaces` names the key of one before it."""
+    """Return the memories for `remember`, in order; `replaces` names the key of an earlier one."""
     return json.loads(_read("memories.json"))
 
 
 def replies(stage: str) -> Any:
-    """What is answered to the questions of a stage; `mcp_memory.cli.demo.inputs` says how it is written."""
+    """Return what is answered to the questions of a stage."""
     return json.loads(_read(f"replies/{stage}.json"))
 
 
 def task() -> DemoTask:
-    """The task, with every result in full."""
+    """Return the task, with every result in full."""
     told: dict[str, Any] = json.loads(_read("task.json"))
-    steps = tuple(
-        DemoStep(
-            key=step["key"],
-            tool=step["tool"],
-            arguments=step["arguments"],
-            result=_result(step["result"]),
-            step=step["step"],
-            after=tuple(step.get("after", ())),
-            status=step["status"],
-            summary=step.get("summary"),
-        )
-        for step in told["steps"]
-    )
+    for step in told["steps"]:
+        step["result"] = _read(f"results/{step['result']}")
+    steps = tuple(DemoStep(**step) for step in told["steps"])
     return DemoTask(session=told["session"], goal=told["task"], steps=steps)
-
-
-def _result(source: str) -> str:
-    generated = source.removeprefix("generated:")
-    return GENERATED[generated]() if generated != source else _read(f"results/{source}")
 
 
 def _read(name: str) -> str:
