@@ -221,8 +221,9 @@ _GROWN = 50  # logs that are looked at
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookAnswer:
-    """What a client is to be answered, and what is so once it has that: the text that its model has been told, and
-    what stands for results."""
+    """The answer to a client. Once it has arrived, the model has seen the text `told`, and the outputs in `replaced`
+    have been replaced by notes.
+    """
 
     json: dict[str, Any] | None = None
     told: str = ""

@@ -619,7 +619,7 @@ def _answers(result: Any) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class LogFormat:
-    """How an agent writes its logs: whether an object is a line of one, and what a line holds."""
+    """How an agent writes its logs: whether an object is a line of one, and how to read a line."""
 
     is_line: Callable[[Any], bool]
     records: Callable[[Any, str, LogState, SkippedParts], Iterator[ImportedTurn | ImportedResult | ImportProblem]]

@@ -1,23 +1,21 @@
-"""What the exports of chat services share. No I/O, no state.
+"""Conversations in the exports of ChatGPT and Claude.ai. No I/O, no state.
 
-They are made by programs, so nobody can mend them: what is missing, odd or new in a message is done without, and
-only what is no conversation at all is wrong.
+Exports are made by programs, so users cannot repair them: missing, odd or new fields of a message are ignored, and only
+an object that is no conversation is a problem.
 
-What a conversation of a ChatGPT export says. No I/O, no state.
+ChatGPT:
 
     conversation   {conversation_id, title, create_time, current_node, mapping: {id: node, …}}
     node           {id, parent, children, message: {id, author: {role, name}, create_time, recipient, channel,
                     content: {content_type, parts | text}, metadata, weight}}
 
-`mapping` is a tree: a question that was edited or an answer made anew begins a branch. What is told is the way from
-the root to `current_node`, which is what the person saw last; of the rest only how much there is. Told are the words
-of the person and of the assistant to each other, and what tools answered. Calls, thoughts, hidden messages and
-contexts that were put in for the model (custom instructions, ChatGPT's own memory) are counted. A conversation that is
-marked as not to be remembered is not told.
+`mapping` is a tree: an edited question or a second answer begins a branch. Imported is the path from the root to
+`current_node`, which the person saw last; the other branches are counted. Turns are the words of person and assistant
+to each other; tool results are imported beside them. Calls, thoughts, hidden messages and contexts for the model
+(custom instructions, ChatGPT's own memory) are counted. A conversation marked as not to be remembered is skipped. Marks
+of the web page, such as citations between U+E200 and U+E201, are cut out, as the page does.
 
-Marks of the web page in a text, such as citations between U+E200 and U+E201, are cut out, as the page does.
-
-What a conversation of a Claude.ai export says. No I/O, no state.
+Claude.ai:
 
     conversation   {uuid, name, created_at, chat_messages: [message, …]}
     message        {uuid, sender: human | assistant, text, content: [part, …], created_at, parent_message_uuid,
@@ -25,11 +23,10 @@ What a conversation of a Claude.ai export says. No I/O, no state.
     part           {type: text | thinking | tool_use | tool_result | voice_note | …, text}
     tool_use       {id, name, input}      tool_result  {tool_use_id, name, content: [{text}]}
 
-Where messages name the one they answer, they are a tree, for an edited question or a second answer begins a branch:
-told is the way to `current_leaf_message_uuid`, or to the newest leaf, and of the rest how much there is. A message
-that names none answers the one before it. The words are those of `content`; `text` is read where there is none, for
-it mixes them with thoughts. What was attached stands below the words, as much of its text as is kept. What tools
-answered is told beside the turns, and so is what the assistant wrote with one, as an artifact or a file.
+Messages that name their parent form a tree: imported is the path to `current_leaf_message_uuid`, or to the newest leaf.
+A message without a parent answers the one before it. The words are those of `content`, or of `text` if there is none,
+because `text` mixes them with thoughts. Attachments follow the words, as much of their text as is kept. Tool results
+are imported beside the turns, and so are documents that the assistant wrote with a tool.
 """
 
 from __future__ import annotations
@@ -76,8 +73,8 @@ _UNTITLED = {"", "new chat", "untitled"}
 def title(
     name: str, *, id: str | None, where: str, session: str | None, number: int, at: datetime | None
 ) -> Iterator[ImportedTurn]:
-    """Yield the title of a conversation, where it has one of its own, as a turn of role `system`: the conversation is
-    found by it, and no model reads it as new.
+    """Yield the title of a conversation, unless generic, as a turn of role `system`: the conversation is found by it,
+    and no model reads it as new.
     """
     if name.casefold() in _UNTITLED:
         return
@@ -95,7 +92,7 @@ def title(
 
 
 def attached(files: Iterable[tuple[str | None, str | None]], passed: SkippedParts) -> str:
-    """Return the lines that tell what is attached to a message: names, and the text of each where it is known."""
+    """Return lines with the names of attached files and, if known, their texts."""
     lines: list[str] = []
     left = ATTACHED_CHARS
     for name, text in dict.fromkeys(files):
@@ -249,7 +246,7 @@ def _result(
 
 
 def _no_talk(message: Mapping[str, Any]) -> str | None:
-    """Return what a message is, where it is no word of the talk."""
+    """Return the category of a message that is not talk; None for talk."""
     author, metadata = object_of(message.get("author")) or {}, object_of(message.get("metadata")) or {}
     content = object_of(message.get("content")) or {}
     role, kind = author.get("role"), content.get("content_type")
@@ -270,7 +267,7 @@ def _no_talk(message: Mapping[str, Any]) -> str | None:
 
 
 def _chatgpt_path(nodes: Mapping[str, Mapping[str, Any]], current: Any) -> list[str]:
-    """Return the ids from the root to the node that was seen last; to the newest leaf where that is not told."""
+    """Return the ids from the root to the current node, or to the newest leaf if that is unknown."""
     parents = {id: parent for id, node in nodes.items() if isinstance(parent := node.get("parent"), str)}
     for id, node in nodes.items():
         for child in list_of(node.get("children")) or ():
@@ -312,7 +309,7 @@ def _texts(message: Mapping[str, Any]) -> list[str | None]:
 
 
 def _text(part: Any) -> str | None:
-    """Return the text of a part: a string, what was said aloud, or any other part's `text`."""
+    """Return the text of a part: a string, a transcript, or any other part's `text`."""
     fields = object_of(part)
     found = part if fields is None else fields.get("text")
     return found if isinstance(found, str) else None
@@ -421,7 +418,7 @@ def _message(
 
 
 def _results(message: Message, where: str, session: str, passed: SkippedParts) -> Iterator[ImportedResult]:
-    """Yield what tools answered in a message, and what was written with one."""
+    """Yield tool results of a message, and documents written with a tool."""
     parts = [part for one in list_of(message.get("content")) or () if (part := object_of(one)) is not None]
     uses = {id: part for part in parts if part.get("type") == "tool_use" and (id := id_of(part, "id"))}
     for nth, part in enumerate(parts):
@@ -507,14 +504,14 @@ def _claude_content(message: Message, passed: SkippedParts) -> str:
 
 
 def _without_unshown(text: str) -> str:
-    """Return a text without what stands in the place of its calls of tools."""
+    """Return a text without the placeholders of its tool calls."""
     if _UNSHOWN not in text:
         return text
     return _GAPS.sub("\n\n", text.replace(_UNSHOWN, "")).strip("\n")
 
 
 def _words(part: Any, passed: SkippedParts) -> str:
-    """Return the words of a part of a content; those of none are counted by what they are."""
+    """Return the words of a part of a content; parts without words are counted by category."""
     fields = object_of(part)
     if fields is None:
         return part if isinstance(part, str) else ""

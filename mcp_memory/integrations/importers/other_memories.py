@@ -1,9 +1,10 @@
-"""What another memory holds to be true, as it can be held here. No I/O.
+"""Exports of other memories, as statements and turns. No I/O, no state.
 
-A statement is at most some 2,000 characters here. What is longer is no statement but a text: it is told as a turn of
-role `tool`, so that nothing of it is lost and nobody takes it for the user's words.
+A statement has at most some 2,000 characters. A longer text is imported as a turn of role `tool`, so that it is kept
+and never taken for the user's words.
 
-What a note of basic-memory says: Markdown with observations and relations. No I/O, no state.
+basic-memory: a note in Markdown with observations and relations (github.com/basicmachines-co/basic-memory,
+NOTE-FORMAT.md, and docs.basicmemory.com, "Knowledge format").
 
     ---                                        front matter: title, type, tags, permalink, …
     title: Coffee Brewing Methods
@@ -11,31 +12,28 @@ What a note of basic-memory says: Markdown with observations and relations. No I
     - [method] Pour over is clearer #brewing (tried it)      an observation: [category] text #tags (context)
     - requires [[Proper Grinding Technique]] (always)        a relation: type [[target]] (context)
 
-By its documentation: github.com/basicmachines-co/basic-memory, NOTE-FORMAT.md, and docs.basicmemory.com, "Knowledge
-format". Both are known by their form, wherever in a note. An observation is a statement about the note's title, a
-relation a fact. What else a note says is told whole, as a text.
+Both are recognised anywhere in a note. An observation is a statement about the note's title, a relation a fact. The
+rest of a note is imported whole, as a text.
 
-What mem0 gives of what it holds (`get_all`, and exports of such answers). No I/O, no state.
+mem0: the answer of `get_all`, and exports of such answers (docs.mem0.ai, "Get all memories", "Export stored memories").
 
     memory     {id, memory, user_id | agent_id | run_id, hash, metadata, categories, created_at, updated_at}
     relation   {source, relationship, target | destination}
 
-alone, in a list, or in {results: [memory, …], relations: [relation, …]} (`memories` in older answers), as its
-documentation shows them: docs.mem0.ai, "Get all memories" and "Export stored memories". An export by a schema of
-one's own has the fields that its owner chose; of those, texts under `memory` are read and no others.
+alone, in a list, or in {results: [memory, …], relations: [relation, …]} (`memories` in older answers). Of an export
+with a custom schema, texts under `memory` are read. Each memory is a statement, identified by its id, so that a memory
+reworded by mem0 replaces its older version.
 
-Each memory is a statement, known again by its id, so that one that mem0 worded anew replaces what it said before.
-
-What a line of the reference memory server's file says (`memory.jsonl`, before that `memory.json`). No I/O, no state.
+The reference memory server: a line of `memory.jsonl`, before that `memory.json` (modelcontextprotocol/servers,
+src/memory/index.ts), or the graph of its tool `read_graph`, {entities: [entity, …], relations: [relation, …]}.
 
     entity     {type: "entity", name, entityType, observations: [text, …]}
     relation   {type: "relation", from, to, relationType}
 
-As its source writes and reads them: modelcontextprotocol/servers, src/memory/index.ts (`saveGraph`, `loadGraph`); and
-the graph as its tool `read_graph` gives it, {entities: [entity, …], relations: [relation, …]}. Each observation is a
-statement about its entity, each relation a fact; a type is a fact too.
+Each observation is a statement about its entity, each relation a fact; a type is a fact too.
 
-What MemPalace exports: Markdown, a file for each room of each wing. No I/O, no state.
+MemPalace: Markdown, a file for each room of each wing, plain or as a snapshot with indexes
+(github.com/MemPalace/mempalace, mempalace/exporter.py, `_write_room_markdown`).
 
     # <wing> / <room>
     ## <drawer id>
@@ -43,9 +41,8 @@ What MemPalace exports: Markdown, a file for each room of each wing. No I/O, no 
     | Source | <file> |    | Filed | <time> |    | Added by | <who> |
     ---
 
-As its exporter writes them, plain or as a snapshot with indexes: github.com/MemPalace/mempalace, mempalace/exporter.py
-(`_write_room_markdown`). A drawer holds words of files and of conversations, verbatim, without who said them. So it is
-told as a text, a turn of role `tool` in a session of its room, known again by the drawer's id.
+A drawer holds verbatim words of files and conversations, without their speakers. So it is a turn of role `tool` in a
+session of its room, identified by the drawer's id.
 """
 
 from __future__ import annotations
@@ -120,7 +117,7 @@ def as_turn(
     id: str | None = None,
     session: str | None = None,
 ) -> ImportedTurn:
-    """Return a text that another program kept, as a turn that is found and that nobody said."""
+    """Return another program's text as a turn of role `tool`: it is found, and not taken for the user's words."""
     content = fitting(text, passed)
     return ImportedTurn(
         where=where,
@@ -154,7 +151,7 @@ def is_note(text: str) -> bool:
 def basic_memory_records(
     text: str, name: str, passed: SkippedParts
 ) -> Iterator[ImportedStatement | ImportedTurn | ImportProblem]:
-    """Yield what a note says; `name` is its path, for people."""
+    """Yield the records of a note; `name` is its path, for people."""
     fields, body = _fields(text), _body(text)
     title = fields.get("title") or name.rpartition("/")[2].removesuffix(".md")
     at = moment(fields, _TIMES, passed)
@@ -239,7 +236,7 @@ def _is_memory(value: Any) -> bool:
 def mem0_records(
     value: Any, where: str, passed: SkippedParts
 ) -> Iterator[ImportedStatement | ImportedTurn | ImportProblem]:
-    """Yield what a memory, or an answer with many, says."""
+    """Yield the records of a memory, or of an answer with many."""
     thing = object_of(value) or {}
     listed = next((key for key in _LISTS if list_of(thing.get(key)) is not None), None)
     if listed is None:
@@ -295,7 +292,7 @@ def is_graph(value: Any) -> bool:
 def memory_server_records(
     value: Any, where: str, passed: SkippedParts
 ) -> Iterator[ImportedStatement | ImportedTurn | ImportProblem]:
-    """Yield what a line, or a whole graph, says."""
+    """Yield the records of a line, or of a whole graph."""
     thing = object_of(value) or {}
     if (entities := list_of(thing.get("entities"))) is not None:
         for name, held, kind in (("entities", entities, "entity"), ("relations", thing.get("relations"), "relation")):
@@ -340,7 +337,7 @@ def _entity(thing: Mapping[str, Any], where: str, passed: SkippedParts) -> Itera
 
 
 def _entity_statement(name: str, text: str) -> str:
-    """Return an observation as a statement that stands alone."""
+    """Return an observation as a statement that names its entity."""
     return text.strip() if name.casefold() in text.casefold() else f"{name}: {text.strip()}"
 
 

@@ -1,22 +1,16 @@
-"""Reads the conversations in the zip archive of an export, in place: a member is a stream, nothing is unpacked.
+"""Reads a file of any size as JSON values or notes: lines, one document, a zip archive, or Markdown files.
 
-Conversations are in `conversations.json`, in parts of it (`conversations-000.json`, …), or in a folder of that name,
-wherever in the archive. An archive without any may hold notes: files of Markdown. Nothing is ever written, so no name
-can lead anywhere; members whose names would leave the folder are passed over all the same, and named. What is
-encrypted, cut off, there twice, or unpacks to far more than text does is refused before any of it is read.
+The layout is detected from the first bytes: gzip or plain, a JSON value on each line or arrays and objects that span
+lines, a zip archive with documents in it, or a folder or archive of notes in Markdown. A document's array is read value
+by value, and so is the list of sessions of a seed; only one value is in memory at a time. Each value comes with its
+line and path, and a line that is not JSON as an `ImportProblem`. A file may grow while it is read: it is read up to its
+size at the start, so that two passes see the same.
 
-Files of Markdown, of a folder, an archive, or one on its own: their names and bytes, in a fixed order.
-
-A folder is read as it is, links that lead out of it and hidden files left out; an archive in place, as `archive` does.
-
-Reads the JSON values of a file one after the other, whatever its size: lines, one document, or those of an archive.
-
-What it is is told by its first bytes: gzip or plain, a JSON value on each line or arrays and objects that span lines,
-a zip archive with documents in it, or a folder or archive of notes in Markdown. A document's array is read value by
-value, and so is the list of sessions of a seed; no more than one value is in memory. Each value comes with the line it
-starts on and its path, and a line that is no JSON as a `Wrong`.
-
-A file may grow while it is read: it is read up to the size that it had, so that two passes see the same.
+Archives are read in place, and nothing is unpacked to disk. Conversations are in `conversations.json`, in parts of it
+(`conversations-000.json`, …), or in a folder of that name, anywhere in the archive. Members whose names would leave the
+folder are skipped and named. Encrypted or truncated archives, duplicate members, and members that unpack to far more
+than text does are refused before any of them is read. Folders of notes are read without hidden files and links that
+lead out of them.
 """
 
 from __future__ import annotations
@@ -64,7 +58,7 @@ _SHOWN = 3
 
 
 class _CountedFile(io.FileIO):
-    """A file that tells how many bytes of it were read."""
+    """A file that reports how many of its bytes were read."""
 
     def __init__(self, path: Path, at: Callable[[int], None]) -> None:
         super().__init__(path, opener=opener)
@@ -81,7 +75,7 @@ class _CountedFile(io.FileIO):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """An open archive. `members` hold conversations, in order; `notes` say what was passed over."""
+    """An open archive. `members` hold conversations, in order; `notes` name skipped members."""
 
     name: str
     members: Sequence[str]
@@ -119,9 +113,9 @@ def unpacked_conversations(folder: Path) -> list[Path]:
 
 @contextmanager
 def opened_archive(path: Path, name: str, at: Callable[[int], None], *, notes: bool = False) -> Generator[Archive]:
-    """Open an archive that people call `name`; `at` is told how many of its bytes are read.
+    """Open an archive that people call `name`; `at` receives the number of bytes read.
 
-    Its members are those with conversations, or its `notes`. InvalidInput where it cannot be read, or holds none.
+    Its members are those with conversations, or its `notes`. Raises InvalidInput if it cannot be read, or holds none.
     """
     with _refusing(name):
         file = _CountedFile(path, at)
@@ -241,7 +235,7 @@ def notes_in_folder(folder: Path) -> list[Path]:
 
 
 def note_texts(path: Path, name: str, at: Callable[[int], None]) -> Iterator[tuple[str, bytes]]:
-    """Yield each file's name, within what was given, and its bytes. InvalidInput where one cannot be read."""
+    """Yield each file's name, relative to the given path, and its bytes. Raises InvalidInput for an unreadable one."""
     if path.is_file() and path.suffix.casefold() != ".md":
         with opened_archive(path, name, at, notes=True) as packed:
             for member in packed.members:
@@ -342,7 +336,7 @@ def layout_of(source: ImportSource) -> Layout:
 
 
 def values(source: ImportSource, layout: Layout, *, at: At) -> Iterator[SourceValue | ImportProblem]:
-    """Yield what a file holds. InvalidInput where it cannot be read on: a document that is no JSON, a cut archive."""
+    """Yield the values of a file. Raises InvalidInput where reading has to end: an invalid document, a cut archive."""
     match layout:
         case "lines":
             with _opened(source, at) as stream:
@@ -361,7 +355,7 @@ def values(source: ImportSource, layout: Layout, *, at: At) -> Iterator[SourceVa
 
 
 def remarks(source: ImportSource, layout: Layout) -> list[str]:
-    """Return what is passed over in a file as a whole."""
+    """Return remarks on members of a file that are skipped."""
     if layout != "archive" and not (layout == "notes" and source.path.suffix.casefold() == ".zip"):
         return []
     with opened_archive(source.path, source.name, _nowhere, notes=layout == "notes") as found:

@@ -1,19 +1,17 @@
-"""The coding agents whose logs are read: what they are called, and the session that a conversation of theirs has here.
+"""The records that every format yields, and the fields they share; generic JSON turns. No I/O.
 
-No I/O. Everything that meets a conversation (a hook, an import, a follower) names its session by `session_name`, so
-that all of them speak of one.
+`session_name` names the session of a client's conversation, for hooks, imports and followers alike.
 
-The nouns of every format, and how fields that formats share are read. No I/O.
-
-What the objects of a history say: turns, conversations, and seeds of TencentDB Agent Memory. No I/O, no state.
+Generic JSON, recognised by its shape:
 
     turn           {role, content, session?, name?, said_at?, id?}
     conversation   {session?, turns: [turn, …]}, or `messages`
-    seed           {sessionKey, sessionId?, conversations: [[turn, …], …]}, alone or in {sessions: [seed, …]}
+    seed           {sessionKey, sessionId?, conversations: [[turn, …], …]}, alone or in {sessions: [seed, …]}, of
+                   TencentDB Agent Memory
 
-Each is told by its shape. Names that exports use for the same thing are known (`timestamp`, `session_id`, the role
-`human` …); what else an object has is passed over and named. A turn may be without text, as where a model only called
-a tool: it is told all the same, empty, so that those after it are counted as they stand.
+Common synonyms of field names are known (`timestamp`, `session_id`, the role `human` …); other fields are skipped and
+named. A turn may be without text, as when a model only called a tool: it is yielded, empty, so that later turns keep
+their number.
 """
 
 from __future__ import annotations
@@ -67,7 +65,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedTurn:
-    """A turn as its file tells it."""
+    """A turn of a file."""
 
     where: str
     role: Role
@@ -85,7 +83,7 @@ class ImportedTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedResult:
-    """What a tool answered, as its file tells it. `tool` is empty where the call is not there."""
+    """A tool result of a file. `tool` is empty if its call is missing."""
 
     where: str
     tool: str
@@ -131,7 +129,7 @@ class ImportProblem:
 
 @dataclass(kw_only=True)
 class SkippedParts:
-    """What was passed over in the objects of a file."""
+    """Counts of skipped parts of a file."""
 
     keys: set[str] = field(default_factory=set[str])
     parts: int = 0
@@ -149,7 +147,7 @@ class InvalidRecord(Exception):
 
 
 def inside(where: str, path: str) -> str:
-    """Return the place of what stands in a value, for people: `line 3, turns[2].messages[0]`."""
+    """Return the place of a part of a value, for people: `line 3, turns[2].messages[0]`."""
     return f"{where}.{path}" if where.endswith("]") else f"{where}, {path}"
 
 
@@ -170,7 +168,7 @@ _1970 = datetime(1970, 1, 1, tzinfo=UTC)
 def moment(thing: Mapping[str, Any], keys: tuple[str, ...], passed: SkippedParts) -> datetime | None:
     """Return the time under the first of the keys that holds one: ISO 8601, or seconds or milliseconds since 1970.
 
-    None where none does, which is counted where something else stands there: a turn is not lost for its time.
+    None if there is none; an unreadable time is counted, and its turn kept.
     """
     given = [value for key in keys if (value := thing.get(key)) not in (None, "")]
     found = next((at for value in given if (at := _time(value)) is not None), None)

@@ -29,7 +29,7 @@ _KEYS = 12
 
 @dataclass(kw_only=True)
 class ImportCounts:
-    """Counts of an import. `first` and `last` are the times of its turns, as far as they are told."""
+    """Counts of an import. `first` and `last` are the earliest and latest known times of its turns."""
 
     turns: int = 0
     sessions: int = 0
@@ -88,9 +88,9 @@ class ImportReport(ImportCounts):
 
 @dataclass(kw_only=True)
 class Survey(ImportCounts):
-    """What a file holds, after the first pass over it. `undated` counts turns without a time.
+    """The contents of a file, after the first pass over it. `undated` counts turns without a time.
 
-    `wrong` are the first of the `bad` places; `remarks` name what is passed over in the file as a whole.
+    `wrong` are the first of the `bad` places; `remarks` name skipped members of the file.
     """
 
     layout: Layout
@@ -145,7 +145,7 @@ class Survey(ImportCounts):
 
 
 def log_notes(bad: int, misdated: int, *, torn: bool) -> list[str]:
-    """Return what was wrong in a log and passed over, for its client goes on writing."""
+    """Return notes on skipped lines and unreadable times of a log."""
     notes = [f"{_many(bad, 'line', 'lines')} of it cannot be read, and were passed over."] if bad else []
     notes += [_misdated(misdated)] if misdated else []
     return [*notes, "Its last line is not whole yet, and will be read when it is."] if torn else notes
@@ -203,9 +203,9 @@ class CostEstimate:
 
 
 class HistorySize:
-    """How much of a history a model would read, in questions of `batch_turns`. Add its turns in order.
+    """The size of a history for a model, in questions of `batch_turns`. Add its turns in order.
 
-    What is added counts for `within` too: all histories together.
+    They count for `within` too: the size of all histories together.
     """
 
     def __init__(self, batch_turns: int, within: HistorySize | None = None) -> None:

@@ -1,19 +1,14 @@
-"""The answer to `tools/list`, edited: a tool more, and output schemas that large results will still satisfy. Pure.
+"""Edits a server's answers: the added tool, wider output schemas, and large texts replaced by notes.
 
-A client checks structured content against the tool's output schema, and a large one is replaced. So the schema
-that the client sees allows both: what the server promised, or the note that stands for it.
+Clients check structured content against the tool's output schema, and a large one is replaced by a note. So the schema
+that the client sees allows both. In results,
 
-The answer to `tools/call`, edited: which of its texts can be kept elsewhere, and what stands in their place. Pure.
+* neighbouring text blocks that differ in their text alone are one text (a tool that returns a list sends a block per
+  item); the text of an embedded resource is another, unless it is a page to be shown (`ui://`);
+* structured content that repeats a text, which is the rule, goes with that text; any other is its own text, as JSON;
+* images, sounds, links, binary resources, error flags, `_meta` and unknown blocks stay.
 
-* Neighbouring text blocks that differ in their text alone are one text (a tool that returns a list sends a block
-  an item). The text of an embedded resource is another, unless it is a page to be shown (`ui://`).
-* Structured content that says what a text says, which is the rule, goes with that text. Any other is a text of
-  its own, as JSON.
-* Images, sounds, links, binary resources, errors' flags, `_meta` and whatever is not known stay as they are.
-
-What the proxy changes in the answers of one server, and what it has to know of that server to do so.
-
-An answer that cannot be edited is None here, and passes as it came.
+An answer that cannot be edited is None, and passes as it came.
 """
 
 from __future__ import annotations
@@ -197,7 +192,7 @@ def _alike(first: Any, other: Any) -> bool:
 
 
 def _says(structured: object, texts: list[str]) -> bool:
-    """Tell whether the texts say what the structured content does; SDKs wrap what is no object: `{"result": …}`."""
+    """Tell whether the texts repeat the structured content; SDKs wrap values that are no objects: `{"result": …}`."""
     candidates = [structured]
     if isinstance(structured, dict) and len(cast("dict[str, Any]", structured)) == 1:
         candidates += cast("dict[str, Any]", structured).values()

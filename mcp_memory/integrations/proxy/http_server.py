@@ -1,9 +1,8 @@
 """A wrapped server that is an address: streamable HTTP, through the SDK's transport.
 
-Between our two sides messages are lines; here they become requests. What a client of HTTP would say in headers
-(the protocol's version, the method, names and arguments that are routed by) is read off the messages, as the
-client itself does not know that there is HTTP. A request that cannot be delivered is answered with the reason, and
-the next one may succeed.
+Messages are lines on our side, and become requests here. The headers of an HTTP client (protocol version, method, names
+and arguments for routing) are read from the messages, because the client does not know that there is HTTP. A request
+that cannot be delivered is answered with the reason, and the next one may succeed.
 """
 
 from __future__ import annotations

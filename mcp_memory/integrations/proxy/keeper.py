@@ -1,10 +1,9 @@
-"""The tool that a wrapped server gains: it opens what was kept. Its definition is short, for every call pays for it.
+"""The memory behind the proxy, and the tool that opens kept results.
 
-The memory behind the proxy: opened at the first large result, and never in the way.
-
-Whatever goes wrong with it, the result passes as it came, and stderr says so once. So does one that takes too long,
-but for one that no client can use whole: that goes on being kept, and its name opens it when it is. Nothing heavy is
-loaded before a text is long enough to be worth it: only then its tokens are counted.
+The memory is opened at the first large result. If it fails, the result passes as it came, and stderr says so once; so
+does a result that takes too long to keep, except one too large for any client, which goes on being kept under a name
+that opens it later. Nothing heavy is loaded before a text is long enough: only then its tokens are counted. The tool's
+definition is short, because every call pays for it.
 """
 
 from __future__ import annotations
@@ -129,7 +128,7 @@ _USUALLY = 1.5  # what an estimate is of a count; from 1.1 to 2.2
 
 @dataclass(frozen=True, slots=True)
 class ProxiedCall:
-    """A tool call: what was asked, and by which client."""
+    """A tool call: tool, arguments, request id, and client."""
 
     tool: str
     arguments: object
@@ -139,7 +138,7 @@ class ProxiedCall:
 
 @dataclass(frozen=True, slots=True)
 class KeptText:
-    """A text that is kept, or is being kept: what it is called, and the note that stands for it."""
+    """A text that is kept, or is being kept: its node and ref, and the note in its place."""
 
     node: str
     ref: str
@@ -148,7 +147,7 @@ class KeptText:
 
 @dataclass(slots=True)
 class _LateText:
-    """A text that is still being kept when its call has been answered. It is let go when it is kept."""
+    """A text still being kept when its call has been answered. Its words are released once it is kept."""
 
     text: str
     ended: asyncio.Task[None]
@@ -211,9 +210,9 @@ class ResultKeeper:
         return await anyio.to_thread.run_sync(estimate_tokens, start) > _USUALLY * self._over
 
     async def keep(self, call: ProxiedCall, text: str, expand: str, *, late: bool) -> KeptText | None:
-        """Keep a text, and return what stands for it; None where it must pass as it came.
+        """Keep a text, and return its replacement; None if it must pass as it came.
 
-        `late`: whether the tool `expand` is this proxy's, which opens what is kept after its call was answered.
+        `late`: the tool `expand` is this proxy's, and opens texts that are kept after their call was answered.
         """
         # A thread at work cannot be cancelled, so what takes too long is left to end by itself.
         keeping = asyncio.create_task(self._keep(call, text, expand))
@@ -239,7 +238,7 @@ class ResultKeeper:
         return None
 
     async def _keep_on(self, text: str, keeping: asyncio.Task[tuple[Offloaded, str] | None], expand: str) -> KeptText:
-        """Let a text go on being kept, and return what stands for it until then."""
+        """Continue to keep a text in the background, and return its replacement until then."""
         name = f"r-{secrets.token_hex(6)}"
 
         async def to_an_end() -> None:
@@ -262,7 +261,7 @@ class ResultKeeper:
         )
 
     async def _kept_late(self, name: str) -> tuple[str, str]:
-        """Return what a text is called that was kept late; where it could not be, its words."""
+        """Return the ref of a text that was kept late; or its words, if keeping failed."""
         late = self._late.get(name)
         if late is None:
             return name, ""
@@ -299,7 +298,7 @@ class ResultKeeper:
         return (kept, note) if len(note) < len(text) else None
 
     async def expand(self, name: str, arguments: object) -> tuple[str, bool]:
-        """Answer a call of the tool that opens what was kept: its text, and whether it is an error."""
+        """Answer a call of the tool that opens kept texts: the text, and whether it is an error."""
         from mcp_memory.service.render import render
 
         try:
@@ -316,11 +315,11 @@ class ResultKeeper:
             return f"Internal error in {name}. Its traceback is in the log of `mcp-memory wrap`.", True
 
     def _session(self, client: str) -> str:
-        """Return the session that all servers share which this client wraps in this folder on this day.
+        """Return the session shared by all servers that this client wraps in this folder on this day.
 
-        A process cannot know which conversation it serves, nor which other servers its client has started. But
-        clients start them all in the folder that they work in. Two conversations a day in one folder share a
-        session; they are told apart by `--session`.
+        A process cannot know which conversation it serves, nor which other servers its client has started. But clients
+        start them all in their working folder. Two conversations a day in one folder share a session; `--session`
+        separates them.
         """
         if self._named is not None:
             return self._named
