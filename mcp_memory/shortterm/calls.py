@@ -2,28 +2,22 @@
 
 Guarantees: a line has at most 150 characters and begins with the tool's name, a title at most 80, a summary
 at most 200; each is one line, cleaned, and holds no secret that `secrets` knows. All of it is deterministic.
-It does not know the result; what that says is `synopsis`.
-
-What stands in a context where a tool result stood: where all of it is, a sentence, and a preview.
-
-It is read again with every later prompt, so its frame is one short line: node, ref, and the tool that opens them.
+The result's own summary comes from `synopsis`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, cast
 
 from mcp_memory.core.secrets import mask
-from mcp_memory.core.types import Record, Ref
 from mcp_memory.shortterm.canvas.flowchart import SUMMARY_LIMIT, TITLE_LIMIT, clean
 
 CALL_LIMIT = 150
 _READ = 6_000
 
-# The arguments that tell, most telling first, by the names that clients and servers give them.
+# The informative arguments, most informative first, by the names that clients and servers give them.
 _COMMANDS = ("command", "cmd", "script", "code")
 _PATHS = ("file_path", "filepath", "path", "file", "filename", "notebook_path", "directory", "dir", "uri_path")
 _ADDRESSES = ("url", "uri", "href", "link")
@@ -89,38 +83,6 @@ def subject_of(arguments: object) -> str:
 def summary_line(text: str) -> str:
     """Return a summary as the record and the node keep it."""
     return clean(mask(text), SUMMARY_LIMIT)
-
-
-def make_record(
-    ref: Ref,
-    *,
-    node: str,
-    line: str,
-    summary: str,
-    tool_call_id: str | None,
-    session: str,
-    now: datetime,
-    score: int,
-    tokens_raw: int,
-    tokens_kept: int,
-    told: bool,
-) -> Record:
-    """Return the record of a call whose result is `ref`. `told`: the summary is the agent's own."""
-    return Record(
-        timestamp=now,
-        node_id=node,
-        tool_call=line,
-        summary=summary,
-        result_ref=ref.path,
-        tool_call_id=tool_call_id,
-        offloaded=True,
-        session=session,
-        score=max(0, min(10, score)),
-        tokens_raw=tokens_raw,
-        tokens_kept=tokens_kept,
-        ref=ref.id,
-        summary_by="agent" if told else "synopsis",
-    )
 
 
 # --- arguments --------------------------------------------------------------------------------------
@@ -204,5 +166,8 @@ def _address(url: str) -> str:
 
 
 def stand_in(*, node: str, ref: str, summary: str, preview: str, expand: str = "expand_node") -> str:
-    """Return the text that a model reads in place of a result. All parts are masked already."""
+    """Return the text that a model reads in place of a result: one short line of node, ref and tool, summary, preview.
+
+    It is read again with every later prompt. All parts are masked already.
+    """
     return f"[{node} {ref}; {expand}]\n{summary}\n{preview}"

@@ -1,17 +1,15 @@
-"""A tool result as it may be kept: with its secrets masked, in the file too unless the user wants them there.
+"""Store a tool result: the raw bytes become a ref, a line becomes its record, a step goes on the canvas.
 
-A tool result on its way in: the raw bytes become a ref, a line becomes its record, a step goes on the canvas.
-
-Guarantees: the ref is on disk before the canvas names it; record and canvas land together; two writers of one
-canvas both get their step; the same call with the same bytes is taken in once per session.
-It does not know what a result says (`synopsis`), where a step goes (`place`) or which task it is (`tasks`).
+Guarantees: the ref is on disk before the canvas names it; record and canvas land together; two writers of one canvas
+both get their step; the same call with the same bytes is stored once per session.
+The summary and preview come from `synopsis`, the task and the node from `canvas`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, get_args
@@ -20,7 +18,7 @@ from mcp_memory.core.errors import InvalidInput, StoreUnavailable
 from mcp_memory.core.secrets import mask, mask_bytes, mask_id, mask_values
 from mcp_memory.core.text import decoded, one_line, well_formed
 from mcp_memory.core.types import CanvasRow, MaskedPlace, Offloaded, Record, Ref, StepStatus, Turn
-from mcp_memory.shortterm.calls import call_line, make_record, stand_in, summary_line, title_of
+from mcp_memory.shortterm.calls import call_line, stand_in, summary_line, title_of
 from mcp_memory.shortterm.canvas.flowchart import SUMMARY_LIMIT, TITLE_LIMIT, clean, number_of, padded
 from mcp_memory.shortterm.canvas.placement import call_intent
 from mcp_memory.shortterm.canvas.tasks import IncomingCall, leave_task, route_call
@@ -31,28 +29,9 @@ if TYPE_CHECKING:
     from mcp_memory.core.tokens import TokenCounter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Raw:
-    """What goes into the file of a ref, and what may be shown and indexed of it."""
-
-    data: bytes
-    masked: tuple[MaskedPlace, ...]
-    """Where in `data` a mask stands for a secret; none where secrets are kept."""
-    shown: bytes
-
-
-def raw(data: bytes, *, keep_secrets: bool) -> Raw:
-    """Return the result to keep. With `keep_secrets` its bytes are as they came."""
-    shown, secrets = mask_bytes(data)
-    if keep_secrets:
-        return Raw(data=data, masked=(), shown=shown)
-    places = tuple(MaskedPlace(start=one.start, end=one.end, kind=one.kind) for one in secrets)
-    return Raw(data=shown, masked=places, shown=shown)
-
-
 MAX_BYTES = 128 * 2**20
 OVER_CHARS = 1_000
-"""From here on a result is worth putting away: of a shorter one the preview and its frame are most."""
+"""Results from this length on are worth offloading: of a shorter one the preview and its frame are most."""
 COUNTED_CHARS = 4_000_000
 """Longer texts are counted in even samples: counting all of 50 MB takes longer than a client waits."""
 SAMPLES = 50
@@ -77,26 +56,32 @@ class OffloadRequest:
     status: StepStatus | None = None
     summary: str | None = None
     preview_chars: int | None = None
-    """At most so long a preview; None: as long as what it is of deserves."""
+    """The most characters of the preview; None: chosen by the kind and size of the result."""
     replaced: bool = True
-    """Whether what is returned takes the result's place in a context. Where it does not, or nobody knows yet, the
-    record says that all of it is kept there: it saves nothing."""
+    """Whether the stand-in replaces the result in a context. Where it does not, or that is unknown yet, the record
+    counts the whole result as kept: it saves nothing."""
     keep_secrets: bool = False
-    """Whether the file holds the result with its keys and passwords as they came. Nothing else ever does: not what
-    is shown and indexed of it, and not the arguments."""
+    """Whether the file holds the result with its keys and passwords as they came. Previews, index and arguments are
+    masked all the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _PreparedCall:
-    """A request understood: all that does not depend on its place."""
+class Raw:
+    """The bytes of a ref's file, and what may be shown and indexed of them."""
 
-    request: OffloadRequest
-    synopsis: Synopsis
-    line: str
-    title: str
-    summary: str
-    goal_hint: str
-    now: datetime
+    data: bytes
+    masked: tuple[MaskedPlace, ...]
+    """Where in `data` a mask replaces a secret; none where secrets are kept."""
+    shown: bytes
+
+
+def raw(data: bytes, *, keep_secrets: bool) -> Raw:
+    """Return the result to keep, its secrets masked; with `keep_secrets` its bytes as they came."""
+    shown, secrets = mask_bytes(data)
+    if keep_secrets:
+        return Raw(data=data, masked=(), shown=shown)
+    places = tuple(MaskedPlace(start=one.start, end=one.end, kind=one.kind) for one in secrets)
+    return Raw(data=shown, masked=places, shown=shown)
 
 
 def offload(
@@ -110,51 +95,76 @@ def offload(
     talk: str = "",
     said: Sequence[Turn] = (),
 ) -> Offloaded:
-    """Store a tool result and return what stands for it.
+    """Store a tool result and return its stand-in for the context.
 
-    `goal_hint` (what the user asked for) names a new task where the agent names none; `talk` is the recent
-    conversation, whose words the synopsis looks for; `said` are its turns, which may end the task or begin another.
-    All may be empty.
+    `goal_hint` (the user's request) names a new task where the agent names none; `talk` is the recent conversation,
+    whose words the synopsis looks for; `said` are its turns, which may end the task or begin another. All may be empty.
     Raises InvalidInput for a result that is empty or over 128 MB, a path-like task, or an unknown node id.
     """
     request, result = _received(request)
     synopsis, text = _understood(request, result, talk)
-    call = _PreparedCall(
-        request=request,
-        synopsis=synopsis,
-        line=call_line(request.tool_name, request.arguments),
+    agents_summary = summary_line(request.summary or "")
+    call = IncomingCall(
+        session=request.session,
+        tool=request.tool_name,
         title=title_of(request.tool_name, request.arguments),
-        summary=summary_line(request.summary or "") or summary_line(synopsis.summary),
-        goal_hint=mask(goal_hint),
+        summary=agents_summary or summary_line(synopsis.summary),
+        intent=call_intent(request.tool_name, request.arguments, failed=_failed(synopsis)),
         now=now,
+        task=request.task,
+        step=request.step,
+        after=request.after,
+        status=request.status,
+        goal_hint=mask(goal_hint),
+        said=tuple(said),
     )
-    arrival = _arrival(call, said)
-    found = route_call(store, space, arrival)  # what is refused is refused before anything is written
+    routed = route_call(store, space, call)  # what is refused is refused before anything is written
     ref = store.put_ref(space, _new_ref(request, result, synopsis.content_type, now))
     tokens_raw = tokens_of(text, counter)
+
+    def tokens_kept(node: str) -> int:
+        return counter.count(stand_in(node=node, ref=ref.id, summary=call.summary, preview=synopsis.preview))
+
     for _ in range(ATTEMPTS):
         if earlier := _earlier(store, space, request, ref):
-            kept = _record(call, ref, earlier.node_id, tokens_raw, counter).tokens_kept
             row = store.canvas(space, number_of(earlier.node_id))
-            return _answer(row, replace(earlier, tokens_kept=kept), synopsis, again=True)
-        record = _record(call, ref, found.node, tokens_raw, counter)
+            earlier = replace(earlier, tokens_kept=tokens_kept(earlier.node_id))
+            return _answer(row, earlier, synopsis, [AGAIN])
+        record = Record(
+            timestamp=now,
+            node_id=routed.node,
+            tool_call=call_line(request.tool_name, request.arguments),
+            summary=call.summary,
+            result_ref=ref.path,
+            tool_call_id=request.tool_call_id,
+            offloaded=True,
+            session=request.session,
+            score=max(0, min(10, synopsis.score)),
+            tokens_raw=tokens_raw,
+            tokens_kept=tokens_kept(routed.node),
+            ref=ref.id,
+            summary_by="agent" if agents_summary else "synopsis",
+        )
         try:
             store.commit_step(
                 space,
                 record=record if request.replaced else replace(record, tokens_kept=tokens_raw),
-                canvas=found.row,
-                expected=found.row.version,
-                move=found.move,
-                edits=found.edits,
+                canvas=routed.row,
+                expected=routed.row.version,
+                move=routed.move,
+                edits=routed.edits,
             )
         except Conflict:
-            found = route_call(store, space, arrival)
+            routed = route_call(store, space, call)
             continue
-        if found.left:
-            leave_task(store, space, found.left, now=now)
-        noted = bool(summary_line(request.summary or ""))  # a step with its conclusion, whatever it saves
-        answer = _answer(found.row, record, synopsis, noted=noted, estimated=len(text) > COUNTED_CHARS)
-        return replace(answer, note=" ".join(filter(None, (answer.note, _shortened(request)))) or None)
+        if routed.left:
+            leave_task(store, space, routed.left, now=now)
+        notes: list[str] = []
+        if record.tokens_kept >= tokens_raw and not agents_summary:  # a conclusion is worth a step, whatever it saves
+            notes.append(f"The result is small ({tokens_raw} tokens): offloading it saved nothing.")
+        elif len(text) > COUNTED_CHARS:
+            notes.append(f"tokens_raw is an estimate: the result has more than {COUNTED_CHARS:,} characters.")
+        return _answer(routed.row, record, synopsis, [*notes, *_shortened(request)])
     raise StoreUnavailable(
         f"The canvas is being written to by many others at once. The result is safe as {ref.id}; "
         "call again with the same tool_call_id and result to give it its place."
@@ -162,13 +172,30 @@ def offload(
 
 
 def keep(store: Store, space: str, *, request: OffloadRequest, now: datetime) -> Ref:
-    """Store a tool result of the past, produced at `now`, as a ref that is on no canvas; one forgotten stays so.
+    """Store a past tool result, produced at `now`, as a ref without a canvas; a forgotten one stays forgotten.
 
     Raises InvalidInput as `offload` does.
     """
     request, result = _received(request)
     synopsis, _ = _understood(request, result, "")
     return store.put_ref(space, _new_ref(request, result, synopsis.content_type, now), refuse=False)
+
+
+def _answer(row: CanvasRow, record: Record, synopsis: Synopsis, notes: Sequence[str]) -> Offloaded:
+    return Offloaded(
+        node=record.node_id,
+        ref=record.ref,
+        session=record.session,
+        task=row.label,
+        summary=record.summary,
+        preview=synopsis.preview,
+        kind=synopsis.kind,
+        tokens_raw=record.tokens_raw,
+        tokens_kept=record.tokens_kept,
+        path=record.result_ref,
+        canvas=padded(row.number),
+        note=" ".join(notes) or None,
+    )
 
 
 # --- the result -------------------------------------------------------------------------------------
@@ -204,21 +231,22 @@ def _checked(request: OffloadRequest) -> bytes:
     return data
 
 
-def _shortened(request: OffloadRequest) -> str | None:
-    """Return which arguments were cut, and to what length."""
+def _shortened(request: OffloadRequest) -> Iterator[str]:
+    """Yield which arguments were cut, and to what length."""
     given = (
         ("summary", request.summary, SUMMARY_LIMIT),
         ("step", request.step, TITLE_LIMIT),
         ("tool_name", request.tool_name, TOOL_LIMIT),
     )
     cut = [f"{name} to {limit}" for name, text, limit in given if text and len(clean(text, len(text))) > limit]
-    return f"Cut to what a node holds: {', '.join(cut)} characters." if cut else None
+    if cut:
+        yield f"Cut to what a node holds: {', '.join(cut)} characters."
 
 
 def _received(request: OffloadRequest) -> tuple[OffloadRequest, Raw]:
     """Return a request without secrets in its names, arguments and result, and the result as it may be kept.
 
-    What else the request says is masked where it is used.
+    Its other fields are masked where they are used.
     """
     result = raw(_checked(request), keep_secrets=request.keep_secrets)
     id = request.tool_call_id
@@ -233,22 +261,19 @@ def _received(request: OffloadRequest) -> tuple[OffloadRequest, Raw]:
 
 
 def _understood(request: OffloadRequest, result: Raw, talk: str) -> tuple[Synopsis, str]:
-    """Return the synopsis, and the text whose tokens the agent is spared."""
+    """Return the synopsis, and the text whose tokens the agent saves."""
     text = decoded(result.shown)
     if text is None:
         return _binary(result.shown), result.shown.decode("latin-1")
     made = synopsise(
-        text,
-        tool=request.tool_name,
-        arguments=request.arguments,
-        talk=talk,
-        budget_chars=request.preview_chars,
+        text, tool=request.tool_name, arguments=request.arguments, talk=talk, budget_chars=request.preview_chars
     )
     preview = mask(made.preview, prose=False).encode("utf-8", "replace").decode()
     return replace(made, preview=preview), text
 
 
 def tokens_of(text: str, counter: TokenCounter) -> int:
+    """Count the tokens of a text; those of a very long one are estimated from samples."""
     if len(text) <= COUNTED_CHARS:
         return counter.count(text)
     step, size = len(text) // SAMPLES, COUNTED_CHARS // SAMPLES // 4
@@ -296,82 +321,9 @@ def _earlier(store: Store, space: str, request: OffloadRequest, ref: Ref) -> Rec
     return held[0] if held else None
 
 
-# --- the place --------------------------------------------------------------------------------------
-
-
-def _arrival(call: _PreparedCall, said: Sequence[Turn]) -> IncomingCall:
-    request = call.request
-    return IncomingCall(
-        session=request.session,
-        tool=request.tool_name,
-        title=call.title,
-        summary=call.summary,
-        intent=call_intent(request.tool_name, request.arguments, failed=_failed(call.synopsis)),
-        now=call.now,
-        task=request.task,
-        step=request.step,
-        after=request.after,
-        status=request.status,
-        goal_hint=call.goal_hint,
-        said=tuple(said),
-    )
-
-
-def _failed(synopsis: Synopsis) -> bool:
-    """Whether the result says that what was tried did not work."""
-    return synopsis.kind == "traceback" or (synopsis.kind == "tests" and bool(_FAILED.search(synopsis.summary)))
-
-
 _FAILED = re.compile(r"[1-9]\d* (?:failed|errors?)\b", re.IGNORECASE)
 
 
-def _record(call: _PreparedCall, ref: Ref, node: str, tokens_raw: int, counter: TokenCounter) -> Record:
-    return make_record(
-        ref,
-        node=node,
-        line=call.line,
-        summary=call.summary,
-        tool_call_id=call.request.tool_call_id,
-        session=call.request.session,
-        now=call.now,
-        score=call.synopsis.score,
-        tokens_raw=tokens_raw,
-        tokens_kept=counter.count(stand_in(node=node, ref=ref.id, summary=call.summary, preview=call.synopsis.preview)),
-        told=bool(summary_line(call.request.summary or "")),
-    )
-
-
-# --- the answer -------------------------------------------------------------------------------------
-
-
-def _answer(
-    row: CanvasRow,
-    record: Record,
-    synopsis: Synopsis,
-    *,
-    again: bool = False,
-    noted: bool = False,
-    estimated: bool = False,
-) -> Offloaded:
-    saved = record.tokens_raw - record.tokens_kept
-    note = None
-    if again:
-        note = AGAIN
-    elif saved <= 0 and not noted:
-        note = f"The result is small ({record.tokens_raw} tokens): offloading it saved nothing."
-    elif estimated:
-        note = f"tokens_raw is an estimate: the result has more than {COUNTED_CHARS:,} characters."
-    return Offloaded(
-        node=record.node_id,
-        ref=record.ref,
-        session=record.session,
-        task=row.label,
-        summary=record.summary,
-        preview=synopsis.preview,
-        kind=synopsis.kind,
-        tokens_raw=record.tokens_raw,
-        tokens_kept=record.tokens_kept,
-        path=record.result_ref,
-        canvas=padded(row.number),
-        note=note,
-    )
+def _failed(synopsis: Synopsis) -> bool:
+    """Tell whether the result says that the call did not work."""
+    return synopsis.kind == "traceback" or (synopsis.kind == "tests" and bool(_FAILED.search(synopsis.summary)))
