@@ -35,7 +35,7 @@ from mcp_memory.shortterm.canvas.edits import (
     NewGroup,
     Patch,
     apply_patch,
-    completed,
+    edit,
     patched,
     state_of,
 )
@@ -94,7 +94,7 @@ class CanvasReply(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedReply:
-    """`patch` can be applied to the drawing that it was checked against."""
+    """`patch` can be applied to the state that it was checked against."""
 
     patch: Patch
     kept: list[str]
@@ -102,16 +102,16 @@ class CheckedReply:
 
 
 def checked(
-    reply: CanvasReply, drawing: CanvasState, *, shown: str, named: Collection[str], has_goal: bool
+    reply: CanvasReply, state: CanvasState, *, shown: str, named: Collection[str], has_goal: bool
 ) -> CheckedReply:
     """Return what of the reply holds. `named`: nodes that somebody gave their titles; `shown`: all that was asked."""
     kept, refused = list[str](), list[str]()
     whole = Patch()
     for piece in _pieces(reply):
-        fault = _fault(piece, drawing, shown=shown, named=named, has_goal=has_goal)
+        fault = _fault(piece, state, shown=shown, named=named, has_goal=has_goal)
         if fault is None:
             try:
-                drawing = apply_patch(drawing, piece.patch)
+                state = apply_patch(state, piece.patch)
             except InvalidInput as error:
                 fault = str(error).removeprefix("Nothing was changed. ")
         if fault is None:
@@ -167,7 +167,7 @@ def _joined(one: Patch, other: Patch) -> Patch:
 # --- what does not hold -----------------------------------------------------------------------------
 
 
-def _fault(piece: _Proposal, drawing: CanvasState, *, shown: str, named: Collection[str], has_goal: bool) -> str | None:
+def _fault(piece: _Proposal, state: CanvasState, *, shown: str, named: Collection[str], has_goal: bool) -> str | None:
     patch = piece.patch
     if strange := invented(piece.words, shown):
         return f"{', '.join(strange[:3])} stands nowhere in the question."
@@ -175,22 +175,22 @@ def _fault(piece: _Proposal, drawing: CanvasState, *, shown: str, named: Collect
         return "the task has its goal from whoever asked for it."
     if kept := [id_ for id_ in patch.titles if id_ in named]:
         return f"{kept[0]} keeps its name, by which the agent goes on with it."
-    joined = {(edge.source, edge.target) for edge in drawing.canvas.edges}
+    joined = {(edge.source, edge.target) for edge in state.canvas.edges}
     if any((edge.source, edge.target) not in joined for edge in patch.edges):
         return "no edge joins them."
-    return next((fault for new in patch.groups if (fault := _detour(drawing, new))), None)
+    return next((fault for new in patch.groups if (fault := _detour(state, new))), None)
 
 
-def _detour(drawing: CanvasState, new: NewGroup) -> str | None:
+def _detour(state: CanvasState, new: NewGroup) -> str | None:
     """Return why a group is no stretch of the way: a step outside comes after one of its steps and before another."""
     try:
-        inside = outermost(drawing.canvas, drawing.groups, new.nodes)
+        inside = outermost(state.canvas, state.groups, new.nodes)
     except InvalidInput:
         return None  # the patch says so itself
-    groups: Mapping[str, Group] = {**drawing.groups, "new": Group(inside)}
+    groups: Mapping[str, Group] = {**state.groups, "new": Group(inside)}
     # With the group folded, whoever leaves it and comes back goes round in a circle.
-    held = {node for id_ in inside for node in members(drawing.groups, id_)}
-    drawn = fold_groups(drawing.canvas, groups)
+    held = {node for id_ in inside for node in members(state.groups, id_)}
+    drawn = fold_groups(state.canvas, groups)
     after = _reached(drawn, "new", lambda edge: (edge[0], edge[1]))
     before = _reached(drawn, "new", lambda edge: (edge[1], edge[0]))
     between = [node.id for node in drawn.nodes if node.id in after & before and node.id not in held]
@@ -245,8 +245,8 @@ def plan(desk: StageContext[Store], *, session: str | None, smaller: int) -> Can
     """Return the canvas that grew most, of those with enough on them to be put in order."""
     store, space, now = desk.store, desk.space, desk.now
     for each in grown(store, space, now) or grown(store, space, now, eager=True):
-        drawing = _drawing(desk, each.canvas)
-        if drawing is not None and len(fold_groups(drawing.canvas, drawing.groups).nodes) >= NODES:
+        state = _drawing(desk, each.canvas)
+        if state is not None and len(fold_groups(state.canvas, state.groups).nodes) >= NODES:
             return CanvasBasis(canvas=each.canvas, upto=each.upto, shown=max(NODES, _SHOWN >> smaller))
     return None
 
@@ -263,25 +263,25 @@ def _drawing(desk: StageContext[Store], number: int) -> CanvasState | None:
 
 def question(desk: StageContext[Store], basis: CanvasBasis) -> ModelQuestion[CanvasReply] | None:
     """Put the canvas as it stands into words; None where it is gone or torn."""
-    drawing = _drawing(desk, basis.canvas)
-    if drawing is None:
+    state = _drawing(desk, basis.canvas)
+    if state is None:
         return None
     return ModelQuestion(
-        purpose="canvas", messages=_messages(desk, drawing, basis), reply=CanvasReply, max_tokens=_ANSWER_TOKENS
+        purpose="canvas", messages=_messages(desk, state, basis), reply=CanvasReply, max_tokens=_ANSWER_TOKENS
     )
 
 
-def _messages(desk: StageContext[Store], drawing: CanvasState, basis: CanvasBasis) -> Sequence[ChatMessage]:
-    drawn = fold_groups(drawing.canvas, drawing.groups)
+def _messages(desk: StageContext[Store], state: CanvasState, basis: CanvasBasis) -> Sequence[ChatMessage]:
+    drawn = fold_groups(state.canvas, state.groups)
     shown = drawn.nodes[-basis.shown :]
-    named = _named(desk, drawing.canvas)
+    named = _named(desk, state.canvas)
     return prompt(
         "canvas",
-        task=_words(drawing.canvas.task_goal),
-        status=drawing.canvas.status,
+        task=_words(state.canvas.task_goal),
+        status=state.canvas.status,
         said="\n".join(_said(desk, basis.canvas)) or "Nothing that is known.",
         left_out=f"{len(drawn.nodes) - len(shown)} older ones are left out." if len(shown) < len(drawn.nodes) else "",
-        steps="\n".join(_step(node, drawing, named) for node in shown),
+        steps="\n".join(_step(node, state, named) for node in shown),
         edges="\n".join(_edges(drawn, shown)),
     )
 
@@ -296,10 +296,10 @@ def _named(desk: StageContext[Store], canvas: Canvas) -> set[str]:
     return {id_ for id_, move in moves if move is None or not move.routine}
 
 
-def _step(node: Node, drawing: CanvasState, named: set[str]) -> str:
+def _step(node: Node, state: CanvasState, named: set[str]) -> str:
     holds = ""
-    if node.id in drawing.groups:
-        holds = f" (a group: {', '.join(members(drawing.groups, node.id))})"
+    if node.id in state.groups:
+        holds = f" (a group: {', '.join(members(state.groups, node.id))})"
     mark = " (named by the agent)" if node.id in named else ""
     return f"{node.id} [{node.status}] {_words(node.title)}{mark}{holds}: {_words(node.summary)}"
 
@@ -339,21 +339,21 @@ def apply(desk: StageContext[Store], work: Work, basis: CanvasBasis, reply: Canv
     def store() -> None:
         nonlocal found
         row = desk.store.canvas(desk.space, basis.canvas)
-        drawing = _drawing(desk, basis.canvas) if reply else None
+        state = _drawing(desk, basis.canvas) if reply else None
         edits: list[CanvasEdit] = []
-        if reply and drawing:
-            found = _found(desk, basis, drawing, reply)
+        if reply and state:
+            found = _found(desk, basis, state, reply)
             if found.patch != Patch():
                 edits.append(patched(found.patch, desk.now, work=work.id))
-            if _is_over(desk, drawing, reply):
-                edits.append(replace(completed(desk.now), work=work.id))
+            if _is_over(desk, state, reply):
+                edits.append(replace(edit("completed", desk.now), work=work.id))
                 found.kept.append(f"the task is over: {one_line(reply.finished, 120)}")
             if found.refused and not found.kept:
                 raise InvalidInput(f"Nothing of it can be done. {' '.join(found.refused)}")
         desk.store.commit_canvas(
             desk.space,
             work.id,
-            canvas=with_edits(row, drawing, edits) if drawing and edits else None,
+            canvas=with_edits(row, state, edits) if state and edits else None,
             expected=row.version,
             edits=edits,
             outcome=_outcome(found),
@@ -364,20 +364,20 @@ def apply(desk: StageContext[Store], work: Work, basis: CanvasBasis, reply: Canv
     return Applied(outcome=_outcome(found), kept=found.kept, refused=found.refused)
 
 
-def _found(desk: StageContext[Store], basis: CanvasBasis, drawing: CanvasState, reply: CanvasReply) -> CheckedReply:
-    shown = _messages(desk, drawing, basis)[-1].text
-    has_goal = not drawing.canvas.task_goal.startswith(_NO_GOAL)
-    named = _named(desk, drawing.canvas)
-    last = latest(drawing.canvas)
+def _found(desk: StageContext[Store], basis: CanvasBasis, state: CanvasState, reply: CanvasReply) -> CheckedReply:
+    shown = _messages(desk, state, basis)[-1].text
+    has_goal = not state.canvas.task_goal.startswith(_NO_GOAL)
+    named = _named(desk, state.canvas)
+    last = latest(state.canvas)
     if last and last.status == "doing":
         named.add(last.id)  # the next call may go on with it, by its title
-    return checked(reply, drawing, shown=shown, named=named, has_goal=has_goal)
+    return checked(reply, state, shown=shown, named=named, has_goal=has_goal)
 
 
-def _is_over(desk: StageContext[Store], drawing: CanvasState, reply: CanvasReply) -> bool:
+def _is_over(desk: StageContext[Store], state: CanvasState, reply: CanvasReply) -> bool:
     """A step that is taken later opens the task again, so that a wrong word here does no harm."""
-    quiet = desk.now - drawing.canvas.updated >= QUIET
-    return bool(reply.finished.strip()) and quiet and drawing.canvas.status != "done"
+    quiet = desk.now - state.canvas.updated >= QUIET
+    return bool(reply.finished.strip()) and quiet and state.canvas.status != "done"
 
 
 def _outcome(found: CheckedReply) -> dict[str, int]:

@@ -15,7 +15,7 @@ import pytest
 from mcp_memory.core.errors import StoreUnavailable
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.upkeep.repair import repair
-from mcp_memory.shortterm.canvas.edits import folded
+from mcp_memory.shortterm.canvas.edits import edit
 from mcp_memory.shortterm.canvas.replay import amend
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.store.sqlite.database import Database
@@ -35,7 +35,7 @@ def files_of(home: Path) -> dict[str, bytes]:
 
 
 def fold(store: SQLiteStore) -> None:
-    amend(store, "default", store.canvases("default")[0], lambda held: [folded(NOON)])
+    amend(store, "default", store.canvases("default")[0], lambda held: [edit("folded", NOON)])
 
 
 @pytest.fixture

@@ -1,20 +1,20 @@
-"""A canvas with how it is folded: the whole state of a task's drawing, as a value, and the row that keeps it.
+"""The state of a canvas (its flowchart and how it is folded), and the edits that change it beside its steps.
 
-Changes to a canvas in words and in order: what a model, or an agent, may do to it beside taking steps.
+Every edit records what it did, not what was asked: which nodes, which group. So `replay` rebuilds a canvas by applying
+its moves and edits in order, whatever later versions of the rules would have decided. An edit whose nodes or groups are
+missing, because an earlier one was undone, does what is left of it.
 
-Guarantees: a patch is done whole or not at all; no node is lost, none changes its id; groups hold each node once
-and never themselves; words keep to the limits of `canvas`. Two nodes become one by a group with a title, which keeps
-the ids that are in somebody's context already; `ungroup` parts them again.
+    begun       a new canvas has this goal
+    drawn       a canvas from before its steps were kept, whole
+    folded      the whole canvas, or these nodes as a group     unfolded  these groups, or the whole canvas
+    completed   the task with what was still `doing`, which folds it; or these nodes
+    paused      the session went on to another task; the next step takes this one up again
+    patched     a `Patch`
+    forgotten   removes words of forgotten results: see `replay`
 
-What is done to a canvas beside its steps, as values that are kept, and doing them, once or again.
-
-Every edit says what it did, not what was asked: which nodes, which group. So a canvas is drawn anew by doing its
-moves and edits in order (`rebuild`), whatever later versions of the rules would have decided. An edit whose nodes or
-groups are not there, because an earlier one was undone, does what is left of it.
-
-`begun` gives a new canvas its goal. `drawn` is a canvas as it stood, from before its steps were kept.
-`folded` is the whole canvas or makes a group, `unfolded` opens it, or groups. `completed` is the task, or nodes.
-`paused` is the task, until its next step. `patched` is a `Patch`. `forgotten` takes words off: `canvas.wordless`.
+A patch is applied whole or not at all; no node is lost, none changes its id; groups hold each node once and never
+themselves; words keep to the limits of `flowchart`. Two nodes become one by a group with a title, which keeps the ids
+that are in somebody's context already; `ungroup` parts them again.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanvasState:
-    """What steps and edits change. `folded`: only its metadata stands in the context."""
+    """`folded`: the context shows only the metadata of the canvas."""
 
     canvas: Canvas
     groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
@@ -59,26 +59,26 @@ class CanvasState:
 
 
 def state_of(row: CanvasRow) -> CanvasState:
-    """Return what a row keeps. Raises Damaged when its text is no canvas."""
+    """Return the state that a row stores. Raises Damaged when its text is not a canvas."""
     return CanvasState(canvas=read(row), groups=row.groups, folded=row.folded)
 
 
-def row_of(drawing: CanvasState, row: CanvasRow) -> CanvasRow:
-    """Return the row with the drawing in it; number, label, session and version stay."""
-    canvas = drawing.canvas
+def row_of(state: CanvasState, row: CanvasRow) -> CanvasRow:
+    """Return the row with this state; number, label, session and version stay."""
+    canvas = state.canvas
     return replace(
         row,
         text=render(canvas),
         status=canvas.status,
-        folded=drawing.folded,
-        groups=dict(drawing.groups),
+        folded=state.folded,
+        groups=dict(state.groups),
         updated=canvas.updated,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewGroup:
-    """Nodes, and groups that are there, which become one. Without a summary it has that of its newest step."""
+    """Nodes and existing groups that become one group. Without a summary it shows that of its newest step."""
 
     title: str
     nodes: tuple[str, ...]
@@ -87,7 +87,7 @@ class NewGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeLabel:
-    """Words for the edge from source to target; an edge that is not there yet is drawn."""
+    """Words for the edge from source to target, which is added where it is missing."""
 
     source: str
     target: str
@@ -119,7 +119,7 @@ def _adapter() -> TypeAdapter[Patch]:
 
 
 def patch_text(patch: Patch) -> str:
-    """Return the JSON of a patch; what it leaves alone is left out."""
+    """Return the JSON of a patch, without the fields that it leaves empty."""
     return _adapter().dump_json(patch, exclude_defaults=True).decode()
 
 
@@ -128,11 +128,11 @@ def patch_of(text: str) -> Patch:
     return _adapter().validate_json(text)
 
 
-def apply_patch(drawing: CanvasState, patch: Patch) -> CanvasState:
-    """Return the drawing with the patch done. Raises InvalidInput, which names all that is wrong with it."""
-    groups, faults = _grouped(drawing, patch)
-    faults += [*_unknown(drawing.canvas, patch, groups), *_unfit(patch)]
-    faults += [f"{id_!r} in ungroup is no group there." for id_ in patch.ungroup if id_ not in drawing.groups]
+def apply_patch(state: CanvasState, patch: Patch) -> CanvasState:
+    """Apply a patch. Raises InvalidInput, which names everything that is wrong with it."""
+    groups, faults = _grouped(state, patch)
+    faults += [*_unknown(state.canvas, patch, groups), *_unfit(patch)]
+    faults += [f"{id_!r} in ungroup is no group there." for id_ in patch.ungroup if id_ not in state.groups]
     if faults:
         raise InvalidInput(f"Nothing was changed. {' '.join(faults)}")
     for id_, group in groups.items():
@@ -141,11 +141,11 @@ def apply_patch(drawing: CanvasState, patch: Patch) -> CanvasState:
             title=clean(patch.titles.get(id_, group.title), TITLE_LIMIT),
             summary=clean(patch.summaries.get(id_, group.summary), SUMMARY_LIMIT),
         )
-    canvas = drawing.canvas
+    canvas = state.canvas
     nodes = {node.id: _patched(node, patch) for node in canvas.nodes}
     edges = tuple(_labelled(canvas, patch, nodes))
     changed = replace(canvas, task_goal=patch.goal or canvas.task_goal, nodes=tuple(nodes.values()), edges=edges)
-    return replace(drawing, canvas=changed, groups=groups)
+    return replace(state, canvas=changed, groups=groups)
 
 
 def _patched(node: Node, patch: Patch) -> Node:
@@ -158,7 +158,7 @@ def _patched(node: Node, patch: Patch) -> Node:
 
 
 def _labelled(canvas: Canvas, patch: Patch, nodes: Mapping[str, Node]) -> Iterator[Edge]:
-    """The edges with their words; one into a dead end is dashed and says at least that."""
+    """Yield the edges with their words; one into a dead end is dashed and says at least that."""
     words = {(each.source, each.target): each.label for each in patch.edges}
     held = {(edge.source, edge.target): edge.label for edge in canvas.edges}
     for (source, target), label in {**held, **words}.items():
@@ -167,7 +167,7 @@ def _labelled(canvas: Canvas, patch: Patch, nodes: Mapping[str, Node]) -> Iterat
         yield Edge(source, target, label, dead)
 
 
-# --- what may be wrong ------------------------------------------------------------------------------
+# --- faults of a patch ------------------------------------------------------------------------------
 
 
 def _unknown(canvas: Canvas, patch: Patch, groups: Mapping[str, Group]) -> Iterator[str]:
@@ -203,14 +203,14 @@ def _unfit(patch: Patch) -> Iterator[str]:
             yield f"An edge joins {clean(edge.source, 40)} to itself."
 
 
-def _grouped(drawing: CanvasState, patch: Patch) -> tuple[dict[str, Group], list[str]]:
-    """Return the groups as they will be, and what stands against those that cannot be made."""
-    groups, faults = without(drawing.groups, patch.ungroup), list[str]()
-    last = latest(drawing.canvas)
+def _grouped(state: CanvasState, patch: Patch) -> tuple[dict[str, Group], list[str]]:
+    """Return the new groups, and the faults of those that cannot be made."""
+    groups, faults = without(state.groups, patch.ungroup), list[str]()
+    last = latest(state.canvas)
     for new in patch.groups:
         named = f"The group {clean(new.title, 40)!r}"
         try:
-            inside = outermost(drawing.canvas, groups, new.nodes)
+            inside = outermost(state.canvas, groups, new.nodes)
         except InvalidInput as error:
             faults.append(f"{named}: {error}")
             continue
@@ -219,7 +219,7 @@ def _grouped(drawing: CanvasState, patch: Patch) -> tuple[dict[str, Group], list
             faults.append(f"{named} holds fewer than two nodes.")
         if last and last.id in held and last.status == "doing":
             faults.append(f"{named} holds {last.id}, which is being worked on.")
-        groups[new_group_id(drawing.canvas.number, groups)] = Group(
+        groups[new_group_id(state.canvas.number, groups)] = Group(
             inside, clean(new.title, TITLE_LIMIT), clean(new.summary, SUMMARY_LIMIT)
         )
     return groups, faults
@@ -229,69 +229,45 @@ Kind = Literal["begun", "drawn", "folded", "unfolded", "completed", "paused", "p
 
 
 def edit(kind: Kind, now: datetime, **body: object) -> CanvasEdit:
-    """Return an edit to be kept. What of the body is empty is left out."""
+    """Return an edit to store; empty fields of its body are left out."""
     kept = {key: value for key, value in body.items() if value}
     return CanvasEdit(kind=kind, body=json.dumps(kept, ensure_ascii=False, separators=(",", ":")), at=now)
-
-
-def begun(goal: str, now: datetime) -> CanvasEdit:
-    return edit("begun", now, goal=goal)
-
-
-def folded(now: datetime, *, group: str = "", nodes: tuple[str, ...] = ()) -> CanvasEdit:
-    """The whole canvas, or these nodes and groups as a new group."""
-    return edit("folded", now, group=group, nodes=nodes)
-
-
-def unfolded(now: datetime, *, groups: tuple[str, ...] = ()) -> CanvasEdit:
-    """These groups; without any, the whole canvas."""
-    return edit("unfolded", now, groups=groups)
-
-
-def completed(now: datetime, *, nodes: tuple[str, ...] = ()) -> CanvasEdit:
-    """These nodes; without any, the task with what was still `doing`, which folds it."""
-    return edit("completed", now, nodes=nodes)
-
-
-def paused(now: datetime) -> CanvasEdit:
-    """The session went on to another task; the next step of this one takes it up again."""
-    return edit("paused", now)
 
 
 def patched(patch: Patch, now: datetime, *, work: str | None = None) -> CanvasEdit:
     return CanvasEdit(kind="patched", body=patch_text(patch), at=now, work=work)
 
 
-# --- doing ------------------------------------------------------------------------------------------
+# --- applying ------------------------------------------------------------------------------------------
 
 
-def stepped(drawing: CanvasState, node: str, how: Move, *, summary: str, now: datetime) -> CanvasState:
-    """Return the drawing with a step taken: its node stands free, and the canvas is open."""
-    canvas = move(drawing.canvas, node, how, summary=summary, now=now)
-    return CanvasState(canvas=canvas, groups=opened(drawing.groups, node), folded=False)
+def stepped(state: CanvasState, node: str, how: Move, *, summary: str, now: datetime) -> CanvasState:
+    """Apply a step: the groups that hold its node open, and so does the canvas."""
+    canvas = move(state.canvas, node, how, summary=summary, now=now)
+    return CanvasState(canvas=canvas, groups=opened(state.groups, node), folded=False)
 
 
-def do(drawing: CanvasState | None, done: CanvasEdit, *, number: int) -> CanvasState | None:
-    """Return the drawing with an edit done; None where there is none that it could be done to.
+def do(state: CanvasState | None, done: CanvasEdit, *, number: int) -> CanvasState | None:
+    """Apply an edit; None where there is no canvas to apply it to.
 
-    Raises ValueError (InvalidInput is one) for a body that is not of its kind, or a patch that does not fit.
+    Raises ValueError (InvalidInput is one) for a body that does not fit its kind, or a patch that does not fit.
     """
     body: dict[str, Any] = {} if done.kind == "patched" else json.loads(done.body)
-    match done.kind, drawing:
+    match done.kind, state:
         case "begun", _:
             return CanvasState(canvas=Canvas(number, str(body.get("goal", "")), "doing", done.at, done.at))
         case "drawn", _:
             return _as_it_stood(body)
         case "folded", CanvasState():
-            return _fold(drawing, str(body.get("group", "")), tuple(body.get("nodes", ())))
+            return _fold(state, str(body.get("group", "")), tuple(body.get("nodes", ())))
         case "unfolded", CanvasState():
-            return replace(drawing, folded=False, groups=without(drawing.groups, body.get("groups", ())))
+            return replace(state, folded=False, groups=without(state.groups, body.get("groups", ())))
         case "completed", CanvasState():
-            return _complete(drawing, frozenset(body.get("nodes", ())), done.at)
+            return _complete(state, frozenset(body.get("nodes", ())), done.at)
         case "paused", CanvasState():
-            return replace(drawing, canvas=replace(drawing.canvas, status="paused"))
+            return replace(state, canvas=replace(state.canvas, status="paused"))
         case "patched", CanvasState():
-            return apply_patch(drawing, patch_of(done.body))
+            return apply_patch(state, patch_of(done.body))
         case _, None:
             return None
         case _:
@@ -303,20 +279,20 @@ def _as_it_stood(body: dict[str, Any]) -> CanvasState:
     return CanvasState(canvas=parse(body["text"]), groups=groups, folded=bool(body["folded"]))
 
 
-def _fold(drawing: CanvasState, group: str, nodes: tuple[str, ...]) -> CanvasState:
+def _fold(state: CanvasState, group: str, nodes: tuple[str, ...]) -> CanvasState:
     if not group:
-        return replace(drawing, folded=True)
-    groups = without(drawing.groups, (group,))
-    known = {*groups, *(node.id for node in drawing.canvas.nodes)}
+        return replace(state, folded=True)
+    groups = without(state.groups, (group,))
+    known = {*groups, *(node.id for node in state.canvas.nodes)}
     inside = tuple(id_ for id_ in nodes if id_ in known and top_level(groups, id_) == id_)
-    return replace(drawing, groups={**groups, group: Group(inside)}) if inside else drawing
+    return replace(state, groups={**groups, group: Group(inside)}) if inside else state
 
 
-def _complete(drawing: CanvasState, nodes: frozenset[str], now: datetime) -> CanvasState:
-    canvas = drawing.canvas
+def _complete(state: CanvasState, nodes: frozenset[str], now: datetime) -> CanvasState:
+    canvas = state.canvas
     done = tuple(
         replace(node, status="done") if node.id in nodes or (not nodes and node.status == "doing") else node
         for node in canvas.nodes
     )
     grown = replace(canvas, nodes=done, status=canvas.status if nodes else "done", updated=max(now, canvas.updated))
-    return replace(drawing, canvas=grown, folded=drawing.folded or not nodes)
+    return replace(state, canvas=grown, folded=state.folded or not nodes)

@@ -1,31 +1,21 @@
-"""The words of a canvas that told of forgotten results, taken off; nodes and edges stay. Pure.
+"""Replay a canvas from its history: its records with their moves, and the edits between them; change it, undo, forget.
 
-The title of a node is then one that another step gave it, and its summary that of its newest step; nodes without any
-other step say FORGOTTEN, as does the goal where no step is left.
+Guarantees: where nobody changed the rows from outside, `rebuild` equals what is stored; a canvas from before moves were
+stored begins with the edit `drawn`, and where that is unreadable too, its records follow each other. An edit and the
+canvas that it makes are stored together; two writers of one canvas both succeed. `rollback` gives the canvas without
+its last patch, with every step that was taken since.
 
-A canvas drawn anew from what made it: its records with their moves, and the edits between them.
-
-Guarantees: where nobody touched the rows from outside, what is rebuilt equals what is stored. A canvas from before
-moves were kept begins as it stood then; where that cannot be read either, its records are strung together.
-
-Edits on their way into the store: read, decide, do, keep; and again where another writer was first.
-
-Guarantees: an edit and the canvas that it makes land together; two writers of one canvas both have their way;
-`rollback` gives what the canvas would be had the last patch never been, with every step that was taken since.
-
-What is left of canvases when tool results on them are forgotten: the way, without the words that told of them.
-
-An edit of the kind `forgotten` stands in the canvas's history where that happened. Replaying the history takes the
-words off every node that had a step of a result forgotten now (`wordless`); where the forgetting is undone the edit is
-undone with it, and all of them are back.
-
-For a purge the history itself is written anew (`scrubbed`), so that its words are nowhere.
+Forgetting tool results keeps nodes and edges and removes the words that came from them. An edit of the kind `forgotten`
+marks it in the history; replaying takes the words off every node with a step of a forgotten result. The title of a node
+is then one that another step gave it, its summary that of its newest step; nodes without any other step say FORGOTTEN,
+as does the goal where no step is left. Undoing the edit restores all of them. For a purge `scrubbed` rewrites the
+history itself.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -44,49 +34,87 @@ from mcp_memory.shortterm.canvas.flowchart import (
     parse,
     render,
 )
+from mcp_memory.shortterm.canvas.folding import members
 from mcp_memory.shortterm.canvas.placement import DEAD_END, Move, latest, loads
 from mcp_memory.store.forgetting import Redrawn, Scrubbed
 from mcp_memory.store.protocol import CanvasEdit, Conflict, Store, TakenStep
 
-
-def without_words(drawing: CanvasState, steps: Sequence[TakenStep]) -> CanvasState:
-    """Return the drawing without what told of steps whose result is forgotten; `steps` are all that made it."""
-    by_node = _by_node(steps)
-    touched = {node for node, own in by_node.items() if any(step.record.forgotten for step in own)}
-    if not touched:
-        return drawing
-    bare = {node for node in touched if all(step.record.forgotten for step in by_node[node])}
-    canvas = drawing.canvas
-    return replace(
-        drawing,
-        canvas=replace(
-            canvas,
-            task_goal=FORGOTTEN if all(step.record.forgotten for step in steps) else canvas.task_goal,
-            nodes=tuple(_node(node, by_node[node.id]) if node.id in touched else node for node in canvas.nodes),
-            edges=tuple(without_label(edge) if {edge.source, edge.target} & bare else edge for edge in canvas.edges),
-        ),
-        groups={
-            id: Group(group.nodes) if _holds(drawing.groups, id, touched) else group
-            for id, group in drawing.groups.items()
-        },
-    )
+ATTEMPTS = 50
+_ALL = 1_000_000
 
 
-def _by_node(steps: Sequence[TakenStep]) -> dict[str, list[TakenStep]]:
-    found: dict[str, list[TakenStep]] = {}
+def replay(history: Iterable[TakenStep | CanvasEdit], *, number: int, label: str = "") -> CanvasState | None:
+    """Return the state that a history gives, without undone edits; None where it is empty."""
+    state: CanvasState | None = None
+    summaries: dict[str, str] = {}
+    steps = list[TakenStep]()
+    for each in history:
+        if isinstance(each, TakenStep):
+            state = _after_step(state, each, number=number, label=label)
+            summaries[each.record.node_id] = each.record.summary
+            steps.append(each)
+        elif each.undone is not None:
+            continue
+        elif each.kind == "forgotten":
+            state = _without_forgotten(state, steps) if state else None
+        else:
+            try:
+                state = do(state, each, number=number) or state
+                if state and each.kind == "drawn":  # its records may have better summaries by now
+                    nodes = (replace(node, summary=summaries.get(node.id, node.summary)) for node in state.canvas.nodes)
+                    state = replace(state, canvas=replace(state.canvas, nodes=tuple(nodes)))
+            except (ValueError, KeyError, TypeError, InvalidInput):
+                continue  # it cannot be read, or depends on what was undone
+    return state
+
+
+def _after_step(state: CanvasState | None, step: TakenStep, *, number: int, label: str) -> CanvasState:
+    record = step.record
+    if state is None:
+        empty = Canvas(number, label or record.tool_call, "doing", record.timestamp, record.timestamp)
+        state = CanvasState(canvas=empty)
+    try:
+        how = loads(step.move) if step.move else _guessed_move(state, record)
+    except (ValueError, TypeError):
+        how = _guessed_move(state, record)
+    return stepped(state, record.node_id, how, summary=record.summary, now=record.timestamp)
+
+
+def _guessed_move(state: CanvasState, record: Record) -> Move:
+    """Return a move that follows the step before it."""
+    last = latest(state.canvas)
+    known = any(node.id == record.node_id for node in state.canvas.nodes)
+    if known or last is None:
+        return Move(status="doing", title="" if known else clean(record.tool_call, TITLE_LIMIT))
+    return Move(status="doing", title=clean(record.tool_call, TITLE_LIMIT), after={last.id: ""}, finished=(last.id,))
+
+
+def _without_forgotten(state: CanvasState, steps: Sequence[TakenStep]) -> CanvasState:
+    """Remove the words of steps whose result is forgotten; `steps` are all that made the canvas."""
+    by_node: dict[str, list[TakenStep]] = {}
     for step in steps:
-        found.setdefault(step.record.node_id, []).append(step)
-    return found
+        by_node.setdefault(step.record.node_id, []).append(step)
+    touched = {node for node, own in by_node.items() if any(step.record.forgotten for step in own)}
+    bare = {node for node in touched if all(step.record.forgotten for step in by_node[node])}
+    canvas = replace(
+        state.canvas,
+        task_goal=FORGOTTEN if touched and all(step.record.forgotten for step in steps) else state.canvas.task_goal,
+        nodes=tuple(_retold(node, by_node[node.id]) if node.id in touched else node for node in state.canvas.nodes),
+        edges=tuple(_without_label(edge, bare) for edge in state.canvas.edges),
+    )
+    groups = {
+        id: group if touched.isdisjoint(members(state.groups, id)) else Group(group.nodes)
+        for id, group in state.groups.items()
+    }
+    return replace(state, canvas=canvas, groups=groups)
 
 
-def _node(node: Node, steps: Sequence[TakenStep]) -> Node:
+def _retold(node: Node, steps: Sequence[TakenStep]) -> Node:
+    """Return the node with the words of those steps that are not forgotten."""
     left = [step for step in steps if not step.record.forgotten]
     titles = [title for step in left if (title := _title(step.move))]
-    return replace(
-        node,
-        title=titles[-1] if titles else FORGOTTEN,
-        summary=left[-1].record.summary if left else FORGOTTEN,
-    )
+    summary = left[-1].record.summary if left else FORGOTTEN
+    return replace(node, title=titles[-1] if titles else FORGOTTEN, summary=summary)
 
 
 def _title(move: str | None) -> str:
@@ -96,80 +124,26 @@ def _title(move: str | None) -> str:
         return ""
 
 
-def without_label(edge: Edge) -> Edge:
-    """Return the edge with no words but those that every dead end has."""
-    return replace(edge, label=DEAD_END if edge.dashed else "")
+def _without_label(edge: Edge, nodes: Collection[str]) -> Edge:
+    """Return an edge of one of the nodes with no words but those that every dead end has."""
+    touched = edge.source in nodes or edge.target in nodes
+    return replace(edge, label=DEAD_END if edge.dashed else "") if touched else edge
 
 
-def _holds(groups: Mapping[str, Group], id: str, nodes: Collection[str]) -> bool:
-    return any(one in nodes or (one in groups and _holds(groups, one, nodes)) for one in groups[id].nodes)
-
-
-_ALL = 1_000_000
-
-
-def replay(history: Iterable[TakenStep | CanvasEdit], *, number: int, label: str = "") -> CanvasState | None:
-    """Return the drawing that a history comes to, without what was undone; None where it is empty."""
-    drawing: CanvasState | None = None
-    told: dict[str, str] = {}
-    steps = list[TakenStep]()
-    for each in history:
-        if isinstance(each, TakenStep):
-            drawing = _taken(drawing, each, number=number, label=label)
-            told[each.record.node_id] = each.record.summary
-            steps.append(each)
-        elif each.kind == "forgotten":
-            drawing = without_words(drawing, steps) if drawing and each.undone is None else drawing
-        elif each.undone is None:
-            try:
-                drawing = do(drawing, each, number=number) or drawing
-                drawing = _retold(drawing, told) if drawing and each.kind == "drawn" else drawing
-            except (ValueError, KeyError, TypeError, InvalidInput):
-                continue  # it cannot be read, or leans on what was undone
-    return drawing
-
-
-def _retold(drawing: CanvasState, told: Mapping[str, str]) -> CanvasState:
-    """A canvas as it stood has the summaries of that time; its records may have better ones by now."""
-    nodes = tuple(replace(node, summary=told.get(node.id, node.summary)) for node in drawing.canvas.nodes)
-    return replace(drawing, canvas=replace(drawing.canvas, nodes=nodes))
-
-
-def _taken(drawing: CanvasState | None, step: TakenStep, *, number: int, label: str) -> CanvasState:
-    record = step.record
-    if drawing is None:
-        empty = Canvas(number, label or record.tool_call, "doing", record.timestamp, record.timestamp)
-        drawing = CanvasState(canvas=empty)
-    try:
-        how = loads(step.move) if step.move else _guessed(drawing, record)
-    except (ValueError, TypeError):
-        how = _guessed(drawing, record)
-    return stepped(drawing, record.node_id, how, summary=record.summary, now=record.timestamp)
-
-
-def _guessed(drawing: CanvasState, record: Record) -> Move:
-    """It follows the step before it."""
-    last = latest(drawing.canvas)
-    known = any(node.id == record.node_id for node in drawing.canvas.nodes)
-    if known or last is None:
-        return Move(status="doing", title="" if known else clean(record.tool_call, TITLE_LIMIT))
-    return Move(status="doing", title=clean(record.tool_call, TITLE_LIMIT), after={last.id: ""}, finished=(last.id,))
-
-
-# --- on the store -----------------------------------------------------------------------------------
+# --- stored canvases --------------------------------------------------------------------------------
 
 
 def rebuild(store: Store, space: str, number: int) -> CanvasState:
-    """Return a canvas drawn from its records and edits alone. Raises NotFound where it has none."""
+    """Return a canvas from its records and edits alone. Raises NotFound where it has none."""
     label = store.canvas(space, number).label
-    drawing = replay(store.canvas_history(space, number), number=number, label=label)
-    if drawing is None:
+    state = replay(store.canvas_history(space, number), number=number, label=label)
+    if state is None:
         raise NotFound(f"Canvas {padded(number)} has no records and no edits to be drawn from.")
-    return drawing
+    return state
 
 
 def current_state(store: Store, space: str, row: CanvasRow) -> CanvasState:
-    """Return what a row keeps; where its text is torn, what its history comes to."""
+    """Return the state that a row stores; where its text is torn, the one that its history gives."""
     try:
         return state_of(row)
     except Damaged:
@@ -181,7 +155,7 @@ def current_state(store: Store, space: str, row: CanvasRow) -> CanvasState:
 
 
 def problems(store: Store, space: str) -> Iterator[str]:
-    """Yield a sentence for each canvas that is not what its history comes to."""
+    """Yield a sentence for each canvas that differs from its history."""
     for row in store.canvases(space, limit=_ALL):
         try:
             well = state_of(row) == rebuild(store, space, row.number)
@@ -193,7 +167,7 @@ def problems(store: Store, space: str) -> Iterator[str]:
 
 
 def mend(store: Store, space: str, number: int, *, now: datetime) -> tuple[CanvasRow, bool]:
-    """Write the canvas as its history has it, its file too. Returns it, and whether its row was another."""
+    """Write the canvas that its history gives, its file too. Returns it, and whether its row differed."""
     while True:
         row = store.canvas(space, number)
         fresh = row_of(rebuild(store, space, number), row)
@@ -204,39 +178,40 @@ def mend(store: Store, space: str, number: int, *, now: datetime) -> tuple[Canva
         return store.canvas(space, number), fresh != row
 
 
-ATTEMPTS = 50
-
-
 def amend(store: Store, space: str, row: CanvasRow, decide: Callable[[CanvasState], Sequence[CanvasEdit]]) -> CanvasRow:
-    """Do the edits that `decide` finds right for the canvas as it stands, and return it; none leave it as it is.
+    """Apply the edits that `decide` returns for the current canvas, and return its row; none leave it unchanged.
 
-    Which canvas is active stays as it is. Raises what `decide` and `do` raise, with nothing written.
+    The active canvas stays the same. Raises what `decide` and `do` raise, with nothing written.
     """
     for _ in range(ATTEMPTS):
-        drawing = current_state(store, space, row)
-        edits = decide(drawing)
+        state = current_state(store, space, row)
+        edits = decide(state)
         if not edits:
             return row
         try:
-            store.save_canvas(space, with_edits(row, drawing, edits), expected=row.version, edits=edits)
+            store.save_canvas(space, with_edits(row, state, edits), expected=row.version, edits=edits)
         except Conflict:
             row = store.canvas(space, row.number)
             continue
         return store.canvas(space, row.number)
-    raise StoreUnavailable(f"Canvas {padded(row.number)} is being written to by many others at once. Call again.")
+    raise _too_busy(row.number)
 
 
-def with_edits(row: CanvasRow, drawing: CanvasState, edits: Sequence[CanvasEdit]) -> CanvasRow:
-    """Return the row as the edits make it, for whoever saves both together. Raises InvalidInput as `do` does."""
+def _too_busy(number: int) -> StoreUnavailable:
+    return StoreUnavailable(f"Canvas {padded(number)} is being written to by many others at once. Call again.")
+
+
+def with_edits(row: CanvasRow, state: CanvasState, edits: Sequence[CanvasEdit]) -> CanvasRow:
+    """Return the row after the edits, for callers that save both together. Raises InvalidInput as `do` does."""
     for each in edits:
-        drawing = do(drawing, each, number=row.number) or drawing
-    return row_of(drawing, row)
+        state = do(state, each, number=row.number) or state
+    return row_of(state, row)
 
 
 def patch_canvas(
     store: Store, space: str, number: int, patch: Patch, *, work: str | None = None, now: datetime
 ) -> CanvasRow:
-    """Check a patch against the canvas as it stands, do it and keep it. Raises InvalidInput with all its faults."""
+    """Check a patch against the current canvas, apply and store it. Raises InvalidInput with all its faults."""
     return amend(store, space, store.canvas(space, number), lambda _: [patched(patch, now, work=work)])
 
 
@@ -245,47 +220,47 @@ def rollback(store: Store, space: str, number: int, *, now: datetime) -> CanvasR
     for _ in range(ATTEMPTS):
         row = store.canvas(space, number)
         history = store.canvas_history(space, number)
-        counting = [
+        patches = [
             each for each in history if isinstance(each, CanvasEdit) and each.kind == "patched" and not each.undone
         ]
-        if not counting:
+        if not patches:
             raise NotFound(f"Canvas {padded(number)} has no patch to undo.")
-        last = counting[-1]
+        last = patches[-1]
         left = replay((each for each in history if each != last), number=number, label=row.label)
-        assert left is not None, "what was patched was there before"
+        assert left is not None, "a patch changes an existing canvas"
         try:
             store.save_canvas(space, row_of(left, row), expected=row.version, undo=[last.number], now=now)
         except Conflict:
             continue
         return store.canvas(space, number)
-    raise StoreUnavailable(f"Canvas {padded(number)} is being written to by many others at once. Call again.")
+    raise _too_busy(number)
 
 
-# --- on the store -----------------------------------------------------------------------------------
+# --- forgetting -------------------------------------------------------------------------------------
 
 
 def taken_off(store: Store, space: str, refs: Collection[str], *, now: datetime) -> list[Redrawn]:
-    """Return the canvases that told of results about to be forgotten, as they are to stand without them."""
-    return list(_taken_off(store, space, set(refs), now))
-
-
-def _taken_off(store: Store, space: str, refs: set[str], now: datetime) -> Iterator[Redrawn]:
+    """Return the canvases with results that are about to be forgotten, without their words."""
+    redrawn: list[Redrawn] = []
     for row, history in _touched(store, space, refs):
         gone = [_with_flag(each, refs, forgotten=True) for each in history]
         bare = all(step.record.forgotten for step in gone if isinstance(step, TakenStep))
-        done = edit("forgotten", now, refs=sorted(refs), label=row.label if bare else "")
+        done = edit("forgotten", now, refs=sorted(set(refs)), label=row.label if bare else "")
         fresh = _redrawn(row, [*gone, done])
-        yield Redrawn(row=replace(fresh, label=FORGOTTEN) if bare else fresh, edits=[done])
+        redrawn.append(Redrawn(row=replace(fresh, label=FORGOTTEN) if bare else fresh, edits=[done]))
+    return redrawn
 
 
 def brought_back(store: Store, space: str, refs: Collection[str]) -> list[Redrawn]:
-    """Return the canvases that are to tell of results again, once their forgetting is undone."""
-    return list(_brought_back(store, space, set(refs)))
-
-
-def _brought_back(store: Store, space: str, refs: set[str]) -> Iterator[Redrawn]:
+    """Return the canvases of results whose forgetting is undone, with their words."""
+    redrawn: list[Redrawn] = []
     for row, history in _touched(store, space, refs):
-        edits = {each.number: _body(each) for each in history if isinstance(each, CanvasEdit) and _is_of(each, refs)}
+        edits = {
+            each.number: body
+            for each in history
+            if isinstance(each, CanvasEdit) and each.kind == "forgotten" and each.undone is None
+            if not set(refs).isdisjoint((body := _body(each)).get("refs", ()))
+        }
         back = [
             _with_flag(each, refs, forgotten=False)
             for each in history
@@ -293,17 +268,15 @@ def _brought_back(store: Store, space: str, refs: set[str]) -> Iterator[Redrawn]
         ]
         label = next((body["label"] for body in edits.values() if body.get("label")), row.label)
         if edits:
-            yield Redrawn(row=replace(_redrawn(row, back), label=label), undo=list(edits))
-
-
-def _is_of(done: CanvasEdit, refs: set[str]) -> bool:
-    return done.kind == "forgotten" and done.undone is None and not refs.isdisjoint(_body(done).get("refs", ()))
+            redrawn.append(Redrawn(row=replace(_redrawn(row, back), label=label), undo=list(edits)))
+    return redrawn
 
 
 def _touched(
     store: Store, space: str, refs: Collection[str]
 ) -> Iterator[tuple[CanvasRow, list[TakenStep | CanvasEdit]]]:
-    records = (record for ref in refs for record in store.records(space, ref=ref, limit=_ALL))
+    """Yield the canvases that have records of these refs, with their histories."""
+    records = (record for ref in set(refs) for record in store.records(space, ref=ref, limit=_ALL))
     for number in sorted({number_of(record.node_id) for record in records}):
         try:
             yield store.canvas(space, number), store.canvas_history(space, number)
@@ -318,8 +291,8 @@ def _with_flag(each: TakenStep | CanvasEdit, refs: Collection[str], *, forgotten
 
 
 def _redrawn(row: CanvasRow, history: Sequence[TakenStep | CanvasEdit]) -> CanvasRow:
-    drawing = replay(history, number=row.number, label=row.label)
-    return row if drawing is None else row_of(drawing, row)
+    state = replay(history, number=row.number, label=row.label)
+    return row if state is None else row_of(state, row)
 
 
 def _body(done: CanvasEdit) -> dict[str, Any]:
@@ -329,42 +302,36 @@ def _body(done: CanvasEdit) -> dict[str, Any]:
         return {}
 
 
-# --- for good ---------------------------------------------------------------------------------------
-
-
 def scrubbed(store: Store, space: str, refs: Collection[str]) -> list[Scrubbed]:
     """Return the canvases whose history has words of these forgotten results, with a history that has none."""
-    return [_scrubbed(row, history, set(refs)) for row, history in _touched(store, space, set(refs))]
+    return [_scrubbed(row, history, set(refs)) for row, history in _touched(store, space, refs)]
 
 
 def _scrubbed(row: CanvasRow, history: Sequence[TakenStep | CanvasEdit], refs: set[str]) -> Scrubbed:
     steps = [each for each in history if isinstance(each, TakenStep)]
     nodes = {step.record.node_id for step in steps if step.record.ref in refs}
     all_gone = all(step.record.ref in refs or _is_husk(step) for step in steps)
-    moves = {step.number: _bare_move(step.move) for step in steps if step.record.ref in refs and step.move}
-    edits = {
-        each.number: body
-        for each in history
-        if isinstance(each, CanvasEdit) and (body := _bare_body(each, nodes, refs, all_gone)) != each.body
-    }
-    fresh = [
-        replace(each, body=edits.get(each.number, each.body))
-        if isinstance(each, CanvasEdit)
-        else replace(
-            each,
-            move=moves.get(each.number, each.move),
-            record=replace(each.record, summary=FORGOTTEN, tool_call=FORGOTTEN, forgotten=True)
-            if each.record.ref in refs
-            else each.record,
-        )
-        for each in history
-    ]
+    moves: dict[int, str] = {}
+    edits: dict[int, str] = {}
+    fresh: list[TakenStep | CanvasEdit] = []
+    for each in history:
+        if isinstance(each, CanvasEdit):
+            body = _bare_body(each, nodes, refs, all_gone)
+            if body != each.body:
+                edits[each.number] = body
+            each = replace(each, body=body)
+        elif each.record.ref in refs:
+            bare = replace(each.record, summary=FORGOTTEN, tool_call=FORGOTTEN, forgotten=True)
+            if each.move:
+                moves[each.number] = _bare_move(each.move)
+            each = replace(each, record=bare, move=moves.get(each.number, each.move))
+        fresh.append(each)
     return Scrubbed(row=_redrawn(row, fresh), moves=moves, edits=edits)
 
 
-def _bare_move(move: str | None) -> str:
+def _bare_move(move: str) -> str:
     try:
-        fields: dict[str, Any] = json.loads(move or "{}")
+        fields: dict[str, Any] = json.loads(move)
     except ValueError:
         return "{}"
     fields.pop("routine", None)
@@ -400,16 +367,16 @@ def _bare_text(text: str, nodes: Collection[str], all_gone: bool) -> str:
         canvas: Canvas = parse(text)
     except InvalidInput:
         return ""
-    told = tuple(
+    bare = tuple(
         replace(node, title=FORGOTTEN, summary=FORGOTTEN) if node.id in nodes else node for node in canvas.nodes
     )
-    edges = tuple(without_label(edge) if {edge.source, edge.target} & set(nodes) else edge for edge in canvas.edges)
+    edges = tuple(_without_label(edge, nodes) for edge in canvas.edges)
     goal = FORGOTTEN if all_gone else canvas.task_goal
-    return render(replace(canvas, task_goal=goal, nodes=told, edges=edges))
+    return render(replace(canvas, task_goal=goal, nodes=bare, edges=edges))
 
 
 def _bare_patch(body: dict[str, Any], nodes: Collection[str], all_gone: bool) -> None:
-    """A patch keeps its shape. Words on groups go: a group may hold one of the nodes by way of others."""
+    """Remove words from a patch. Those on groups all go: a group may hold one of the nodes through others."""
     for words in ("titles", "summaries"):
         held: dict[str, str] = body.get(words, {})
         body[words] = {id: text for id, text in held.items() if id not in nodes and "-F" not in id}

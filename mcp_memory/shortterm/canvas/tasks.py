@@ -25,7 +25,7 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.secrets import mask
 from mcp_memory.core.types import CanvasRow, Role, StepStatus, Turn
 from mcp_memory.language.words import base_terms, function_words
-from mcp_memory.shortterm.canvas.edits import CanvasState, begun, completed, do, paused, row_of, stepped
+from mcp_memory.shortterm.canvas.edits import CanvasState, do, edit, row_of, stepped
 from mcp_memory.shortterm.canvas.flowchart import GOAL_LIMIT, TITLE_LIMIT, clean, goal_of, padded
 from mcp_memory.shortterm.canvas.folding import nodes_of
 from mcp_memory.shortterm.canvas.placement import CallIntent, CanvasStep, dumps, latest, loads, place
@@ -237,23 +237,23 @@ def route_call(store: Store, space: str, call: IncomingCall) -> RoutedCall:
     edits: tuple[CanvasEdit, ...] = ()
     if choice.row is None:
         number = store.next_canvas_number(space)
-        edits = (begun(choice.goal, call.now),)
-        drawing = do(None, edits[0], number=number)
-        assert drawing is not None
+        edits = (edit("begun", call.now, goal=choice.goal),)
+        state = do(None, edits[0], number=number)
+        assert state is not None
         row = _new_row(number, choice, call)
     else:
-        row, drawing = replace(choice.row, session=call.session), current_state(store, space, choice.row)
-    node, how = place(drawing.canvas, _step(store, space, call, drawing))
-    grown = stepped(drawing, node, how, summary=call.summary, now=call.now)
+        row, state = replace(choice.row, session=call.session), current_state(store, space, choice.row)
+    node, how = place(state.canvas, _step(store, space, call, state))
+    grown = stepped(state, node, how, summary=call.summary, now=call.now)
     return RoutedCall(row=row_of(grown, row), node=node, move=dumps(how), edits=edits, left=left)
 
 
 def leave_task(store: Store, space: str, left: LeftTask, *, now: datetime) -> None:
     """Note that a session went on to another task: the one it left is done, or paused until it is taken up again."""
     if left.done:
-        amend(store, space, left.row, lambda held: [completed(now)] if held.canvas.status != "done" else [])
+        amend(store, space, left.row, lambda held: [edit("completed", now)] if held.canvas.status != "done" else [])
     else:
-        amend(store, space, left.row, lambda held: [paused(now)] if held.canvas.status == "doing" else [])
+        amend(store, space, left.row, lambda held: [edit("paused", now)] if held.canvas.status == "doing" else [])
 
 
 def _new_row(number: int, choice: TaskChoice, call: IncomingCall) -> CanvasRow:
@@ -313,23 +313,23 @@ def _others(store: Store, space: str, call: IncomingCall, active: CanvasRow | No
 # --- the step ---------------------------------------------------------------------------------------
 
 
-def _step(store: Store, space: str, call: IncomingCall, drawing: CanvasState) -> CanvasStep:
-    last = latest(drawing.canvas)
+def _step(store: Store, space: str, call: IncomingCall, state: CanvasState) -> CanvasStep:
+    last = latest(state.canvas)
     taken = store.last_move(space, last.id) if last and call.step is None else None
     return CanvasStep(
         title=call.title,
         summary=call.summary,
         now=call.now,
         name=mask(clean(call.step or "", TITLE_LIMIT)) or None,
-        after=dict(_followed(drawing, each) for each in call.after),
+        after=dict(_followed(state, each) for each in call.after),
         status=call.status,
         intent=call.intent,
         before=loads(taken).routine if taken else "",
     )
 
 
-def _followed(drawing: CanvasState, after: str) -> tuple[str, str]:
+def _followed(state: CanvasState, after: str) -> tuple[str, str]:
     """`003-N2 if red` is what was followed, and the words on the edge; a folded group is followed at its last step."""
     id_, _, words = after.strip().partition(" ")
-    nodes = nodes_of(drawing.canvas, drawing.groups, id_)
+    nodes = nodes_of(state.canvas, state.groups, id_)
     return (nodes[-1], mask(words)) if nodes else (after, "")

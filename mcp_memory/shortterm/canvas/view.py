@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Literal, assert_never, get_args
 from mcp_memory.core.errors import Damaged, InvalidInput
 from mcp_memory.core.text import iso
 from mcp_memory.core.types import CanvasRow, CanvasView
-from mcp_memory.shortterm.canvas.edits import CanvasState, completed, folded, unfolded
+from mcp_memory.shortterm.canvas.edits import CanvasState, edit
 from mcp_memory.shortterm.canvas.flowchart import Canvas, clean, padded, read
 from mcp_memory.shortterm.canvas.folding import fitting, new_group_id, outermost, require, top_level
 from mcp_memory.shortterm.canvas.placement import latest
@@ -188,21 +188,21 @@ def _action(action: str) -> Action:
 # --- the actions, as edits of what stands -----------------------------------------------------------
 
 
-def _fold(drawing: CanvasState, nodes: Sequence[str], now: datetime) -> list[CanvasEdit]:
+def _fold(state: CanvasState, nodes: Sequence[str], now: datetime) -> list[CanvasEdit]:
     if not nodes:
-        return [] if drawing.folded else [folded(now)]
-    inside = outermost(drawing.canvas, drawing.groups, nodes)
-    return [folded(now, group=new_group_id(drawing.canvas.number, drawing.groups), nodes=inside)]
+        return [] if state.folded else [edit("folded", now)]
+    inside = outermost(state.canvas, state.groups, nodes)
+    return [edit("folded", now, group=new_group_id(state.canvas.number, state.groups), nodes=inside)]
 
 
-def _unfold(drawing: CanvasState, nodes: Sequence[str], now: datetime) -> list[CanvasEdit]:
+def _unfold(state: CanvasState, nodes: Sequence[str], now: datetime) -> list[CanvasEdit]:
     """The whole canvas opens first; once it is open, its groups do. A group inside another stays as it is."""
-    groups = drawing.groups
+    groups = state.groups
     if not nodes:
-        return [unfolded(now, groups=() if drawing.folded else tuple(groups))] if drawing.folded or groups else []
+        return [edit("unfolded", now, groups=() if state.folded else tuple(groups))] if state.folded or groups else []
     gone: list[str] = []
     for id_ in nodes:
-        require(drawing.canvas, groups, id_)
+        require(state.canvas, groups, id_)
         group = id_ if id_ in groups else top_level(groups, id_)
         if group not in groups:
             raise InvalidInput(
@@ -210,18 +210,18 @@ def _unfold(drawing: CanvasState, nodes: Sequence[str], now: datetime) -> list[C
                 "Ask for a larger budget_tokens, or expand_node it."
             )
         gone.append(group)
-    return [unfolded(now, groups=tuple(dict.fromkeys(gone)))]
+    return [edit("unfolded", now, groups=tuple(dict.fromkeys(gone)))]
 
 
-def _complete(drawing: CanvasState, nodes: Sequence[str], now: datetime) -> list[CanvasEdit]:
-    canvas = drawing.canvas
-    named = dict.fromkeys(node for id_ in nodes for node in require(canvas, drawing.groups, id_))
+def _complete(state: CanvasState, nodes: Sequence[str], now: datetime) -> list[CanvasEdit]:
+    canvas = state.canvas
+    named = dict.fromkeys(node for id_ in nodes for node in require(canvas, state.groups, id_))
     if nodes:
         left = tuple(node.id for node in canvas.nodes if node.id in named and node.status != "done")
-        return [completed(now, nodes=left)] if left else []
+        return [edit("completed", now, nodes=left)] if left else []
     if canvas.status == "done" and all(node.status != "doing" for node in canvas.nodes):
-        return [] if drawing.folded else [folded(now)]
-    return [completed(now)]
+        return [] if state.folded else [edit("folded", now)]
+    return [edit("completed", now)]
 
 
 # --- which canvas is active -------------------------------------------------------------------------
@@ -241,6 +241,6 @@ def _switch(store: Store, space: str, row: CanvasRow, session: str | None, now: 
     left = store.active_canvas(space, session)
     if left and left.number != row.number:
         amend(store, space, left, lambda held: _fold(held, (), now))
-    row = amend(store, space, row, lambda held: [unfolded(now)] if held.folded else [])
+    row = amend(store, space, row, lambda held: [edit("unfolded", now)] if held.folded else [])
     store.activate(space, session, row.number, now=now)
     return store.canvas(space, row.number)
