@@ -1,6 +1,6 @@
-"""Characters that a model reads and a person does not see: found, taken out, and looked through.
+"""Find, remove and see through characters that a model reads and a person does not see.
 
-Scripts and emoji need some of them, so it matters where one stands: joiners belong into Persian words and families of
+Scripts and emoji need some of them, so it matters where one is: joiners belong into Persian words and families of
 emoji, tags into three flags, a variation selector behind one character, direction marks around a telephone number.
 """
 
@@ -47,7 +47,7 @@ def hides(text: str) -> bool:
 
 
 def revealed(text: str) -> str:
-    """Return a text without what is not seen in it, as far as no script needs that."""
+    """Return a text without its unseen characters, as far as no script needs them."""
     if text.isascii():
         return text
     parts = _FLAG.split(text)  # every second one is a flag

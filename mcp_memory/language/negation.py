@@ -23,7 +23,7 @@ _TOGETHER = 3  # words between negations that are one
 
 
 class _Negations(NamedTuple):
-    """`apart`: words that are a negation of their own after another; `inside`: a pattern for scripts without spaces."""
+    """`apart`: words that are a second negation after another; `inside`: a pattern for scripts without spaces."""
 
     words: frozenset[str]
     apart: frozenset[str]

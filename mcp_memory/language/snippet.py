@@ -1,7 +1,7 @@
-"""The part of a long text that speaks of what is asked: pure text, no I/O.
+"""Find the part of a long text that matches a question: pure text, no I/O.
 
-A word of the text matches where `words.base_terms` makes a wanted term of it: the terms that it has in the index
-whatever stands around it. Of a very long text only the beginning is looked through.
+A word of the text matches where `words.base_terms` gives a wanted term for it: the terms that it has in the index in
+any context. Of a very long text only the beginning is read.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _inside(chunk: str, terms: Sequence[str]) -> list[TermMatch]:
 
 
 def words(text: str, wanted: AbstractSet[str]) -> list[str]:
-    """Return the text's words that match, as they stand there, each once."""
+    """Return the text's matching words as written, each once."""
     found: dict[str, None] = {}
     for match in matches(text, wanted):
         word = text[match.start : match.end]

@@ -4,7 +4,7 @@
 a person (kind `constraint`), by the grammar of sixteen languages and without a model. It is precise rather than
 complete: a rule found here is put in front of an agent. Stories ("I have never been there"), questions, orders of the
 moment ("don't commit that yet"), quotations and code are not rules, nor is what somebody else says, wants or imagines
-(`is_reported`); a person by their own name is not told from a thing.
+(`is_reported`); a person by their own name looks like a thing.
 
 Works on one sentence at a time. Subject and duration of a rule stay unknown: `strength` says how surely the wording is
 that of a lasting rule. Rules that are stated as plain facts ("table names are singular") are found only under a heading
@@ -12,7 +12,7 @@ such as "rules:". Pure text; never raises.
 
 `data/standing_rules/` has one file a language; `sv` is Swedish, Danish and Norwegian:
 
-    narrative                               words of a clause that tells a story
+    narrative                               words of a narrative clause
         \\b(?:i|he|she)\\b
     instruction 0.9 before: never ever      kind, strength, guard, and the words of which a sentence needs one
         \\bnever {DO}
@@ -124,12 +124,12 @@ def _reported(name: str) -> re.Pattern[str]:
 
 
 def people() -> re.Pattern[str]:
-    """Return a pattern of "my sister", "mein Chef": people by what they are to the speaker, in lower case."""
+    """Return a pattern of people by their relation to the speaker, in lower case: "my sister", "mein Chef"."""
     return _reported("RELATIVES")
 
 
 def is_reported(sentence: str) -> bool:
-    """Tell whether a sentence, in lower case, is no lasting order: what others do or say, what would be, for once."""
+    """Tell whether a sentence, in lower case, is not a lasting order: about others, imagined, or for once."""
     plain = sentence.replace("’", "'")
     return _reported("REPORTED").search(plain) is not None or (
         _reported("ONCE").search(plain) is not None and _reported("HENCEFORTH").search(plain) is None

@@ -12,8 +12,8 @@ language: German "die" is an article, English "die" is not. A query of nothing e
 Scripts without spaces need no dictionary: Han and kana give each character and each pair; Thai, Lao, Khmer and Burmese
 the same of written syllables; Hangul the word without its particles, and pairs, which find the parts of compounds.
 Folding drops only marks that readers leave out: accents of Latin, Greek and Cyrillic, the vowel points of Arabic and
-Hebrew, the nukta of Indic scripts. The stemmers are Snowball's, but for Arabic and Hebrew, where stripping what is
-written together with the word finds more.
+Hebrew, the nukta of Indic scripts. The stemmers are Snowball's, but for Arabic and Hebrew, where stripping articles
+and particles from the word finds more.
 """
 
 from __future__ import annotations
@@ -298,9 +298,9 @@ def _arabic(word: str) -> str:
 
 
 def _parts(word: str) -> Iterator[str]:
-    """Yield what may be the first and last parts of a compound, cut where a new word can begin.
+    """Yield candidates for the first and last parts of a compound, cut where a new word can begin.
 
-    Most are no words. They cost room in the index and nothing else, for nobody asks for them.
+    Most are not words, and cost nothing but room in the index.
     """
     for cut in range(_REST, len(word) - _REST + 1):
         if _ONSET.match(word, cut) and _HEAD.fullmatch(word, 0, cut) and not _ENDING.fullmatch(word, cut):
@@ -392,16 +392,15 @@ def index_terms(text: str) -> list[str]:
 def base_terms(text: str) -> list[str]:
     """Return the terms that do not depend on the language that a text seems to be in.
 
-    A text holds the base terms of each of its words, so this is what tells whether it holds all of them.
+    A text holds the base terms of each of its words: use them to test whether it contains certain words.
     """
     return _terms(_tokens(text), ())
 
 
 def query_terms(text: str) -> list[str]:
-    """Return the terms of a question that tell what it is about: `index_terms` without its function words.
+    """Return the content terms of a question: `index_terms` without its function words.
 
-    Where it has no others, all of them. One or two words that do not show their language are asked for with the
-    forms of all languages.
+    Without any others, all of them. One or two words that do not show their language get the forms of all languages.
     """
     tokens = _tokens(text)
     languages = languages_of(tokens)

@@ -1,7 +1,10 @@
-"""Short-term memory: a large tool result kept whole, and what stands for it in the context.
+"""Short-term memory: large tool results are stored whole, and a short stand-in replaces each in the context.
 
-results/   raw results: put away, cut for the search, opened again
-synopsis/  what a raw text holds, said without a model; it sees text only
-canvas/    the flowchart of a task: drawn, folded, bettered, drawn anew
-stages/    what a model may better of records and canvases, in the background
+offload, calls    store a result: ref, record, step on the canvas
+expand_node       open a canvas, node or ref again; `expand` shows its raw text by page, lines, grep or JSON path
+chunks            the raw text in the word index
+synopsis/         the summary and preview of a result, without a model; it sees text only
+canvas/           the flowchart of a task
+summary_stage     better summaries by a model, in the background
+canvas_stage      groups, titles and edge labels by a model; `replies` checks what both models say
 """

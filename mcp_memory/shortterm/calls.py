@@ -71,7 +71,7 @@ def path_of(arguments: object) -> str:
 
 
 def subject_of(arguments: object) -> str:
-    """Return what a call is about in a few words: its question, its address, or its first telling argument."""
+    """Return the subject of a call in a few words: its question, its address, or its first informative argument."""
     given = _by_name(arguments)
     if address := _first(given, _ADDRESSES):
         return clean(mask(_address(address)), 80)
@@ -135,7 +135,7 @@ def short_name(tool: str) -> str:
 
 
 def _command(command: str) -> str:
-    """The command itself, without the `cd` before it, its environment and what comes after its first line."""
+    """Return the first line of a command, without the `cd` and the environment before it."""
     rest = command
     while found := _SHELL_LEAD.match(rest):
         if not rest[found.end() :].strip():

@@ -1,15 +1,12 @@
-"""What a model says of a canvas, and what of it becomes a patch.
+"""Canvas stage: a model groups the steps of a long canvas, names them and says when a task is over.
 
-Each wish is tried by itself on what the ones before it made of the canvas: one that does not fit is refused with its
-reason, the others stand. What holds beside the rules of `patch`: words name nothing that was not shown; a step that
-somebody named keeps its name, by which it is gone on with; a group is a stretch of the way, so that no path leaves it
-and comes back; words stand only on edges that are there; a task that somebody named keeps its goal.
+Due after a task has gained many steps since its last review, or is done. The valid parts of a reply become one patch
+with the job that produced it, checked as any other, and can be rolled back. A model never redraws a canvas.
 
-A better order of a long canvas: a model groups what belongs together, names steps and says when a task is over.
-
-Due where a task has grown by many steps since it was last looked over, or is done. What a model asks for becomes one
-patch, checked as any other (`pieces`, `patch`), with the work that it came of, and can be rolled back. A canvas is
-never redrawn by a model, and what it is not sure of stays as it was.
+Each proposal is checked against the canvas after the ones before it; one that does not fit is refused with its reason,
+the others apply. Beside the rules of `edits.Patch`: words name nothing that was not in the question; a step that
+somebody named keeps its name, because it continues by that name; a group is a connected stretch, so that no path leaves
+it and comes back; labels need an existing edge; a task that somebody named keeps its goal.
 """
 
 from __future__ import annotations
@@ -182,7 +179,7 @@ def _fault(piece: _Proposal, state: CanvasState, *, shown: str, named: Collectio
 
 
 def _detour(state: CanvasState, new: NewGroup) -> str | None:
-    """Return why a group is no stretch of the way: a step outside comes after one of its steps and before another."""
+    """Return the fault of a group that is not a connected stretch: a path leaves it and comes back."""
     try:
         inside = outermost(state.canvas, state.groups, new.nodes)
     except InvalidInput:
@@ -258,7 +255,7 @@ def _drawing(desk: StageContext[Store], number: int) -> CanvasState | None:
         return None  # `doctor` tells of it
 
 
-# --- what is asked ----------------------------------------------------------------------------------
+# --- the question ----------------------------------------------------------------------------------
 
 
 def question(desk: StageContext[Store], basis: CanvasBasis) -> ModelQuestion[CanvasReply] | None:
@@ -329,11 +326,11 @@ def _words(text: str) -> str:
     return fenced(text, "task", "said", "steps", "edges")
 
 
-# --- what is kept -----------------------------------------------------------------------------------
+# --- the answer -----------------------------------------------------------------------------------
 
 
 def apply(desk: StageContext[Store], work: Work, basis: CanvasBasis, reply: CanvasReply | None) -> Applied:
-    """Store what holds as one patch. InvalidInput where something was asked for and nothing of it holds."""
+    """Store the valid parts as one patch. Raises InvalidInput if there are proposals and none is valid."""
     found = CheckedReply(patch=Patch(), kept=[], refused=[])
 
     def store() -> None:

@@ -1,13 +1,12 @@
-"""A raw result on its way into the word index: cut into runs of lines, masked, and stored batch by batch.
+"""Cut raw results into runs of lines for the word index, masked and stored batch by batch.
 
-A run is some 1,200 characters of lines that belong together: it begins where a text parts by itself, behind a blank
-line or where the indentation goes back, and never with what closes a block. That fits code, JSON, tables, logs with
-their tracebacks and prose alike; line numbers in front of lines, as `cat -n` and grep write them, are no indentation.
-A line that is too long alone is cut between its items. The same bytes always give the same runs, so a kill in the
-middle of a large result goes on where it stopped.
+A run is some 1,200 characters of lines that belong together: it begins behind a blank line or where the indentation
+goes back, and never with a line that closes a block. That fits code, JSON, tables, logs with their tracebacks and prose
+alike; line numbers in front of lines, as `cat -n` and grep write them, do not count as indentation. An overlong line is
+cut between its items. The same bytes always give the same runs, so indexing a large result resumes after a crash.
 
-Bounded: no ref has more than some 2,000 runs, which grow with it; of one over 8 MiB only the first and the last 4 are
-indexed, and `grep` finds the rest. Bytes that are no UTF-8 have no lines and no runs.
+Bounded: at most some 2,000 runs per ref, which grow with it; of a ref over 8 MiB only the first and the last 4 are
+indexed, and `grep` finds the rest. Bytes that are not UTF-8 have no runs.
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ class LineRun:
 
 
 def index_next(store: Store, passing: set[tuple[str, str]], going_on: Callable[[], bool]) -> bool:
-    """Index a ref that waits, and tell whether to call again. One that cannot be read joins `passing`.
+    """Index a waiting ref, and tell whether to call again. One that cannot be read joins `passing`.
 
-    `going_on` is asked between batches, and may take its time; what is left when it says no waits for another time.
+    `going_on` is asked between batches, and may block; after a no the rest waits for another time.
     """
     one = store.unindexed_ref(passing=passing)
     if one is None:
@@ -83,7 +82,7 @@ def index(
 
 
 def _batch(waiting: Iterator[NewChunk]) -> list[NewChunk]:
-    """Return the next runs that are stored together: all of a small result, so that nobody finds half of it."""
+    """Return the next runs to store together: all of a small result, so that no search sees half of it."""
     batch: list[NewChunk] = []
     for chunk in waiting:
         batch.append(chunk)
@@ -114,7 +113,7 @@ def _bytes(text: str, errors: str) -> int:
 
 
 def runs(text: str) -> Iterator[LineRun]:
-    """Yield the runs of a text, in order. They leave out nothing but what is beyond the bounds."""
+    """Yield the runs of a text, in order; only text beyond the bounds is left out."""
     size = max(_CHARS, min(len(text), _MOST_CHARS) // _MOST_RUNS)
     if len(text) <= _MOST_CHARS:
         return _runs(text, 0, len(text), 1, size)

@@ -59,7 +59,7 @@ def expand_text(
 ) -> Expansion:
     """Show a part of `raw` in at most `max_tokens` tokens, header and last line included.
 
-    Raises InvalidInput for a wrong range, pattern, path, budget or cursor; its text says what is allowed.
+    Raises InvalidInput for a wrong range, pattern, path, budget or cursor; its text names the allowed values.
     """
     if max_tokens < MIN_TOKENS:
         raise InvalidInput(f"max_tokens is {max_tokens}; the least that can be shown is {MIN_TOKENS}.")
@@ -135,7 +135,7 @@ def _wrong_cursor() -> InvalidInput:
 
 @dataclass(frozen=True, slots=True)
 class ExpandQuestion:
-    """What an answer says of itself. `question` is what its cursor is tied to."""
+    """The question that an answer and its cursor belong to; `total` are lines of the raw text."""
 
     ref: str
     view: View
@@ -180,7 +180,7 @@ def _answer(asked: ExpandQuestion, window: Window, length: int, *, brief: bool) 
 
 
 def _top(asked: ExpandQuestion, header: str, shown: Excerpt) -> str:
-    """`r-9f2c… lines 120–180 of 4,012`, and what was searched for."""
+    """Return the header line: `r-9f2c… lines 120–180 of 4,012`, and the search."""
     if asked.view == "json":
         return f"{asked.ref} {header}"
     if shown.lines is None:
@@ -191,7 +191,7 @@ def _top(asked: ExpandQuestion, header: str, shown: Excerpt) -> str:
 
 
 def _rest(asked: ExpandQuestion, shown: Excerpt, cursor: str) -> str:
-    """What was left out, and how to get it."""
+    """Return the last line: the size of the rest, and how to get it."""
     again = "go on with" if asked.view == "page" else "the same call with"
     what = "more was found"
     if asked.view == "lines":
@@ -245,7 +245,7 @@ def page_window(raw: str, start: int, max_tokens: int) -> Window:
 
 
 def json_window(raw: str, asked: str, start: int, max_tokens: int) -> Window:
-    """What a JSON path finds, as text."""
+    """Return the matches of a JSON path as text."""
     found, answer = answer_json_path(raw, asked)
     header = f"json {_short(asked)}: {found:,} match{'es' * (found != 1)}"
     return _prose(header, answer, start, max_tokens, numbered=False)

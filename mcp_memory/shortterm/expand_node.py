@@ -1,7 +1,7 @@
-"""The way down: a canvas, group or node opens into its records, a record into the raw text of its ref.
+"""Open a canvas, group or node into its records, and a record into the raw text of its ref.
 
-Guarantees: no answer has more than `max_tokens`; what is left out has a cursor; following the cursors of the
-records shows each of them once. It does not know how a raw text is shown (`expand`).
+Guarantees: no answer has more than `max_tokens`; an answer with a remainder has a cursor; following the cursors of the
+records shows each of them once. `expand` shows the raw text.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SEARCHED = 50  # results of a node, the newest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ask:
-    """What is to be shown, and how much of it. `view` is None where the target decides."""
+    """A checked request. `view` is None where the target decides."""
 
     view: Layer | None
     lines: str | None
@@ -95,7 +95,7 @@ def expand(
 
 
 def _with_lines(target: str, lines: str | None, *, alone: bool) -> tuple[str, str | None]:
-    """Take apart `r-9f2c1a7b3d4e:120-134`, as searches show it; what is asked for beside it counts more."""
+    """Split `r-9f2c1a7b3d4e:120-134`, the form in search results; explicit arguments take precedence."""
     ref, colon, named = target.rpartition(":")
     if not colon or not _REF.fullmatch(ref):
         return target, lines
@@ -105,7 +105,7 @@ def _with_lines(target: str, lines: str | None, *, alone: bool) -> tuple[str, st
 def _view(
     view: str | None, *, lines: str | None, grep: str | None, json_path: str | None, cursor: str | None
 ) -> Layer | None:
-    """`raw` with lines, grep or json_path is that; with none of all, the cursor tells, or the target."""
+    """Return the view: `raw` with lines, grep or json_path means that one; without any, cursor or target decide."""
     name = (view or "").strip().lower()
     if name and name not in _VIEWS:
         raise InvalidInput(f"view {clean(name, 40)!r} is unknown. Allowed: records, raw, lines, grep, json_path.")
@@ -245,7 +245,7 @@ def _line(record: Record) -> str:
 def _raw_of_newest(
     store: Store, space: str, target: str, records: Sequence[Record], ask: _Ask, counter: TokenCounter
 ) -> Expansion:
-    """The raw text of the newest record, of a search the newest that it matches; the header says what others do."""
+    """Show the newest record, for a search the newest that matches; the header lists the others."""
     if not records:
         raise NotFound(f"{target} has no record, so there is no raw text. Its id may be expanded without a view.")
     calls = {each.ref: each.tool_call for each in reversed(records)}

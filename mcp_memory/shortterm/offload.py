@@ -97,8 +97,8 @@ def offload(
 ) -> Offloaded:
     """Store a tool result and return its stand-in for the context.
 
-    `goal_hint` (the user's request) names a new task where the agent names none; `talk` is the recent conversation,
-    whose words the synopsis looks for; `said` are its turns, which may end the task or begin another. All may be empty.
+    `goal_hint` (the user's request) names a new task where the agent names none; the synopsis looks for words of
+    `talk`, the recent conversation; `said` are its turns, which may end the task or begin another. All may be empty.
     Raises InvalidInput for a result that is empty or over 128 MB, a path-like task, or an unknown node id.
     """
     request, result = _received(request)
@@ -118,7 +118,7 @@ def offload(
         goal_hint=mask(goal_hint),
         said=tuple(said),
     )
-    routed = route_call(store, space, call)  # what is refused is refused before anything is written
+    routed = route_call(store, space, call)  # refuses before anything is written
     ref = store.put_ref(space, _new_ref(request, result, synopsis.content_type, now))
     tokens_raw = tokens_of(text, counter)
 

@@ -1,7 +1,4 @@
-"""What a model's words name that stands nowhere in what they are about.
-
-Storing what came of a reply while agents go on taking steps: an answer that was paid for is not lost to one.
-"""
+"""Check and store replies of models: names they made up, and commits while agents go on taking steps."""
 
 from __future__ import annotations
 
@@ -23,8 +20,8 @@ _APART = re.compile(r"[\W_]+")
 def invented(words: str, known: str) -> list[str]:
     """Return the numbers, paths and names of code in `words` that are not part of `known`.
 
-    A name may be put together of parts that stand there (`Field.reduce`, `read/write`), and be spelled with other
-    separators or case. Numbers are compared without those of thousands.
+    A name may combine known parts (`Field.reduce`, `read/write`), and differ in separators or case. Numbers are
+    compared without thousands separators.
     """
     plain = _plain(known)
     squeezed = _APART.sub("", plain)

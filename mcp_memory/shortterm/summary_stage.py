@@ -1,18 +1,15 @@
-"""What a model is shown of a raw result: all its lines, cut, where that is enough; else what a program found in it, and
-its beginning, middle and end.
+"""Summary stage: a model writes better summaries for large results that the synopsis could not summarise well.
 
-A sample has little over `chars` characters whatever the size of the result, and the work is bounded as well. Secrets
-are masked before anything is cut, so that none is cut in half and then not recognised.
+Candidates are records of large results whose summary has a low score of the synopsis; summaries by an agent are never
+replaced. Several go into one question. A summary with names or numbers that are neither in the result nor in its call
+is refused. Each record is asked about once; refused ones stay as they are.
 
-Better lines for results that were put away: a model reads what the synopsis could not put into a line.
+The record keeps its node, its ref and its call; summary and score change, in its row, in a further line of its
+session's file, and on the canvas where the node still shows the old one.
 
-Planned are records of large results whose line tells little, by the synopsis's own score, and which the agent did
-not summarise itself: its words are never replaced. Several go into one question. A line whose names or numbers
-stand neither in the result nor in its call is refused, whoever wrote it.
-
-The record keeps its place, its ref and its call; its line and score change, in its row, in a further line of its
-session's file, and on the canvas where the node still shows the old one. What the agent was told at the time is not
-touched. Each record is asked about once; what was refused stays as it is.
+The model sees a sample of each result: all its lines, shortened, where they fit; else the preview of the synopsis, and
+the beginning, middle and end. A sample has little over `chars` characters whatever the size of the result. Secrets are
+masked before anything is cut, because half a secret would not be recognised.
 """
 
 from __future__ import annotations
@@ -42,7 +39,7 @@ from mcp_memory.store.protocol import Amended, Store, ThinRecord, Work
 
 _HEAD, _MIDDLE, _TAIL = 0.3, 0.1, 0.2  # the rest is for what a program found
 _MARGIN = 6_000
-"""Characters masked around what is shown: the longest secret, a private key, has some 3,000."""
+"""Characters masked around a sample: the longest secret, a private key, has some 3,000."""
 _WIDTHS = (900, 450, 220, 110, 80)
 """To how many characters lines may be cut for all of them to be shown: pages and lists of hits have a few long ones."""
 _CUT_UP_TO = 100_000
@@ -57,9 +54,9 @@ class Sample:
 
 
 def sample(data: bytes, *, chars: int, tool: str, arguments: object = None, task: str = "") -> Sample:
-    """Return what to show of a result, in some `chars` characters. Bytes that are not UTF-8 become U+FFFD.
+    """Return a sample of a result, in some `chars` characters. Bytes that are not UTF-8 become U+FFFD.
 
-    What is found has to do with the call and the task, so far as words tell.
+    The preview in it prefers words of the call and the task.
     """
     text = decoded(data)
     text = data.decode("utf-8", "replace") if text is None or not well_formed(text) else text
@@ -99,7 +96,7 @@ def _within(text: str, start: int, size: int) -> str:
 
 AT_ONCE = 8
 FRESH = timedelta(days=3)
-"""What belongs to a task that nobody touched for so long is seldom read again."""
+"""Records of tasks untouched for longer are seldom read again."""
 LOW, LARGE = 5, 800
 """The highest score, and the fewest tokens, of a result whose line is worth a question."""
 
@@ -168,7 +165,7 @@ def plan(desk: StageContext[Store], *, session: str | None, smaller: int) -> Sum
     return SummaryBasis(after=after, upto=numbers[-1], records=numbers) if numbers else None
 
 
-# --- what is asked ----------------------------------------------------------------------------------
+# --- the question ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +243,7 @@ def _fenced(text: str) -> str:
     return fenced(text, "results?", "line")
 
 
-# --- what is kept -----------------------------------------------------------------------------------
+# --- the answer -----------------------------------------------------------------------------------
 
 
 def apply(desk: StageContext[Store], work: Work, basis: SummaryBasis, reply: SummaryReply | None) -> Applied:

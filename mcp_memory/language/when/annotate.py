@@ -1,14 +1,14 @@
-"""Dates behind "tomorrow" and its like in what somebody said, for readers who were not there on that day.
+"""Add dates behind "tomorrow" and the like in a turn, for readers who do not know the day it was said.
 
     tomorrow [17 March 2026] · a week on Thursday [26 March 2026] · last week [9–15 March 2026]
     31 March [2026] · two months ago [about January 2026] · next Friday [20 or 27 March 2026]
     übermorgen [2026-03-18] · in zwei Wochen [~2026-03-30] · la semaine prochaine [2026-03-23 – 2026-03-29]
 
-It guarantees: the text is unchanged but for the additions (`ADDITION` removes them), and a second run adds nothing.
-A wrong date is worse than none, so what can mean several times gets none: a weekday or month whose sentence does not
-show which way it looks, seasons, feasts, "a few weeks ago", "the last three months", times of the clock. Quotations,
-code, addresses and paths are left alone. It does not know: time zones of speakers, reported speech without quotation
-marks, a story told in the present tense.
+Guarantees: the text is unchanged but for the additions (`ADDITION` removes them), and a second run adds nothing. A
+wrong date is worse than none, so ambiguous phrases get none: a weekday or month whose sentence does not show its
+direction, seasons, feasts, "a few weeks ago", "the last three months", times of the clock. Quotations, code, addresses
+and paths are left alone. Not supported: time zones of speakers, reported speech without quotation marks, a story in the
+present tense.
 """
 
 from __future__ import annotations

@@ -1,20 +1,13 @@
-"""What a set of words of known classes denotes, seen from a moment: an interval, and how vague it is.
+"""The interval that a time phrase denotes, seen from a moment; the phrases in a question; and time filters.
 
 All moments here are naive local time; weeks begin on Monday; a weekend is Saturday and Sunday; seasons are those of
-the northern hemisphere by whole months, and a winter belongs to the year of its December.
+the northern hemisphere by whole months, and a winter belongs to the year of its December. A phrase without its year, or
+week, means the latest that has begun: questions to a memory look back. "Two weeks ago" is the day fourteen days back,
+half a week vague; "last week" is the calendar week.
 
-What names no year, or no week, is the latest that has begun: what people ask a memory about has happened.
-"Two weeks ago" is the day fourteen days back, half a week vague; "last week" is the calendar week.
-
-The shapes of phrases that denote times, as patterns over the classes of words (see `vocabulary`).
-
-A name stands for one token of its class; `?`, `|`, brackets and look-around are those of regular expressions.
-`~OF` means: not followed by a token of that class. What stands before `:` must come before and is no part of it.
-Of shapes that fit at overlapping places the longest wins.
-
-Time phrases inside a text: where they stand and which interval each denotes. Pure but for the local time zone.
-
-A time filter (`since`, `until`, `as_of`, `valid_from`) read as a moment.
+Shapes are patterns over the classes of words (see `vocabulary`). A name matches one token of its class; `?`, `|`,
+brackets and look-around are those of regular expressions. `~OF` means: not followed by a token of that class. The part
+before `:` must precede the phrase and does not belong to it. Of overlapping matches the longest wins.
 """
 
 from __future__ import annotations
@@ -397,8 +390,8 @@ class Span:
 def spans_in(text: str, now: datetime) -> list[Span]:
     """Return the time phrases of a text in order, none overlapping, as understood at `now` in the local zone.
 
-    Only what is surely a time is one: durations ("for two weeks"), "May I", "Sunday roast", "on Sundays" are not.
-    What names no year is the latest that has begun.
+    Only sure ones: durations ("for two weeks"), "May I", "Sunday roast", "on Sundays" are not. Without a year they mean
+    the latest that has begun.
     """
     languages = languages_of(text)
     if not languages:
@@ -410,7 +403,7 @@ def spans_in(text: str, now: datetime) -> list[Span]:
 
 
 def readings_of(text: str, now: datetime) -> list[Span]:
-    """Return what a text that is nothing but one time phrase can mean: one span for each different interval."""
+    """Return the readings of a text that is one whole time phrase: one span for each different interval."""
     languages = languages_of(text)
     if "zh" in languages:
         languages.append("ja")  # a phrase alone may do without kana
@@ -499,11 +492,11 @@ _UNDERSTOOD = (
 
 
 def parse_time(text: str, *, what: str, now: datetime, end: bool = False) -> datetime:
-    """Return the aware moment that a date, a time or a phrase names; without an offset it is local time.
+    """Return the aware moment of a date, a time or a phrase; without an offset it is local time.
 
-    What lasts (`2026-04-16`, `2026`, `last week`) is its first moment, or with `end` the first moment after it.
-    Phrases are understood as of `now`. Raises InvalidInput, naming the argument (`what`) and what would be
-    understood, for what is no time and for what can be two.
+    A day, a year or `last week` means its first moment, or with `end` the first moment after it. Phrases are understood
+    as of `now`. Raises InvalidInput for other and for ambiguous text, naming the argument (`what`) and the accepted
+    forms.
     """
     value = text.strip()
     moment = _written_out(value, end=end)

@@ -1,13 +1,11 @@
-"""Whether a sentence is about the past or the future, by its own words.
+"""The phrases of a turn that name a day, and whether their sentence looks back or ahead.
 
-"On Friday" is the Friday before or the one after. In what somebody said only the words around it decide, and each
-language lists those in its file (`Language.cues`). The cue that is nearest decides, within the clause of the date:
-the last before the date, else the first after it. It does not parse: reported speech and irony are taken at their word.
+"On Friday" is the Friday before or the one after. In a turn only the words around it decide, and each language lists
+those in its file (`cue past`, `cue future`). The nearest cue decides, within the clause of the date: the last before
+the date, else the first after it. Nothing is parsed: reported speech and irony count as they are written.
 
-Phrases of a sentence that name a day, with all that is known about each. Shapes that only turns have stand here.
-
-Questions have shapes of their own (`shapes`); both are matched, and where phrases overlap the longest is kept, so
-that "the last week of May" is never read as "last week".
+Turns have shapes beside those of questions (`intervals`); both are matched, and of overlapping phrases the longest is
+kept, so that "the last week of May" is never read as "last week".
 """
 
 from __future__ import annotations

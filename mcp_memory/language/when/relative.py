@@ -264,7 +264,7 @@ _A_MORNING = frozenset(("la", "una", "cada", "esta", "toda", "aquella", "misma",
 
 
 def part_of_day(context: Context) -> Meant | None:
-    """This morning, last night; "next morning" is told from another day."""
+    """Read "this morning", "last night"; "next morning" counts from another day."""
     shift = context.phrase.words.get("REL")
     if shift not in (0, -1) or time() < context.said_at.time() < time(4):
         return None

@@ -155,9 +155,8 @@ class TimeToken(NamedTuple):
 class TimeLexicon(NamedTuple):
     """A language made ready for reading.
 
-    `entries`: where words are told apart by spaces, each first word with the rest of its phrases, longest first;
-    elsewhere each phrase whole. `longest`: characters of the longest phrase. `beginnings`: characters that a phrase or
-    a number begins with.
+    `entries`: in scripts with spaces each first word with the rest of its phrases, longest first; else whole phrases.
+    `longest`: characters of the longest phrase. `beginnings`: characters that a phrase or a number begins with.
     """
 
     language: TimeLanguage
@@ -322,7 +321,7 @@ def _ends_well(text: str, end: int, lexicon: TimeLexicon) -> bool:
 
 
 def _other(text: str, at: int) -> TimeToken:
-    """Return what is no known word: a run of digits or of Hangul, or one character."""
+    """Return an unknown run of digits or of Hangul, or one character."""
     if digits := _DIGITS.match(text, at):
         is_count = len(digits[0]) <= 3
         return TimeToken(at, digits.end(), LETTER["NUM" if is_count else "MARK"], int(digits[0]) if is_count else None)

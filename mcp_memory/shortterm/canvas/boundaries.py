@@ -1,12 +1,12 @@
-"""Detect where one task ends and another begins, by what was said since its last step.
+"""Detect where one task ends and another begins, by the messages since its last step.
 
-Guarantees: pure and deterministic; cautious: when in doubt the task goes on. What the user says counts; of what the
-agent says only that the task is done. Text in code, in quotes and far down a long message is skipped.
+Guarantees: pure and deterministic; cautious: when in doubt the task goes on. The user's words count; the agent's only
+where they say that the task is done. Text in code, in quotes and far down a long message is skipped.
 
 Three things begin a new task: words that say so ("next task: …", "let's move on to …"); "now …" after a task was said
 to be done, or a request in a later message than the one that said so; and "now let's build …" that shares no word with
-the task. "Back to …" takes up the earlier task that its words name. A task that is said to be done goes on all the same
-until something else begins: what is done about it belongs to it.
+the task. "Back to …" takes up the earlier task that its words name. A task that is said to be done goes on until
+something else begins: steps until then belong to it.
 
 The words are in `boundaries.txt`.
 """
@@ -63,7 +63,7 @@ def _patterns() -> dict[str, re.Pattern[str]]:
 
 
 def boundary(said: Sequence[tuple[Role, str]], *, about: Collection[str]) -> BoundaryVerdict:
-    """Return what was said of the task, oldest message first; `about` are the content terms of the task so far."""
+    """Return the verdict of these messages, oldest first; `about` are the content terms of the task so far."""
     done_before, verdict = False, GOES_ON
     for role, text in said:
         done_here = False

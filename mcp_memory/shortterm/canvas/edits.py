@@ -1,13 +1,13 @@
-"""The state of a canvas (its flowchart and how it is folded), and the edits that change it beside its steps.
+"""The state of a canvas (its flowchart and its folding), and the edits that change it beside its steps.
 
-Every edit records what it did, not what was asked: which nodes, which group. So `replay` rebuilds a canvas by applying
-its moves and edits in order, whatever later versions of the rules would have decided. An edit whose nodes or groups are
-missing, because an earlier one was undone, does what is left of it.
+Every edit records its effect, not the request: which nodes, which group. So `replay` rebuilds a canvas by applying its
+moves and edits in order, whatever later versions of the rules would have decided. An edit whose nodes or groups are
+missing, because an earlier one was undone, is applied to the others.
 
     begun       a new canvas has this goal
-    drawn       a canvas from before its steps were kept, whole
+    drawn       a canvas from before its steps were stored, whole
     folded      the whole canvas, or these nodes as a group     unfolded  these groups, or the whole canvas
-    completed   the task with what was still `doing`, which folds it; or these nodes
+    completed   the task with everything still `doing`, which folds it; or these nodes
     paused      the session went on to another task; the next step takes this one up again
     patched     a `Patch`
     forgotten   removes words of forgotten results: see `replay`

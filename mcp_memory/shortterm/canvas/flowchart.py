@@ -1,23 +1,18 @@
-"""Words on a canvas: cleaned once, coded so that the real Mermaid shows exactly them, and decoded again.
+r"""The canvas of a task: a flowchart as a value, and its text, the content of `mmds/NNN-label.mmd`.
 
-Guarantees: `clean` is idempotent; `decode(encode(text)) == text` for every cleaned text; what Mermaid draws
-for `encode(text)` is `text`, but for invisible word joiners (U+2060) that keep it from reading a sequence.
+Guarantees: the text of a canvas is valid for the real Mermaid, and `parse(render(canvas)) == canvas` where node ids are
+unique and edges join them. A canvas cleans its words when it is made: titles have at most 80 characters, summaries and
+goals 200, edge labels 40, and times whole milliseconds. `clean` is idempotent, `decode(encode(text)) == text` for every
+cleaned text, and Mermaid draws `text` for `encode(text)`, but for invisible word joiners (U+2060).
 
-The traps, each met with Mermaid 11. Entities are `#quot;` and `#35;`, so `#` before `word;` must be coded.
-`%%{` anywhere is a directive. A line with `direction LR` is a statement, even inside quotes. A line with
-`style` or `classDef` loses its last `;` when a `:` and a `#` stand in one word. A quote followed by a
-backtick opens Markdown. `\n`, `$$` and `fa:fa-x` are read after entities are decoded, so only a joiner
-breaks them up; and `ﬂ°` and `¶ß` are how it spells entities inside.
+The text: a comment line of JSON, `flowchart TD`, one line per node, one line per edge. `parse` refuses any line that it
+could not write again, with its number, so nothing is lost by guessing.
 
-The canvas of a task: a flowchart as a value, and its text, which is what `mmds/NNN-label.mmd` holds.
-
-Guarantees: the text of a canvas is valid for the real Mermaid, and `parse(render(canvas)) == canvas` where
-node ids are unique and edges join them. A canvas cleans its own words when it is made: titles have at most
-80 characters, summaries and goals 200, edge labels 40, and moments whole milliseconds.
-
-The text: a comment line of JSON, `flowchart TD`, one line a node, one line an edge. What `parse` does not
-know how to write again it refuses with the number of the line, and nothing is lost by guessing.
-It does not know how steps are placed (`place`), what is folded (`view`) or where the file is.
+Traps of Mermaid 11, which `encode` avoids: entities are `#quot;` and `#35;`, so `#` before `word;` must be coded.
+`%%{` anywhere is a directive. A line with `direction LR` is a statement, even inside quotes. A line with `style` or
+`classDef` loses its last `;` when one word has a `:` and a `#`. A quote followed by a backtick opens Markdown.
+`\n`, `$$` and `fa:fa-x` are read after entities are decoded, so only a joiner breaks them up; and `ﬂ°` and `¶ß` are
+its internal spelling of entities.
 """
 
 from __future__ import annotations
@@ -223,9 +218,9 @@ def goal_of(text: str) -> str | None:
 
 
 def parse(text: str) -> Canvas:
-    """Return the canvas of a text in the form that `render` writes; blank lines and CRLF are let pass.
+    """Return the canvas of a text in the form that `render` writes; blank lines and CRLF are accepted.
 
-    Raises InvalidInput with the number of the line that is torn or foreign, and what is expected there.
+    Raises InvalidInput with the number of the line that is torn or foreign, and the form expected there.
     """
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     goal, status, created, updated = _read_header(lines[0])

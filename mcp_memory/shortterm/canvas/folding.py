@@ -1,20 +1,15 @@
-"""Phases: which steps of a task belong together, and what to call them.
+"""Folding: groups of nodes shown as one, phases of a task, and a canvas within a budget.
 
-Guarantees: pure; a phase that has ended is never cut otherwise by what comes later, so that a text that names it stays
-as it is. Titles are the steps' own words where people or agents named them; where steps are calls that nobody named,
-they say what was written, run and looked at, by name.
+Everything here is pure; nodes themselves never change. Two kinds of id: `003-F1` is a group that somebody folded; it is
+stored in `CanvasRow.groups` and may hold other groups, so that unfolding restores them. `003-F2-9` is the stretch from
+node 003-N2 to 003-N9, folded to fit a budget; it is not stored, because its name says which nodes it holds.
 
-Folded groups: nodes of a canvas that stand as one composite node. Pure; the nodes themselves never change.
+A phase is a run of steps that belong together. One that has ended is never cut differently by later steps, so that a
+text that names it stays the same. Its title uses the steps' own words where people or agents named them, else the names
+of the files that the calls wrote, ran and read.
 
-Two kinds of id. `003-F1` is a group that somebody folded; it is kept in `CanvasRow.groups` and may hold other
-groups, so that unfolding gives back what was there. `003-F2-9` is the stretch from node 003-N2 to 003-N9, folded
-for the moment to fit a budget; it is kept nowhere, because its name says what it holds.
-
-A canvas within a budget: phases fold where it does not fit, the oldest first, and later on phases of phases.
-
-Guarantees: pure; what folds next depends only on the steps up to there, so that a text stays as it is but for its end,
-and now and then its beginning. What is unfinished, and the newest step, stand by themselves until the last. Every
-composite is a stretch (`003-F2-9`), whose id says what it holds, or a group that somebody made.
+Where a canvas does not fit, phases fold, the oldest first, and later phases of phases. The next fold depends only on
+the steps before it, so that a text mostly changes at its end. Unfinished steps and the newest one fold last.
 """
 
 from __future__ import annotations
@@ -58,7 +53,7 @@ def begins(canvas: Canvas) -> set[int]:
 
 
 def _break(before: Node, node: Node, *, follows: bool) -> int:
-    """How clearly something else begins: 2 by itself, 1 where enough has come together."""
+    """Return how clearly a new phase begins: 2 always, 1 after enough steps, 0 not."""
     stage, stage_before = _stage(node.title), _stage(before.title)
     if (stage or stage_before) and stage != stage_before:
         return 2
@@ -144,7 +139,7 @@ def opened(groups: Groups, node: str) -> dict[str, Group]:
 
 
 def without(groups: Groups, gone: Collection[str]) -> dict[str, Group]:
-    """Return the groups without some; what held one of those holds what was in it."""
+    """Return the groups without some; those that held one of them hold its content."""
 
     def kept(id_: str) -> list[str]:
         if id_ not in gone or id_ not in groups:
@@ -173,7 +168,7 @@ def require(canvas: Canvas, groups: Groups, id_: str) -> tuple[str, ...]:
 
 
 def outermost(canvas: Canvas, groups: Groups, ids: Iterable[str]) -> tuple[str, ...]:
-    """Return what a group of these holds: nodes, and whole groups. Raises InvalidInput for a part of a group."""
+    """Return the content of a group of these: nodes and whole groups. Raises InvalidInput for a part of a group."""
     chosen = list(dict.fromkeys(node for id_ in ids for node in require(canvas, groups, id_)))
     inside = tuple(dict.fromkeys(top_level(groups, node) for node in chosen))
     for id_ in inside:
@@ -225,7 +220,7 @@ def _rewired(edge: Edge, source: str, target: str, *, into_group: bool, status: 
 
 
 def composite(id_: str, group: Group, nodes: Sequence[Node]) -> Node:
-    """`3 steps: Explore · Fix`, with what the newest that is no dead end came to; or the group's own words."""
+    """Return one node for a group: `3 steps: Explore · Fix` with the newest result, or the group's own words."""
     live = [node for node in nodes if node.status != "blocked"]
     dead = len(nodes) - len(live)
     count = f"{len(nodes)} step{'s' * (len(nodes) != 1)}"
@@ -243,7 +238,7 @@ def composite(id_: str, group: Group, nodes: Sequence[Node]) -> Node:
 
 
 def _summary(newest: Node, dead: Sequence[str]) -> str:
-    """What came of the steps; first, as nobody should walk them again, the dead ends that they hold."""
+    """Return the result of the steps, after the dead ends among them, which should not be tried again."""
     if not dead:
         return newest.summary
     told = clean(", ".join(reversed(dead)), DEAD_ENDS_TOLD)
@@ -268,7 +263,7 @@ EDGE_TOKENS = 11
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """What stands as one in the text. Level 0: a node or a group that is kept; 1: a phase; above: phases of phases."""
+    """One line of the text. Level 0: a node or a stored group; 1: a phase; above: phases of phases."""
 
     id: str
     ids: tuple[str, ...]
@@ -305,9 +300,9 @@ def fitting(canvas: Canvas, groups: Groups, *, counter: TokenCounter, budget: in
 
 
 def in_phases(canvas: Canvas, groups: Groups, *, most: int) -> tuple[Canvas, list[list[str]]]:
-    """Return the canvas with at most so many boxes where folding comes to that, and their ids phase by phase.
+    """Return the canvas with at most `most` boxes where folding allows it, and their ids phase by phase.
 
-    Composites of several phases stand together, as many as would be folded at once.
+    Composites of several phases share a column, as many as would be folded at once.
     """
     last = latest(canvas)
     blocks = _blocks(canvas, groups, last)

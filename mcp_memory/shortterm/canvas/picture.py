@@ -1,11 +1,11 @@
-"""The canvas for people: the same flowchart with colours by status, the step being worked on marked, and a legend.
+"""The canvas for people: the same flowchart with colours by status, the current step marked, and a legend.
 
-Its text is Mermaid to be drawn, not to be kept: the `.mmd` file and the context hold the plain form of `canvas`,
-because colours cost tokens and tell an agent nothing that `status:` does not.
+The text is for drawing only: the `.mmd` file and the context have the plain form of `flowchart`, because colours cost
+tokens and add nothing to `status:` for an agent.
 
-A short task is drawn from top to bottom with all its edges. A long one stands in columns, a phase each, read from left
-to right, so that it fits a screen: old phases are one box each, and an edge that is not to the next step is told in
-the box that it leads to, because Mermaid gives up the columns for edges between them.
+A short task is drawn from top to bottom with all its edges. A long one has a column for each phase, read from left to
+right, so that it fits a screen: old phases are one box each, and an edge that does not lead to the next step becomes
+words in the box that it leads to, because Mermaid gives up the columns for edges between them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ CONFIG: dict[str, Any] = {
     "flowchart": {"wrappingWidth": 300, "nodeSpacing": 24, "rankSpacing": 34, "padding": 8},
     "themeVariables": {"fontSize": "15px"},
 }
-"""What Mermaid has to be told to draw long canvases: it stops at 50,000 characters and 500 edges by itself."""
+"""Settings of Mermaid for long canvases: by default it stops at 50,000 characters and 500 edges."""
 
 PLAIN = {"⏸": "‖"}
-"""Signs that the fonts of a bitmap may lack, and what is drawn there in their place."""
+"""Signs that the fonts of a bitmap may lack, and their replacements."""
 
 SHORT = 14
 """Boxes that are drawn from top to bottom; more stand in columns."""
@@ -106,7 +106,7 @@ def _called(nodes: Sequence[Node]) -> str:
 
 
 def _elsewhere(edges: Sequence[Edge], inside: Sequence[Edge], *, before: str) -> str:
-    """What a box follows that stands in another column, where it is not just the box before."""
+    """Name the sources of a box that are in other columns, unless it is just the box before."""
     left = [edge for edge in edges if edge not in inside and edge.source != before]
     return ", ".join(f"{edge.source} {edge.label}".strip() for edge in left[:3])
 

@@ -1,23 +1,20 @@
-"""What a tool call is for, as far as its words tell: so that routine steps of one intent become one node.
-
-Guarantees: pure and deterministic; a call whose words say nothing has the intent of its own tool and verb, and then
-goes on only with more of the same. It errs on the side of a node too many: what changes something, and what turns
-out otherwise than before, begins a node.
-
-    look     reads and searches: any number of calls in a row
-    change   writes to one file; a run of that file after it belongs to it
-    run      runs one thing, as long as it turns out the same way
-    install  brings in what is needed to run
-
-Where a step goes on the canvas. Pure and deterministic: the same canvas and step give the same canvas.
+"""Where a step goes on the canvas. Pure and deterministic: the same canvas and step give the same canvas.
 
 Rules
     The same step (its id, or its title compared without case and white space) continues its node.
-    A call without a step continues the node touched last, where nobody named that one and it is more of the same
-    (`intent`); a dead end is a step of its own.
-    A new step follows the nodes it names in `after`, or the node touched last. A dead end (`blocked`) is joined
-    by a dashed edge, and what comes next follows what came before it.
-    When a step starts, what it follows is done, if it was still `doing`.
+    A call without a step continues the node touched last if that is unnamed too and the call has the same intent;
+    a dead end starts a new node.
+    A new step follows the nodes named in `after`, or the node touched last. A dead end (`blocked`) is joined by a
+    dashed edge, and the next step follows the node before it.
+    When a step starts, the nodes before it become done, if they were still `doing`.
+
+The intent of a call is read from its words. When in doubt a call starts a new node: one that changes something, or
+whose outcome differs. A call without telling words has its tool and verb for an intent.
+
+    look     reads and searches: any number of calls in a row
+    change   writes to one file; a run of that file after it belongs to it
+    run      runs one thing, as long as the outcome is the same
+    install  installs dependencies
 """
 
 from __future__ import annotations
@@ -73,7 +70,7 @@ _LOOKED_CHARS = 56
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallIntent:
-    """A call: what it is for, what with, whether it failed. `verb` is its tool, or the first word of its command."""
+    """The purpose of a call, its object and outcome. `verb` is its tool, or the first word of its command."""
 
     intent: Intent
     verb: str
@@ -84,12 +81,11 @@ class CallIntent:
 
     @property
     def key(self) -> str:
-        """What is kept of it with its move, so that a later call can be seen to go on with it."""
+        """The stored form of the intent, from which a later call sees whether it continues the node."""
         return " ".join([self.intent, "failed" if self.failed else "ok", self.verb.replace(" ", "_"), self.subject])
 
 
 def call_intent(tool: str, arguments: object, *, failed: bool = False) -> CallIntent:
-    """Return what a call is for."""
     if command := command_of(arguments):
         return _of_command(command, failed)
     name = short_name(tool)
@@ -101,7 +97,7 @@ def call_intent(tool: str, arguments: object, *, failed: bool = False) -> CallIn
 
 @lru_cache(maxsize=4096)
 def of_title(title: str) -> CallIntent | None:
-    """Return what a step is for by its title, where that is a call's; None where somebody named it otherwise."""
+    """Return the intent behind a step's title; None where somebody named the step."""
     words = _CUT.sub("", _MORE.sub("", title))
     if words.startswith(_LOOKED):
         return CallIntent(intent="look", verb="", subject=words.removeprefix(_LOOKED).split(", ")[0])
@@ -170,7 +166,7 @@ def goes_on(before: str, now: CallIntent) -> bool:
 
 
 def grown(title: str, before: str, now: CallIntent) -> str:
-    """Return the title of a node that a call goes on with: `Read app.py (+2 more)`, or what was looked at, by name."""
+    """Return the title of a node after one more call: `Read app.py (+2 more)`, or the names of the files read."""
     last = _read(before)
     bare, more = _MORE.sub("", title), int(found[1]) if (found := _MORE.search(title)) else 0
     if last and now.intent == "run" and bare == f"Write {now.subject}":
@@ -206,7 +202,7 @@ class CanvasStep:
     """A tool call on its way to the canvas. `name` is what the agent calls its step, or a node's id."""
 
     title: str
-    """What the call is called where nobody named a step."""
+    """The title of an unnamed step."""
     summary: str
     now: datetime
     name: str | None = None
@@ -214,18 +210,17 @@ class CanvasStep:
     """Nodes that it follows, each with the words on the edge, which may be none."""
     status: StepStatus | None = None
     intent: CallIntent | None = None
-    """What a call that nobody named is for."""
+    """The intent of an unnamed call."""
     before: str = ""
-    """The key of what the node touched last did last, where nobody named that either."""
+    """The intent key of the last move of the node touched last, if that is unnamed too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """What a step does to a canvas, all of it decided, so that it can be done again by a later version of the rules.
+    """The effect of a step on a canvas, fully decided, so that later versions of the rules can replay it.
 
-    With a `title` its node is new, or is called so from now on. `after` are nodes that it is joined to, with the words
-    on the edge; `finished` those that are done because it begins; `routine` the key of what it did, where nobody named
-    the step.
+    With a `title` its node is new or renamed. `after` are nodes that it is joined to, with the words on the edge;
+    `finished` those that become done; `routine` the key of its intent, if it is unnamed.
     """
 
     status: StepStatus
@@ -236,7 +231,7 @@ class Move:
 
 
 def place(canvas: Canvas, step: CanvasStep) -> tuple[str, Move]:
-    """Return the node that the step belongs to, and what it does.
+    """Return the node of the step, and its move.
 
     Raises InvalidInput when `name` or `after` has an id that is not on the canvas; its text names those that are.
     """
@@ -268,7 +263,7 @@ def move(canvas: Canvas, node: str, how: Move, *, summary: str, now: datetime) -
 
 
 def dumps(how: Move) -> str:
-    """Return the JSON that a record keeps of its move; what is as usual is left out."""
+    """Return the JSON of a move for its record, without empty fields."""
     fields = {key: value for key, value in asdict(how).items() if value}
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
@@ -351,7 +346,7 @@ def _key_of(step: CanvasStep) -> str:
 
 
 def _live_ends(canvas: Canvas) -> list[str]:
-    """The node touched last; where that is a dead end, what came before it, as far back as dead ends go."""
+    """Return the node touched last; for a dead end its sources, as far back as dead ends go."""
     blocked = {node.id for node in canvas.nodes if node.status == "blocked"}
     last = latest(canvas)
     ends: list[str] = [last.id] if last else []

@@ -1,14 +1,14 @@
 """Replay a canvas from its history: its records with their moves, and the edits between them; change it, undo, forget.
 
-Guarantees: where nobody changed the rows from outside, `rebuild` equals what is stored; a canvas from before moves were
-stored begins with the edit `drawn`, and where that is unreadable too, its records follow each other. An edit and the
-canvas that it makes are stored together; two writers of one canvas both succeed. `rollback` gives the canvas without
-its last patch, with every step that was taken since.
+Guarantees: unless the rows were changed from outside, `rebuild` equals the stored canvas; a canvas from before moves
+were stored begins with the edit `drawn`, and where that is unreadable too, its records follow each other. An edit and
+the canvas that it makes are stored together; two writers of one canvas both succeed. `rollback` gives the canvas
+without its last patch, with every step that was taken since.
 
 Forgetting tool results keeps nodes and edges and removes the words that came from them. An edit of the kind `forgotten`
 marks it in the history; replaying takes the words off every node with a step of a forgotten result. The title of a node
 is then one that another step gave it, its summary that of its newest step; nodes without any other step say FORGOTTEN,
-as does the goal where no step is left. Undoing the edit restores all of them. For a purge `scrubbed` rewrites the
+as does the goal without any step left. Undoing the edit restores all of them. For a purge `scrubbed` rewrites the
 history itself.
 """
 
@@ -216,7 +216,7 @@ def patch_canvas(
 
 
 def rollback(store: Store, space: str, number: int, *, now: datetime) -> CanvasRow:
-    """Undo the last patch that counts. Steps and folds made since then stay. Raises NotFound where there is none."""
+    """Undo the last patch that counts; later steps and folds stay. Raises NotFound without a patch to undo."""
     for _ in range(ATTEMPTS):
         row = store.canvas(space, number)
         history = store.canvas_history(space, number)

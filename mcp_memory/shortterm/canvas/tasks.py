@@ -1,14 +1,11 @@
-"""Which canvas a call belongs to: a task by its words, its label or its number. It only reads.
+"""Choose the task, canvas and node of a call.
 
-A label is made of the task's words; two tasks whose labels were cut to the same 30 characters stay two, because
-they are told apart by their goals.
+A task is found by its words, its label or its number. A label is made of the task's words; two tasks whose labels were
+cut to the same 30 characters stay two, because their goals differ.
 
-Where a tool call lands: its task, its canvas, its node. It reads the store and writes nothing.
-
-What it finds is ready to be committed with the record: the canvas as it will stand, the move that made it so, and the
-edits that come before it (a new canvas begins). `row.version` guards it: where another writer was first, the call is
-landed again.
-It does not know which words begin a task (`boundary`), what a task is called (`tasks`) or where a step goes (`place`).
+`route_call` reads the store and writes nothing. Its result is ready to be committed with the record: the new canvas,
+the move that made it, and the edits before it (a new canvas begins). `row.version` guards it: where another writer was
+first, the call is routed again.
 """
 
 from __future__ import annotations
@@ -58,8 +55,8 @@ def choose_task(
 ) -> TaskChoice:
     """Return the task of a call.
 
-    `active` is the session's canvas, `earlier` those of the same session that may be taken up again. With no
-    `task`, the active one goes on, and where there is none the hint or the tool names a new one.
+    `active` is the session's canvas, `earlier` those of the same session that may be taken up again. Without `task` the
+    active one goes on; without either, the hint or the tool names a new one.
     Raises InvalidInput for a task that is named like a path.
     """
     if task is None:
@@ -291,7 +288,7 @@ def _choose(store: Store, space: str, call: IncomingCall) -> tuple[TaskChoice, L
 
 
 def _heard(store: Store, space: str, call: IncomingCall, active: CanvasRow) -> BoundaryVerdict | None:
-    """What was said since the task's last step, if the user said anything."""
+    """Return the verdict of the messages since the task's last step; None where the user said nothing."""
     since: list[tuple[Role, str]] = [
         (turn.role, turn.content) for turn in call.said if turn.learned_at > active.updated
     ]
@@ -329,7 +326,7 @@ def _step(store: Store, space: str, call: IncomingCall, state: CanvasState) -> C
 
 
 def _followed(state: CanvasState, after: str) -> tuple[str, str]:
-    """`003-N2 if red` is what was followed, and the words on the edge; a folded group is followed at its last step."""
+    """Split `003-N2 if red` into the node and the words on the edge; a folded group is followed at its last step."""
     id_, _, words = after.strip().partition(" ")
     nodes = nodes_of(state.canvas, state.groups, id_)
     return (nodes[-1], mask(words)) if nodes else (after, "")

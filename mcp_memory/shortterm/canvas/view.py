@@ -1,17 +1,11 @@
-"""A canvas as it stands in the context: Mermaid within a budget, or its four metadata fields.
+"""The canvas in the context: Mermaid within a budget, or its four metadata fields; folding and switching tasks.
 
-Guarantees: never more tokens than the budget; the same canvas, groups and budget give the same text, so a prompt
-cache keeps it; the newest step and what is unfinished are folded last. The `.mmd` file keeps the whole canvas.
+Guarantees: never more tokens than the budget; the same canvas, groups and budget give the same text, so a prompt cache
+keeps it; unfinished steps and the newest fold last. Folding removes nothing: the `.mmd` file has every node, and
+`unfold` restores what `fold` took. Two writers of one canvas both succeed.
 
-Other tasks by their metadata: what was worked on, how it stands and what came of it last, a line each.
-
-Guarantees: never more tokens than the budget; the task worked on last comes first, and none is left out before an
-older one; the text is the same until one of these tasks moves on. A canvas that cannot be read is told by its row.
-
-Folding: a finished task, or some steps of one, made small in the context; and back.
-
-Guarantees: nothing is removed, the `.mmd` file keeps every node; `unfold` gives back what `fold` took; two
-writers of one canvas both have their way.
+`history` lists other tasks, one line each: the task worked on last comes first, and none is left out before an older
+one; the text is the same until one of these tasks moves on. A torn canvas is listed by its row.
 """
 
 from __future__ import annotations
@@ -80,7 +74,7 @@ def _metadata(row: CanvasRow, canvas: Canvas, *, counter: TokenCounter, budget: 
 
 LOOKED_AT = 40
 LENGTHS = (110, 60, 0)
-"""Characters of what came of a task last; where it does not fit, less of it is told."""
+"""Characters of the newest result of a task, the most that fit."""
 
 
 def history(
@@ -92,7 +86,7 @@ def history(
     budget_tokens: int,
     counter: TokenCounter,
 ) -> str:
-    """Return the tasks of a session (of the space), but for some, a line each; "" where none fits or there is none.
+    """Return the tasks of a session (or space) but some, one line each; "" where none fits.
 
     `003 fix-login: Fix the login test (done, 34 steps, 2 dead ends, 2026-04-16 22:19); last: leeway of 30 s …`
     """
@@ -228,7 +222,7 @@ def _complete(state: CanvasState, nodes: Sequence[str], now: datetime) -> list[C
 
 
 def _leave(store: Store, space: str, row: CanvasRow, session: str | None, now: datetime) -> None:
-    """A task that is complete is nobody's active one: the next call starts a new task."""
+    """Deactivate a completed task, so that the next call starts a new one."""
     for each in dict.fromkeys((row.session, session or row.session)):
         active = store.active_canvas(space, each)
         if active and active.number == row.number:

@@ -1,15 +1,11 @@
-"""What stays of a tool result that was put away: a summary of one line and a typed preview, made without a model.
+"""The stand-in of an offloaded tool result: a summary of one line and a typed preview, made without a model.
 
-`synopsise` takes any str and never raises; the same input gives the same output. Work is bounded (see `page` and
-the bounds that each type states), so 50 MB take little longer than one.
-It does not know secrets: whoever stores or shows a synopsis masks them.
+`synopsise` takes any str and never raises; the same input gives the same output. Work is bounded (see `page` and the
+bounds in each format's module), so 50 MB take little longer than one. Callers mask secrets.
 
-    page       the bounded sight of a result: lines, numbers, wrapping taken off
-    focus      what the call was looking for, and what the reader has already
-    recognise  the order of the types; each has a file of its own and gives a `draft`
-    uses       what a result is wanted for, and how much room that earns
-    draft      from what was found to a preview within its budget
-    body       its lines as they are, and the `gist` of those between: each telling word once, where it stands
+    page       the bounded view of a result (lines, numbers, wrapping removed), and the focus of its call
+    formats    tries one format after the other; each is described in a `SynopsisDraft`
+    preview    the draft as text within its budget: facts, lines, and key words of the rest
 """
 
 from __future__ import annotations
@@ -35,7 +31,7 @@ class Synopsis:
 def synopsise(
     text: str, *, tool: str, arguments: object = None, talk: str = "", budget_chars: int | None = None
 ) -> Synopsis:
-    """Say what a tool result holds, its preview in at most `budget_chars` characters; None: as many as it earns.
+    """Describe a tool result, its preview in at most `budget_chars` characters; None: as many as it needs.
 
     Words of `arguments` weigh more than those of `talk` (the messages before the call), rare ones over common.
     """

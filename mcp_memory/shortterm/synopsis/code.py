@@ -1,13 +1,9 @@
-"""Programming languages as line patterns: what defines a name, what imports one, what their lines look like.
+"""Source code: its language, its imports, and its definitions with their line numbers. And diffs.
 
-Patterns, not parsers: they must work on a piece from the middle of a file. A name is in the group `name`, or
-`other` where a second form of definition or import has it elsewhere.
+The language is known by a path in the call, else by the look of the lines (`programming_languages.txt`). Patterns, not
+parsers: they must work on a piece from the middle of a file.
 
-Source code: its language, what it imports, and its definitions with their line numbers.
-
-The language is told by a path in the call, else by what the lines look like (see `languages`).
-
-Diffs, from git, svn or `diff -u`: files with their added and removed lines, and the functions that changed.
+Diffs are from git, svn or `diff -u`: files with their added and removed lines, and the functions that changed.
 """
 
 from __future__ import annotations
@@ -114,7 +110,6 @@ def _guess(page: ResultPage, focus: Focus) -> ProgrammingLanguage | None:
 
 
 def _named(pattern: re.Pattern[str], line: PageLine) -> str:
-    """What a line defines or imports."""
     found = pattern.match(line.text)
     groups = found.groupdict() if found else {}
     return groups.get("name") or groups.get("other") or ""
@@ -135,7 +130,7 @@ def _path(focus: Focus, language: ProgrammingLanguage) -> str:
 
 
 def _picks(page: ResultPage, defined: list[PageLine], focus: Focus) -> dict[int, float]:
-    """Definitions, the outer ones first, and the lines that follow what was asked for."""
+    """Weigh definitions, the outer ones most, and the lines after those that the call asked for."""
     picks: dict[int, float] = {}
     for line in defined:
         indent = len(line.text) - len(line.text.lstrip())

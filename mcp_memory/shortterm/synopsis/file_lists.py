@@ -1,8 +1,8 @@
-"""Search hits: `grep -n`, `grep -r`, ripgrep with and without headings, and compilers' `file:line:col: message`.
+"""Search hits and directory listings.
 
-Hits are regrouped: each file once with its lines under it, the ones nearest to what was asked first in line.
-
-Directory listings: `ls -la`, `ls -R`, `find`, `tree`, globs, trees as JSON: how much of what, and what matters.
+Hits of `grep -n`, `grep -r`, ripgrep with and without headings, and compilers' `file:line:col: message` are regrouped:
+each file once with its lines under it, those nearest to the question first in line. Listings of `ls -la`, `ls -R`,
+`find`, `tree`, globs and trees as JSON: counts by kind, and the notable files.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ def _read_hits(lines: Sequence[PageLine]) -> tuple[list[SearchHit], int]:
 
 
 def _pieces(hits: Sequence[SearchHit], summary: str) -> Iterator[PreviewPart]:
-    """The hits under the names that the next call will use: `path:line`, or the line where there is one file.
+    """Yield the hits by the names that the next call will use: `path:line`, or the line in a single file.
 
-    Of a path that the summary tells, its last part is enough.
+    Of a path in the summary, its last part is enough.
     """
     for hit in hits:
         path = hit.path.rsplit("/", 1)[-1] if hit.path in summary else hit.path
@@ -257,7 +257,7 @@ def _extension(path: str) -> str:
 
 
 def _common(folders: list[str]) -> str:
-    """The longest folder that all lie in."""
+    """Return the longest common folder."""
     split = [path.split("/") for path in (min(folders), max(folders))]
     same = 0
     while same < min(map(len, split)) and split[0][same] == split[1][same]:

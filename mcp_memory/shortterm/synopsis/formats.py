@@ -1,8 +1,6 @@
-"""What is none of the other types: nothing, bytes, one long line, key: value text, prose and plain output.
+"""Try one format after the other; describe the rest: nothing, bytes, one long line, key: value text, plain output.
 
-The order in which a result is tried as one type after the other, and the synopsis that comes out.
-
-Apart from `synopsis` itself because its many patterns take some 40 ms to compile: they load at the first result.
+Imported late: the patterns of all formats take some 40 ms to compile.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ NUMBER = re.compile(r"\d{2,}|\d+[.,]\d")
 
 
 def describe_blob(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
-    """Nothing at all, bytes that are no text, or base64."""
+    """Describe an empty result, bytes that are not text, or base64."""
     del focus
     if not page.text.strip():
         told = "empty result" if not page.text else "blank result: only white space"
@@ -115,7 +113,7 @@ def describe_rest(page: ResultPage, focus: Focus) -> SynopsisDraft:
 
 
 def _one_long_line(page: ResultPage, focus: Focus) -> SynopsisDraft:
-    """Windows around what was asked for, between the beginning and the end."""
+    """Show windows around the words of the call, between the beginning and the end."""
     text = page.text[:200_000]
     facts = [f"begins: {clip(one_line(text[:400]), 300)}"]
     last = -1_000
@@ -133,7 +131,7 @@ def _one_long_line(page: ResultPage, focus: Focus) -> SynopsisDraft:
 
 
 RECOGNISERS: tuple[Callable[[ResultPage, Focus], SynopsisDraft | None], ...] = (
-    # Exact forms first, then those told by most of their lines; `describe_rest` takes what is left.
+    # Exact forms first, then those recognised by most of their lines; `describe_rest` takes the remaining.
     describe_blob,
     describe_json,
     describe_html,

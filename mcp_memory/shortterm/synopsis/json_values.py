@@ -1,15 +1,10 @@
-"""A JSON value in fewer characters and nothing left out: keys without quotes, rows of equal objects as a table.
+"""JSON and JSON lines: the shape, and as many of the values as fit.
 
-It raises TooLong beyond its room, so the work is bounded by the length of the answer.
+Bounds: up to `PARSED` characters are parsed whole; of longer, broken or deeply nested text `SKIMMED` characters are
+read by a loop that closes every open bracket, and the summary says so. `ROWS` parts of `LEAF_CHARS` characters each are
+searched for key words, under the names that a JSON path gives them.
 
-The parts of a JSON value under the names that a JSON path gives them, each with all that it says.
-
-Bounds: `ROWS` parts, of each `LEAF_CHARS` characters.
-
-JSON and JSON lines: the shape, and as many of the values as there is room for.
-
-Bounds: up to `PARSED` characters are parsed whole; of more, or of what is broken or too deep, `SKIMMED`
-characters are read by a loop that closes what was left open, and the summary says so.
+A short value is rendered completely in fewer characters: keys without quotes, rows of equal objects as a table.
 """
 
 from __future__ import annotations
@@ -42,7 +37,7 @@ def render(value: Any) -> str:
 
 
 def label_of(row: dict[str, Any]) -> str:
-    """What a person would call this object: its id, name, title … or its first string."""
+    """Return the name of an object: its id, name, title … or its first string."""
     keys = {str(key).lower(): key for key in row}
     wanted = [k for name in LABELS for k in keys if k == name]
     wanted += [k for k in keys if k.endswith(("_id", "_number", "_name", "id", "name"))]
@@ -53,7 +48,7 @@ def label_of(row: dict[str, Any]) -> str:
 
 
 class _Pen:
-    """Counts what was written, so that nothing is rendered far beyond the room."""
+    """Writes a value and counts, so that nothing is rendered far beyond the room."""
 
     def __init__(self) -> None:
         self.room = ROOM
@@ -169,7 +164,7 @@ WORD = re.compile(r"[^\W\d_]{2,}")
 
 
 def parts_of(value: Any) -> Iterator[PreviewPart]:
-    """Yield the rows of arrays, and of an object each value that is no array of them."""
+    """Yield the rows of arrays of objects, and every other value of an object."""
     whole = cast("dict[str, Any]", value) if isinstance(value, dict) else {"": value}
     at = 0
     for key, one in list(whole.items())[:ROWS]:
@@ -190,7 +185,7 @@ def is_prose(parts: Sequence[PreviewPart]) -> bool:
 
 
 def with_addresses(parts: Sequence[PreviewPart], focus: Focus) -> Iterator[PreviewPart]:
-    """Yield the parts; the few that are nearest to what was asked with the address where they can be read."""
+    """Yield the parts; the few nearest to the question with the address where they can be read."""
     ranked = sorted(parts, key=lambda part: (-focus.of(part.text), part.at))
     near = {part.at for part in ranked[:ADDRESSES]}
     for part in parts:
@@ -213,7 +208,7 @@ def columns_of(value: Any, focus: Focus) -> list[str]:
 
 
 def _cell(value: Any) -> str:
-    """A scalar as a cell of a table has it; of what is larger, how large it is."""
+    """Return a scalar as a table cell, of a larger value its size."""
     if isinstance(value, (dict, list)):
         return f"{len(cast('list[Any]', value))} items"
     return "" if value is None else value[:200] if isinstance(value, str) else _number(value)
@@ -320,7 +315,7 @@ def _load_lines(text: str) -> list[Any]:
 
 
 def _skim(text: str, page: ResultPage) -> tuple[Any, str]:
-    """Read tokens until one is wrong; what is open then is closed. (value, what is the matter)"""
+    """Read tokens until one is wrong, then close all open brackets. Returns the value, and the problem."""
     holder: list[Any] = []
     stack: list[Any] = [holder]
     key: str | None = None

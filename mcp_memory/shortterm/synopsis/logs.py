@@ -1,11 +1,11 @@
-"""Stack traces of Python, JavaScript, Java, Go and Rust: what was raised, and where in the user's own code.
+"""Logs and stack traces.
 
-Frames in installed packages, the standard library and a runtime are passed over as long as others remain.
-Also used by the readers of logs and test runs. One pass over the lines of the page.
+Logs: lines of each level, the time span, the first and last error, repeated messages. Lines are folded by their
+template: the same words with other numbers, ids and quoted parts are one message.
 
-Logs: how many lines of each level, from when to when, the first and last error, and what repeats.
-
-Lines are folded by their template: the same words with other numbers, ids and quoted parts are one message.
+Stack traces of Python, JavaScript, Java, Go and Rust: the exception, and its place in the user's own code. Frames in
+installed packages, the standard library and a runtime are skipped as long as others remain. Logs and test runs use them
+too. One pass over the lines of the page.
 """
 
 from __future__ import annotations
@@ -291,7 +291,7 @@ def _overview(page: ResultPage, levels: Counter[str]) -> list[str]:
 def _errors(
     errors: list[PageLine], traces: list[Trace], templates: Counter[str], first_of: dict[str, PageLine]
 ) -> list[str]:
-    """Each different error once, the commonest first, with its line and count; then what was raised."""
+    """List each different error once, the commonest first, with its line and count; then the exceptions."""
     kinds = {CHANGING.sub("#", line.text[:240]) for line in errors}
     ranked = sorted(kinds, key=lambda k: (-templates[k], first_of[k].number))
     facts = [
@@ -315,7 +315,7 @@ def _repeated(templates: Counter[str], first_of: dict[str, PageLine], focus: Foc
 def _picks(
     by_level: dict[str, list[PageLine]], traces: list[Trace], templates: Counter[str], first_of: dict[str, PageLine]
 ) -> dict[int, float]:
-    """Errors and what is unlike the rest."""
+    """Weigh errors and unusual lines."""
     picks = {line.number: 1.0 / n for t, n in templates.items() if n <= 3 for line in (first_of[t],)}
     for level, weight in (("WARN", 2.0), ("5xx", 3.0), ("4xx", 1.5), ("ERROR", 4.0), ("FATAL", 6.0)):
         seen: set[str] = set()

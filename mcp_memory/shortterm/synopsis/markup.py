@@ -1,9 +1,7 @@
-"""HTML: title, headings, the text between them and the links that the call was after, without the tags.
+"""HTML and Markdown: title, headings with line numbers, running text, and links that the call asked for.
 
-Bounds: the first `READ` characters, scanned once from left to right. Not through the parser of the standard
-library: it takes minutes for 200,000 comments that are never closed, and raises on some marked sections.
-
-Markdown: the outline with line numbers, what it begins with, links and code that the call was after.
+Bounds: the first `READ` characters of HTML, scanned once from left to right. The parser of the standard library takes
+minutes for 200,000 comments that are never closed, and raises on some marked sections.
 """
 
 from __future__ import annotations
@@ -103,7 +101,7 @@ class Reading:
 
 
 def _read(text: str) -> Reading:
-    """Scan tags and text. What is not closed ends with the text."""
+    """Scan tags and text. Unclosed elements end with the text."""
     reading = Reading()
     at, line, closing = 0, 1, -1
     while at < len(text):

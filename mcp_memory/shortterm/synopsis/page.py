@@ -1,17 +1,12 @@
-"""A page: the bounded sight of one tool result that every recogniser works on.
+r"""A page: the bounded view of one tool result that every format works on; and the focus: what its call looked for.
 
-Bounds: of a result of any size at most `HEAD` characters and `HEAD_LINES` lines from its beginning and `TAIL`
-and `TAIL_LINES` from its end become lines, each looked at up to `WIDTH` characters. Beyond that only newlines are
-counted.
-Line numbers are always those of the raw text, 1-based; a line ends at "\n" and nowhere else.
+Bounds: at most `HEAD` characters and `HEAD_LINES` lines from the beginning and `TAIL` and `TAIL_LINES` from the end
+become lines, each up to `WIDTH` characters. Beyond that only newlines are counted. Line numbers are those of the raw
+text, 1-based; a line ends at "\n" and nowhere else. Wrapping is removed first and remembered: an exit code with an
+`<output>` element around it, and the line numbers that a file viewer prints before each line.
 
-What wraps a result is taken off first and remembered: an exit code with an `<output>` element around it, and the
-line numbers that a file viewer prints before each line.
-
-What the call was looking for: words of its arguments and of the talk before it, and how rare they are here.
-
-Words of the arguments count three times those of the talk, and a word that stands on many lines of the result
-counts less: it tells nothing apart. Matching ignores case and works inside longer names.
+Focus: words of the arguments count three times those of the talk, and a word on many lines of the result counts less.
+Matching ignores case and works inside longer names.
 """
 
 from __future__ import annotations
@@ -212,13 +207,13 @@ class Focus:
     """Words of the call and the talk, in lower case: the reader has them already."""
 
     def of(self, text: str) -> float:
-        """How much a piece of text has to do with what was asked; 0 for nothing."""
+        """Return how much a text has to do with the call; 0 for nothing."""
         if self.pattern is None:
             return 0.0
         return sum(self.weights.get(word, 0.0) for word in {m.lower() for m in self.pattern.findall(text)})
 
     def best(self, texts: Iterable[str], limit: int) -> list[str]:
-        """The texts nearest to what was asked, in their own order; the first ones where nothing tells them apart."""
+        """Return the texts nearest to the call, in their own order; the first ones where all are equal."""
         items = list(texts)
         ranked = sorted(range(len(items)), key=lambda i: (-self.of(items[i]), i))[:limit]
         return [items[i] for i in sorted(ranked)]
@@ -281,7 +276,7 @@ def terms_in(text: str) -> list[str]:
 
 
 def located_terms(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each term with what stands between it and the one before."""
+    """Yield each term with the text between it and the one before."""
     end = 0
     for found in TERM.finditer(text):
         term = OWNERS.sub("", found[0]).strip("./-,:")

@@ -1,24 +1,16 @@
-"""The gist of what is not shown: each telling word once, in the order of the text, behind the lines it stands in.
-
-Words that stand in one clause stay together, as a telegram has them: `help operate machine speed, changing approach`.
-
-What the reader has already (the call, the talk, what the preview shows) is left out, so that the room goes to what
-would be lost. Words win by what they cost: short ones over long paths, what running text says (comments and
-docstrings too) over what code repeats, what comes again and again over what is said once. Bounds: `SEEN` words.
-
-What a result is wanted for, and how much room that earns.
-
-A verdict (tests, traces, logs, diffs, listings) is said in a few lines. Code, hits and values are needed again name
-by name, so their room grows with them. A text is read for what it says: its words are cheap, and soon enough.
-
-From what a recogniser found to the preview: header, facts, and a body of lines and gist.
-
-The budget is in characters and never exceeded. It stands beside the summary and does not say again what that says.
-
-The body of a preview: lines as they are, by weight, and after each the gist of what follows it.
+"""The preview of a result within its budget: header, facts, lines by weight, and key words of the lines between.
 
 All in the order of the text: `33 def close(gate): … lock ferry_gate` is line 33 and words of the lines below it;
-`40 … words` begins at line 40. Where lines say little (values, running text) nothing but words stands behind a place.
+`40 … words` begins at line 40. For values and running text the key words alone follow a place. The budget is in
+characters and never exceeded; the preview does not repeat the summary.
+
+Key words: each once, in the order of the text, and words of one clause stay together, like a telegram: `help operate
+machine speed, changing approach`. Words that the reader has already (the call, the talk, the preview so far) are left
+out. Cheap words win: short ones over long paths, running text (comments and docstrings too) over code, repeated words
+over single ones. Bounds: `SEEN` words.
+
+The room depends on the use of a result. A verdict (tests, traces, logs, diffs, listings) needs a few lines. Code, hits
+and values are needed again name by name, so their room grows with them. Running text is cheap, and soon enough.
 """
 
 from __future__ import annotations
@@ -48,7 +40,7 @@ KEYWORDS = frozenset(
 )
 SPOKEN, COUNTED, PLACED = 1.5, 0.4, 0.5
 REPEATED = (1.0, 1.25, 1.7)
-"""In running text what is said twice, or three times, is what it is about."""
+"""In running text a word that is said twice, or three times, shows the subject."""
 UNGUESSED = 2.0
 """An id says nothing and cannot be said in another way: it is worth more than its tokens."""
 PHRASE = 6
@@ -63,7 +55,7 @@ GOLDEN = 0.618033988749895
 
 @dataclass(frozen=True, slots=True)
 class PreviewPart:
-    """A line, or a part of a structure: what it is called, and what it says. `at` orders and groups."""
+    """A line, or a part of a structure: its name and its text. `at` orders and groups."""
 
     at: int
     text: str
@@ -90,11 +82,11 @@ def gist(
     numbers: float = COUNTED,
     listed: bool = True,
 ) -> list[PreviewPart]:
-    """Return runs of words, each named after the piece it begins with; with `GAP` for each at most `room` characters.
+    """Return runs of key words, each named after its first part; with `GAP` for each at most `room` characters.
 
-    `known` are words not to say, `breaks` places where a run ends, `span` how far one may reach, `numbers` what a
-    number is worth beside a word: little in code, where most are of lines; as much in data. `listed`: names
-    have commas between them, like phrases; values that stand side by side need none.
+    `known` are words to leave out, `breaks` places that end a run, `span` its longest reach, `numbers` the worth of a
+    number beside a word: little in code, where most are line numbers; as much in data. `listed`: names have commas
+    between them, like phrases; values side by side need none.
     """
     words = _words(pieces, {word.lower() for word in known}, numbers)
     ranked = sorted(
@@ -164,7 +156,7 @@ def _phrases(words: dict[str, _GistWord]) -> list[list[str]]:
 
 
 def _gain(phrase: list[str], words: dict[str, _GistWord], listed: bool) -> float:
-    """What a phrase is worth per token, its comma counted."""
+    """Return the worth of a phrase per token, its comma counted."""
     costs = [len(PARTS.findall(term)) for term in phrase]
     comma = COMMA if listed or words[phrase[0]].spoken else 0.0
     return sum(words[term].worth * cost for term, cost in zip(phrase, costs, strict=True)) / (sum(costs) + comma)
@@ -222,7 +214,7 @@ class Room:
     """What a number is worth beside a word: little where most count lines, as much where they are the content."""
 
     def of(self, chars: int) -> int:
-        """Return the room for a result of so many characters."""
+        """Return the room for a result of `chars` characters."""
         return min(self.most, self.least + int(self.share * chars))
 
 
@@ -237,7 +229,7 @@ USES: dict[Use, Room] = {
 
 SUMMARY = 200
 FEW_LINES = 200
-"""Up to so many lines nobody needs to be told how many there are to ask for."""
+"""Up to this many lines the header leaves out their number."""
 WHOLE = 400
 """A result this short is its own preview, whatever room it earns."""
 FACTS_SHARE = 0.6
@@ -276,7 +268,7 @@ def listed(items: list[str] | tuple[str, ...], limit: int) -> str:
 
 
 def preview(draft: SynopsisDraft, page: ResultPage, focus: Focus, *, summary: str, budget: int | None) -> str:
-    """The synopsis as an agent reads it beside its summary, at most `budget` characters; None: by what it holds."""
+    """Return the preview beside a summary, at most `budget` characters; None: by its kind and size."""
     if budget is None:
         budget = WHOLE if page.chars <= WHOLE else USES[draft.use].of(page.chars)
     budget = max(0, budget)
@@ -312,7 +304,7 @@ def preview(draft: SynopsisDraft, page: ResultPage, focus: Focus, *, summary: st
 
 
 def _header(draft: SynopsisDraft, page: ResultPage) -> str:
-    """What the summary does not say: how many lines there are to ask for, and what was not read."""
+    """Return what the summary leaves out: the number of lines, and the unread part."""
     told = [counted(page.total_lines, "line")] if page.total_lines > FEW_LINES else []
     if not page.whole:
         told.append("head and tail were read, not the middle")
@@ -370,7 +362,7 @@ def body(
 
 
 def _weights(pieces: Sequence[PreviewPart], picks: Mapping[int, float], focus: Focus | None) -> dict[int, float]:
-    """What is worth showing as it is: picked, or what the call asked for; equal texts once."""
+    """Weigh lines that are picked, or that the call asked for; equal texts once."""
     weights: dict[int, float] = {}
     seen: set[str] = set()
     for piece in pieces:

@@ -108,7 +108,7 @@ def _summary(run: TestRun) -> str:
 
 
 def _short(name: str) -> str:
-    """The part of a test's name that tells it from its neighbours."""
+    """Return the distinctive part of a test's name."""
     return re.split(r"::| › | > ", name)[-1].split(" (")[0]
 
 
