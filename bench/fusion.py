@@ -32,7 +32,7 @@ from bench.stats import Floats
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS
-from mcp_memory.longterm.search.search import Search, read
+from mcp_memory.longterm.search.search import Search, parse_query
 from mcp_memory.models.embed import make_embedder
 from mcp_memory.store.protocol import Filters, Vectors
 from mcp_memory.store.sqlite import open_store
@@ -103,7 +103,7 @@ def _cases(name: str, number: int, haystack: Haystack) -> list[Case]:
             return [Vectors(identity=embedder.identity, data=embedder.embed_query(text)[None, :])]
 
         for question in haystack.questions:
-            asked = read(question.text, question.asked_at or last + timedelta(hours=1))
+            asked = parse_query(question.text, question.asked_at or last + timedelta(hours=1))
             found, _ = search.found("default", "turn", asked, embed=embed, filters=Filters())
             newest = np.argsort(-found.rows)
             ids = [known[f"t{row}"] for row in found.rows[newest].tolist()]

@@ -30,12 +30,16 @@ from mcp_memory.core.types import (
     TurnHit,
     TurnResults,
 )
-from mcp_memory.longterm.search.pages import Page, after
-from mcp_memory.service.excerpts import MIN_BUDGET, ExcerptRequest, passages, shown_memories, shown_turns
+from mcp_memory.longterm.search.pages import after
+from mcp_memory.service.excerpts import ExcerptRequest
+from mcp_memory.service.excerpts import passages
+from mcp_memory.service.excerpts import shown_memories
+from mcp_memory.service.excerpts import shown_turns
+from mcp_memory.longterm.search.pages import PageState
 from mcp_memory.service.render import render
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-START = Page(question=b"asks", at=NOW, newest=(500, 500)).cursor()
+START = PageState(question=b"asks", at=NOW, newest=(500, 500)).cursor()
 COUNTER = token_counter("o200k_base")
 
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
         TurnResults,
         Why,
     )
-    from mcp_memory.longterm.recall.bundle import Recalled, Verdict
-    from mcp_memory.longterm.search.explain import Explained, Leg, Row
+    from mcp_memory.longterm.recall.bundle import Recalled, RowVerdict
+    from mcp_memory.longterm.search.explain import Explained, ExplainedRow, SearchLeg
     from mcp_memory.service.memory import Memory
 
 KINDS = ("persona", "episodic", "instruction")
@@ -316,7 +316,7 @@ def _asked(search: Explained) -> Iterator[tuple[str, str]]:
         yield "note", search.note
 
 
-def _leg(leg: Leg) -> str:
+def _leg(leg: SearchLeg) -> str:
     words = ", ".join(f"{word} {many:,}" for word, many in sorted(leg.words.items(), key=lambda one: one[1]))
     nearest = f", the nearest at {leg.nearest:.2f}" if leg.nearest is not None else ""
     return (
@@ -325,11 +325,11 @@ def _leg(leg: Leg) -> str:
     )
 
 
-def _block(title: str, rows: Sequence[Row]) -> str:
+def _block(title: str, rows: Sequence[ExplainedRow]) -> str:
     return "\n".join([click.style(title, bold=True), *(line for row in rows for line in _row(row))])
 
 
-def _row(row: Row) -> Iterable[str]:
+def _row(row: ExplainedRow) -> Iterable[str]:
     parts = " + ".join(f"{part.signal} {part.points:.3f} (no. {part.place})" for part in row.parts[:_PARTS])
     rest = sum(part.points for part in row.parts[_PARTS:])
     notes = [
@@ -362,5 +362,5 @@ def _recall(recall: Recalled) -> str:
     )
 
 
-def _verdict(one: Verdict) -> str:
+def _verdict(one: RowVerdict) -> str:
     return f"weighs {one.weight:.2f}: {one.why}" if not one.why.startswith("has too little") else one.why

@@ -15,7 +15,7 @@ from typing import Literal
 from mcp_memory.language.words import function_words
 from mcp_memory.longterm.change_vocabulary import CURRENCIES, MONTHS, UNITS, WEEKDAYS
 
-__all__ = ["Forms", "Value", "ValueKind", "any_of", "comparable", "differ", "values_in"]
+__all__ = ["Forms", "StatedValue", "ValueKind", "any_of", "comparable", "differ", "values_in"]
 
 
 _STEM = 3  # letters
@@ -83,7 +83,7 @@ ValueKind = Literal["date", "weekday", "clock", "amount", "version"]
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class StatedValue:
     """A value and its place: `at` are its first character and the one after its last.
 
     `reading` by kind: date (month, day), each None where it is not said; weekday 0 (Monday) to 6; clock minutes after
@@ -97,7 +97,7 @@ class Value:
     at: tuple[int, int]
 
 
-def comparable(one: Value, other: Value) -> bool:
+def comparable(one: StatedValue, other: StatedValue) -> bool:
     """Tell whether two values can be values of the same thing."""
     if one.kind != other.kind:
         return False
@@ -106,7 +106,7 @@ def comparable(one: Value, other: Value) -> bool:
     return True
 
 
-def differ(one: Value, other: Value) -> bool:
+def differ(one: StatedValue, other: StatedValue) -> bool:
     """Tell whether two comparable values cannot be the same one."""
     match one.reading, other.reading:
         case (tuple() as first, tuple() as second):
@@ -118,11 +118,11 @@ def differ(one: Value, other: Value) -> bool:
             return one.reading != other.reading or (one.kind == "version" and one.unit != other.unit)
 
 
-def values_in(text: str) -> list[Value]:
+def values_in(text: str) -> list[StatedValue]:
     """Return the values of a text in order, none overlapping."""
     if not (_DIGIT.search(text) or _named().are_in(text)):
         return []
-    found: list[Value] = []
+    found: list[StatedValue] = []
     for match in _pattern().finditer(text):
         found.extend(_read(match))
     return found
@@ -213,7 +213,7 @@ def _unit(written: str) -> str:
 # --- readings ---------------------------------------------------------------------------------------
 
 
-def _read(match: re.Match[str]) -> Iterator[Value]:
+def _read(match: re.Match[str]) -> Iterator[StatedValue]:
     at = match.span()
     match match.lastgroup if match.lastgroup in _DATES else _outer(match):
         case "iso" | "cjk" as name:
@@ -226,7 +226,7 @@ def _read(match: re.Match[str]) -> Iterator[Value]:
             yield from _date(match["num_m"] or match["num_s"], match["num_d"], at)
         case "weekday":
             name = match[0].casefold()
-            yield Value(
+            yield StatedValue(
                 "weekday", float(_table(WEEKDAYS).get(name, _table(WEEKDAYS).get(name.removesuffix("日"), 7))), "", at
             )
         case "clock":
@@ -234,11 +234,11 @@ def _read(match: re.Match[str]) -> Iterator[Value]:
         case "han":
             hour = _han(match[0])
             later = 720 if _HALF.search(match.string[: at[0]]) and hour < 12 else 0
-            yield Value("clock", float(hour * 60 + (30 if match[0].endswith("半") else 0) + later), "", at)
+            yield StatedValue("clock", float(hour * 60 + (30 if match[0].endswith("半") else 0) + later), "", at)
         case "noon":
-            yield Value("clock", 0.0 if match[0].casefold() == "midnight" else 720.0, "", at)
+            yield StatedValue("clock", 0.0 if match[0].casefold() == "midnight" else 720.0, "", at)
         case "ordinal":
-            yield Value("date", (None, int(match["or_d"])), "", at)
+            yield StatedValue("date", (None, int(match["or_d"])), "", at)
         case "amount":
             yield from _amount(match, at)
         case _:
@@ -253,15 +253,15 @@ def _outer(match: re.Match[str]) -> str:
     return next(name for name in _OUTER if match[name] is not None)
 
 
-def _date(month: str, day: str, at: tuple[int, int]) -> Iterator[Value]:
+def _date(month: str, day: str, at: tuple[int, int]) -> Iterator[StatedValue]:
     first, second = int(month), int(day)
     if first > 12 >= second:  # 06/30
         first, second = second, first
     if 1 <= first <= 12 and 1 <= second <= 31:
-        yield Value("date", (first, second), "", at)
+        yield StatedValue("date", (first, second), "", at)
 
 
-def _clock(match: re.Match[str], at: tuple[int, int]) -> Iterator[Value]:
+def _clock(match: re.Match[str], at: tuple[int, int]) -> Iterator[StatedValue]:
     hour, minute = int(match["ck_h"]), int(match["ck_m"] or 0)
     half = (match["ck_p"] or match["ck_q"] or "").strip().casefold()[:1]
     before = match.string[: at[0]].rstrip()
@@ -269,10 +269,10 @@ def _clock(match: re.Match[str], at: tuple[int, int]) -> Iterator[Value]:
         hour += 12
     said = bool(half or hour > 12 or match["ck_m"] or _MORNING.search(before) or _HALF.search(before))
     if hour <= 24:
-        yield Value("clock", float(hour * 60 + minute), "" if said else "am", at)
+        yield StatedValue("clock", float(hour * 60 + minute), "" if said else "am", at)
 
 
-def _amount(match: re.Match[str], at: tuple[int, int]) -> Iterator[Value]:
+def _amount(match: re.Match[str], at: tuple[int, int]) -> Iterator[StatedValue]:
     number = _number(match["number"]) * _scale(match["scale"]) + float(match["rest"] or 0)
     unit = _unit(match["sign"] or "") or _unit((match["unit"] or "").strip())
     if not unit and not match["scale"] and _YEAR.fullmatch(match["number"]):
@@ -280,14 +280,14 @@ def _amount(match: re.Match[str], at: tuple[int, int]) -> Iterator[Value]:
     version = [] if unit or match["scale"] else list(_version(match, match["number"]))
     yield from version
     if not version:
-        yield Value("amount", number, unit or _counted(match), at)
+        yield StatedValue("amount", number, unit or _counted(match), at)
 
 
-def _version(match: re.Match[str], number: str) -> Iterator[Value]:
+def _version(match: re.Match[str], number: str) -> Iterator[StatedValue]:
     start = match.start()
     before = _BEFORE.search(match.string, max(0, start - 24), start)
     if before and _is_name(before[1], match.string, before.start(1)):
-        yield Value("version", number, before[1].casefold(), (before.start(1), match.end()))
+        yield StatedValue("version", number, before[1].casefold(), (before.start(1), match.end()))
 
 
 def _is_version(match: re.Match[str]) -> bool:

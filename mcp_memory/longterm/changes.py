@@ -27,7 +27,7 @@ from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 
 from mcp_memory.language.words import fold, function_words, languages_of
-from mcp_memory.longterm.change_values import Forms, Value, ValueKind, any_of, comparable, differ, values_in
+from mcp_memory.longterm.change_values import Forms, StatedValue, ValueKind, any_of, comparable, differ, values_in
 from mcp_memory.longterm.change_vocabulary import CHANGED, FORMER, FROM, LIGHT, RELATIONS, TO
 
 __all__ = ["CONTRADICTS", "announces_change", "replaces", "same_slot", "slot_score", "statements"]
@@ -94,7 +94,7 @@ def replaces(newer: str, older: str, *, cosine: float | None = None, asked: str 
     )
 
 
-def _answered(answer: tuple[Statement, ...], asked: str) -> Iterator[Statement]:
+def _answered(answer: tuple[ValueClause, ...], asked: str) -> Iterator[ValueClause]:
     """Yield the first statement of an answer, with the slot words of the question."""
     first = next(iter(answer), None)
     if first is None or not first.values or first.words:
@@ -105,7 +105,7 @@ def _answered(answer: tuple[Statement, ...], asked: str) -> Iterator[Statement]:
         yield replace(first, words=last.words, relations=last.relations, names=first.names | last.names)
 
 
-def _first(text: str) -> tuple[Statement, ...]:
+def _first(text: str) -> tuple[ValueClause, ...]:
     return statements(text[:_READ])[:_FEW]
 
 
@@ -136,12 +136,12 @@ def _slot(found: Comparison, near: float) -> float:
     return 0.2 + surely if found.common and apart <= 1 and near >= _CLOSE else 0.0
 
 
-def _restates(newer: Statement, older: Statement) -> bool:
+def _restates(newer: ValueClause, older: ValueClause) -> bool:
     found = Comparison(newer, older)
     return found.equal and not (found.values or found.revoked) and found.common > 0 and found.apart == 0
 
 
-def _is_replaced(newer: Statement, older: Statement, near: float) -> bool:
+def _is_replaced(newer: ValueClause, older: ValueClause, near: float) -> bool:
     found = Comparison(newer, older)
     if found.revoked and (found.common or found.equal or (near >= _NEAR and newer.values)):
         return True
@@ -164,8 +164,8 @@ _SOLE = _HELD | {"rent", "due", "open"}
 class Comparison:
     """How a newer statement stands to an older one, worked out as far as it is asked for."""
 
-    newer: Statement
-    older: Statement
+    newer: ValueClause
+    older: ValueClause
 
     @property
     def may_contradict(self) -> bool:
@@ -270,7 +270,7 @@ class Comparison:
         return words_alike(self.newer.words, self.older.words)
 
 
-def _compared(newer: tuple[Value, ...], older: tuple[Value, ...]) -> tuple[set[ValueKind], bool]:
+def _compared(newer: tuple[StatedValue, ...], older: tuple[StatedValue, ...]) -> tuple[set[ValueKind], bool]:
     """Return the kinds of which all values of the two differ, and whether they have an equal value."""
     pairs = [(new, old) for new in newer for old in older if comparable(new, old)]
     kinds: set[ValueKind] = {new.kind for new, _ in pairs}
@@ -278,7 +278,7 @@ def _compared(newer: tuple[Value, ...], older: tuple[Value, ...]) -> tuple[set[V
     return kinds - agreeing, bool(agreeing)
 
 
-def _revokes(gone: Value, old: Value) -> bool:
+def _revokes(gone: StatedValue, old: StatedValue) -> bool:
     """Tell whether a value that the newer text calls former is the older's: "not 14" revokes 14:00 and 14 mugs too."""
     if gone.kind == "amount" and not gone.unit:
         return gone.reading == (
@@ -288,7 +288,7 @@ def _revokes(gone: Value, old: Value) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
+class ValueClause:
     """One clause. `words` tell what its values are of: no function words, numbers, change words, names, or
     words of a relation.
 
@@ -298,8 +298,8 @@ class Statement:
     """
 
     text: str
-    values: tuple[Value, ...]
-    former: tuple[Value, ...]
+    values: tuple[StatedValue, ...]
+    former: tuple[StatedValue, ...]
     kinds: frozenset[ValueKind]
     names: frozenset[str]
     words: frozenset[str]
@@ -309,7 +309,7 @@ class Statement:
 
 
 @lru_cache(maxsize=4_096)
-def statements(text: str) -> tuple[Statement, ...]:
+def statements(text: str) -> tuple[ValueClause, ...]:
     """Return the statements of a text, in order, one a clause."""
     german = "de" in languages_of(_WORD.findall(text)[:60])
     return tuple(
@@ -406,7 +406,7 @@ def _told(sentence: str) -> Iterator[str]:
         yield sentence.strip()
 
 
-def _statement(text: str, sentence: str, *, german: bool) -> Statement:
+def _statement(text: str, sentence: str, *, german: bool) -> ValueClause:
     values = values_in(text)
     bare = _blanked(text, [value.at for value in values])
     changed = _changed().are_in(sentence)
@@ -415,7 +415,7 @@ def _statement(text: str, sentence: str, *, german: bool) -> Statement:
     apart, overlapping = _relations_in(plain), _relations_in(bare)  # "switched to" is a change and a relation
     plain = _without(overlapping, _changed().taken_out(_without(apart, plain)))
     former = [value for value in values if _is_former(text, value, changed=changed)]
-    return Statement(
+    return ValueClause(
         text=text,
         values=tuple(value for value in values if value not in former),
         former=tuple(former),
@@ -430,7 +430,7 @@ def _statement(text: str, sentence: str, *, german: bool) -> Statement:
     )
 
 
-def _is_former(text: str, value: Value, *, changed: bool) -> bool:
+def _is_former(text: str, value: StatedValue, *, changed: bool) -> bool:
     """Tell whether the words around a value say that it held before: not 14, instead of 14, moved from 14 to 12."""
     start, end = value.at
     before, after = text[max(0, start - _FORMER_REACH) : start], text[end : end + 12]

@@ -17,7 +17,7 @@ from mcp_memory.core.types import Kind, Source
 from mcp_memory.language.words import fold
 from mcp_memory.store.protocol import NewAtom
 
-__all__ = ["MAX_CHARS", "SINGLE_VALUED", "relation_name", "told"]
+__all__ = ["MAX_CHARS", "SINGLE_VALUED", "explicit_atom", "relation_name"]
 
 MAX_CHARS = 2_000
 PRIORITY: dict[Kind, int] = {"persona": 80, "episodic": 70, "instruction": -1}
@@ -80,7 +80,7 @@ SINGLE_VALUED = frozenset(
 )
 
 
-def told(
+def explicit_atom(
     text: str,
     *,
     kind: Kind,

@@ -45,25 +45,25 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Turn
 from mcp_memory.language.words import fold, languages_of
-from mcp_memory.longterm.extraction_reply import Extracted, Named, Statement
-from mcp_memory.longterm.grounding import Kept, Refusal, grounded, locate
-from mcp_memory.longterm.names import MAX_NAME, USER, Names, names_in, table, with_told
-from mcp_memory.longterm.search.search import Desk
-from mcp_memory.longterm.turns import label, own_words
-from mcp_memory.longterm.verification.trust import held_ids
-from mcp_memory.models.metered import ModelQuestion
+from mcp_memory.longterm.extraction_reply import Extracted, ExtractedStatement, NamedEntity
+from mcp_memory.longterm.grounding import GroundedAtom, Refusal, grounded, locate
+from mcp_memory.longterm.names import MAX_NAME, USER, Names, names_in, names_table, with_told
+from mcp_memory.longterm.search.search import SearchContext
+from mcp_memory.longterm.turns import own_words, small_talk_kind
+from mcp_memory.longterm.verification.trust import quarantined_ids
+from mcp_memory.models.metered import Question
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.protocol import Backlog, Store, Work
 
-__all__ = ["BACKGROUND_CHARS", "EXTRACT", "MAX_CHARS", "TURN_CHARS", "Basis", "Batch"]
+__all__ = ["BACKGROUND_CHARS", "EXTRACT", "MAX_CHARS", "TURN_CHARS", "ExtractionBasis", "TurnBatch"]
 
 MAX_ATOMS = 20
 _REPLY_TOKENS = 6_000
 _SCENE_CHARS = 80
 
 
-class Basis(BaseModel):
+class ExtractionBasis(BaseModel):
     """The positions of a batch in its session, the second not in it."""
 
     session: str
@@ -74,29 +74,31 @@ class Basis(BaseModel):
 # --- asking -----------------------------------------------------------------------------------------
 
 
-def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
+def plan(desk: SearchContext, *, session: str | None, smaller: int) -> ExtractionBasis | None:
     """Return the batch that begins where the session was read to; None where nothing was said since."""
     waits = None if session is None else _backlog(desk, session)
     if waits is None:
         return None
     most = max(1, desk.settings.batch_turns >> smaller)
     batch = next_batch(desk.store, desk.space, waits.session, waits.start, most=most, background=0)
-    return Basis(session=waits.session, start=waits.start, stop=batch.stop) if batch.stop > waits.start else None
+    return (
+        ExtractionBasis(session=waits.session, start=waits.start, stop=batch.stop) if batch.stop > waits.start else None
+    )
 
 
-def question(desk: Desk, basis: Basis) -> ModelQuestion[Extracted] | None:
+def question(desk: SearchContext, basis: ExtractionBasis) -> Question[Extracted] | None:
     """Return what a model is asked about the batch; None where all of it is noise."""
     batch = _read_batch(desk, basis)
     if not batch.turns:
         return None
     waits = _backlog(desk, basis.session)
     names = names_in(desk.store, desk.space, [*batch.background, *batch.turns])
-    return ModelQuestion(
+    return Question(
         purpose="extract",
         messages=prompt(
             "extract",
             people=_people(names),
-            known=table(names),
+            known=names_table(names),
             scene=one_line(waits.scene if waits else "", _SCENE_CHARS) or "none yet",
             background=shown(batch.background, background=True),
             turns=shown(batch.turns),
@@ -107,11 +109,11 @@ def question(desk: Desk, basis: Basis) -> ModelQuestion[Extracted] | None:
     )
 
 
-def _backlog(desk: Desk, session: str) -> Backlog | None:
+def _backlog(desk: SearchContext, session: str) -> Backlog | None:
     return next(iter(desk.store.backlog(desk.space, session=session)), None)
 
 
-def _read_batch(desk: Desk, basis: Basis) -> Batch:
+def _read_batch(desk: SearchContext, basis: ExtractionBasis) -> TurnBatch:
     return batch_of(
         desk.store,
         desk.space,
@@ -141,7 +143,7 @@ def _people(names: Names) -> str:
 # --- answering --------------------------------------------------------------------------------------
 
 
-def apply(desk: Desk, work: Work, basis: Basis, reply: Extracted | None) -> Applied:
+def apply(desk: SearchContext, work: Work, basis: ExtractionBasis, reply: Extracted | None) -> Applied:
     """Store what of the reply holds, and that these turns were read.
 
     Raises InvalidInput where nothing holds for want of quotes, or all is in a language that nobody spoke; a work that
@@ -180,10 +182,10 @@ def apply(desk: Desk, work: Work, basis: Basis, reply: Extracted | None) -> Appl
     )
 
 
-Judged: TypeAlias = "Sequence[tuple[Statement, Kept | Refusal]]"
+Judged: TypeAlias = "Sequence[tuple[ExtractedStatement, GroundedAtom | Refusal]]"
 
 
-def _demand(judged: Judged, batch: Batch) -> None:
+def _demand(judged: Judged, batch: TurnBatch) -> None:
     """Raise InvalidInput where the reply is worth mending as a whole."""
     unquoted = [(one, found) for one, found in judged if isinstance(found, Refusal) and found.unquoted]
     if judged and len(unquoted) == len(judged):
@@ -192,16 +194,16 @@ def _demand(judged: Judged, batch: Batch) -> None:
             f"None of the {len(judged)} notes can be kept: {why.reason} ({one_line(statement.quote, 80)!r}). Copy each "
             "quote letter by letter from the turn that `turn` names, and name new turns only."
         )
-    texts = [found.atom.text for _, found in judged if isinstance(found, Kept)]
+    texts = [found.atom.text for _, found in judged if isinstance(found, GroundedAtom)]
     if texts and in_a_strange_language(texts, [turn.content for turn in (*batch.background, *batch.turns)]):
         raise InvalidInput(
             "The notes are in another language than the conversation. Write name and text in the language of the turns."
         )
 
 
-def _sorted_out(judged: Judged) -> tuple[list[Kept], list[str]]:
+def _sorted_out(judged: Judged) -> tuple[list[GroundedAtom], list[str]]:
     """Return what is kept, each statement once with all its evidence, and why the rest is not."""
-    held: dict[str, Kept] = {}
+    held: dict[str, GroundedAtom] = {}
     refused: list[str] = []
     for statement, found in judged:
         if isinstance(found, Refusal):
@@ -221,12 +223,12 @@ def _sorted_out(judged: Judged) -> tuple[list[Kept], list[str]]:
     return [one for one in held.values() if id(one) in most], refused
 
 
-def _weight(kept: Kept) -> int:
+def _weight(kept: GroundedAtom) -> int:
     """Return a priority such that what always applies comes first."""
     return kept.atom.priority if kept.atom.priority >= 0 else 101
 
 
-def _aliases(statements: Iterable[Statement], names: Names) -> dict[str, Sequence[str]]:
+def _aliases(statements: Iterable[ExtractedStatement], names: Names) -> dict[str, Sequence[str]]:
     """Return the further names that were said of entities, and the user's own."""
     found: defaultdict[str, dict[str, None]] = defaultdict(dict)
     if names.user:
@@ -238,7 +240,7 @@ def _aliases(statements: Iterable[Statement], names: Names) -> dict[str, Sequenc
     return {name: tuple(aliases) for name, aliases in found.items()}
 
 
-def _said_aliases(named: Named, names: Names) -> list[str]:
+def _said_aliases(named: NamedEntity, names: Names) -> list[str]:
     """Return the further names of an entity that were really said and belong to no other entity."""
     chief = names.chief(named.name)
     if chief is None:
@@ -257,7 +259,7 @@ _LOOK_BACK = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class TurnBatch:
     """`turns` are new and say something; `read` counts all that people and assistants said, `skipped` the noise."""
 
     turns: Sequence[Turn]
@@ -268,7 +270,7 @@ class Batch:
     """The position after the last turn that is passed."""
 
 
-def next_batch(store: Store, space: str, session: str, start: int, *, most: int, background: int) -> Batch:
+def next_batch(store: Store, space: str, session: str, start: int, *, most: int, background: int) -> TurnBatch:
     """Return the batch that begins at a position: up to `most` turns that say something."""
     stop = start + _MOST_READ
     aside: set[str] = set()
@@ -276,7 +278,7 @@ def next_batch(store: Store, space: str, session: str, start: int, *, most: int,
     return _batch(store, space, session, start, stream, aside, most=most, background=background)
 
 
-def batch_of(store: Store, space: str, session: str, start: int, stop: int, *, background: int) -> Batch:
+def batch_of(store: Store, space: str, session: str, start: int, stop: int, *, background: int) -> TurnBatch:
     """Return the batch between two positions."""
     aside: set[str] = set()
     stream = _turns(store, space, session, start, stop, aside)
@@ -293,7 +295,7 @@ def _batch(
     *,
     most: int | None,
     background: int,
-) -> Batch:
+) -> TurnBatch:
     back = max(0, start - _LOOK_BACK)
     before = [turn for turn in _turns(store, space, session, back, start, aside) if _is_talk(turn)]
     before = [turn for turn in before if turn.id not in aside]
@@ -303,7 +305,7 @@ def _batch(
     stop = start
     for turn in stream:
         if _is_talk(turn):
-            noise = turn.id in aside or label(turn, said[-1] if said else None) is not None
+            noise = turn.id in aside or small_talk_kind(turn, said[-1] if said else None) is not None
             size = len(_shortened(turn))
             full = most is not None and new and (len(new) == most or characters + size > MAX_CHARS)
             if full and not noise:
@@ -314,8 +316,10 @@ def _batch(
                 new.append(turn)
                 characters += size
         stop = turn.position + 1
-    telling = [turn for turn, prior in zip(before, [None, *before], strict=False) if label(turn, prior) is None]
-    return Batch(
+    telling = [
+        turn for turn, prior in zip(before, [None, *before], strict=False) if small_talk_kind(turn, prior) is None
+    ]
+    return TurnBatch(
         turns=new, background=telling[-background:] if background else [], read=read, skipped=skipped, stop=stop
     )
 
@@ -328,7 +332,7 @@ def _turns(store: Store, space: str, session: str, start: int, stop: int, aside:
     """Yield the turns between two positions; `aside` gets those that are held for review."""
     while start < stop:
         page = store.session_turns(space, session, start=start, limit=min(_PAGE, stop - start))
-        aside |= held_ids(store, space, [turn.id for turn in page])
+        aside |= quarantined_ids(store, space, [turn.id for turn in page])
         yield from (turn for turn in page if turn.position < stop)
         if not page:
             return
@@ -391,4 +395,6 @@ def _scripts(texts: Sequence[str]) -> Counter[str]:
     return Counter("CJK" if name in ("HIRAGANA", "KATAKANA") else name for name in names)
 
 
-EXTRACT = StageDefinition(name="extract", basis=Basis, reply=Extracted, plan=plan, question=question, apply=apply)
+EXTRACT = StageDefinition(
+    name="extract", basis=ExtractionBasis, reply=Extracted, plan=plan, question=question, apply=apply
+)

@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, model_validator
 
 from mcp_memory.core.types import Kind
 
-__all__ = ["Extracted", "Named", "Quoted", "Statement"]
+__all__ = ["Extracted", "ExtractedStatement", "NamedEntity", "Quoted"]
 
 PRIORITY: dict[Kind, int] = {"persona": 70, "episodic": 70, "instruction": 80}  # where a reply gives none
 
@@ -106,7 +106,7 @@ def _renamed(data: Any, names: Mapping[str, str]) -> Any:
     return {name: fields[key] for key in fields for name in [names.get(key, key)] if key == name or name not in fields}
 
 
-class Named(BaseModel):
+class NamedEntity(BaseModel):
     """Whom or what a statement is about. `also`: further names for it that stand in the turns."""
 
     name: Text
@@ -166,7 +166,7 @@ def _quoted(value: Any, turn: Any) -> list[dict[str, Any]]:
     return found
 
 
-class Statement(BaseModel):
+class ExtractedStatement(BaseModel):
     """One atom, as the model would have it."""
 
     turn: Text
@@ -178,7 +178,7 @@ class Statement(BaseModel):
     certainty: Annotated[Literal["stated", "implied"], BeforeValidator(_certainty)]
     valid_from: Moment
     valid_to: Moment
-    entities: Annotated[list[Named], BeforeValidator(_listed)]
+    entities: Annotated[list[NamedEntity], BeforeValidator(_listed)]
     fact: Annotated[Triple | None, BeforeValidator(_triple)]
 
     @model_validator(mode="before")
@@ -211,7 +211,7 @@ class Segment(BaseModel):
     """Turns about one thing, and what is worth keeping of them."""
 
     name: Text
-    atoms: Annotated[list[Statement], BeforeValidator(_listed)]
+    atoms: Annotated[list[ExtractedStatement], BeforeValidator(_listed)]
 
     @model_validator(mode="before")
     @classmethod

@@ -15,18 +15,18 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import PersonaVersion, Scene
 from mcp_memory.language.words import base_terms
-from mcp_memory.longterm.scenes import called, slug_of
+from mcp_memory.longterm.scenes import find_scene, slug_of
 from mcp_memory.store.citations import cited, links, without
 from mcp_memory.store.forgetting import How, Reach, Which
 from mcp_memory.store.protocol import Store
 
-__all__ = ["along", "chosen", "how", "pages_without", "previews"]
+__all__ = ["chosen_ids", "forgetting_method", "forgotten_along", "pages_without", "previews"]
 
 MAX_IDS = 200
 _SHOWN = 12
 
 
-def chosen(
+def chosen_ids(
     store: Store,
     space: str,
     *,
@@ -57,12 +57,12 @@ def chosen(
     return [id for id in found if id in named] if ids else found
 
 
-def how(*, query: str | None, session: str | None, timed: bool) -> How:
+def forgetting_method(*, query: str | None, session: str | None, timed: bool) -> How:
     """Return what the tombstone keeps of how it was said: never the words."""
     return "query" if query else "session" if session else "time" if timed else "ids"
 
 
-def along(store: Store, reach: Reach, *, query: str | None) -> list[str]:
+def forgotten_along(store: Store, reach: Reach, *, query: str | None) -> list[str]:
     """Return what else goes with it and what still tells of it, a sentence each."""
     told = [
         f"Nothing else is left of what {_named(reach.along)} rest{'s' if len(reach.along) == 1 else ''} on: "
@@ -130,7 +130,7 @@ def pages_without(store: Store, space: str, atoms: Collection[str]) -> dict[int,
 def _told(
     store: Store, space: str, scenes: Mapping[str, Scene], name: str, version: PersonaVersion, gone: Collection[str]
 ) -> bool:
-    scene = called(scenes, name)
+    scene = find_scene(scenes, name)
     told = store.scene_versions(space, scene.slug if scene else slug_of(name))
     then = next((one for one in told if one.updated <= version.at), None)
     return then is not None and not set(gone).isdisjoint(then.atoms)

@@ -35,19 +35,25 @@ from mcp_memory.core.types import Evidence, Kind, Source, Turn
 from mcp_memory.language.quoted import FILL, own_part
 from mcp_memory.language.words import base_terms, query_terms
 from mcp_memory.longterm.explicit_atoms import SINGLE_VALUED, relation_name
-from mcp_memory.longterm.extraction_reply import Quoted, Statement
+from mcp_memory.longterm.extraction_reply import ExtractedStatement, Quoted
 from mcp_memory.longterm.names import Names, is_person
 from mcp_memory.longterm.times import dated, holds
 from mcp_memory.longterm.turns import own_words
-from mcp_memory.longterm.verification.support import accepted, carried, relates, swaps_a_value, unsupported
-from mcp_memory.longterm.verification.trust import best, entitled, held_for, of_turn, tells_a_rule
+from mcp_memory.longterm.verification.support import accepted_offer, relates, supports_rule, swaps_a_value, unsupported
+from mcp_memory.longterm.verification.trust import (
+    fact_states_rule,
+    most_trusted,
+    quarantined,
+    source_of_turn,
+    with_allowed_kind,
+)
 from mcp_memory.store.protocol import NewAtom
 from mcp_memory.suspicion import drops, flags, worded
 
 if TYPE_CHECKING:
-    from mcp_memory.longterm.extraction import Batch
+    from mcp_memory.longterm.extraction import TurnBatch
 
-__all__ = ["Kept", "Refusal", "grounded", "locate"]
+__all__ = ["GroundedAtom", "Refusal", "grounded", "locate"]
 
 LEAST: dict[Kind, int] = {"persona": 50, "episodic": 60, "instruction": 70}
 CONFIDENCE = {"stated": 0.9, "implied": 0.6}
@@ -63,7 +69,7 @@ _ONE_AT_A_TIME = SINGLE_VALUED - {"status"}  # models call many things the statu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class GroundedAtom:
     """A statement that holds, as it is stored. `told`: what of it was put right."""
 
     turn: Turn
@@ -79,7 +85,7 @@ class Refusal:
     unquoted: bool = False
 
 
-def grounded(statement: Statement, batch: Batch, names: Names, session: str) -> Kept | Refusal:
+def grounded(statement: ExtractedStatement, batch: TurnBatch, names: Names, session: str) -> GroundedAtom | Refusal:
     """Return a statement as it can be stored, or why it cannot."""
     text = one_line(statement.text, MAX_TEXT + 1)
     if not any(character.isalnum() for character in text):
@@ -111,17 +117,17 @@ def grounded(statement: Statement, batch: Batch, names: Names, session: str) -> 
         relation=fact[1] if fact else None,
         value=fact[2] if fact else None,
         single_valued=bool(fact) and fact[1] in _ONE_AT_A_TIME and statement.certainty == "stated",
-        source=best(_voice(one, span) for one, span in words),
+        source=most_trusted(_voice(one, span) for one, span in words),
         evidence=tuple(Evidence(turn=one.id, span=span, quote=one.content[slice(*span)]) for one, span in words),
         entities=tuple(dict.fromkeys(chief for chief in chiefs if chief))[:_MAX_ENTITIES],
     )
     atom, untold = _supported(atom, text, words, batch, names)
-    atom = held_for(atom, _suspicions(statement, atom, words))
-    return Kept(turn=turn, atom=atom, told=(*told, *times.told, *untold))
+    atom = quarantined(atom, _suspicions(statement, atom, words))
+    return GroundedAtom(turn=turn, atom=atom, told=(*told, *times.told, *untold))
 
 
 def _supported(
-    atom: NewAtom, text: str, words: Sequence[Words], batch: Batch, names: Names
+    atom: NewAtom, text: str, words: Sequence[Words], batch: TurnBatch, names: Names
 ) -> tuple[NewAtom, Sequence[str]]:
     """Return an atom as far as what was said carries it, and a remark on what does not.
 
@@ -129,22 +135,22 @@ def _supported(
     the assistant's.
     """
     if atom.source == "quoted":
-        return entitled(atom), ()
+        return with_allowed_kind(atom), ()
     turns = [*batch.background, *batch.turns]
     known = _known_names(names)
     said = [turn.content for turn in turns]
     if all(
         swaps_a_value(text, turn.content[slice(*span)], said, names=[*known, *names.everyone]) for turn, span in words
     ):
-        return held_for(atom, ["unsupported"]), [
+        return quarantined(atom, ["unsupported"]), [
             f"{one_line(text, 80)!r} has another value than the words that it quotes; it waits for review"
         ]
     if unsupported(text, _said_by_people(turns, words), names=known, heard=names.everyone) is None:
         return atom, ()
     missing = unsupported(text, said, names=known, heard=names.everyone)
     if missing is None:
-        return (entitled(replace(atom, source="assistant")) if atom.source == "user" else atom), ()
-    return held_for(atom, ["unsupported"]), [
+        return (with_allowed_kind(replace(atom, source="assistant")) if atom.source == "user" else atom), ()
+    return quarantined(atom, ["unsupported"]), [
         f"{one_line(missing, 80)!r} stands in nothing that was said; it waits for review"
     ]
 
@@ -167,7 +173,7 @@ def _known_names(names: Names) -> list[str]:
 
 def _voice(turn: Turn, span: tuple[int, int]) -> Source:
     """Return whose word a place in a turn is: what a user quotes of others is not theirs."""
-    return "quoted" if turn.role == "user" and _is_quoted(turn, span) else of_turn(turn)
+    return "quoted" if turn.role == "user" and _is_quoted(turn, span) else source_of_turn(turn)
 
 
 def _is_quoted(turn: Turn, span: tuple[int, int]) -> bool:
@@ -182,7 +188,7 @@ Words = tuple[Turn, tuple[int, int]]
 """A turn, and where in it the words stand."""
 
 
-def _evidence(statement: Statement, batch: Batch) -> tuple[Sequence[Words], Sequence[str]] | Refusal:
+def _evidence(statement: ExtractedStatement, batch: TurnBatch) -> tuple[Sequence[Words], Sequence[str]] | Refusal:
     """Return where the words stand, those of a new turn first, and what of the further ones was left out.
 
     A further quote may stand in the background, where what a new turn answers was asked.
@@ -202,7 +208,7 @@ def _evidence(statement: Statement, batch: Batch) -> tuple[Sequence[Words], Sequ
     return list(words), told
 
 
-def _place(quoted: Statement | Quoted, batch: Batch, *, background: bool = False) -> Words | Refusal:
+def _place(quoted: ExtractedStatement | Quoted, batch: TurnBatch, *, background: bool = False) -> Words | Refusal:
     """Return the turn that holds a quote, and where: the one named, or else the only one that does."""
     if not quoted.quote:
         return Refusal(reason="it quotes nothing", unquoted=True)
@@ -217,7 +223,7 @@ def _place(quoted: Statement | Quoted, batch: Batch, *, background: bool = False
     return _nowhere(quoted, batch)
 
 
-def _nowhere(quoted: Statement | Quoted, batch: Batch) -> Refusal:
+def _nowhere(quoted: ExtractedStatement | Quoted, batch: TurnBatch) -> Refusal:
     if any(_stands(quoted.quote, turn) for turn in batch.background):
         return Refusal(reason="its words stand in the background, which was read before")
     id = _turn_id(quoted)
@@ -225,7 +231,7 @@ def _nowhere(quoted: Statement | Quoted, batch: Batch) -> Refusal:
     return Refusal(reason=f"its quote does not stand in {where}", unquoted=True)
 
 
-def _turn_id(quoted: Statement | Quoted) -> str:
+def _turn_id(quoted: ExtractedStatement | Quoted) -> str:
     return re.sub(r"^\D*", "t", quoted.turn) if re.search(r"\d", quoted.turn) else ""
 
 
@@ -244,7 +250,9 @@ def _stands(quote: str, turn: Turn) -> tuple[int, int] | None:
 # --- what is not kept whatever it rests on ----------------------------------------------------------
 
 
-def _unfit(statement: Statement, text: str, words: Sequence[Words], batch: Batch, names: Names) -> str | None:
+def _unfit(
+    statement: ExtractedStatement, text: str, words: Sequence[Words], batch: TurnBatch, names: Names
+) -> str | None:
     """Return why a statement that rests on words is not kept, None if it is."""
     if statement.kind == "persona" and not any(is_person(turn) for turn, _ in words):
         return "what is true of a person has to stand in that person's words, not in the assistant's"
@@ -257,25 +265,27 @@ def _unfit(statement: Statement, text: str, words: Sequence[Words], batch: Batch
         return f"it repeats an order to a model that stands in {ordered[0]}"
     if statement.kind == "instruction":
         own = _ordered(words, batch, names)
-        if not carried(text, own, names=_known_names(names), heard=[*names.everyone, names.said]):
+        if not supports_rule(text, own, names=_known_names(names), heard=[*names.everyone, names.said]):
             missing = unsupported(text, own, names=_known_names(names)) if own else None
             return f"a rule has to stand in the user's own words, and {one_line(missing or text, 80)!r} does not"
     return None
 
 
-def _ordered(words: Sequence[Words], batch: Batch, names: Names) -> list[str]:
+def _ordered(words: Sequence[Words], batch: TurnBatch, names: Names) -> list[str]:
     """Return what the user says in the turns of these words that may state a rule, with the offers they accept."""
     own = [turn for turn, span in words if turn.role == "user" and not _is_quoted(turn, span)]
     own = [turn for turn in own if not names.is_other(turn)]
     theirs = {turn.id for turn in own}
     pairs = pairwise([*batch.background, *batch.turns])
     offers = [
-        accepted(one.content, turn.content) for one, turn in pairs if turn.id in theirs and one.role == "assistant"
+        accepted_offer(one.content, turn.content)
+        for one, turn in pairs
+        if turn.id in theirs and one.role == "assistant"
     ]
     return [*(turn.content for turn in own), *filter(None, offers)]
 
 
-def _suspicions(statement: Statement, atom: NewAtom, words: Sequence[Words]) -> list[str]:
+def _suspicions(statement: ExtractedStatement, atom: NewAtom, words: Sequence[Words]) -> list[str]:
     """Return what a statement is to be held for.
 
     Its words are a model's, whoever said what it rests on: what the turns themselves have no sign of was put there.
@@ -308,13 +318,13 @@ def _in_an_order(content: str, span: tuple[int, int]) -> bool:
 # --- facts ------------------------------------------------------------------------------------------
 
 
-def _fact(statement: Statement, names: Names, said: str) -> tuple[str, str, str] | None:
+def _fact(statement: ExtractedStatement, names: Names, said: str) -> tuple[str, str, str] | None:
     """Return the fact of a statement, its entity by the name that is known; None for one that nobody `said`."""
     if statement.fact is None or _share(statement.fact.value, said) < _OF_A_FACT:
         return None
     entity, relation = names.chief(statement.fact.entity), relation_name(one_line(statement.fact.relation, 60))
     value = one_line(statement.fact.value, 200)
-    if not entity or not value or tells_a_rule(relation, value):
+    if not entity or not value or fact_states_rule(relation, value):
         return None
     is_told = relation in _SELDOM_NAMED or relates(relation.replace("_", " "), value, said)
     return (entity, relation, value) if is_told else None

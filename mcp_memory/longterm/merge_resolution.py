@@ -35,11 +35,19 @@ from pydantic import BaseModel, Field, field_validator
 from mcp_memory.core.text import iso, one_line, well_formed
 from mcp_memory.core.types import SAID_BY, Atom, Evidence, Kind, Source
 from mcp_memory.language.words import fold, index_terms, query_terms
-from mcp_memory.longterm.verification.trust import best, entitled, held_for, told_less, worst
+from mcp_memory.longterm.verification.trust import (
+    is_less_trusted,
+    least_trusted,
+    most_trusted,
+    quarantined,
+    with_allowed_kind,
+)
 from mcp_memory.store.protocol import Draft, Merging, NewAtom, Outcome
 from mcp_memory.suspicion import flags
 
-__all__ = ["Fate", "Held", "Reply", "Shown", "made", "settled", "twin"]
+__all__ = [
+    "MergeContext", "MergeReply", "MergeTarget", "Resolution", "resolve_merge", "resolved_atom", "same_statement",
+]  # fmt: skip
 
 
 Action = Literal["add", "update", "merge", "skip"]
@@ -98,7 +106,7 @@ class Decision(BaseModel):
         return int(found[1]) if found else None
 
 
-class Reply(BaseModel):
+class MergeReply(BaseModel):
     """One decision for each new statement."""
 
     decisions: list[Decision]
@@ -126,7 +134,7 @@ _SMALL = 12  # numbers that people write as words too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class MergeTarget:
     """A current atom with all words that it rests on; `told`: the user said it explicitly, with `remember`."""
 
     atom: Atom
@@ -134,12 +142,12 @@ class Held:
     evidence: Sequence[Evidence]
 
 
-def protected(held: Held, draft: NewAtom, reason: str) -> str | None:
+def protected(held: MergeTarget, draft: NewAtom, reason: str) -> str | None:
     """Return why a draft may not close a held statement."""
     id = held.atom.id
     if draft.held:
         return "the new statement is held for review, and closes nothing until then"
-    if told_less(draft.source, held.atom.source):
+    if is_less_trusted(draft.source, held.atom.source):
         return f"{id} is the word of {SAID_BY[held.atom.source]}, which {SAID_BY[draft.source]} does not replace"
     if held.atom.priority < 0 and draft.kind != "instruction":
         return f"{id} is a standing instruction, which only an instruction replaces"
@@ -162,7 +170,7 @@ def usable(text: str, sources: Sequence[NewAtom | Atom]) -> str:
     return clean if not invented and len(words & known) >= _OWN_WORDS * len(words) else ""
 
 
-def cannot_join(drafts: Sequence[NewAtom], onto: Sequence[Held], text: str) -> str | None:
+def cannot_join(drafts: Sequence[NewAtom], onto: Sequence[MergeTarget], text: str) -> str | None:
     """Return why statements cannot become one with this text."""
     if not text:
         return "there is no text that says what all of them say, in their words and numbers"
@@ -220,11 +228,11 @@ _RISE = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fate:
+class Resolution:
     """What becomes of a draft."""
 
     action: Action = "add"
-    onto: Sequence[Held] = ()
+    onto: Sequence[MergeTarget] = ()
     """Held statements that it replaces or joins, or that its words are added to."""
     same: str | None = None
     """The draft that speaks for this one too."""
@@ -238,7 +246,7 @@ class Fate:
     """Drafts that this one speaks for."""
 
 
-def made(draft: NewAtom, fate: Fate, said_at: Mapping[str, datetime]) -> NewAtom:
+def resolved_atom(draft: NewAtom, fate: Resolution, said_at: Mapping[str, datetime]) -> NewAtom:
     """Return the atom to store; `said_at` tells when its turns were said."""
     parts = [draft, *fate.followers]
     old = [held.atom for held in fate.onto]
@@ -263,17 +271,17 @@ def made(draft: NewAtom, fate: Fate, said_at: Mapping[str, datetime]) -> NewAtom
         because=_because(draft, fate),
         **_fact(draft, text, [*fate.followers, *_goes_on(fate, text, kind)]),
     )
-    if told_less(source, best(part.source for part in parts)):
-        atom = entitled(atom)
-    return held_for(atom, [*(why for part in told for why in part.held), *flags(text, source)])
+    if is_less_trusted(source, most_trusted(part.source for part in parts)):
+        atom = with_allowed_kind(atom)
+    return quarantined(atom, [*(why for part in told for why in part.held), *flags(text, source)])
 
 
-def _voice(text: str, parts: Sequence[NewAtom], kept: Sequence[Held]) -> Source:
+def _voice(text: str, parts: Sequence[NewAtom], kept: Sequence[MergeTarget]) -> Source:
     """Return whose word a text is: the least trusted voice of those whose words it has."""
-    first = best(part.source for part in parts)
+    first = most_trusted(part.source for part in parts)
     own = [part for part in parts if part.source == first]
     others = [*(part for part in parts if part not in own), *(held.atom for held in kept)]
-    return worst([first, *(other.source for other in others if _keeps(text, other, own))])
+    return least_trusted([first, *(other.source for other in others if _keeps(text, other, own))])
 
 
 def _keeps(text: str, old: NewAtom | Atom, parts: Sequence[NewAtom]) -> bool:
@@ -283,7 +291,7 @@ def _keeps(text: str, old: NewAtom | Atom, parts: Sequence[NewAtom]) -> bool:
     return len(words & set(index_terms(old.text))) > 1
 
 
-def _since(draft: NewAtom, fate: Fate, text: str, said_at: Mapping[str, datetime]) -> datetime:
+def _since(draft: NewAtom, fate: Resolution, text: str, said_at: Mapping[str, datetime]) -> datetime:
     """Return from when an atom holds: from a time that was said, if there is one, rather than from when it was told."""
 
     def dated(evidence: Sequence[Evidence], since: datetime) -> list[datetime]:
@@ -308,7 +316,7 @@ def _same_time(draft: NewAtom, old: Atom, text: str) -> bool:
     return not changed and str(old.valid_from.year) in text
 
 
-def _kind(draft: NewAtom, fate: Fate, old: Sequence[Atom]) -> Kind:
+def _kind(draft: NewAtom, fate: Resolution, old: Sequence[Atom]) -> Kind:
     """A standing rule stays a rule; else the decision says, but makes no instruction of what was none."""
     if any(one.priority < 0 for one in (draft, *old)):
         return "instruction"
@@ -319,7 +327,7 @@ def _kind(draft: NewAtom, fate: Fate, old: Sequence[Atom]) -> Kind:
     return fate.kind if fate.kind in allowed else draft.kind
 
 
-def _priority(fate: Fate, sources: Sequence[NewAtom | Atom]) -> int:
+def _priority(fate: Resolution, sources: Sequence[NewAtom | Atom]) -> int:
     levels = [one.priority for one in sources]
     if min(levels) < 0:
         return -1
@@ -327,7 +335,7 @@ def _priority(fate: Fate, sources: Sequence[NewAtom | Atom]) -> int:
     return min(max(most, fate.priority or 0), most + _RISE, 100)
 
 
-def _because(draft: NewAtom, fate: Fate) -> str:
+def _because(draft: NewAtom, fate: Resolution) -> str:
     if fate.reason.strip():
         return one_line(fate.reason, 300)
     if draft.single_valued:
@@ -348,7 +356,7 @@ def _fact(draft: NewAtom, text: str, others: Sequence[NewAtom | Atom]) -> dict[s
     return {}
 
 
-def _goes_on(fate: Fate, text: str, kind: Kind) -> list[Atom]:
+def _goes_on(fate: Resolution, text: str, kind: Kind) -> list[Atom]:
     """Return the old statements whose facts may go on.
 
     Of those that are replaced, where the text still names the value as it stands: "submitted her screenplay" ends the
@@ -374,18 +382,18 @@ def _names(parts: Sequence[NewAtom | Atom]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class MergeContext:
     """What a question shows: new statements, held ones, and which of all each new one is compared with."""
 
     drafts: Mapping[str, Draft]
-    held: Mapping[str, Held]
+    held: Mapping[str, MergeTarget]
     near: Mapping[str, Sequence[str]]
     said_at: Mapping[str, datetime]
     """When the turns were said that they rest on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class MergeResult:
     """What to commit, and sentences of what was kept and what was refused."""
 
     merged: list[Merging]
@@ -394,7 +402,7 @@ class Settled:
     refused: list[str]
 
 
-def twin(shown: Shown, draft: str) -> str | None:
+def same_statement(shown: MergeContext, draft: str) -> str | None:
     """Return the atom or the earlier draft that says the very same in the same words: nobody has to be asked."""
     earlier = list(takewhile(lambda id: id != draft, shown.drafts))
     for id in sorted(shown.near.get(draft, ()), key=lambda id: (id not in shown.held, len(id), id)):
@@ -404,11 +412,11 @@ def twin(shown: Shown, draft: str) -> str | None:
     return None
 
 
-def settled(shown: Shown, decisions: Iterable[Decision]) -> Settled:
+def resolve_merge(shown: MergeContext, decisions: Iterable[Decision]) -> MergeResult:
     """Return what the decisions come to."""
-    settling = _Settling(shown)
+    settling = _Resolver(shown)
     settling.take(decisions)
-    done = Settled(merged=[], outcome={}, kept=[], refused=settling.refused)
+    done = MergeResult(merged=[], outcome={}, kept=[], refused=settling.refused)
     for id in shown.drafts:
         fate, leader = settling.fates[id], settling.fates[settling.leader(id)]
         if leader.waits:
@@ -423,12 +431,12 @@ def settled(shown: Shown, decisions: Iterable[Decision]) -> Settled:
     return done
 
 
-class _Settling:
+class _Resolver:
     """Works through the decisions in the order of the drafts; `fates` is what is settled so far."""
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: MergeContext) -> None:
         self._shown = shown
-        self.fates = {id: Fate() for id in shown.drafts}
+        self.fates = {id: Resolution() for id in shown.drafts}
         self.refused: list[str] = []
         self._part_of: dict[str, str] = {}
         """Held statements that a new one has joined, and which."""
@@ -438,7 +446,7 @@ class _Settling:
         strange = [id for id in said if id not in self.fates]
         self.refused += [f"{one_line(id, 20)!r} is no new statement of this question." for id in strange]
         for id in self.fates:
-            same = twin(self._shown, id)
+            same = same_statement(self._shown, id)
             if same is not None and (now := self._now([same], id)):
                 problem = self._drop(id, now)
             elif id not in said:
@@ -453,7 +461,7 @@ class _Settling:
         for id, fate in self.fates.items():  # what was dropped before another joined what it repeats
             whose = {self._part_of.get(held.atom.id) for held in fate.onto} if fate.action == "skip" else set[str]()
             if None not in whose and (leader := next(iter(whose), None)):
-                self.fates[id] = Fate(action="skip", same=leader)
+                self.fates[id] = Resolution(action="skip", same=leader)
 
     def leader(self, id: str) -> str:
         """Return the draft that speaks for this one in the end, itself where none does."""
@@ -464,7 +472,7 @@ class _Settling:
     def atom(self, id: str) -> NewAtom:
         draft, *followers = self._spoken(id)
         fate = replace(self.fates[id], followers=followers)
-        return self._without_clash(made(draft, fate, self._shown.said_at), fate)
+        return self._without_clash(resolved_atom(draft, fate, self._shown.said_at), fate)
 
     # one decision; each returns why it cannot be what was said
 
@@ -479,7 +487,7 @@ class _Settling:
         now = self._now(known, id)
         if not now:  # what it names was dropped in its favour before, or joined: it speaks for all of them
             text = self._text(id, said, self._spoken(id))
-            self.fates[id] = Fate(text=text, kind=said.kind, priority=said.priority)
+            self.fates[id] = Resolution(text=text, kind=said.kind, priority=said.priority)
             return None
         match said.action:
             case "skip":
@@ -497,7 +505,7 @@ class _Settling:
             return "what it is said to repeat is dropped itself, or waits"
         if (what := lacking(self._shown.drafts[id].atom, others)) is not None:
             return f"{what} is new beside {', '.join(targets)}"
-        self.fates[id] = Fate(action="skip", onto=onto, same=None if onto else leaders[0])
+        self.fates[id] = Resolution(action="skip", onto=onto, same=None if onto else leaders[0])
         return None
 
     def _replace(self, id: str, said: Decision, targets: Sequence[str]) -> str | None:
@@ -523,7 +531,7 @@ class _Settling:
         problem = self._why_not(draft, onto, said) or cannot_join(drafts, onto, text)
         if problem is None:
             self.fates[id] = _fate(said, onto, text)
-            self.fates.update({other: Fate(action="skip", same=id) for other in joined})
+            self.fates.update({other: Resolution(action="skip", same=id) for other in joined})
             self._part_of.update({held.atom.id: id for held in onto})
         return problem
 
@@ -561,17 +569,17 @@ class _Settling:
             now.update(dict.fromkeys([held.atom.id for held in said_by] or [leader]))
         return [target for target in now if target != id]
 
-    def _held(self, targets: Sequence[str]) -> list[Held]:
+    def _held(self, targets: Sequence[str]) -> list[MergeTarget]:
         return [self._shown.held[id] for id in targets if id in self._shown.held]
 
-    def _why_not(self, draft: NewAtom, onto: Sequence[Held], said: Decision) -> str | None:
+    def _why_not(self, draft: NewAtom, onto: Sequence[MergeTarget], said: Decision) -> str | None:
         return next((why for held in onto if (why := protected(held, draft, said.reason))), None)
 
     def _is_free(self, id: str) -> bool:
         """Tell whether nothing is settled of a draft, and it speaks for no other."""
-        return self.fates[id] == Fate() and all(fate.same != id for fate in self.fates.values())
+        return self.fates[id] == Resolution() and all(fate.same != id for fate in self.fates.values())
 
-    def _without_clash(self, atom: NewAtom, fate: Fate) -> NewAtom:
+    def _without_clash(self, atom: NewAtom, fate: Resolution) -> NewAtom:
         """Leave out a fact of one value that would end, unasked, what must not end so."""
         fact = fact_of(atom) if atom.single_valued else None
         for held in self._shown.held.values():
@@ -583,8 +591,8 @@ class _Settling:
         return atom
 
 
-def _fate(said: Decision, onto: Sequence[Held], text: str, *, waits: bool = False) -> Fate:
-    return Fate(
+def _fate(said: Decision, onto: Sequence[MergeTarget], text: str, *, waits: bool = False) -> Resolution:
+    return Resolution(
         action=said.action,
         onto=onto,
         waits=waits,
@@ -595,7 +603,7 @@ def _fate(said: Decision, onto: Sequence[Held], text: str, *, waits: bool = Fals
     )
 
 
-def _told(id: str, fate: Fate, atom: NewAtom | None, onto: Sequence[str]) -> tuple[str, str]:
+def _told(id: str, fate: Resolution, atom: NewAtom | None, onto: Sequence[str]) -> tuple[str, str]:
     """Return what is counted, and a sentence."""
     said = f": {one_line(atom.text, 100)}" if atom else ""
     old = ", ".join(held.atom.id for held in fate.onto)

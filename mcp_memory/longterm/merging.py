@@ -18,34 +18,34 @@ from pydantic import BaseModel
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom
-from mcp_memory.longterm.merge_resolution import Held, Reply, Shown, settled, twin
-from mcp_memory.longterm.search.search import Desk
-from mcp_memory.longterm.similarity import near
-from mcp_memory.models.metered import ModelQuestion
+from mcp_memory.longterm.merge_resolution import MergeContext, MergeReply, MergeTarget, resolve_merge, same_statement
+from mcp_memory.longterm.search.search import SearchContext
+from mcp_memory.longterm.similarity import near_statements
+from mcp_memory.models.metered import Question
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.protocol import Work
 
-__all__ = ["MERGE", "Basis"]
+__all__ = ["MERGE", "MergeBasis"]
 
 _TOGETHER = 20
 _WAITING = 100
 _WIDTH = 600
 
 
-class Basis(BaseModel):
+class MergeBasis(BaseModel):
     """Drafts to decide on, and with what each was to be compared: atoms, and others of these drafts."""
 
     drafts: list[str]
     near: dict[str, list[str]] = {}
 
 
-def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
+def plan(desk: SearchContext, *, session: str | None, smaller: int) -> MergeBasis | None:
     """Return the oldest drafts: those of them that stand alone, if there are any, else those to be asked about."""
     drafts = desk.store.drafts(desk.space, limit=_TOGETHER)
     if not drafts:
         return None
-    basis = Basis(drafts=[draft.id for draft in drafts], near=near(desk, drafts))
+    basis = MergeBasis(drafts=[draft.id for draft in drafts], near=near_statements(desk, drafts))
     shown = _shown(desk, basis)
     there = [id for id in basis.drafts if id in shown.drafts]  # others may merge meanwhile
     if not there:
@@ -53,46 +53,46 @@ def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
     clear = [id for id in there if _is_clear(shown, id)]
     chosen = clear or there[: max(1, _TOGETHER >> smaller)]
     compared = {id: [other for other in basis.near[id] if other[0] == "a" or other in chosen] for id in chosen}
-    return Basis(drafts=chosen, near={id: others for id, others in compared.items() if others})
+    return MergeBasis(drafts=chosen, near={id: others for id, others in compared.items() if others})
 
 
-def _is_clear(shown: Shown, draft: str) -> bool:
+def _is_clear(shown: MergeContext, draft: str) -> bool:
     """Tell whether no one has to be asked about a draft: it resembles nothing, or something clear in every word."""
-    same = twin(shown, draft)
+    same = same_statement(shown, draft)
     if same is None:
         return not _to_compare(shown, draft)
     return same in shown.held or _is_clear(shown, same)
 
 
-def _to_compare(shown: Shown, draft: str) -> list[str]:
+def _to_compare(shown: MergeContext, draft: str) -> list[str]:
     """Return what is near a draft, without drafts that only say again what another says."""
-    return [other for other in shown.near[draft] if other in shown.held or twin(shown, other) is None]
+    return [other for other in shown.near[draft] if other in shown.held or same_statement(shown, other) is None]
 
 
-def question(desk: Desk, basis: Basis) -> ModelQuestion[Reply] | None:
+def question(desk: SearchContext, basis: MergeBasis) -> Question[MergeReply] | None:
     shown = _shown(desk, basis)
     if all(_is_clear(shown, id) for id in shown.drafts):
         return None
-    return ModelQuestion(
+    return Question(
         purpose="merge",
         messages=prompt(
             "merge",
             held="\n".join(map(_held_line, shown.held.values())) or "Nothing.",
-            new="\n".join(_draft_line(shown, id) for id in shown.drafts if twin(shown, id) is None),
+            new="\n".join(_draft_line(shown, id) for id in shown.drafts if same_statement(shown, id) is None),
         ),
-        reply=Reply,
+        reply=MergeReply,
         max_tokens=6_000,  # a decision takes some 80; a model that thinks first takes more
     )
 
 
-def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
+def apply(desk: SearchContext, work: Work, basis: MergeBasis, reply: MergeReply | None) -> Applied:
     """Commit what becomes of the drafts. InvalidInput where a reply speaks of none of them."""
     shown = _shown(desk, basis)
     decisions = reply.decisions if reply is not None else []
     if decisions and not any(decision.draft in shown.drafts for decision in decisions):
         known = ", ".join(shown.drafts)
         raise InvalidInput(f"No decision names a new statement. Put its id into `draft`: one of {known}.")
-    done = settled(shown, decisions)
+    done = resolve_merge(shown, decisions)
     texts = [merging.atom.text for merging in done.merged if merging.atom is not None]
     desk.store.commit_merge(
         desk.space,
@@ -108,19 +108,19 @@ def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
 # --- what is shown ----------------------------------------------------------------------------------
 
 
-def _shown(desk: Desk, basis: Basis) -> Shown:
+def _shown(desk: SearchContext, basis: MergeBasis) -> MergeContext:
     """Read the drafts and atoms of a basis again, without what was closed or forgotten since."""
     store, space = desk.store, desk.space
     drafts = {draft.id: draft for draft in store.drafts(space, limit=_WAITING) if draft.id in basis.drafts}
-    wanted = dict.fromkeys(id for near in basis.near.values() for id in near if id[0] == "a")
+    wanted = dict.fromkeys(id for near_statements in basis.near.values() for id in near_statements if id[0] == "a")
     atoms = [atom for atom in store.atoms(space, wanted) if atom.valid_to is None]
     words = {atom.id: store.evidence(space, atom.id) for atom in atoms}
     words |= {id: draft.atom.evidence for id, draft in drafts.items()}
     turns = {turn.id: turn for turn in store.turns(space, {one.turn for some in words.values() for one in some})}
     notes = {id for id, turn in turns.items() if turn.role == "note"}
-    held = {atom.id: Held(atom=atom, told=atom.evidence in notes, evidence=words[atom.id]) for atom in atoms}
+    held = {atom.id: MergeTarget(atom=atom, told=atom.evidence in notes, evidence=words[atom.id]) for atom in atoms}
     there = held.keys() | drafts.keys()
-    return Shown(
+    return MergeContext(
         said_at={id: turn.said_at for id, turn in turns.items()},
         drafts=drafts,
         held=held,
@@ -128,17 +128,17 @@ def _shown(desk: Desk, basis: Basis) -> Shown:
     )
 
 
-def _held_line(held: Held) -> str:
+def _held_line(held: MergeTarget) -> str:
     atom = held.atom
     marks = [_kind(atom.kind, atom.priority), f"since {atom.valid_from:%Y-%m-%d}", *(["told"] if held.told else [])]
     return f"{atom.id} [{', '.join(marks)}] {_said(atom.text, _fact_of(atom))}"
 
 
-def _draft_line(shown: Shown, id: str) -> str:
-    atom, near = shown.drafts[id].atom, _to_compare(shown, id)
+def _draft_line(shown: MergeContext, id: str) -> str:
+    atom, near_statements = shown.drafts[id].atom, _to_compare(shown, id)
     fact = f"{atom.entity} | {atom.relation} | {atom.value}" if atom.entity else ""
     marks = [_kind(atom.kind, atom.priority), f"since {atom.valid_from:%Y-%m-%d}"]
-    compare = f" -> compare with {', '.join(near)}" if near else ""
+    compare = f" -> compare with {', '.join(near_statements)}" if near_statements else ""
     return f"{id} [{', '.join(marks)}] {_said(atom.text, fact)}{compare}"
 
 
@@ -156,4 +156,4 @@ def _said(text: str, fact: str) -> str:
     return fenced(told, "held", "new")
 
 
-MERGE = StageDefinition(name="merge", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)
+MERGE = StageDefinition(name="merge", basis=MergeBasis, reply=MergeReply, plan=plan, question=question, apply=apply)

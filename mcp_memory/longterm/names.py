@@ -16,7 +16,7 @@ from mcp_memory.core.types import Entity, Turn
 from mcp_memory.language.words import base_terms, fold
 from mcp_memory.store.protocol import Filters, Store
 
-__all__ = ["MAX_NAME", "USER", "Names", "is_person", "names_in", "table", "with_told"]
+__all__ = ["MAX_NAME", "USER", "Names", "is_person", "names_in", "names_table", "with_told"]
 
 USER = "user"
 MAX_NAME = 80
@@ -210,7 +210,7 @@ def _names_one_of(text: str, names: Iterable[str]) -> bool:
     )
 
 
-def table(names: Names) -> str:
+def names_table(names: Names) -> str:
     """Return the known entities as a question shows them, a line each."""
     lines = [f"- {USER}" + (f" (also: {names.user})" if names.user else "")]
     for entity in names.known:

@@ -35,12 +35,12 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line, well_formed
 from mcp_memory.core.types import ATTRIBUTION, Atom, Kind, PersonaVersion, Scene
 from mcp_memory.language.words import fold
-from mcp_memory.longterm.scenes import called, ended, is_joined, slug_of, standing
-from mcp_memory.longterm.search.search import Desk
+from mcp_memory.longterm.scenes import ended_atoms, find_scene, is_joined, readable_scenes, slug_of
+from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.times import date_of
 from mcp_memory.longterm.verification.trust import attributed, fit_for_pages
 from mcp_memory.models.llm import without_fence
-from mcp_memory.models.metered import ModelQuestion
+from mcp_memory.models.metered import Question
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.citations import cited, links, uncovered, unwrapped, without
@@ -48,8 +48,8 @@ from mcp_memory.store.protocol import Conflict, Filters, Store, Work
 from mcp_memory.suspicion import flags
 
 __all__ = [
-    "EMPTY", "FROM_SCRATCH", "PERSONA", "Basis", "Reply", "body", "diff", "due", "ended_since", "identity",
-    "navigation", "page", "section_of", "sections", "trigger", "unfounded", "versions", "whole",
+    "EMPTY", "FROM_SCRATCH", "PERSONA", "PersonaBasis", "PersonaReply", "body", "diff", "due", "ended_since",
+    "identity", "listed_page", "navigation", "section_of", "sections", "trigger", "unfounded", "versions", "whole",
 ]  # fmt: skip
 
 MAX_CHARS = 2_000
@@ -76,12 +76,12 @@ _HEADINGS: tuple[tuple[Kind, str], ...] = (
 
 def whole(store: Store, space: str) -> str:
     """Return the page as it stands, with the scenes under it."""
-    return "\n".join(part for part in (body(store, space), navigation(standing(store, space))) if part)
+    return "\n".join(part for part in (body(store, space), navigation(readable_scenes(store, space))) if part)
 
 
 def due(store: Store, space: str) -> str | None:
     """Return the page as its file has to hold it; None where nothing is known that it could tell."""
-    if store.persona(space) is None and page(store, space) == EMPTY:
+    if store.persona(space) is None and listed_page(store, space) == EMPTY:
         return None
     return whole(store, space)
 
@@ -90,12 +90,12 @@ def body(store: Store, space: str) -> str:
     """Return the page as it stands, without the scenes."""
     held = store.persona(space)
     if held is None or not held.by_model:
-        return page(store, space)
+        return listed_page(store, space)
     written = without_forgotten(store, space, held)
     closed = ended_since(store, space, written)
     text = without(written.text, {old.id for old, _ in closed})
     if not lines_of(text):
-        return page(store, space)
+        return listed_page(store, space)
     since = _since(closed, _told_since(store, space))
     return _shortened(text, MAX_CHARS - len(since) - 1) + "\n" + since if since else text
 
@@ -207,7 +207,7 @@ def without_forgotten(store: Store, space: str, version: PersonaVersion) -> Pers
 
 
 def _is_shaken(store: Store, space: str, scenes: Mapping[str, Scene], name: str, version: PersonaVersion) -> bool:
-    scene = called(scenes, name)
+    scene = find_scene(scenes, name)
     told = store.scene_versions(space, scene.slug if scene else slug_of(name))
     then = next((one for one in told if one.updated <= version.at), None)
     return then is None or bool(_forgotten(store, space, then.atoms))
@@ -226,7 +226,7 @@ def sound_scenes(store: Store, space: str) -> list[Scene]:
 
 def ended_since(store: Store, space: str, written: PersonaVersion) -> list[tuple[Atom, Atom | None]]:
     """Return what the page that stands says and holds no longer, each with what holds in its place."""
-    return ended(store, space, cited(written.text), after=last_read(store, space))
+    return ended_atoms(store, space, cited(written.text), after=last_read(store, space))
 
 
 def last_read(store: Store, space: str) -> int:
@@ -275,7 +275,7 @@ def _said(atom: Atom, limit: int) -> str:
 # --- without a model --------------------------------------------------------------------------------
 
 
-def page(store: Store, space: str) -> str:
+def listed_page(store: Store, space: str) -> str:
     """Return what was told, by kind, each line with its atom; each section says how many lines did not fit."""
     told: dict[Kind, list[Atom]] = {kind: _current(store, space, kind) for kind, _ in _HEADINGS}
     if not any(told.values()):
@@ -374,7 +374,7 @@ def check_evidence(text: str, citable: Collection[str], scenes: Sequence[Scene])
             "that stand in the question, and leave out what rested on others."
         )
     by_slug = {scene.slug: scene for scene in scenes}
-    missing = [name for name in links(text) if called(by_slug, name) is None]
+    missing = [name for name in links(text) if find_scene(by_slug, name) is None]
     if missing:
         known = ", ".join(by_slug) or "none"
         raise InvalidInput(f"There is no scene [[{one_line(missing[0], 60)}]] to name. Scenes: {known}.")
@@ -394,7 +394,7 @@ _STATEMENT = 300
 _NONE = "None."
 
 
-class Basis(BaseModel):
+class PersonaBasis(BaseModel):
     """What the page is to be written from; where it is brought up to date, that and the page as it stands."""
 
     mode: Mode
@@ -407,7 +407,7 @@ class Basis(BaseModel):
     atoms: list[str]
 
 
-class Reply(BaseModel):
+class PersonaReply(BaseModel):
     """The page in Markdown, and what is new on it."""
 
     page: str = Field(description="The whole page in Markdown; each line ends with its evidence: (a12) or ([[slug]])")
@@ -448,7 +448,7 @@ def _held(store: Store, space: str) -> PersonaVersion | None:
 # --- what is asked ----------------------------------------------------------------------------------
 
 
-def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
+def plan(desk: SearchContext, *, session: str | None, smaller: int) -> PersonaBasis | None:
     """Return what the page is to be written from, where it is due and there is anything."""
     store, space = desk.store, desk.space
     reason = trigger(store, space, desk.settings)
@@ -470,7 +470,7 @@ def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
         atoms = _not_told(_leading(store, space, smaller), shown)
     if not (shown or atoms or mode == "incremental"):
         return None
-    return Basis(
+    return PersonaBasis(
         mode=mode,
         reason=reason,
         upto=upto,
@@ -513,13 +513,13 @@ def _not_told(atoms: Sequence[Atom], scenes: Sequence[Scene]) -> list[Atom]:
     return [atom for atom in atoms if atom.kind == "instruction" or atom.id not in told]
 
 
-def question(desk: Desk, basis: Basis) -> ModelQuestion[Reply]:
+def question(desk: SearchContext, basis: PersonaBasis) -> Question[PersonaReply]:
     """Put the basis into words, as the rows are now: what was forgotten meanwhile is not shown."""
     store, space = desk.store, desk.space
     scenes = sound_scenes(store, space)
     shown = [scene for scene in scenes if scene.slug in basis.scenes]
     held = _held(store, space) if basis.mode == "incremental" else None
-    return ModelQuestion(
+    return Question(
         purpose="persona",
         messages=prompt(
             "persona",
@@ -533,7 +533,7 @@ def question(desk: Desk, basis: Basis) -> ModelQuestion[Reply]:
             others=_listed(f"[[{one.slug}]] {_one_line(one.summary)}" for one in scenes if one not in shown),
             statements=_listed(map(_statement, store.atoms(space, basis.atoms))),
         ),
-        reply=Reply,
+        reply=PersonaReply,
     )
 
 
@@ -583,7 +583,7 @@ def _one_line(text: str) -> str:
 # --- what is kept -----------------------------------------------------------------------------------
 
 
-def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
+def apply(desk: SearchContext, work: Work, basis: PersonaBasis, reply: PersonaReply | None) -> Applied:
     """Check the page and store it as a new version. InvalidInput says how to mend it."""
     if reply is None:
         raise InvalidInput("There is no page in the reply.")
@@ -616,7 +616,7 @@ def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
     )
 
 
-def _citable(store: Store, space: str, basis: Basis, held: PersonaVersion | None) -> set[str]:
+def _citable(store: Store, space: str, basis: PersonaBasis, held: PersonaVersion | None) -> set[str]:
     """Return the atoms that the question showed, in any version of its scenes, and that are not forgotten by now."""
     shown = {*basis.atoms}
     for slug in basis.scenes:
@@ -626,4 +626,6 @@ def _citable(store: Store, space: str, basis: Basis, held: PersonaVersion | None
     return {atom.id for atom in store.atoms(space, shown)}
 
 
-PERSONA = StageDefinition(name="persona", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)
+PERSONA = StageDefinition(
+    name="persona", basis=PersonaBasis, reply=PersonaReply, plan=plan, question=question, apply=apply
+)

@@ -24,7 +24,7 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line, well_formed
 from mcp_memory.core.types import Atom, Scene, SceneAction
 from mcp_memory.language.words import fold, languages_of
-from mcp_memory.longterm.scenes import MERGED_INTO, USER, called, free_slug, slug_of
+from mcp_memory.longterm.scenes import MERGED_INTO, USER, find_scene, free_slug, slug_of
 from mcp_memory.longterm.verification.trust import attributed
 from mcp_memory.models.llm import without_fence
 from mcp_memory.store.citations import cited, covered, links, plain, tails, uncovered, unlinked, unwrapped, without
@@ -32,7 +32,7 @@ from mcp_memory.store.forgotten import gist
 from mcp_memory.store.protocol import Outcome, SceneEdit
 from mcp_memory.suspicion import flags
 
-__all__ = ["MAX_CHARS", "Checked", "Reply", "Round", "checked", "unnamed"]
+__all__ = ["MAX_CHARS", "CheckedEdits", "SceneReply", "SceneRound", "check_edits", "unnamed"]
 
 
 _ACTIONS = {
@@ -91,7 +91,7 @@ class Dropped(BaseModel):
     reason: Text = Field("", description="Why no page needs it")
 
 
-class Edit(BaseModel):
+class RequestedEdit(BaseModel):
     """A page as it should be, whole; what to add to one; or one that should go."""
 
     model_config = ConfigDict(populate_by_name=True)
@@ -109,10 +109,10 @@ class Edit(BaseModel):
     reason: Text = Field("", description="Why this edit, in a few words")
 
 
-class Reply(BaseModel):
+class SceneReply(BaseModel):
     """What becomes of the pages."""
 
-    edits: list[Edit] = Field(default_factory=list[Edit])
+    edits: list[RequestedEdit] = Field(default_factory=list[RequestedEdit])
     dropped: list[Annotated[Dropped, BeforeValidator(_dropped)]] = Field(
         default_factory=list[Dropped], description="Statements that no page tells, each with the reason"
     )
@@ -152,7 +152,7 @@ _NAMED = 12  # of what is wrong, in one sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
+class SceneRound:
     """What a reply is held against."""
 
     scenes: Mapping[str, Scene]
@@ -173,16 +173,16 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class CheckedEdits:
     edits: list[SceneEdit]
     kept: list[str]
     refused: list[str]
     outcome: Outcome
 
 
-def checked(reply: Reply, given: Round) -> Checked:
+def check_edits(reply: SceneReply, given: SceneRound) -> CheckedEdits:
     """Return the edits that a reply comes to. InvalidInput names all that is wrong with it, and how to mend it."""
-    draft = _Draft(given)
+    draft = _PageDrafts(given)
     for edit in reply.edits:
         draft.take(edit)
     explained = {one.atom for one in reply.dropped if one.reason.strip()}
@@ -206,7 +206,7 @@ def checked(reply: Reply, given: Round) -> Checked:
         "deleted": len(draft.gone),
         "atoms": len(told),
     }
-    return Checked(
+    return CheckedEdits(
         edits=[*draft.pages.values(), *draft.gone.values(), *seen_again],
         kept=[*map(_page_kept, draft.pages.values()), *(f"{one.slug}: {one.reason}." for one in draft.gone.values())],
         refused=draft.refused,
@@ -214,7 +214,7 @@ def checked(reply: Reply, given: Round) -> Checked:
     )
 
 
-def _leave_out_orders(draft: _Draft) -> None:
+def _leave_out_orders(draft: _PageDrafts) -> None:
     """Take out what reads like an order to a model: no page repeats what was planted, whoever wrote it down."""
     for slug, page in list(draft.pages.items()):
         ordered = [line for line in page.body.splitlines() if flags(line, "assistant")]
@@ -255,10 +255,10 @@ def _as_it_was(scene: Scene) -> SceneEdit:
 
 
 @dataclass
-class _Draft:
+class _PageDrafts:
     """The pages as they would be, and what is wrong so far."""
 
-    given: Round
+    given: SceneRound
     pages: dict[str, SceneEdit] = field(default_factory=dict[str, SceneEdit])
     gone: dict[str, SceneEdit] = field(default_factory=dict[str, SceneEdit])
     complaints: list[str] = field(default_factory=list[str])
@@ -268,7 +268,7 @@ class _Draft:
     def touched(self) -> set[str]:
         return {*self.pages, *self.gone}
 
-    def take(self, edit: Edit) -> None:
+    def take(self, edit: RequestedEdit) -> None:
         match edit.action:
             case "create":
                 self._create(edit)
@@ -283,16 +283,16 @@ class _Draft:
                 if (scene := self._own(edit.slug or edit.title)) is not None:
                     self._remove(scene, one_line(edit.reason, _REASON) or "no longer wanted")
 
-    def _create(self, edit: Edit) -> None:
+    def _create(self, edit: RequestedEdit) -> None:
         name = edit.slug or edit.title
-        scene = called(self.given.scenes, name) if name.strip() else None
+        scene = find_scene(self.given.scenes, name) if name.strip() else None
         if scene is not None and scene.slug in self.given.shown and scene.slug not in self.touched:
             self._write("update", scene.slug, edit, [scene])  # it says "new", but the page is there and it saw it
         else:
             self._write("create", self._free(edit), edit, [])
 
-    def _merge(self, edit: Edit) -> None:
-        into = called(self.given.scenes, edit.slug)
+    def _merge(self, edit: RequestedEdit) -> None:
+        into = find_scene(self.given.scenes, edit.slug)
         names = [into.slug, *edit.from_] if into else edit.from_
         pages = list({page.slug: page for name in names if (page := self._own(name)) is not None}.values())
         if not pages:
@@ -305,7 +305,7 @@ class _Draft:
             if page.slug != slug:
                 self._remove(page, f"{MERGED_INTO}[[{slug}]]")
 
-    def _append(self, edit: Edit) -> None:
+    def _append(self, edit: RequestedEdit) -> None:
         """Put sentences where a page says what holds now; all else on it stays, so nobody has to see it for that."""
         scene = self._own(edit.slug or edit.title, seen=False)
         if scene is None:
@@ -326,7 +326,7 @@ class _Draft:
 
     def _own(self, name: str, *, seen: bool = True) -> Scene | None:
         """Return a page that this edit may change, `seen` if it has to be known whole, and note why it may not."""
-        scene = called(self.given.scenes, name)
+        scene = find_scene(self.given.scenes, name)
         if scene is None:
             known = ", ".join(self.given.scenes) or "none yet"
             self.complaints.append(f"There is no page {one_line(name, 60)!r}. Pages: {known}.")
@@ -343,13 +343,13 @@ class _Draft:
             return scene
         return None
 
-    def _free(self, edit: Edit) -> str:
+    def _free(self, edit: RequestedEdit) -> str:
         return free_slug(edit.slug or edit.title or heading_of(edit.body), {*self.given.scenes, *self.pages})
 
     def _remove(self, scene: Scene, reason: str) -> None:
         self.gone[scene.slug] = SceneEdit(action="delete", slug=scene.slug, reason=reason, version=scene.version)
 
-    def _write(self, action: SceneAction, slug: str, edit: Edit, bases: Sequence[Scene]) -> None:
+    def _write(self, action: SceneAction, slug: str, edit: RequestedEdit, bases: Sequence[Scene]) -> None:
         held = self.given.scenes.get(slug) or next(iter(bases), None)
         body = self._sound(slug, edit.body)
         self._check_length(slug, body)
@@ -421,7 +421,7 @@ def _entities(atoms: Mapping[str, Atom], ids: Iterable[str]) -> list[str]:
     return [name for name, _ in named.most_common(_ENTITIES)]
 
 
-def _with_links_that_lead_somewhere(draft: _Draft, page: SceneEdit) -> SceneEdit:
+def _with_links_that_lead_somewhere(draft: _PageDrafts, page: SceneEdit) -> SceneEdit:
     titles = {slug: scene.title for slug, scene in draft.given.scenes.items() if slug not in draft.gone}
     titles |= {slug: one.title for slug, one in draft.pages.items()}
     pages = {name: slug for slug, title in titles.items() for name in (slug, slug_of(title))}
@@ -436,19 +436,19 @@ def _with_links_that_lead_somewhere(draft: _Draft, page: SceneEdit) -> SceneEdit
 # --- all of them together ---------------------------------------------------------------------------
 
 
-def _told(draft: _Draft) -> set[str]:
+def _told(draft: _PageDrafts) -> set[str]:
     """Return the atoms that some page cites once the edits are made."""
     left = (scene.atoms for slug, scene in draft.given.scenes.items() if slug not in draft.touched)
     return set(chain(*left, *(page.atoms for page in draft.pages.values())))
 
 
-def _to_tell(given: Round) -> list[str]:
+def _to_tell(given: SceneRound) -> list[str]:
     """Return the new atoms that a page should tell. Rules for the agent are the persona's to tell."""
     news = (given.atoms[id] for id in given.new if id in given.atoms)
     return [atom.id for atom in news if atom.valid_to is None and atom.kind != "instruction"]
 
 
-def _losses(draft: _Draft, explained: set[str]) -> Iterable[str]:
+def _losses(draft: _PageDrafts, explained: set[str]) -> Iterable[str]:
     before = chain(*(draft.given.scenes[slug].atoms for slug in draft.touched if slug in draft.given.scenes))
     held = (draft.given.atoms[id] for id in dict.fromkeys(before) if id in draft.given.atoms)
     lost = [atom for atom in held if atom.valid_to is None and atom.id not in _told(draft) | explained]
@@ -459,7 +459,7 @@ def _losses(draft: _Draft, explained: set[str]) -> Iterable[str]:
         )
 
 
-def _untold(draft: _Draft, explained: set[str]) -> Iterable[str]:
+def _untold(draft: _PageDrafts, explained: set[str]) -> Iterable[str]:
     to_tell = _to_tell(draft.given)
     silent = [draft.given.atoms[id] for id in to_tell if id not in _told(draft) | explained]
     if 2 * len(silent) > len(to_tell):
@@ -469,7 +469,7 @@ def _untold(draft: _Draft, explained: set[str]) -> Iterable[str]:
         )
 
 
-def _too_many(draft: _Draft) -> Iterable[str]:
+def _too_many(draft: _PageDrafts) -> Iterable[str]:
     standing, room = len(draft.given.scenes), draft.given.most - 1
     final = len({*draft.given.scenes, *draft.pages} - {*draft.gone})
     made = [slug for slug in draft.pages if slug not in draft.given.scenes]

@@ -24,36 +24,32 @@ from pydantic import BaseModel
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import ATTRIBUTION, Atom, Scene
 from mcp_memory.language.words import fold
-from mcp_memory.longterm.scene_edits import MAX_CHARS, Checked, Reply, Round, checked
+from mcp_memory.longterm.scene_edits import MAX_CHARS, CheckedEdits, SceneReply, SceneRound, check_edits
 from mcp_memory.longterm.scenes import (
     USER,
-    ended,
+    ended_atoms,
     ended_since,
     entity_called,
     is_joined,
     is_stale,
-    page,
+    readable_scenes,
     related,
     resolve,
     restored,
     stale,
-    standing,
     versions,
     without_forgotten,
 )
-from mcp_memory.longterm.search.search import Desk
+from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.times import date_of
 from mcp_memory.longterm.verification.trust import fit_for_pages
-from mcp_memory.models.metered import ModelQuestion
+from mcp_memory.models.metered import Question
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.citations import plain
 from mcp_memory.store.protocol import Filters, Store, Work
 
-__all__ = [
-    "SCENES", "Basis", "is_stale", "page", "related", "resolve", "restored", "standing", "versions",
-    "without_forgotten",
-]  # fmt: skip
+__all__ = ["SCENES", "SceneBasis", "is_stale", "related", "resolve", "restored", "versions", "without_forgotten"]
 
 _ATOMS = 40
 _LINE = 300
@@ -61,7 +57,7 @@ _ANSWER_TOKENS = 8_000
 _SAID = 0.8  # less confidence than that has what was only implied
 
 
-class Basis(BaseModel):
+class SceneBasis(BaseModel):
     """What a round is about: atoms after the cursor up to `upto`, and the pages that it shows in full."""
 
     after: int
@@ -73,7 +69,7 @@ class Basis(BaseModel):
 # --- what is due ------------------------------------------------------------------------------------
 
 
-def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
+def plan(desk: SearchContext, *, session: str | None, smaller: int) -> SceneBasis | None:
     """Return the next round: the oldest atoms that no round has seen, or else the pages that are due for rewriting."""
     store, space = desk.store, desk.space
     state = store.stage_states(space).get("scenes")
@@ -84,7 +80,7 @@ def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
     if not new and not due:
         return None
     sound = [atom for atom in new if fit_for_pages(atom)]
-    return Basis(
+    return SceneBasis(
         after=after,
         upto=int(new[-1].id[1:]) if new else after,
         atoms=[atom.id for atom in sound],
@@ -94,13 +90,13 @@ def plan(desk: Desk, *, session: str | None, smaller: int) -> Basis | None:
 
 def _standing(store: Store, space: str) -> dict[str, Scene]:
     """Return the scenes that tell anything, the hottest first, without what was forgotten."""
-    return {scene.slug: scene for scene in standing(store, space)}
+    return {scene.slug: scene for scene in readable_scenes(store, space)}
 
 
 # --- what is asked ----------------------------------------------------------------------------------
 
 
-def question(desk: Desk, basis: Basis) -> ModelQuestion[Reply] | None:
+def question(desk: SearchContext, basis: SceneBasis) -> Question[SceneReply] | None:
     """Put a round into words, as the rows are now; None where all of it was forgotten, joined or rewritten since."""
     store, space = desk.store, desk.space
     scenes = _standing(store, space)
@@ -110,7 +106,7 @@ def question(desk: Desk, basis: Basis) -> ModelQuestion[Reply] | None:
     if not new and not _due(store, space, shown):
         return None
     named = {atom.id for atom in new}
-    return ModelQuestion(
+    return Question(
         purpose="scenes",
         messages=prompt(
             "scenes",
@@ -122,7 +118,7 @@ def question(desk: Desk, basis: Basis) -> ModelQuestion[Reply] | None:
             ended="\n".join(_ended(store, space, shown, named)) or "Nothing.",
             statements="\n".join(_statement(*one, named) for one in atoms if one[0].id in named) or "None this time.",
         ),
-        reply=Reply,
+        reply=SceneReply,
         max_tokens=_ANSWER_TOKENS,
     )
 
@@ -135,7 +131,7 @@ def _due(store: Store, space: str, shown: Sequence[Scene]) -> list[str]:
 def _with_newer(store: Store, space: str, ids: Iterable[str]) -> list[tuple[Atom, Atom | None]]:
     """Return the atoms, each with the one that holds in its place if it holds no longer."""
     ids = list(ids)
-    newer = {old.id: newer for old, newer in ended(store, space, ids, after=0)}
+    newer = {old.id: newer for old, newer in ended_atoms(store, space, ids, after=0)}
     return [(atom, newer.get(atom.id)) for atom in store.atoms(space, ids)]
 
 
@@ -212,9 +208,9 @@ def _one_line(text: str) -> str:
 # --- what is kept -----------------------------------------------------------------------------------
 
 
-def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
+def apply(desk: SearchContext, work: Work, basis: SceneBasis, reply: SceneReply | None) -> Applied:
     """Check the edits and store them together. InvalidInput says how to mend what cannot be stored."""
-    done = checked(reply, _round(desk, basis)) if reply else Checked(edits=[], kept=[], refused=[], outcome={})
+    done = check_edits(reply, _round(desk, basis)) if reply else CheckedEdits(edits=[], kept=[], refused=[], outcome={})
     desk.store.commit_scenes(
         desk.space,
         work.id,
@@ -227,7 +223,7 @@ def apply(desk: Desk, work: Work, basis: Basis, reply: Reply | None) -> Applied:
     return Applied(outcome=done.outcome, kept=done.kept, refused=done.refused)
 
 
-def _worth_a_page(desk: Desk) -> bool:
+def _worth_a_page(desk: SearchContext) -> bool:
     """Tell whether enough is new for the persona to be written out of turn: a third of what is known, or many.
 
     Models ask for it nearly every time.
@@ -238,12 +234,12 @@ def _worth_a_page(desk: Desk) -> bool:
     return new >= min(many, desk.store.counts(desk.space).current / 3)
 
 
-def _round(desk: Desk, basis: Basis) -> Round:
+def _round(desk: SearchContext, basis: SceneBasis) -> SceneRound:
     store, space = desk.store, desk.space
     scenes = _standing(store, space)
     shown = [scenes[slug] for slug in basis.shown if slug in scenes]
     due = [scene.slug for scene in stale(store, space) if scene.slug in scenes]
-    return Round(
+    return SceneRound(
         scenes=scenes,
         shown=[scene.slug for scene in shown],
         stale=[slug for slug in due if slug in basis.shown],
@@ -255,7 +251,7 @@ def _round(desk: Desk, basis: Basis) -> Round:
     )
 
 
-def _citable(store: Store, space: str, basis: Basis, shown: Sequence[Scene]) -> list[Atom]:
+def _citable(store: Store, space: str, basis: SceneBasis, shown: Sequence[Scene]) -> list[Atom]:
     """Return what the question named by its id and is not forgotten by now."""
     named = _with_newer(store, space, {*basis.atoms, *(id for scene in shown for id in scene.atoms)})
     return [atom for both in named for atom in both if atom]
@@ -269,7 +265,7 @@ _ALIKE = 12  # other new atoms are among them
 
 
 def to_show(
-    desk: Desk, scenes: Mapping[str, Scene], due: Sequence[str], new: Sequence[Atom], *, smaller: int
+    desk: SearchContext, scenes: Mapping[str, Scene], due: Sequence[str], new: Sequence[Atom], *, smaller: int
 ) -> list[str]:
     """Return the slugs: what is due first, then the nearest; where two have to become one, what may be merged too.
 
@@ -298,7 +294,7 @@ def _length(scene: Scene) -> int:
     return len(scene.body) + len(scene.summary)
 
 
-def _near(desk: Desk, scenes: Mapping[str, Scene], new: Sequence[Atom]) -> Counter[str]:
+def _near(desk: SearchContext, scenes: Mapping[str, Scene], new: Sequence[Atom]) -> Counter[str]:
     """Return the page that each new atom belongs to most likely, with all that speaks for each."""
     about = {slug: {fold(name) for name in scene.entities} for slug, scene in scenes.items()}
     spread = Counter(name for names in about.values() for name in names)
@@ -316,7 +312,7 @@ def _near(desk: Desk, scenes: Mapping[str, Scene], new: Sequence[Atom]) -> Count
     return near
 
 
-def _alike(desk: Desk, tellers: Mapping[str, Sequence[str]], atom: Atom) -> Counter[str]:
+def _alike(desk: SearchContext, tellers: Mapping[str, Sequence[str]], atom: Atom) -> Counter[str]:
     """Return the pages that tell atoms like this one; the most alike count for most."""
     alike = desk.search(
         desk.space,
@@ -333,4 +329,4 @@ def _alike(desk: Desk, tellers: Mapping[str, Sequence[str]], atom: Atom) -> Coun
     return points
 
 
-SCENES = StageDefinition(name="scenes", basis=Basis, reply=Reply, plan=plan, question=question, apply=apply)
+SCENES = StageDefinition(name="scenes", basis=SceneBasis, reply=SceneReply, plan=plan, question=question, apply=apply)

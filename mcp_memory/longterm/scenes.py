@@ -27,8 +27,9 @@ from mcp_memory.store.forgotten import left_of
 from mcp_memory.store.protocol import SceneEdit, Store
 
 __all__ = [
-    "MERGED_INTO", "USER", "called", "ended", "ended_since", "entity_called", "free_slug", "is_joined", "is_stale",
-    "page", "related", "resolve", "restored", "slug_of", "stale", "standing", "versions", "without_forgotten",
+    "MERGED_INTO", "USER", "ended_atoms", "ended_since", "entity_called", "find_scene", "free_slug", "is_joined",
+    "is_stale", "readable_scenes", "related", "rendered_page", "resolve", "restored", "slug_of", "stale", "versions",
+    "without_forgotten",
 ]  # fmt: skip
 
 USER = "user"
@@ -40,15 +41,15 @@ _SEE_ALSO = 5
 _MOST_HOPS = 20
 
 
-def page(store: Store, space: str, scene: Scene) -> str:
+def rendered_page(store: Store, space: str, scene: Scene) -> str:
     """Return the page as people and agents read it."""
     left = without_forgotten(store, space, scene)
     if not left.body:
         return f"# {left.title}\n\nAll that this page told was forgotten.\n"
     parts = [f"# {left.title}", left.body.strip()]
-    ended = [_ending(old, newer) for old, newer in ended_since(store, space, left)]
-    if ended:
-        parts.append("## Since then\n\n" + "\n".join(ended))
+    ended_atoms = [_ending(old, newer) for old, newer in ended_since(store, space, left)]
+    if ended_atoms:
+        parts.append("## Since then\n\n" + "\n".join(ended_atoms))
     see_also = [f"- [[{one.slug}]]: {one.title} ({', '.join(shared)})" for one, shared in related(store, space, left)]
     if see_also:
         parts.append("## See also\n\n" + "\n".join(see_also))
@@ -66,7 +67,7 @@ def _ending(old: Atom, newer: Atom | None) -> str:
 # --- what became of it since it was written ---------------------------------------------------------
 
 
-def standing(store: Store, space: str) -> list[Scene]:
+def readable_scenes(store: Store, space: str) -> list[Scene]:
     """Return the scenes that tell anything, the hottest first, as far as they do not rest on what was forgotten."""
     scenes = store.scenes(space)
     named = {id for scene in scenes for id in (*scene.atoms, *cited(scene.body))}
@@ -87,7 +88,7 @@ def _gone(store: Store, space: str, scene: Scene) -> set[str]:
 
 def ended_since(store: Store, space: str, scene: Scene) -> list[tuple[Atom, Atom | None]]:
     """Return the atoms that held when a scene was written and hold no longer, each with what holds in its place."""
-    return ended(store, space, cited(scene.body), after=scene.updated)
+    return ended_atoms(store, space, cited(scene.body), after=scene.updated)
 
 
 def stale(store: Store, space: str) -> Iterator[Scene]:
@@ -106,7 +107,7 @@ def is_stale(store: Store, space: str) -> bool:
 
 def related(store: Store, space: str, scene: Scene) -> list[tuple[Scene, list[str]]]:
     """Return the scenes that share an entity with this one, and which; what few scenes share counts for more."""
-    scenes = standing(store, space)
+    scenes = readable_scenes(store, space)
     spread = Counter(fold(name) for one in scenes for name in one.entities)
     own = {fold(name) for name in scene.entities} - {USER}
     found: list[tuple[float, Scene, list[str]]] = []
@@ -120,7 +121,7 @@ def related(store: Store, space: str, scene: Scene) -> list[tuple[Scene, list[st
 
 def resolve(store: Store, space: str, name: str) -> Scene | str | None:
     """Return what `[[name]]` means: a scene by slug or title, also one that went on in another; or an entity's name."""
-    scene = called({scene.slug: scene for scene in store.scenes(space)}, name) or _went_on(store, space, name)
+    scene = find_scene({scene.slug: scene for scene in store.scenes(space)}, name) or _went_on(store, space, name)
     if scene is not None:
         return without_forgotten(store, space, scene)
     return entity_called(store, space, name)
@@ -135,7 +136,7 @@ def entity_called(store: Store, space: str, name: str) -> str | None:
     return None
 
 
-def called(scenes: Mapping[str, Scene], name: str) -> Scene | None:
+def find_scene(scenes: Mapping[str, Scene], name: str) -> Scene | None:
     """Return the scene that somebody means by a slug, however it is written, or by a title."""
     name = name.strip().removeprefix("[[").removesuffix("]]").removesuffix(".md").strip()
     titles = (scene for scene in scenes.values() if fold(scene.title) == fold(name))
@@ -230,7 +231,9 @@ def _cut(slug: str) -> str:
     return slug.strip("-")
 
 
-def ended(store: Store, space: str, ids: Iterable[str], *, after: datetime | int) -> list[tuple[Atom, Atom | None]]:
+def ended_atoms(
+    store: Store, space: str, ids: Iterable[str], *, after: datetime | int
+) -> list[tuple[Atom, Atom | None]]:
     """Return those of the atoms that ended after a moment, each with the one that holds in its place.
 
     `after` may be the number of the last atom that was there, which is exact where moments are equal.

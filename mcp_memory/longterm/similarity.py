@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING
 from mcp_memory.core.types import Atom
 from mcp_memory.language.words import fold, index_terms, query_terms
 from mcp_memory.longterm.changes import CONTRADICTS, slot_score
-from mcp_memory.longterm.search.search import Desk, Search
+from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.store.protocol import Draft, Filters, NewAtom, Store, Vectors, WrittenAtom
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["near", "similar"]
+__all__ = ["near_statements", "similar"]
 
 MOST = 5
 """Statements that one is compared with, as upstream."""
@@ -54,7 +54,7 @@ _NO_MATTER = re.compile(r"\d|^s$|^[\u2e80-\U0003ffff]$")  # numbers, the s of "A
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Statement:
+class _ComparedStatement:
     """What counts of a statement, held or new."""
 
     terms: frozenset[str]
@@ -82,7 +82,7 @@ class _Sight:
         return min(_MOST_MEANING, max(0.0, (cosine - self.usual) / (1 - self.usual)))
 
 
-def near(desk: Desk, drafts: Sequence[Draft]) -> dict[str, list[str]]:
+def near_statements(desk: SearchContext, drafts: Sequence[Draft]) -> dict[str, list[str]]:
     """Return for each draft the ids of current atoms and of other drafts to compare it with, the nearest first."""
     background = _Background(desk, drafts)
     new = {draft.id: _of_draft(draft.atom) for draft in drafts}
@@ -115,14 +115,14 @@ def _changed(newer: str, older: str, cosine: float | None) -> float:
 class _Background:
     """What is held at large: how common each word and each name is."""
 
-    def __init__(self, desk: Desk, drafts: Sequence[Draft]) -> None:
+    def __init__(self, desk: SearchContext, drafts: Sequence[Draft]) -> None:
         held = desk.store.list_atoms(desk.space, filters=Filters(), limit=_BACKGROUND)
         texts = [*(atom.text for atom in held), *(draft.atom.text for draft in drafts)]
         self._total = len(texts) + _WEIGHT
         self._with = Counter(term for text in texts for term in _terms(text))
         self._named = Counter(fold(name) for atom in held for name in atom.entities)
 
-    def likeness(self, one: _Statement, other: _Statement, meaning: float) -> float:
+    def likeness(self, one: _ComparedStatement, other: _ComparedStatement, meaning: float) -> float:
         """Return how likely it is that two statements speak of the same, 0 to 2; from `_NEAR` on they are compared."""
         same_relation = one.relation is not None and one.relation == other.relation
         if same_relation and (one.single or other.single):
@@ -140,7 +140,7 @@ class _Background:
         return math.log(1 + (self._total - documents + 0.5) / (documents + 0.5))
 
 
-def _sight(desk: Desk, atom: NewAtom) -> _Sight:
+def _sight(desk: SearchContext, atom: NewAtom) -> _Sight:
     store, space = desk.store, desk.space
     vectors = desk.of_query(atom.text)
     scores = (
@@ -177,11 +177,11 @@ def _cosine(one: _Sight, other: _Sight) -> float | None:
     return float(one.vector @ other.vector)
 
 
-def _of_draft(atom: NewAtom) -> _Statement:
+def _of_draft(atom: NewAtom) -> _ComparedStatement:
     return _statement(atom.text, atom.entities, atom.entity, atom.relation, single=atom.single_valued)
 
 
-def _of_atom(atom: Atom) -> _Statement:
+def _of_atom(atom: Atom) -> _ComparedStatement:
     fact = atom.fact
     return _statement(
         atom.text, atom.entities, fact.entity if fact else None, fact.relation if fact else None, single=False
@@ -190,8 +190,8 @@ def _of_atom(atom: Atom) -> _Statement:
 
 def _statement(
     text: str, names: Sequence[str], entity: str | None, relation: str | None, *, single: bool
-) -> _Statement:
-    return _Statement(
+) -> _ComparedStatement:
+    return _ComparedStatement(
         terms=_terms(text),
         names=frozenset(map(fold, names)),
         relation=(fold(entity), relation) if entity and relation else None,
@@ -222,7 +222,7 @@ _SMALL = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidates:
+class SimilarAtoms:
     """Current atoms near a new one, best first: contradictions, then repetitions. `contradicting` are ids of them."""
 
     atoms: list[Atom]
@@ -236,7 +236,7 @@ def similar(
     written: WrittenAtom,
     *,
     embed: Callable[[str], Sequence[Vectors]],
-) -> Candidates:
+) -> SimilarAtoms:
     """Return current atoms that may repeat or contradict the one just written, five at most."""
     new = written.atom
     apart = {new.id, *(atom.id for atom in written.replaced)}
@@ -252,7 +252,7 @@ def similar(
     judged = [(atom, *_judged(new, atom, cosines.get(atom.id), known=known)) for atom in store.atoms(space, ids)]
     ranked = sorted(judged, key=lambda one: (-one[1], -one[2]))[:_SIMILAR]
     found = [one for one in ranked if one[1] or one[2]]
-    return Candidates(
+    return SimilarAtoms(
         atoms=[atom for atom, _, _ in found],
         contradicting=[atom.id for atom, contradiction, _ in found if contradiction >= CONTRADICTS],
     )

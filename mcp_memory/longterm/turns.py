@@ -33,7 +33,7 @@ from mcp_memory.core.types import NewTurn, Role, Turn
 from mcp_memory.language.words import fold
 from mcp_memory.suspicion import TAG, defused
 
-__all__ = ["MAX_TURN_BYTES", "SUMMARY", "admit", "bare", "label", "own_words", "phrases_of", "recall_block"]
+__all__ = ["MAX_TURN_BYTES", "SUMMARY", "admit", "bare", "own_words", "phrases_of", "recall_block", "small_talk_kind"]
 
 MAX_TURN_BYTES = 4 * 2**20
 MAX_TURNS = 5_000
@@ -115,14 +115,14 @@ def _check(turn: NewTurn, place: int) -> None:
         )
 
 
-Noise = Literal["greeting", "acknowledgement", "command", "host", "symbols", "recalled"]
+SmallTalk = Literal["greeting", "acknowledgement", "command", "host", "symbols", "recalled"]
 
 _LONGEST = 120  # characters; what is longer says something
 _PROPOSAL = 280  # a turn this short may propose something without asking
 _ENDING = 600  # where a long turn asks, if it does
 
 
-def label(turn: Turn, before: Turn | None = None) -> Noise | None:
+def small_talk_kind(turn: Turn, before: Turn | None = None) -> SmallTalk | None:
     """Return what kind of noise a turn is, None for signal. `before` is the turn that it may answer."""
     text = turn.content.strip()
     if _HOST.match(text) or not _without_host(text).strip():
@@ -201,7 +201,7 @@ def _is_command(text: str, before: Turn | None) -> bool:
 # --- what people say without saying anything --------------------------------------------------------
 
 
-def _phatic(text: str, before: Turn | None) -> Noise | None:
+def _phatic(text: str, before: Turn | None) -> SmallTalk | None:
     kinds = phrases_of(text, _names(before))
     if kinds is None or kinds <= {"filler"}:
         return None

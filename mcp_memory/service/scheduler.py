@@ -47,7 +47,7 @@ from mcp_memory.core.errors import InvalidInput, McpMemoryError, ModelFailed, Re
 from mcp_memory.core.secrets import mask
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import Atom, Stage
-from mcp_memory.longterm.search.search import Desk, Search
+from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import MeteredModel, ModelQuestion
 from mcp_memory.models.stage import AnyStage, Applied
@@ -105,8 +105,8 @@ class Scheduler:
         self._seen_waiting: list[Draft] = []
         """Drafts all of which have to be asked about: comparing them with all that is held anew would tell no more."""
 
-    def desk(self) -> Desk:
-        return Desk(
+    def desk(self) -> SearchContext:
+        return SearchContext(
             store=self._store,
             space=self._space,
             now=self._now(),
@@ -219,7 +219,9 @@ class Scheduler:
         wait = _AFTER_FAILURE[min(work.attempts, len(_AFTER_FAILURE) - 1)]
         self._store.park_work(self._space, work.id, error=one_line(mask(error), 400), until=self._now() + wait)
 
-    def _apply(self, desk: Desk, work: Work, stage: AnyStage, basis: BaseModel, reply: BaseModel | None) -> Applied:
+    def _apply(
+        self, desk: SearchContext, work: Work, stage: AnyStage, basis: BaseModel, reply: BaseModel | None
+    ) -> Applied:
         try:
             applied = stage.apply(desk, work, basis, _masked(reply))
         except InvalidInput:
@@ -240,7 +242,7 @@ class Scheduler:
             return
         held = store.persona(space)
         if held is None or not held.by_model:
-            store.put_persona(space, l3_page.page(store, space), now=self._now())
+            store.put_persona(space, l3_page.listed_page(store, space), now=self._now())
         written, page = None, l3_page.whole(store, space)
         while written != page:  # another may have changed it and written it since it was read
             store.write_persona_file(space, page)

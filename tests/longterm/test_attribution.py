@@ -12,7 +12,7 @@ import pytest
 from mcp_memory.core.config import Settings
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.core.types import Atom, Source
-from mcp_memory.longterm.merge_resolution import Fate, Held, made
+from mcp_memory.longterm.merge_resolution import MergeTarget, Resolution, resolved_atom
 from mcp_memory.longterm.recall.bundle import stable
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.service.memory import Memory, open_memory
@@ -110,7 +110,7 @@ def test_a_trait_that_another_speaker_told_of_themselves_stays_a_trait() -> None
         valid_from=NOW,
         source="assistant",
     )
-    assert made(draft, Fate(), {}).kind == "persona"
+    assert resolved_atom(draft, Resolution(), {}).kind == "persona"
 
 
 def test_a_page_of_a_model_marks_what_rests_on_others_alone() -> None:
@@ -130,6 +130,6 @@ def test_a_joined_statement_is_the_word_of_the_least_trusted_whose_words_it_has(
         id="a1", kind="episodic", text=ORDER, priority=70, confidence=1, evidence="t1", span=(0, 1), valid_from=NOW,
         valid_to=None, learned_at=NOW, source="assistant",
     )  # fmt: skip
-    fate = Fate(action="merge", onto=[Held(atom=old, told=False, evidence=())], text=text)
-    atom = made(draft, fate, {})
+    fate = Resolution(action="merge", onto=[MergeTarget(atom=old, told=False, evidence=())], text=text)
+    atom = resolved_atom(draft, fate, {})
     assert (atom.source, atom.kind) == (source, "instruction" if source == "user" else "episodic")

@@ -132,10 +132,12 @@ def test_a_search_never_fails_for_any_text(store: Store, query: str) -> None:
         return [Vectors(identity=model.identity, data=model.embed([text]))]
 
     store.append_turns("me", "s", [user(query)], now=NOW, vectors=embed(query)[0])
-    said = pages.turns(
+    said = pages.search_turns(
         store, search, "me", query, embed=embed, filters=Filters(), neighbours=0, limit=5, cursor=None, at=NOW
     )
-    known = pages.memories(store, search, "me", query, embed=embed, filters=Filters(), limit=5, cursor=None, at=NOW)
+    known = pages.search_memories(
+        store, search, "me", query, embed=embed, filters=Filters(), limit=5, cursor=None, at=NOW
+    )
     search.close()
     assert {hit.turn.id for hit in known.turns} == {hit.turn.id for hit in said.hits}
 

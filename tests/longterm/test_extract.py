@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput, ModelFailed
 from mcp_memory.core.types import NewTurn, Role
-from mcp_memory.longterm.extraction import EXTRACT, Basis
-from mcp_memory.longterm.search.search import Desk, Search
+from mcp_memory.longterm.extraction import EXTRACT, ExtractionBasis
+from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.longterm.times import date_of, dated
 from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import MeteredModel
@@ -38,9 +38,9 @@ def store(home: Path) -> Iterator[Store]:
     opened.close()
 
 
-def at(store: Store, **given: Any) -> Desk:
+def at(store: Store, **given: Any) -> SearchContext:
     unused = cast("Search", None)
-    return Desk(
+    return SearchContext(
         store=store,
         space="me",
         now=NOON + HOUR,
@@ -66,13 +66,13 @@ def named(role: Role, name: str, content: str) -> NewTurn:
     return NewTurn(role=role, name=name, content=content, said_at=NOON)
 
 
-def planned(desk: Desk, session: str = "s", smaller: int = 0) -> Basis:
+def planned(desk: SearchContext, session: str = "s", smaller: int = 0) -> ExtractionBasis:
     basis = EXTRACT.plan(desk, session=session, smaller=smaller)
     assert basis is not None
     return basis
 
 
-def take(desk: Desk, basis: Basis) -> Work:
+def take(desk: SearchContext, basis: ExtractionBasis) -> Work:
     work = desk.store.take_work(
         "me",
         "extract",
@@ -87,13 +87,13 @@ def take(desk: Desk, basis: Basis) -> Work:
     return work
 
 
-def asked(desk: Desk, session: str = "s") -> str:
+def asked(desk: SearchContext, session: str = "s") -> str:
     question = EXTRACT.question(desk, planned(desk, session))
     assert question is not None
     return question.messages[1].text
 
 
-def answer(desk: Desk, reply: Any, session: str = "s") -> Applied:
+def answer(desk: SearchContext, reply: Any, session: str = "s") -> Applied:
     """Give the next batch of a session this answer: text, or what is to be JSON."""
     basis = planned(desk, session)
     text = reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
@@ -139,11 +139,11 @@ def test_a_batch_is_the_next_turns_that_say_something(store: Store) -> None:
         "I row.",
     )
     desk = at(store, batch_turns=3)
-    assert planned(desk) == Basis(session="s", start=0, stop=6)
-    assert planned(desk, smaller=1) == Basis(session="s", start=0, stop=2)
-    assert planned(desk, smaller=9) == Basis(session="s", start=0, stop=2)
+    assert planned(desk) == ExtractionBasis(session="s", start=0, stop=6)
+    assert planned(desk, smaller=1) == ExtractionBasis(session="s", start=0, stop=2)
+    assert planned(desk, smaller=9) == ExtractionBasis(session="s", start=0, stop=2)
     assert answer(desk, scene()).outcome == {"turns": 5, "skipped": 2, "atoms": 0, "refused": 0, "scenes": 1}
-    assert planned(desk) == Basis(session="s", start=6, stop=7)
+    assert planned(desk) == ExtractionBasis(session="s", start=6, stop=7)
 
 
 def test_where_all_is_noise_nobody_is_asked_and_the_cursor_moves(store: Store) -> None:

@@ -96,7 +96,7 @@ def test_every_turn_that_matches_and_passes_is_found(
     space = str(uuid4())
     ids = write(store, space, turns)
     session = session if session in {turn.session for turn in turns} else None
-    found = pages.turns(
+    found = pages.search_turns(
         store,
         search,
         space,
@@ -180,7 +180,7 @@ def test_every_atom_that_matches_and_passes_is_found_and_then_the_turns(
         for one in told
     }
     said = dict(zip(write(store, space, turns), turns, strict=True))
-    found = pages.memories(
+    found = pages.search_memories(
         store,
         search,
         space,
@@ -217,7 +217,7 @@ def test_a_session_of_one_turn_is_found_among_thousands_that_say_the_same(store:
     store.append_turns(space, "crowd", crowd, now=NOW)
     for filters in (Filters(session=SESSIONS[1]), Filters(role="tool")):
         for query in ("weekly", "weekly report", "weekly report of zebra and elephant and crowds"):
-            found = pages.turns(
+            found = pages.search_turns(
                 store,
                 search,
                 space,

@@ -34,7 +34,7 @@ def hand(home: Path) -> Iterator[ByHand]:
 def search(
     hand: ByHand, query: str = "", *, limit: int = 10, cursor: str | None = None, **filters: Any
 ) -> MemoryResults:
-    return pages.memories(
+    return pages.search_memories(
         hand.store,
         hand.search,
         SPACE,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import NewTurn
 from mcp_memory.longterm.search import pages
-from mcp_memory.longterm.search.pages import MAX_SHOWN, Page, after, asked_at, page_of
+from mcp_memory.longterm.search.pages import MAX_SHOWN, PageState, after, asked_at, page_of
 from mcp_memory.longterm.search.rerank import Reranked
 from mcp_memory.longterm.search.search import Ranked, Search
 from mcp_memory.service.memory import Memory
@@ -84,7 +84,7 @@ def test_pages_of_turns_hold_together_whatever_is_written_or_forgotten_between_t
     shown: list[str] = []
     cursor = None
     for turn in range(200):
-        page = pages.turns(
+        page = pages.search_turns(
             store,
             search,
             space,
@@ -126,7 +126,7 @@ def test_pages_of_memories_hold_together_whatever_is_told_between_them(
     shown: list[str] = []
     cursor = None
     for number in range(100):
-        page = pages.memories(
+        page = pages.search_memories(
             store,
             search,
             space,
@@ -149,17 +149,17 @@ def test_pages_of_memories_hold_together_whatever_is_told_between_them(
 
 @given(st.sets(st.integers(1, 10**7), max_size=50), st.sets(st.integers(1, 10**7), max_size=50))
 def test_a_cursor_holds_every_id_it_was_given(turns: set[int], atoms: set[int]) -> None:
-    page = Page(question=b"asks", at=NOW, newest=(10**7, 10**7))
+    page = PageState(question=b"asks", at=NOW, newest=(10**7, 10**7))
     ids = [*(f"t{n}" for n in turns), *(f"a{n}" for n in atoms)]
     cursor = after(page.cursor(), ids)
     assert cursor is not None
     assert asked_at(cursor, datetime.now(UTC)) == NOW
-    assert Page.cursor(Page(question=b"asks", at=NOW, newest=(10**7, 10**7), shown=frozenset(ids))) == cursor
+    assert PageState.cursor(PageState(question=b"asks", at=NOW, newest=(10**7, 10**7), shown=frozenset(ids))) == cursor
 
 
 @given(st.data())
 def test_a_cursor_copied_wrong_is_refused(data: st.DataObject) -> None:
-    cursor = after(Page(question=b"asks", at=NOW, newest=(900, 40)).cursor(), ["t5", "t812", "a3"])
+    cursor = after(PageState(question=b"asks", at=NOW, newest=(900, 40)).cursor(), ["t5", "t812", "a3"])
     assert cursor is not None
     place = data.draw(st.integers(0, len(cursor) - 1))
     wrong = (
@@ -180,11 +180,11 @@ def test_any_other_text_is_refused_as_a_cursor(text: str) -> None:
 @pytest.mark.parametrize("newest", [(2**63, 3), (3, 2**63)])
 def test_a_cursor_that_names_rows_which_no_store_can_have_is_refused(newest: tuple[int, int]) -> None:
     with pytest.raises(InvalidInput, match="cursor is not one of ours"):
-        asked_at(Page(question=b"asks", at=NOW, newest=newest).cursor(), NOW)
+        asked_at(PageState(question=b"asks", at=NOW, newest=newest).cursor(), NOW)
 
 
 def test_a_page_of_ten_makes_a_cursor_of_some_fifty_characters_and_the_depth_has_an_end() -> None:
-    start = Page(question=b"asks", at=NOW, newest=(10_000, 400)).cursor()
+    start = PageState(question=b"asks", at=NOW, newest=(10_000, 400)).cursor()
     cursor = after(start, [f"t{n * 997}" for n in range(1, 11)])
     assert cursor is not None
     assert len(cursor) <= 52

@@ -18,7 +18,7 @@ from mcp_memory.longterm import persona as l3_persona
 from mcp_memory.longterm.persona import (
     FROM_SCRATCH,
     PERSONA,
-    Reply,
+    PersonaReply,
     _since,  # pyright: ignore[reportPrivateUsage]
 )
 from mcp_memory.longterm.search.search import Search
@@ -316,12 +316,12 @@ def test_a_page_for_one_that_was_written_meanwhile_comes_too_late(hand: ByHand) 
     hand.now += timedelta(hours=2)  # who has the work is taken for dead
     hand.write(f"Plays it daily ({atom})")
     with pytest.raises(Conflict):
-        PERSONA.apply(hand.desk(), work, basis, Reply(page=f"Plays the cello ({atom})", changed=""))
+        PERSONA.apply(hand.desk(), work, basis, PersonaReply(page=f"Plays the cello ({atom})", changed=""))
 
 
 def test_a_page_may_come_as_a_list_of_lines() -> None:
-    reply = parse('{"page": ["# Persona", "Plays (a1)"], "changed": "new"}', Reply)
-    assert reply == Reply(page="# Persona\nPlays (a1)", changed="new")
+    reply = parse('{"page": ["# Persona", "Plays (a1)"], "changed": "new"}', PersonaReply)
+    assert reply == PersonaReply(page="# Persona\nPlays (a1)", changed="new")
 
 
 # --- how it reads until it is written again ---------------------------------------------------------

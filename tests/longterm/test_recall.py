@@ -19,7 +19,7 @@ from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.core.types import Bundle, NewTurn
-from mcp_memory.longterm.recall.automatic import unasked
+from mcp_memory.longterm.recall.automatic import automatic_lines
 from mcp_memory.longterm.recall.bundle import ALWAYS_TOKENS, IDENTITY_TOKENS, bundle, context_of
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.service.memory import Memory
@@ -166,7 +166,7 @@ def test_what_needs_no_memory_has_nothing_that_is_about_it(hand: ByHand, questio
     talk(hand, "It will rain in Porto on the 17th", "Thanks, I have put it down: rain", "ok great", "hi again")
     hand.draw("Does not mind rain")
     assert "About this" not in recall(hand, question).dynamic
-    assert not list(unasked(hand.desk(), question, known="", there=()))
+    assert not list(automatic_lines(hand.desk(), question, known="", there=()))
 
 
 @pytest.mark.parametrize("question", ["hi", "thanks, that's great", "ok", "???"])
@@ -262,7 +262,7 @@ def test_however_often_it_was_asked_before_what_answers_a_question_is_brought(ha
     told, *_ = talk(hand, "I take the night boat to Porto on 12 May.", "Noted.")
     question = "When does my boat to Porto leave, and how far is it?"
     for day in range(20):
-        lines = [line.text for line in unasked(hand.desk(), question, known="", there=())]
+        lines = [line.text for line in automatic_lines(hand.desk(), question, known="", there=())]
         assert any(is_told(told, line) for line in lines)
         assert sum("I do not know." in line for line in lines) <= 1
         talk(hand, question, "I do not know.", session=f"day {day}")

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import NewTurn
-from mcp_memory.longterm.recall.relevance import ABOUT, NEAR, Asked, asked, is_echo, terms_of, weighed, weights_of
+from mcp_memory.longterm.recall.relevance import (
+    ABOUT,
+    NEAR,
+    RecallQuery,
+    is_echo,
+    recall_query,
+    terms_of,
+    weigh_rows,
+    weights_of,
+)
 from mcp_memory.longterm.search.search import Search
 from mcp_memory.store.sqlite import open_store
 from tests.longterm.by_hand import SPACE, ByHand
@@ -36,9 +45,9 @@ def hand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ByHand]:
 
 
 def weights(hand: ByHand, *texts: str) -> dict[str, float]:
-    wanted = asked(hand.desk(), texts)
+    wanted = recall_query(hand.desk(), texts)
     assert wanted is not None
-    return {row.id: row.weight for row in weighed(wanted, "turn", limit=12)}
+    return {row.id: row.weight for row in weigh_rows(wanted, "turn", limit=12)}
 
 
 def test_a_row_that_has_all_the_words_is_about_the_question(hand: ByHand) -> None:
@@ -48,7 +57,7 @@ def test_a_row_that_has_all_the_words_is_about_the_question(hand: ByHand) -> Non
 def test_what_is_said_close_by_counts_by_how_close_it_is(hand: ByHand) -> None:
     words = {"boiler": 1.0}
     rows = {"own": words, "beside": {"boiler": 0.5}, "two away": {"boiler": 1 / 3}, "elsewhere": {}}
-    wanted = Asked(desk=hand.desk(), texts=["boiler"])
+    wanted = RecallQuery(desk=hand.desk(), texts=["boiler"])
     found = weights_of(wanted, "turn", rows)
     assert sorted(found, key=lambda id: -found[id]) == list(rows)
     assert found["elsewhere"] == 0
@@ -72,8 +81,8 @@ def test_who_said_it_counts_where_the_question_asks_for_somebody(hand: ByHand) -
 def test_of_a_passage_rare_words_count_no_more_than_twice(hand: ByHand) -> None:
     words = "boiler leaks monday otto repaired year chess weather film roses rome tea trains"
     rows = {"all": terms_of(words)}
-    as_question = weights_of(Asked(desk=hand.desk(), texts=[words]), "turn", rows)
-    as_passages = weights_of(Asked(desk=hand.desk(), texts=[words, ""]), "turn", rows)
+    as_question = weights_of(RecallQuery(desk=hand.desk(), texts=[words]), "turn", rows)
+    as_passages = weights_of(RecallQuery(desk=hand.desk(), texts=[words, ""]), "turn", rows)
     assert as_question["all"] > 2.5
     assert as_passages["all"] == pytest.approx(1.5)
 
@@ -84,14 +93,14 @@ def test_several_texts_are_weighed_each_for_itself(hand: ByHand) -> None:
 
 
 def test_nothing_asked_is_nothing_to_weigh(hand: ByHand) -> None:
-    assert asked(hand.desk(), ["", "  \n"]) is None
+    assert recall_query(hand.desk(), ["", "  \n"]) is None
 
 
 @given(st.text(max_size=200))
 def test_any_text_can_be_weighed(hand: ByHand, text: str) -> None:
-    wanted = asked(hand.desk(), [text.encode("utf-8", "replace").decode()])
+    wanted = recall_query(hand.desk(), [text.encode("utf-8", "replace").decode()])
     for layer in ("turn", "atom"):
-        assert all(row.weight >= 0 for row in (weighed(wanted, layer, limit=5) if wanted else []))
+        assert all(row.weight >= 0 for row in (weigh_rows(wanted, layer, limit=5) if wanted else []))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcp_memory.core.types import NewTurn
-from mcp_memory.longterm.recall.dynamic import asks_to_go_on
+from mcp_memory.longterm.recall.dynamic import asks_to_continue
 from mcp_memory.service.memory import Memory, open_memory
 
 
@@ -34,7 +34,7 @@ from mcp_memory.service.memory import Memory, open_memory
     ],
 )
 def test_a_question_asks_to_go_on(question: str) -> None:
-    assert asks_to_go_on(question)
+    assert asks_to_continue(question)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_question_asks_to_go_on(question: str) -> None:
     ],
 )
 def test_a_question_is_about_something_else(question: str) -> None:
-    assert not asks_to_go_on(question)
+    assert not asks_to_continue(question)
 
 
 @pytest.fixture

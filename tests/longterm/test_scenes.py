@@ -17,12 +17,13 @@ from mcp_memory.core.config import Settings, load_settings
 from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import safe_name
 from mcp_memory.core.types import Atom, Evidence, Kind, NewTurn, Scene
-from mcp_memory.longterm import scene_stage as l2_scenes
-from mcp_memory.longterm.scene_edits import MAX_CHARS, Reply, Round, checked, unnamed
-from mcp_memory.longterm.scene_stage import SCENES, Basis
+from mcp_memory.longterm import scenes as l2_scenes
+from mcp_memory.longterm.scene_edits import MAX_CHARS, SceneReply, SceneRound, check_edits, unnamed
+from mcp_memory.longterm.scene_stage import SCENES, SceneBasis
 from mcp_memory.longterm.scenes import free_slug, slug_of
-from mcp_memory.longterm.search.search import Desk, Search
+from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.models.llm import parse
+from mcp_memory.models.prompts import prompt
 from mcp_memory.models.stage import Applied
 from mcp_memory.store.citations import cited, plain, tails, uncovered
 from mcp_memory.store.protocol import Conflict, NewAtom, Work
@@ -65,8 +66,8 @@ class Life:
     def forget(self, *ids: str) -> str:
         return self.store.forget("s", ids, reason="private", now=self.tick()).id
 
-    def desk(self) -> Desk:
-        return Desk(
+    def desk(self) -> SearchContext:
+        return SearchContext(
             store=self.store,
             space="s",
             now=self.now,
@@ -76,10 +77,10 @@ class Life:
             of_rows=lambda texts: None,
         )
 
-    def plan(self, smaller: int = 0) -> Basis | None:
+    def plan(self, smaller: int = 0) -> SceneBasis | None:
         return SCENES.plan(self.desk(), session=None, smaller=smaller)
 
-    def planned(self) -> Basis:
+    def planned(self) -> SceneBasis:
         basis = self.plan()
         assert basis is not None
         return basis
@@ -90,7 +91,7 @@ class Life:
         assert question is not None
         return question.messages[1].text
 
-    def work(self, basis: Basis) -> Work:
+    def work(self, basis: SceneBasis) -> Work:
         until = self.now + timedelta(hours=1)
         work = self.store.take_work(
             "s", "scenes", None, basis.model_dump_json(), holder="me", until=until, now=self.now
@@ -105,7 +106,9 @@ class Life:
             "dropped": [{"atom": atom, "reason": reason} for atom, reason in (dropped or {}).items()],
             "persona_update": persona,
         }
-        return SCENES.apply(self.desk(), self.work(basis), basis, Reply.model_validate(reply | {"edits": list(edits)}))
+        return SCENES.apply(
+            self.desk(), self.work(basis), basis, SceneReply.model_validate(reply | {"edits": list(edits)})
+        )
 
     def refusal(self, *edits: dict[str, Any], dropped: dict[str, str] | None = None) -> str:
         before = self.store.scenes("s"), self.planned()
@@ -118,7 +121,7 @@ class Life:
         return next(scene for scene in self.store.scenes("s") if scene.slug == slug)
 
     def page(self, slug: str) -> str:
-        return l2_scenes.page(self.store, "s", self.scene(slug))
+        return l2_scenes.rendered_page(self.store, "s", self.scene(slug))
 
     def heats(self) -> dict[str, int]:
         return {scene.slug: scene.heat for scene in self.store.scenes("s")}
@@ -158,9 +161,9 @@ def test_nothing_is_due_while_nothing_was_learned(life: Life) -> None:
 
 def test_forty_atoms_are_told_at_a_time_the_oldest_first_and_none_is_passed_over(life: Life) -> None:
     ids = life.learn(*(f"Maya owns book {n}." for n in range(45)))
-    assert life.planned() == Basis(after=0, upto=40, atoms=ids[:40], shown=[])
+    assert life.planned() == SceneBasis(after=0, upto=40, atoms=ids[:40], shown=[])
     life.answer(dropped=dict.fromkeys(ids[:40], "only books"))
-    assert life.planned() == Basis(after=40, upto=45, atoms=ids[40:], shown=[])
+    assert life.planned() == SceneBasis(after=40, upto=45, atoms=ids[40:], shown=[])
     life.answer(dropped=dict.fromkeys(ids[40:], "only books"))
     assert life.plan() is None
 
@@ -169,7 +172,7 @@ def test_a_round_that_failed_is_tried_again_with_less(life: Life) -> None:
     ids = life.learn(*(f"Maya owns book {n}." for n in range(45)))
     sizes = [len(basis.atoms) for smaller in range(8) if (basis := life.plan(smaller)) is not None]
     assert sizes == [40, 20, 10, 5, 2, 1, 1, 1]
-    assert life.plan(9) == Basis(after=0, upto=1, atoms=ids[:1], shown=[])
+    assert life.plan(9) == SceneBasis(after=0, upto=1, atoms=ids[:1], shown=[])
 
 
 def test_a_page_is_due_when_what_it_rests_on_is_forgotten_or_ended_and_only_once(life: Life) -> None:
@@ -184,7 +187,7 @@ def test_a_page_is_due_when_what_it_rests_on_is_forgotten_or_ended_and_only_once
     (tea,) = life.learn("Maya likes tea.")
     life.answer(update("work", f"She works at the harbour ({job}). She likes tea ({tea})."))
     life.forget(tea)
-    assert life.planned() == Basis(after=4, upto=4, atoms=[], shown=["work", "porto"])
+    assert life.planned() == SceneBasis(after=4, upto=4, atoms=[], shown=["work", "porto"])
     assert "tea" not in life.asked()
     life.answer()
     assert (life.plan(), life.scene("work").body) == (None, f"She works at the harbour ({job}).")
@@ -415,7 +418,7 @@ def test_a_page_that_was_not_shown_or_is_in_two_edits_stays_as_it_is(life: Life)
     life.learn("C is so.")
     assert "in two edits" in life.refusal(update("one", f"A ({a}), C (a3)."), merge("two", f"A, B ({a}, {b}).", "one"))
     basis = life.planned().model_copy(update={"shown": ["one"]})
-    reply = Reply.model_validate({"edits": [update("two", "B, C (a2, a3).")]})
+    reply = SceneReply.model_validate({"edits": [update("two", "B, C (a2, a3).")]})
     with pytest.raises(InvalidInput, match="The page two was not shown in full"):
         SCENES.apply(life.desk(), life.work(basis), basis, reply)
 
@@ -457,7 +460,7 @@ She was born there (a77), and stays ({a}, a78).
 def test_an_atom_that_was_not_shown_cannot_be_cited_though_it_is_there(life: Life) -> None:
     hidden, a = life.learn("Maya has a secret.", "Maya lives in Porto.")
     basis = life.planned().model_copy(update={"atoms": [a]})
-    reply = Reply.model_validate({"edits": [create("porto", f"She lives in Porto ({a}). A secret ({hidden}).")]})
+    reply = SceneReply.model_validate({"edits": [create("porto", f"She lives in Porto ({a}). A secret ({hidden}).")]})
     SCENES.apply(life.desk(), life.work(basis), basis, reply)
     assert life.scene("porto").body == f"She lives in Porto ({a})."
 
@@ -466,7 +469,7 @@ def test_what_was_forgotten_while_the_answer_was_written_is_not_stored(life: Lif
     secret, a = life.learn("Maya has a secret.", "Maya lives in Porto.")
     basis = life.planned()
     life.forget(secret)
-    reply = Reply.model_validate({"edits": [create("porto", f"She lives in Porto ({a}). A secret ({secret}).")]})
+    reply = SceneReply.model_validate({"edits": [create("porto", f"She lives in Porto ({a}). A secret ({secret}).")]})
     SCENES.apply(life.desk(), life.work(basis), basis, reply)
     assert life.scene("porto").body == f"She lives in Porto ({a})."
 
@@ -475,10 +478,10 @@ def test_an_answer_that_comes_too_late_stores_nothing(life: Life) -> None:
     (a,) = life.learn("A is so.")
     basis = life.planned()
     work = life.work(basis)
-    reply = Reply.model_validate({"edits": [create("one", f"A ({a}).")]})
+    reply = SceneReply.model_validate({"edits": [create("one", f"A ({a}).")]})
     SCENES.apply(life.desk(), work, basis, reply)
     with pytest.raises(Conflict):
-        SCENES.apply(life.desk(), work, basis, Reply.model_validate({"edits": []}))
+        SCENES.apply(life.desk(), work, basis, SceneReply.model_validate({"edits": []}))
     assert [one.version for one in life.store.scene_versions("s", "one")] == [1]
 
 
@@ -488,7 +491,7 @@ def test_sentences_are_added_to_a_page_that_was_not_shown_where_it_says_what_hol
     (tea,) = life.learn("Maya drinks tea.", about="user, Tea")
     basis = life.planned().model_copy(update={"shown": []})
     edit = {"action": "append", "slug": "porto", "body": f"She drinks tea ({tea}). And coffee.", "title": "Tea"}
-    SCENES.apply(life.desk(), life.work(basis), basis, Reply.model_validate({"edits": [edit]}))
+    SCENES.apply(life.desk(), life.work(basis), basis, SceneReply.model_validate({"edits": [edit]}))
     porto = life.scene("porto")
     assert porto.body == (
         f"Maya lives in Porto ({flat}).\n\nShe drinks tea ({tea}).\n\n## The move\n\nIt was in 2020 ({work})."
@@ -503,7 +506,7 @@ def test_nothing_is_added_unseen_to_a_page_that_is_due_or_full(life: Life) -> No
     basis = life.planned().model_copy(update={"shown": []})
     added = [{"action": "append", "slug": slug, "body": "She lives in Faro (a3)."} for slug in ("porto", "essay")]
     with pytest.raises(InvalidInput, match=r"porto is to be rewritten, in another round.*essay has 1,511 characters"):
-        SCENES.apply(life.desk(), life.work(basis), basis, Reply.model_validate({"edits": added}))
+        SCENES.apply(life.desk(), life.work(basis), basis, SceneReply.model_validate({"edits": added}))
 
 
 def test_news_about_others_alone_make_a_page_no_hotter(life: Life) -> None:
@@ -679,7 +682,7 @@ def test_links_that_lead_nowhere_or_to_their_own_page_become_words(life: Life) -
     ],
 )
 def test_a_reply_is_read_however_a_model_dresses_it(text: str) -> None:
-    reply = parse(text, Reply)
+    reply = parse(text, SceneReply)
     edit = reply.edits[0]
     assert (edit.action, edit.slug, edit.body, edit.from_, edit.title) == ("create", "x", "A (a1).", [], "")
     assert [(one.atom, one.reason) for one in reply.dropped] == [("a2", "r")]
@@ -687,19 +690,17 @@ def test_a_reply_is_read_however_a_model_dresses_it(text: str) -> None:
 
 @pytest.mark.parametrize(("value", "reason"), [(None, ""), (False, ""), (True, "the scenes changed"), ("new", "new")])
 def test_whether_the_persona_changes_may_be_a_plain_yes(value: object, reason: str) -> None:
-    assert Reply.model_validate({"persona_update": value}).persona_update == reason
+    assert SceneReply.model_validate({"persona_update": value}).persona_update == reason
 
 
 def test_the_example_in_the_question_is_a_reply_that_passes() -> None:
-    system = l2_scenes.prompt("scenes", most="", today="", room="", others="", pages="", ended="", statements="")[
-        0
-    ].text
-    reply = parse(system, Reply)
+    system = prompt("scenes", most="", today="", room="", others="", pages="", ended="", statements="")[0].text
+    reply = parse(system, SceneReply)
     ids = ["a31", "a33", "a40", "a41"]
     atoms = {id: _atom(id) for id in ids}
-    done = checked(
+    done = check_edits(
         reply,
-        Round(scenes={}, shown=[], stale=[], atoms=atoms, new=ids, most=15, is_entity=lambda name: name != "Rex"),
+        SceneRound(scenes={}, shown=[], stale=[], atoms=atoms, new=ids, most=15, is_entity=lambda name: name != "Rex"),
     )
     assert (done.refused, done.outcome) == ([], {"created": 1, "atoms": 3})
 
@@ -746,12 +747,14 @@ def test_whatever_is_answered_nothing_is_lost_in_silence(edits: list[Any], dropp
     atoms = {f"a{n}": _atom(f"a{n}", valid_to=NOW if n == 3 else None) for n in range(1, 6)}
     pages = {"p": "One (a1).", "q": "Two (a2, a3).", "r": "Four (a4)."}
     scenes = {slug: _scene(slug, body) for slug, body in pages.items()}
-    reply = Reply.model_validate({"edits": edits, "dropped": [{"atom": id, "reason": "r"} for id in sorted(dropped)]})
-    given = Round(
+    reply = SceneReply.model_validate(
+        {"edits": edits, "dropped": [{"atom": id, "reason": "r"} for id in sorted(dropped)]}
+    )
+    given = SceneRound(
         scenes=scenes, shown=["p", "q"], stale=["p"], atoms=atoms, new=["a5"], most=most, is_entity=lambda name: False
     )
     try:
-        done = checked(reply, given)
+        done = check_edits(reply, given)
     except InvalidInput:
         return
     after = {slug: scene.body for slug, scene in scenes.items()}

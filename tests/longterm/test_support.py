@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_memory.longterm.verification.support import carried, relates, unsupported
+from mcp_memory.longterm.verification.support import relates, supports_rule, unsupported
 
 TOLD = [
     ("I moved to Bergen last week and it rains all the time.", "The user moved to Bergen in the week of 1 June 2026."),
@@ -94,12 +94,12 @@ UNSTATED = [
 
 @pytest.mark.parametrize(("said", "rule"), STATED)
 def test_a_rule_that_the_user_stated_is_carried(said: str, rule: str) -> None:
-    assert carried(rule, ["Good morning!", said])
+    assert supports_rule(rule, ["Good morning!", said])
 
 
 @pytest.mark.parametrize(("said", "rule"), UNSTATED)
 def test_a_question_a_request_of_the_moment_and_a_quotation_carry_no_rule(said: str, rule: str) -> None:
-    assert not carried(rule, [said])
+    assert not supports_rule(rule, [said])
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_question_a_request_of_the_moment_and_a_quotation_carry_no_rule(said: 
     ],
 )
 def test_a_rule_that_says_the_opposite_or_names_somebody_else_is_not_the_users(said: str, rule: str) -> None:
-    assert not carried(rule, [said])
+    assert not supports_rule(rule, [said])
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_a_rule_that_says_the_opposite_or_names_somebody_else_is_not_the_users(s
     ],
 )
 def test_a_rule_may_be_told_in_words_that_deny_another_way(said: str, rule: str) -> None:
-    assert carried(rule, [said])
+    assert supports_rule(rule, [said])
 
 
 TURNED = [
@@ -206,7 +206,7 @@ def test_the_users_own_name_may_stand_for_i() -> None:
     ],
 )
 def test_a_supposition_a_wish_for_once_and_what_is_withdrawn_carry_no_rule(said: str, rule: str) -> None:
-    assert not carried(rule, [said])
+    assert not supports_rule(rule, [said])
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_a_supposition_a_wish_for_once_and_what_is_withdrawn_carry_no_rule(said:
     ],
 )
 def test_rules_of_other_people_of_stories_and_of_pasted_texts_are_not_the_users(said: str, rule: str) -> None:
-    assert not carried(rule, [said])
+    assert not supports_rule(rule, [said])
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_rules_of_other_people_of_stories_and_of_pasted_texts_are_not_the_users(
     ],
 )
 def test_a_rule_with_another_value_or_with_what_the_user_refused_is_not_theirs(said: str, rule: str) -> None:
-    assert not carried(rule, [said])
+    assert not supports_rule(rule, [said])
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_a_rule_with_another_value_or_with_what_the_user_refused_is_not_theirs(s
     ],
 )
 def test_a_rule_that_refuses_something_besides_or_is_translated_is_carried(said: str, rule: str) -> None:
-    assert carried(rule, [said])
+    assert supports_rule(rule, [said])
 
 
 def test_a_sentence_that_begins_with_a_participle_names_nobody() -> None:

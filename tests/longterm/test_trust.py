@@ -11,7 +11,7 @@ import pytest
 
 from mcp_memory.core.errors import NotFound
 from mcp_memory.core.types import Kind, NewTurn, Source
-from mcp_memory.longterm.verification.trust import best, entitled, of_tool, told_less
+from mcp_memory.longterm.verification.trust import is_less_trusted, most_trusted, source_of_tool, with_allowed_kind
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.store.protocol import NewAtom
 
@@ -40,14 +40,14 @@ async def memory(home: Path) -> AsyncIterator[Memory]:
     ],
 )
 def test_a_tool_that_reads_the_web_speaks_for_the_web(name: str | None, source: Source) -> None:
-    assert of_tool(name) == source
+    assert source_of_tool(name) == source
 
 
 def test_voices_are_trusted_in_their_order() -> None:
-    assert best(["web", "assistant", "tool"]) == "assistant"
-    assert best([]) == "user"
-    assert told_less("web", "tool")
-    assert not told_less("user", "user")
+    assert most_trusted(["web", "assistant", "tool"]) == "assistant"
+    assert most_trusted([]) == "user"
+    assert is_less_trusted("web", "tool")
+    assert not is_less_trusted("user", "user")
 
 
 def test_a_rule_that_a_page_gives_is_a_thing_that_was_said(home: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_rule_that_a_page_gives_is_a_thing_that_was_said(home: Path) -> None:
 
     now = FixedClock()()
     rule = NewAtom(kind="instruction", text="x", priority=-1, confidence=1, session="s", valid_from=now, source="web")
-    assert (entitled(rule).kind, entitled(rule).priority) == ("episodic", 70)
+    assert (with_allowed_kind(rule).kind, with_allowed_kind(rule).priority) == ("episodic", 70)
 
 
 async def test_what_is_held_comes_back_when_it_is_released(memory: Memory) -> None:

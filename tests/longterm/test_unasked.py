@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_memory.core.types import NewTurn
-from mcp_memory.longterm.recall.automatic import Gate
-from mcp_memory.longterm.recall.relevance import Weighed
+from mcp_memory.longterm.recall.automatic import RelevanceGate
+from mcp_memory.longterm.recall.relevance import WeighedRow
 from mcp_memory.models.embed.classifiers import leans_on_memory
 from mcp_memory.service.memory import Memory
 
@@ -25,8 +25,8 @@ SAID = [
 ]
 
 
-def row(weight: float, cosine: float, *, is_echo: bool = False) -> Weighed:
-    return Weighed(id="t1", weight=weight, cosine=cosine, is_echo=is_echo)
+def row(weight: float, cosine: float, *, is_echo: bool = False) -> WeighedRow:
+    return WeighedRow(id="t1", weight=weight, cosine=cosine, is_echo=is_echo)
 
 
 async def filled(memory: Memory) -> None:
@@ -78,7 +78,7 @@ async def test_what_is_known_in_the_context_is_not_brought_again(memory: Memory)
 def test_the_more_a_row_holds_and_the_more_the_prompt_leans_on_memory_the_surer_it_is_brought(
     weight: float, cosine: float, prompt: float, size: int, more: float
 ) -> None:
-    gate = Gate()
+    gate = RelevanceGate()
 
     def score(**changed: float) -> float:
         values = {"weight": weight, "cosine": max(cosine, 0.01), "prompt": prompt, "size": float(size)} | changed
@@ -92,13 +92,13 @@ def test_the_more_a_row_holds_and_the_more_the_prompt_leans_on_memory_the_surer_
 
 
 def test_an_echo_of_the_prompt_counts_for_nothing() -> None:
-    gate = Gate()
+    gate = RelevanceGate()
     echo, weak = row(1.4, 0.4, is_echo=True), row(0.1, 0.4)
     assert gate.score([echo, weak], 0.0, 50, bundled=True) == gate.score([weak], 0.0, 50, bundled=True)
 
 
 def test_without_cosines_of_the_bundled_model_the_usual_one_is_taken() -> None:
-    gate = Gate()
+    gate = RelevanceGate()
     near, far = ([row(0.5, cosine)] for cosine in (0.9, 0.1))
     assert gate.score(near, 0.0, 50, bundled=False) == gate.score(far, 0.0, 50, bundled=False)
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_memory.longterm.search.search import whose
+from mcp_memory.longterm.search.search import speaker_intent
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from mcp_memory.longterm.search.search import whose
     ],
 )
 def test_who_speaks_of_themselves_asks_for_what_they_said(question: str) -> None:
-    assert whose(question) == "user"
+    assert speaker_intent(question) == "user"
 
 
 @pytest.mark.parametrize(
@@ -39,11 +39,11 @@ def test_who_speaks_of_themselves_asks_for_what_they_said(question: str) -> None
     ],
 )
 def test_who_addresses_the_assistant_asks_for_what_it_said(question: str) -> None:
-    assert whose(question) == "assistant"
+    assert speaker_intent(question) == "assistant"
 
 
 @pytest.mark.parametrize(
     "question", ["", "kettle price", "What did Caroline paint?", "周杰伦", "foo_bar.py", "Лиссабон"]
 )
 def test_a_question_without_either_person_asks_for_nobody(question: str) -> None:
-    assert whose(question) is None
+    assert speaker_intent(question) is None

@@ -20,7 +20,8 @@ from mcp_memory.core.types import NewTurn, Recorded, Stage, Turn
 from mcp_memory.integrations.importers.reader import Layout
 from mcp_memory.integrations.importers.records import ImportProblem, SkippedParts
 from mcp_memory.longterm.extraction import BACKGROUND_CHARS, MAX_CHARS, TURN_CHARS
-from mcp_memory.longterm.turns import label
+from mcp_memory.longterm.turns import small_talk_kind
+from mcp_memory.store.protocol import Imported
 
 State = Literal["stored", "known", "refused", "seen"]
 
@@ -223,7 +224,7 @@ class HistorySize:
         if turn.role not in TURN_CHARS:
             self.noise += 1
             return
-        if label(_as_stored(session, turn), self._last.get(session)) is None:
+        if small_talk_kind(_as_stored(session, turn), self._last.get(session)) is None:
             self.signal += 1
             self._measure(session, turn.content[: TURN_CHARS[turn.role]])
         else:

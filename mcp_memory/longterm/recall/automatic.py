@@ -23,16 +23,23 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from mcp_memory.core.errors import EmbeddingFailed
-from mcp_memory.longterm.recall.dynamic import Line, Reach, asks_to_go_on, end_of_last, is_small_talk, needed
-from mcp_memory.longterm.recall.relevance import Weighed
+from mcp_memory.longterm.recall.dynamic import (
+    RecallLimits,
+    RecallLine,
+    asks_to_continue,
+    dynamic_lines,
+    is_small_talk,
+    last_conversation,
+)
+from mcp_memory.longterm.recall.relevance import WeighedRow
 from mcp_memory.longterm.search.ranking import without_speakers
-from mcp_memory.longterm.search.search import Desk
+from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.models.embed.classifiers import leans_on_memory
 from mcp_memory.store.protocol import Filters
 
-__all__ = ["Gate", "unasked"]
+__all__ = ["RelevanceGate", "automatic_lines"]
 
-_REACH = Reach(
+_REACH = RecallLimits(
     turns=24,
     rules=4,
     rules_for_question=1,
@@ -48,7 +55,7 @@ _REACH = Reach(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
+class RelevanceGate:
     """Weights of the gate: it opens where their weighted sum exceeds 0."""
 
     weight: float = 4.2
@@ -65,7 +72,7 @@ class Gate:
     large: int = 300
     bar: float = 5.25
 
-    def score(self, rows: Sequence[Weighed], prompt: float, size: int, *, bundled: bool) -> float:
+    def score(self, rows: Sequence[WeighedRow], prompt: float, size: int, *, bundled: bool) -> float:
         """Return the score of the rows found, a prompt's log-odds and the number of turns in the memory."""
         weight = max((row.weight for row in rows if not row.is_echo), default=0.0)
         cosine = max((row.cosine for row in rows), default=0.0) if bundled else 0.0
@@ -79,25 +86,27 @@ class Gate:
         )
 
 
-def unasked(desk: Desk, prompt: str, *, known: str, there: Collection[str], gate: Gate = Gate()) -> Iterator[Line]:
+def automatic_lines(
+    desk: SearchContext, prompt: str, *, known: str, there: Collection[str], gate: RelevanceGate = RelevanceGate()
+) -> Iterator[RecallLine]:
     """Yield lines for a prompt whose writer did not ask for a recall.
 
     Leaves out everything in `known`, the turns `there` and atoms extracted from them. The conversation itself is not
     searched for: the reader sees it.
     """
-    if asks_to_go_on(prompt):
-        return iter([] if there else end_of_last(desk, there))
+    if asks_to_continue(prompt):
+        return iter([] if there else last_conversation(desk, there))
     if is_small_talk(prompt, desk.now):
         return iter(())
     outline = desk.store.outline(desk.space, filters=Filters())
     bundled = desk.settings.embedder == "bundled"
     names_speaker = without_speakers(prompt, outline) != prompt
 
-    def is_open(rows: Sequence[Weighed]) -> bool:
+    def is_open(rows: Sequence[WeighedRow]) -> bool:
         leaning = max(_leaning(prompt), gate.named if names_speaker else -math.inf)
         return gate.score(rows, leaning, len(outline.rows), bundled=bundled) > 0
 
-    return needed(desk, prompt, [], known=known, there=there, reach=_REACH, gate=is_open)
+    return dynamic_lines(desk, prompt, [], known=known, there=there, reach=_REACH, gate=is_open)
 
 
 def _leaning(prompt: str) -> float:

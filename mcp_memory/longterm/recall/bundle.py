@@ -24,20 +24,28 @@ from itertools import zip_longest
 from mcp_memory.core.tokens import TokenCounter
 from mcp_memory.core.types import Atom, Bundle, Kind, Turn
 from mcp_memory.longterm import persona as l3_page
-from mcp_memory.longterm.recall.automatic import unasked
-from mcp_memory.longterm.recall.dynamic import Group, Line, is_told, needed, surest, told
-from mcp_memory.longterm.recall.relevance import ABOUT, NEAR, Weighed, asked, weighed
+from mcp_memory.longterm.recall.automatic import automatic_lines
+from mcp_memory.longterm.recall.dynamic import (
+    Group,
+    RecallLine,
+    dynamic_lines,
+    is_shown_in,
+    statement_line,
+    top_by_confidence,
+)
+from mcp_memory.longterm.recall.relevance import ABOUT, NEAR, WeighedRow, recall_query, weigh_rows
 from mcp_memory.longterm.search.pages import current
-from mcp_memory.longterm.search.search import Desk
+from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.turns import SUMMARY, recall_block
-from mcp_memory.longterm.verification.trust import held_ids
+from mcp_memory.longterm.verification.trust import quarantined_ids
 from mcp_memory.store.citations import tidy, without
 from mcp_memory.store.naming import even
 from mcp_memory.store.protocol import Filters, Layer
 from mcp_memory.suspicion import flags
 
 __all__ = [
-    "ALWAYS_TOKENS", "IDENTITY_TOKENS", "Recalled", "Verdict", "beyond", "bundle", "context_of", "recalled", "stable",
+    "ALWAYS_TOKENS", "IDENTITY_TOKENS", "Recalled", "RowVerdict", "automatic", "bundle", "context_of", "recalled",
+    "stable",
 ]  # fmt: skip
 
 IDENTITY_TOKENS = 50
@@ -65,45 +73,47 @@ _UNSURE: tuple[Group, ...] = ("maybe", "unsure")
 _LEAST_TOKENS = 30  # with fewer left, no further line is tried
 
 
-def bundle(desk: Desk, question: str, *, session: str | None, counter: TokenCounter, budget: int) -> Bundle:
+def bundle(desk: SearchContext, question: str, *, session: str | None, counter: TokenCounter, budget: int) -> Bundle:
     """Return both blocks, `budget` tokens together. With a session, its last turns are searched for too."""
     stable, missing = _stable(desk, counter, int(budget * _STABLE_SHARE))
     left = budget - counter.count(even(stable)) if stable else budget
     context = context_of(desk, session)
     if question.strip() or context:
-        dynamic, left_out = _fitted(needed(desk, question, context, known=stable), counter, left)
+        dynamic, left_out = _fitted(dynamic_lines(desk, question, context, known=stable), counter, left)
     else:
-        dynamic, _ = _fitted(surest(desk, known=stable), counter, left)
+        dynamic, _ = _fitted(top_by_confidence(desk, known=stable), counter, left)
         left_out = []  # nothing was asked, so nothing is missing
     tokens = sum(counter.count(block) for block in (stable, dynamic) if block)
     return Bundle(stable=stable, dynamic=dynamic, tokens=tokens, left_out=[*left_out, *missing])
 
 
-def stable(desk: Desk, *, counter: TokenCounter, budget: int) -> Bundle:
+def stable(desk: SearchContext, *, counter: TokenCounter, budget: int) -> Bundle:
     """Return the stable block alone, for the start of a conversation."""
     text, missing = _stable(desk, counter, budget)
     return Bundle(stable=text, dynamic="", tokens=counter.count(text) if text else 0, left_out=missing)
 
 
-def beyond(desk: Desk, question: str, *, session: str, counter: TokenCounter, budget: int, known: str) -> Bundle:
+def automatic(
+    desk: SearchContext, question: str, *, session: str, counter: TokenCounter, budget: int, known: str
+) -> Bundle:
     """Return context for a prompt without what its session shows already, for a program that keeps track.
 
     A session shows `known`, the blocks recalled earlier, and its turns since its last summary.
     """
-    lines = unasked(desk, question, known=known, there=_in_context(desk, session))
+    lines = automatic_lines(desk, question, known=known, there=_in_context(desk, session))
     told_before = set(known.splitlines())
     dynamic, left_out = _fitted((line for line in lines if line.text not in told_before), counter, budget)
     return Bundle(stable="", dynamic=dynamic, tokens=counter.count(dynamic) if dynamic else 0, left_out=left_out)
 
 
-def _in_context(desk: Desk, session: str) -> set[str]:
+def _in_context(desk: SearchContext, session: str) -> set[str]:
     """Return the ids of the turns since the last summary of a session, which a compaction puts in place of the rest."""
     turns = desk.store.last_turns(desk.space, session, limit=_IN_CONTEXT, roles=("user", "assistant", "system"))
     begin = max((place for place, turn in enumerate(turns) if (turn.role, turn.name) == SUMMARY), default=0)
     return {turn.id for turn in turns[begin:]}
 
 
-def context_of(desk: Desk, session: str | None) -> list[Turn]:
+def context_of(desk: SearchContext, session: str | None) -> list[Turn]:
     """Return the last three turns of the user in a session, and the assistant's last word after each of them."""
     if session is None:
         return []
@@ -120,16 +130,16 @@ def context_of(desk: Desk, session: str | None) -> list[Turn]:
 # --- the stable block -------------------------------------------------------------------------------
 
 
-def _stable(desk: Desk, counter: TokenCounter, budget: int) -> tuple[str, list[str]]:
+def _stable(desk: SearchContext, counter: TokenCounter, budget: int) -> tuple[str, list[str]]:
     """Return the block, and the ids of rules and slugs of scenes that did not fit; the coldest scenes are cut first."""
     store, space = desk.store, desk.space
     who = _head("User: ", l3_page.identity(store, space), "; ", counter, IDENTITY_TOKENS)
     rules, traits = _rules(desk), _critical(desk)
-    always = _head(ALWAYS, [f"- {told(atom)}" for atom in rules], "\n", counter, ALWAYS_TOKENS)
+    always = _head(ALWAYS, [f"- {statement_line(atom)}" for atom in rules], "\n", counter, ALWAYS_TOKENS)
     left = ALWAYS_TOKENS - (counter.count(even(always)) if always else 0)
-    critical = _head(CRITICAL, [f"- {told(atom)}" for atom in traits], "\n", counter, left)
+    critical = _head(CRITICAL, [f"- {statement_line(atom)}" for atom in traits], "\n", counter, left)
     rules += traits
-    shown = {atom.id for atom in rules if is_told(atom, f"{always}\n{critical}\n")}
+    shown = {atom.id for atom in rules if is_shown_in(atom, f"{always}\n{critical}\n")}
     lines = [*who.splitlines(), *always.splitlines(), *critical.splitlines(), *_persona(desk, shown)]
     scenes = [one for one in current(store, space) if not flags(f"{one.title}\n{one.summary}", "assistant")]
 
@@ -144,7 +154,7 @@ def _stable(desk: Desk, counter: TokenCounter, budget: int) -> tuple[str, list[s
     whole = many == len(lines)
     of_scenes = _most(len(scenes), lambda count: counter.fits(even(block(many, count)), budget)) if whole else 0
     text = block(many, of_scenes)
-    rest = [atom.id for atom in rules if not is_told(atom, text)]
+    rest = [atom.id for atom in rules if not is_shown_in(atom, text)]
     return text, [*rest, *(scene.slug for scene in scenes[of_scenes:])]
 
 
@@ -152,23 +162,23 @@ def _is_heading(line: str) -> bool:
     return line.startswith("#") or f"{line}\n" in (ALWAYS, CRITICAL)
 
 
-def _rules(desk: Desk) -> list[Atom]:
+def _rules(desk: SearchContext) -> list[Atom]:
     """Return the user's standing instructions, newest first."""
     listed = _users(desk, "instruction")
     return sorted((atom for atom in listed if atom.priority < 0), key=lambda one: one.valid_from, reverse=True)
 
 
-def _critical(desk: Desk) -> list[Atom]:
+def _critical(desk: SearchContext) -> list[Atom]:
     """Return what the user said of themselves that matters whatever is asked."""
     return [atom for atom in _users(desk, "persona") if atom.priority >= _CRITICAL]
 
 
-def _users(desk: Desk, kind: Kind) -> list[Atom]:
+def _users(desk: SearchContext, kind: Kind) -> list[Atom]:
     listed = desk.store.list_atoms(desk.space, filters=Filters(kind=kind, unheld=True), limit=50)
     return [atom for atom in listed if atom.source == "user"]
 
 
-def _persona(desk: Desk, shown: set[str]) -> list[str]:
+def _persona(desk: SearchContext, shown: set[str]) -> list[str]:
     """Return the lines of the page without those that repeat the atoms shown already."""
     page = l3_page.body(desk.store, desk.space)
     if page == l3_page.EMPTY:
@@ -200,12 +210,12 @@ def _most(count: int, fits: Callable[[int], bool]) -> int:
 # --- the dynamic block ------------------------------------------------------------------------------
 
 
-def _fitted(lines: Iterable[Line], counter: TokenCounter, budget: int) -> tuple[str, list[str]]:
+def _fitted(lines: Iterable[RecallLine], counter: TokenCounter, budget: int) -> tuple[str, list[str]]:
     """Return the block of the lines that fit, in their order, and the ids of relevant lines that did not.
 
     Unsure lines are read until the budget is used up.
     """
-    taken: list[Line] = []
+    taken: list[RecallLine] = []
     left_out: list[str] = []
     headings: set[str] = set()
     room = budget - counter.count(recall_block("", part="dynamic"))
@@ -229,13 +239,13 @@ def _fitted(lines: Iterable[Line], counter: TokenCounter, budget: int) -> tuple[
     return _dynamic(taken), list(dict.fromkeys(left_out))
 
 
-def _above(line: Line) -> list[str]:
+def _above(line: RecallLine) -> list[str]:
     """Return the headings above a line: that of its part, and its day."""
     heading = _HEADINGS[line.group]
     return [*([heading] if heading else []), *([f"{line.day:%Y-%m-%d}:"] if line.group in _SAID else [])]
 
 
-def _dynamic(lines: Sequence[Line]) -> str:
+def _dynamic(lines: Sequence[RecallLine]) -> str:
     shown: list[str] = []
     for group, heading in _HEADINGS.items():
         part = [line for line in lines if line.group == group]
@@ -245,7 +255,7 @@ def _dynamic(lines: Sequence[Line]) -> str:
     return recall_block("\n".join(shown), part="dynamic") if shown else ""
 
 
-def _by_day(lines: Sequence[Line]) -> Iterator[str]:
+def _by_day(lines: Sequence[RecallLine]) -> Iterator[str]:
     """Yield the turns by day, the newest day first; within a day in their order."""
     days = sorted({line.day for line in lines if line.day}, reverse=True)
     for day in days:
@@ -257,7 +267,7 @@ _LOOKED_AT = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class RowVerdict:
     """The decision on one row. `weight` is its relevance: 1 is relevant, 0.5 is near."""
 
     id: str
@@ -277,16 +287,16 @@ class Recalled:
     """Relevant rows that did not fit."""
     about: float
     near: float
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[RowVerdict, ...]
 
 
-def recalled(desk: Desk, query: str, *, counter: TokenCounter, budget: int) -> Recalled:
+def recalled(desk: SearchContext, query: str, *, counter: TokenCounter, budget: int) -> Recalled:
     """Recall for a question without a session, and explain the decision on each row."""
     made = bundle(desk, query, session=None, counter=counter, budget=budget)
-    wanted = asked(desk, [query])
-    rows = [(layer, row) for layer in _LAYERS for row in weighed(wanted, layer, limit=_LOOKED_AT)] if wanted else []
+    wanted = recall_query(desk, [query])
+    rows = [(layer, row) for layer in _LAYERS for row in weigh_rows(wanted, layer, limit=_LOOKED_AT)] if wanted else []
     anything = any(row.weight >= ABOUT and not row.is_echo for _, row in rows)
-    held = held_ids(desk.store, desk.space, [row.id for _, row in rows])
+    held = quarantined_ids(desk.store, desk.space, [row.id for _, row in rows])
     told = set(_named(made.dynamic))
     stable = set(_named(made.stable))
     return Recalled(
@@ -296,7 +306,7 @@ def recalled(desk: Desk, query: str, *, counter: TokenCounter, budget: int) -> R
         about=ABOUT,
         near=NEAR,
         verdicts=tuple(
-            Verdict(
+            RowVerdict(
                 id=row.id,
                 weight=round(row.weight, 3),
                 cosine=round(row.cosine, 3),
@@ -311,7 +321,9 @@ def recalled(desk: Desk, query: str, *, counter: TokenCounter, budget: int) -> R
 _LAYERS: tuple[Layer, ...] = ("atom", "turn")
 
 
-def _why(row: Weighed, *, told: set[str], stable: set[str], left_out: list[str], held: set[str], anything: bool) -> str:
+def _why(
+    row: WeighedRow, *, told: set[str], stable: set[str], left_out: list[str], held: set[str], anything: bool
+) -> str:
     is_about = anything and row.weight >= NEAR
     if row.id in told:
         return "is brought" if is_about else "is brought as the closest there is; it may be about something else"

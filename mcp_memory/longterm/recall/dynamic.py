@@ -34,27 +34,28 @@ from mcp_memory.longterm import turns as noise
 from mcp_memory.longterm.recall.relevance import (
     ABOUT,
     NEAR,
-    Asked,
-    Weighed,
-    asked,
+    RecallQuery,
+    WeighedRow,
     changed,
     promoted,
+    recall_query,
     terms_of,
-    weighed,
+    weigh_rows,
     weights_of,
 )
 from mcp_memory.longterm.search.pages import current, text_of
 from mcp_memory.longterm.search.results import results
-from mcp_memory.longterm.search.search import Desk, read, whose
+from mcp_memory.longterm.search.search import SearchContext, parse_query, speaker_intent
 from mcp_memory.longterm.times import date_of
-from mcp_memory.longterm.verification.trust import held_ids, of_others, of_tool, of_turn
+from mcp_memory.longterm.verification.trust import quarantined_ids, source_of_tool, source_of_turn, turns_of_others
 from mcp_memory.store.citations import cited, plain
 from mcp_memory.store.naming import address
 from mcp_memory.store.protocol import Filters
 from mcp_memory.suspicion import flags
 
 __all__ = [
-    "Group", "Line", "Reach", "asks_to_go_on", "end_of_last", "is_small_talk", "is_told", "needed", "surest", "told",
+    "Group", "RecallLimits", "RecallLine", "asks_to_continue", "dynamic_lines", "is_shown_in", "is_small_talk",
+    "last_conversation", "statement_line", "top_by_confidence",
 ]  # fmt: skip
 
 _ATOMS, _SCENES, _FACTS, _OUTPUTS = 15, 3, 5, 2
@@ -76,7 +77,7 @@ Automatic recall has one part for all turns, `maybe`.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class RecallLine:
     """A line of the dynamic block, and the id of its row."""
 
     group: Group
@@ -93,7 +94,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class RecallLimits:
     """How many rows to read and how much of each to show; the defaults are those of an explicit recall.
 
     Widths are characters of the first, second, ... turn; the last holds for all further ones.
@@ -127,33 +128,33 @@ TRUST: dict[Source, float] = {
 """Factor of an atom's rank by its source: of two equal answers the user's comes first."""
 
 
-def surest(desk: Desk, *, known: str) -> Iterator[Line]:
+def top_by_confidence(desk: SearchContext, *, known: str) -> Iterator[RecallLine]:
     """Yield the atoms by confidence alone, without those in `known`."""
     atoms = desk.store.list_atoms(desk.space, filters=Filters(unheld=True), limit=_SUREST)
     ordered = sorted(atoms, key=lambda one: -one.confidence * TRUST[one.source])
-    return sound(desk, (of_atom(atom) for atom in ordered if not is_told(atom, known)))
+    return sound(desk, (of_atom(atom) for atom in ordered if not is_shown_in(atom, known)))
 
 
-def needed(
-    desk: Desk,
+def dynamic_lines(
+    desk: SearchContext,
     question: str,
     context: Sequence[Turn],
     *,
     known: str,
     there: Collection[str] = (),
-    reach: Reach = Reach(),
-    gate: Callable[[Sequence[Weighed]], bool] = lambda rows: True,
-) -> Iterator[Line]:
+    reach: RecallLimits = RecallLimits(),
+    gate: Callable[[Sequence[WeighedRow]], bool] = lambda rows: True,
+) -> Iterator[RecallLine]:
     """Yield lines for the question and the turns of the context, without anything in `known` or these turns.
 
     The turns `there`, and atoms extracted from them, are left out too. Yields nothing where the `gate` rejects the rows
     found. Lines are made lazily: those beyond the budget cost nothing.
     """
-    talk = [one_line(turn.content, _CONTEXT_CHARS) for turn in context if noise.label(turn) is None]
+    talk = [one_line(turn.content, _CONTEXT_CHARS) for turn in context if noise.small_talk_kind(turn) is None]
     asking = "" if is_small_talk(question, desk.now) else question
     apart = {*there, *(turn.id for turn in context)}
-    wanted = asked(desk, [asking])
-    found = _found(desk, wanted, asked(desk, talk), apart, reach, gate)
+    wanted = recall_query(desk, [asking])
+    found = _found(desk, wanted, recall_query(desk, talk), apart, reach, gate)
     if found is None:
         return iter(())
     words = frozenset(query_terms("\n".join([question, *talk])))
@@ -168,38 +169,40 @@ def is_small_talk(question: str, now: datetime) -> bool:
     turn = Turn(
         id="", session="", position=0, role="user", name=None, content=question, said_at=now, learned_at=now, sha256=""
     )
-    return noise.label(turn) is not None
+    return noise.small_talk_kind(turn) is not None
 
 
 # --- what is found ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _RecallRows:
     """Search results by id, each in the order of its search. `unsure` turns may be irrelevant."""
 
-    turns: dict[str, Weighed] = field(default_factory=dict[str, Weighed])
-    atoms: dict[str, Weighed] = field(default_factory=dict[str, Weighed])
-    scenes: dict[str, Line] = field(default_factory=dict[str, Line])
-    unsure: dict[str, Weighed] = field(default_factory=dict[str, Weighed])
+    turns: dict[str, WeighedRow] = field(default_factory=dict[str, WeighedRow])
+    atoms: dict[str, WeighedRow] = field(default_factory=dict[str, WeighedRow])
+    scenes: dict[str, RecallLine] = field(default_factory=dict[str, RecallLine])
+    unsure: dict[str, WeighedRow] = field(default_factory=dict[str, WeighedRow])
 
 
 def _found(
-    desk: Desk, question: Asked | None, talk: Asked | None, there: set[str], reach: Reach,
-    gate: Callable[[Sequence[Weighed]], bool],
-) -> _Found | None:  # fmt: skip
+    desk: SearchContext, question: RecallQuery | None, talk: RecallQuery | None, there: set[str], reach: RecallLimits,
+    gate: Callable[[Sequence[WeighedRow]], bool],
+) -> _RecallRows | None:  # fmt: skip
     """Return rows for the question, then for the conversation, without the turns already `there`."""
-    found = _Found()
+    found = _RecallRows()
     aside = {one.id for one in desk.store.held(desk.space, limit=_MOST_THERE) if one.id.startswith("t")}
     many = reach.turns + min(len(there) + len(aside), _MOST_THERE)
     for wanted in (question, talk):
         if wanted is None:
             continue
-        said = [row for row in weighed(wanted, "turn", limit=many) if row.id not in there]
-        aside = held_ids(desk.store, desk.space, [row.id for row in said])
+        said = [row for row in weigh_rows(wanted, "turn", limit=many) if row.id not in there]
+        aside = quarantined_ids(desk.store, desk.space, [row.id for row in said])
         said = [row for row in said if row.id not in aside]
         held = (
-            _borne_out(desk, weighed(wanted, "atom", limit=_ATOMS), said) if desk.store.size(desk.space, "atom") else []
+            _borne_out(desk, weigh_rows(wanted, "atom", limit=_ATOMS), said)
+            if desk.store.size(desk.space, "atom")
+            else []
         )
         if not gate((*said, *held)):
             return None
@@ -217,19 +220,19 @@ def _found(
     return found
 
 
-def _anything(said: Sequence[Weighed], held: Sequence[Weighed]) -> bool:
+def _anything(said: Sequence[WeighedRow], held: Sequence[WeighedRow]) -> bool:
     """Tell whether any row could be an answer: it shares a telling word or is near in meaning."""
     return any(row.weight >= NEAR / 2 or row.cosine >= _CLOSE for row in (*said, *held))
 
 
-def _join(found: dict[str, Weighed], rows: Iterable[Weighed]) -> None:
+def _join(found: dict[str, WeighedRow], rows: Iterable[WeighedRow]) -> None:
     """Add the rows; a row found twice keeps its first place and its better scores."""
     for row in rows:
         before = found.get(row.id, row)
         found[row.id] = max(before, row, key=lambda one: (one.weight, one.cosine))
 
 
-def _borne_out(desk: Desk, held: Sequence[Weighed], said: Sequence[Weighed]) -> list[Weighed]:
+def _borne_out(desk: SearchContext, held: Sequence[WeighedRow], said: Sequence[WeighedRow]) -> list[WeighedRow]:
     """Return the atoms, each with at least the weight of the turn that it was extracted from, if that was found."""
     turns = {row.id: row.weight for row in said}
     evidence = {atom.id: atom.evidence for atom in desk.store.atoms(desk.space, [row.id for row in held])}
@@ -240,19 +243,20 @@ def _borne_out(desk: Desk, held: Sequence[Weighed], said: Sequence[Weighed]) -> 
 
 
 def _lines(
-    desk: Desk, question: str, wanted: Asked | None, found: _Found, words: AbstractSet[str], rules: Sequence[Line],
-    outputs: Sequence[Line], *, known: str, there: Collection[str], reach: Reach,
-) -> Iterator[Line]:  # fmt: skip
+    desk: SearchContext, question: str, wanted: RecallQuery | None, found: _RecallRows, words: AbstractSet[str],
+    rules: Sequence[RecallLine], outputs: Sequence[RecallLine], *, known: str, there: Collection[str],
+    reach: RecallLimits,
+) -> Iterator[RecallLine]:  # fmt: skip
     held = [atom for atom in desk.store.atoms(desk.space, found.atoms) if atom.valid_to is None]
     holding = [atom for atom in held if atom.evidence not in there and not atom.held]
     ranked = sorted(holding, key=lambda atom: -_rank(desk, atom, found.atoms[atom.id]))
-    ranked = [atom for atom in ranked if not is_told(atom, known)]
+    ranked = [atom for atom in ranked if not is_shown_in(atom, known)]
     about, unsure = _distinct(desk, list(found.turns), list(found.unsure))
     replaced, maybe = changed(wanted, about, unsure) if wanted else ({}, {})
     about, unsure = promoted(about, unsure, {**maybe, **replaced})
     notes = {old: f"until {new.said_at:%Y-%m-%d}, see {new.id}" for old, new in replaced.items()}
     notes |= _replaced(desk, holding)
-    widths = reach.assistant_widths if whose(question) == "assistant" else reach.widths
+    widths = reach.assistant_widths if speaker_intent(question) == "assistant" else reach.widths
     verbatim = list(of_turns(about, words=words, widths=widths, group=reach.certain, notes=notes))
     verbatim.sort(key=lambda line: line.source in ("tool", "web"))  # stable: people first, each in the search's order
     bearing_out = {atom.evidence for atom in ranked}
@@ -272,7 +276,7 @@ def _lines(
     yield from of_turns(further_turns, words=words, widths=reach.unsure_widths, group=reach.unsure, notes=notes)
 
 
-def _rank(desk: Desk, atom: Atom, row: Weighed) -> float:
+def _rank(desk: SearchContext, atom: Atom, row: WeighedRow) -> float:
     similarity = min(1.0, max(row.weight, row.cosine))
     rank = desk.settings.recall_similarity * similarity + desk.settings.recall_confidence * atom.confidence
     return rank * TRUST[atom.source]
@@ -282,7 +286,7 @@ _WORD = re.compile(r"\w+")
 _COMPARED = 1_500  # characters
 
 
-def _distinct(desk: Desk, *groups: Sequence[str]) -> tuple[list[Turn], ...]:
+def _distinct(desk: SearchContext, *groups: Sequence[str]) -> tuple[list[Turn], ...]:
     """Return the turns of the groups without near-duplicates of earlier ones.
 
     Of a user's turn and the assistant's echo of it, the user's is kept, whichever was found first.
@@ -311,7 +315,7 @@ def _says_no_more(words: AbstractSet[str], than: AbstractSet[str]) -> bool:
     return len(extra) <= (1 - _SAME) * len(words) and not any(word[0].isdigit() for word in extra)
 
 
-def _replaced(desk: Desk, holding: Sequence[Atom]) -> Mapping[str, str]:
+def _replaced(desk: SearchContext, holding: Sequence[Atom]) -> Mapping[str, str]:
     """Return the turns whose statements these atoms replaced, and by which."""
     old = desk.store.replaced(desk.space, [atom.id for atom in holding]) if holding else []
     return {atom.evidence: f"since replaced by {atom.superseded_by}" for atom in old}
@@ -320,7 +324,7 @@ def _replaced(desk: Desk, holding: Sequence[Atom]) -> Mapping[str, str]:
 # --- rules, facts, scenes, tool results -------------------------------------------------------------
 
 
-def _rules(wanted: Asked, there: Collection[str], reach: Reach) -> list[Line]:
+def _rules(wanted: RecallQuery, there: Collection[str], reach: RecallLimits) -> list[RecallLine]:
     """Return standing rules that the user stated, the nearest to the question first."""
     desk = wanted.desk
     hits = desk.search(
@@ -332,14 +336,14 @@ def _rules(wanted: Asked, there: Collection[str], reach: Reach) -> list[Line]:
         limit=reach.rules_for_question if "?" in wanted.text or "？" in wanted.text else reach.rules,
         at=desk.now,
     )
-    aside = held_ids(desk.store, desk.space, [hit.id for hit in hits])
+    aside = quarantined_ids(desk.store, desk.space, [hit.id for hit in hits])
     turns = desk.store.turns(desk.space, [hit.id for hit in hits if hit.id not in there and hit.id not in aside])
-    others = of_others(desk.store, desk.space, turns)
+    others = turns_of_others(desk.store, desk.space, turns)
     theirs = [turn for turn in turns if turn.id not in others]
     return [line for turn in theirs if (line := of_rule(turn, reach.rule_width))]
 
 
-def _facts(desk: Desk, question: str, shown: set[str]) -> list[Line]:
+def _facts(desk: SearchContext, question: str, shown: set[str]) -> list[RecallLine]:
     """Return facts of the entities that the question names in full, except the user, whose atoms are not shown."""
     words = set(index_terms(question))
     named = [
@@ -361,7 +365,7 @@ def _is_in(name: str, words: set[str]) -> bool:
     return bool(terms) and terms <= words
 
 
-def _scenes(wanted: Asked, held: Sequence[Weighed]) -> list[Line]:
+def _scenes(wanted: RecallQuery, held: Sequence[WeighedRow]) -> list[RecallLine]:
     """Return a line for each scene that is relevant, or has an atom that is."""
     desk = wanted.desk
     scenes = current(desk.store, desk.space)
@@ -375,12 +379,12 @@ def _scenes(wanted: Asked, held: Sequence[Weighed]) -> list[Line]:
     return [of_scene(scene, words) for scene in about[:_SCENES]]
 
 
-def _outputs(wanted: Asked, words: AbstractSet[str]) -> list[Line]:
+def _outputs(wanted: RecallQuery, words: AbstractSet[str]) -> list[RecallLine]:
     """Return relevant lines of tool results; they need the weight that a turn would need."""
     desk = wanted.desk
     if not desk.store.size(desk.space, "chunk"):
         return []
-    read_as = read(wanted.text, desk.now, relatives=False)
+    read_as = parse_query(wanted.text, desk.now, relatives=False)
     hits = {
         address(hit.ref, hit.lines): hit
         for hit in results(desk.store, desk.space, read_as, filters=Filters(), limit=_OUTPUTS)
@@ -396,25 +400,27 @@ def _outputs(wanted: Asked, words: AbstractSet[str]) -> list[Line]:
 # --- the end of the last conversation ---------------------------------------------------------------
 
 
-def _with_end(desk: Desk, question: str, there: Collection[str], found: Iterable[Line]) -> Iterator[Line]:
+def _with_end(
+    desk: SearchContext, question: str, there: Collection[str], found: Iterable[RecallLine]
+) -> Iterator[RecallLine]:
     """Yield the lines, after the end of the last conversation if the question asks to continue it."""
-    end = end_of_last(desk, there) if asks_to_go_on(question) else []
+    end = last_conversation(desk, there) if asks_to_continue(question) else []
     shown = {line.id for line in end}
     yield from end
     yield from (line for line in found if line.id not in shown)
 
 
-def end_of_last(desk: Desk, there: Collection[str]) -> list[Line]:
+def last_conversation(desk: SearchContext, there: Collection[str]) -> list[RecallLine]:
     """Return the last turns of the latest conversation, other than the one that is `there`."""
     sessions = sorted(desk.store.sessions(desk.space, limit=_SESSIONS), key=lambda one: one.last, reverse=True)
     for one in sessions:
         said = desk.store.last_turns(desk.space, one.session, limit=_ENDING, roles=("user", "assistant"))
-        aside = held_ids(desk.store, desk.space, [turn.id for turn in said])
+        aside = quarantined_ids(desk.store, desk.space, [turn.id for turn in said])
         said = [turn for turn in said if turn.id not in aside]
         if said and not any(turn.id in there for turn in said):
             head = f"- The last conversation, session {one.session}, ended so on {one.last:%Y-%m-%d}, latest first:"
             turns = of_turns(said[::-1], words=frozenset(), widths=(_ENDING_CHARS,), group="end")
-            return [Line(group="end", id=one.session, text=head), *turns]
+            return [RecallLine(group="end", id=one.session, text=head), *turns]
     return []
 
 
@@ -422,7 +428,7 @@ _SURELY = 0.55  # strength of a rule: that of plain statements under a heading s
 _ATOM_CHARS, _SCENE_CHARS, _OUTPUT_CHARS = 220, 200, 320
 
 
-def sound(desk: Desk, lines: Iterable[Line]) -> Iterator[Line]:
+def sound(desk: SearchContext, lines: Iterable[RecallLine]) -> Iterator[RecallLine]:
     """Yield the lines, suspicious ones marked; rows that a person has released pass.
 
     Rows written before flags existed, and model output, are checked only here. What a tool put out is judged with
@@ -434,7 +440,7 @@ def sound(desk: Desk, lines: Iterable[Line]) -> Iterator[Line]:
         yield replace(line, is_suspect=True) if suspect else line
 
 
-def _is_released(desk: Desk, id: str) -> bool:
+def _is_released(desk: SearchContext, id: str) -> bool:
     is_row = id[:1] in "at" and id[1:].isdigit()
     return is_row and any(one.verdict == "released" for one in desk.store.held(desk.space, [id]))
 
@@ -442,43 +448,43 @@ def _is_released(desk: Desk, id: str) -> bool:
 # --- what is known ----------------------------------------------------------------------------------
 
 
-def told(atom: Atom) -> str:
+def statement_line(atom: Atom) -> str:
     """Return an atom's statement as both blocks show it."""
     return one_line(atom.text, _ATOM_CHARS)
 
 
-def is_told(atom: Atom, text: str) -> bool:
+def is_shown_in(atom: Atom, text: str) -> bool:
     """Tell whether a text shows an atom's statement, as a line or as in the persona's page."""
-    return f"- {told(atom)}\n" in text or f"{told(atom)} ({atom.id}" in text
+    return f"- {statement_line(atom)}\n" in text or f"{statement_line(atom)} ({atom.id}" in text
 
 
-def of_atom(atom: Atom) -> Line:
+def of_atom(atom: Atom) -> RecallLine:
     head = f"- [{atom.id} · {date_of(atom.valid_from, atom.text)}{_whose(atom.source)}]"
-    return Line(group="atom", id=atom.id, text=f"{head} {told(atom)}", source=atom.source)
+    return RecallLine(group="atom", id=atom.id, text=f"{head} {statement_line(atom)}", source=atom.source)
 
 
-def of_fact(fact: Fact) -> Line:
+def of_fact(fact: Fact) -> RecallLine:
     parts = (fact.entity, fact.relation.replace("_", " "), fact.value)
     said = " · ".join(one_line(part, 80) for part in parts)
     head = f"- [{fact.atom} · {fact.valid_from:%Y-%m-%d}{_whose(fact.source)}]"
-    return Line(group="fact", id=fact.atom, text=f"{head} {said}", source=fact.source)
+    return RecallLine(group="fact", id=fact.atom, text=f"{head} {said}", source=fact.source)
 
 
 def _whose(source: Source) -> str:
     return f" · {ATTRIBUTION[source]}" if ATTRIBUTION[source] else ""
 
 
-def of_scene(scene: Scene, words: AbstractSet[str]) -> Line:
+def of_scene(scene: Scene, words: AbstractSet[str]) -> RecallLine:
     head = f"- [scene {scene.slug} · {scene.updated:%Y-%m-%d}] {one_line(scene.title, 80)}"
-    return Line(group="scene", id=scene.slug, text=f"{head}: {_around(plain(scene.body), words, _SCENE_CHARS)}")
+    return RecallLine(group="scene", id=scene.slug, text=f"{head}: {_around(plain(scene.body), words, _SCENE_CHARS)}")
 
 
-def of_output(hit: ResultHit, words: AbstractSet[str]) -> Line:
+def of_output(hit: ResultHit, words: AbstractSet[str]) -> RecallLine:
     at = address(hit.ref, hit.lines)
-    source = of_tool(hit.call.partition(" ")[0])
-    whose = "output of" if source == "tool" else "from the web,"
-    head = f"- [{at} · {hit.at:%Y-%m-%d} · {whose} {one_line(hit.call, 60)}]"
-    return Line(group="output", id=at, text=f"{head} {_around(hit.text, words, _OUTPUT_CHARS)}", source=source)
+    source = source_of_tool(hit.call.partition(" ")[0])
+    speaker_intent = "output of" if source == "tool" else "from the web,"
+    head = f"- [{at} · {hit.at:%Y-%m-%d} · {speaker_intent} {one_line(hit.call, 60)}]"
+    return RecallLine(group="output", id=at, text=f"{head} {_around(hit.text, words, _OUTPUT_CHARS)}", source=source)
 
 
 # --- what was said ----------------------------------------------------------------------------------
@@ -491,7 +497,7 @@ def of_turns(
     widths: Sequence[int],
     group: Group = "turn",
     notes: Mapping[str, str] | None = None,
-) -> Iterator[Line]:
+) -> Iterator[RecallLine]:
     """Yield a line for each turn, at most `widths` characters long (the last of them for all further turns).
 
     `notes` are remarks on turns by id, such as that a later one changed the value.
@@ -500,7 +506,7 @@ def of_turns(
         yield _line(turn, widths[min(place, len(widths) - 1)], words, group, (notes or {}).get(turn.id, ""))
 
 
-def _line(turn: Turn, width: int, words: AbstractSet[str], group: Group, note: str) -> Line:
+def _line(turn: Turn, width: int, words: AbstractSet[str], group: Group, note: str) -> RecallLine:
     from mcp_memory.language.when.annotate import with_dates
 
     said = _around(turn.content, words, width)
@@ -509,7 +515,7 @@ def _line(turn: Turn, width: int, words: AbstractSet[str], group: Group, note: s
     return _said(turn, group, f"- [{head}] {dated}")
 
 
-def of_rule(turn: Turn, width: int) -> Line | None:
+def of_rule(turn: Turn, width: int) -> RecallLine | None:
     """Return a line for a user's turn that states a standing rule, only the rules of a long one; else None."""
     rules = [rule for rule in standing_rules(turn.content) if rule.strength >= _SURELY]
     if turn.role != "user" or not rules:
@@ -520,14 +526,16 @@ def of_rule(turn: Turn, width: int) -> Line | None:
     return _said(turn, "rule", f"- [{turn.id} · {turn.said_at:%Y-%m-%d}] {mask(one_line(said, width))}")
 
 
-def _said(turn: Turn, group: Group, text: str) -> Line:
+def _said(turn: Turn, group: Group, text: str) -> RecallLine:
     place = (turn.session, turn.position)
-    return Line(group=group, id=turn.id, text=text, source=of_turn(turn), day=turn.said_at.date(), place=place)
+    return RecallLine(
+        group=group, id=turn.id, text=text, source=source_of_turn(turn), day=turn.said_at.date(), place=place
+    )
 
 
 def _speaker(turn: Turn) -> str:
     """Return the speaker of a turn: empty for the user, a name for other people; tools are marked as tools."""
-    source = of_turn(turn)
+    source = source_of_turn(turn)
     if source in ("tool", "web"):
         return f"output of {SAID_BY[source]}" + (f", {one_line(turn.name, 40)}" if turn.name else "")
     posing = turn.name is not None and fold(turn.name.strip()) in get_args(Role)
@@ -570,5 +578,5 @@ _PATTERN = re.compile("|".join(f"(?:{pattern})" for pattern in _LANGUAGES.values
 _LONGEST = 400  # characters; who writes more says what it is about
 
 
-def asks_to_go_on(question: str) -> bool:
+def asks_to_continue(question: str) -> bool:
     return len(question) <= _LONGEST and _PATTERN.search(question) is not None

@@ -38,7 +38,7 @@ from mcp_memory.core.text import spoken
 from mcp_memory.core.types import Turn
 from mcp_memory.language.words import base_terms, index_terms, query_terms
 from mcp_memory.longterm.search.ranking import without_speakers
-from mcp_memory.longterm.search.search import Desk, Ranked, whose
+from mcp_memory.longterm.search.search import Ranked, SearchContext, speaker_intent
 from mcp_memory.models.embed.bundled import IDENTITY
 from mcp_memory.store.protocol import Filters, Layer, Vectors
 
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "ABOUT", "NEAR", "Asked", "Weighed", "asked", "changed", "is_echo", "promoted", "terms_of", "weighed",
-    "weights_of",
+    "ABOUT", "NEAR", "RecallQuery", "WeighedRow", "changed", "is_echo", "promoted", "recall_query", "terms_of",
+    "weigh_rows", "weights_of",
 ]  # fmt: skip
 
 ABOUT = 1.0
@@ -73,10 +73,10 @@ Held = Mapping[str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class RecallQuery:
     """A question, or the turns of a conversation, as one search. `texts` are weighed one by one; the best counts."""
 
-    desk: Desk
+    desk: SearchContext
     texts: Sequence[str]
 
     @cached_property
@@ -102,11 +102,11 @@ class Asked:
     @cached_property
     def by_user(self) -> bool:
         """Whether it asks for the user's own words, which atoms hold."""
-        return self.is_question and whose(self.text) == "user"
+        return self.is_question and speaker_intent(self.text) == "user"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weighed:
+class WeighedRow:
     """A row of a search; `weight` is compared with ABOUT and NEAR, below 0 it is unknown."""
 
     id: str
@@ -115,10 +115,10 @@ class Weighed:
     is_echo: bool = False
 
 
-def asked(desk: Desk, texts: Sequence[str]) -> Asked | None:
+def recall_query(desk: SearchContext, texts: Sequence[str]) -> RecallQuery | None:
     """Return one search for all texts; None where all are blank."""
     told = [text for text in texts if text.strip()]
-    return Asked(desk=desk, texts=told) if told else None
+    return RecallQuery(desk=desk, texts=told) if told else None
 
 
 def is_echo(said: str, text: str) -> bool:
@@ -132,7 +132,7 @@ def is_echo(said: str, text: str) -> bool:
     return is_question and set(_words(said)) <= set(_words(text))
 
 
-def weighed(wanted: Asked, layer: Layer, *, limit: int) -> list[Weighed]:
+def weigh_rows(wanted: RecallQuery, layer: Layer, *, limit: int) -> list[WeighedRow]:
     """Return the first `limit` rows of a search, in its order, and as many more as echoes took places.
 
     Only the first rows are weighed; further ones are shown only if the budget allows.
@@ -146,7 +146,7 @@ def weighed(wanted: Asked, layer: Layer, *, limit: int) -> list[Weighed]:
     weights = weights_of(wanted, layer, _held(wanted.desk, layer, first), echoes=list(echoes.values()))
     middle = median([hit.cosine for hit in hits if hit.cosine is not None] or [1.0])
     return [
-        Weighed(
+        WeighedRow(
             id=hit.id,
             weight=ABOUT if _alone(hit, middle) else weights.get(hit.id, -1.0) + _hints(wanted, layer, hit),
             cosine=max(0.0, hit.cosine or 0.0),
@@ -156,7 +156,7 @@ def weighed(wanted: Asked, layer: Layer, *, limit: int) -> list[Weighed]:
     ]
 
 
-def _searched(wanted: Asked, layer: Layer, limit: int) -> Sequence[Ranked]:
+def _searched(wanted: RecallQuery, layer: Layer, limit: int) -> Sequence[Ranked]:
     desk = wanted.desk
     return desk.search(
         desk.space,
@@ -169,7 +169,7 @@ def _searched(wanted: Asked, layer: Layer, limit: int) -> Sequence[Ranked]:
     )
 
 
-def _echoes(wanted: Asked, layer: Layer, hits: Sequence[Ranked]) -> dict[str, Held]:
+def _echoes(wanted: RecallQuery, layer: Layer, hits: Sequence[Ranked]) -> dict[str, Held]:
     """Return the terms of the hits that only repeat the question, by id."""
     turns = wanted.desk.store.turns(wanted.desk.space, [hit.id for hit in hits]) if layer == "turn" else []
     return {
@@ -178,7 +178,7 @@ def _echoes(wanted: Asked, layer: Layer, hits: Sequence[Ranked]) -> dict[str, He
 
 
 def weights_of(
-    wanted: Asked, layer: Layer, rows: Mapping[str, Held], *, echoes: Sequence[Held] = ()
+    wanted: RecallQuery, layer: Layer, rows: Mapping[str, Held], *, echoes: Sequence[Held] = ()
 ) -> dict[str, float]:
     """Return the weight of each row by its words; word frequencies are those of the layer, without its `echoes`."""
     if not rows:
@@ -196,7 +196,9 @@ def _weight(rarities: Mapping[str, float], held: Held, most: float) -> float:
     return share + min(most, sum(rarity * held.get(word, 0.0) for word, rarity in rarities.items())) / 4
 
 
-def _rarities(desk: Desk, layer: Layer, text: str, heard: set[str], echoes: Sequence[Held]) -> dict[str, float]:
+def _rarities(
+    desk: SearchContext, layer: Layer, text: str, heard: set[str], echoes: Sequence[Held]
+) -> dict[str, float]:
     """Return the words of a text with their rarity: 0 for a word of most rows, 1 for a word of one.
 
     A word without postings occurs in no row, or is so common that it was left out; the rows show which.
@@ -218,7 +220,7 @@ def _rarity(rows: int, total: int) -> float:
     return math.log(1 + (total - rows + 0.5) / (rows + 0.5)) / math.log(total + 2)
 
 
-def _hints(wanted: Asked, layer: Layer, hit: Ranked) -> float:
+def _hints(wanted: RecallQuery, layer: Layer, hit: Ranked) -> float:
     """Return (speaker + time) / 4; atoms count as the user's words."""
     if not wanted.is_question:
         return 0.0
@@ -238,7 +240,7 @@ def terms_of(text: str) -> Held:
     return dict.fromkeys(index_terms(text[:_READ]), 1.0)
 
 
-def _held(desk: Desk, layer: Layer, ids: Sequence[str]) -> dict[str, Held]:
+def _held(desk: SearchContext, layer: Layer, ids: Sequence[str]) -> dict[str, Held]:
     if layer == "atom":
         return {atom.id: terms_of(atom.text) for atom in desk.store.atoms(desk.space, ids)}
     near = desk.store.surroundings(desk.space, ids, around=_REACH)
@@ -262,7 +264,9 @@ _MAYBE_PAIRS = 12
 _ONE_TOPIC, _OTHER_TOPIC = 0.5, 0.35  # cosines of two turns that may, or cannot, speak of the same thing
 
 
-def changed(wanted: Asked, about: Sequence[Turn], unsure: Sequence[Turn]) -> tuple[dict[str, Turn], dict[str, Turn]]:
+def changed(
+    wanted: RecallQuery, about: Sequence[Turn], unsure: Sequence[Turn]
+) -> tuple[dict[str, Turn], dict[str, Turn]]:
     """Return the turns that replaced the value of older user turns, and unsure turns that may have for relevant ones.
 
     Both map the id of the older turn to the latest newer one.
@@ -286,7 +290,7 @@ def changed(wanted: Asked, about: Sequence[Turn], unsure: Sequence[Turn]) -> tup
     return replaced, maybe
 
 
-def _of_one_topic(wanted: Asked, turns: Sequence[Turn]) -> list[tuple[Turn, Turn, float | None]]:
+def _of_one_topic(wanted: RecallQuery, turns: Sequence[Turn]) -> list[tuple[Turn, Turn, float | None]]:
     """Return pairs of user turns on one topic, the older first, in the order of the newer."""
     said = sorted((turn for turn in turns if turn.role == "user"), key=lambda turn: (turn.said_at, turn.position))
     vectors: Mapping[str, NDArray[np.float32]] = {}
@@ -308,7 +312,7 @@ def _is_before(old: Turn, new: Turn) -> bool:
     return old.said_at < new.said_at or (old.session == new.session and old.position < new.position)
 
 
-def _before(desk: Desk, turns: Sequence[Turn]) -> dict[str, str]:
+def _before(desk: SearchContext, turns: Sequence[Turn]) -> dict[str, str]:
     """Return the text before each turn, by id: a value may answer a question that names it."""
     near = desk.store.surroundings(desk.space, list(dict.fromkeys(turn.id for turn in turns)), around=1)
     said = {(turn.session, turn.position + 1): turn.content for turn in near}

@@ -23,7 +23,7 @@ from mcp_memory.longterm.search.ranking import SIGNALS
 from mcp_memory.longterm.search.rerank import FIRST
 from mcp_memory.longterm.search.results import ABOUT as SHARE
 from mcp_memory.longterm.search.results import allowed, results
-from mcp_memory.longterm.search.search import Question, Ranked, Search, read
+from mcp_memory.longterm.search.search import ParsedQuery, Ranked, Search, parse_query
 from mcp_memory.store.naming import address
 from mcp_memory.store.protocol import Filters, Layer, Store, Vectors
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Explained", "Leg", "Row", "explain"]
+__all__ = ["Explained", "ExplainedRow", "SearchLeg", "explain"]
 
 _MISSED = 5
 _TEXT = 160
@@ -48,11 +48,11 @@ class Explained:
     asks_for: str | None
     """Whose words it asks for, where it says so."""
     times: tuple[str, ...]
-    legs: tuple[Leg, ...]
-    shown: tuple[Row, ...]
-    missed: tuple[Row, ...]
+    legs: tuple[SearchLeg, ...]
+    shown: tuple[ExplainedRow, ...]
+    missed: tuple[ExplainedRow, ...]
     """The next in the order."""
-    left_out: tuple[Row, ...]
+    left_out: tuple[ExplainedRow, ...]
     """What ranks as high as what is shown, and why it is not: what filters took out too."""
     scenes: tuple[tuple[str, Signals], ...]
     results: tuple[tuple[str, Signals, bool], ...]
@@ -72,7 +72,7 @@ def explain(
     at: datetime,
 ) -> Explained:
     """Take apart the first page of a memory search for a query that is not empty."""
-    question = read(query, at)
+    question = parse_query(query, at)
     wanted = max(FIRST, limit + _MISSED + 1)
 
     def order(filters: Filters) -> tuple[list[Ranked], list[Ranked]]:
@@ -86,10 +86,10 @@ def explain(
     kinds: list[tuple[Layer, Filters]] = [("atom", filters)]
     if turn_filters is not None:
         kinds.append(("turn", turn_filters))
-    legs = [Seen(store, search, space, layer, question, embed, passing) for layer, passing in kinds]
+    legs = [ScoredLayer(store, search, space, layer, question, embed, passing) for layer, passing in kinds]
     least = _least(shown)
 
-    def told(ids: Iterable[Ranked | str], why: Mapping[str, str] | None = None) -> tuple[Row, ...]:
+    def told(ids: Iterable[Ranked | str], why: Mapping[str, str] | None = None) -> tuple[ExplainedRow, ...]:
         names = [one if isinstance(one, str) else one.id for one in ids]
         made = [row for id in names if (row := row_of(legs, id, question, least, why or {}))]
         return _with_texts(store, space, made, question)
@@ -116,7 +116,7 @@ def explain(
         scenes=tuple(
             (hit.scene.slug, hit.found_by) for hit in matching(store, space, query, filters=filters, atoms=atoms, at=at)
         ),
-        results=_results(store, space, read(query, at, relatives=False), filters),
+        results=_results(store, space, parse_query(query, at, relatives=False), filters),
     )
 
 
@@ -127,8 +127,8 @@ def _ask(
     return search(space, layer, query, embed=embed, filters=filters, limit=limit, at=at)
 
 
-def _bare(hit: Ranked, why: Mapping[str, str]) -> Row:
-    return Row(
+def _bare(hit: Ranked, why: Mapping[str, str]) -> ExplainedRow:
+    return ExplainedRow(
         id=hit.id, score=round(hit.score, 5), parts=(), holds=(), cosine=hit.cosine, text="", left_out=why[hit.id]
     )
 
@@ -139,7 +139,7 @@ def _least(shown: Sequence[Ranked]) -> dict[str, float]:
 
 
 def _passed_over(
-    store: Store, space: str, seen: Sequence[Seen], ordered: Sequence[Ranked], least: Mapping[str, float]
+    store: Store, space: str, seen: Sequence[ScoredLayer], ordered: Sequence[Ranked], least: Mapping[str, float]
 ) -> dict[str, str]:
     """Return what scores as high as what is shown, and is not in the order, with the reason; the best of each kind."""
     inside = {hit.id for hit in ordered}
@@ -158,7 +158,9 @@ def _passed_over(
     return reasons
 
 
-def _with_texts(store: Store, space: str, rows: Sequence[Row], question: Question) -> tuple[Row, ...]:
+def _with_texts(
+    store: Store, space: str, rows: Sequence[ExplainedRow], question: ParsedQuery
+) -> tuple[ExplainedRow, ...]:
     ids = [row.id for row in rows]
     texts = {turn.id: turn.content for turn in store.turns(space, [id for id in ids if id[0] == "t"])}
     texts |= {atom.id: atom.text for atom in store.atoms(space, [id for id in ids if id[0] == "a"])}
@@ -174,7 +176,9 @@ def _with_texts(store: Store, space: str, rows: Sequence[Row], question: Questio
     )
 
 
-def _results(store: Store, space: str, question: Question, filters: Filters) -> tuple[tuple[str, Signals, bool], ...]:
+def _results(
+    store: Store, space: str, question: ParsedQuery, filters: Filters
+) -> tuple[tuple[str, Signals, bool], ...]:
     passing = allowed(filters)
     if passing is None or not store.size(space, "chunk"):
         return ()
@@ -187,7 +191,7 @@ def _results(store: Store, space: str, question: Question, filters: Filters) -> 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class SignalShare:
     """What one signal gave a row: its value (0 to 1), what that counts in the score, and its place among all rows."""
 
     signal: str
@@ -197,12 +201,12 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ExplainedRow:
     """A turn or an atom as the search saw it. `score` is the sum of the points."""
 
     id: str
     score: float
-    parts: tuple[Part, ...]
+    parts: tuple[SignalShare, ...]
     holds: tuple[str, ...]
     """Terms of the question that stand in it."""
     cosine: float | None
@@ -217,7 +221,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leg:
+class SearchLeg:
     """What was found of one kind of rows, before any order."""
 
     layer: Layer
@@ -230,11 +234,11 @@ class Leg:
     nearest: float | None
 
 
-class Seen:
+class ScoredLayer:
     """The candidates of a layer: their signals, places and points."""
 
     def __init__(
-        self, store: Store, search: Search, space: str, layer: Layer, question: Question,
+        self, store: Store, search: Search, space: str, layer: Layer, question: ParsedQuery,
         embed: Callable[[str], Sequence[Vectors]], filters: Filters,
     ) -> None:  # fmt: skip
         import numpy as np
@@ -248,7 +252,7 @@ class Seen:
         self.at: dict[int, int] = {row: place for place, row in enumerate(found.rows.tolist())}
         postings = store.postings(space, layer, question.words, filters=filters)
         self.holding = {one.term: set(one.rows.tolist()) for one in postings}
-        self.leg = Leg(
+        self.leg = SearchLeg(
             layer=layer,
             by_words=_passing(store, space, layer, set[int]().union(*self.holding.values()), filters),
             by_meaning=len(self.cosines),
@@ -260,11 +264,11 @@ class Seen:
     def has(self, id: str) -> bool:
         return id[0] == self._letter and int(id[1:]) in self.at
 
-    def parts(self, row: int) -> tuple[Part, ...]:
+    def parts(self, row: int) -> tuple[SignalShare, ...]:
         """Return what each signal gave a row, the most first."""
         at = self.at[row]
         made = [
-            Part(
+            SignalShare(
                 signal=name,
                 value=round(float(self.signals[at, column]), 3),
                 points=round(float(self.points[at, column]), 4),
@@ -292,14 +296,14 @@ def _passing(store: Store, space: str, layer: Layer, rows: set[int], filters: Fi
 
 
 def row_of(
-    seen: Sequence[Seen], id: str, question: Question, least: Mapping[str, float], why: Mapping[str, str]
-) -> Row | None:
+    seen: Sequence[ScoredLayer], id: str, question: ParsedQuery, least: Mapping[str, float], why: Mapping[str, str]
+) -> ExplainedRow | None:
     number = int(id[1:])
     among = next((one for one in seen if one.has(id)), None)
     if among is None:
         return None
     score = float(among.scores[among.at[number]])
-    return Row(
+    return ExplainedRow(
         id=id,
         score=round(score, 5),
         parts=among.parts(number),

@@ -33,17 +33,17 @@ from mcp_memory.core.errors import InvalidInput, NotFound
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import AtomHit, Fact, MemoryResults, ResultHit, Scene, SceneHit, Turn, TurnHit, TurnResults
 from mcp_memory.language.words import fold, index_terms, query_terms
-from mcp_memory.longterm.scenes import ended_since, standing
+from mcp_memory.longterm.scenes import ended_since, readable_scenes
 from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, of_atoms
 from mcp_memory.longterm.search.rerank import FIRST, Rerank, as_found
 from mcp_memory.longterm.search.results import SHOWN, allowed, results
-from mcp_memory.longterm.search.search import Question, Ranked, Search, read
+from mcp_memory.longterm.search.search import ParsedQuery, Ranked, Search, parse_query
 from mcp_memory.store.forgotten import left_of
 from mcp_memory.store.protocol import Filters, Layer, Posting, Store, Vectors
 
 __all__ = [
-    "MAX_SHOWN", "MIN_COSINE", "Page", "after", "asked_at", "current", "known", "matching", "memories", "mixed",
-    "of_turns", "page_of", "said", "text_of", "turns",
+    "MAX_SHOWN", "MIN_COSINE", "PageState", "after", "asked_at", "current", "known", "matching", "mixed", "of_turns",
+    "page_of", "said", "search_memories", "search_turns", "text_of",
 ]  # fmt: skip
 
 _FACTS = 20
@@ -55,7 +55,7 @@ Ask = Callable[[Layer, Filters, int], list[Ranked]]
 """Search a layer for one question: what passes the filters, at most so many."""
 
 
-def turns(
+def search_turns(
     store: Store,
     search: Search,
     space: str,
@@ -103,7 +103,7 @@ def turns(
     )
 
 
-def memories(
+def search_memories(
     store: Store,
     search: Search,
     space: str,
@@ -152,16 +152,16 @@ def memories(
 # --- pages ------------------------------------------------------------------------------------------
 
 
-def _then(filters: Filters, page: Page, layer: Layer) -> Filters:
+def _then(filters: Filters, page: PageState, layer: Layer) -> Filters:
     """Return the filters, held to the rows that there were when the question was first asked."""
     return filters if page.first else replace(filters, upto=page.upto(layer))
 
 
-def _fresh(hits: Sequence[Ranked], page: Page) -> list[Ranked]:
+def _fresh(hits: Sequence[Ranked], page: PageState) -> list[Ranked]:
     return [hit for hit in hits if hit.id not in page.shown]
 
 
-def _next(page: Page, fresh: Sequence[Ranked], limit: int) -> str | None:
+def _next(page: PageState, fresh: Sequence[Ranked], limit: int) -> str | None:
     return after(page.cursor(), [hit.id for hit in fresh[:limit]]) if len(fresh) > limit else None
 
 
@@ -181,7 +181,7 @@ def _filling(hits: Sequence[TurnHit], limit: int) -> int:
 # --- what is found ----------------------------------------------------------------------------------
 
 
-def _listed(store: Store, space: str, filters: Filters, page: Page, limit: int) -> list[Ranked]:
+def _listed(store: Store, space: str, filters: Filters, page: PageState, limit: int) -> list[Ranked]:
     last = next(iter(page.shown), None)
     listed = store.list_atoms(space, filters=_then(filters, page, "atom"), after=last, limit=limit)
     return [Ranked(id=atom.id, score=0.0, found_by={"listed": 1.0}, cosine=None) for atom in listed]
@@ -224,12 +224,12 @@ def mixed(store: Store, space: str, atoms: Sequence[Ranked], verbatim: Sequence[
     return [*order, *(hit for hit in left if hit.id not in told)]
 
 
-def _results(store: Store, space: str, query: str, filters: Filters, page: Page, limit: int) -> list[ResultHit]:
+def _results(store: Store, space: str, query: str, filters: Filters, page: PageState, limit: int) -> list[ResultHit]:
     """Return lines of tool results, on the first page: a few that are about the query; any, if only they are asked."""
     passing = allowed(filters) if page.first else None
     if passing is None or not store.size(space, "chunk"):
         return []
-    question = read(query, page.at, relatives=False)
+    question = parse_query(query, page.at, relatives=False)
     if filters.role == "tool":
         return results(store, space, question, filters=passing, limit=limit, least=0.0)
     return results(store, space, question, filters=passing, limit=min(limit, SHOWN))
@@ -307,7 +307,7 @@ _MOST = 2**63 - 1  # no row has a higher number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class PageState:
     """Where a question stands before one of its pages."""
 
     question: bytes
@@ -343,12 +343,12 @@ def asked_at(cursor: str | None, now: datetime) -> datetime:
 
 def page_of(
     cursor: str | None, asked: object, *, at: datetime, store: Store, space: str, listing: bool = False
-) -> Page:
+) -> PageState:
     """Return the page that a cursor points to, or the first. InvalidInput for a cursor of another question."""
     question = hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).digest()[:_QUESTION]
     if cursor is None:
         newest = store.newest(space, "turn"), store.newest(space, "atom")
-        return Page(question=question, at=at, newest=newest, listing=listing)
+        return PageState(question=question, at=at, newest=newest, listing=listing)
     page = _parse(cursor)
     if page.question != question:
         raise InvalidInput(
@@ -366,13 +366,13 @@ def after(start: str, ids: Iterable[str]) -> str | None:
     return replace(page, shown=all_shown).cursor() if len(all_shown) < MAX_SHOWN else None
 
 
-def _parse(cursor: str) -> Page:
+def _parse(cursor: str) -> PageState:
     try:
         data = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         body = data[_CHECK:]
         numbers = _unpacked(body[_QUESTION:])
         listing, at, turn, atom = (next(numbers) for _ in range(4))
-        page = Page(
+        page = PageState(
             question=body[:_QUESTION],
             at=datetime.fromtimestamp(at, UTC),
             newest=(turn, atom),
@@ -424,7 +424,7 @@ _OF_THE_BEST = 0.4  # the share of the best one's score that is worth showing
 
 def current(store: Store, space: str) -> list[Scene]:
     """Return the scenes, the hottest first, without what has ended since they were written."""
-    told = [(scene, {old.id for old, _ in ended_since(store, space, scene)}) for scene in standing(store, space)]
+    told = [(scene, {old.id for old, _ in ended_since(store, space, scene)}) for scene in readable_scenes(store, space)]
     left = (left_of(scene, ended) for scene, ended in told)
     return [scene for scene in left if scene.body]
 
@@ -434,7 +434,7 @@ def named(store: Store, space: str, filters: Filters) -> Filters:
     if filters.scene is None:
         return filters
     wanted = fold(filters.scene.strip().removesuffix(".md"))
-    scenes = standing(store, space)
+    scenes = readable_scenes(store, space)
     for scene in scenes:
         if wanted in (fold(scene.slug), fold(scene.title)):
             return replace(filters, scene=scene.slug)
@@ -473,7 +473,7 @@ def found(scenes: Sequence[Scene], query: str, *, atoms: Sequence[Ranked], at: d
 
     if not scenes:
         return []
-    question = read(query, at)
+    question = parse_query(query, at)
     near = _near(scenes, atoms)
     among = (np.array(list(near), np.int64), np.array(list(near.values()), np.float64))
     ranked = of_atoms(question, _postings(scenes, question), [among], total=len(scenes))
@@ -504,7 +504,7 @@ def _near(scenes: Sequence[Scene], atoms: Sequence[Ranked]) -> dict[int, float]:
     return {place: near[place] for place in nearest if near[place] >= MIN_COSINE}
 
 
-def _postings(scenes: Sequence[Scene], question: Question) -> list[Posting]:
+def _postings(scenes: Sequence[Scene], question: ParsedQuery) -> list[Posting]:
     """Return where the question's words and their relatives stand, as a store would."""
     import numpy as np
 

@@ -37,10 +37,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mcp_memory.language.when import Span
-    from mcp_memory.longterm.search.search import Question
+    from mcp_memory.longterm.search.search import ParsedQuery
 
 __all__ = [
-    "CLOSE", "SIGNALS", "WEIGHTS", "Found", "Weights", "of_atoms", "of_turns", "without_names", "without_speakers",
+    "CLOSE", "SIGNALS", "WEIGHTS", "ScoredRows", "Weights", "of_atoms", "of_turns", "without_names",
+    "without_speakers",
 ]  # fmt: skip
 
 
@@ -94,7 +95,7 @@ _MONTH_DAYS = 31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Found:
+class ScoredRows:
     """Candidates: row numbers, and a line of signals for each, in the order of `SIGNALS`."""
 
     rows: NDArray[np.int64]
@@ -105,23 +106,23 @@ Near = Sequence[tuple["NDArray[np.int64]", "NDArray[np.float64]"]]
 """For each model, the rows nearest to the question and their cosines, nearest first."""
 
 
-def of_atoms(question: Question, postings: Sequence[Posting], near: Near, *, total: int) -> Found:
+def of_atoms(question: ParsedQuery, postings: Sequence[Posting], near: Near, *, total: int) -> ScoredRows:
     """Score atoms by words, related words and meaning; they have no context. `total` is their number."""
     import numpy as np
 
-    hits = {one.term: _Hit(one.rows, _rarity(one.documents, total)) for one in postings}
+    hits = {one.term: _TermHit(one.rows, _rarity(one.documents, total)) for one in postings}
     rows = _all_of([*(hit.at for hit in hits.values()), *(ids for ids, _ in near)])
     signals = np.zeros((len(rows), len(SIGNALS)))
     norms = _norms(np.ones(len(rows)), 1.0)
     words = _words(question, hits, rows, norms)
     for name, scores in _alone(question, hits, near, rows, norms, words, full=_rarity_of_all(question, hits)).items():
         signals[:, SIGNALS.index(name)] = scores
-    return Found(rows=rows, signals=signals)
+    return ScoredRows(rows=rows, signals=signals)
 
 
 def of_turns(
-    question: Question, postings: Sequence[Posting], near: Near, outline: Outline, *, by_encoder: Callable[[], Near]
-) -> Found:
+    question: ParsedQuery, postings: Sequence[Posting], near: Near, outline: Outline, *, by_encoder: Callable[[], Near]
+) -> ScoredRows:
     """Score turns: those that match, and those around them; only turns that pass the outline's filters.
 
     `by_encoder` finds the rows nearest by the encoder alone. It is called only if no turn has many of the question's
@@ -130,7 +131,7 @@ def of_turns(
     import numpy as np
 
     total = len(outline.rows)
-    hits = {one.term: _Hit(outline.places(one.rows), _rarity(one.documents, total)) for one in postings}
+    hits = {one.term: _TermHit(outline.places(one.rows), _rarity(one.documents, total)) for one in postings}
     near = [_known(outline, rows, cosines) for rows, cosines in near]
     said = _all_of([hit.at for hit in hits.values()])
     words = _words(question, hits, said, _norms(outline.sizes[said], outline.mean_size))
@@ -158,13 +159,13 @@ def of_turns(
         "time": _time(question.times, outline.said_at[places]),
     }
     signals = np.stack([found[name] for name in SIGNALS], axis=1).astype(np.float64)
-    return Found(rows=outline.rows[places], signals=signals)
+    return ScoredRows(rows=outline.rows[places], signals=signals)
 
 
 # --- what a row says by itself ----------------------------------------------------------------------
 
 
-class _Hit(NamedTuple):
+class _TermHit(NamedTuple):
     """Where a term stands (rows, or places in an outline) and how much it tells."""
 
     at: NDArray[np.int64]
@@ -172,8 +173,8 @@ class _Hit(NamedTuple):
 
 
 def _alone(
-    question: Question,
-    hits: Mapping[str, _Hit],
+    question: ParsedQuery,
+    hits: Mapping[str, _TermHit],
     near: Near,
     at: NDArray[np.int64],
     norms: NDArray[np.float64],
@@ -204,7 +205,7 @@ def _alone(
 
 
 def _words(
-    question: Question, hits: Mapping[str, _Hit], at: NDArray[np.int64], norms: NDArray[np.float64]
+    question: ParsedQuery, hits: Mapping[str, _TermHit], at: NDArray[np.int64], norms: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return BM25 of the question's words in the rows `at`."""
     import numpy as np
@@ -217,7 +218,9 @@ def _words(
     return words
 
 
-def _bm25(hit: _Hit, at: NDArray[np.int64], norms: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+def _bm25(
+    hit: _TermHit, at: NDArray[np.int64], norms: NDArray[np.float64]
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     import numpy as np
 
     index = np.searchsorted(at, hit.at)
@@ -240,11 +243,11 @@ def _standing(cosines: NDArray[np.float64]) -> NDArray[np.float64]:
     return (cosines - cosines[-1]) / spread if spread > 0 else cosines * 0 + 1
 
 
-def _rarity_of_all(question: Question, hits: Mapping[str, _Hit]) -> float:
+def _rarity_of_all(question: ParsedQuery, hits: Mapping[str, _TermHit]) -> float:
     return _of_all([hits[word].rarity for word in question.words if word in hits], question)
 
 
-def _of_all(rarities: Sequence[float], question: Question) -> float:
+def _of_all(rarities: Sequence[float], question: ParsedQuery) -> float:
     """Return the rarity of all words of the question together; those that no row has count as much as the others."""
     return sum(rarities) / len(rarities) * max(len(rarities), question.length) if rarities else 0.0
 
@@ -308,7 +311,7 @@ def _around(outline: Outline, places: NDArray[np.int64], reach: int) -> tuple[ND
 
 
 def _context(
-    question: Question, hits: Mapping[str, _Hit], outline: Outline, places: NDArray[np.int64]
+    question: ParsedQuery, hits: Mapping[str, _TermHit], outline: Outline, places: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """BM25 over a soft window around each place: a turn k away counts 1 / (1 + k/2), its length too.
 
@@ -426,7 +429,7 @@ def without_names(text: str, names: Collection[str]) -> str:
     return text
 
 
-def _speakers(question: Question, outline: Outline) -> list[int]:
+def _speakers(question: ParsedQuery, outline: Outline) -> list[int]:
     """Return the speakers that the question names, else those of the role whose turns it asks for."""
     asked = fold(question.text)
     named = [code for code, (_, name) in outline.who.items() if name and _names(fold(name), asked)]

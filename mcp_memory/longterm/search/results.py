@@ -25,7 +25,7 @@ from mcp_memory.core.secrets import mask_lines
 from mcp_memory.core.types import Ref, ResultHit
 from mcp_memory.language.snippet import matches, snippet
 from mcp_memory.language.words import base_terms
-from mcp_memory.longterm.search.search import Question
+from mcp_memory.longterm.search.search import ParsedQuery
 from mcp_memory.store.protocol import Chunk, Filters, Posting, Store
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ _CALL = 150  # characters
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _RunLines:
     """A run whose text was read: its lines, and by their places the terms of those that may match."""
 
     chunk: Chunk
@@ -75,7 +75,7 @@ class _Worth:
     def line(self, terms: frozenset[str]) -> float:
         return self.share(terms) * (1 - _ELSE + _ELSE * len(terms & self.of.keys()) / len(terms))
 
-    def score(self, run: _Run) -> float:
+    def score(self, run: _RunLines) -> float:
         return (run.words + _LINE * max(map(self.line, run.matching.values()), default=0.0)) / (1 + _LINE)
 
 
@@ -87,7 +87,7 @@ def allowed(filters: Filters) -> Filters | None:
 
 
 def results(
-    store: Store, space: str, question: Question, *, filters: Filters, limit: int, least: float = ABOUT
+    store: Store, space: str, question: ParsedQuery, *, filters: Filters, limit: int, least: float = ABOUT
 ) -> list[ResultHit]:
     """Return the best lines of the results that hold so much of the question, at most two places of each result."""
     total = store.size(space, "chunk")
@@ -122,7 +122,7 @@ def _rarity(posting: Posting | None, total: int) -> float:
     return math.log(1 + (max(total, documents) - documents + 0.5) / (documents + 0.5))
 
 
-def _read(store: Store, space: str, first: Mapping[str, float], words: Sequence[str]) -> Iterator[_Run]:
+def _read(store: Store, space: str, first: Mapping[str, float], words: Sequence[str]) -> Iterator[_RunLines]:
     """Yield the runs with their lines; what was forgotten or lost since is passed over.
 
     Terms are made only of lines that hold the beginning of a word, for there may be thousands.
@@ -136,10 +136,10 @@ def _read(store: Store, space: str, first: Mapping[str, float], words: Sequence[
             if any(beginning in folded for folded in [line.casefold()] for beginning in beginnings)
         )
         matching = {place: held for place, held in terms if not held.isdisjoint(words)}
-        yield _Run(chunk=chunk, lines=lines, matching=matching, words=first[chunk.id])
+        yield _RunLines(chunk=chunk, lines=lines, matching=matching, words=first[chunk.id])
 
 
-def _worth(question: Question, postings: Sequence[Posting], runs: Sequence[_Run], total: int) -> _Worth:
+def _worth(question: ParsedQuery, postings: Sequence[Posting], runs: Sequence[_RunLines], total: int) -> _Worth:
     """Weigh the words by rarity, each in the form that documents have: shares are shares of words.
 
     A word without postings is in no run, or, as the runs show, so common that it was left out and counts nothing.
@@ -156,7 +156,7 @@ def _worth(question: Question, postings: Sequence[Posting], runs: Sequence[_Run]
 # --- what is shown ----------------------------------------------------------------------------------
 
 
-def _hits(store: Store, space: str, runs: Iterable[_Run], worth: _Worth) -> Iterator[ResultHit]:
+def _hits(store: Store, space: str, runs: Iterable[_RunLines], worth: _Worth) -> Iterator[ResultHit]:
     """Yield a hit for each run, but what says the same as one before it and more than two places of one result."""
     seen: set[str] = set()
     places: Counter[str] = Counter()
@@ -173,7 +173,9 @@ def _hits(store: Store, space: str, runs: Iterable[_Run], worth: _Worth) -> Iter
         yield _hit(store, space, ref, run, worth, lines, text)
 
 
-def _hit(store: Store, space: str, ref: Ref, run: _Run, worth: _Worth, lines: tuple[int, int], text: str) -> ResultHit:
+def _hit(
+    store: Store, space: str, ref: Ref, run: _RunLines, worth: _Worth, lines: tuple[int, int], text: str
+) -> ResultHit:
     records = store.records(space, ref=ref.id)
     best = max(map(worth.line, run.matching.values()), default=0.0)
     return ResultHit(
@@ -189,7 +191,7 @@ def _hit(store: Store, space: str, ref: Ref, run: _Run, worth: _Worth, lines: tu
     )
 
 
-def _shown(run: _Run, worth: _Worth) -> tuple[tuple[int, int], str]:
+def _shown(run: _RunLines, worth: _Worth) -> tuple[tuple[int, int], str]:
     """Return the lines to show, numbered as in the result, and their text."""
     lines = mask_lines("\n".join(run.lines)).split("\n")
     first, last = _window(

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from mcp_memory.core.types import Role
 from mcp_memory.language.words import base_terms, index_terms, languages_of, query_terms
 from mcp_memory.longterm.search import ranking
-from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, Found, Weights
+from mcp_memory.longterm.search.ranking import SIGNALS, WEIGHTS, ScoredRows, Weights
 from mcp_memory.models import stage
 from mcp_memory.models.embed.bundled import IDENTITY, encoder_alone
 from mcp_memory.store.protocol import Filters, Layer, Store, Vectors
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from mcp_memory.language.when import Span
 
-__all__ = ["Desk", "Question", "Ranked", "Search", "read", "whose"]
+__all__ = ["ParsedQuery", "Ranked", "Search", "SearchContext", "parse_query", "speaker_intent"]
 
 _UNSAID = ("context_short", "tells", "beside")  # of context the same again, and no reason by itself
 _NEAREST = 100  # rows by each model; a row's meaning is where it stands among them
@@ -81,7 +81,7 @@ class Search:
 
         `at` is when the question was asked, now where none is given: "last week" is the one before it.
         """
-        question = read(query, at or self._now())
+        question = parse_query(query, at or self._now())
         found, cosines = self.found(space, layer, question, embed=embed, filters=filters)
         return _ranked(layer, found, cosines, self.weights, limit)
 
@@ -101,18 +101,18 @@ class Search:
                 for name, w in zip(SIGNALS, self.weights, strict=True)
             )
         )
-        found, _ = self.found(space, "turn", read(query, self._now()), embed=embed, filters=Filters())
+        found, _ = self.found(space, "turn", parse_query(query, self._now()), embed=embed, filters=Filters())
         return [hit.id for hit in _ranked("turn", found, {}, some, limit)]
 
     def found(
         self,
         space: str,
         layer: Layer,
-        question: Question,
+        question: ParsedQuery,
         *,
         embed: Callable[[str], Sequence[Vectors]],
         filters: Filters,
-    ) -> tuple[Found, dict[int, float]]:
+    ) -> tuple[ScoredRows, dict[int, float]]:
         """Return the candidates with their signals, and the cosines of those that are near."""
         relatives = [term for group in question.related for term in group]
         reading = self._beside.submit(
@@ -147,7 +147,9 @@ class Search:
         return np.array([int(hit.id[1:]) for hit in hits], np.int64), np.array([hit.score for hit in hits], np.float64)
 
 
-def _ranked(layer: Layer, found: Found, cosines: Mapping[int, float], weights: Weights, limit: int) -> list[Ranked]:
+def _ranked(
+    layer: Layer, found: ScoredRows, cosines: Mapping[int, float], weights: Weights, limit: int
+) -> list[Ranked]:
     import numpy as np
 
     scores = np.round(found.signals @ np.array(weights) / sum(weights), 9)
@@ -177,7 +179,7 @@ _LATIN_WORD = re.compile(r"[a-z]{3,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class ParsedQuery:
     """`words` are index terms. `related` gives, for each word that has any, other terms and how near they are."""
 
     text: str
@@ -190,17 +192,17 @@ class Question:
     times: list[Span]
 
 
-def read(text: str, at: datetime, *, relatives: bool = True) -> Question:
+def parse_query(text: str, at: datetime, *, relatives: bool = True) -> ParsedQuery:
     """Take apart a question asked at a moment. Of a very long one, the beginning."""
     from mcp_memory.language.when import spans_in
 
     text = text[:MAX_CHARS]
     words = list(dict.fromkeys(query_terms(text)))
-    return Question(
+    return ParsedQuery(
         text=text,
         words=words,
         related=_related(text, set(words)) if relatives else [],
-        role=whose(text),
+        role=speaker_intent(text),
         length=len(set(base_terms(text)).intersection(words)) or len(words),
         times=spans_in(text, at),
     )
@@ -280,7 +282,7 @@ _ASSISTANT = re.compile(r"\b(?:the )?assistant(?:'s)?\b|助手", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 
-def whose(question: str) -> Role | None:
+def speaker_intent(question: str) -> Role | None:
     """Return the role whose turns the question asks for, or None."""
     user, assistant = bool(_USER.search(question)), bool(_ASSISTANT.search(question))
     if user != assistant:
@@ -312,7 +314,7 @@ def _patterns(language: str) -> tuple[frozenset[str], frozenset[str], re.Pattern
 
 
 @dataclass(frozen=True, kw_only=True)
-class Desk(stage.StageContext[Store]):
+class SearchContext(stage.StageContext[Store]):
     """What the long-term side works with, for one space at one moment."""
 
     search: Search

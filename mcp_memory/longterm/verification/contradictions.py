@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 __all__ = [
-    "SHORT", "common_words", "contrary", "dense", "differ", "dismisses", "known_terms", "names_the_user", "nearest",
-    "parts_of", "pieces_of", "places_of", "share_of", "terms_of", "vectors_of", "words_of",
+    "SHORT", "common_words", "contradicted_part", "dense", "differ", "dismisses", "known_terms", "names_the_user",
+    "nearest", "parts_of", "pieces_of", "places_of", "share_of", "terms_of", "vectors_of", "words_of",
 ]  # fmt: skip
 
 SHORT = 2
@@ -238,7 +238,7 @@ _ACTS = re.compile(
 """What seems to be a name, at the beginning of a statement: "Karen wants …", not "Start reports …"."""
 
 
-def contrary(
+def contradicted_part(
     parts: Sequence[str], texts: Sequence[str], *, names: Collection[str], heard: Collection[str]
 ) -> str | None:
     """Return the first part of a statement that turns round what was said in these texts, or a name that nobody said.

@@ -23,7 +23,7 @@ from mcp_memory.core.types import Atom, Citation, CitedResult, Citing, Evidence,
 from mcp_memory.longterm import scenes as l2_page
 from mcp_memory.longterm.persona import ended_since, unfounded
 from mcp_memory.longterm.search.results import results
-from mcp_memory.longterm.search.search import read
+from mcp_memory.longterm.search.search import parse_query
 from mcp_memory.store.citations import cited, links, uncovered
 from mcp_memory.store.evidence import is_intact
 from mcp_memory.store.naming import Named, address, named
@@ -55,7 +55,7 @@ def verify(store: Store, space: str) -> Verified:
             store, space, f"The scene {scene.slug}", scene.body, l2_page.ended_since(store, space, scene)
         )
         bare += [f"scene {scene.slug}: {one_line(line, _LINE)}" for line in uncovered(scene.body)]
-    ground = _Ground()
+    ground = _EvidenceWalk()
     for atoms in _pages(store, space):
         problems += ground.problems(store, space, atoms)
     return Verified(
@@ -91,7 +91,7 @@ def _pages(store: Store, space: str) -> Iterator[list[Atom]]:
 
 
 @dataclass
-class _Ground:
+class _EvidenceWalk:
     """What the atoms stand on, as far as it was walked; each turn is hashed once."""
 
     atoms: int = 0
@@ -172,7 +172,7 @@ def _likely(store: Store, space: str, text: str, turns: Sequence[Turn]) -> list[
     if not turns:
         return []
     first = min(turns, key=lambda turn: turn.learned_at)
-    question = read(text[:_READ], first.learned_at, relatives=False)
+    question = parse_query(text[:_READ], first.learned_at, relatives=False)
     if len(question.words) < _FEWEST:
         return []
     filters = Filters(session=first.session, as_of=first.learned_at)

@@ -31,7 +31,7 @@ from mcp_memory.longterm.turns import bare, phrases_of
 from mcp_memory.longterm.verification.contradictions import (
     SHORT,
     common_words,
-    contrary,
+    contradicted_part,
     dense,
     differ,
     dismisses,
@@ -46,7 +46,7 @@ from mcp_memory.longterm.verification.contradictions import (
     words_of,
 )
 
-__all__ = ["accepted", "carried", "relates", "repeats", "swaps_a_value", "unsupported"]
+__all__ = ["accepted_offer", "relates", "repeats", "supports_rule", "swaps_a_value", "unsupported"]
 
 _WORDS = 0.5  # share of a part's words that suffices
 _MEANING = 0.38  # cosine of a part to a piece of what was said that suffices
@@ -133,7 +133,7 @@ def unsupported(
     for part, share in zip(parts, shares, strict=True):
         if share < _WORDS and not _means(part, texts, _least(part, share, alike=alike)):
             return part
-    return contrary(parts, texts, names=names, heard=[*heard, *said])  # a title in quotation marks is named
+    return contradicted_part(parts, texts, names=names, heard=[*heard, *said])  # a title in quotation marks is named
 
 
 def _least(part: str, share: float, *, alike: bool) -> float:
@@ -149,7 +149,7 @@ def _means(part: str, texts: Iterable[str], least: float) -> bool:
     return any(nearest(part, vectors_of(tuple(dict.fromkeys(pieces_of(text)))[:_PIECES])) >= least for text in texts)
 
 
-def carried(rule: str, turns: Iterable[str], *, names: Collection[str] = (), heard: Collection[str] = ()) -> bool:
+def supports_rule(rule: str, turns: Iterable[str], *, names: Collection[str] = (), heard: Collection[str] = ()) -> bool:
     """Tell whether one of a user's turns states a rule. `names` and `heard` are those of `unsupported`."""
     return any(
         _states(turn, rule, names) and unsupported(rule, [turn], names=names, heard=heard) is None for turn in turns
@@ -205,7 +205,7 @@ def repeats(statement: str, text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _UserSentence:
     """A sentence of a user, its pieces, and whether it states a rule or asks something."""
 
     text: str
@@ -222,7 +222,7 @@ def _states(turn: str, rule: str, names: Collection[str]) -> bool:
     return any(_says(sentence, wording) for wording in _wordings(rule, said) for sentence in said)
 
 
-def _wordings(rule: str, said: Sequence[_Said]) -> Iterator[str]:
+def _wordings(rule: str, said: Sequence[_UserSentence]) -> Iterator[str]:
     """Yield a rule, and without what it leaves out besides, where the user speaks against that in other sentences."""
     yield rule
     limbs = _LIMB.split(rule)
@@ -257,7 +257,7 @@ def _is_abroad(rule: str, said: str) -> bool:
     return not share_of(rule, known_terms((said,))) or differ(rule, said)
 
 
-def _says(said: _Said, rule: str) -> bool:
+def _says(said: _UserSentence, rule: str) -> bool:
     if (said.asks and not said.is_rule) or _is_denied(said, rule) or _is_refused(said, rule):
         return False
     meaning, words = nearest(rule, vectors_of(said.pieces)), share_of(rule, known_terms((said.text,)))
@@ -286,7 +286,7 @@ def _pairs(rule: str, said: str) -> list[float]:
     return [nearest(word, theirs) for word in telling]
 
 
-def _is_denied(said: _Said, rule: str) -> bool:
+def _is_denied(said: _UserSentence, rule: str) -> bool:
     """Tell whether a rule says the opposite of a sentence, and of all its pieces that are about as near to it."""
     negative = is_negative(rule)
     if any(is_negative(text) == negative for text in (said.text, *_heads(said.text))) or dismisses(said.text):
@@ -299,7 +299,7 @@ def _is_denied(said: _Said, rule: str) -> bool:
     return all(is_negative(piece) != negative for piece in near if 2 * len(piece) >= len(rule))
 
 
-def _is_refused(said: _Said, rule: str) -> bool:
+def _is_refused(said: _UserSentence, rule: str) -> bool:
     """Tell whether a rule asks for what a sentence names only to refuse it: "in English", of "in German, not English".
 
     What hangs on "before" or "without" says when, not what.
@@ -323,12 +323,12 @@ def _heads(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=256)
-def _sentences(turn: str) -> tuple[_Said, ...]:
+def _sentences(turn: str) -> tuple[_UserSentence, ...]:
     own = _CODE.sub(lambda code: FILL * len(code[0]) if standing_rules(code[0][1:-1]) else code[0], own_part(turn))[
         :READ
     ]
     rules = standing_rules(turn)
-    found: list[_Said] = []
+    found: list[_UserSentence] = []
     for start, end in sentences(own):
         text = own[start:end].replace(FILL, " ").strip()
         if not any(map(str.isalnum, text)):
@@ -340,7 +340,7 @@ def _sentences(turn: str) -> tuple[_Said, ...]:
             is_rule = is_rule or bool(standing_rules(re.sub(r"[?？]\W*$", ".", text[requested.end() :])))
         if not is_rule and _HABIT.match(text):
             continue
-        found.append(_Said(text, tuple(dict.fromkeys(pieces_of(text))), is_rule, is_question(text.lower())))
+        found.append(_UserSentence(text, tuple(dict.fromkeys(pieces_of(text))), is_rule, is_question(text.lower())))
     return tuple(found)
 
 
@@ -395,7 +395,7 @@ _PROMISES = re.compile(
 )
 
 
-def accepted(offer: str, answer: str) -> str | None:
+def accepted_offer(offer: str, answer: str) -> str | None:
     """Return what an answer agrees to, as an order; None where it agrees to nothing.
 
     An offer is the question that ends the turn before, where it is about what is done for good.

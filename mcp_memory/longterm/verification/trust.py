@@ -25,14 +25,15 @@ from mcp_memory.language.standing_rules import standing_rules
 from mcp_memory.language.words import base_terms, query_terms
 from mcp_memory.longterm.names import names_in
 from mcp_memory.longterm.verification.contradictions import names_the_user
-from mcp_memory.longterm.verification.support import accepted, carried, repeats, unsupported
+from mcp_memory.longterm.verification.support import accepted_offer, repeats, supports_rule, unsupported
 from mcp_memory.store.citations import marked
 from mcp_memory.store.protocol import Filters, Layer, NewAtom, Store, Vectors
 from mcp_memory.suspicion import MEANINGS, Flag, flags, worded
 
 __all__ = [
-    "REASONS", "attributed", "believed", "best", "entitled", "fit_for_pages", "held_for", "held_ids", "of_others",
-    "of_role", "of_tool", "of_turn", "on_arrival", "tells_a_rule", "told_less", "worst",
+    "REASONS", "attributed", "checked_claim", "fact_states_rule", "fit_for_pages", "flag_turns", "is_less_trusted",
+    "least_trusted", "most_trusted", "quarantined", "quarantined_ids", "source_of_role", "source_of_tool",
+    "source_of_turn", "turns_of_others", "with_allowed_kind",
 ]  # fmt: skip
 
 REASONS: dict[str, str] = {
@@ -66,23 +67,23 @@ _ROOM = 3  # times the length of a statement: so far apart its terms may stand
 # --- whose word -------------------------------------------------------------------------------------
 
 
-def of_tool(name: str | None) -> Source:
+def source_of_tool(name: str | None) -> Source:
     """Return the voice of a tool's output by the tool's name."""
     return "web" if name and _WEB.search(_CAMEL.sub("_", name)) else "tool"
 
 
-def of_turn(turn: Turn | NewTurn) -> Source:
+def source_of_turn(turn: Turn | NewTurn) -> Source:
     """Return whose word a turn is. A note is the user's here; its atom knows better."""
-    return of_role(turn.role, turn.name)
+    return source_of_role(turn.role, turn.name)
 
 
-def of_role(role: Role, name: str | None) -> Source:
+def source_of_role(role: Role, name: str | None) -> Source:
     if role == "tool":
-        return of_tool(name)
+        return source_of_tool(name)
     return "user" if role in ("user", "note") else "assistant"
 
 
-def of_others(store: Store, space: str, turns: Iterable[Turn]) -> set[str]:
+def turns_of_others(store: Store, space: str, turns: Iterable[Turn]) -> set[str]:
     """Return the ids of those turns of role `user` that somebody else says, by their names, as in a group's talk."""
     named = [turn for turn in turns if turn.role == "user" and turn.name]
     others: set[str] = set()
@@ -94,7 +95,7 @@ def of_others(store: Store, space: str, turns: Iterable[Turn]) -> set[str]:
     return others
 
 
-def best(sources: Iterable[Source]) -> Source:
+def most_trusted(sources: Iterable[Source]) -> Source:
     """Return the most trusted of some voices; the user's where there is none."""
     found = set(sources)
     for voice in _VOICES:
@@ -103,17 +104,17 @@ def best(sources: Iterable[Source]) -> Source:
     return "user"
 
 
-def worst(sources: Iterable[Source]) -> Source:
+def least_trusted(sources: Iterable[Source]) -> Source:
     """Return the least trusted of some voices: that of a text with the words of all of them."""
     return max(sources, key=_VOICES.index)
 
 
-def told_less(one: Source, other: Source) -> bool:
+def is_less_trusted(one: Source, other: Source) -> bool:
     """Tell whether one voice is trusted less than another."""
     return _VOICES.index(one) > _VOICES.index(other)
 
 
-def entitled(atom: NewAtom) -> NewAtom:
+def with_allowed_kind(atom: NewAtom) -> NewAtom:
     """Return an atom of a kind that its source may give: rules and traits are the user's to tell."""
     if atom.source == "user" or atom.kind == "episodic":
         return atom
@@ -124,7 +125,7 @@ def entitled(atom: NewAtom) -> NewAtom:
 # --- what is held -----------------------------------------------------------------------------------
 
 
-def on_arrival(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTurn]:
+def flag_turns(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTurn]:
     """Return turns that come in, each with why it is to be held.
 
     The user may talk of attacks; what a tool put out is no less one for the user having pasted it.
@@ -134,7 +135,7 @@ def on_arrival(store: Store, space: str, turns: Sequence[NewTurn]) -> list[NewTu
 
 
 def _flagged(store: Store, space: str, turn: NewTurn, outputs: Sequence[str]) -> NewTurn:
-    found: list[Flag] = [*flags(turn.content, of_turn(turn)), *flags(turn.name or "", "tool")]
+    found: list[Flag] = [*flags(turn.content, source_of_turn(turn)), *flags(turn.name or "", "tool")]
     if turn.role == "user" and (suspect := _suspect(turn.content)):
         pasted = any(
             _share(line, outputs) >= _SAME or _stands(store, space, line, _OUTPUTS) >= _SAME for line in suspect
@@ -156,7 +157,7 @@ def _doubts(store: Store, space: str, atom: NewAtom, text: str, embed: Embed) ->
         return flags(text, atom.source)
     hidden = flags(text, "user")
     if rules := _rules_of(atom):
-        if all(carried(rule, _users_turns(store, space, rule, embed)) for rule in rules):
+        if all(supports_rule(rule, _users_turns(store, space, rule, embed)) for rule in rules):
             return hidden
         return (*hidden, *_suspects(text, hidden), "unstated")
     said = _stands(store, space, text, _USERS)
@@ -181,12 +182,12 @@ def _rules_of(atom: NewAtom) -> list[str]:
     """Return what of a statement is a rule, whatever it is called: "Always run …" is none of the user's traits."""
     is_rule = atom.kind == "instruction" or _is_rule(atom.text, _SURELY_A_RULE)
     rules = [atom.text] if is_rule else []
-    if atom.relation and atom.value and tells_a_rule(atom.relation, atom.value):
+    if atom.relation and atom.value and fact_states_rule(atom.relation, atom.value):
         rules.append(f"{atom.relation.replace('_', ' ')} {atom.value}")
     return rules
 
 
-def tells_a_rule(relation: str, value: str) -> bool:
+def fact_states_rule(relation: str, value: str) -> bool:
     """Tell whether a fact's relation or value is worded as a rule: `must always` or `rule`, "never ask"."""
     named = relation.replace("_", " ")
     return any(_is_rule(one, _A_RULE_AS_A_FACT) for one in (value, f"{named} {value}", f"{named}: {value}"))
@@ -203,10 +204,12 @@ def _users_turns(store: Store, space: str, text: str, embed: Embed) -> list[str]
         turns += store.last_turns(space, session.session, limit=_LATEST, roles=("user",))
         pairs += pairwise(store.last_turns(space, session.session, limit=2 * _LATEST, roles=("user", "assistant")))
     read = dict.fromkeys((*turns, *chain.from_iterable(pairs)))
-    aside = held_ids(store, space, [turn.id for turn in read]) | of_others(store, space, read)
+    aside = quarantined_ids(store, space, [turn.id for turn in read]) | turns_of_others(store, space, read)
     own = [turn.content[:_CHARS] for turn in turns if turn.id not in aside]
     pairs = [(one, other) for one, other in pairs if (one.role, other.role) == ("assistant", "user")]
-    agreed = [accepted(one.content, other.content) for one, other in pairs if aside.isdisjoint((one.id, other.id))]
+    agreed = [
+        accepted_offer(one.content, other.content) for one, other in pairs if aside.isdisjoint((one.id, other.id))
+    ]
     return list(dict.fromkeys((*own, *filter(None, agreed))))
 
 
@@ -235,7 +238,7 @@ def _near_turns(store: Store, space: str, text: str, role: Role, embed: Embed) -
     return store.turns(space, dict.fromkeys(ids))
 
 
-def believed(store: Store, space: str, atom: NewAtom, *, embed: Embed) -> tuple[NewAtom, str | None]:
+def checked_claim(store: Store, space: str, atom: NewAtom, *, embed: Embed) -> tuple[NewAtom, str | None]:
     """Return what an agent tells as far as it is believed, and a sentence about what is not, for the agent.
 
     `embed` gives the vectors by which turns of the same meaning are found. What is held ends nothing and states no
@@ -245,8 +248,8 @@ def believed(store: Store, space: str, atom: NewAtom, *, embed: Embed) -> tuple[
     given = "\n".join(part for part in (atom.text, *names) if part)
     why = _doubts(store, space, atom, given, embed)
     if why:
-        return entitled(held_for(atom, why)), _waits(why)
-    told = _without_the_users(store, space, entitled(atom))
+        return with_allowed_kind(quarantined(atom, why)), _waits(why)
+    told = _without_the_users(store, space, with_allowed_kind(atom))
     notes: list[str] = []
     if told.kind != atom.kind:
         notes.append(
@@ -273,12 +276,12 @@ def _without_the_users(store: Store, space: str, atom: NewAtom) -> NewAtom:
     if atom.source == "user":
         return atom
     ended = store.atoms(space, atom.supersedes)
-    if any(told_less(atom.source, old.source) for old in ended):
+    if any(is_less_trusted(atom.source, old.source) for old in ended):
         atom = replace(atom, supersedes=())
     if atom.entity and atom.single_valued:
         facts = store.facts(space, filters=Filters(entity=atom.entity), relation=atom.relation)
         tellers = store.atoms(space, [fact.atom for fact in facts if fact.value != atom.value])
-        if any(told_less(atom.source, old.source) for old in tellers):
+        if any(is_less_trusted(atom.source, old.source) for old in tellers):
             atom = replace(atom, entity=None, relation=None, value=None, single_valued=False)
     return atom
 
@@ -293,7 +296,7 @@ def attributed(page: str, atoms: Iterable[Atom]) -> str:
     return marked(page, {atom.id: ATTRIBUTION[atom.source] for atom in atoms if ATTRIBUTION[atom.source]})
 
 
-def held_for(atom: NewAtom, why: Sequence[str]) -> NewAtom:
+def quarantined(atom: NewAtom, why: Sequence[str]) -> NewAtom:
     """Return an atom as it is held for reasons, if there are any: then it states no fact and ends nothing."""
     if not why:
         return atom
@@ -301,7 +304,7 @@ def held_for(atom: NewAtom, why: Sequence[str]) -> NewAtom:
     return replace(bare, held=tuple(dict.fromkeys((*atom.held, *why))))
 
 
-def held_ids(store: Store, space: str, ids: Iterable[str]) -> set[str]:
+def quarantined_ids(store: Store, space: str, ids: Iterable[str]) -> set[str]:
     """Return those of the ids that are not to be recalled unasked."""
     return {one.id for one in store.held(space, ids) if one.verdict != "released"}
 

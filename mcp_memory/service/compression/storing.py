@@ -24,9 +24,14 @@ from mcp_memory.core.secrets import mask, mask_values
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import FORGOTTEN, NewTurn
 from mcp_memory.longterm.turns import admit, recall_block
-from mcp_memory.longterm.verification.trust import on_arrival
-from mcp_memory.service.compression.message_lists import ListMessage, MessagePart
-from mcp_memory.service.compression.plan import PlanItem, Removal, Replacement
+from mcp_memory.service.compression.message_lists import ListMessage
+from mcp_memory.service.compression.message_lists import MessagePart
+from mcp_memory.service.compression.plan import PlanItem
+from mcp_memory.service.compression.plan import Removal
+from mcp_memory.service.compression.plan import Replacement
+from mcp_memory.longterm.verification.trust import flag_turns
+from mcp_memory.service.compression.message_lists import Message
+from mcp_memory.service.compression.message_lists import Part
 from mcp_memory.shortterm.calls import stand_in
 from mcp_memory.shortterm.canvas.flowchart import clean, number_of
 from mcp_memory.shortterm.canvas.replay import current_state
@@ -244,7 +249,7 @@ class MessageStorage:
                 admitted = admit([NewTurn(role=role, content=text, client_id=item.after)]).turns
             except InvalidInput:  # too large, or no text that a turn can hold: the transcript has it
                 continue
-            for turn in on_arrival(self.store, self.space, admitted):
+            for turn in flag_turns(self.store, self.space, admitted):
                 known = held.get((turn.role, turn.content))
                 stored = [] if known else self.store.append_turns(self.space, self.session, [turn], now=self.now).stored
                 ids[item.after] = known.pop(0) if known else next((one.id for one in stored), "")

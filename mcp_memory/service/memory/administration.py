@@ -158,13 +158,13 @@ def _doubts(row: carried.Turn | carried.Atom) -> tuple[str, ...]:
     What comes is not masked: its hash, and what was quoted of it, are of the words that were said.
     """
     from mcp_memory.core.secrets import holds_secret
-    from mcp_memory.longterm.verification.trust import of_role
+    from mcp_memory.longterm.verification.trust import source_of_role
     from mcp_memory.store import carried
     from mcp_memory.suspicion import flags
 
     if isinstance(row, carried.Turn):
         text, prose = row.content, row.role != "tool"
-        found = (*flags(text, of_role(row.role, row.name)), *flags(row.name or "", "tool"))
+        found = (*flags(text, source_of_role(row.role, row.name)), *flags(row.name or "", "tool"))
     else:
         text, prose = row.text, True
         found = flags(text, row.source)
@@ -239,7 +239,7 @@ class Moving(Forgetting):
         One that is known by its id and says something new takes the place of what it said before. What was forgotten
         is not told again.
         """
-        from mcp_memory.longterm.verification.trust import believed
+        from mcp_memory.longterm.verification.trust import checked_claim
 
         parts, store, space = self._parts, self._parts.store, self.space
         gone = store.were_forgotten(space, [one.wordings for one in statements])
@@ -255,7 +255,7 @@ class Moving(Forgetting):
                 continue
             replaced = [atom.id for atom in before if atom.valid_to is None]
             told_here = replace(one.atom, supersedes=replaced)
-            atom, _ = believed(store, space, told_here, embed=parts.asking().vectors)
+            atom, _ = checked_claim(store, space, told_here, embed=parts.asking().vectors)
             written = store.add_atom(space, atom, now=parts.now())
             if one.id:
                 store.note_origins(space, {one.id: written.atom.id})
@@ -316,7 +316,7 @@ class Reviewing(Verbs):
         """
         from mcp_memory.core.secrets import holds_secret
         from mcp_memory.core.types import NewTurn
-        from mcp_memory.longterm.verification.trust import on_arrival
+        from mcp_memory.longterm.verification.trust import flag_turns
         from mcp_memory.store.protocol import Filters
         from mcp_memory.suspicion import flags
 
@@ -327,7 +327,7 @@ class Reviewing(Verbs):
         new: list[str] = []
         for turns in self._turns():
             given = [NewTurn(role=turn.role, content=turn.content, name=turn.name) for turn in turns]
-            judged = zip(turns, on_arrival(store, self.space, given), strict=True)
+            judged = zip(turns, flag_turns(store, self.space, given), strict=True)
             new += self._hold({turn.id: why for turn, one in judged if (why := (*one.held, *_secret(turn)))})
         last: str | None = None
         while atoms := store.list_atoms(self.space, filters=Filters(), after=last, limit=_PAGE):
@@ -363,11 +363,11 @@ class Reviewing(Verbs):
 
 
 def _reviewed(held: Held, row: Turn | Atom) -> Reviewed:
-    from mcp_memory.longterm.verification.trust import of_turn
+    from mcp_memory.longterm.verification.trust import source_of_turn
 
     match row:
         case Turn():
-            kind, source, session, text = "turn", of_turn(row), row.session, row.content
+            kind, source, session, text = "turn", source_of_turn(row), row.session, row.content
         case Atom():
             kind, source, session, text = row.kind, row.source, None, row.text
     return Reviewed(

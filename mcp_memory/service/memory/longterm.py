@@ -46,11 +46,11 @@ class Conversation(Verbs):
         that cannot be part of a file name.
         """
         from mcp_memory.longterm.turns import admit
-        from mcp_memory.longterm.verification.trust import on_arrival
+        from mcp_memory.longterm.verification.trust import flag_turns
 
         name = self._session(session)
         admitted = admit(turns)
-        kept = on_arrival(self._parts.store, self.space, admitted.turns)
+        kept = flag_turns(self._parts.store, self.space, admitted.turns)
         embedded = self._parts.indexing.of_rows([turn.content for turn in kept], later=vectors_later)
         done = self._parts.store.append_turns(self.space, name, kept, now=self._parts.now(), vectors=embedded)
         self._parts.stored()
@@ -120,7 +120,7 @@ class Conversation(Verbs):
         asking = self._parts.asking()
         at = asked_at(cursor, self._parts.now())
         begin, end = self._parts.times(since, until, now=at)
-        results = pages.turns(
+        results = pages.search_turns(
             self._parts.store,
             self._parts.search,
             self.space,
@@ -201,13 +201,13 @@ class Knowledge(Verbs):
         `entity`, `relation` and `value` together make it a fact (the user is the entity `user`). What it
         replaces is closed, never deleted.
         """
-        from mcp_memory.longterm.explicit_atoms import told
+        from mcp_memory.longterm.explicit_atoms import explicit_atom
         from mcp_memory.longterm.similarity import similar
-        from mcp_memory.longterm.verification.trust import believed
+        from mcp_memory.longterm.verification.trust import checked_claim
 
         parts = self._parts
         now = parts.now()
-        atom = told(
+        atom = explicit_atom(
             text,
             kind=kind,
             session=self._session(session),
@@ -220,7 +220,7 @@ class Knowledge(Verbs):
             source=source,
         )
         asking = parts.asking()
-        atom, note = believed(parts.store, self.space, atom, embed=asking.vectors)
+        atom, note = checked_claim(parts.store, self.space, atom, embed=asking.vectors)
         embedded = parts.indexing.of_rows([atom.text])
         written = parts.store.add_atom(self.space, atom, now=now, vectors=embedded)
         if written.atom.held and not atom.held:  # told before without the user's word, and now with it
@@ -270,7 +270,7 @@ class Knowledge(Verbs):
         asking = self._parts.asking()
         at = asked_at(cursor, self._parts.now())
         begin, end = self._parts.times(since, until, now=at)
-        results = pages.memories(
+        results = pages.search_memories(
             self._parts.store,
             self._parts.search,
             self.space,
@@ -317,7 +317,7 @@ class Knowledge(Verbs):
         from mcp_memory.longterm.recall import bundle as recall
 
         parts = self._parts
-        return recall.beyond(
+        return recall.automatic(
             parts.pipeline.desk(), query, session=session, counter=parts.counter, budget=budget_tokens, known=known
         )
 

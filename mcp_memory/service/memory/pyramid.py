@@ -110,16 +110,16 @@ class Pyramid(Verbs):
     @in_thread
     def scenes(self) -> list[Scene]:
         """Return the scenes as they stand, hottest first."""
-        from mcp_memory.longterm import scene_stage as l2_scenes
+        from mcp_memory.longterm import scenes
 
-        return l2_scenes.standing(self._parts.store, self.space)
+        return scenes.readable_scenes(self._parts.store, self.space)
 
     @in_thread
     def scene(self, slug: str) -> Scene:
         """Return a scene by its slug. NotFound names those there are."""
-        from mcp_memory.longterm import scene_stage as l2_scenes
+        from mcp_memory.longterm import scenes
 
-        found = next((one for one in l2_scenes.standing(self._parts.store, self.space) if one.slug == slug), None)
+        found = next((one for one in scenes.readable_scenes(self._parts.store, self.space) if one.slug == slug), None)
         if found is None:
             raise NotFound(self._no_scene(slug))
         return found
@@ -127,20 +127,20 @@ class Pyramid(Verbs):
     @in_thread
     def scene_page(self, slug: str) -> str:
         """Return a scene as people and agents read it, with its links."""
-        from mcp_memory.longterm import scene_stage as l2_scenes
+        from mcp_memory.longterm import scenes
 
         store = self._parts.store
         found = next((scene for scene in store.scenes(self.space) if scene.slug == slug), None)
         if found is None:
             raise NotFound(self._no_scene(slug))
-        return l2_scenes.page(store, self.space, found)
+        return scenes.rendered_page(store, self.space, found)
 
     @in_thread
     def scene_history(self, slug: str) -> list[Scene]:
         """Return all versions of a scene, the newest first, deleted ones too."""
-        from mcp_memory.longterm import scene_stage as l2_scenes
+        from mcp_memory.longterm import scenes
 
-        versions = l2_scenes.versions(self._parts.store, self.space, slug)
+        versions = scenes.versions(self._parts.store, self.space, slug)
         if not versions:
             raise NotFound(self._no_scene(slug))
         return versions
@@ -148,10 +148,10 @@ class Pyramid(Verbs):
     @in_thread
     def restore_scene(self, slug: str, version: int) -> Scene:
         """Make an old version of a scene the newest one; the ones between stay in its history."""
-        from mcp_memory.longterm import scene_stage as l2_scenes
+        from mcp_memory.longterm import scenes
 
         parts = self._parts
-        edit = l2_scenes.restored(parts.store, self.space, slug, version)
+        edit = scenes.restored(parts.store, self.space, slug, version)
         parts.store.commit_scenes(self.space, None, edits=[edit], upto=0, outcome={}, now=parts.now())
         parts.pipeline.write_persona()
         return parts.store.scene_versions(self.space, slug)[0]
@@ -204,10 +204,10 @@ class Pyramid(Verbs):
     @in_thread
     def rebuild_persona(self, *, scratch: bool = True) -> None:
         """Ask for the page to be written anew, from scratch or from what changed."""
-        from mcp_memory.longterm import persona as l3_persona
+        from mcp_memory.longterm import persona
 
         parts = self._parts
-        reason = l3_persona.FROM_SCRATCH if scratch else "asked for"
+        reason = persona.FROM_SCRATCH if scratch else "asked for"
         parts.store.want(self.space, "persona", reason)
         parts.stored()
 

@@ -68,17 +68,17 @@ class Forgetting(Verbs):
             )
         parts, store = self._parts, self._parts.store
         begin, end = parts.times(since, until)
-        wanted = forgetting.chosen(store, self.space, ids=ids, query=query, session=session, since=begin, until=end)
+        wanted = forgetting.chosen_ids(store, self.space, ids=ids, query=query, session=session, since=begin, until=end)
         alone = bool(ids) and not (query or session or since or until)
         shows = dry_run if dry_run is not None else not alone
         if not wanted:
             return Forgotten(ids=[], tombstone=None, dry_run=True, previews=[], undone=False)
         reach = store.reach(self.space, wanted)
         previews = forgetting.previews(store, self.space, reach.ids[:_LISTED])
-        along = [*forgetting.along(store, reach, query=query), *self._told_still(query, reach.refs)]
+        along = [*forgetting.forgotten_along(store, reach, query=query), *self._told_still(query, reach.refs)]
         tombstone = None
         if not shows:
-            how = forgetting.how(query=query, session=session, timed=bool(since or until))
+            how = forgetting.forgetting_method(query=query, session=session, timed=bool(since or until))
             tombstone = self._forget(wanted, reach.refs, reason=one_line(mask(reason), _MAX_REASON), how=how)
         gone = tombstone.ids if tombstone else reach.ids
         return Forgotten(
