@@ -30,12 +30,8 @@ from mcp_memory.core.types import (
     TurnHit,
     TurnResults,
 )
-from mcp_memory.longterm.search.pages import after
-from mcp_memory.service.excerpts import ExcerptRequest
-from mcp_memory.service.excerpts import passages
-from mcp_memory.service.excerpts import shown_memories
-from mcp_memory.service.excerpts import shown_turns
-from mcp_memory.longterm.search.pages import PageState
+from mcp_memory.longterm.search.pages import PageState, after
+from mcp_memory.service.excerpts import ExcerptRequest, passages, shown_memories, shown_turns
 from mcp_memory.service.render import render
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -51,7 +51,6 @@ from mcp_memory.longterm.names import MAX_NAME, USER, Names, names_in, names_tab
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.turns import own_words, small_talk_kind
 from mcp_memory.longterm.verification.trust import quarantined_ids
-from mcp_memory.models.metered import Question
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.protocol import Backlog, Store, Work

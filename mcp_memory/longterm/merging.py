@@ -21,12 +21,11 @@ from mcp_memory.core.types import Atom
 from mcp_memory.longterm.merge_resolution import MergeContext, MergeReply, MergeTarget, resolve_merge, same_statement
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.similarity import near_statements
-from mcp_memory.models.metered import Question
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.protocol import Work
 
-__all__ = ["MERGE", "MergeBasis"]
+__all__ = ["MERGE"]
 
 _TOGETHER = 20
 _WAITING = 100

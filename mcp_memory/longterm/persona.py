@@ -40,7 +40,6 @@ from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.times import date_of
 from mcp_memory.longterm.verification.trust import attributed, fit_for_pages
 from mcp_memory.models.llm import without_fence
-from mcp_memory.models.metered import Question
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.citations import cited, links, uncovered, unwrapped, without
@@ -48,8 +47,8 @@ from mcp_memory.store.protocol import Conflict, Filters, Store, Work
 from mcp_memory.suspicion import flags
 
 __all__ = [
-    "EMPTY", "FROM_SCRATCH", "PERSONA", "PersonaBasis", "PersonaReply", "body", "diff", "due", "ended_since",
-    "identity", "listed_page", "navigation", "section_of", "sections", "trigger", "unfounded", "versions", "whole",
+    "EMPTY", "FROM_SCRATCH", "PERSONA", "PersonaReply", "body", "diff", "due", "ended_since", "identity",
+    "listed_page", "navigation", "section_of", "sections", "trigger", "unfounded", "versions", "whole",
 ]  # fmt: skip
 
 MAX_CHARS = 2_000

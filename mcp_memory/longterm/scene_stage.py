@@ -33,23 +33,17 @@ from mcp_memory.longterm.scenes import (
     is_joined,
     is_stale,
     readable_scenes,
-    related,
-    resolve,
-    restored,
     stale,
-    versions,
-    without_forgotten,
 )
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.times import date_of
 from mcp_memory.longterm.verification.trust import fit_for_pages
-from mcp_memory.models.metered import Question
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.citations import plain
 from mcp_memory.store.protocol import Filters, Store, Work
 
-__all__ = ["SCENES", "SceneBasis", "is_stale", "related", "resolve", "restored", "versions", "without_forgotten"]
+__all__ = ["SCENES", "SceneBasis", "is_stale"]
 
 _ATOMS = 40
 _LINE = 300

@@ -24,14 +24,9 @@ from mcp_memory.core.secrets import mask, mask_values
 from mcp_memory.core.text import one_line
 from mcp_memory.core.types import FORGOTTEN, NewTurn
 from mcp_memory.longterm.turns import admit, recall_block
-from mcp_memory.service.compression.message_lists import ListMessage
-from mcp_memory.service.compression.message_lists import MessagePart
-from mcp_memory.service.compression.plan import PlanItem
-from mcp_memory.service.compression.plan import Removal
-from mcp_memory.service.compression.plan import Replacement
 from mcp_memory.longterm.verification.trust import flag_turns
-from mcp_memory.service.compression.message_lists import Message
-from mcp_memory.service.compression.message_lists import Part
+from mcp_memory.service.compression.message_lists import ListMessage, MessagePart
+from mcp_memory.service.compression.plan import PlanItem, Removal, Replacement
 from mcp_memory.shortterm.calls import stand_in
 from mcp_memory.shortterm.canvas.flowchart import clean, number_of
 from mcp_memory.shortterm.canvas.replay import current_state
