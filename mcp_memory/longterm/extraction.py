@@ -51,6 +51,7 @@ from mcp_memory.longterm.names import MAX_NAME, USER, Names, names_in, names_tab
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.turns import own_words, small_talk_kind
 from mcp_memory.longterm.verification.trust import quarantined_ids
+from mcp_memory.models.metered import ModelQuestion
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.protocol import Backlog, Store, Work
@@ -85,14 +86,14 @@ def plan(desk: SearchContext, *, session: str | None, smaller: int) -> Extractio
     )
 
 
-def question(desk: SearchContext, basis: ExtractionBasis) -> Question[Extracted] | None:
+def question(desk: SearchContext, basis: ExtractionBasis) -> ModelQuestion[Extracted] | None:
     """Return what a model is asked about the batch; None where all of it is noise."""
     batch = _read_batch(desk, basis)
     if not batch.turns:
         return None
     waits = _backlog(desk, basis.session)
     names = names_in(desk.store, desk.space, [*batch.background, *batch.turns])
-    return Question(
+    return ModelQuestion(
         purpose="extract",
         messages=prompt(
             "extract",

@@ -21,11 +21,12 @@ from mcp_memory.core.types import Atom
 from mcp_memory.longterm.merge_resolution import MergeContext, MergeReply, MergeTarget, resolve_merge, same_statement
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.similarity import near_statements
+from mcp_memory.models.metered import ModelQuestion
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.protocol import Work
 
-__all__ = ["MERGE"]
+__all__ = ["MERGE", "MergeBasis"]
 
 _TOGETHER = 20
 _WAITING = 100
@@ -68,11 +69,11 @@ def _to_compare(shown: MergeContext, draft: str) -> list[str]:
     return [other for other in shown.near[draft] if other in shown.held or same_statement(shown, other) is None]
 
 
-def question(desk: SearchContext, basis: MergeBasis) -> Question[MergeReply] | None:
+def question(desk: SearchContext, basis: MergeBasis) -> ModelQuestion[MergeReply] | None:
     shown = _shown(desk, basis)
     if all(_is_clear(shown, id) for id in shown.drafts):
         return None
-    return Question(
+    return ModelQuestion(
         purpose="merge",
         messages=prompt(
             "merge",

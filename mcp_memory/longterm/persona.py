@@ -40,6 +40,7 @@ from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.times import date_of
 from mcp_memory.longterm.verification.trust import attributed, fit_for_pages
 from mcp_memory.models.llm import without_fence
+from mcp_memory.models.metered import ModelQuestion
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.citations import cited, links, uncovered, unwrapped, without
@@ -47,8 +48,8 @@ from mcp_memory.store.protocol import Conflict, Filters, Store, Work
 from mcp_memory.suspicion import flags
 
 __all__ = [
-    "EMPTY", "FROM_SCRATCH", "PERSONA", "PersonaReply", "body", "diff", "due", "ended_since", "identity",
-    "listed_page", "navigation", "section_of", "sections", "trigger", "unfounded", "versions", "whole",
+    "EMPTY", "FROM_SCRATCH", "PERSONA", "PersonaBasis", "PersonaReply", "body", "diff", "due", "ended_since",
+    "identity", "listed_page", "navigation", "section_of", "sections", "trigger", "unfounded", "versions", "whole",
 ]  # fmt: skip
 
 MAX_CHARS = 2_000
@@ -512,13 +513,13 @@ def _not_told(atoms: Sequence[Atom], scenes: Sequence[Scene]) -> list[Atom]:
     return [atom for atom in atoms if atom.kind == "instruction" or atom.id not in told]
 
 
-def question(desk: SearchContext, basis: PersonaBasis) -> Question[PersonaReply]:
+def question(desk: SearchContext, basis: PersonaBasis) -> ModelQuestion[PersonaReply]:
     """Put the basis into words, as the rows are now: what was forgotten meanwhile is not shown."""
     store, space = desk.store, desk.space
     scenes = sound_scenes(store, space)
     shown = [scene for scene in scenes if scene.slug in basis.scenes]
     held = _held(store, space) if basis.mode == "incremental" else None
-    return Question(
+    return ModelQuestion(
         purpose="persona",
         messages=prompt(
             "persona",

@@ -38,6 +38,7 @@ from mcp_memory.longterm.scenes import (
 from mcp_memory.longterm.search.search import SearchContext
 from mcp_memory.longterm.times import date_of
 from mcp_memory.longterm.verification.trust import fit_for_pages
+from mcp_memory.models.metered import ModelQuestion
 from mcp_memory.models.prompts import fenced, prompt
 from mcp_memory.models.stage import Applied, StageDefinition
 from mcp_memory.store.citations import plain
@@ -90,7 +91,7 @@ def _standing(store: Store, space: str) -> dict[str, Scene]:
 # --- what is asked ----------------------------------------------------------------------------------
 
 
-def question(desk: SearchContext, basis: SceneBasis) -> Question[SceneReply] | None:
+def question(desk: SearchContext, basis: SceneBasis) -> ModelQuestion[SceneReply] | None:
     """Put a round into words, as the rows are now; None where all of it was forgotten, joined or rewritten since."""
     store, space = desk.store, desk.space
     scenes = _standing(store, space)
@@ -100,7 +101,7 @@ def question(desk: SearchContext, basis: SceneBasis) -> Question[SceneReply] | N
     if not new and not _due(store, space, shown):
         return None
     named = {atom.id for atom in new}
-    return Question(
+    return ModelQuestion(
         purpose="scenes",
         messages=prompt(
             "scenes",

@@ -9,8 +9,8 @@ from typing import Any
 
 from mcp_memory.core.config import Settings
 from mcp_memory.core.types import Evidence, Kind, NewTurn, Stage
-from mcp_memory.longterm.persona import PERSONA, Basis, Reply
-from mcp_memory.longterm.search.search import Desk, Search
+from mcp_memory.longterm.persona import PERSONA, PersonaBasis, PersonaReply
+from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.models.metered import ModelQuestion
 from mcp_memory.models.stage import Applied
 from mcp_memory.store.citations import cited
@@ -96,8 +96,8 @@ class ByHand:
 
     # the stage
 
-    def desk(self) -> Desk:
-        return Desk(
+    def desk(self) -> SearchContext:
+        return SearchContext(
             store=self.store,
             space=SPACE,
             now=self.now,
@@ -107,23 +107,23 @@ class ByHand:
             of_rows=lambda texts: None,
         )
 
-    def plan(self, *, smaller: int = 0) -> Basis | None:
+    def plan(self, *, smaller: int = 0) -> PersonaBasis | None:
         return PERSONA.plan(self.desk(), session=None, smaller=smaller)
 
-    def planned(self, *, smaller: int = 0) -> Basis:
+    def planned(self, *, smaller: int = 0) -> PersonaBasis:
         basis = self.plan(smaller=smaller)
         assert basis is not None
         return basis
 
-    def asked(self, basis: Basis) -> ModelQuestion[Reply]:
+    def asked(self, basis: PersonaBasis) -> ModelQuestion[PersonaReply]:
         question = PERSONA.question(self.desk(), basis)
         assert question is not None
         return question
 
-    def apply(self, basis: Basis, *lines: str, changed: str = "") -> Applied:
+    def apply(self, basis: PersonaBasis, *lines: str, changed: str = "") -> Applied:
         self.tick()
         work = self.work("persona", basis=basis.model_dump_json())
-        return PERSONA.apply(self.desk(), work, basis, Reply(page="\n".join(lines), changed=changed))
+        return PERSONA.apply(self.desk(), work, basis, PersonaReply(page="\n".join(lines), changed=changed))
 
     def _atom(self, text: str, kind: Kind, **more: Any) -> NewAtom:
         return NewAtom(kind=kind, text=text, session="told", valid_from=more.pop("valid_from", self.now), **more)

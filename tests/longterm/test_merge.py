@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from mcp_memory.core.config import Settings
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.types import Atom, Evidence, NewTurn
-from mcp_memory.longterm.merge_resolution import Reply
-from mcp_memory.longterm.merging import MERGE, Basis
-from mcp_memory.longterm.search.search import Desk, Search
+from mcp_memory.longterm.merge_resolution import MergeReply
+from mcp_memory.longterm.merging import MERGE, MergeBasis
+from mcp_memory.longterm.search.search import Search, SearchContext
 from mcp_memory.models.embed.bundled import StaticEmbedder
 from mcp_memory.models.llm import parse
 from mcp_memory.models.metered import ModelQuestion
@@ -46,8 +46,8 @@ class Table:
         self.store.close()
 
     @property
-    def desk(self) -> Desk:
-        return Desk(
+    def desk(self) -> SearchContext:
+        return SearchContext(
             store=self.store,
             space=SPACE,
             now=NOW,
@@ -89,7 +89,7 @@ class Table:
 
     def hold(self, text: str, **more: Any) -> Atom:
         """Have a statement held, drawn from a turn like any other."""
-        basis = Basis(drafts=[self.draft(text, **more)])
+        basis = MergeBasis(drafts=[self.draft(text, **more)])
         self.apply(basis, None)
         return self.current()[-1]
 
@@ -98,10 +98,10 @@ class Table:
         new = NewAtom(kind="persona", text=text, priority=80, confidence=1.0, session="s", valid_from=self._day)
         return self.store.add_atom(SPACE, replace(new, **more), now=self._day, vectors=self.vectors([text])).atom
 
-    def plan(self, smaller: int = 0) -> Basis | None:
+    def plan(self, smaller: int = 0) -> MergeBasis | None:
         return MERGE.plan(self.desk, session=None, smaller=smaller)
 
-    def question(self) -> ModelQuestion[Reply] | None:
+    def question(self) -> ModelQuestion[MergeReply] | None:
         """Do what needs no question, and return the one that is left."""
         while (basis := self.plan()) is not None:
             question = MERGE.question(self.desk, basis)
@@ -115,9 +115,9 @@ class Table:
         assert self.question() is not None
         basis = self.plan()
         assert basis is not None
-        return self.apply(basis, parse(json.dumps({"decisions": decisions}), Reply))
+        return self.apply(basis, parse(json.dumps({"decisions": decisions}), MergeReply))
 
-    def apply(self, basis: Basis, reply: Reply | None) -> Applied:
+    def apply(self, basis: MergeBasis, reply: MergeReply | None) -> Applied:
         work = self.store.take_work(
             SPACE, "merge", None, basis.model_dump_json(), holder="test", until=NOW + timedelta(hours=1), now=NOW
         )
@@ -183,7 +183,7 @@ def test_what_stands_alone_does_not_wait_for_what_is_asked_about(table: Table) -
     question = table.question()
     assert question is not None
     assert table.texts() == ["The user lives in Berlin.", "Grandmother's piano was sold."]
-    assert table.plan() == Basis(drafts=[near], near={near: [held.id]})
+    assert table.plan() == MergeBasis(drafts=[near], near={near: [held.id]})
 
 
 def test_the_same_words_again_are_further_evidence_and_ask_nobody(table: Table) -> None:
@@ -259,7 +259,7 @@ def test_another_value_of_a_single_valued_fact_is_always_compared(table: Table) 
     fact = {"entity": "user", "relation": "lives_in", "single_valued": True}
     held = table.hold("Berlin has been home for years.", **fact, value="Berlin")
     draft = table.draft("用户搬到了杭州。", **fact, value="杭州")
-    assert table.plan() == Basis(drafts=[draft], near={draft: [held.id]})
+    assert table.plan() == MergeBasis(drafts=[draft], near={draft: [held.id]})
 
 
 def test_a_name_that_few_statements_mention_brings_them_together(table: Table) -> None:
@@ -740,7 +740,7 @@ def test_what_was_closed_meanwhile_is_no_target(table: Table) -> None:
     basis = table.plan()
     assert basis is not None
     table.told("Ines plays go.", supersedes=(old.id,))
-    reply = parse(f'{{"decisions": [{{"draft": "{draft}", "action": "skip", "targets": ["{old.id}"]}}]}}', Reply)
+    reply = parse(f'{{"decisions": [{{"draft": "{draft}", "action": "skip", "targets": ["{old.id}"]}}]}}', MergeReply)
     assert table.apply(basis, reply).outcome == {"added": 1}
 
 
@@ -774,7 +774,7 @@ def test_a_reply_may_be_written_in_many_ways(table: Table, written: str) -> None
     table.draft("Ines lives in Faro.")
     basis = table.plan()
     assert basis is not None
-    table.apply(basis, parse(written, Reply))
+    table.apply(basis, parse(written, MergeReply))
     assert (table.texts(), table.atom("a1").closed_because) == (["Ines lives in Faro."], "moved")
 
 
@@ -835,7 +835,7 @@ def _answer_all(table: Table, replies: Iterator[list[dict[str, Any]]]) -> None:
     while (basis := table.plan()) is not None:
         before = len(table.store.drafts(SPACE, limit=1_000))
         asked = MERGE.question(table.desk, basis) is not None
-        reply = Reply.model_validate({"decisions": next(replies, NOTHING)}) if asked else None
+        reply = MergeReply.model_validate({"decisions": next(replies, NOTHING)}) if asked else None
         try:
             table.apply(basis, reply)
         except InvalidInput:

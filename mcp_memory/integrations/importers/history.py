@@ -48,7 +48,7 @@ from mcp_memory.integrations.importers.records import (
     generic_records,
 )
 from mcp_memory.integrations.importers.report import HistorySize, ImportReport, Price, State, Survey, estimate_cost
-from mcp_memory.longterm.explicit_atoms import told
+from mcp_memory.longterm.explicit_atoms import explicit_atom
 from mcp_memory.service.memory import Memory
 from mcp_memory.service.memory.administration import StatementToImport
 from mcp_memory.store.protocol import Imported, NewAtom
@@ -204,7 +204,7 @@ def _atom(one: ImportedStatement, *, session: str, now: datetime) -> NewAtom:
     entity, relation, value = map(mask, one.fact) if one.fact else (None, None, None)
     valid_from = min(one.said_at or now, now)
     fact: dict[str, Any] = {"entity": entity, "relation": relation, "value": value}
-    atom = told(
+    atom = explicit_atom(
         mask(one.text), kind="episodic", session=session, supersedes=(), valid_from=valid_from, source="import", **fact
     )
     return replace(atom, entities=tuple(map(mask, one.about)), single_valued=False)
