@@ -48,7 +48,7 @@ def filled(home: Path) -> Path:
 def cut_short(filled: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home where a process died in the middle of each kind of write, after the file and before the commit."""
     store = open_store(filled)
-    monkeypatch.setattr("mcp_memory.store.sqlite.rows.touch", killed)
+    monkeypatch.setattr("mcp_memory.store.sql.rows.touch", killed)
     for module in ("turns", "refs", "canvases"):
         monkeypatch.setattr(f"mcp_memory.store.sqlite.{module}.touch", killed)
     monkeypatch.setattr("mcp_memory.store.sqlite.database.settle", settles_nothing)

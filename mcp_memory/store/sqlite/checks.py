@@ -17,14 +17,14 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import Change, Counts, Grown
-from mcp_memory.store.sqlite import forms, linefiles, scenes
+from mcp_memory.store.sql import digests, scenes
+from mcp_memory.store.sql.canvases import canvas_path
+from mcp_memory.store.sql.entities import KNOWN
+from mcp_memory.store.sql.entities import key as entity_key
+from mcp_memory.store.sql.rows import from_ms, space_id, to_ms
+from mcp_memory.store.sqlite import forms, linefiles
 from mcp_memory.store.sqlite import home as homes
-from mcp_memory.store.sqlite.canvases import canvas_path
-from mcp_memory.store.sqlite.entities import KNOWN
-from mcp_memory.store.sqlite.entities import key as entity_key
 from mcp_memory.store.sqlite.finding import vectors
-from mcp_memory.store.sqlite.forgetting import digests
-from mcp_memory.store.sqlite.rows import from_ms, space_id, to_ms
 from mcp_memory.store.sqlite.upkeep import derived
 
 __all__ = [

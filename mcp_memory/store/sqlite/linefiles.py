@@ -19,8 +19,8 @@ import apsw
 from mcp_memory.core.errors import Damaged, StoreUnavailable
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.store import files
+from mcp_memory.store.sql.rows import to_ms
 from mcp_memory.store.sqlite.forms import LINE_FILES, WRONG, is_line_file
-from mcp_memory.store.sqlite.rows import to_ms
 
 __all__ = [
     "Behind",

@@ -14,8 +14,9 @@ from pathlib import Path, PurePosixPath
 import apsw
 
 from mcp_memory.store import files, unsettled
-from mcp_memory.store.sqlite import canvases, linefiles, scenes
-from mcp_memory.store.sqlite.rows import space_id
+from mcp_memory.store.sql import canvases, scenes
+from mcp_memory.store.sql.rows import space_id
+from mcp_memory.store.sqlite import linefiles
 from mcp_memory.store.sqlite.upkeep import snapshots
 
 __all__ = ["settle"]

@@ -70,36 +70,41 @@ from mcp_memory.store.protocol import (
     Work,
     WrittenAtom,
 )
-from mcp_memory.store.sqlite import (
+from mcp_memory.store.sql import (
     atoms,
     canvases,
-    checks,
     chunks,
-    citing,
-    economy,
+    citation_rows,
+    client_logs,
     entities,
-    held,
+    forget_reach,
+    forgetting,
     imports,
+    jobs,
     leases,
-    logs,
-    merging,
+    matching,
     overviews,
     personas,
+    purging,
     records,
     refs,
+    retention,
     scenes,
     spends,
     summaries,
     tokens,
+    tombstones,
     turns,
-    works,
 )
+from mcp_memory.store.sql import drafts as merging
+from mcp_memory.store.sql import review as held
+from mcp_memory.store.sql import savings as economy
+from mcp_memory.store.sql.rows import space_id
+from mcp_memory.store.sqlite import checks
 from mcp_memory.store.sqlite.database import Database
 from mcp_memory.store.sqlite.finding import extents, outlines, postings, renewal, vectors
-from mcp_memory.store.sqlite.forgetting import marking, matching, purging, reach, retention, tombstones
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.moving import arrivals, carrying
-from mcp_memory.store.sqlite.rows import space_id
 from mcp_memory.store.sqlite.upkeep import compacting, mending, recovering, snapshots
 from mcp_memory.store.traces import Traces
 
@@ -191,22 +196,22 @@ class SQLiteStore:
     # the pipeline
 
     def backlog(self, space: str, *, session: str | None = None, limit: int = 1_000) -> list[Backlog]:
-        return self._db.read(lambda con: works.backlog(con, space, session=session, limit=limit))
+        return self._db.read(lambda con: jobs.backlog(con, space, session=session, limit=limit))
 
     def flush(self, space: str, session: str) -> None:
-        self._db.write(lambda con: works.flush(con, space, session))
+        self._db.write(lambda con: jobs.flush(con, space, session))
 
     def stage_states(self, space: str) -> dict[Stage, StageState]:
-        return self._db.read(lambda con: works.stage_states(con, space))
+        return self._db.read(lambda con: jobs.stage_states(con, space))
 
     def want(self, space: str, stage: Stage, reason: str) -> None:
-        self._db.write(lambda con: works.want(con, space, stage, reason))
+        self._db.write(lambda con: jobs.want(con, space, stage, reason))
 
     def works(self, space: str, *, stage: Stage | None = None) -> list[Work]:
-        return self._db.read(lambda con: works.waiting(con, space, stage=stage))
+        return self._db.read(lambda con: jobs.waiting(con, space, stage=stage))
 
     def work(self, space: str, id: str) -> Work:
-        return self._db.read(lambda con: works.by_id(con, space, id))
+        return self._db.read(lambda con: jobs.by_id(con, space, id))
 
     def take_work(
         self,
@@ -221,14 +226,14 @@ class SQLiteStore:
         eager: bool = False,
     ) -> Work | None:
         return self._db.write(
-            lambda con: works.take(con, space, stage, session, basis, holder=holder, until=until, now=now, eager=eager)
+            lambda con: jobs.take(con, space, stage, session, basis, holder=holder, until=until, now=now, eager=eager)
         )
 
     def park_work(self, space: str, id: str, *, error: str, until: datetime) -> None:
-        self._db.write(lambda con: works.park(con, space, id, error=error, until=until))
+        self._db.write(lambda con: jobs.park(con, space, id, error=error, until=until))
 
     def release_work(self, space: str, id: str) -> None:
-        self._db.write(lambda con: works.release(con, space, id))
+        self._db.write(lambda con: jobs.release(con, space, id))
 
     def commit_extraction(
         self,
@@ -294,7 +299,7 @@ class SQLiteStore:
         )
 
     def done(self, space: str) -> list[Done]:
-        return self._db.read(lambda con: works.done(con, space))
+        return self._db.read(lambda con: jobs.done(con, space))
 
     def hold(self, name: str, holder: str, *, until: datetime, now: datetime) -> bool:
         return self._db.write(lambda con: leases.hold(con, name, holder, until=until, now=now))
@@ -359,19 +364,19 @@ class SQLiteStore:
     # logs of clients
 
     def followed_logs(self, space: str, *, path: str | None = None) -> list[FollowedLog]:
-        return self._db.read(lambda con: logs.listed(con, space, path=path))
+        return self._db.read(lambda con: client_logs.listed(con, space, path=path))
 
     def note_followed(self, space: str, log: FollowedLog) -> None:
-        self._db.write(lambda con: logs.note(con, space, log))
+        self._db.write(lambda con: client_logs.note(con, space, log))
 
     def known_client_ids(self, space: str, ids: Sequence[str]) -> dict[str, bool]:
-        return self._db.read(lambda con: logs.known_turns(con, space, ids))
+        return self._db.read(lambda con: client_logs.known_turns(con, space, ids))
 
     def forgotten_among(self, space: str, session: str, new: Sequence[NewTurn]) -> int:
         return self._db.read(lambda con: turns.forgotten_among(con, space, session, new))
 
     def kept_calls(self, space: str, session: str, ids: Sequence[str]) -> set[str]:
-        return self._db.read(lambda con: logs.kept_calls(con, space, session, ids))
+        return self._db.read(lambda con: client_logs.kept_calls(con, space, session, ids))
 
     # search
 
@@ -486,10 +491,10 @@ class SQLiteStore:
         return chunks.read(self.folder(space), self._db.read(lambda con: chunks.by_ids(con, space, ids)))
 
     def citations(self, space: str, sources: Sequence[str]) -> dict[str, list[Citation]]:
-        return self._db.read(lambda con: citing.by_sources(con, space, sources))
+        return self._db.read(lambda con: citation_rows.by_sources(con, space, sources))
 
     def cited_by(self, space: str, ref: str) -> list[Citation]:
-        return self._db.read(lambda con: citing.of_ref(con, space, ref))
+        return self._db.read(lambda con: citation_rows.of_ref(con, space, ref))
 
     def commit_step(
         self,
@@ -636,7 +641,7 @@ class SQLiteStore:
         return self._db.read(lambda con: matching.of(con, space, which))
 
     def reach(self, space: str, ids: Sequence[str]) -> Reach:
-        return self._db.read(lambda con: reach.of(con, space_id(con, space), ids))
+        return self._db.read(lambda con: forget_reach.of(con, space_id(con, space), ids))
 
     def forget(
         self,
@@ -651,13 +656,13 @@ class SQLiteStore:
         folder = self.folder(space)
         return self._forgetting(
             space,
-            lambda con: marking.forget(con, folder, space, ids, reason=reason, how=how, redrawn=redrawn, now=now),
+            lambda con: forgetting.forget(con, folder, space, ids, reason=reason, how=how, redrawn=redrawn, now=now),
         )
 
     def undo_forget(self, space: str, tombstone: str, *, now: datetime, redrawn: Sequence[Redrawn] = ()) -> Tombstone:
         folder = self.folder(space)
         return self._forgetting(
-            space, lambda con: marking.undo(con, folder, space, tombstone, redrawn=redrawn, now=now)
+            space, lambda con: forgetting.undo(con, folder, space, tombstone, redrawn=redrawn, now=now)
         )
 
     def tombstones(self, space: str) -> list[Tombstone]:

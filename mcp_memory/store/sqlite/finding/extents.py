@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import apsw
 
 from mcp_memory.store.protocol import Filters, Layer
+from mcp_memory.store.sql.rows import space_id
 from mcp_memory.store.sqlite.finding.outlines import Outlines
-from mcp_memory.store.sqlite.rows import space_id
 
 __all__ = ["Extent", "Extents"]
 

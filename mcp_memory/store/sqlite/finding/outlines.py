@@ -14,9 +14,9 @@ import apsw
 
 from mcp_memory.store.outline import Outline
 from mcp_memory.store.protocol import Filters
-from mcp_memory.store.sqlite.filters import STATES_RULE
+from mcp_memory.store.sql.filters import STATES_RULE
+from mcp_memory.store.sql.rows import space_id, to_ms
 from mcp_memory.store.sqlite.migrations import OUTLINE_ASKS, OUTLINE_SIZE
-from mcp_memory.store.sqlite.rows import space_id, to_ms
 
 if TYPE_CHECKING:
     import numpy as np

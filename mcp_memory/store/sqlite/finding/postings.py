@@ -17,9 +17,9 @@ import apsw
 
 from mcp_memory.core.text import well_formed
 from mcp_memory.store.protocol import Filters, Layer, Posting
-from mcp_memory.store.sqlite.filters import is_plain, where
+from mcp_memory.store.sql.filters import is_plain, where
+from mcp_memory.store.sql.rows import space_id
 from mcp_memory.store.sqlite.finding.outlines import Outlines
-from mcp_memory.store.sqlite.rows import space_id
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,11 +13,11 @@ import apsw
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.store.protocol import Filters, Layer, Scored, VectorIndex, Vectors
-from mcp_memory.store.sqlite.filters import is_plain, where
+from mcp_memory.store.sql.filters import is_plain, where
+from mcp_memory.store.sql.rows import number_of, space_id
 from mcp_memory.store.sqlite.finding import sketch
 from mcp_memory.store.sqlite.finding.outlines import Outlines
 from mcp_memory.store.sqlite.finding.scan import quantised
-from mcp_memory.store.sqlite.rows import number_of, space_id
 
 if TYPE_CHECKING:
     import numpy as np

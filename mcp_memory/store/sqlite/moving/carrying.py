@@ -16,8 +16,8 @@ import apsw
 from mcp_memory.store import carried
 from mcp_memory.store.citations import without
 from mcp_memory.store.forgotten import left_of
-from mcp_memory.store.sqlite import canvases, entities, grounds, scenes
-from mcp_memory.store.sqlite.rows import from_ms, space_id, stands
+from mcp_memory.store.sql import canvases, entities, evidence_rows, scenes
+from mcp_memory.store.sql.rows import from_ms, space_id, stands
 
 __all__ = ["carry_out", "home_id", "source_of"]
 
@@ -131,7 +131,7 @@ def _atoms(con: apsw.Connection, space: int, known: _Origins) -> Iterator[carrie
         " (SELECT 'a' || b.id FROM atom b WHERE b.id = r.superseded_by AND b.tombstone IS NULL),"
         " (SELECT json_group_array('a' || o.id ORDER BY o.id) FROM atom o WHERE o.space = r.space"
         "  AND o.superseded_by = r.id AND o.tombstone IS NULL), r.closed_because,"
-        f" r.work, {entities.OF_ATOM}, {grounds.OF_ATOM}, f.entity, f.relation, f.value, f.single_valued"
+        f" r.work, {entities.OF_ATOM}, {evidence_rows.OF_ATOM}, f.entity, f.relation, f.value, f.single_valued"
         " FROM atom r LEFT JOIN fact f ON f.atom = r.id"
         f" WHERE r.id IN {_IN_ORDER.format('atom')} ORDER BY r.id",
         (space,),
@@ -154,7 +154,7 @@ def _atoms(con: apsw.Connection, space: int, known: _Origins) -> Iterator[carrie
             by_model=work is not None,
             fact=None if fact[0] is None else _fact(*fact),
             entities=tuple(json.loads(names)),
-            evidence=tuple(carried.Words(one.turn, *one.span, one.quote) for one in grounds.read(words)),
+            evidence=tuple(carried.Words(one.turn, *one.span, one.quote) for one in evidence_rows.read(words)),
             origins=known(f"a{number}"),
         )
 

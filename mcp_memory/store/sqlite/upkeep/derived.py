@@ -13,7 +13,7 @@ import apsw
 
 from mcp_memory.language.words import TERMS_VERSION
 from mcp_memory.store.naming import named
-from mcp_memory.store.sqlite import chunks, citing, entities
+from mcp_memory.store.sql import chunks, citation_rows, entities
 
 __all__ = ["made_again", "problems"]
 
@@ -56,7 +56,7 @@ def made_again(con: apsw.Connection) -> Iterator[str]:
         yield f"{len(unindexed)} results, of which the index had nothing, are indexed anew in the background."
     uncited = _citing(con)
     for space, source, text in uncited:
-        citing.note(con, space, source, text)
+        citation_rows.note(con, space, source, text)
     if uncited:
         yield f"What {len(uncited)} turns and statements name of results is noted again."
     unnamed: Any = con.execute(_UNNAMED).fetchall()

@@ -15,11 +15,11 @@ import apsw
 from mcp_memory.core.regular_files import read_regular
 from mcp_memory.store import files
 from mcp_memory.store.protocol import Layer
-from mcp_memory.store.sqlite import canvases, checks, chunks, scenes
+from mcp_memory.store.sql import canvases, chunks, scenes, tombstones
+from mcp_memory.store.sql.rows import from_ms
+from mcp_memory.store.sqlite import checks
 from mcp_memory.store.sqlite.finding import sketch, terms
 from mcp_memory.store.sqlite.finding.term_ranges import INDEXED
-from mcp_memory.store.sqlite.forgetting import tombstones
-from mcp_memory.store.sqlite.rows import from_ms
 from mcp_memory.store.sqlite.upkeep import derived
 from mcp_memory.store.sqlite.upkeep.snapshots import line_files, lines_of
 

@@ -22,11 +22,11 @@ import apsw
 
 from mcp_memory.core.types import CanvasRow
 from mcp_memory.store.protocol import Layer
-from mcp_memory.store.sqlite import canvases, entities
+from mcp_memory.store.sql import canvases, entities
+from mcp_memory.store.sql.rows import to_ms
 from mcp_memory.store.sqlite import home as homes
 from mcp_memory.store.sqlite.finding import terms, vectors
 from mcp_memory.store.sqlite.forms import Unreadable
-from mcp_memory.store.sqlite.rows import to_ms
 from mcp_memory.store.sqlite.upkeep.comparing import Compared, compare, compare_words, of_the_database_alone
 from mcp_memory.store.sqlite.upkeep.dangling import Lost, resolve
 from mcp_memory.store.sqlite.upkeep.refilling import Refilled, refill

@@ -29,10 +29,10 @@ from mcp_memory.core.types import NewTurn
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
 from mcp_memory.store.protocol import NewAtom, TakenBack
-from mcp_memory.store.sqlite import atoms, canvases, citing, linefiles, turns
-from mcp_memory.store.sqlite.forgetting import tombstones
+from mcp_memory.store.sql import atoms, canvases, citation_rows, tombstones, turns
+from mcp_memory.store.sql.rows import from_ms, session_for, session_id, space_for, to_ms, touch
+from mcp_memory.store.sqlite import linefiles
 from mcp_memory.store.sqlite.forms import LINE_FILES, WRONG, is_line_file
-from mcp_memory.store.sqlite.rows import from_ms, session_for, session_id, space_for, to_ms, touch
 from mcp_memory.store.sqlite.upkeep import mending, owning, rebuilding, refilling
 from mcp_memory.store.sqlite.upkeep.snapshots import lines_of
 
@@ -343,7 +343,7 @@ class _Taking:
                 note = (number, file.number, fields["content"], learned, None)
                 refilling.take_told(con, self._refilled, told_as, note, self._renamed(file.number, told))
         if fields["role"] != "note":
-            citing.note(con, file.number, fields["turn"], fields["content"])
+            citation_rows.note(con, file.number, fields["turn"], fields["content"])
         touch(con, file.number, f"session:{fields['session']}")
         return True
 

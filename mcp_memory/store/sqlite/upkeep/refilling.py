@@ -24,10 +24,9 @@ from mcp_memory.core.regular_files import read_regular
 from mcp_memory.core.types import NewTurn
 from mcp_memory.store import files
 from mcp_memory.store.evidence import evidence_hash
-from mcp_memory.store.sqlite import canvases, entities
-from mcp_memory.store.sqlite.forgetting import digests, tombstones
+from mcp_memory.store.sql import canvases, digests, entities, tombstones
+from mcp_memory.store.sql.rows import session_for, space_for, to_ms
 from mcp_memory.store.sqlite.forms import WRONG, is_line_file
-from mcp_memory.store.sqlite.rows import session_for, space_for, to_ms
 
 __all__ = [
     "DAMAGED",

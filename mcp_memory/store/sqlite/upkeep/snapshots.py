@@ -17,8 +17,8 @@ import apsw
 import sqlite_vec  # pyright: ignore[reportMissingTypeStubs]
 
 from mcp_memory.core.errors import Damaged
-from mcp_memory.store.sqlite import canvases, forms, records, scenes, turns
-from mcp_memory.store.sqlite.forgetting import tombstones
+from mcp_memory.store.sql import canvases, records, scenes, tombstones, turns
+from mcp_memory.store.sqlite import forms
 from mcp_memory.store.sqlite.migrations import SCHEMA
 from mcp_memory.store.sqlite.upkeep import owning
 

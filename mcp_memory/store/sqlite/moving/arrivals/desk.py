@@ -13,8 +13,8 @@ import apsw
 
 from mcp_memory.core.types import Stage
 from mcp_memory.store import carried
+from mcp_memory.store.sql.rows import marks, space_for, space_id, to_ms
 from mcp_memory.store.sqlite.moving.carrying import home_id
-from mcp_memory.store.sqlite.rows import marks, space_for, space_id, to_ms
 
 __all__ = ["GONE", "Desk", "known_as", "note_origins"]
 

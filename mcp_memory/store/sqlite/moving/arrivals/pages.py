@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from mcp_memory.store import carried
 from mcp_memory.store.citations import cited, renamed, without
-from mcp_memory.store.sqlite import scenes
+from mcp_memory.store.sql import scenes
+from mcp_memory.store.sql.rows import to_ms, touch
 from mcp_memory.store.sqlite.moving.arrivals.desk import GONE, Desk
-from mcp_memory.store.sqlite.rows import to_ms, touch
 
 __all__ = ["persona", "scene"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_memory.store import carried
-from mcp_memory.store.sqlite import canvases
+from mcp_memory.store.sql import canvases
+from mcp_memory.store.sql.rows import number_of, session_id, to_ms
 from mcp_memory.store.sqlite.moving.arrivals.desk import GONE, Desk
-from mcp_memory.store.sqlite.rows import number_of, session_id, to_ms
 
 __all__ = ["citation", "held", "progress", "session"]
 

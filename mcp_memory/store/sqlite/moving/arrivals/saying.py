@@ -9,10 +9,9 @@ from typing import Any
 from mcp_memory.core.types import IMPORTED, NewTurn
 from mcp_memory.store import carried
 from mcp_memory.store.evidence import evidence_hash
-from mcp_memory.store.sqlite import turns
-from mcp_memory.store.sqlite.forgetting import digests
+from mcp_memory.store.sql import digests, turns
+from mcp_memory.store.sql.rows import session_for, touch
 from mcp_memory.store.sqlite.moving.arrivals.desk import GONE, Desk
-from mcp_memory.store.sqlite.rows import session_for, touch
 
 __all__ = ["say"]
 

@@ -16,12 +16,11 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line
 from mcp_memory.language.words import fold
 from mcp_memory.store import carried
-from mcp_memory.store.sqlite import entities, grounds
+from mcp_memory.store.sql import digests, entities, evidence_rows
+from mcp_memory.store.sql.rows import number_of, space_id, to_ms, touch
 from mcp_memory.store.sqlite.finding import terms
-from mcp_memory.store.sqlite.forgetting import digests
 from mcp_memory.store.sqlite.moving.arrivals.desk import GONE, Desk
 from mcp_memory.store.sqlite.moving.arrivals.saying import say
-from mcp_memory.store.sqlite.rows import number_of, space_id, to_ms, touch
 
 __all__ = ["take", "were_forgotten"]
 
@@ -50,7 +49,7 @@ def take(desk: Desk, row: carried.Atom, note: carried.Turn | None) -> None:
         return
     words = [] if note is not None else _words(desk, row)
     folded = digests.folded(row.text)
-    said = to_ms(note.said_at) if note is not None else grounds.last_said(desk.con, words) if words else 0
+    said = to_ms(note.said_at) if note is not None else evidence_rows.last_said(desk.con, words) if words else 0
     again = digests.statement(desk.con, desk.number, folded, said=said) is not None
     if (note is None and not words) or again or (words and digests.covered(desk.con, words)):
         desk.names[row.id] = GONE
@@ -77,9 +76,9 @@ def were_forgotten(con: apsw.Connection, space: str, statements: Sequence[Sequen
     }
 
 
-def _words(desk: Desk, row: carried.Atom) -> list[grounds.Words]:
+def _words(desk: Desk, row: carried.Atom) -> list[evidence_rows.Words]:
     """Return the words that it rests on, of turns that are here."""
-    found: list[grounds.Words] = []
+    found: list[evidence_rows.Words] = []
     for one in row.evidence:
         turn = desk.name(one.turn)
         if turn == GONE:
@@ -132,7 +131,7 @@ def _bring_up_to_date(desk: Desk, row: carried.Atom, number: int) -> None:
     if held is None or held[3] is not None:
         return
     until, by, because, _ = held
-    changed = grounds.add(con, number, _words(desk, row))
+    changed = evidence_rows.add(con, number, _words(desk, row))
     con.execute("UPDATE atom SET confidence = max(confidence, ?) WHERE id = ?", (row.confidence, number))
     if until is None and row.valid_to is not None:
         con.execute("UPDATE atom SET valid_to = max(valid_from, ?) WHERE id = ?", (to_ms(row.valid_to), number))
@@ -183,7 +182,7 @@ def _told(desk: Desk, row: carried.Atom, note: carried.Turn, place: _Place) -> d
     return told
 
 
-def _insert(desk: Desk, row: carried.Atom, folded: str, words: list[grounds.Words], place: _Place) -> None:
+def _insert(desk: Desk, row: carried.Atom, folded: str, words: list[evidence_rows.Words], place: _Place) -> None:
     con = desk.con
     work = desk.work("merge") if row.by_model else None
     number: int = con.execute(
@@ -207,7 +206,7 @@ def _insert(desk: Desk, row: carried.Atom, folded: str, words: list[grounds.Word
             row.source,
         ),
     ).get
-    grounds.add(con, number, words)
+    evidence_rows.add(con, number, words)
     for older in place.ends:
         _end(desk, older, by=number, at=to_ms(row.valid_from))
     if row.fact is not None:

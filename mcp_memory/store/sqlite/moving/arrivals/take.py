@@ -12,11 +12,11 @@ from typing import TypeVar
 import apsw
 
 from mcp_memory.store import carried
-from mcp_memory.store.sqlite import entities
+from mcp_memory.store.sql import entities
+from mcp_memory.store.sql.rows import space_for
 from mcp_memory.store.sqlite.moving.arrivals import pages, places, tasks, words
 from mcp_memory.store.sqlite.moving.arrivals.desk import Desk
 from mcp_memory.store.sqlite.moving.carrying import home_id
-from mcp_memory.store.sqlite.rows import space_for
 
 __all__ = ["take_in"]
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from mcp_memory.core.types import CanvasRow
 from mcp_memory.store import carried
-from mcp_memory.store.sqlite import canvases, records
+from mcp_memory.store.sql import canvases, records
+from mcp_memory.store.sql.rows import number_of, session_for
 from mcp_memory.store.sqlite.moving.arrivals.desk import GONE, Desk
-from mcp_memory.store.sqlite.rows import number_of, session_for
 
 __all__ = ["canvas"]
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from mcp_memory.core.types import MaskedPlace
 from mcp_memory.store import carried
 from mcp_memory.store.protocol import NewRef
-from mcp_memory.store.sqlite import refs
+from mcp_memory.store.sql import refs
 from mcp_memory.store.sqlite.moving.arrivals import statements
 from mcp_memory.store.sqlite.moving.arrivals.desk import Desk
 from mcp_memory.store.sqlite.moving.arrivals.saying import say

@@ -1,0 +1,97 @@
+"""What an older state of a memory brings back: rows that it has still, and that were forgotten since.
+
+A later state tells by the lines of its tombstones, which have ids and keyed digests and no words. A row is meant where
+its id is named and its digest is; where it has none, as a short turn without a time, the id is enough.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from mcp_memory.core.regular_files import read_regular
+from mcp_memory.store.forgetting import How
+from mcp_memory.store.sql import digests, tombstones
+from mcp_memory.store.sql.rows import space_id, to_ms
+from mcp_memory.store.sqlite.upkeep.snapshots import opened
+
+__all__ = ["Returned", "returned"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Returned:
+    """What one tombstone took, as far as it is back: `ids`. None where it is forgotten still and not purged yet."""
+
+    space: str
+    tombstone: str
+    at: datetime
+    reason: str
+    how: How
+    ids: Sequence[str]
+    was_purged: bool
+
+
+def returned(database: Path, spaces: Path) -> list[Returned]:
+    """Return what is back in a database by the tombstones of the folders of a later state of its memory."""
+    found: list[Returned] = []
+    with opened(database) as con:
+        for folder in sorted(path for path in spaces.iterdir() if (path / tombstones.FILE).is_file()):
+            space = space_id(con, folder.name)
+            if space is not None:
+                found += _of_space(con, space, folder)
+    return found
+
+
+def _of_space(con: apsw.Connection, space: int, folder: Path) -> Iterator[Returned]:
+    last: dict[str, bytes] = {}
+    for line in read_regular(folder / tombstones.FILE).splitlines():
+        try:
+            last[str(json.loads(line)["tombstone"])] = line
+        except (ValueError, KeyError, TypeError):
+            continue  # a rebuild names it
+    for line in last.values():
+        try:
+            one = _returned(con, space, folder.name, json.loads(line))
+        except (ValueError, KeyError, TypeError, OverflowError):
+            continue
+        if one is not None:
+            yield one
+
+
+def _returned(con: apsw.Connection, space: int, name: str, line: dict[str, Any]) -> Returned | None:
+    at, was_purged = datetime.fromisoformat(line["at"]), line["purged_at"] is not None
+    if line["undone_at"] is not None:
+        return None
+    held: Any = con.execute(
+        "SELECT undone_at, purged_at FROM tombstone WHERE space = ? AND id = ? AND at = ?",
+        (space, int(line["tombstone"][1:]), to_ms(at)),
+    ).fetchone()
+    ids = list[str]()
+    if held is None:
+        wanted = {bytes.fromhex(digest) for digest in line["digests"]}
+        ids = [id for id in map(str, line["ids"]) if _is_meant(con, space, id, wanted)]
+    is_back = bool(ids) if held is None else was_purged and held == (None, None)
+    return (
+        Returned(
+            space=name,
+            tombstone=line["tombstone"],
+            at=at,
+            reason=str(line["reason"]),
+            how=line["how"],
+            ids=ids,
+            was_purged=was_purged,
+        )
+        if is_back
+        else None
+    )
+
+
+def _is_meant(con: apsw.Connection, space: int, id: str, wanted: set[bytes]) -> bool:
+    found = digests.of(con, space, id)
+    return found is not None and (not found or not wanted.isdisjoint(found))
