@@ -1,28 +1,22 @@
-"""What the formats of agents' logs share: what is known so far, what nobody said, and what is ours. No I/O.
+"""The logs of coding agents, an object a line: what a line of Claude Code, Codex or Gemini CLI holds. No I/O.
 
-A log is read piece by piece, so a line may answer one that was read last week: `SoFar` is what its reader carries from
-one piece to the next.
+Claude Code, `~/.claude/projects/<folder>/<session>.jsonl`: a line of type `user` or `assistant` has one message or a
+block of one, with its own id; each with text is a turn. Lines of other types repeat requests, hooks and settings; of
+them only a prompt typed while the agent worked (`queued_command`) is talk. A rewound prompt stays in the log, and was
+said. A fork copies lines with their ids.
 
-Claude Code's logs: `~/.claude/projects/<folder>/<session>.jsonl`, an object a line. No I/O.
+Codex, `~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`: {timestamp, type, payload}, where type is session_meta,
+turn_context, response_item, compacted or event_msg. Turns are the `response_item`s that are messages of the user or the
+assistant, without the context that Codex puts among the user's. Each is identified by its turn, and its id or its place
+in that, because older versions copy both into a fork. A result occurs twice: whole when its tool ends, and as the
+model sees it.
 
-A line of type `user` or `assistant` has one message or a block of one, with an id of its own; each that has text is a
-turn. Lines of other types repeat requests, hooks and settings; of them only a prompt that was typed while the agent
-worked (`queued_command`) is talk. A rewound prompt stays in the log, and was said. A fork copies lines, ids and all.
+Gemini CLI, `~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl`: a line has the conversation's metadata, a message,
+or a change: {"$set": …} and {"$rewindTo": id}. A message is written again when a tool has answered, so an id may occur
+more than once. A compression sets all messages again, under new ids: of those only its summary is taken. Older versions
+write one `.json` object, {sessionId, messages: [message, …]}, whole each time.
 
-Codex's logs: `~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`, an object a line. No I/O.
-
-    {timestamp, type, payload}, where type is session_meta, turn_context, response_item, compacted or event_msg
-
-Turns are the `response_item`s that are messages of the user or the assistant, without the context that Codex puts
-among the user's. Each is known by its turn, and its id or its place in that: older versions copy both into a fork.
-A result is told twice, whole when its tool has ended, and as the model was shown it.
-
-Gemini CLI's logs: `~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl`, or `.json` of older versions. No I/O.
-
-A line has the conversation's metadata, a message, or a change: {"$set": …} and {"$rewindTo": id}. A message is written
-again when a tool has answered, so the same id may be told more than once. A compression sets all messages anew, under
-new ids: of those only its summary is taken. The older file is one object, {sessionId, messages: [message, …]}, written
-anew each time.
+A log is read in chunks, so a line may answer one that was read last week: `LogState` is kept between chunks.
 """
 
 from __future__ import annotations
@@ -30,7 +24,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,43 +36,45 @@ from mcp_memory.integrations.importers.records import (
     ImportedResult,
     ImportedTurn,
     ImportProblem,
-    InvalidRecord,
     SkippedParts,
+    items_of,
     kind_of,
     list_of,
     mended,
     moment,
     object_of,
+    part_of,
 )
 from mcp_memory.longterm.turns import SUMMARY
-
-TIME = ("timestamp",)
-"""Where all of them tell when a line was written."""
 
 OWN_TOOLS = frozenset(
     {"memory_search", "conversation_search", "read_persona", "offload_tool_result", "expand_node", "fold_canvas"}
     | {"recall", "remember", "record_turns", "forget", "distill"}
 )
-"""The tools of our server: what they answer is memory already."""
+"""The tools of our server: their answers are memory already."""
 _COMMON = frozenset({"memory_search", "recall", "remember", "forget", "distill"})
 
+_TIME = ("timestamp",)
+_TEXT = frozenset({"text"})
 _MOST_CALLS = 50
 _MOST_CHARS = 4_000
+
+LogRecord = ImportedTurn | ImportedResult | ImportProblem
 
 
 @dataclass(kw_only=True)
 class LogState:
-    """What has to be known of the lines before: whose they are, and which calls wait for their results."""
+    """What has to be known of earlier lines: the conversation, and the calls that wait for their results."""
 
     conversation: str | None = None
     """The client's id of it."""
     aside: bool = False
-    """It is the talk of a sub-agent, of which nothing is taken."""
+    """It is a sub-agent's, of which nothing is imported."""
     calls: dict[str, tuple[str, Any]] = field(default_factory=dict[str, tuple[str, Any]])
-    """By id: tool and arguments."""
+    """Tool and arguments, by id."""
     turn: str = ""
     count: int = 0
-    """For formats whose messages have no ids: messages told since that turn began."""
+    """Messages since that turn began, for formats whose messages have no ids."""
 
     def called(self, id: object, tool: object, arguments: Any) -> None:
         if isinstance(id, str) and isinstance(tool, str):
@@ -88,7 +84,7 @@ class LogState:
         return self.calls.pop(id, ("", None)) if isinstance(id, str) else ("", None)
 
     def dumped(self) -> str:
-        """Return it as JSON of bounded size; long arguments are only looked at for what a result is of."""
+        """Return it as JSON of bounded size, without long arguments."""
         calls = {
             id: (tool, arguments if len(json.dumps(arguments)) <= _MOST_CHARS else None)
             for id, (tool, arguments) in list(self.calls.items())[-_MOST_CALLS:]
@@ -102,58 +98,72 @@ class LogState:
         return LogState(conversation=conversation, aside=aside, turn=turn, count=count, calls=known)
 
 
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of a log, or a message in it, and what its records are made with."""
+
+    fields: Mapping[str, Any]
+    where: str
+    state: LogState
+    passed: SkippedParts
+
+    def turn(self, role: Role, text: str, *, id: str | None, name: str | None = None) -> Iterator[ImportedTurn]:
+        """Yield the turn, unless it has no text."""
+        if not is_blank(text):
+            yield ImportedTurn(
+                where=self.where,
+                role=role,
+                content=text,
+                name=name,
+                said_at=moment(self.fields, _TIME, self.passed),
+                id=id,
+                session=self.state.conversation,
+            )
+
+    def summary(self, text: str) -> Iterator[ImportedTurn]:
+        """Yield what a compaction left of a conversation."""
+        yield from self.turn(SUMMARY[0], text, name=SUMMARY[1], id=summary_id(text))
+
+    def result(
+        self, call: Any, tool: str, arguments: Any, text: str, whole: re.Match[str] | None = None
+    ) -> Iterator[ImportedResult]:
+        """Yield a result with text; the match `whole` has the path of a file with all of it."""
+        if text.strip():
+            yield ImportedResult(
+                where=self.where,
+                tool=tool,
+                arguments=arguments,
+                call=log_id(call),
+                text=text,
+                said_at=moment(self.fields, _TIME, self.passed),
+                whole=whole and re.split(r"[/\\]", whole[1].strip())[-1],
+            )
+
+    def texts(self, content: Any, of: frozenset[str] = _TEXT) -> Iterator[str]:
+        """Yield the texts of a content: a string, or the `text` of those of its parts whose type is one `of` these."""
+        if isinstance(content, str):
+            yield mended(content, self.passed) or ""
+            return
+        for part in list_of(content) or []:
+            block = object_of(part)
+            text = part if isinstance(part, str) else block.get("text") if block else None
+            if isinstance(text, str) and (block is None or block.get("type", "text") in of):
+                yield mended(text, self.passed) or ""
+            elif block is not None and "image" in str(block.get("type", "")):
+                self.passed.parts += 1
+
+
 def log_id(value: Any) -> str | None:
-    """Return an id that can be stored; None where there is none."""
+    """Return an id that can be stored."""
     return value if isinstance(value, str) and 0 < len(value) <= LONGEST_ID and well_formed(value) else None
 
 
-def log_turn(
-    line: Mapping[str, Any],
-    where: str,
-    so_far: LogState,
-    role: Role,
-    text: str,
-    passed: SkippedParts,
-    *,
-    id: str | None,
-    name: str | None = None,
-) -> Iterator[ImportedTurn]:
-    """Yield the turn that a line tells; none where it has no text."""
-    if not is_blank(text):
-        yield ImportedTurn(
-            where=where,
-            role=role,
-            content=text,
-            name=name,
-            said_at=moment(line, TIME, passed),
-            id=id,
-            session=so_far.conversation,
-        )
+def _said(parts: Iterable[str]) -> str:
+    return "\n\n".join(part for part in parts if part.strip())
 
 
-def log_summary(
-    line: Mapping[str, Any], where: str, so_far: LogState, text: str, passed: SkippedParts
-) -> Iterator[ImportedTurn]:
-    """Yield what a compaction left of a conversation, as the turn that it is."""
-    role, name = SUMMARY
-    yield from log_turn(line, where, so_far, role, text, passed, name=name, id=summary_id(text))
-
-
-# --- texts ------------------------------------------------------------------------------------------
-
-
-def texts(content: Any, passed: SkippedParts, *, of: frozenset[str]) -> Iterator[str]:
-    """Yield the texts of a content: a string, or the `text` of those of its parts whose type is one `of` these."""
-    if isinstance(content, str):
-        yield mended(content, passed) or ""
-        return
-    for part in list_of(content) or []:
-        block = object_of(part)
-        text = part if isinstance(part, str) else block.get("text") if block else None
-        if isinstance(text, str) and (block is None or block.get("type", "text") in of):
-            yield mended(text, passed) or ""
-        elif block is not None and "image" in str(block.get("type", "")):
-            passed.parts += 1
+def _not_an_object(value: Any, where: str) -> ImportProblem:
+    return ImportProblem(where=where, what=f"is {kind_of(value)}, and has to be an object.")
 
 
 _WRAPPERS = (
@@ -165,29 +175,21 @@ _WRAPPERS = (
 )
 _NEVER_CLOSED = re.compile(r"^<system-reminder>\s*\n.*\Z", re.MULTILINE | re.DOTALL)
 _WRAPPED = re.compile(rf"<({_WRAPPERS})\b[^<>]*>")
+_STAND_IN = re.compile(r"\[\d{3,}-N\d+ r-[0-9a-f]{12,64}\b")
 
 
 def without_tags(text: str) -> str:
-    """Return what a person said, without what the client put beside it in tags of its own."""
+    """Return what a person said, without what the client added in tags."""
     if "<" not in text:
         return text.strip()
     left = without_blocks(text, _WRAPPED, lambda found: f"</{found[1]}>", after=r"\s*")
     return _NEVER_CLOSED.sub("", left).strip()
 
 
-def said(parts: Iterator[str]) -> str:
-    return "\n\n".join(part for part in parts if part.strip())
-
-
-# --- what is ours -----------------------------------------------------------------------------------
-
-_STAND_IN = re.compile(r"\[\d{3,}-N\d+ r-[0-9a-f]{12,64}\b")
-
-
 def is_own(tool: str) -> bool:
-    """Tell whether a tool is of our server, by whatever prefix a client gives it: `mcp__memory__recall`.
+    """Tell whether a tool is of our server, with any prefix that a client gives it: `mcp__memory__recall`.
 
-    A server may be installed under any name, so the names that others may have too count only with `memory` in front.
+    A server may be installed under any name, so names that others may use too count only after `memory`.
     """
     return any(
         tool == own or (tool.endswith((f"_{own}", f":{own}")) and (own not in _COMMON or "memory" in tool))
@@ -196,16 +198,17 @@ def is_own(tool: str) -> bool:
 
 
 def is_stand_in(text: str) -> bool:
-    """Tell whether it is what we put in place of a result, as hooks and `wrap` do."""
+    """Tell whether a result is our note for an offloaded one, as hooks and `wrap` write it."""
     return _STAND_IN.search(text, 0, 600) is not None
 
 
 def summary_id(text: str) -> str:
-    """Return the client id of a conversation's summary, by which it is known wherever it is told."""
+    """Return the client id of a conversation's summary, by which it is recognised wherever it occurs."""
     return f"summary-{hashlib.sha256(' '.join(text.split()).encode()).hexdigest()[:24]}"
 
 
-_CLAUDE_TEXT = frozenset({"text"})
+# --- Claude Code ------------------------------------------------------------------------------------
+
 _MARK = "[Request interrupted by user"
 _NOT_SAID = {"repeatsCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage", "isMeta"}
 _PERSISTED = re.compile(r"\s*<persisted-output>\n.*?saved to: ([^\n]+)\n", re.DOTALL)
@@ -223,119 +226,78 @@ _CLAUDE_AFTER_SUMMARY = re.compile(
 
 
 def is_claude_code_line(value: Any) -> bool:
-    """Tell whether an object is a line of such a log."""
     line = object_of(value)
     return line is not None and isinstance(line.get("type"), str) and ("sessionId" in line or "leafUuid" in line)
 
 
-def claude_code_records(
-    value: Any, where: str, so_far: LogState, passed: SkippedParts
-) -> Iterator[ImportedTurn | ImportedResult | ImportProblem]:
-    """Yield what a line tells: turns, and results of tools."""
-    line = object_of(value)
-    if line is None:
-        yield ImportProblem(where=where, what=f"is {kind_of(value)}, and has to be an object.")
+def claude_code_records(value: Any, where: str, state: LogState, passed: SkippedParts) -> Iterator[LogRecord]:
+    """Yield the turns and tool results of a line."""
+    fields = object_of(value)
+    if fields is None:
+        yield _not_an_object(value, where)
         return
-    if so_far.conversation is None:
-        so_far.conversation = log_id(line.get("sessionId"))
-    if line.get("isSidechain") is True or "agentId" in line:
-        passed.left["lines of sub-agents"] += line.get("type") in ("user", "assistant")
-        return
-    try:
-        match line.get("type"):
-            case "user" | "assistant":
-                yield from _claude_message(line, where, so_far, passed)
-            case "attachment":
-                yield from _queued(line, where, so_far, passed)
-            case _:
-                pass
-    except InvalidRecord as unfit:
-        yield ImportProblem(where=where, what=str(unfit))
+    if state.conversation is None:
+        state.conversation = log_id(fields.get("sessionId"))
+    kind, line = fields.get("type"), _Line(fields, where, state, passed)
+    if fields.get("isSidechain") is True or "agentId" in fields:
+        passed.left["lines of sub-agents"] += kind in ("user", "assistant")
+    elif kind == "assistant":
+        yield from _claude_answer(line)
+    elif kind == "user":
+        yield from _claude_prompt(line)
+    elif kind == "attachment":
+        sent = part_of(fields, "attachment")
+        if sent.get("type") == "queued_command" and _is_by_person(sent):
+            text = without_tags(_said(line.texts(sent.get("prompt"))))
+            yield from line.turn("user", text, id=log_id(sent.get("source_uuid")) or log_id(fields.get("uuid")))
 
 
 def summary_of(text: str) -> str:
-    """Return the summary of a compaction alone, from the log's words for it or from those that a hook is given."""
+    """Return the summary of a compaction alone, from the log's words for it or from those that a hook gets."""
     if found := _SUMMARY.search(text):
         return found[1].strip()
     return _CLAUDE_AFTER_SUMMARY.sub("", _CLAUDE_BEFORE_SUMMARY.sub("", text, count=1)).strip()
 
 
-def _claude_message(
-    line: Mapping[str, Any], where: str, so_far: LogState, passed: SkippedParts
-) -> Iterator[ImportedTurn | ImportedResult]:
-    message = object_of(line.get("message"))
-    if message is None:
-        return
+def _claude_answer(line: _Line) -> Iterator[LogRecord]:
+    message = part_of(line.fields, "message")
     content = message.get("content")
-    if line["type"] == "assistant":
-        for block in list_of(content) or []:
-            call = object_of(block)
-            if call is not None and call.get("type") == "tool_use":
-                so_far.called(call.get("id"), call.get("name"), call.get("input"))
-        if message.get("model") != "<synthetic>" and not _is(line, _NOT_SAID):
-            yield from log_turn(
-                line,
-                where,
-                so_far,
-                "assistant",
-                said(texts(content, passed, of=_CLAUDE_TEXT)),
-                passed,
-                id=log_id(line.get("uuid")),
-            )
-        return
-    yield from _results(line, where, content, so_far, passed)
-    if line.get("isCompactSummary") is True:
-        text = summary_of(said(texts(content, passed, of=_CLAUDE_TEXT)))
-        yield from log_summary(line, where, so_far, text, passed)
-    elif not _is(line, _NOT_SAID) and _by_a_person(line):
-        text = without_tags(said(texts(content, passed, of=_CLAUDE_TEXT)))
+    for call in map(object_of, list_of(content) or []):
+        if call is not None and call.get("type") == "tool_use":
+            line.state.called(call.get("id"), call.get("name"), call.get("input"))
+    if message.get("model") != "<synthetic>" and not _is_marked(line.fields):
+        yield from line.turn("assistant", _said(line.texts(content)), id=log_id(line.fields.get("uuid")))
+
+
+def _claude_prompt(line: _Line) -> Iterator[LogRecord]:
+    content = part_of(line.fields, "message").get("content")
+    for block in map(object_of, list_of(content) or []):
+        if block is not None and block.get("type") == "tool_result":
+            call = block.get("tool_use_id")
+            tool, arguments = line.state.answered(call)
+            text = "\n".join(line.texts(block.get("content")))
+            yield from line.result(call, tool, arguments, text, _PERSISTED.match(text))
+    if line.fields.get("isCompactSummary") is True:
+        yield from line.summary(summary_of(_said(line.texts(content))))
+    elif _is_by_person(line.fields):
+        text = without_tags(_said(line.texts(content)))
         if not text.startswith(_MARK):
-            yield from log_turn(line, where, so_far, "user", text, passed, id=log_id(line.get("uuid")))
+            yield from line.turn("user", text, id=log_id(line.fields.get("uuid")))
 
 
-def _queued(line: Mapping[str, Any], where: str, so_far: LogState, passed: SkippedParts) -> Iterator[ImportedTurn]:
-    """Yield a prompt that was typed while the agent worked."""
-    sent = object_of(line.get("attachment")) or {}
-    if sent.get("type") == "queued_command" and not _is(sent, _NOT_SAID) and _by_a_person(sent):
-        text = without_tags(said(texts(sent.get("prompt"), passed, of=_CLAUDE_TEXT)))
-        yield from log_turn(
-            line, where, so_far, "user", text, passed, id=log_id(sent.get("source_uuid")) or log_id(line.get("uuid"))
-        )
-
-
-def _by_a_person(line: Mapping[str, Any]) -> bool:
-    """Tell whether a prompt came from a person, and not from another agent, a schedule or a task that ended."""
+def _is_by_person(line: Mapping[str, Any]) -> bool:
+    """Tell whether a person said it, and not another agent, a schedule, or a task that ended."""
     origin = object_of(line.get("origin"))
-    return origin is None or origin.get("kind") == "human"
+    return not _is_marked(line) and (origin is None or origin.get("kind") == "human")
 
 
-def _is(line: Mapping[str, Any], marks: set[str]) -> bool:
-    return any(line.get(mark) is True for mark in marks)
+def _is_marked(line: Mapping[str, Any]) -> bool:
+    return any(line.get(mark) is True for mark in _NOT_SAID)
 
 
-def _results(
-    line: Mapping[str, Any], where: str, content: Any, so_far: LogState, passed: SkippedParts
-) -> Iterator[ImportedResult]:
-    for part in list_of(content) or []:
-        block = object_of(part)
-        if block is None or block.get("type") != "tool_result":
-            continue
-        tool, arguments = so_far.answered(block.get("tool_use_id"))
-        text = "\n".join(texts(block.get("content"), passed, of=_CLAUDE_TEXT))
-        kept = _PERSISTED.match(text)
-        if text.strip():
-            yield ImportedResult(
-                where=where,
-                tool=tool,
-                arguments=arguments,
-                call=log_id(block.get("tool_use_id")),
-                text=text,
-                said_at=moment(line, TIME, passed),
-                whole=kept and re.split(r"[/\\]", kept[1].strip())[-1],
-            )
+# --- Codex ------------------------------------------------------------------------------------------
 
-
-_TYPES = frozenset({"session_meta", "turn_context", "response_item", "compacted", "event_msg"})
+_CODEX_TYPES = frozenset({"session_meta", "turn_context", "response_item", "compacted", "event_msg"})
 _CODEX_TEXT = frozenset({"input_text", "output_text", "text"})
 _BESIDE = "internal_chat_message_metadata_passthrough"
 _CODEX_BEFORE_SUMMARY = re.compile(
@@ -345,147 +307,95 @@ _CODEX_CONTEXT = ("# AGENTS.md instructions", "<INSTRUCTIONS>")
 
 
 def is_codex_line(value: Any) -> bool:
-    """Tell whether an object is a line of such a log."""
     line = object_of(value)
-    if line is None or not isinstance(line.get("payload"), dict):
-        return False
-    kind = line.get("type")
-    return isinstance(kind, str) and kind in _TYPES
+    kind = None if line is None or not isinstance(line.get("payload"), dict) else line.get("type")
+    return isinstance(kind, str) and kind in _CODEX_TYPES
 
 
-def codex_records(
-    value: Any, where: str, so_far: LogState, passed: SkippedParts
-) -> Iterator[ImportedTurn | ImportedResult | ImportProblem]:
-    """Yield what a line tells: turns, and results of tools."""
-    line = object_of(value)
-    if line is None:
-        yield ImportProblem(where=where, what=f"is {kind_of(value)}, and has to be an object.")
+def codex_records(value: Any, where: str, state: LogState, passed: SkippedParts) -> Iterator[LogRecord]:
+    """Yield the turns and tool results of a line."""
+    fields = object_of(value)
+    if fields is None:
+        yield _not_an_object(value, where)
         return
-    payload = object_of(line.get("payload")) or {}
-    try:
-        match line.get("type"):
-            case "session_meta":
-                _opened(payload, so_far)
-            case "turn_context":
-                _turned(payload, so_far)
-            case "event_msg" if payload.get("type") == "task_started":
-                _turned(payload, so_far)
-            case "response_item" if not so_far.aside:
-                yield from _item(line, payload, where, so_far, passed)
-            case "event_msg" if payload.get("type") == "item_completed" and not so_far.aside:
-                yield from _whole(line, object_of(payload.get("item")) or {}, where, so_far, passed)
-            case "compacted" if not so_far.aside:
-                yield from _codex_summary(line, payload, where, so_far, passed)
-            case _:
-                pass
-    except InvalidRecord as unfit:
-        yield ImportProblem(where=where, what=str(unfit))
+    line, payload = _Line(fields, where, state, passed), part_of(fields, "payload")
+    match fields.get("type"), payload.get("type"):
+        case "session_meta", _:
+            _note_conversation(payload, state)
+        case ("turn_context", _) | ("event_msg", "task_started"):
+            turn = log_id(payload.get("turn_id"))
+            if turn is not None and turn != state.turn:
+                state.turn, state.count = turn, 0
+        case "response_item", _ if not state.aside:
+            yield from _codex_item(line, payload)
+        case "event_msg", "item_completed" if not state.aside:
+            yield from _codex_whole_result(line, part_of(payload, "item"))
+        case "compacted", _ if not state.aside and isinstance(text := payload.get("message"), str):
+            if text := mended(_CODEX_BEFORE_SUMMARY.sub("", text, count=1).strip(), passed):
+                yield from line.summary(text)
+        case _:
+            pass
 
 
-def _opened(meta: Mapping[str, Any], so_far: LogState) -> None:
-    """Note whose log it is; a fork has the lines of its parent after its own, and the parent's first line too."""
+def _note_conversation(meta: Mapping[str, Any], state: LogState) -> None:
+    """Note whose log it is; a fork has its parent's lines after its own, including the parent's first line."""
     id = log_id(meta.get("id"))
-    if so_far.conversation is None and id is not None:
-        so_far.conversation = so_far.turn = id
-        source = object_of(meta.get("source")) or {}
-        so_far.aside = "subagent" in source or meta.get("thread_source") == "subagent"
+    if state.conversation is None and id is not None:
+        state.conversation = state.turn = id
+        state.aside = "subagent" in part_of(meta, "source") or meta.get("thread_source") == "subagent"
 
 
-def _turned(context: Mapping[str, Any], so_far: LogState) -> None:
-    turn = log_id(context.get("turn_id"))
-    if turn is not None and turn != so_far.turn:
-        so_far.turn, so_far.count = turn, 0
-
-
-def _item(
-    line: Mapping[str, Any], item: Mapping[str, Any], where: str, so_far: LogState, passed: SkippedParts
-) -> Iterator[ImportedTurn | ImportedResult]:
+def _codex_item(line: _Line, item: Mapping[str, Any]) -> Iterator[LogRecord]:
+    call = item.get("call_id")
     match item.get("type"):
-        case "message" if item.get("role") in ("user", "assistant") and not _by_the_program(line, item):
+        case "message" if item.get("role") in ("user", "assistant") and not _is_by_program(line.fields, item):
+            parts = line.texts(item.get("content"), _CODEX_TEXT)
             role: Role = "user" if item["role"] == "user" else "assistant"
-            parts = texts(item.get("content"), passed, of=_CODEX_TEXT)
-            text = said(map(_asked, parts)) if role == "user" else said(parts)
-            if text:
-                yield from log_turn(line, where, so_far, role, text, passed, id=_id(item, so_far))
+            if text := _said(map(_asked, parts) if role == "user" else parts):
+                line.state.count += 1  # some models give the first message of every conversation the same id
+                turn = log_id(part_of(item, _BESIDE).get("turn_id")) or line.state.turn
+                yield from line.turn(role, text, id=f"{turn}/{log_id(item.get('id')) or line.state.count}")
         case "function_call":
-            so_far.called(item.get("call_id"), _named(item), _arguments(item.get("arguments")))
+            line.state.called(call, _tool_name(item), _arguments(item.get("arguments")))
         case "custom_tool_call":
-            so_far.called(item.get("call_id"), _named(item), item.get("input"))
+            line.state.called(call, _tool_name(item), item.get("input"))
         case "local_shell_call":
-            so_far.called(item.get("call_id"), "shell", object_of(item.get("action")))
+            line.state.called(call, "shell", object_of(item.get("action")))
         case "function_call_output" | "custom_tool_call_output":
-            tool, arguments = so_far.answered(item.get("call_id"))
-            yield from _codex_result(
-                line, item.get("call_id"), tool, arguments, where, _output(item.get("output"), passed), passed
-            )
+            yield from line.result(call, *line.state.answered(call), _output(line, item.get("output")))
         case _:
             pass
 
 
-def _whole(
-    line: Mapping[str, Any], item: Mapping[str, Any], where: str, so_far: LogState, passed: SkippedParts
-) -> Iterator[ImportedResult]:
-    """Yield a result as the tool gave it: what answers its call may be cut, and comes after."""
+def _codex_whole_result(line: _Line, item: Mapping[str, Any]) -> Iterator[LogRecord]:
+    """Yield a result as the tool returned it; the answer to its call comes later and may be cut."""
     id = item.get("id")
-    tool, arguments = so_far.calls.get(id, ("", None)) if isinstance(id, str) else ("", None)
-    match item.get("type"):
-        case "CommandExecution" if isinstance(item.get("aggregated_output"), str):
-            yield from _codex_result(
-                line, id, tool or "shell", arguments or item.get("command"), where, item["aggregated_output"], passed
-            )
-        case "McpToolCall":
-            tool = tool or f"mcp__{item.get('server')}__{item.get('tool')}"
-            text = _output(item.get("result"), passed)
-            yield from _codex_result(line, id, tool, arguments or item.get("arguments"), where, text, passed)
+    tool, arguments = line.state.calls.get(id, ("", None)) if isinstance(id, str) else ("", None)
+    match item:
+        case {"type": "CommandExecution", "aggregated_output": str() as text}:
+            yield from line.result(id, tool or "shell", arguments or item.get("command"), text)
+        case {"type": "McpToolCall"}:
+            name = tool or f"mcp__{item.get('server')}__{item.get('tool')}"
+            text = _output(line, item.get("result"))
+            yield from line.result(id, name, arguments or item.get("arguments"), text)
         case _:
             pass
 
 
-def _codex_result(
-    line: Mapping[str, Any], call: Any, tool: str, arguments: Any, where: str, text: str, passed: SkippedParts
-) -> Iterator[ImportedResult]:
-    if text.strip():
-        yield ImportedResult(
-            where=where,
-            tool=tool,
-            arguments=arguments,
-            call=log_id(call),
-            text=text,
-            said_at=moment(line, TIME, passed),
-        )
-
-
-def _by_the_program(line: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
-    """Tell whether nobody said it: context for the model, or the raw answer that a compaction is made of."""
-    if (object_of(line.get("metadata")) or {}).get("compaction_output") is True:
+def _is_by_program(line: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
+    """Tell whether it is context for the model, or the raw answer that a compaction is made of."""
+    if part_of(line, "metadata").get("compaction_output") is True:
         return True
-    if item["role"] != "user":
-        return False
-    kinds = [str(kind) for kind in list_of((object_of(item.get(_BESIDE)) or {}).get("content_item_kinds")) or []]
-    return bool(kinds) and not any(kind.startswith(("user", "unknown")) for kind in kinds)
+    kinds = [str(kind) for kind in items_of(part_of(item, _BESIDE), "content_item_kinds")]
+    return item["role"] == "user" and bool(kinds) and not any(one.startswith(("user", "unknown")) for one in kinds)
 
 
 def _asked(part: str) -> str:
     return "" if part.lstrip().startswith(_CODEX_CONTEXT) else without_tags(part)
 
 
-def _id(item: Mapping[str, Any], so_far: LogState) -> str:
-    """Return an id for a message; some models call the first one of every conversation the same."""
-    so_far.count += 1
-    turn = log_id((object_of(item.get(_BESIDE)) or {}).get("turn_id")) or so_far.turn
-    return f"{turn}/{log_id(item.get('id')) or so_far.count}"
-
-
-def _codex_summary(
-    line: Mapping[str, Any], item: Mapping[str, Any], where: str, so_far: LogState, passed: SkippedParts
-) -> Iterator[ImportedTurn]:
-    text = item.get("message")
-    if isinstance(text, str) and (text := mended(_CODEX_BEFORE_SUMMARY.sub("", text, count=1).strip(), passed)):
-        yield from log_summary(line, where, so_far, text, passed)
-
-
-def _named(item: Mapping[str, Any]) -> str:
-    """Return a tool's name, with the server's where it has one."""
+def _tool_name(item: Mapping[str, Any]) -> str:
+    """Return a tool's name, with the server's if it has one."""
     namespace = item.get("namespace")
     return f"{namespace}__{item.get('name')}" if isinstance(namespace, str) else str(item.get("name"))
 
@@ -497,13 +407,14 @@ def _arguments(text: Any) -> Any:
         return text
 
 
-def _output(output: Any, passed: SkippedParts) -> str:
-    """Return what a tool answered: a string, parts, or an object with either as its content."""
+def _output(line: _Line, output: Any) -> str:
+    """Return a tool's output: a string, parts, or an object with either as its content."""
     fields = object_of(output)
-    return "\n".join(texts(fields.get("content") if fields else output, passed, of=_CODEX_TEXT))
+    return "\n".join(line.texts(fields.get("content") if fields else output, _CODEX_TEXT))
 
 
-_GEMINI_TEXT = frozenset({"text"})
+# --- Gemini CLI -------------------------------------------------------------------------------------
+
 _COMMAND = re.compile(r"[/?][\w-]*(?:\s|$)")
 _GEMINI_CONTEXT = re.compile(r"\s*<hook_context>.*?</hook_context>", re.DOTALL)
 _CUT = re.compile(r"Output too large\. [^\n]*full output see: ([^\n]+)\n")
@@ -513,103 +424,86 @@ _DONE = ("success", "error", "cancelled")
 
 
 def is_gemini_line(value: Any) -> bool:
-    """Tell whether an object is the first of such a log, or all of it."""
+    """Tell whether an object is the first line of such a log, or the whole log."""
     line = object_of(value)
     return line is not None and isinstance(line.get("sessionId"), str) and "projectHash" in line
 
 
-def gemini_records(
-    value: Any, where: str, so_far: LogState, passed: SkippedParts
-) -> Iterator[ImportedTurn | ImportedResult | ImportProblem]:
-    """Yield what a line, or a whole document, tells: turns, and results of tools."""
-    line = object_of(value)
-    if line is None:
-        yield ImportProblem(where=where, what=f"is {kind_of(value)}, and has to be an object.")
+def gemini_records(value: Any, where: str, state: LogState, passed: SkippedParts) -> Iterator[LogRecord]:
+    """Yield the turns and tool results of a line, or of a whole document."""
+    fields = object_of(value)
+    if fields is None:
+        yield _not_an_object(value, where)
         return
-    changed = object_of(line.get("$set"))
-    about = line if changed is None else changed
-    if so_far.conversation is None:
-        so_far.conversation = log_id(about.get("sessionId"))
-    so_far.aside = so_far.aside or about.get("kind") == "subagent"
-    if so_far.aside:
+    changed = object_of(fields.get("$set"))
+    about = fields if changed is None else changed
+    if state.conversation is None:
+        state.conversation = log_id(about.get("sessionId"))
+    state.aside = state.aside or about.get("kind") == "subagent"
+    if state.aside:
         return
     messages = list_of(about.get("messages"))
     if messages is None:
-        messages = [line] if isinstance(line.get("id"), str) and "type" in line else []
-    for nth, message in enumerate(messages):
-        place = where if message is line else f"{where}, messages[{nth}]"
-        fields = object_of(message)
-        if fields is None:
-            yield ImportProblem(where=place, what=f"is {kind_of(message)}, and has to be an object.")
-            continue
-        try:
-            if changed is None or _is_snapshot(fields):
-                yield from _gemini_message(fields, place, so_far, passed)
-        except InvalidRecord as unfit:
-            yield ImportProblem(where=place, what=str(unfit))
+        messages = [fields] if isinstance(fields.get("id"), str) and "type" in fields else []
+    for nth, one in enumerate(messages):
+        place = where if one is fields else f"{where}, messages[{nth}]"
+        message = object_of(one)
+        if message is None:
+            yield _not_an_object(one, place)
+        elif changed is None or _is_snapshot(message):
+            yield from _gemini_message(_Line(message, place, state, passed))
 
 
 def _is_snapshot(message: Mapping[str, Any]) -> bool:
-    return any(
-        str((object_of(part) or {}).get("text")).startswith(_SNAPSHOT) for part in _listed(message.get("content"))
-    )
+    parts = map(object_of, _listed(message.get("content")))
+    return any(str((part or {}).get("text")).startswith(_SNAPSHOT) for part in parts)
 
 
-def _gemini_message(
-    message: Mapping[str, Any], where: str, so_far: LogState, passed: SkippedParts
-) -> Iterator[ImportedTurn | ImportedResult]:
+def _gemini_message(line: _Line) -> Iterator[LogRecord]:
+    message = line.fields
     match message.get("type"):
         case "user":
-            text = without_tags(said(_parts(message.get("displayContent") or message.get("content"), passed)))
+            text = without_tags(_said(_spoken(line, message.get("displayContent") or message.get("content"))))
             if text.startswith(_SNAPSHOT):
-                yield from log_summary(message, where, so_far, text, passed)
+                yield from line.summary(text)
             elif not _COMMAND.match(text):
-                yield from log_turn(message, where, so_far, "user", text, passed, id=log_id(message.get("id")))
+                yield from line.turn("user", text, id=log_id(message.get("id")))
         case "gemini":
-            text = said(_parts(message.get("content"), passed)).strip()
-            yield from log_turn(message, where, so_far, "assistant", text, passed, id=log_id(message.get("id")))
-            for call in list_of(message.get("toolCalls")) or []:
-                yield from _gemini_result(message, object_of(call) or {}, where, passed)
+            text = _said(_spoken(line, message.get("content"))).strip()
+            yield from line.turn("assistant", text, id=log_id(message.get("id")))
+            for call in items_of(message, "toolCalls"):
+                yield from _gemini_result(line, object_of(call) or {})
         case _:
             pass
 
 
-def _parts(content: Any, passed: SkippedParts) -> Iterator[str]:
-    """Yield the texts of a content: a string, a part, or a list of them; thoughts are not said."""
+def _spoken(line: _Line, content: Any) -> Iterator[str]:
+    """Yield the texts of a content: a string, a part, or a list of them, without thoughts."""
     if isinstance(content, str):
-        return texts(content, passed, of=_GEMINI_TEXT)
-    spoken = [part for part in _listed(content) if not (object_of(part) or {}).get("thought")]
-    return texts(spoken, passed, of=_GEMINI_TEXT)
+        return line.texts(content)
+    return line.texts([part for part in _listed(content) if not (object_of(part) or {}).get("thought")])
 
 
 def _listed(content: Any) -> list[Any]:
     return [content] if isinstance(content, dict | str) else list_of(content) or []  # pyright: ignore[reportUnknownVariableType]
 
 
-def _gemini_result(
-    message: Mapping[str, Any], call: Mapping[str, Any], where: str, passed: SkippedParts
-) -> Iterator[ImportedResult]:
-    text = _GEMINI_CONTEXT.sub("", mended("\n".join(_answers(call.get("result"))), passed) or "")
-    cut = _CUT.match(text)
-    text = _FENCED.sub(r"\1", text)
-    if text.strip() and call.get("status", "success") in _DONE:
-        name = call.get("name")
-        yield ImportedResult(
-            where=where,
-            tool=name if isinstance(name, str) else "",
-            arguments=call.get("args"),
-            call=log_id(call.get("id")),
-            text=text,
-            said_at=moment(call, TIME, passed) or moment(message, TIME, passed),
-            whole=cut and re.split(r"[/\\]", cut[1].strip())[-1],
+def _gemini_result(line: _Line, call: Mapping[str, Any]) -> Iterator[LogRecord]:
+    text = _GEMINI_CONTEXT.sub("", mended("\n".join(_answers(call.get("result"))), line.passed) or "")
+    whole, name = _CUT.match(text), call.get("name")
+    if call.get("status", "success") in _DONE:
+        dated = _Line(
+            {"timestamp": call.get("timestamp") or line.fields.get("timestamp")}, line.where, line.state, line.passed
         )
+        tool = name if isinstance(name, str) else ""
+        yield from dated.result(call.get("id"), tool, call.get("args"), _FENCED.sub(r"\1", text), whole)
 
 
 def _answers(result: Any) -> Iterator[str]:
     """Yield the texts of a call's result: parts with a functionResponse, or text beside them."""
     for part in _listed(result):
         fields = object_of(part) or {}
-        answer = object_of((object_of(fields.get("functionResponse")) or {}).get("response"))
+        answer = object_of(part_of(fields, "functionResponse").get("response"))
         output = part if isinstance(part, str) else fields.get("text")
         if answer is not None:
             output = answer.get("output", answer.get("error", answer))
@@ -622,7 +516,7 @@ class LogFormat:
     """How an agent writes its logs: whether an object is a line of one, and how to read a line."""
 
     is_line: Callable[[Any], bool]
-    records: Callable[[Any, str, LogState, SkippedParts], Iterator[ImportedTurn | ImportedResult | ImportProblem]]
+    records: Callable[[Any, str, LogState, SkippedParts], Iterator[LogRecord]]
 
 
 FORMATS: Mapping[Agent, LogFormat] = {

@@ -205,6 +205,16 @@ def list_of(value: object) -> list[Any] | None:
     return cast("list[Any]", value) if isinstance(value, list) else None
 
 
+def part_of(thing: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Return the object under a key; an empty one if there is none."""
+    return object_of(thing.get(key)) or {}
+
+
+def items_of(thing: Mapping[str, Any], key: str) -> list[Any]:
+    """Return the list under a key; an empty one if there is none."""
+    return list_of(thing.get(key)) or []
+
+
 def kind_of(value: object) -> str:
     match value:
         case None:
