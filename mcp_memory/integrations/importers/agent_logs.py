@@ -11,8 +11,8 @@ assistant, without the context that Codex puts among the user's. Each is identif
 in that, because older versions copy both into a fork. A result occurs twice: whole when its tool ends, and as the
 model sees it.
 
-Gemini CLI, `~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl`: a line has the conversation's metadata, a message,
-or a change: {"$set": …} and {"$rewindTo": id}. A message is written again when a tool has answered, so an id may occur
+Gemini CLI, `~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl`: a line has the conversation's metadata, a
+message, or a change: {"$set": …} and {"$rewindTo": id}. A message is written again when a tool has answered, so an id may occur
 more than once. A compression sets all messages again, under new ids: of those only its summary is taken. Older versions
 write one `.json` object, {sessionId, messages: [message, …]}, whole each time.
 
@@ -26,6 +26,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from mcp_memory.core.text import is_blank, well_formed, without_blocks
@@ -125,7 +126,14 @@ class _Line:
         yield from self.turn(SUMMARY[0], text, name=SUMMARY[1], id=summary_id(text))
 
     def result(
-        self, call: Any, tool: str, arguments: Any, text: str, whole: re.Match[str] | None = None
+        self,
+        call: Any,
+        tool: str,
+        arguments: Any,
+        text: str,
+        whole: re.Match[str] | None = None,
+        *,
+        said_at: datetime | None = None,
     ) -> Iterator[ImportedResult]:
         """Yield a result with text; the match `whole` has the path of a file with all of it."""
         if text.strip():
@@ -135,7 +143,7 @@ class _Line:
                 arguments=arguments,
                 call=log_id(call),
                 text=text,
-                said_at=moment(self.fields, _TIME, self.passed),
+                said_at=said_at or moment(self.fields, _TIME, self.passed),
                 whole=whole and re.split(r"[/\\]", whole[1].strip())[-1],
             )
 
@@ -492,11 +500,9 @@ def _gemini_result(line: _Line, call: Mapping[str, Any]) -> Iterator[LogRecord]:
     text = _GEMINI_CONTEXT.sub("", mended("\n".join(_answers(call.get("result"))), line.passed) or "")
     whole, name = _CUT.match(text), call.get("name")
     if call.get("status", "success") in _DONE:
-        dated = _Line(
-            {"timestamp": call.get("timestamp") or line.fields.get("timestamp")}, line.where, line.state, line.passed
-        )
-        tool = name if isinstance(name, str) else ""
-        yield from dated.result(call.get("id"), tool, call.get("args"), _FENCED.sub(r"\1", text), whole)
+        tool, said_at = name if isinstance(name, str) else "", moment(call, _TIME, line.passed)
+        text = _FENCED.sub(r"\1", text)
+        yield from line.result(call.get("id"), tool, call.get("args"), text, whole, said_at=said_at)
 
 
 def _answers(result: Any) -> Iterator[str]:
