@@ -1,7 +1,7 @@
-"""A configuration file: read with care, written atomically, its first original kept beside it.
+"""Reads and atomically replaces a configuration file, keeping its first original beside it.
 
-A link is followed: what it points to is replaced, and the link stays. The mode of a file stays, and its owner where
-that can be. What another program wrote in between is found before the file is replaced, and then nothing is written.
+Links are followed: their target is replaced, and the link stays. Mode and, if possible, owner of the file stay. If
+another program wrote to the file in between, nothing is written.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NEW_FILE = 0o600  # an entry may hold a key
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
-    """A file as it was seen. `path`: as it was named; `target`: where its bytes are; `data`: None if there are none."""
+    """A file as it was read. `path`: its given name; `target`: the file behind links; `data`: None if there is none."""
 
     path: Path
     target: Path
@@ -33,7 +33,7 @@ def backup_of(path: Path) -> Path:
 
 
 def look(path: Path) -> ConfigFile:
-    """Return what is there. Raises Refused for what is not to be edited, StoreUnavailable for what cannot be read."""
+    """Read a file. Raises Refused for one that must not be edited, StoreUnavailable for one that cannot be read."""
     try:
         target = path.resolve()
         if not target.exists():
@@ -73,9 +73,9 @@ def check_writable(found: ConfigFile) -> None:
 
 
 def put(found: ConfigFile, data: bytes, *, backup: bool = False) -> None:
-    """Replace the file as a whole, or make it; with `backup`, keep what was there beside it first.
+    """Replace or create the file; with `backup`, keep the old one beside it first.
 
-    Raises Refused when it is not as it was found, StoreUnavailable when it cannot be written. Then it is unchanged.
+    Raises Refused if it has changed since it was read, StoreUnavailable if it cannot be written. It is unchanged then.
     """
     check_writable(found)
     new = [(found.target, data)]

@@ -1,21 +1,13 @@
-"""JSON as people keep it in settings, read with the place of each value, so that one can be changed alone.
+"""Configuration files as texts: JSON with comments and TOML, parsed with positions and edited in place. Pure.
 
-Three dialects: strict JSON, JSON with comments, and JSON with comments and commas before a closing bracket. Pure.
-Where a name stands twice in an object, the last one counts, as in every reader.
+JSON comes in three dialects: strict, with comments, and with comments and trailing commas. If a name occurs twice in an
+object, the last one counts. `rewrite_json(text, value)` returns a text that reads as `value`; each member that is the
+same keeps its bytes, and so do comments, order, indentation, line ends and a byte order mark. A removed member takes
+its line and the comment on it along; a new one looks like its neighbours.
 
-A text of JSON, changed where a value changes and nowhere else.
-
-`rewrite(text, value)` returns a text that reads as `value`; each member that was the same before keeps its bytes, and
-so do comments, order, indentation, line ends and a byte order mark. What goes takes its line and the comment on it
-along; what comes looks like its neighbours. Pure.
-
-Tables of a TOML document put in, replaced and taken out; every other byte stays.
-
-`rewrite(text, value)` handles what a client's configuration asks for: tables two levels deep (`[mcp_servers.memory]`
-with what belongs to it) that come, change or go. A new one goes to the end of the document. The result is read again,
-so that whatever else the document does with its tables, it says what was asked for or is not changed at all.
-
-Pure. A table written in braces, on a line of a larger one, is refused: BadToml says so.
+`rewrite_toml(text, value)` adds, replaces and removes tables two levels deep (`[mcp_servers.memory]` with its
+subtables); a new one goes to the end. The result is parsed again, so it is either correct or refused: BadToml. A table
+written in braces on a line of a larger one is refused.
 """
 
 from __future__ import annotations
@@ -98,7 +90,7 @@ def same_value(one: object, other: object) -> bool:
 
 
 def parse_json(text: str, dialect: Dialect) -> JsonNode:
-    """Return the value of a text with all its places; a node of no length where there is none. Raises BadJson."""
+    """Return the value of a text with all positions; a node of length 0 for an empty text. Raises BadJson."""
     reader = _JsonReader(text, dialect)
     start = reader.skip(len(BOM) if text.startswith(BOM) else 0)
     if start == len(text):
@@ -310,7 +302,7 @@ def _items(node: JsonNode, new: list[Any]) -> tuple[Kept, Added]:
 
 @dataclass(frozen=True, slots=True)
 class _JsonContainer:
-    """An object or array that changes: which of its children stay, and what comes to stand after which."""
+    """An object or array that changes."""
 
     text: str
     node: JsonNode

@@ -1,7 +1,7 @@
-"""What stands in a client's configuration: the server's entry, and its hooks.
+"""The server's entry and our hooks in a client's configuration.
 
-Pure, from document to document, both as plain values; the given one is never changed. An entry is ours when its command
-starts this program's server, whoever wrote it. What a person added to our entry stays in it.
+Pure functions from document to document, both plain values; the given one is never changed. An entry is ours if its
+command starts this program's server, whoever wrote it. What a person added to our entry stays in it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class WrongShape(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientProgram:
-    """One program: what people call it, its command, and how it writes its servers.
+    """A client: its title, its command, and how it writes its servers.
 
-    `key` is the member of its file that holds the servers, and `typed` that each says that it is started over stdio.
-    `after`: what a person does next, and `after_hooks` where hooks were installed too.
+    `key` is the member that holds the servers, `typed` whether each names its transport. `after`: the user's next step;
+    `after_hooks`: the next step if hooks were installed too.
     """
 
     name: ClientName
@@ -130,9 +130,9 @@ def server_in(document: Document, of: ClientProgram, name: str) -> dict[str, Any
 
 
 def with_server(document: Document, of: ClientProgram, name: str, new: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document with our entry; what an entry of ours had besides stays in it.
+    """Return the document with our entry; other members of an entry of ours stay.
 
-    Raises Refused where the name belongs to another server.
+    Raises Refused if the name belongs to another server.
     """
     old = server_in(document, of, name) or {}
     if old and not is_ours(old):

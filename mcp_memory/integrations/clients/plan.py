@@ -1,11 +1,9 @@
-"""What installing and uninstalling would change: planned from the files as they are, shown, then carried out.
+"""Plans the changes of an installation or removal, shows them as a diff, and carries them out.
 
-Installing twice changes nothing the second time. Uninstalling gives back every byte of the file before, or no file
-where there was none, as long as nobody else wrote to it; where somebody did, only what is ours goes. That needs no
-book: the original is the backup beside the file, and all else is as it was when our part, put into the original and
-taken out again, leaves what it leaves in the file.
-
-What of ours belongs into which file of a client on this machine.
+Installing twice changes nothing the second time. Uninstalling restores every byte, or removes a file that did not exist
+before, as long as nobody else wrote to it; otherwise only our part is removed. No record of the installation is needed:
+the original is the backup beside the file, and the rest is untouched if our part, put into the original and removed
+again, leaves the same as removing it from the file.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ WIDEST = 160  # characters of a line that a diff shows
 
 @dataclass(frozen=True, slots=True)
 class ConfigPart:
-    """What is ours in one file: the server under a name, hooks by event, or both. Nothing is an empty one."""
+    """Our part of one file: the server under a name, hooks by event, or both. An empty part has neither."""
 
     path: Path
     format: Format
@@ -49,7 +47,7 @@ class ConfigPart:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """A file and what is to be in it: None is no file. `backup`: what is there is kept beside it, or was and goes."""
+    """A file and its new content; None is no file. `makes_backup`, `ends_backup`: the backup is made or removed."""
 
     found: ConfigFile
     after: bytes | None
@@ -89,7 +87,7 @@ def installed(part: ConfigPart) -> ConfigChange:
 
 
 def removed(part: ConfigPart) -> ConfigChange:
-    """Plan to take what is ours out of the file of a part, whatever it looks like by now."""
+    """Plan to remove our part from its file, whatever it looks like now."""
     found = config_file.look(part.path)
     text = config_file.text_of(found.data, part.path)
     now = _read(text, part.format, part.path)
@@ -253,10 +251,10 @@ def parts(
     env: Mapping[str, str],
     hooks: bool,
 ) -> list[ConfigPart]:
-    """Return the server's part and, in a file of their own or with it, that of the hooks.
+    """Return the server's part and that of the hooks, in the same or another file.
 
-    `command` starts this program, with the options that say which memory. Raises InvalidInput for a client that is not
-    known or has no projects, and for names that none could read.
+    `command` starts this program, with the options that name the memory. Raises InvalidInput for a client that is
+    unknown or has no projects, and for names that no client could read.
     """
     _check(name, command, env)
     of = entries.client_named(client)

@@ -1,8 +1,8 @@
-"""Whether the server of a client's entry answers: started as the client starts it, greeted as the client greets it.
+"""Starts the server of a client's entry as the client would, and completes the handshake.
 
-The process gets what a client gives to one: the entry's command, arguments and variables, beside the few variables
-that clients pass on. A desktop program knows only the system's short PATH, so a command that is found by a longer one
-is told here, before the client fails on it.
+The process gets the entry's command, arguments and variables, and the few variables that clients pass on. Desktop
+programs know only the system's short PATH, so a command that needs a longer one is found here, before the client
+fails on it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What runs at an event of a client: a thin process that asks the resident, or starts it, and never fails.
+"""The process that a client runs at an event: asks the hook daemon, or starts it, and never fails.
 
-One question, one answer, within a bound; when that is over, nothing is said and the user's work goes on. Events that
-only capture are acknowledged as soon as that is noted, and worked off by the resident. Where there is none in time, the
-hook leaves the note (which conversation, which log, no words) for the next one. It decides nothing, and reads nothing
-of what it passes.
+One question, one answer, within a time limit; after that it prints nothing and the user's work goes on. Events that
+only capture are acknowledged once noted, and processed by the daemon later. Without a daemon in time, the hook leaves a
+note (which conversation, which log, none of its words) for the next one. It neither decides nor reads what it passes
+on.
 
 Standard library only: `mcp-memory hook` loads click and this.
 """
@@ -59,7 +59,7 @@ def run(event: str, client: str, home: Path | None, space: str | None) -> None:
 
 
 def answer(event: str, client: str, given: bytes, *, home: Path | None = None, space: str | None = None) -> bytes:
-    """Return what the hook prints; nothing where there is nothing to say, or nobody to say it in time."""
+    """Return what the hook prints; empty if there is no answer in time."""
     place = daemon_files(home, space)
     if place is None:
         return b""
@@ -89,7 +89,7 @@ def _leave_note(place: DaemonFiles, client: str, given: bytes, *, flushed: bool)
 
 
 def _ask(place: DaemonFiles, question: bytes, deadline: float) -> bytes | None:
-    """Return the answer of the resident whose file this is; None where there is none. Raises _Late."""
+    """Return the daemon's answer; None if there is no daemon. Raises _DaemonTimeout."""
     there = DaemonEndpoint.read(place.file)
     if there is None:
         return None
@@ -128,7 +128,7 @@ def _line(wire: socket.socket, deadline: float) -> bytes:
 
 
 def _told(stream: BufferedRWPair, question: bytes) -> bytes:
-    """Return the answer, and acknowledge it: what came too late was not told."""
+    """Return the answer and acknowledge it, so that the daemon knows it arrived in time."""
     try:
         stream.write(b"%d\n" % len(question))
         stream.write(question)

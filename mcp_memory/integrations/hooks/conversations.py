@@ -1,22 +1,9 @@
-"""What each client calls its events, what it tells with them, and how it wants to be answered. Pure.
+"""Events of conversations: how clients describe them, what is done at each, and how clients are answered.
 
-A dialect reads a hook's input into an `Event`, and says in the client's own form what is to be put before the model,
-or in the place of a tool's output. Fields that are not known are passed over; an event that is not ours, or lacks what
-it cannot do without, is None.
-
-What is done at the events of a conversation, over an open Memory. Knows no process, no socket and no client's JSON.
-
-    opening    what a conversation begins with: what is known of the user, and that it is recorded
-    needed     what a prompt needs beyond what was told before: often nothing
-    summed_up  the summary of a compaction, kept as a turn
-    warmed     what takes long the first time, done while nobody waits
-
-Within the budgets below; nothing relevant is nothing at all.
-
-The conversations that go on: what was told in the context of each, and what becomes of an event.
-
-What was put before a model once is not put there again until its context is compacted. A resident that is new to a
-conversation reads that back from the client's own log, so nothing has to be kept for it.
+A hook's input is read into a `HookEvent`; unknown fields are ignored, and an event that is not ours, or lacks something
+essential, is None. Text that was put before a model is not repeated until its context is compacted. A new daemon reads
+earlier recalls back from the client's own log, so nothing has to be stored for it. All text stays within the budgets
+below; if nothing is relevant, nothing is said.
 """
 
 from __future__ import annotations
@@ -86,9 +73,9 @@ _OF_SUBAGENTS = "agent_id"
 
 
 def read(client: str, name: str, given: object) -> HookEvent | None:
-    """Return the event that a hook's input tells, or None where there is nothing to do.
+    """Return the event of a hook's input, or None if there is nothing to do.
 
-    What sub-agents do is theirs: their contexts are short, their tools are few, and their talk is no conversation.
+    Sub-agents are ignored: their contexts are short, their tools are few, and their talk is no conversation.
     """
     of = agent_named(client)
     if not isinstance(given, dict) or of is None:
@@ -153,7 +140,7 @@ _LOCAL = ("bundled", "fastembed:", "model2vec:")
 
 
 async def opening(memory: Memory, session: str, *, source: str, recorded: bool, known: Sequence[str] = ()) -> str:
-    """Return what a conversation begins with but what is `known` in its context; after a compaction, its canvas too."""
+    """Return the text at the start of a conversation, without `known` parts; after a compaction, with its canvas."""
     parts = [_recorded_as(session)] if recorded else []
     if recorded and source in _BEGINNINGS and (note := await memory.undistilled()):
         parts = [f"{parts[0]} {note}"]
@@ -175,7 +162,7 @@ def _recorded_as(session: str) -> str:
 
 
 async def recall_beyond_context(memory: Memory, session: str, prompt: str, *, known: Sequence[str]) -> str:
-    """Return what a prompt needs beyond what is `known` in its context; empty where that is nothing."""
+    """Return memories that a prompt needs and its context lacks (`known`); often empty."""
     found = await memory.recall_beyond(
         prompt[:_PROMPT_CHARS], known="\n".join(known), session=session, budget_tokens=NEEDED_TOKENS
     )
@@ -221,8 +208,8 @@ _GROWN = 50  # logs that are looked at
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookAnswer:
-    """The answer to a client. Once it has arrived, the model has seen the text `told`, and the outputs in `replaced`
-    have been replaced by notes.
+    """The answer to a client, and what has happened once it arrives: `told` is the text shown to the model, `replaced`
+    are the outputs replaced by notes.
     """
 
     json: dict[str, Any] | None = None
@@ -247,7 +234,7 @@ class Conversations:
         return self._some_ended and not self._live
 
     async def answer(self, event: HookEvent) -> HookAnswer:
-        """Do what an event asks for. Raises what the Memory does; nothing is half done then that is not done again."""
+        """Process an event. Raises what Memory raises; unfinished work is repeated later."""
         if event.kind != "end":
             self._live.add(event.session)
         match event.kind:
@@ -290,7 +277,7 @@ class Conversations:
             await self.following.soon(note, AT_THE_END)
 
     async def was_answered(self, event: HookEvent, answer: HookAnswer) -> None:
-        """Note what has been put before the model, once it has: what comes too late is neither told nor saves."""
+        """Record what has been put before the model, once the answer has arrived."""
         if answer.told:
             self._known.setdefault(event.session, []).append(answer.told)
         for one in answer.replaced:
@@ -328,7 +315,7 @@ class Conversations:
             await self.following.soon(note, delays)
 
     async def _follow_grown(self, memory: Memory) -> None:
-        """Read on in logs that have grown since nobody told us: a client or a machine went down."""
+        """Follow logs that have grown without an event: a client or the machine went down."""
         held = (await memory.followed_logs())[:_GROWN]
         grown = await anyio.to_thread.run_sync(lambda: [one for one in held if _size(Path(one.path)) > one.offset])
         for one in grown:

@@ -1,13 +1,9 @@
-"""The memory behind the hooks: opened when it is first wanted, kept open, and left alone for a while where it fails.
+"""The hook daemon: keeps the memory open, so that a hook's answer takes milliseconds instead of a second.
 
-The process that answers hooks: the memory stays open, so an answer takes milliseconds and not a second.
-
-One for each key of settings in a home: it holds a lock as long as it lives, which the system frees whatever kills it.
-It is started by a hook that found none, and ends by itself: a little after the last of its conversations has ended,
-after a quarter of an hour of silence, when its rendezvous file is gone or another's, or on SIGTERM. What is to be
-captured is noted until it is done, so what is not finished by then is the next one's.
-
-It never sets a model to work: that is a server's part.
+One per home and settings key: it holds a lock as long as it lives, which the system releases however it ends. A hook
+starts it. It ends shortly after its last conversation, after a quarter of an hour of silence, when its endpoint file is
+gone or another's, or on SIGTERM. Logs to be read are noted until they are, so the next daemon finishes the work. It
+never asks a model: that is a server's job.
 """
 
 from __future__ import annotations
@@ -59,7 +55,7 @@ _REST_S = 60.0
 
 
 class DaemonMemory:
-    """The memory of a place. What it opens is closed by the stack."""
+    """The memory behind the hooks: opened when first needed, and not retried for a while if that fails."""
 
     def __init__(self, place: DaemonFiles, stack: AsyncExitStack) -> None:
         self._place = place
@@ -122,7 +118,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _handler_of(log: Path) -> logging.Handler:
-    """Return what writes the log; to a pipe or a device in its place nothing is written, and `health` tells of it."""
+    """Return the log's handler; none for a pipe or device in its place, which `health` reports."""
     if log.exists() and not (log.is_file() or log.is_dir()):
         return logging.NullHandler()
     return logging.handlers.RotatingFileHandler(log, maxBytes=_LOG_BYTES, backupCount=1, encoding="utf-8")
@@ -164,7 +160,7 @@ async def serve(place: DaemonFiles) -> None:
 
 
 class HookDaemon:
-    """A listener on loopback, and what tells it when to end."""
+    """A listener on loopback, and the conditions for its end."""
 
     def __init__(self, place: DaemonFiles, store: DaemonMemory) -> None:
         self._place = place
@@ -260,7 +256,7 @@ class HookDaemon:
             logger.warning("%s: what it saved is not booked: %s", SafeText(event.name), error)
 
     async def _in_time(self, event: HookEvent) -> HookAnswer:
-        """Return the answer if it is there while its hook waits. What was begun is finished all the same."""
+        """Return the answer if it is ready while its hook waits. The work is finished in any case."""
         if event.kind == "tool" and self._overdue:
             return HookAnswer()  # writing takes too long just now
         task = asyncio.create_task(self._conversations.answer(event))

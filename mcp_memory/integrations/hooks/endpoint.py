@@ -1,18 +1,12 @@
-"""Where a hook and the resident find each other, and how each knows that the other is the right one.
+"""Where a hook and the daemon find and authenticate each other; logs still to be read; the health of hooks.
 
-A resident listens on loopback and says where in `<home>/hooks/<key>.json`, which its user alone can read; the key is a
-hash of all that the settings come from, so that hooks with other settings have a resident of their own. A file may be
-left from a process that was killed, and its port be another program's by now. So each side proves first that it knows
-the token of the file, without telling it: a caller sends nothing that was said before the other has.
+A daemon listens on loopback and writes its port and a token to `<home>/hooks/<key>.json`, readable for its user alone.
+The key is a hash of all settings, so hooks with other settings have their own daemon. The file may be left from a
+killed process, whose port another program may use by now. So each side first proves that it knows the token, without
+sending it: a caller sends nothing before the daemon has proven itself.
 
-Standard library only, and little of it: every hook waits for these imports.
-
-Notes of what is still to be read: which conversation, which log, no words of it.
-
-A hook leaves one when no resident takes its event, and a resident for all that it has yet to read, so that whatever
-kills either of them, the next resident of the same space finds it. Standard library only, as in `client`.
-
-How the hooks of a home are: whether a resident runs, and what went wrong lately. Reads files, starts nothing.
+A hook leaves a `PendingLog` if no daemon takes its event, and the daemon one for everything it has yet to read, so that
+the next daemon of the same space reads it. Standard library only, because every hook waits for these imports.
 """
 
 from __future__ import annotations
@@ -40,7 +34,7 @@ _LARGEST_CONFIG = 2**20
 
 @dataclass(frozen=True, slots=True)
 class DaemonFiles:
-    """A home, the space that the command line or the environment names (if one does), and the key of its settings."""
+    """The files of a home's daemon: home, the space named by command line or environment, and the settings key."""
 
     home: Path
     space: str | None
@@ -83,7 +77,7 @@ def log_of(home: Path) -> Path:
 
 
 def endpoint_files(home: Path) -> list[Path]:
-    """Return the files of the residents of a home, whatever their settings; some may be left from what was killed."""
+    """Return the files of all daemons of a home, whatever their settings; some may be stale."""
     return sorted(_folder_of(home).glob("*.json"))
 
 
@@ -116,7 +110,7 @@ def daemon_files(home: Path | str | None, space: str | None) -> DaemonFiles | No
 
 @dataclass(frozen=True, slots=True)
 class DaemonEndpoint:
-    """What the file says: where a resident listens, and what proves that it is the one."""
+    """The content of an endpoint file: where a daemon listens, and the token that proves it is the right one."""
 
     pid: int
     port: int
@@ -125,7 +119,7 @@ class DaemonEndpoint:
 
     @classmethod
     def read(cls, file: Path) -> DaemonEndpoint | None:
-        """Return what a file says, or None where there is none that makes sense."""
+        """Return the content of a file; None if it is missing or invalid."""
         try:
             held = json.loads(read_regular(file, _LARGEST_CONFIG))
             there = cls(int(held["pid"]), int(held["port"]), str(held["token"]), str(held["version"]))
@@ -148,7 +142,7 @@ def proof(token: str, role: str, nonce: bytes) -> bytes:
 
 
 def same(one: bytes, other: bytes) -> bool:
-    """Compare two proofs in a time that tells nothing of where they differ; `hmac` takes too long to import."""
+    """Compare two proofs in constant time; `hmac` takes too long to import."""
     return len(one) == len(other) and not sum(a ^ b for a, b in zip(one, other, strict=True))
 
 
@@ -208,7 +202,7 @@ _ENTRY = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3} (?:WARNING|ERROR) [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """What is found in a home: how many residents say that they run, and failures of the last week, oldest first."""
+    """The hooks of a home: how many daemons seem to run, and the failures of the last week, oldest first."""
 
     used: bool
     residents: int

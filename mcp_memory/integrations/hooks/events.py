@@ -1,10 +1,7 @@
-"""What each client calls the events at which it runs our hook, and what they are to us: the one table of them.
+"""The events at which clients run our hooks, and the hooks to install for them.
 
-Nothing is imported for it, since every hook reads it before it does anything else.
-
-The hooks that a client is to run, in the form of its own configuration: the one source for every way to install.
-
-Pure. A client without hooks has none: `{}`. It knows what is run, not what comes of it (`dialects`, `events`).
+The one table of both, for every way to install. A client without hooks has none: `{}`. Every hook reads this first, so
+it imports nothing.
 """
 
 from __future__ import annotations
@@ -52,10 +49,10 @@ _MOST_S: Mapping[tuple[str, Kind], int] = {("codex", "end"): 3}
 
 
 def hooks_of(client: str, command: Sequence[str]) -> dict[str, Any]:
-    """Return the value of `hooks` in the configuration of a client, every entry with a command of its own.
+    """Return the value of `hooks` in a client's configuration, every entry with its own command.
 
-    `command` starts `mcp-memory`, options such as `--home` included: a program and its arguments. `{}` where the
-    client has no hooks, or none that are supported.
+    `command` starts `mcp-memory`: a program and its arguments, with options such as `--home`. `{}` for a client without
+    hooks, or without supported ones.
     """
     return {event: [_entry(client, event, kind, command)] for event, kind in KINDS.get(client, {}).items()}
 

@@ -1,14 +1,9 @@
-"""What tools answer with: where the text is that a model reads, and the same answer with another text.
+"""Large tool outputs, offloaded: kept whole, and replaced by a note before the model.
 
-Pure. Claude Code takes a replacement only in the tool's own shape, whole; of anything else it uses the original and
-complains to the user. So an answer of a shape that is not known here has no parts, and stays as it is. There a tool of
-an MCP server answers with one string (its structured content, as JSON) or with a list of blocks. Codex takes one text
-in the place of any answer.
-
-A large tool output is kept whole, and something short takes its place before the model.
-
-What a model reads in order to edit it, asked a part of, or got from this memory stays as it is. Knows by what tools and
-commands each client's model does that; the shapes of outputs are `outputs`'.
+What a model reads in order to edit it, asked a part of, or got from this memory is left alone. Claude Code accepts a
+replacement only in the tool's exact shape; otherwise it uses the original and complains to the user. So an answer of
+unknown shape has no parts and is left alone. Its MCP tools answer with one string (their structured content, as JSON)
+or with a list of blocks. Codex accepts one text in place of any answer.
 """
 
 from __future__ import annotations
@@ -178,9 +173,9 @@ class Replaced:
 async def offload_output(
     memory: Memory, session: str, call: ToolResponse, *, log: Path | None = None
 ) -> tuple[Any, Sequence[Replaced]]:
-    """Keep what is large of a tool's answer. Return the answer with what stands for it, None to leave it; and that.
+    """Offload the large parts of a tool's answer. Return the new answer, None to leave it, and the replacements.
 
-    `log` is the client's log of the conversation, which has whole what the answer may have cut.
+    `log` is the client's log of the conversation, which holds outputs whole that the answer may have cut.
     """
     over = memory.settings.offload_over * (_READ_FACTOR if _is_reading(call) else 1)
     if not over or _is_ours(call, memory.settings.home) or _is_asked_for(call):
@@ -219,7 +214,7 @@ def _is_cut(client: Agent, text: str) -> bool:
 
 
 def _whole(file: Path, begun: str) -> str | bytes:
-    """Return what the file holds; what it begins with where it cannot be read, or is too large to be kept."""
+    """Return the content of the file; `begun`, its beginning, if it cannot be read or is too large."""
     try:
         data = read_regular(file, _MAX_FILE)
     except OSError:
@@ -244,7 +239,7 @@ def _is_reading(call: ToolResponse) -> bool:
 
 
 def _is_asked_for(call: ToolResponse) -> bool:
-    """Tell whether a model reads a part of a file: it knows what it wants, and would only ask again."""
+    """Tell whether a model reads a part of a file: offloading that would only make it ask again."""
     match call.arguments:
         case {"offset": int()} | {"limit": int()}:
             return call.tool == "Read"
@@ -261,6 +256,6 @@ def _command(call: ToolResponse) -> str:
 
 
 def _is_ours(call: ToolResponse, home: Path) -> bool:
-    """Tell whether a model looks at what is kept here: to put that away again would lead it in a circle."""
+    """Tell whether a model reads from this memory: offloading that again would lead it in a circle."""
     told = json.dumps(call.arguments, ensure_ascii=False)
     return is_own(call.tool) or str(home) in told or "mcp-memory" in told

@@ -1,14 +1,11 @@
-"""What was put before a model earlier in its conversation, and what it is shown cut, read from its client's own log.
+"""The clients' own logs: followed as they grow, and scanned for earlier recalls and whole outputs.
 
-Claude Code notes each text that a hook adds to a context as an attachment, Codex as a message. A compaction leaves
-none of them there. Gemini CLI writes them into what the user said, and is not read. Codex notes the output of a command
-whole before it shows a hook, and the model, as much of it as it lets through.
+Claude Code logs each text that a hook adds to a context as an attachment, Codex as a message; a compaction removes them
+from the context. Gemini CLI writes them into the user's words, and is not scanned. Codex logs the output of a command
+whole before it shows the cut output to hook and model.
 
-Logs of conversations, read as they grow: one after the other, in the background of a resident.
-
-A client writes its log a little after it tells of an event, so a log is read at once and again soon after. What cannot
-be stored now, because the store is locked or the disk is full, is tried again for a while. What is due is noted until
-it is read.
+A client writes its log a little after the event, so a log is read at once and again soon after. If turns cannot be
+stored, because the store is locked or the disk full, reading is retried for a while. Pending logs are noted on disk.
 """
 
 from __future__ import annotations
@@ -119,7 +116,7 @@ class _DueRead:
 
 
 class LogFollower:
-    """What is to be read, and when. `memory` opens the store, where it is not open; notes are left at the place."""
+    """The logs to be read, and when, in the background of a daemon. `memory` opens the store if needed."""
 
     def __init__(self, memory: Callable[[], Awaitable[Memory]], place: DaemonFiles) -> None:
         self._memory = memory
@@ -133,7 +130,7 @@ class LogFollower:
         self._passed = set[str]()
 
     async def soon(self, note: PendingLog, delays: Sequence[float] = AFTER_A_TURN) -> None:
-        """Have a log read after so many seconds each; this takes the place of what was due of it before."""
+        """Schedule readings of a log after each of the delays, in place of those scheduled before."""
         now = asyncio.get_running_loop().time()
         before = [due.note for due in self._due if due.note.log == note.log]
         last = replace(note, flushed=note.flushed or any(one.flushed for one in before))
@@ -145,7 +142,7 @@ class LogFollower:
             await self._noted(last)
 
     async def run(self) -> None:
-        """Read what is due until `finish` is called and all was tried."""
+        """Read logs as scheduled until `finish` is called and each was tried."""
         clock = asyncio.get_running_loop().time
         while self._due or not self._finishing:
             self._bell.clear()
@@ -156,7 +153,7 @@ class LogFollower:
                 await within(self._bell.wait(), wait)
 
     def finish(self) -> None:
-        """Have what is due read now, each once, and `run` return."""
+        """Read all scheduled logs now, once each, and end `run`."""
         self._finishing = True
         self._bell.set()
 
@@ -219,7 +216,7 @@ class LogFollower:
 
 
 async def within(waiting: Coroutine[Any, Any, object], seconds: float) -> None:
-    """Wait for something, but no longer than so many seconds."""
+    """Wait for something, at most `seconds`."""
     try:
         await asyncio.wait_for(waiting, seconds)
     except TimeoutError:

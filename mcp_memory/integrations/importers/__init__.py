@@ -6,9 +6,9 @@
     agent_logs       lines of the logs of Claude Code, Codex and Gemini CLI
     reader           a file as JSON values or notes, streamed: lines, documents, archives, folders
     history          checks a whole file, then stores it
-    log_file         finds logs of coding agents and reads what is new in one
-    follow           stores what is new in a log, once or as it is written
-    report           what became of a file, and what a model would cost to read it
+    log_file         finds logs of coding agents and reads their new lines
+    follow           stores the new part of a log, once or as it is written
+    report           the result of an import, and the estimated cost of a model reading it
 
 The turns are then like any others: extraction picks them up.
 """

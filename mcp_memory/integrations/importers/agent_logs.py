@@ -12,9 +12,9 @@ in that, because older versions copy both into a fork. A result occurs twice: wh
 model sees it.
 
 Gemini CLI, `~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl`: a line has the conversation's metadata, a
-message, or a change: {"$set": …} and {"$rewindTo": id}. A message is written again when a tool has answered, so an id may occur
-more than once. A compression sets all messages again, under new ids: of those only its summary is taken. Older versions
-write one `.json` object, {sessionId, messages: [message, …]}, whole each time.
+message, or a change: {"$set": …} and {"$rewindTo": id}. A message is written again when a tool has answered, so an id
+may occur more than once. A compression sets all messages again, under new ids: of those only its summary is taken.
+Older versions write one `.json` object, {sessionId, messages: [message, …]}, whole each time.
 
 A log is read in chunks, so a line may answer one that was read last week: `LogState` is kept between chunks.
 """
@@ -122,7 +122,7 @@ class _Line:
             )
 
     def summary(self, text: str) -> Iterator[ImportedTurn]:
-        """Yield what a compaction left of a conversation."""
+        """Yield the summary that a compaction left."""
         yield from self.turn(SUMMARY[0], text, name=SUMMARY[1], id=summary_id(text))
 
     def result(
@@ -187,7 +187,7 @@ _STAND_IN = re.compile(r"\[\d{3,}-N\d+ r-[0-9a-f]{12,64}\b")
 
 
 def without_tags(text: str) -> str:
-    """Return what a person said, without what the client added in tags."""
+    """Return a person's words, without the client's additions in tags."""
     if "<" not in text:
         return text.strip()
     left = without_blocks(text, _WRAPPED, lambda found: f"</{found[1]}>", after=r"\s*")
@@ -519,7 +519,7 @@ def _answers(result: Any) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class LogFormat:
-    """How an agent writes its logs: whether an object is a line of one, and how to read a line."""
+    """How an agent writes its logs: tells whether an object is a line of one, and reads a line."""
 
     is_line: Callable[[Any], bool]
     records: Callable[[Any, str, LogState, SkippedParts], Iterator[LogRecord]]

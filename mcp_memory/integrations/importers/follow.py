@@ -1,4 +1,4 @@
-"""Stores what a coding agent's log has grown by since it was last read, once or as it is written.
+"""Stores the new part of a coding agent's log, once or as it is written.
 
 Turns are stored, then large results kept, then the position is noted. A kill in between repeats a chunk, whose turns
 and results are recognised: a turn by the client's message id in any session of the space (a fork copies its parent's
@@ -134,11 +134,11 @@ async def follow_log(
     within_s: float | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> FollowReport:
-    """Store what a log holds beyond what was read last time, up to its last whole line.
+    """Store the part of a log after the last position, up to its last whole line.
 
-    `live`: results of the last hour go to the session's canvas; all others are only kept and indexed. `client` says
-    whose log it is, where known; `again` reads it from its start. Stops after `within_s` seconds; the next call
-    continues. Raises InvalidInput for a file that cannot be read or is no log.
+    `live`: results of the last hour go to the session's canvas; all others are only kept and indexed. `client`: whose
+    log it is, if known; `again` reads it from its start. Stops after `within_s` seconds; the next call continues.
+    Raises InvalidInput for a file that cannot be read or is no log.
     """
     try:
         path = await to_thread(path.resolve)
@@ -238,9 +238,9 @@ def preview_log(
     known: FollowedLog | None,
     within: HistorySize | None = None,
 ) -> ImportReport:
-    """Return what following a log would store, and what a model would cost to read it. Stores nothing; blocks.
+    """Preview `follow_log`: the counts, and the cost of a model reading it. Stores nothing; blocks.
 
-    Turns that are stored already under another session count too. The turns are added to `within`.
+    Turns already stored under another session count too. The turns are added to `within`.
     """
     reading, size = _LogReading(path, client, known), HistorySize(settings.batch_turns, within)
     done = reading.done
@@ -263,8 +263,8 @@ async def watch_logs(
 ) -> None:
     """Follow the logs that `find` returns, including new ones, until cancelled; `find` is called every `every` seconds.
 
-    Logs are polled, which works on every system and network share. What they hold at the first look is history; what
-    comes later is live. Each reading, and each error, is passed to `told`: that log is tried again at the next look.
+    Logs are polled, which works on every system and network share. Content at the first look is history, later content
+    is live. `told` gets each reading, and each error: that log is tried again at the next look.
     """
     seen: dict[Path, tuple[int, int]] = {}
     live = False

@@ -141,9 +141,9 @@ def preview_file(
     within: HistorySize | None = None,
     forgotten: Forgotten | None = None,
 ) -> ImportReport:
-    """Return what `import_file` would do, and what a model would cost to read it. Writes nothing; blocks.
+    """Preview `import_file`: the counts, and the cost of a model reading it. Writes nothing; blocks.
 
-    `files` are those that the memory knows. Duplicates are only known once stored. Turns are added to `within`.
+    `files` are those known to the memory. Duplicates are only known once stored. Turns are added to `within`.
     """
     if files and not asked.again and (known := _untouched(files, source) or _with_digest(files, _digest(source))):
         return _unchanged(source, known)
@@ -378,7 +378,7 @@ class _ImportBatch:
 
 
 def _batches(source: ImportSource, found: Survey, asked: ImportOptions, at: At) -> Generator[_ImportBatch, None, None]:
-    """Yield what is to be stored, some hundred records at a time."""
+    """Yield batches of some hundred records to store."""
     places = TurnPlacement(default=_default_session(source, asked), start=_start(source, found.undated))
     batch = _ImportBatch()
     for one in records(source, asked, found.layout, passed=SkippedParts(), at=at):
@@ -411,7 +411,7 @@ def _batches(source: ImportSource, found: Survey, asked: ImportOptions, at: At) 
 
 @dataclass(slots=True)
 class _SessionClock:
-    """A session, the last time told in it, and the turns since then."""
+    """A session, the last known time in it, and the number of turns since."""
 
     name: str
     clock: datetime | None = None
@@ -421,10 +421,10 @@ class _SessionClock:
 class TurnPlacement:
     """Gives each turn of a file its session, its time, and an id by which it is recognised.
 
-    `default` is the session of turns that name none, `start` the guess for the first one without a time; a guess is
-    100 ms after the turn before. The id depends on the turn and not on the file: its own id; else its session, role,
-    name, words and time, and the number of turns in the session since that time, so that what was said twice is stored
-    twice. A guess is part neither of the id nor of the turn's hash: the history is known in a file of another date.
+    `default` is the session of turns that name none, `start` the guess for the first one without a time; a guess is 100
+    ms after the turn before. The id depends on the turn and not on the file: its own id; else its session, role, name,
+    words and time, and the number of turns in the session since that time, so that two equal turns are stored twice. A
+    guess is part neither of the id nor of the turn's hash: the history is recognised in a file of another date.
     """
 
     def __init__(self, *, default: str | None, start: datetime) -> None:

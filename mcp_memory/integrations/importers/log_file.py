@@ -1,4 +1,4 @@
-"""The logs of coding agents as files: where they are, whose they are, and what was written since the last reading.
+"""The logs of coding agents as files: finds them, tells whose they are, and reads their new lines.
 
 A log is read in chunks up to the last whole line that it has when opened, so reading a growing file ends. A log is
 recognised by hashes of its first bytes and of those before the position reached: one that shrank, was replaced or
@@ -141,7 +141,7 @@ def agent_of(path: Path) -> Agent | None:
 
 
 def read_chunks(path: Path, agent: Agent, known: FollowedLog | None) -> Generator[LogChunk, None, None]:
-    """Yield what was written since the position `known`, or everything. Raises InvalidInput if it cannot be read."""
+    """Yield the chunks after the position `known`, or all. Raises InvalidInput if the file cannot be read."""
     try:
         with open_regular(path) as stream:
             if agent == "gemini" and path.suffix == ".json":

@@ -1,8 +1,8 @@
-"""What became of a file, or would, and what a model would cost to read it.
+"""The result of an import, and the estimated cost of a model reading it.
 
-The estimate is rather high. What is sent is known: a question for each batch of turns that are not noise, with the
-turns before them. What comes back is not: the figures below are averages over conversations of people with assistants.
-Tokens are estimated; of long histories, from a share of the turns.
+The estimate is rather high. The questions are known: one for each batch of turns that are not noise, with the turns
+before them. The replies are not: the figures below are averages over conversations of people with assistants. Tokens
+are estimated; of long histories, from a share of the turns.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class ImportCounts:
 
 @dataclass(kw_only=True)
 class ImportReport(ImportCounts):
-    """What became of a file, or would.
+    """The result of importing a file, or of a preview.
 
     `state`: `stored`; `known` (read before, and not read again); `refused` (`bad` places, of which `wrong` lists the
     first; nothing was stored); `seen` (a dry run). `noise`, of a dry run: turns that no model would be shown.

@@ -1,11 +1,8 @@
-"""The two directions between a client and a server, and who waits for which answer.
+"""Relays messages between a client and a server, and tracks pending requests; `wrap` joins the parts.
 
-Each message goes on as the bytes it came in. Only answers that somebody asked for are looked at, and a large one
-is kept (`edit`) while other messages go past it; a second answer to the same request goes no further, for nobody would
-look at it. When the server is gone, all who still wait get an error that
-says so: nobody waits for ever.
-
-From the command's options to an exit code: the parts are joined, signals passed on.
+Messages pass as the bytes they came in. Only answers to pending requests are looked at, and a large one is kept
+(`edit`) while other messages overtake it; a second answer to a request is dropped. When the server ends, every pending
+request gets an error, so that no client waits forever.
 """
 
 from __future__ import annotations
@@ -68,7 +65,7 @@ class ClientSide(Protocol):
 
 
 class ServerSide(Protocol):
-    """What is wrapped: a command or an address. `ended` ends it and gives its exit code."""
+    """A wrapped command or address. `ended` ends it and returns its exit code."""
 
     name: str
 
@@ -216,7 +213,7 @@ class Relay:
             await self._end_piece(cut_off)
 
     async def _end_piece(self, waiting: PendingRequest | None) -> None:
-        """End a line that the server left unfinished, so that what is said after it is heard."""
+        """End a line that the server left unfinished, so that later messages are read."""
         try:
             await self._client.send_piece(b"\n")
         except OSError:
@@ -274,7 +271,7 @@ class Relay:
             self._slots.release()
 
     def _answers(self, message: Message | list[Any]) -> PendingRequest | None:
-        """Return what was asked for with this message, if anything was; a batch is several, and not edited."""
+        """Return the pending request that this message answers; a batch answers several, and is not edited."""
         if isinstance(message, list):
             for one in message:
                 if isinstance(one, dict):
@@ -399,6 +396,6 @@ async def _pass_signals_on(server: ServerProcess | HttpServer) -> None:
 
 
 def leave(code: int) -> None:
-    """End this process at once: a thread may still work on what nobody waits for."""
+    """End this process at once: a thread may still be working on something abandoned."""
     sys.stderr.flush()
     os._exit(code)

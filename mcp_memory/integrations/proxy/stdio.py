@@ -1,19 +1,12 @@
-"""Messages on the wire: JSON-RPC, one a line. Pure.
+"""JSON-RPC messages as lines: our own standard input and output, and a wrapped server that is a command.
 
-A line that is too long to hold comes in pieces, which can be passed on as they arrive: so memory is bounded
-whatever the other side sends.
+A line too long to hold comes in parts, which can be passed on as they arrive: memory is bounded whatever the other side
+sends. Our wire is a private duplicate of file descriptor 1, which itself is redirected to stderr: nothing printed in
+this process can end up between two messages.
 
-The proxy's own standard input and output: where its client is.
-
-The wire is a private duplicate of file descriptor 1, which itself then leads to stderr: nothing that is printed
-in this process can end up between two messages.
-
-A wrapped server that is a command: its lines, and how it ends.
-
-It runs in a process group of its own, so that a signal reaches the whole of it (a launcher such as `npx` has
-children) and Ctrl-C reaches it once, through us. Its stderr is ours. Ending follows the specification: its input
-is closed, then it is asked to stop, then it is killed, each after a while; all of it within the time that
-clients give the proxy itself.
+The server runs in its own process group, so that a signal reaches all of it (a launcher such as `npx` has children) and
+Ctrl-C reaches it once, through us. Its stderr is ours. It is ended as the specification says: its input is closed, then
+it is asked to stop, then killed, within the time that clients give the proxy itself.
 """
 
 from __future__ import annotations
@@ -88,7 +81,7 @@ class Splitter:
                 yield LinePart(held, last=False)
 
     def rest(self) -> bytes:
-        """Return what came after the last line break."""
+        """Return the bytes after the last line break."""
         rest = b"".join(self._held)
         self._clear()
         return rest
@@ -132,7 +125,7 @@ def to_line(message: Message) -> bytes:
 
 
 def key_of(id: object) -> str:
-    """Return what an id is remembered by: 1 and "1" are two."""
+    """Return the key of an id; 1 and "1" differ."""
     return json.dumps(id)
 
 
