@@ -1,7 +1,7 @@
 """The server's entry and our hooks in a client's configuration.
 
 Pure functions from document to document, both plain values; the given one is never changed. An entry is ours if its
-command starts this program's server, whoever wrote it. What a person added to our entry stays in it.
+command starts this program's server, whoever wrote it. Additions of the user to our entry stay in it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Plans the changes of an installation or removal, shows them as a diff, and carries them out.
 
 Installing twice changes nothing the second time. Uninstalling restores every byte, or removes a file that did not exist
-before, as long as nobody else wrote to it; otherwise only our part is removed. No record of the installation is needed:
+before, unless others wrote to it; otherwise only our part is removed. No record of the installation is needed:
 the original is the backup beside the file, and the rest is untouched if our part, put into the original and removed
 again, leaves the same as removing it from the file.
 """

@@ -208,8 +208,8 @@ _GROWN = 50  # logs that are looked at
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookAnswer:
-    """The answer to a client, and what has happened once it arrives: `told` is the text shown to the model, `replaced`
-    are the outputs replaced by notes.
+    """The answer to a client. Once it has arrived, the model has seen the text `told`, and the outputs in `replaced`
+    have been replaced by notes.
     """
 
     json: dict[str, Any] | None = None

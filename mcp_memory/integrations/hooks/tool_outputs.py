@@ -1,6 +1,6 @@
 """Large tool outputs, offloaded: kept whole, and replaced by a note before the model.
 
-What a model reads in order to edit it, asked a part of, or got from this memory is left alone. Claude Code accepts a
+Files read in order to edit them, parts of files, and answers of this memory are left alone. Claude Code accepts a
 replacement only in the tool's exact shape; otherwise it uses the original and complains to the user. So an answer of
 unknown shape has no parts and is left alone. Its MCP tools answer with one string (their structured content, as JSON)
 or with a list of blocks. Codex accepts one text in place of any answer.

@@ -1,4 +1,4 @@
-"""The logs of coding agents, an object a line: what a line of Claude Code, Codex or Gemini CLI holds. No I/O.
+"""The log formats of Claude Code, Codex and Gemini CLI, an object a line. No I/O.
 
 Claude Code, `~/.claude/projects/<folder>/<session>.jsonl`: a line of type `user` or `assistant` has one message or a
 block of one, with its own id; each with text is a turn. Lines of other types repeat requests, hooks and settings; of
@@ -519,7 +519,7 @@ def _answers(result: Any) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class LogFormat:
-    """How an agent writes its logs: tells whether an object is a line of one, and reads a line."""
+    """How an agent writes its logs: whether an object is a line of one, and how to read a line."""
 
     is_line: Callable[[Any], bool]
     records: Callable[[Any, str, LogState, SkippedParts], Iterator[LogRecord]]

@@ -264,7 +264,7 @@ async def watch_logs(
     """Follow the logs that `find` returns, including new ones, until cancelled; `find` is called every `every` seconds.
 
     Logs are polled, which works on every system and network share. Content at the first look is history, later content
-    is live. `told` gets each reading, and each error: that log is tried again at the next look.
+    is live. Each reading, and each error, is passed to `told`: that log is tried again at the next look.
     """
     seen: dict[Path, tuple[int, int]] = {}
     live = False

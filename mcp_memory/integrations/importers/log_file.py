@@ -1,4 +1,4 @@
-"""The logs of coding agents as files: finds them, tells whose they are, and reads their new lines.
+"""The logs of coding agents as files: finds them, recognises their agents, and reads their new lines.
 
 A log is read in chunks up to the last whole line that it has when opened, so reading a growing file ends. A log is
 recognised by hashes of its first bytes and of those before the position reached: one that shrank, was replaced or
