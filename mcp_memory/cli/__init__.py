@@ -1,31 +1,17 @@
 """The command line: the verbs of Memory for people and for shell scripts.
 
-    install, uninstall in the clients    `installing`
-    serve, demo        what runs         `running`
-    token              who may ask       `tokens`
-    wrap               before others     `wrapping`
-    hook               beside a client   `hooking`
-    import             what was kept     `importing`
-                       elsewhere
-    export             all of it as one  `exporting`, `parcels`
-                       file
-    search             what is stored    `searching`
-    why                what it rests on  `tracing`
-    show                                 `showing`, `drawing`
-    forget, purge,     what is to go     `forgetting`, `purging`
-    retention
-    review             what is held      `reviewing`
-    distill, flush,    what models do    `distilling`
-    pause, resume,
-    verify, scene,
-    persona
-    status, doctor     how it is         `checking`, `examining`
-    backup, restore,   kept for years    `upkeep`
-    rebuild, compact
-    compress           messages that fit `compressing`
-    bench              how well it finds `measuring`
+    importing, import_files   import
+    installing                install, uninstall
+    serving                   serve, demo, wrap, hook
+    search                    search, why
+    show                      show
+    forgetting                forget, purge, retention, review
+    distilling                distill, flush, pause, resume, verify, scene, persona, compress
+    status, doctor            status, doctor
+    administration            backup, restore, rebuild, compact, export, token
+    evaluation                bench
 
-Every command that reads takes `--json`. Importing this loads click and little else: a client that starts
+Every command that reads takes `--json`. Importing this loads click and little else, because a client that starts
 `mcp-memory serve` waits for it.
 """
 

@@ -1,9 +1,4 @@
-"""`export`: the whole memory as one file, for people to read and for another memory to take in.
-
-`backup`, `restore`, `rebuild` and `compact`: what keeps a memory for years.
-
-`token`: what HTTP clients show to be let in: made, listed, revoked.
-"""
+"""`backup`, `restore`, `rebuild`, `compact`, `export` and `token`: the administration of a memory."""
 
 from __future__ import annotations
 
@@ -99,7 +94,7 @@ _TOLD = {
 @as_json
 @place
 def backup(to: Path | None, keep: int, listing: bool, verify: Path | None, as_json: bool) -> None:
-    """Put all of the memory into one file, while others go on using it.
+    """Back up the memory into one file, while others use it.
 
     It holds the database, what was said, every result, canvas and scene as they are at one moment, and is read back
     and proven before it counts. Settings and logs are not in it. Exit code 1 where something is missing.
@@ -139,7 +134,7 @@ def backup(to: Path | None, keep: int, listing: bool, verify: Path | None, as_js
 
 
 def _exit_lacking(lacking: Sequence[str], *, as_json: bool) -> NoReturn:
-    """Name what a memory had lost when its backup was made, and exit: with 1 where there is any."""
+    """Name rows that were lost before the backup was made, and exit: with 1 if there are any."""
     for one in () if as_json else lacking:
         click.echo(f"not in it, for the memory had lost it: {visible(one)}")
     sys.exit(1 if lacking else 0)
@@ -206,7 +201,7 @@ def _holds(counts: dict[str, int], spaces: tuple[str, ...]) -> str:
 @as_json
 @place
 def restore(file: Path, as_json: bool) -> None:
-    """Make the memory what it was when a backup FILE was made.
+    """Restore the memory from a backup FILE.
 
     The backup is proven first. What is there now is kept, in a folder that the answer names; what was forgotten here
     since stays forgotten, and can be brought back. Exit code 1 where the memory

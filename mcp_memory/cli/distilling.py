@@ -1,7 +1,4 @@
-"""`distill`, `flush`, `pause`, `resume`, `verify`, `scene` and `persona`: the pyramid, for people.
-
-`compress`: a message list on standard input, the same list made to fit on standard output.
-"""
+"""`distill`, `flush`, `pause`, `resume`, `verify`, `scene`, `persona` and `compress`: extraction and compression."""
 
 from __future__ import annotations
 
@@ -269,7 +266,7 @@ def compress(window: int, overhead: int, session: str | None, level: str | None,
 
 
 def _read() -> tuple[dict[str, Any], list[Any]]:
-    """Return the request around the messages, empty where there is none, and the messages."""
+    """Return the request around the messages, empty without one, and the messages."""
     if sys.stdin.isatty():
         raise InvalidInput("There is nothing on standard input. Run it as: mcp-memory compress … < messages.json")
     data: bytes = sys.stdin.buffer.read()

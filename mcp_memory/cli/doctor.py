@@ -105,7 +105,7 @@ def _settings(settings: Settings) -> Check:
 
 
 def _telemetry() -> Iterator[Check]:
-    """What leaves the machine is always shown; without a collector there is nothing to show."""
+    """Report where spans are sent; nothing without a collector."""
     if telemetry.wanted() and telemetry.is_installed():
         yield Check("telemetry", "ok", "spans without contents go to the collector that OTEL_* names")
     elif telemetry.wanted():

@@ -1,9 +1,4 @@
-"""`forget`: what a person takes out of the memory, and brings back.
-
-`purge` and `retention`: what is erased for good, and what is kept for a while only.
-
-`review`: what reads like an attack, or is not the user's word, until a person has looked at it.
-"""
+"""`forget`, `purge`, `retention` and `review`: rows taken out, erased, expired, or quarantined."""
 
 from __future__ import annotations
 

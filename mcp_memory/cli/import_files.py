@@ -1,4 +1,4 @@
-"""What `import` does: finds out what its arguments are, imports or previews each, and reports.
+"""The work of `import`: identifies its arguments, imports or previews each, and reports.
 
 The command's help does not wait for these imports.
 """
@@ -79,7 +79,7 @@ def run_import(
 
 
 class _ImportSummary:
-    """Reports what becomes of each file when it is known or, as JSON, of all at the end."""
+    """Reports each file as soon as it is done or, as JSON, all at the end."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
@@ -143,7 +143,7 @@ def _is_old_log(one: ImportReport) -> bool:
 
 @contextmanager
 def _sources(files: Sequence[Path], layout: str) -> Generator[list[Found]]:
-    """Yield what is to be read, each file once; standard input as a file, because it is read twice."""
+    """Yield the sources, each file once; standard input as a file, because it is read twice."""
     with tempfile.TemporaryDirectory(prefix="mcp-memory-import-") as folder:
         found: list[Found] = []
         for file in dict.fromkeys(files):
@@ -259,7 +259,7 @@ def _forgotten(*, held: bool) -> Generator[Forgotten | None]:
 def _watch(
     found: Sequence[Found], files: Sequence[Path], layout: str, asked: ImportOptions, report: _ImportSummary
 ) -> None:
-    """Store what is there, then follow logs until Ctrl-C."""
+    """Import other files, then follow logs until Ctrl-C."""
     if others := [one for one in found if not isinstance(one, AgentLog)]:
         _import(others, asked, report)
     if len(others) == len(found):
@@ -312,9 +312,9 @@ def _progress_bar(source: ImportSource) -> Generator[Progress]:
 
 
 def _import_archive(file: Path, *, dry_run: bool) -> list[Brought]:
-    """Import all spaces of an export into those of their names, or its only one into the space that `--space` names.
+    """Import all spaces of an export under their names, or its only one into the space that `--space` names.
 
-    A dry run checks the file and says what is in it. Raises InvalidInput.
+    A dry run only checks the file. Raises InvalidInput.
     """
     if is_backup(file):
         raise InvalidInput(
@@ -353,7 +353,7 @@ def _import_space(parcel: Parcel, space: str, into: str, *, dry_run: bool) -> Br
 
 
 def _file_lines(one: ImportReport) -> Iterator[str]:
-    """Yield what became of a file: its name and what it holds, what was done, what it costs, remarks and problems."""
+    """Yield the result for a file: contents, rows stored, cost, remarks and problems."""
     name = click.style(visible(one.file), bold=True)
     if one.state == "known":
         yield f"{name}: nothing new"
@@ -423,7 +423,7 @@ def _cost(cost: CostEstimate) -> str:
 
 
 def _archive_lines(file: str, done: Sequence[Brought], *, dry_run: bool) -> Iterator[str]:
-    """Yield what became of an exported memory."""
+    """Yield the result for an exported memory."""
     yield click.style(visible(file), bold=True) + f": {plural(len(done), 'space')} of an exported memory"
     for one in done:
         where = visible(one.space) if one.space == one.into else f"{visible(one.space)} into {visible(one.into)}"

@@ -229,7 +229,7 @@ def _state(parts: list[ConfigPart]) -> str:
 
 
 def _check(client: str | None, name: str, project: Path | None) -> None:
-    """Start the server of a client, or of each that has one, and say what it answers. Ends with 1 where one fails."""
+    """Start the server of a client, or of each that has one, and print its answer. Exit with 1 if one fails."""
     from mcp_memory.integrations.clients import locations
 
     answered = failed = 0
@@ -254,7 +254,7 @@ def _check(client: str | None, name: str, project: Path | None) -> None:
 
 
 def _greeting(part: ConfigPart, project: Path | None) -> Greeting:
-    """Start the server of a part as its client does. NotFound where there is none, Refused where it is not ours."""
+    """Start the server of a part as its client does. Raises NotFound without one, Refused for another server."""
     from mcp_memory.integrations.clients import entries, plan, server_check
 
     entry, _ = plan.seen(part)

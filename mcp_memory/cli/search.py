@@ -1,7 +1,4 @@
-"""`search`: memories and turns, by words and by meaning; lines of tool results.
-
-`why`: which output made us believe this, who rests on an output, and how a search finds what it shows.
-"""
+"""`search`: memories, turns and lines of tool results. `why`: the evidence of a memory, and explained searches."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""`serve` and `demo`: the commands that run something until it is done or stopped.
+"""`serve`, `demo`, `wrap` and `hook`: commands that run until they are done or stopped.
 
-`wrap`: a proxy before another MCP server, which keeps its large results out of the context.
-
-`hook`: what a client runs at the events of its conversations. Loads next to nothing: the user waits for it.
+`hook` loads next to nothing, because the user waits for it.
 """
 
 from __future__ import annotations

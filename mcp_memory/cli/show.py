@@ -1,7 +1,4 @@
-"""A canvas as an outline for the terminal, as JSON, and as a picture through the optional extra `render`.
-
-`show`: the persona, scenes, sessions, canvases and raw results, one at a time or listed.
-"""
+"""`show`: the persona, scenes, sessions, canvases and raw results, one at a time or listed."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def outline(row: CanvasRow, refs: Mapping[str, Sequence[str]]) -> str:
-    """Return the canvas as a headline and, for each step, a line of what it was and one of what came out."""
+    """Return the canvas as a headline and two lines for each step: title and result."""
     from mcp_memory.shortterm.canvas.flowchart import read
 
     canvas = read(row)

@@ -1,4 +1,4 @@
-"""`status` and `doctor`: what is kept, what it costs, and whether everything is well.
+"""`status` and `doctor`: contents, costs and health of a memory.
 
 The page of `status` is made from its answer in JSON and fits a screen.
 """
@@ -175,7 +175,7 @@ def _tasks(counts: dict[str, int], offload: dict[str, int]) -> str:
 
 
 def _growth(grown: dict[str, dict[str, int]]) -> str:
-    """Return what came in each span; a span that says the same as the one before is left out."""
+    """Return the rows of each span; a span equal to the one before is left out."""
     told: dict[str, str] = {}
     for span, one in grown.items():
         if rows := _parts(plural(many, _KINDS[kind]) for kind, many in one.items() if many):

@@ -1,7 +1,7 @@
-"""What a terminal shows: aligned columns, sizes, the steps of a canvas, JSON. Pure functions to text.
+"""Output for terminals: aligned columns, sizes, the steps of a canvas, JSON. Pure functions to text.
 
-Stored words may hold anything, an escape sequence that repaints the terminal included, so whatever is shown
-to people goes through `visible` first. JSON is ASCII: it survives every code page, pipe and lone surrogate.
+Stored words may hold anything, including escape sequences that repaint the terminal, so everything shown to people goes
+through `visible` first. JSON is ASCII: it survives every code page, pipe and lone surrogate.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PIECE = re.compile(rf"[{_WIDE}]|[^\s{_WIDE}]{{1,80}}|\s+")
 
 
 def visible(text: str) -> str:
-    """Return the text with what a terminal would act on, and not show, written as escapes."""
+    """Return the text with control characters written as escapes."""
     return _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
@@ -108,7 +108,7 @@ def with_nearest(names: Mapping[str, str | None]) -> str:
 
 
 def steps(canvas: Canvas) -> list[str]:
-    """Return one line a step: status, id, title, and what it followed where that is not the line above."""
+    """Return one line a step: status, id, title, and its predecessors unless that is the line above."""
     before: dict[str, list[str]] = {node.id: [] for node in canvas.nodes}
     for edge in canvas.edges:
         before[edge.target].append(edge.source)
@@ -131,7 +131,7 @@ def said(turn: Turn, *, marked: bool = False) -> str:
 
 
 def page(scene: Scene) -> str:
-    """Return a scene as a line of its name and day, and what it is about under it."""
+    """Return a scene as a line with its name and day, and its summary below."""
     head = f"  {scene.slug}  {day(scene.updated)}  {one_line(scene.title, 60)}"
     return f"{click.style(visible(head), dim=True)}\n{wrapped(scene.summary, '    ')}"
 

@@ -1,9 +1,8 @@
 """The demo: the real server, started as a client starts it, does its main job on a made-up fortnight.
 
-A conversation is recorded, distilled and searched, a task's tool results are offloaded, opened again and folded, and
-at the end each raw result is read back and compared with what went in. Every number comes out of an answer of the
-server; what a client's own model would say was written beforehand, and the demo tells so. The folder it works in is
-its own; one that it did not make is refused.
+A conversation is recorded, distilled and searched; a task's tool results are offloaded, expanded and folded; and at the
+end each raw result is read back and compared. Every number comes from an answer of the server; the replies of a
+client's model were written beforehand, and the demo says so. It works in its own folder, and refuses any other.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ MARK = "made-by-mcp-memory-demo.txt"
 
 
 def run(home: Path | None = None) -> None:
-    """Play the demo in `home`, made anew. Raises Refused for a folder that holds anything else."""
+    """Play the demo in a new memory in `home`. Raises Refused for a folder with other files."""
     chosen = renewed(default_home() if home is None else home)
     began = time.perf_counter()
     anyio.run(play, [sys.executable, "-m", "mcp_memory", "--home", str(chosen), "serve"], chosen)
@@ -37,7 +36,7 @@ def run(home: Path | None = None) -> None:
 
 
 def typed() -> str:
-    """Return what a person types here to start this program: its name alone where the PATH leads to it."""
+    """Return what a person types here to start this program: its bare name if the PATH leads to it."""
     program, *arguments = this_command()
     on_path = shutil.which(NAME)
     same = on_path is not None and Path(on_path).resolve() == Path(program).resolve()

@@ -1,16 +1,16 @@
-"""What the demo plays: a conversation of two weeks, a task with its tool results, and the replies of a model.
+"""The demo's input: a conversation of two weeks, a task with its tool results, and the replies of a model.
 
 The texts are in `fixtures/demo` of the repository, and inside the package once it is installed. People, places,
 programs and addresses are invented.
 
 The replies in `replies/`, one file a stage, were written by hand after reading the questions. They name statements by
-keys, because ids depend on what was stored before; the id of a statement is read from the questions, which show its
-words behind it. A sentence may have several wordings, from what is known first to what is known in the end. A question
-is answered by what it shows, so that questions may come in any order:
+keys, because ids depend on earlier rows; the id of a statement is read from the questions, which show its words behind
+it. A sentence may have several wordings, from the earliest knowledge to the final one. A question is answered by the
+rows that it shows, so that questions may come in any order:
 
-    extract   the notes on the turns that it shows
-    merge     the decisions on the drafts that it shows; a draft without a decision is added
-    scenes    the pages that change, each sentence in the last wording whose statements it shows; a page that is not
+    extract   the notes on its turns
+    merge     the decisions on its drafts; a draft without a decision is added
+    scenes    the pages that change, each sentence in the last wording whose statements are shown; a page that is not
               shown in full gets the new sentences at its end
     persona   the page, in the same way
 """
@@ -63,7 +63,7 @@ def memories() -> list[dict[str, str]]:
 
 
 def replies(stage: str) -> Any:
-    """Return what is answered to the questions of a stage."""
+    """Return the replies to the questions of a stage."""
     return json.loads(_read(f"replies/{stage}.json"))
 
 

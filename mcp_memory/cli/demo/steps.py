@@ -1,11 +1,7 @@
-"""The agent that the demo plays: it calls tools and reads resources. And how an act looks on paper.
+"""The steps of the demo, in order. Each asks the server and prints its answer.
 
-The acts of the demo, in the order they are played. Each asks the server and prints what it answered.
-
-The acts of the pyramid: turns become statements, pages and the persona, and each leads down again to words said.
-
-The demo plays a connected agent whose model answers the questions of `distill`; what it answers was written beforehand
-(`replies`). Everything printed comes out of the server's answers.
+The demo plays a connected agent whose model answers the questions of `distill`; the answers were written beforehand
+(`inputs`). Everything printed comes from the server's answers.
 """
 
 from __future__ import annotations
@@ -30,7 +26,7 @@ from mcp_memory.shortterm.canvas.flowchart import parse
 
 
 class DemoAgent:
-    """What an agent does with the connection: calls tools, reads resources."""
+    """The agent that the demo plays: it calls tools and reads resources."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -306,7 +302,7 @@ async def look(agent: DemoAgent) -> None:
 
 
 async def _evidence(agent: DemoAgent, query: str) -> None:
-    """Follow a statement down to the words that it rests on."""
+    """Follow a statement down to its evidence."""
     found = await agent.call("memory_search", query=query, kind="persona", limit=1)
     for atom in (one["atom"] for one in found["atoms"]):
         click.echo(f"  {click.style('one statement, down to the words it rests on', bold=True)}")
@@ -322,7 +318,7 @@ async def _evidence(agent: DemoAgent, query: str) -> None:
 
 
 async def _two_dates(agent: DemoAgent, question: str, *dates: str) -> None:
-    """Show what was held true at each date."""
+    """Show the current facts of each date."""
     click.echo(f"  {click.style(f'{question} As it was known then (memory_search as_of)', bold=True)}")
     rows: list[tuple[str, ...]] = []
     for date in dates:

@@ -1,14 +1,11 @@
-"""Measures search on a person's own memory: known-item questions mined from it, ours beside its floors.
+"""`bench`: measures search on a person's own memory, with mined known-item questions, beside BM25 and vectors alone.
 
-    talk      the turns, read once, and what their words tell
-    mining    questions of four kinds, each with the turn that is sought
-    asking    all of them asked of each system, in one run
-    figures   means and rates with their intervals
-    report    the whole of it, and what may be said of a difference
+    questions   the conversation turns, and four kinds of questions mined from them, each with the turn sought
+    report      asks all questions of each system in one run; figures with intervals, and verdicts on differences
 
-Nothing is written, no text leaves the process unless examples are asked for, and no figure is made without
-its interval and its floors. What it does not know: whether people would ask such questions. A mined question
-compares searches on one memory; it says nothing about another memory, and its figures are no grades.
+Nothing is written, no text leaves the process unless examples are requested, and every figure has its interval and its
+floors. It does not know whether people would ask such questions: they compare searches on one memory; they say nothing
+about another memory, and the figures are no grades.
 """
 
 from __future__ import annotations
@@ -81,7 +78,7 @@ def bench(questions: int, kinds: tuple[str, ...], seed: int, seconds: int, show:
 
 
 def _progress() -> Progress:
-    """Return what tells a person how far it is, on stderr: one line that is written over, or a line a step."""
+    """Return the function that shows progress on stderr: one line that is overwritten, or a line a step."""
     alone = sys.stderr.isatty()
     said: list[str] = []
 

@@ -1,24 +1,20 @@
-"""What a memory's talk says, read once: its turns in order, and which of them use which word.
+"""Known-item questions, mined from a memory's own turns: what somebody might ask who remembers one of them.
 
-From that alone, in any language and without a model, it tells how rare a word is, whether the talk around a
-turn uses it too, in which other forms the talk knows it, and whether another turn says nearly the same.
+The turns are read once. From them alone, in any language and without a model, follow how rare a word is, whether the
+turns nearby use it too, its other forms, and whether another turn says nearly the same. Words are those of the text,
+not the index's terms: a question must not know how the index cuts words. In scripts written without spaces every pair
+of characters counts as a word. Of a large memory, random sessions are read: compare `Talk.held` with `len(Talk.turns)`.
 
-Words here are what stands in the text, not the index's terms: what is asked must not know how the index cuts
-words. In scripts written without spaces every pair of characters counts as one, which is a word often enough.
-A large memory is read in part, whole sessions drawn by chance: `Talk.held` against `len(Talk.turns)` tells.
+There are four kinds of questions, from a well remembered turn to a vaguely remembered topic; `KINDS` describes them and
+the limits of their figures. Words come from a passage of the turn, preferably rarer ones that nearby turns use too.
+Turns that are too short, or nearly repeated elsewhere, are left out; so are words in more than three of a hundred
+turns.
 
-Known-item questions, mined: what somebody might ask who remembers one turn of the talk, and that turn.
+There are no paraphrases: words replaced by their nearest neighbours in the bundled model would be found by that model,
+and the figure would praise the leg that wrote the questions. There are no memories (atoms): `remember` keeps a note of
+the same words, and asking one for the other measures nothing.
 
-Four kinds, from remembering well to remembering what it was about; `KINDS` says of each what is asked and what
-its figure cannot tell. Words come from a passage of the turn, more often the rarer ones and those that the talk
-around it uses too, because that is what it was about. Turns too short to be asked for, and those that another
-turn nearly repeats, are left out; so are words that stand in more than three turns of a hundred.
-
-Why no paraphrase: words replaced by their nearest neighbours in the bundled model would be found by the bundled
-model, and the figure would praise the leg that wrote the questions. Why no memories (atoms): what was told
-with `remember` rests on a note of the same words, and asking one for the other measures nothing.
-
-Deterministic: the same talk, seed and count give the same questions, in the same order.
+Deterministic: the same turns, seed and count give the same questions, in the same order.
 """
 
 from __future__ import annotations
@@ -90,9 +86,9 @@ class Talk:
         return pair * pair >= _TOGETHER * left * right
 
     def is_topic(self, word: str, place: int) -> bool:
-        """Tell whether a turn's word is what was talked about: the talk around it uses it too, as words of topics do.
+        """Tell whether a turn's word is its topic: nearby turns use it too, more often than chance.
 
-        Words of any talk (`feel`, `probably`) come again near a turn only as often as they come anywhere.
+        Words of any conversation (`feel`, `probably`) recur near a turn only as often as anywhere.
         """
         if word not in self._clumping:
             used = self.places[word]
@@ -192,9 +188,9 @@ def clean(text: str) -> str:
 async def read(
     memory: Memory, *, seed: int, most: int = MOST_TURNS, progress: Callable[[int], None] = lambda _: None
 ) -> Talk:
-    """Read a space's talk, or of a large one as many sessions drawn by chance as hold `most` turns.
+    """Read the turns of a space, or of a large one as many random sessions as hold `most` turns.
 
-    `progress` is told how many turns were read so far.
+    `progress` receives the number of turns read so far.
     """
     sessions = await memory.sessions(limit=1_000_000)
     drawn = random.Random(f"{seed} sessions").sample(sessions, len(sessions))
@@ -231,7 +227,7 @@ _QUESTION_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinedQuestion:
-    """`text` is asked, `target` is sought; `left_out` has turns that the words come from and that count for nobody."""
+    """`text` is asked, `target` is sought; `left_out` are the turns whose words were used, which count as no result."""
 
     kind: str
     text: str
@@ -272,7 +268,7 @@ def mine(talk: Talk, kind: str, count: int, *, seed: int) -> list[MinedQuestion]
 
 
 def _is_askable(talk: Talk, place: int) -> bool:
-    """Tell whether somebody might want a turn back: it tells something, and not what another turn tells."""
+    """Tell whether somebody might want a turn back: it has content, and no other turn repeats it."""
     telling = _telling(talk, place)
     if len(telling) < _LEAST_TELLING:
         return False
@@ -366,7 +362,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 
 
 def _telling(talk: Talk, place: int, *, passage: random.Random | None = None) -> list[str]:
-    """Return the words of a turn, or of a passage of it, that tell what it is about, in order."""
+    """Return the content words of a turn, or of a passage of it, in order."""
     words = list(words_of(talk.turns[place].content))
     idle = function_words_of(words)
     if passage is not None and len(words) > _PASSAGE:

@@ -1,23 +1,13 @@
-"""Figures and how far to trust them. Everything is seeded: the same answers give the same intervals.
+"""Asks mined questions of the search and of its two legs alone, and reports figures with their intervals.
 
-Rates have Wilson's score interval, which means something at 0 and 100 too; a bootstrap of forty hits in forty
-questions would claim to be certain. Means, medians and differences, taken question by question, have the
-percentile bootstrap over questions. What the intervals do not know: that questions of one session share its
-difficulties, so over few sessions they are too narrow.
+`ours` is `conversation_search` as an agent calls it, `bm25` and `dense` are its legs (`Memory.ranked_by`). The system
+asked first changes from question to question, because later ones find pages and words already in memory.
 
-numpy is loaded when a figure is made.
-
-Asks mined questions of the search and of its two legs alone, all in one run over the same memory.
-
-`ours` is `conversation_search` as an agent calls it, `bm25` and `dense` are the legs of it (`Memory.ranked_by`).
-All read from the memory and nothing else. Which system a question goes to first changes from question to
-question: who comes later finds pages and words already in memory.
-
-The whole measurement: read, mine, ask, and say what may be said. Refused where nothing may be.
-
-No figure stands without its interval, and none of ours without its floors: the classes below have no place
-for one. Differences are judged by MRR, which moves with every rank; a difference is told only where its
-interval leaves out zero and enough questions differ.
+Everything is seeded: the same answers give the same intervals. Rates have Wilson's score interval, which is meaningful
+at 0 and 100 too. Means, medians and differences, taken question by question, have the percentile bootstrap over
+questions. Questions of one session share its difficulties, so over few sessions the intervals are too narrow. Every
+figure has its interval, and ours its floors. Differences are judged by MRR, which moves with every rank; one is
+reported only if its interval excludes zero and enough questions differ. Too small a memory is refused.
 """
 
 from __future__ import annotations
@@ -120,7 +110,7 @@ SYSTEMS = ("ours", "bm25", "dense")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemAnswer:
-    """`rank` is the place of what was sought, 1 to DEPTH, or None."""
+    """`rank` is the rank of the turn sought, 1 to DEPTH, or None."""
 
     rank: int | None
     seconds: float
@@ -141,9 +131,9 @@ async def ask(
     until: float,
     progress: Callable[[int, int], None] = lambda _done, _of: None,
 ) -> list[AskedQuestion]:
-    """Ask the questions of each kind in turns until all are asked, or `perf_counter()` says `until`.
+    """Ask the questions of each kind in turns until all are asked, or `perf_counter()` reaches `until`.
 
-    In an order of chance, so that what was asked when time ran out is a fair part of the whole.
+    The order is random, so that the questions asked before time ran out are a fair sample.
     """
     searches = _searches(memory, systems)
     for search in searches.values():
@@ -195,9 +185,9 @@ _EXCERPT = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """Of one system on one kind: the share of questions whose turn came first, or among ten, in per cent.
+    """One system on one kind: the share of questions whose turn came first, or among ten, in per cent.
 
-    `mrr10` is the mean of 100 / rank, nothing for what is not among ten; `median_ms` how long a search took.
+    `mrr10` is the mean of 100 / rank, 0 beyond ten; `median_ms` the median duration of a search.
     """
 
     hit1: Figure
