@@ -22,6 +22,7 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from hashlib import sha256
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
@@ -47,7 +48,6 @@ from mcp_memory.core.logs import SafeText, event
 from mcp_memory.core.secrets import mask, mask_values
 from mcp_memory.core.text import one_line
 from mcp_memory.server.auth.authorization import current, needed, needed_by, of_request, shown, using
-from mcp_memory.server.instructions import INSTRUCTIONS
 from mcp_memory.server.prompts import PROMPTS, get_prompt
 from mcp_memory.server.resources import FIXED, TEMPLATES, list_resources, read_resource
 from mcp_memory.server.subscriptions import Updates
@@ -68,6 +68,16 @@ _MOST_NAMES = 1_000
 _NAME = 1_000  # characters of a client's name that are looked at, with each of its requests
 
 
+def instructions() -> str:
+    """Return what every client is told when it connects: when to use this server, and when not to.
+
+    The first 500 characters say when to search, record and distil, for some clients show no more and load the tools'
+    descriptions late; all of it is within 2,048 bytes, where older clients cut. Each sentence corrects something that
+    an agent did when it had these words alone.
+    """
+    return (resources.files("mcp_memory.server") / "instructions.md").read_text(encoding="utf-8")
+
+
 class MemoryServer(MCPServer[None]):
     """An MCPServer over one shared Memory, of which each request sees the space that its grant names."""
 
@@ -79,7 +89,7 @@ class MemoryServer(MCPServer[None]):
             title="Memory",
             version=__version__,
             description="Long-term and short-term memory over one local store",
-            instructions=INSTRUCTIONS,
+            instructions=instructions(),
             log_level=settings.log_level.upper(),  # pyright: ignore[reportArgumentType]
             lifespan=_lifespan,
             cache_hints={

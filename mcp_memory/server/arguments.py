@@ -58,34 +58,35 @@ def parse_json(text: str, *, what: str, expected: str) -> JsonValue:
         raise InvalidInput(f"{what} is not valid JSON ({one_line(str(error), 120)}). Send {expected}.") from None
 
 
+_SENTENCES = {
+    "missing": "{tool} needs {name!r}.",
+    "literal_error": "{name} must be one of {ctx[expected]}, not {shown}.",
+    "greater_than_equal": "{name} must be at least {ctx[ge]}, not {shown}.",
+    "less_than_equal": "{name} must be at most {ctx[le]}, not {shown}.",
+    "too_short": "{name} is empty; send at least one.",
+    "string_type": "{name} must be a string, not {kind}.",
+    "int_type": "{name} must be a whole number, not {shown}.",
+    "int_parsing": "{name} must be a whole number, not {shown}.",
+    "int_from_float": "{name} must be a whole number, not {shown}.",
+    "bool_type": "{name} must be true or false, not {shown}.",
+    "bool_parsing": "{name} must be true or false, not {shown}.",
+    "list_type": "{name} must be a list, not {kind}.",
+    "model_type": "{name} must be an object, not {kind}.",
+    "dict_type": "{name} must be an object, not {kind}.",
+}
+"""Texts by pydantic's type of the problem; `kind` and `shown` are of the value that was sent."""
+
+
 def _sentence(tool: str, model: type[BaseModel], problem: ErrorDetails) -> str:
-    name, context = _path(problem["loc"]), problem.get("ctx", {})
-    match problem["type"]:
-        case "extra_forbidden":
-            owner, known = _fields_beside(tool, model, problem["loc"])
-            return f"{owner} {one_line(str(problem['loc'][-1]), _SHOWN_VALUE)!r}; it takes: {', '.join(known)}."
-        case "missing":
-            return f"{tool} needs {name!r}."
-        case "literal_error":
-            return f"{name} must be one of {context['expected']}, not {_shown(problem['input'])}."
-        case "greater_than_equal":
-            return f"{name} must be at least {context['ge']}, not {_shown(problem['input'])}."
-        case "less_than_equal":
-            return f"{name} must be at most {context['le']}, not {_shown(problem['input'])}."
-        case "too_short":
-            return f"{name} is empty; send at least one."
-        case "string_type":
-            return f"{name} must be a string, not {_kind(problem['input'])}."
-        case "int_type" | "int_parsing" | "int_from_float":
-            return f"{name} must be a whole number, not {_shown(problem['input'])}."
-        case "bool_type" | "bool_parsing":
-            return f"{name} must be true or false, not {_shown(problem['input'])}."
-        case "list_type":
-            return f"{name} must be a list, not {_kind(problem['input'])}."
-        case "model_type" | "dict_type":
-            return f"{name} must be an object, not {_kind(problem['input'])}."
-        case _:
-            return f"{name}: {problem['msg']}."
+    name, value = _path(problem["loc"]), problem["input"]
+    if problem["type"] == "extra_forbidden":
+        owner, known = _fields_beside(tool, model, problem["loc"])
+        return f"{owner} {one_line(str(problem['loc'][-1]), _SHOWN_VALUE)!r}; it takes: {', '.join(known)}."
+    text = _SENTENCES.get(problem["type"])
+    if text is None:
+        return f"{name}: {problem['msg']}."
+    kind = _KINDS.get(type(value), "a number")
+    return text.format(tool=tool, name=name, ctx=problem.get("ctx", {}), kind=kind, shown=_shown(value))
 
 
 def _fields_beside(tool: str, model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[str, Iterable[str]]:
@@ -100,10 +101,6 @@ def _path(loc: Iterable[int | str]) -> str:
     for part in loc:
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
     return path
-
-
-def _kind(value: object) -> str:
-    return _KINDS.get(type(value), "a number")
 
 
 def _shown(value: object) -> str:

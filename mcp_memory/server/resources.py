@@ -31,65 +31,36 @@ if TYPE_CHECKING:
 MARKDOWN, MERMAID, JSON = "text/markdown", "text/vnd.mermaid", "application/json"
 _PAGE = 100  # turns of a session at a time
 
-FIXED = (
-    wire.Resource(
-        uri="memory://persona",
-        name="persona.md",
-        title="Persona",
-        description="The page about the user, with the list of scenes",
-        mime_type=MARKDOWN,
-    ),
-    wire.Resource(
-        uri="memory://canvas/active",
-        name="active.mmd",
-        title="Active canvas",
-        description="The Mermaid flowchart of the task in hand, old steps folded",
-        mime_type=MERMAID,
-    ),
-    wire.Resource(
-        uri="memory://status",
-        name="status.json",
-        title="Status",
-        description="What is stored, indexed, saved and waiting",
-        mime_type=JSON,
-    ),
-)
 
+def _page(uri: str, name: str, title: str, description: str, mime_type: str) -> wire.Resource:
+    return wire.Resource(uri=f"memory://{uri}", name=name, title=title, description=description, mime_type=mime_type)
+
+
+def _template(uri: str, title: str, description: str, mime_type: str | None = None) -> wire.ResourceTemplate:
+    return wire.ResourceTemplate(
+        uri_template=f"memory://{uri}",
+        name=uri.partition("/")[0],
+        title=title,
+        description=description,
+        mime_type=mime_type,
+    )
+
+
+_ACTIVE = "The Mermaid flowchart of the task in hand, old steps folded"
+_SESSION = f"The turns of a session, verbatim, {_PAGE} at a time; ?start=N goes on from a position"
+_ATOM = "What is held true, with its dates, its evidence and the outputs it rests on"
+
+FIXED = (
+    _page("persona", "persona.md", "Persona", "The page about the user, with the list of scenes", MARKDOWN),
+    _page("canvas/active", "active.mmd", "Active canvas", _ACTIVE, MERMAID),
+    _page("status", "status.json", "Status", "What is stored, indexed, saved and waiting", JSON),
+)
 TEMPLATES = (
-    wire.ResourceTemplate(
-        uri_template="memory://scene/{slug}",
-        name="scene",
-        title="Scene",
-        description="The page of one theme of the user's life or work",
-        mime_type=MARKDOWN,
-    ),
-    wire.ResourceTemplate(
-        uri_template="memory://canvas/{number}",
-        name="canvas",
-        title="Canvas",
-        description="A task's Mermaid flowchart, by its number",
-        mime_type=MERMAID,
-    ),
-    wire.ResourceTemplate(
-        uri_template="memory://session/{session}",
-        name="session",
-        title="Conversation",
-        description=f"The turns of a session, verbatim, {_PAGE} at a time; ?start=N goes on from a position",
-        mime_type=MARKDOWN,
-    ),
-    wire.ResourceTemplate(
-        uri_template="memory://atom/{id}",
-        name="atom",
-        title="Statement",
-        description="What is held true, with its dates, its evidence and the outputs it rests on",
-        mime_type=JSON,
-    ),
-    wire.ResourceTemplate(
-        uri_template="memory://ref/{id}",
-        name="ref",
-        title="Raw tool result",
-        description="An offloaded result, byte for byte",
-    ),
+    _template("scene/{slug}", "Scene", "The page of one theme of the user's life or work", MARKDOWN),
+    _template("canvas/{number}", "Canvas", "A task's Mermaid flowchart, by its number", MERMAID),
+    _template("session/{session}", "Conversation", _SESSION, MARKDOWN),
+    _template("atom/{id}", "Statement", _ATOM, JSON),
+    _template("ref/{id}", "Raw tool result", "An offloaded result, byte for byte"),
 )
 
 

@@ -1,13 +1,7 @@
-"""Tokens of HTTP clients: made, listed, revoked, and told from forgeries.
+"""Verbs for people and programs around a memory: tokens, client logs, export and import, review.
 
-A token reads `mcm_<id>_<secret>`. The id finds its row; of the secret only the hash is kept and compared, in constant
-time, with some hash even where there is no such row.
-
-Logs of clients: how far each was read, and what of them is here already. For `importing` and the hooks.
-
-From home to home: a memory is exported to one file, and an export is taken in, each row once.
-
-What is held: listed, released, kept as it is, or looked for in what was stored before there were flags.
+A token of an HTTP client reads `mcm_<id>_<secret>`. The id finds its row. Only the hash of the secret is kept, and is
+compared in constant time, with some hash even where there is no such row.
 """
 
 from __future__ import annotations
@@ -24,8 +18,8 @@ from typing import TYPE_CHECKING
 from mcp_memory.core.errors import InvalidInput, NotFound, StoreUnavailable
 from mcp_memory.core.text import one_line, safe_name
 from mcp_memory.core.types import Atom, Reviewed, Turn
-from mcp_memory.service.memory.retention import Forgetting
-from mcp_memory.service.memory.verbs import Verbs, in_thread
+from mcp_memory.service.memory.retention import RetentionVerbs
+from mcp_memory.service.memory.verbs import in_thread
 from mcp_memory.store.access import RIGHTS, Right, Token
 from mcp_memory.store.values import Held, Verdict
 
@@ -35,13 +29,40 @@ if TYPE_CHECKING:
     from mcp_memory.store.forgetting import How
     from mcp_memory.store.protocol import FollowedLog, NewAtom
 
-
 PREFIX = "mcm"
 _NOBODY = sha256(b"").digest()
 
 
-class Access(Verbs):
-    """Who may ask over HTTP. Tokens belong to the home: these verbs are the same in every space of it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementToImport:
+    """A statement of another memory; `id` is what that memory calls it, whatever it says."""
+
+    atom: NewAtom
+    id: str | None = None
+    words: str = ""
+    """Its text without the subject that was put before it."""
+
+    @property
+    def wordings(self) -> tuple[str, ...]:
+        """Return how it may have been said before it was forgotten."""
+        return (self.atom.text, self.words) if self.words else (self.atom.text,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedStatementsReport:
+    """What became of statements: new ones, of which `held` wait for review; those that were here, or forgotten here."""
+
+    told: int = 0
+    held: int = 0
+    repeated: int = 0
+    kept_out: int = 0
+
+
+_PAGE = 500
+
+
+class AdministrationVerbs(RetentionVerbs):
+    """Tokens of HTTP clients, logs of clients, export and import, and review."""
 
     @in_thread
     def create_token(
@@ -117,21 +138,6 @@ class Access(Verbs):
         token = self._parts.store.token(id)
         return token is not None and token.is_good(self._parts.now())
 
-
-def _after(now: datetime, span: timedelta) -> datetime:
-    try:
-        return now + span
-    except OverflowError:
-        raise InvalidInput("No token lasts that long. Leave its end out, and it lasts until it is revoked.") from None
-
-
-def _hash(secret: str) -> bytes:
-    return sha256(secret.encode("utf-8", "surrogatepass")).digest()
-
-
-class Logs(Verbs):
-    """What is known of the logs that clients write of their conversations."""
-
     @in_thread
     def followed_logs(self, path: Path | None = None) -> list[FollowedLog]:
         """Return the logs that were read (or the one at a path), the one read last first."""
@@ -150,54 +156,6 @@ class Logs(Verbs):
     def kept_calls(self, session: str, ids: Sequence[str]) -> set[str]:
         """Return those of the ids of tool calls of a session whose result is kept, forgotten or not."""
         return self._parts.store.kept_calls(self.space, session, ids)
-
-
-def _doubts(row: carried.Turn | carried.Atom) -> tuple[str, ...]:
-    """Return why something that comes in is to be held: it reads like an attack on its reader, or has a secret in it.
-
-    What comes is not masked: its hash, and what was quoted of it, are of the words that were said.
-    """
-    from mcp_memory.core.secrets import holds_secret
-    from mcp_memory.longterm.verification.trust import source_of_role
-    from mcp_memory.store import carried
-    from mcp_memory.suspicion import flags
-
-    if isinstance(row, carried.Turn):
-        text, prose = row.content, row.role != "tool"
-        found = (*flags(text, source_of_role(row.role, row.name)), *flags(row.name or "", "tool"))
-    else:
-        text, prose = row.text, True
-        found = flags(text, row.source)
-    return tuple(dict.fromkeys((*found, *(["secret"] if holds_secret(text, prose=prose) else []))))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatementToImport:
-    """A statement of another memory; `id` is what that memory calls it, whatever it says."""
-
-    atom: NewAtom
-    id: str | None = None
-    words: str = ""
-    """Its text without the subject that was put before it."""
-
-    @property
-    def wordings(self) -> tuple[str, ...]:
-        """Return how it may have been said before it was forgotten."""
-        return (self.atom.text, self.words) if self.words else (self.atom.text,)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedStatementsReport:
-    """What became of statements: new ones, of which `held` wait for review; those that were here, or forgotten here."""
-
-    told: int = 0
-    held: int = 0
-    repeated: int = 0
-    kept_out: int = 0
-
-
-class Moving(Forgetting):
-    """What leaves this memory as a file, and what comes in from one."""
 
     @in_thread
     def export(self, target: Path, *, spaces: Sequence[str] | None = ()) -> Exported:
@@ -276,13 +234,6 @@ class Moving(Forgetting):
         refs = self._parts.store.reach(self.space, ids).refs
         return self._forget(ids, refs, reason=reason, how=how).id
 
-
-_PAGE = 500
-
-
-class Reviewing(Verbs):
-    """Turns and atoms that wait for a person. Nothing of it is for agents: they would be told to release things."""
-
     @in_thread
     def waiting(self, *, limit: int = 100) -> list[Reviewed]:
         """Return what waits for review, the newest first, each with its words."""
@@ -360,6 +311,36 @@ class Reviewing(Verbs):
             **{atom.id: atom for atom in store.atoms(self.space, [id for id in ids if id[0] == "a"])},
         }
         return [_reviewed(one, rows[one.id]) for one in held if one.id in rows]
+
+
+def _after(now: datetime, span: timedelta) -> datetime:
+    try:
+        return now + span
+    except OverflowError:
+        raise InvalidInput("No token lasts that long. Leave its end out, and it lasts until it is revoked.") from None
+
+
+def _hash(secret: str) -> bytes:
+    return sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+def _doubts(row: carried.Turn | carried.Atom) -> tuple[str, ...]:
+    """Return why something that comes in is to be held: it reads like an attack on its reader, or has a secret in it.
+
+    What comes is not masked: its hash, and what was quoted of it, are of the words that were said.
+    """
+    from mcp_memory.core.secrets import holds_secret
+    from mcp_memory.longterm.verification.trust import source_of_role
+    from mcp_memory.store import carried
+    from mcp_memory.suspicion import flags
+
+    if isinstance(row, carried.Turn):
+        text, prose = row.content, row.role != "tool"
+        found = (*flags(text, source_of_role(row.role, row.name)), *flags(row.name or "", "tool"))
+    else:
+        text, prose = row.text, True
+        found = flags(text, row.source)
+    return tuple(dict.fromkeys((*found, *(["secret"] if holds_secret(text, prose=prose) else []))))
 
 
 def _reviewed(held: Held, row: Turn | Atom) -> Reviewed:

@@ -1,7 +1,4 @@
-"""L0: turns are recorded, searched and read.
-
-L1: what is known. Atoms and facts are told and searched; recall brings what matters of everything.
-"""
+"""Verbs of long-term memory: turns (L0) and atoms with their facts (L1), search and recall."""
 
 from __future__ import annotations
 
@@ -32,8 +29,8 @@ MAX_NEIGHBOURS = 10
 WORTH_DISTILLING = 20  # turns; a short chat is not worth the questions
 
 
-class Conversation(Verbs):
-    """Turns, verbatim."""
+class LongtermVerbs(Verbs):
+    """Turns, atoms, facts and entities: record, remember, search, recall."""
 
     @in_thread
     def record_turns(
@@ -168,10 +165,6 @@ class Conversation(Verbs):
                 + (f"The latest are {known}." if known else "None has been recorded yet.")
             )
         return turns
-
-
-class Knowledge(Verbs):
-    """Atoms, facts and entities."""
 
     @in_thread
     def remember(

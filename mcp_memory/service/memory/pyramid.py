@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _ANOTHERS_TURN_S = 0.2
 
 
-class Pyramid(Verbs):
+class PyramidVerbs(Verbs):
     """Scenes, the persona, and what makes them."""
 
     # --- answering questions ------------------------------------------------------------------------

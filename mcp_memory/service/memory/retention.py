@@ -1,8 +1,8 @@
-"""Forgetting: what is named goes, with all that tells of it, and comes back whole.
+"""Verbs for forgetting, purging and retention.
 
-Purging: what was forgotten is erased for good, and the proof that nothing of it is left.
-
-How long a space keeps what: off until somebody sets it, followed once a day by an open server, and never silent.
+Forgetting takes rows and everything that quotes them out of memory, and can be undone. Purging erases what was
+forgotten, and searches every byte of the home for what is left of it. Retention policies are off until somebody sets
+them; an open server follows them once a day.
 """
 
 from __future__ import annotations
@@ -28,15 +28,60 @@ if TYPE_CHECKING:
     from mcp_memory.store.proof import Proof
     from mcp_memory.store.protocol import Tombstone
 
-
 _ATTEMPTS = 20
 _LISTED = 200
 _CANVASES = 1_000
 _MAX_REASON = 200
+_TRIES = 2
 
 
-class Forgetting(Verbs):
-    """What is to go, and come back."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeReport:
+    """What a purge erased, and what became of it; `beside` are the others that hold the home meanwhile."""
+
+    tombstones: Sequence[str]
+    turns: int
+    atoms: int
+    refs: int
+    shredded: bool
+    """False where others were reading all the while: the log of writes may still have some of it. Call again."""
+    beside: list[HomeProcess]
+    proof: Proof | None
+    """None where there were no words to look for."""
+    cut_short: bool = False
+    """An earlier purge had been killed before its end: nobody looked for its words, and they are gone."""
+
+    @property
+    def is_proven(self) -> bool:
+        """Nothing of it is left in this home, copies aside."""
+        return self.shredded and (self.proof is None or not (self.proof.found or self.proof.unread))
+
+
+logger = logging.getLogger(__name__)
+_AT_ONCE = 2_000
+_MOST_DAYS = 36_500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverdueRows:
+    """What is older than a policy allows: `going` at its next turn, and `staying` as statements rest on it."""
+
+    policy: Policy
+    going: int
+    staying: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionRun:
+    """What following a policy came to: how many it took, and under which tombstones."""
+
+    policy: Policy
+    took: int
+    tombstones: list[str]
+
+
+class RetentionVerbs(Verbs):
+    """Forget, undo, purge, and follow retention policies."""
 
     @in_thread
     def forget(
@@ -158,35 +203,6 @@ class Forgetting(Verbs):
         """Return all that was ever forgotten in this space, undone ones too, oldest first."""
         return self._parts.store.tombstones(self.space)
 
-
-_TRIES = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PurgeReport:
-    """What a purge erased, and what became of it; `beside` are the others that hold the home meanwhile."""
-
-    tombstones: Sequence[str]
-    turns: int
-    atoms: int
-    refs: int
-    shredded: bool
-    """False where others were reading all the while: the log of writes may still have some of it. Call again."""
-    beside: list[HomeProcess]
-    proof: Proof | None
-    """None where there were no words to look for."""
-    cut_short: bool = False
-    """An earlier purge had been killed before its end: nobody looked for its words, and they are gone."""
-
-    @property
-    def is_proven(self) -> bool:
-        """Nothing of it is left in this home, copies aside."""
-        return self.shredded and (self.proof is None or not (self.proof.found or self.proof.unread))
-
-
-class Purging(Verbs):
-    """What is erased."""
-
     @in_thread
     def purgeable(self, *, older_than: timedelta | None = None) -> list[Tombstone]:
         """Return what was forgotten in this space and can be brought back still, the oldest first."""
@@ -266,34 +282,6 @@ class Purging(Verbs):
     def _shredded(self) -> bool:
         """Make the database anew; once more where readers of an older state would not end."""
         return any(self._parts.store.shred() for _ in range(_TRIES))
-
-
-logger = logging.getLogger(__name__)
-
-_AT_ONCE = 2_000
-_MOST_DAYS = 36_500
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverdueRows:
-    """What is older than a policy allows: `going` at its next turn, and `staying` as statements rest on it."""
-
-    policy: Policy
-    going: int
-    staying: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetentionRun:
-    """What following a policy came to: how many it took, and under which tombstones."""
-
-    policy: Policy
-    took: int
-    tombstones: list[str]
-
-
-class Retention(Forgetting, Purging):
-    """Policies and following them, with the verbs that they lead to."""
 
     @in_thread
     def retention(self) -> list[OverdueRows]:

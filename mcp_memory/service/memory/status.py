@@ -32,7 +32,7 @@ _MANY = 10_000
 T = TypeVar("T")
 
 
-class Seeing(Verbs):
+class StatusVerbs(Verbs):
     """Status, changes and repairs."""
 
     def met(self, client: str) -> None:

@@ -1,7 +1,4 @@
-"""Short-term: tool results are offloaded, canvases shown and folded, and everything is read back.
-
-The economy of contexts: message lists are compressed, and what all of it saved is told.
-"""
+"""Verbs of short-term memory: offloaded tool results, canvases, compressed message lists, and savings."""
 
 from __future__ import annotations
 
@@ -22,14 +19,12 @@ if TYPE_CHECKING:
     from mcp_memory.service.compression.plan import Level
     from mcp_memory.store.economy import Saved
 
-
 logger = logging.getLogger(__name__)
-
 _NODE = re.compile(r"\d{3,9}(?:-N\d{1,9})?")
 
 
-class Tasks(Verbs):
-    """Refs, records and canvases."""
+class TaskVerbs(Verbs):
+    """Tool results, canvases, compression, and the ledger of savings."""
 
     @in_thread
     def offload_tool_result(
@@ -264,10 +259,6 @@ class Tasks(Verbs):
     @in_thread
     def records(self, *, node: str | None = None, session: str | None = None, limit: int = 100) -> list[Record]:
         return self._parts.store.records(self.space, node=node, session=session, limit=limit)
-
-
-class Economy(Verbs):
-    """Compression and the ledger of savings."""
 
     @in_thread
     def compress(
