@@ -46,7 +46,7 @@ VENDORS = {
     "starlette": "server/",
     "click": "cli/",
     "mermaidx": "cli/|service/render.py",
-    "numpy": "store/|models/embed/|longterm/|service/indexing.py|testing.py|cli/evaluation/|core/secrets/structures.py",
+    "numpy": "store/|models/embed/|longterm/|service/indexing.py|testing.py|cli/evaluation/|core/secrets/masking.py",
     "Stemmer": "language/words.py",
     "regex": "shortterm/",
     "jsonpath": "shortterm/",

@@ -1,9 +1,9 @@
 """Every error this package raises on purpose, each saying what to do next.
 
     McpMemoryError
-    ├── InvalidInput      the caller's words are off; nothing was written; call again, corrected
+    ├── InvalidInput      wrong arguments; nothing was written; call again, corrected
     ├── NotFound          an id, session, node, ref or cursor that this space does not hold
-    ├── Refused           the words are fine, the rules forbid it (a token missing, a read-only home, a cap)
+    ├── Refused           understood, but a rule forbids it (a token missing, a read-only home, a cap)
     ├── Damaged           a file no longer matches the hash that was stored with it
     ├── StoreUnavailable  the home cannot be used now (not writable, disk full, locked, from a newer version)
     │   ├── NoRoom        the disk is full, or a quota is used up; nothing is damaged
@@ -12,8 +12,8 @@
     ├── EmbeddingFailed   the configured embedding model did not answer; lexical search goes on without it
     └── ModelFailed       the configured language model gave no usable answer; all else goes on without it
 
-The text of each is written for the agent or the person who reads it: what was wrong, then the next step.
-Anything that is not one of these is a bug: the edges log it with its traceback and show no detail.
+The text of each is written for the agent or the person who reads it: the fault, then the next step. Anything that is
+not one of these is a bug: the edges log it with its traceback and show no detail.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class McpMemoryError(Exception):
 
 
 class InvalidInput(McpMemoryError):
-    """An argument is wrong. The text names it, says what is allowed, and nothing was written."""
+    """An argument is wrong. The text names it and the allowed values; nothing was written."""
 
 
 class NotFound(McpMemoryError):
@@ -44,7 +44,7 @@ class StoreUnavailable(McpMemoryError):
 
 
 class NoRoom(StoreUnavailable):
-    """The disk is full, or a quota is used up. What is there is whole."""
+    """The disk is full, or a quota is used up. Stored data is intact."""
 
 
 class DamagedRow(StoreUnavailable):
@@ -60,10 +60,10 @@ class EmbeddingFailed(McpMemoryError):
 
 
 class ModelFailed(McpMemoryError):
-    """The language model did not answer, or not with what was asked for. Nothing was changed.
+    """The language model did not answer, or not in the requested form. Nothing was changed.
 
-    `passes`: the same question may be answered later, after `wait_s` seconds where the provider said so.
-    `billed`: whether the provider may have read the prompt, and charge for it, all the same.
+    `passes`: temporary; the question may be answered later, after `wait_s` seconds where the provider said so.
+    `billed`: the provider may have read the prompt and charge for it.
     """
 
     def __init__(self, text: str, *, passes: bool = False, wait_s: float | None = None, billed: bool = False) -> None:

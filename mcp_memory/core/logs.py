@@ -1,10 +1,9 @@
-"""The log of a program of ours: lines for people or JSON objects for programs, without what people said.
+"""Logging: lines for people or JSON objects for programs, without contents.
 
-By default no record shows contents, whoever wrote it, other people's libraries included, and at every level. Shown is
-what is known to be none: a message that stands as a constant in the code that logs it, numbers, `Word`s, the `fields`
-of an event of ours, and of an error its type and where it was raised. All else is an ellipsis. What is withheld is
-there for its owner in `status` and `doctor`, and in the log where the setting `log_contents` is on; there, too,
-keys and passwords are masked.
+By default no record shows contents, at any level, other libraries' records included. Shown are messages that are
+constants of the code that logs them, numbers, `SafeText`, the `fields` of our events, and of an error its type and
+where it was raised. Everything else is an ellipsis. The owner finds the rest in `status` and `doctor`, and in the log
+where the setting `log_contents` is on; keys and passwords are masked there too.
 """
 
 from __future__ import annotations
@@ -158,7 +157,7 @@ def _named(error: BaseException) -> str:
 
 
 def _told(error: BaseException) -> list[str]:
-    """Return an error, where it passed, and the same of what it came of, which is where a bug is."""
+    """Return an error, where it was raised, and the same of its causes."""
     lines: list[str] = []
     for one in _chain(error):
         lines.append(f"  because of {_named(one)}" if lines else f"  {_named(one)}")

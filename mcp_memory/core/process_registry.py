@@ -1,11 +1,11 @@
-"""Who holds a home: every process that opens it leaves a note there, and a lock on the note for as long as it lives.
+"""Registry of the processes that have a home open: a file and a lock on it for each.
 
-A note is `<home>/run/<pid>-<number>.json`: who, since when, what for. The system frees its lock whatever ends the
-process, so a note without a lock is of one that was killed, and is cleared away by whoever reads it. What must have
-the home to itself holds `alone`: nobody else is there then, and nobody comes in before it ends.
+The file is `<home>/run/<pid>-<number>.json`: purpose, space, start time. The system releases its lock however the
+process ends, so a file without a lock belongs to a killed process, and the next reader deletes it. A process that
+needs the home to itself uses `exclusive`: it is then the only one, and others are refused until it ends.
 
-On a home that cannot be written to, and where the file system has no locks, nothing is noted: then nobody is seen.
-Processes of another machine are seen where the file system shares its locks with it.
+On a home that cannot be written to, and on a file system without locks, processes are not registered. Processes of
+another machine are seen where the file system shares its locks.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def all_processes(home: Path) -> list[HomeProcess]:
 
 
 def other_processes(home: Path) -> list[HomeProcess]:
-    """Return who holds the home beside this process."""
+    """Return the other processes that have the home open."""
     ours = {path for pid, path in _ours if pid == os.getpid()}
     found = [_present(path) for path in (home.resolve() / "run").glob("*-*.json") if path not in ours]
     return sorted((one for one in found if one), key=lambda one: one.pid)
@@ -204,7 +204,7 @@ def _is_at(path: Path, handle: int) -> bool:
 
 
 def _present(path: Path) -> HomeProcess | None:
-    """Return who holds a note; None, and the note is gone, where nobody does any more."""
+    """Return the process that holds a file's lock; where it has ended, delete the file and return None."""
     pid = int(number) if (number := path.name.partition("-")[0]).isdigit() else 0
     try:
         handle = os.open(path, os.O_RDONLY)
@@ -229,7 +229,7 @@ def _present(path: Path) -> HomeProcess | None:
 
 
 def _read(handle: int) -> HomeProcess | None:
-    """Return what a note or the gate says; None where it says nothing yet, or is being written."""
+    """Return the process named in a file; None where it is empty or being written."""
     os.lseek(handle, 0, os.SEEK_SET)
     try:
         said: Any = json.loads(os.read(handle, 8192).partition(b"\n")[0])

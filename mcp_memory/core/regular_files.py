@@ -1,8 +1,8 @@
-"""Opens files that somebody named: regular files only, so that nothing is read for ever.
+"""Opens regular files only.
 
-A name may stand for a device that never ends, or a pipe that nobody writes to. Opening either one returns at once here
-and raises OSError, as a missing file does. What the name stands for is asked of the open descriptor, so that links
-count as what they lead to. Standard library only: hooks wait for it.
+A name may lead to a device that never ends, or to a pipe without a writer. Opening either raises OSError at once, as
+a missing file does. The type is checked on the open descriptor, so links count as their targets. Standard library
+only, because hooks import this module.
 """
 
 from __future__ import annotations

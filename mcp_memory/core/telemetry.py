@@ -89,7 +89,7 @@ def set_up(known: Collection[str]) -> None:
 
 
 def finish() -> None:
-    """Send what is left; waits two seconds at most. To be called before a process ends without its exit handlers."""
+    """Send the remaining spans; waits two seconds at most. Call it before a process ends without its exit handlers."""
     if _provider is not None:
         _provider.force_flush(_FINISHING_MS)
 
@@ -106,9 +106,9 @@ def traced(thing: T, kind: str) -> T:
 
 
 class _Traced:
-    """Passes everything on to what it stands for, verbs within spans.
+    """Proxy that runs the verbs of an object within spans.
 
-    Verbs of a store only make spans below others: background threads look at it all the time.
+    Verbs of a store make spans only below others: background threads call them all the time.
     """
 
     def __init__(self, thing: Any, kind: str, verbs: Sequence[str] | None) -> None:
@@ -157,7 +157,7 @@ def _within(verb: Callable[..., Any], name: str, kind: str, thing: Any) -> Calla
 
 
 def without_contents(exporter: Any, known: Collection[str]) -> Any:
-    """Return an exporter that passes spans on to another one, with nothing in them but what is no content."""
+    """Return an exporter that removes all contents from spans before it passes them on."""
     from opentelemetry.sdk.trace.export import SpanExporter
 
     class Clean(SpanExporter):
@@ -198,7 +198,7 @@ def _clean(span: Any, known: Collection[str]) -> Any:
 
 
 def _name(span: Any, about: Mapping[str, Any]) -> str:
-    """Return the name of a span of ours as it is; of others, what is known of it."""
+    """Return the name of our own spans unchanged; of other spans only known parts."""
     scope = span.instrumentation_scope.name
     if scope == _SCOPE:
         return str(span.name)

@@ -11,7 +11,7 @@ from mcp_memory.core.errors import InvalidInput
 
 
 def spoken(content: str, name: str | None) -> str:
-    """Return a turn as it is indexed: its words and who said them."""
+    """Return a turn as it is indexed: the speaker and the words."""
     return f"{name}: {content}" if name else content
 
 
@@ -50,7 +50,7 @@ _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 
 def is_blank(text: str) -> bool:
-    """Tell whether nobody can see anything of a text: white space, control and zero-width characters, fillers."""
+    """Tell whether a text has nothing visible: only white space, control and zero-width characters, fillers."""
     return not any(map(_is_visible, text))
 
 
@@ -110,10 +110,10 @@ def _has_few_controls(text: str) -> bool:
 def without_blocks(
     text: str, opening: re.Pattern[str], closing: Callable[[re.Match[str]], str], *, after: str = ""
 ) -> str:
-    """Return the text without what stands from an `opening` to the next `closing` of it, both included.
+    """Return the text without its blocks: from an `opening` to its `closing`, both included.
 
-    `after`, a pattern, goes with a block where it follows. What is never closed stays. The time is linear in the
-    length, which that of a pattern with `.*?` is not: a text may be nothing but openings.
+    `after`, a pattern, is removed where it follows a block. Unclosed blocks stay. Takes linear time, which a pattern
+    with `.*?` does not on a text of nothing but openings.
     """
     kept: list[str] = []
     reached = 0
@@ -152,7 +152,7 @@ def iso(moment: datetime) -> str:
 def zoned(moment: datetime) -> datetime:
     """Return a moment with its zone, that of this machine where it names none.
 
-    Raises ValueError where UTC has no such time: `9999-12-31T23:59:59-14:00` can be written, and not be reckoned with.
+    Raises ValueError for a time outside the range of UTC, such as `9999-12-31T23:59:59-14:00`.
     """
     try:
         moment = moment if moment.tzinfo else moment.astimezone()

@@ -1,26 +1,17 @@
-"""Counts tokens: exactly, with the vocabulary that the settings name, or never too low where it cannot be had.
+"""Counts tokens: exactly where the vocabulary is on this machine, else by an estimate that is never too low.
 
-* **No network, by construction.** The vocabulary is read here, from a file that is already on this machine
-  and whose hash is right; tiktoken is given the finished table and never looks for files itself. Searched
-  are the folder that TIKTOKEN_CACHE_DIR names and then litellm's package, which ships the files (found
-  without importing it). The environment is only read.
-* **Nothing is loaded early.** o200k_base takes some 50 MB and half a second, cl100k_base 28 MB and a quarter.
-  A token is at least one byte and at most 128, so `fits` and `cut` often answer without loading anything.
-* **Any text has a count**, and at once: special-token names are plain text, a lone surrogate counts as U+FFFD,
-  and 50 MB are counted in pieces of 4,096 characters. The pieces meet only where the encoding itself always
-  divides, so their sum is the count of the whole. The one exception is an unbroken run of more than 16,384
-  letters or signs: it is divided by force, and each such division may move the count by a token or two.
+* **No network.** The vocabulary is read from a file on this machine whose hash is right; tiktoken gets the finished
+  table and never looks for files itself. Searched are the folder of TIKTOKEN_CACHE_DIR and litellm's package, which
+  ships the files (found without importing it).
+* **Loaded late.** o200k_base takes some 50 MB and half a second, cl100k_base 28 MB and a quarter. A token is at least
+  one byte and at most 128, so `fits` and `cut` often answer without loading anything.
+* **Any text has a count**, quickly: special-token names are plain text, a lone surrogate counts as U+FFFD, and long
+  texts are counted in pieces of 4,096 characters, cut only where the encoding itself always divides. Only unbroken
+  runs of more than 16,384 letters or signs are divided by force, which may move the count by a token or two.
 
-Estimates how many tokens a text is, where no vocabulary can be had; high rather than low.
-
-On `fixtures/tokens/` it is never under the count of either encoding: 1.1 to 2.2 times that of cl100k_base,
-and up to 4.4 times that of o200k_base, which knows Hindi, Arabic and Thai much better. Random characters do not
-defeat it either, nor is it ever over the number of bytes, which is a bound for every byte-level encoding.
-Invented words that look like English can: a page of them may be 15 % more than it says.
-
-The rules follow how such vocabularies come about: a word that looks like a word is a few tokens, any other run
-of letters hardly merges at all, three digits are one token, a run of one kind of white space is one token up to
-a length, and each script has its price a character.
+The estimate: on `fixtures/tokens/` it is never under the count of either encoding: 1.1 to 2.2 times that of
+cl100k_base, up to 4.4 times that of o200k_base, which knows Hindi, Arabic and Thai much better. It is never over the
+number of bytes. Invented words that look like English can defeat it: a page of them may be 15 % more.
 """
 
 from __future__ import annotations
@@ -271,7 +262,11 @@ _LOOKS_LIKE_A_WORD = re.compile(r"(?!.*[^aeiouy]{4})(?!.*[aeiouy]{4}).*[aeiouy]"
 
 
 def estimate_tokens(text: str) -> int:
-    """Return how many tokens the text is at most, as far as can be told."""
+    """Return an upper estimate of the number of tokens.
+
+    A word is a few tokens, any other run of letters hardly merges, three digits are one token, a run of one kind of
+    white space is one token up to a length, and each script has a price per character.
+    """
     size = len(text.encode("utf-8", "surrogatepass"))
     tokens = 0.0
     covered = 0

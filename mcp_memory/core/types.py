@@ -68,7 +68,7 @@ IMPORTED = "import-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTurn:
-    """A message as a client hands it in. `client_id` or `said_at` tells a repeat from a retry."""
+    """A message as a client hands it in. `client_id` or `said_at` distinguishes a repeat from a retry."""
 
     role: Role
     content: str
@@ -112,7 +112,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Words of a turn that a statement rests on: `turn.content[span[0]:span[1]] == quote`."""
+    """Words of a turn that support a statement: `turn.content[span[0]:span[1]] == quote`."""
 
     turn: str
     span: tuple[int, int]
@@ -121,7 +121,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Atom:
-    """L1: one durable statement with the turn and characters it rests on.
+    """L1: one durable statement with the turn and characters that support it.
 
     Four times are kept: said (the evidence turn's `said_at`), true from, true until, learned.
     """
@@ -165,10 +165,10 @@ SceneAction = Literal["create", "update", "merge", "delete", "restore"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """L2: a Markdown page of one theme. `body` names the atoms it rests on as `(a12, a57)`, others as `[[Name]]`.
+    """L2: a Markdown page of one theme. `body` names its atoms as `(a12, a57)` and other scenes as `[[Name]]`.
 
-    A version of it, in full: `version` counts from 1, `action` and `reason` say how it came about. The newest version
-    stands; where its action is `delete` the scene is gone, and can be restored.
+    Each row is a full version: `version` counts from 1, `action` and `reason` say how it came about. The newest
+    version is current; where its action is `delete` the scene is gone, and can be restored.
     """
 
     slug: str
@@ -187,7 +187,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonaVersion:
-    """L3: the page about the user, without the navigation under it. `by_model` False: what was told, listed."""
+    """L3: the page about the user, without the navigation under it. `by_model` False: a list of explicit statements."""
 
     version: int
     text: str
@@ -204,7 +204,7 @@ FORGOTTEN = "forgotten"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskedPlace:
-    """Bytes `start` to `end` of a raw result stand for a secret that is kept nowhere; `kind` says what it was."""
+    """Bytes `start` to `end` of a raw result that replace a secret, which is stored nowhere; `kind` is its kind."""
 
     start: int
     end: int
@@ -261,7 +261,9 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Steps that stand as one: ids of nodes, and of groups inside it. Without words of its own it is told by theirs."""
+    """Steps folded into one: ids of nodes, and of groups inside it. Without a title and summary those of its nodes are
+    shown.
+    """
 
     nodes: tuple[str, ...]
     title: str = ""
@@ -335,7 +337,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitedResult:
-    """A tool result that something rests on: which call it came of, and the lines that were named."""
+    """A tool result cited as evidence: the call that produced it, and the cited lines."""
 
     at: str
     """Where: `r-9f2c1a7b3d4e:120-134`, or the ref alone."""
@@ -350,7 +352,7 @@ class CitedResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Citing:
-    """A turn or atom that names a tool result, and what it says."""
+    """A turn or atom that cites a tool result, with its text."""
 
     id: str
     at: str
@@ -359,7 +361,7 @@ class Citing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    """Which outputs a turn or atom rests on; of a ref, who rests on it."""
+    """Tool results that support a turn or atom; of a ref, the turns and atoms that cite it."""
 
     id: str
     text: str
@@ -372,7 +374,7 @@ class Why:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reviewed:
-    """A turn or a statement that is held for review, why, and what was decided: `released`, `kept`, or nothing yet."""
+    """A quarantined turn or statement, why, and the verdict: `released`, `kept`, or none yet."""
 
     id: str
     reasons: list[str]
@@ -420,7 +422,7 @@ class TurnHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultHit:
-    """Lines of an offloaded tool result, as they stand there, first and last from 1; `expand_node` opens the rest."""
+    """Lines of an offloaded tool result, first and last from 1; `expand_node` opens the rest."""
 
     ref: str
     lines: tuple[int, int]
@@ -511,7 +513,7 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownResult:
-    """Lines of a tool's output: data that a program printed, nobody's words."""
+    """Lines of a tool's output: data that a program printed, not a person's words."""
 
     at: str
     """Where they stand: `r-9f2c1a7b3d4e:120-134`. expand_node(ref=…, lines=…) shows more."""
@@ -534,7 +536,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownTurns:
-    """What a search found, as much as fits the budget. Passages stand in the order of their best hits."""
+    """Results of a search, as much as fits the budget. Passages are in the order of their best hits."""
 
     passages: list[Passage]
     left_out: int
@@ -689,7 +691,7 @@ class WorkQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distilled:
-    """What became of a reply, and the next question."""
+    """Outcome of a reply, and the next question."""
 
     kept: list[str]
     refused: list[str]

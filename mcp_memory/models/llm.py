@@ -1,20 +1,14 @@
-"""Language models: what one is to the rest of the package, and the door to litellm, which reaches all of them.
+"""Language models: the interface, litellm behind it, and the parser of their replies.
 
-An `LLM` answers one prompt once. It repeats nothing, checks nothing and counts nothing but tokens: that is
-`metered`, in one place for every model. `testing.ScriptedLLM` is the other implementation.
+An `LLM` answers one prompt once: no retries, no checks, no accounting; those are in `metered`, in one place for every
+model. `testing.ScriptedLLM` is the other implementation. Importing litellm takes 2 to 3 seconds and 150 MB, so it
+happens late, on the thread that needs it, and not at all without a configured model. This module is the only one that
+imports it.
 
-Importing litellm takes 2 to 3 seconds and some 150 MB, so it happens late, on the thread that needs it, and
-not at all where no model is configured. This module is the only one that imports it.
-
-Reads a model's reply: JSON of a given shape, however the model dressed it.
-
-What is asked for is one JSON value. What comes may stand in a fence or in prose, follow the model's thoughts,
-have trailing commas or raw control characters in strings, be the one item where a list of items was asked for,
-the list where an object that holds it was, one object a line, or have one more object around it. Of several values
-the last that fits is the reply, since models think first and answer then.
-
-Any text either gives a value of the shape or raises InvalidInput, which says where it does not fit, in words
-that can go back to whoever wrote it. What is missing is never made up, and a torn value is not mended.
+`parse` reads one JSON value of a schema from a reply. The JSON may be in a fence or in prose, follow the model's
+thoughts, have trailing commas or raw control characters in strings, be one item instead of a list or a list instead
+of its object, be one object per line, or have one more object around it. Of several values the last that fits counts,
+since models think first and answer then. Missing parts are never invented, and a truncated value is not repaired.
 """
 
 from __future__ import annotations
@@ -49,7 +43,7 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPrompt:
-    """What is sent: messages, the shape that the reply should have, and the most tokens it may take."""
+    """Messages, the schema of the reply, and its largest size in tokens."""
 
     messages: Sequence[ChatMessage]
     shape: type[BaseModel]
@@ -58,7 +52,7 @@ class ModelPrompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """What came back. `cost` is in US dollars, None where litellm knows no price."""
+    """A model's answer. `cost` is in US dollars, None where litellm knows no price."""
 
     text: str
     prompt_tokens: int
@@ -84,8 +78,8 @@ class LLM(Protocol):
 class LiteLLM:
     """Asks a model through litellm. `name` is litellm's name for it, such as `ollama/qwen3:8b`.
 
-    The shape goes along as a JSON schema. An endpoint that refuses a request for it is asked once more without,
-    and from then on always without: the prompt describes the shape too.
+    The schema is sent as a JSON schema. An endpoint that refuses such a request is asked again without it, and from
+    then on always without: the prompt describes the schema too.
     """
 
     def __init__(self, name: str, *, base_url: str | None = None, api_key: str | None = None) -> None:
@@ -188,7 +182,7 @@ def import_litellm() -> Any:
 
 
 def price(model: str, prompt_tokens: int, completion_tokens: int) -> float | None:
-    """Return what so many tokens cost with a model, in US dollars; None where litellm knows no price."""
+    """Return the price of a call in US dollars; None where litellm knows no price."""
     litellm = import_litellm()
     try:
         read, written = litellm.cost_per_token(
@@ -200,7 +194,7 @@ def price(model: str, prompt_tokens: int, completion_tokens: int) -> float | Non
 
 
 def passes(status: object) -> bool:
-    """Return whether a failure with that HTTP status may pass by itself."""
+    """Return whether a failure with that HTTP status is temporary."""
     return isinstance(status, int) and (status in (408, 429) or status >= 500)
 
 
@@ -225,9 +219,9 @@ def trouble(status: object, error: Exception, *, settings: str, timeout: float, 
 
 
 def _within(seconds: float, call: Callable[[], T]) -> T:
-    """Run a call on a thread of its own and wait so long for it. Raises TimeoutError.
+    """Run a call on its own thread and wait at most `seconds`. Raises TimeoutError.
 
-    litellm's own timeout is for each read from the network: a server that drips its answer never meets it.
+    litellm's own timeout is per read from the network, so a server that answers slowly never meets it.
     """
     answer: Future[T] = Future()
 
@@ -271,7 +265,7 @@ _TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[\]}])', re.DOTALL)
 
 
 def parse(text: str, shape: type[R]) -> R:
-    """Return the value of that shape which the text holds. InvalidInput says what is wrong with it."""
+    """Return the value in the text that fits the schema. Raises InvalidInput, worded for the author of the text."""
     if len(text) > MAX_CHARACTERS:
         raise InvalidInput(f"The reply has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read.")
     values = list(_values(_THOUGHTS.sub("", text)))
@@ -305,7 +299,7 @@ def _values(text: str) -> Iterator[Any]:
 
 
 def _spans(text: str) -> Iterator[str]:
-    """Yield what stands between brackets that match. Quotes count within them only: prose has apostrophes."""
+    """Yield the texts between matching brackets. Quotes count only within them: prose has apostrophes."""
     start, unclosed = 0, 0
     while unclosed < _STARTS_TRIED and (opening := _OPENING.search(text, start)):
         end = _closing(text, opening.start())

@@ -1,12 +1,12 @@
 """Interface of a stage: of the long-term layers, or of a task's canvas.
 
-`plan` reads what is due past the stage's cursor and returns it as a small basis; it asks no model and writes nothing.
-`question` puts the basis into words, from rows alone, so that it can be asked again after a restart; None where there
-is nothing for a model to decide. `apply` checks the reply and commits rows, cursor and log together.
+`plan` reads the rows past the stage's cursor and returns a small basis; it asks no model and writes nothing.
+`question` puts the basis into words, from rows alone, so that it can be asked again after a restart; None if a model
+has nothing to decide. `apply` checks the reply and commits rows, cursor and log together.
 
-The question is answered by a model through litellm, or by the connected agent. Parts of a reply that cannot be kept (a
-quote that is not in its turn) are dropped and listed in `Applied.refused`. A reply that cannot be used at all raises
-InvalidInput, worded for its author, and nothing is stored.
+The question is answered by a model through litellm, or by the connected agent. Parts of a reply that cannot be kept
+(a quote that is not in its turn) are dropped and listed in `Applied.refused`. A reply that cannot be used at all
+raises InvalidInput, worded for its author, and nothing is stored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ R = TypeVar("R", bound=BaseModel)
 
 @dataclass(frozen=True, kw_only=True)
 class StageContext(Generic[S]):
-    """What a stage works with, for one space at one moment; `S` is the type of the store."""
+    """Store, space, time and settings for a stage; `S` is the type of the store."""
 
     store: S
     space: str
@@ -42,7 +42,7 @@ class StageContext(Generic[S]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """Result of a reply: sentences about what was kept and refused, and counts for the log."""
+    """Result of a reply: sentences about kept and refused parts, and counts for the log."""
 
     outcome: dict[str, int]
     kept: list[str] = field(default_factory=list[str])

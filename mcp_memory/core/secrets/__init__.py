@@ -1,13 +1,14 @@
-"""Secrets in a text: recognised by their form, by the name in front of them or the structure around them, and masked.
+"""Finds secrets in texts and masks them: by format, by the name in front of them, or by the structure around them.
 
     key_formats    keys and tokens whose format their makers publish; those of gitleaks are data
     assignments    `DB_PASSWORD=…`, `"api_key": "…"`      structures   tables, `.netrc`, Kubernetes …
-    prose          what people say: "my password is …"    card_numbers   by issuer and checksum
-    values         what a value looks like: random, chosen, a word, or a placeholder
+    prose          statements: "my password is …"         card_numbers   by issuer and checksum
+    values         tells random and chosen values from words and placeholders
 
-Masking comes before anything is stored, indexed, logged, shown or sent to a model, and cannot be undone. So it has two
-levels. A message is read as prose, too. A tool result is evidence: there only what a program would read as a secret is
-masked, and a value that reads like words of code or talk stays. `python -m bench.secrets` counts how often both err.
+Masking comes before anything is stored, indexed, logged, shown or sent to a model, and cannot be undone. So it has
+two levels. A message is also read as prose. A tool result is evidence: there a secret is masked only where a program
+would read it as one, and a value that reads like words of code or talk stays. `python -m bench.secrets` counts how
+often both err.
 """
 
 from mcp_memory.core.secrets.masking import (

@@ -1,14 +1,11 @@
-"""Values whose name says that they are secret, where a program reads them: `DB_PASSWORD=…`, `"api_key": "…"`.
+"""Values assigned to the name of a secret: `DB_PASSWORD=…`, `"api_key": "…"`, `Kennwort: …`.
 
-In an assignment (environment, JSON, YAML, INI, a URL, an option, a quoted value) the name of a password is enough: what
-stands behind it is masked, unless it stands for another value, as `${PASSWORD}`, `form.password`, `string` or
-`changeme` do. Code assigns names too (`password = hashed`), so a value without quotes that reads like a name of code
-stays. Behind the name of a key the value must look drawn. `prose` reads what people say.
+In an assignment (environment, JSON, YAML, INI, a URL, an option, a quoted value) the name of a password is enough:
+the value is masked, unless it is a placeholder such as `${PASSWORD}`, `form.password`, `string` or `changeme`. Code
+assigns names too (`password = hashed`), so a value without quotes that reads like a name of code stays. The value of
+a key must look random.
 
-Names of secrets in what programs and people write: `DB_PASSWORD`, `api-key`, `Kennwort`.
-
-Behind a name of a password stands what somebody chose; behind that of a key, what a program drew. A name with a word
-such as `reset`, `length` or `field` is of something about a secret.
+A name with a word such as `reset`, `length` or `field` describes a secret and does not hold one.
 """
 
 from __future__ import annotations
@@ -190,7 +187,9 @@ def _listed(text: str, name: Name, start: int, quote: str) -> list[tuple[int, in
 
 
 def _option(text: str, name: Name, start: int, *, is_listed: bool = False) -> list[tuple[int, int]]:
-    """Return the value of an option. In a list (`["--password", "…"]`) it is no word of a sentence, so any counts."""
+    """Return the value of an option. In a list (`["--password", "…"]`) any value counts: it cannot be part of a
+    sentence.
+    """
     if (quote := text[start - 1]) in "\"'":
         spans = _quoted(text, name, start, quote)
         if spans and (" " in text[slice(*spans[0])] or text[start] == "/"):
@@ -255,7 +254,7 @@ def _bare(text: str, name: Name, found: re.Match[str], *, prose: bool) -> list[t
 
 
 def _is_of_login(text: str, name: Name, run: re.Match[str]) -> bool:
-    """Tell whether settings of an account stand beside a line."""
+    """Tell whether the lines nearby are settings of an account."""
     return name.text != "PASS" and _LOGIN.search(text, max(0, name.start - 200), run.end() + 200) is not None
 
 
@@ -333,7 +332,7 @@ _ABOUT_AFTER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name in a text, from `start` to `end`; `asks` what stands behind it: a password that was chosen, or a key."""
+    """A name in a text, from `start` to `end`, of a password that a person chose or of a random key."""
 
     start: int
     end: int

@@ -48,7 +48,7 @@ class KeyFormat:
         return re.compile(self.source)
 
     def match(self, text: str, at: int, hint: str) -> tuple[int, int] | None:
-        """Return from where to where a key is to be masked whose hint is at `at`; None where there is none."""
+        """Return the span to mask for a hint at `at`; None for no match."""
         found = self.pattern.match(text, at - self.back) if at >= self.back else None
         if found is None or (self.begins and (found[0].endswith("EXAMPLE") or _is_encoded(text, at, at + len(hint)))):
             return None
@@ -90,7 +90,7 @@ def _is_password(value: str) -> bool:
 
 
 def _is_credential(value: str) -> bool:
-    """Tell whether what stands behind `Basic` or `Bearer` is one: drawn, or a name and a password in base64."""
+    """Tell whether a value after `Basic` or `Bearer` is a credential: random, or a name and a password in base64."""
     if stands_for_another(value):
         return False
     if is_drawn(value, 16) or is_phrase(value, 4):

@@ -1,16 +1,11 @@
-"""Where the secrets of a text stand, and the text without them.
+"""Finds the secrets of texts, bytes and JSON values, and masks them.
 
-A text as its reader has it: joined, unescaped, without what a tool put before each line.
+A secret is recognised by its context, which the transport may hide: a zero-width space inside a key, a file inside a
+JSON string, line numbers of an editor, marks of a diff. So a text is searched in several views, each without these,
+and each mapped back to places of the original.
 
-A secret is recognised by its place, and places are hidden by what carries the text: a zero-width space inside a key, a
-file inside a JSON string, the numbers that an editor puts before lines, the marks of a diff. Each view is the text
-without these, with the place in the original of each of its characters.
-
-Masks the strings of a JSON value, each by its own text and by the text around it.
-
-Guarantees: any JSON value can be masked, and what comes out has the same structure: only characters of strings and of
-names are replaced, and a long number becomes a string where it is masked. The text around a string is that of the
-whole value, written as JSON.
+In a JSON value each string is masked by its own text and by the text of the whole value. The structure stays the
+same: only characters of strings and names are replaced, and a long number becomes a string where it is masked.
 """
 
 from __future__ import annotations
@@ -24,14 +19,18 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from itertools import accumulate, islice, takewhile
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
 from mcp_memory.core.secrets.assignments import COVER, HINTS, assigned, name_at
 from mcp_memory.core.secrets.card_numbers import SHOWN, cards
 from mcp_memory.core.secrets.key_formats import KeyFormat, key_formats
 from mcp_memory.core.secrets.prose import is_stated, pairs, personal_numbers, told
-from mcp_memory.core.secrets.structures import Has, having, structured
+from mcp_memory.core.secrets.structures import Has, structured
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 MASK = "•••"
 _CARD = "card number"
@@ -50,7 +49,7 @@ _BODY = re.compile(r"(?m)^[ \t\"']*[A-Za-z0-9+/]{60,76}={0,2}[\"',]*$")
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """What is to be masked: characters `start` to `end` of a text, and what kind of secret it is."""
+    """Characters `start` to `end` of a text to mask, and the kind of secret."""
 
     start: int
     end: int
@@ -58,9 +57,10 @@ class Secret:
 
 
 def find(text: str, *, prose: bool = True) -> list[Secret]:
-    """Return the secrets of a text in order; none overlaps another. What stays readable of them is not in them.
+    """Return the secrets of a text in order, without overlaps; their readable parts (prefixes, last digits) are not
+    included.
 
-    Without `prose` only what a program reads counts, as in tool results: forms of keys, assignments, structures.
+    Without `prose`, as for tool results, only formats of keys, assignments and structures count.
     """
     found: list[Secret] = []
     for view, place in views(text):
@@ -74,9 +74,9 @@ def mask(text: str, *, prose: bool = True) -> str:
 
 
 def mask_bytes(data: bytes) -> tuple[bytes, list[Secret]]:
-    """Return a tool result with its secrets masked, and where the masks stand, in bytes.
+    """Return a tool result with its secrets masked, and the places of the masks, in bytes.
 
-    It is evidence, so talk of passwords in it is left alone. What is no text in any encoding is returned as it is.
+    It is evidence, so prose about passwords stays. Bytes that are no text in any encoding are returned unchanged.
     """
     found = [one for encoding in _encodings(data) for one in _found_in(data, *encoding)]
     pieces: list[bytes] = []
@@ -93,7 +93,7 @@ def mask_bytes(data: bytes) -> tuple[bytes, list[Secret]]:
 
 
 def _found_in(data: bytes, codec: str, errors: str) -> Iterator[tuple[Secret, bytes]]:
-    """Yield where secrets stand in bytes that are read in an encoding, and what stands for each in it."""
+    """Yield the secrets of bytes read in an encoding, each with its mask in that encoding."""
     text = data.decode(codec, errors)
     hidden = MASK.encode(codec if codec != _BYTES else "utf-8")
     at = length = 0
@@ -105,11 +105,11 @@ def _found_in(data: bytes, codec: str, errors: str) -> Iterator[tuple[Secret, by
 
 
 def _encodings(data: bytes) -> list[tuple[str, str]]:
-    """Return how bytes may be read and written back the same, errors too; none for what is no text.
+    """Return (codec, error handler) pairs that decode the bytes and encode them back unchanged; none for binary data.
 
-    Letters of ASCII that are two bytes each are text in UTF-8, too, and bytes of another encoding may have a mark of
-    UTF-16 by chance, so there may be several. In other encodings the letters of keys are those of ASCII, so these are
-    read as if each byte were a letter, and as UTF-8 with bytes that are none.
+    ASCII letters of two bytes each are valid UTF-8 too, and other encodings may start with a UTF-16 mark by chance,
+    so there may be several. In other encodings the letters of keys are ASCII, so these are read as Latin-1, and as
+    UTF-8 with invalid bytes.
     """
     marked = [codec for mark, codec in _MARKS if data.startswith(mark)]
     able = [(codec, "strict") for codec in marked or (_UNMARKED if b"\0" in data else ())]
@@ -133,9 +133,9 @@ def holds_secret(text: str, *, prose: bool = True) -> bool:
 
 
 def states_secret(text: str) -> bool:
-    """Tell whether a statement that is to be remembered gives a secret: a password that is a word, too.
+    """Tell whether a statement to be remembered contains a secret, including a password that is a plain word.
 
-    Nothing is lost by a false alarm here: the statement is refused with the reason, and can be told without the value.
+    A false alarm costs little here: the statement is refused with the reason, and can be repeated without the value.
     """
     small = _small(text)
     names = (
@@ -160,10 +160,10 @@ def mask_id(id: str) -> str:
 
 
 def mask_lines(text: str) -> str:
-    """Return a piece of a text masked, with as many lines as before.
+    """Return part of a text masked, with the same number of lines.
 
-    A private key may have begun before the piece. Its lines cannot be told from other encoded data, which nobody reads
-    or searches for, so all lines of that form are masked.
+    A private key may have begun before this part. Its lines look like any encoded data, which has no value for
+    reading or search, so all such lines are masked.
     """
     text = _BODY.sub(MASK, text)
     return without(text, find(text, prose=False), keep_lines=True)
@@ -185,6 +185,41 @@ def _standing(text: str, prose: bool) -> list[Secret]:
     known = _apart([*formed, *(Secret(start, end, "named value") for start, end in named)])
     # A number behind one that is masked is a card's where the two together were none.
     return _apart([*known, *_numbers(_covered(text, known), prose)]) if named else known
+
+
+_OTHER = "?"
+"""Stands for what is no ASCII."""
+_LONG = 2**13
+"""Characters from which on one look at all of them is quicker."""
+_BITS = 7  # of a letter
+
+
+def having(text: str) -> Has:
+    """Return a function that tests whether a string is in the text."""
+    if len(text) < _LONG:
+        return text.__contains__
+    there = _threes(text)
+
+    def has(part: str) -> bool:
+        if len(part) < 3 or not part.isascii() or _OTHER in part:
+            return part in text
+        return bool(there[_number(*map(ord, part[:3]))]) and (len(part) == 3 or part in text)
+
+    return has
+
+
+def _threes(text: str) -> NDArray[np.bool_]:
+    """Return for the number of each three letters of ASCII whether they stand side by side somewhere."""
+    import numpy as np
+
+    letters = np.frombuffer(text.encode("ascii", "replace"), np.uint8).astype(np.uint32)
+    there = np.zeros(2 ** (3 * _BITS), np.bool_)
+    there[(letters[:-2] << 2 * _BITS) + (letters[1:-1] << _BITS) + letters[2:]] = True
+    return there
+
+
+def _number(first: int, second: int, third: int) -> int:
+    return (first << 2 * _BITS) + (second << _BITS) + third
 
 
 def _small(text: str) -> str:
@@ -391,10 +426,11 @@ _CHARACTER = re.compile(r"\\u[0-9a-f]{4}|\\.|.", re.DOTALL)
 
 
 def mask_values(value: Any) -> Any:
-    """Return a JSON value with every string and name masked, and long numbers. What has a name is read behind it.
+    """Return a JSON value with every string, name and long number masked. A member's name counts as context of its
+    value.
 
-    A string in a list is read behind an option that stands before it, as in `["--password", "…"]`. What is nested
-    deeper than any call needs is left out: it could be read to no end.
+    In a list an option counts as context of the next string, as in `["--password", "…"]`. Values nested deeper than
+    any call needs are dropped.
     """
     strings = _Strings()
     masked = _read(value, "", _DEEPEST, strings)
@@ -411,18 +447,18 @@ class _Strings:
         self._masked: list[str] = []
 
     def write(self, text: str) -> None:
-        """Add what stands between strings."""
+        """Add text between strings."""
         self._pieces.append(text)
 
     def add(self, text: str, head: str, own: list[Secret]) -> Callable[[], str]:
-        """Add a string that has secrets of its own and stands behind a head. What is returned gives it masked."""
+        """Add a string with its context and its own secrets; return a function that gives it masked."""
         number = len(self._found)
         self._found.append((len(self._pieces) + 1, text, head, own))
         self._pieces += ['"', _escaped(text), '"']
         return lambda: self._masked[number]
 
     def mask(self) -> None:
-        """Mask every string by what it has, what stands in front of it, and what the whole text says of it."""
+        """Mask every string by its own secrets, its context, and the secrets of the whole text."""
         whole = find("".join(self._pieces), prose=False)
         ends = [one.end for one in whole]
         starts = [0, *accumulate(map(len, self._pieces))]
@@ -444,9 +480,10 @@ def _escaped(text: str) -> str:
 
 
 def _within(text: str, secrets: Iterable[Secret], start: int) -> Iterator[Secret]:
-    """Yield what a text that has a string, escaped, from `start` on says of the string: of its beginning or its end.
+    """Map secrets of a text that holds a string, escaped, from `start` on, to places in the string: its beginning or
+    its end.
 
-    What stands between those the string says itself, where its lines are lines and not escapes.
+    Secrets in the middle are found in the string itself, where its lines are lines and not escapes.
     """
     escaped = _escaped(text)
     secrets = [one for one in secrets if one.start <= start or one.end >= start + len(escaped)]
@@ -459,7 +496,7 @@ def _within(text: str, secrets: Iterable[Secret], start: int) -> Iterator[Secret
 
 
 def _read(value: Any, head: str, depth: int, strings: _Strings) -> Callable[[], Any]:
-    """Write a value to the strings; what is returned gives it masked, once they are."""
+    """Write a value to the strings; return a function that gives it masked afterwards."""
     match value:
         case str():
             return strings.add(value, head, find(value))

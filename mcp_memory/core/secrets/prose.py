@@ -89,9 +89,9 @@ _STATED = re.compile(r"(?=[ \t]*(?:[.,;!?)\n]|$|\s(?:and|und|et|y|e)\s))")
 
 
 def told(text: str, name: Name, *, prose: bool) -> tuple[int, int] | None:
-    """Return where the value stands that somebody tells behind a name; None where it is talk.
+    """Return the span of a value that a sentence gives for a name; None for talk about passwords.
 
-    Without `prose` (programs say it, too: "your initial password is …") it must be as mixed as no name and word is.
+    Without `prose` (programs say it too: "your initial password is …") it must be more mixed than any name or word.
     """
     span = _direct(text, name) or (_near(text, name) if prose or name.of_password else None)
     if span is None and prose:
@@ -216,10 +216,10 @@ def _is_spelled_by_nobody(value: str, parts: list[str]) -> bool:
 
 
 def is_stated(text: str, name: Name) -> bool:
-    """Tell whether a statement gives a password in one word at the end of a clause: "the wifi password is sunshine".
+    """Tell whether a statement gives a one-word password at the end of a clause: "the wifi password is sunshine".
 
-    It is asked of what is to be remembered, where a false alarm costs a question and a miss is shown for years. It
-    knows the adjectives of English alone; in other languages a word behind "is" stays talk.
+    Used for statements to be remembered, where a false alarm costs a question and a miss is shown for years. It knows
+    only English adjectives; in other languages a word after "is" stays.
     """
     joint = _JOINT.match(text, name.end) if name.of_password and not name.is_short else None
     found = _TOKEN.match(text, joint.end()) if joint and " is " in joint[0] else None
@@ -235,6 +235,6 @@ def is_stated(text: str, name: Name) -> bool:
 
 
 def personal_numbers(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where a PIN of four digits is told."""
+    """Yield the spans of four-digit PINs."""
     for found in _PIN.finditer(text):
         yield found.span("value")

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
 from itertools import accumulate, islice, pairwise
-from typing import TYPE_CHECKING
 
 from mcp_memory.core.secrets.assignments import DICEWARE, HINTS, PASSWORD_HINTS, name_at
 from mcp_memory.core.secrets.values import (
@@ -32,9 +31,8 @@ from mcp_memory.core.secrets.values import (
     stands_for_another,
 )
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+Has = Callable[[str], bool]
+"""Tells whether a string is in a text."""
 
 
 @dataclass(frozen=True)
@@ -141,9 +139,9 @@ _LONGEST_OBJECT, _MOST_OBJECTS = 20_000, 200
 
 
 def structured(text: str, small: str, has: Has) -> Iterator[tuple[int, int]]:
-    """Yield where secrets stand that a structure around them names. `small` is the text in small letters.
+    """Yield the spans of secrets that the structure around them names.
 
-    `has` tells what is in that.
+    `small` is the text in lower case, and `has` tests for substrings of it.
     """
     named = any(map(has, _WORDS_OF_NAMES))
     places = _structures_by_need()
@@ -189,7 +187,7 @@ def _is_secret(value: str, name: str) -> bool:
 
 
 def _kind_of(name: str) -> str | None:
-    """Return what a name alone asks: a password, a key, or nothing secret."""
+    """Return whether a name denotes a password or a key; None for neither."""
     small = name.lower()
     for hint in HINTS if _OF_NAMES.search(small) or not small.isascii() else ():
         at = small.find(hint)
@@ -323,7 +321,7 @@ def _is_cell(value: str, kind: str) -> bool:
 
 
 def _is_resource(value: str) -> bool:
-    """Tell whether a value is what a listing of secrets calls one: small words and parts joined by hyphens."""
+    """Tell whether a value is the name of a secret in a listing: small words and parts joined by hyphens."""
     return _RESOURCE.fullmatch(value) is not None and is_word(value.partition("-")[0])
 
 
@@ -340,7 +338,7 @@ def _members(text: str) -> Iterator[tuple[int, int]]:
 
 
 def is_secret_member(container: str, name: str) -> bool:
-    """Tell whether the name of a member is a secret itself, as what it is in is called says."""
+    """Tell whether a member's name is itself a secret, given the name of its container."""
     if not _KEYED_BY.fullmatch(container) or stands_for_another(name):
         return False
     return is_drawn(name) or (container.lower().startswith("passw") and is_chosen(name))
@@ -362,41 +360,3 @@ def _cells(line: str, cut: str) -> list[tuple[str, int]]:
     if cut == "|":
         cells = cells[not cells[0][0] : len(cells) - (not cells[-1][0])]
     return cells
-
-
-Has = Callable[[str], bool]
-"""Tells whether a string is in a text."""
-
-_OTHER = "?"
-"""Stands for what is no ASCII."""
-_LONG = 2**13
-"""Characters from which on one look at all of them is quicker."""
-_BITS = 7  # of a letter
-
-
-def having(text: str) -> Has:
-    """Return what tells whether a string is in the text."""
-    if len(text) < _LONG:
-        return text.__contains__
-    there = _threes(text)
-
-    def has(part: str) -> bool:
-        if len(part) < 3 or not part.isascii() or _OTHER in part:
-            return part in text
-        return bool(there[_number(*map(ord, part[:3]))]) and (len(part) == 3 or part in text)
-
-    return has
-
-
-def _threes(text: str) -> NDArray[np.bool_]:
-    """Return for the number of each three letters of ASCII whether they stand side by side somewhere."""
-    import numpy as np
-
-    letters = np.frombuffer(text.encode("ascii", "replace"), np.uint8).astype(np.uint32)
-    there = np.zeros(2 ** (3 * _BITS), np.bool_)
-    there[(letters[:-2] << 2 * _BITS) + (letters[1:-1] << _BITS) + letters[2:]] = True
-    return there
-
-
-def _number(first: int, second: int, third: int) -> int:
-    return (first << 2 * _BITS) + (second << _BITS) + third

@@ -1,10 +1,8 @@
-"""What stands behind the name of a secret: a value that was drawn or chosen, or what code and manuals write there.
+"""Classifies values: random, chosen by a person, a phrase, a word, or a placeholder that code and manuals use.
 
-Ordinary words of sixteen languages: the whole words in the vocabularies of the bundled models.
-
-A drawn password is no word, so this tells `token = request_token` from `token = kqzwlmvxprtyub`. Read when first
-asked (some 30 ms and 8 MB), which most texts never do. It knows frequent words only, so words with a common ending or
-prefix, and two or three words written as one, count as well.
+The vocabulary is the whole words of the bundled models, in sixteen languages: it separates `token = request_token`
+from `token = kqzwlmvxprtyub`. It is read at first use (30 ms, 8 MB), which most texts never need. It has frequent
+words only, so words with a common ending or prefix, and two or three words written as one, count as well.
 """
 
 from __future__ import annotations
@@ -220,7 +218,7 @@ def is_word(text: str) -> bool:
 
 
 def holds_word(text: str, least: int) -> bool:
-    """Tell whether a word of at least so many letters (and of twelve at most) stands anywhere in letters."""
+    """Tell whether a word of `least` to twelve letters occurs anywhere in the letters."""
     small, known = text.lower(), _vocabulary()
     return any(small[at : at + length] in known for length in range(least, 13) for at in range(len(small) - length + 1))
 

@@ -32,11 +32,10 @@ def make_embedder(settings: Settings) -> Embedder | None:
 
 
 def embedder_for(identity: str, settings: Settings) -> Embedder | None:
-    """Return an embedder that makes vectors of that identity today, or None where there is none.
+    """Return an embedder that makes vectors of that identity today; None if there is none.
 
-    The bundled model always can, if it is still the same, and so can a local one while its folder is, with the
-    prefixes known for it. A remote one can while it is the configured one: of an earlier one, neither the
-    address nor the key is known any more.
+    The bundled model always can, if it is still the same, and so can a local one while its folder is, with its known
+    prefixes. A remote one can only while it is configured: the address and key of an earlier one are not stored.
     """
     for embedder in (make_embedder(settings), BundledEmbedder(), StaticEmbedder(), _earlier(identity, settings)):
         if embedder is not None and embedder.identity == identity:

@@ -1,34 +1,21 @@
-"""The bundled model: the English word table and the multilingual encoder, side by side in one vector.
+"""The bundled embedding model: an English word table and a multilingual encoder, side by side in one vector.
 
-The table (`static`) is the better one for English, where rare words count; the encoder knows paraphrases and sixteen
+The table (`StaticEmbedder`) is better for English, where rare words count; the encoder knows paraphrases and sixteen
 languages. A text's vector is both halves, each of length one, so a cosine is the mean of the two cosines. A question
-weighs the halves by its language instead. Neither needs a network, a key or a GPU.
+weighs the halves by its language instead. Neither needs a network, a key or a GPU. `model/README.md` tells how both
+were made.
 
-The bundled model: a vector for each token of all-MiniLM-L6-v2, and a text is their weighted sum.
+The table has a vector for each token of all-MiniLM-L6-v2; a text is their weighted sum, in a tenth of a millisecond.
+The files are in model2vec's format and give its vectors, read with numpy and tokenizers alone, which saves 16 MB and
+0.1 s. Only the first 256 known tokens, within 2,048 characters, are embedded: reading more helped on one set and hurt
+on another. It ignores word order and negation.
 
-It needs no network, no key and no neural network at run time: a short text costs a tenth of a millisecond at
-most. How it was made, and the figures behind its size, stand in `model/README.md`.
-
-The files are in model2vec's format and give the vectors that model2vec would, read here with numpy and
-tokenizers alone: importing model2vec costs another 16 MB and 0.1 s for what loading does not need.
-
-Only the first 256 known tokens of a text, about a thousand characters of English, are embedded, sought in
-its first 2,048 characters: reading more helped on one set and hurt on another, and the lexical leg of the
-search reads texts whole. What it does not know: word order, negation, and meaning in any language but
-English, where it sees letters or nothing.
-
-The bundled sentence encoder: meaning in sixteen languages, computed with numpy alone.
-
-It is the Universal Sentence Encoder multilingual v3: each word piece has a vector; windows of two, three and five
-pieces pass through two small convolutions; their sum over the text passes through four dense layers. A text and its
-translation lie close to each other. Languages: ar de en es fr it ja ko nl pl pt ru th tr zh; others where they share
-words with these. Where it comes from and what was changed stands in `model/README.md`.
-
-A question of ten words takes 2 ms on one core, a turn of a hundred words 6 ms. Only the first 128 pieces of a text are
-read. Each text is computed by itself, so that its vector does not depend on the texts beside it. The table of pieces
-(30 MB) is mapped, not read: processes on one machine share its pages.
-
-What it does not know: who is who (names weigh much, so leave out the speaker's), numbers, negation.
+The encoder is the Universal Sentence Encoder multilingual v3, computed with numpy: word pieces, windows of two, three
+and five pieces through two small convolutions, their sum through four dense layers. Languages: ar de en es fr it ja
+ko nl pl pt ru th tr zh. A question takes 2 ms on one core, a turn of a hundred words 6 ms; the first 128 pieces of a
+text are read. Texts are computed one by one, so that a vector does not depend on its batch. The table of pieces (30
+MB) is memory-mapped and shared by processes. It ignores numbers and negation, and names weigh much, so leave out the
+speaker's.
 """
 
 from __future__ import annotations
@@ -158,7 +145,7 @@ def _tokens(model: _StaticModel, word: str) -> tuple[int, ...]:
 
 
 def _pieces(vocabulary: dict[str, int], word: str) -> tuple[int, ...]:
-    """Return what WordPiece makes of a plain word, always the longest piece first, at a fifth of the call's time.
+    """Return the WordPiece tokens of a plain word, longest first, in a fifth of the tokenizer's time.
 
     A word with a piece that is not in the vocabulary is unknown as a whole.
     """

@@ -1,22 +1,15 @@
-"""Scores sentences by how much they read like an order injected for a model, in words that no list has to know.
+"""Small classifiers on the bundled model: injected instructions, prompts that need memory, and related words.
 
-Two linear models, added: one over hashed word beginnings and pairs of them, in any language and cheap; one over the
-features of the bundled encoder, which tells synonyms but takes 1 to 2 ms a sentence, and over traits that the caller
-tells of a sentence, alone and in pairs. So the encoder reads only sentences that the first model lets through, and of
-a long text no more than `_MOST` of them.
-`scripts/fit_injected.py` fits both.
+Injected instructions: two linear models, added. One uses hashed word beginnings and pairs of them, in any language
+and cheap; the other the encoder's features (1 to 2 ms a sentence) and traits given by the caller, alone and in pairs.
+The encoder reads only sentences that the first model lets through, at most `_MOST_SENTENCES` of a text.
+`scripts/fit_injected.py` fits both. Sentences are judged without their context, the speaker and quotation included.
 
-It does not know who speaks, nor what a text only quotes; a sentence is judged without the ones around it.
+Prompts: a logistic regression on the encoder's features predicts whether an answer needs earlier conversations.
+`scripts/fit_prompt_gate.py` fits it to prompts in fifteen languages. It takes 2 ms and reads no memory.
 
-Classifies prompts: does an answer need earlier conversations, or not (general knowledge, small talk, a sum)?
-
-A logistic regression on the features of the bundled encoder. `scripts/fit_prompt_gate.py` fits it to prompts that were
-written for this project, in fifteen languages. It does not read any memory and takes 2 ms.
-
-Words related to a word, by the bundled model's own vocabulary: *camping* to *tent*, *bought* to *purchase*.
-
-A table that was made once from the vectors (`scripts/related_words.py`): no vector is touched at run time, and no
-network. English only, and single words; a word that the vocabulary lacks has none.
+Related words: a table made once from the word vectors (`scripts/related_words.py`), English only: *camping* to
+*tent*.
 """
 
 from __future__ import annotations

@@ -1,30 +1,20 @@
-"""Models that run on this machine through a library of their own: fastembed (ONNX) and model2vec (static).
+"""Embedding models that are not bundled: fastembed (ONNX) and model2vec (static) on this machine, and any through
+litellm.
 
-Set as `fastembed:BAAI/bge-small-en-v1.5` or `model2vec:minishlab/potion-base-8M`, or with a folder in place of the
-name. The library is an extra (`pip install 'mcp-memory[fastembed]'`); it downloads a model at its first use,
-fastembed's into `models` under the home, model2vec's into the cache of Hugging Face.
+Local models are set as `fastembed:BAAI/bge-small-en-v1.5`, `model2vec:minishlab/potion-base-8M`, or with a folder in
+place of the name. The library is an extra (`pip install 'mcp-memory[fastembed]'`); it downloads a model at first use,
+fastembed's into `models` under the home, model2vec's into the cache of Hugging Face. Neither is `local` in the sense
+of the protocol: a transformer takes 10 ms a text, and the first use may download for minutes, so turns are embedded
+in the background. Questions wait for a model in the first 10 seconds of its loading; after that they are searched by
+words until it is ready. The identity of a model by name is that name, so a change behind the name is noticed only by
+its dimensions; a folder's identity has a hash over its files.
 
-Neither is `local` in the sense of the protocol. A transformer takes some 10 ms a text, and the first use of
-either may be a download of minutes: no turn waits for that, the background follows. Questions
-wait for a model in the first 10 seconds of its loading; after that they are searched by words until it is there.
-
-The identity of a model by name is that name: hubs do not let a tag be read without asking them, so a model that
-changes behind its name is not noticed, unless its dimensions do. A folder's identity has a hash over its files: names,
-sizes, and the beginning and end of each.
-
-Any embedding model that litellm reaches: a provider's, or a server of one's own that speaks its protocol.
-
-An answer is checked before it is used: as many vectors as texts, all as long as each other, every number
-finite. What goes wrong is an EmbeddingFailed that names the model, the trouble and the next step; the key is
-in no text. A failure that may pass (429, 5xx, no connection, no answer in time) is tried again, briefly for a
-query, since somebody waits, and a little longer for rows.
-
-How long a vector is, only the model knows. It is learned from the first answer, and `dimensions` asks for one
-where there was none yet. The identity is the model's name, the address it was asked at and the prefixes it
-got; a model that changes its dimension behind that is noticed and refused for as long as this object lives.
-
-Only the first 6,000 characters of a text are sent: the usual limit of these models is 8,192 tokens, and a
-request over it fails every text beside the long one.
+Remote answers are checked before use: as many vectors as texts, of equal length, every number finite. Any failure is
+an EmbeddingFailed that names the model, the problem and the next step, never the key. A temporary failure (429, 5xx,
+no connection, timeout) is retried, briefly for a query, longer for rows. `dimensions` is learned from the first
+answer. The identity is the model's name, its address and its prefixes; a model whose dimensions change is refused for
+the life of the object. Only the first 6,000 characters of a text are sent: a request over the usual limit of 8,192
+tokens fails every text in it.
 """
 
 from __future__ import annotations
@@ -62,12 +52,12 @@ _HASHED_END = 64 * 1024
 
 
 class LocalEmbedder:
-    """One model of a library. All of them in a process share what is loaded of it."""
+    """One model of a library. All instances in a process share the loaded model."""
 
     local = False
 
     def __init__(self, library: Library, model: str, *, prefixes: Prefixes, models: Path) -> None:
-        """`model` is a name on the hub or a folder; `models` is where fastembed keeps what it downloads."""
+        """`model` is a name on the hub or a folder; `models` is where fastembed stores downloads."""
         self._library: Library = library
         self._model = str(Path(model).expanduser().absolute()) if is_folder(model) else model
         self._prefixes = prefixes
@@ -216,7 +206,7 @@ def _stacked(rows: Any) -> NDArray[np.float32]:
 
 @cache
 def _fingerprint(folder: Path) -> str:
-    """Return a hash over the folder's files that tells one model from another without reading all of either."""
+    """Return a hash over the folder's files: names, sizes, and the beginning and end of each."""
     digest = sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         size = path.stat().st_size

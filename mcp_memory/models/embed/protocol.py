@@ -1,10 +1,7 @@
-"""What an embedding model is to the rest of the package, whichever it is.
+"""Interface of an embedding model, and the prefixes that some models expect before a question or a passage.
 
-What a model was trained to read before a text: one thing before a question, another before a passage.
-
-Without them such a model works and finds less. They come from the settings; else from the model's own folder,
-where it has one and says so (`config_sentence_transformers.json`); else from the table here, taken from the
-model cards of widely used models. A model that is not in it gets none.
+Without its prefixes such a model works and finds less. They come from the settings; else from the model's folder
+(`config_sentence_transformers.json`); else from the table below, taken from the cards of widely used models.
 """
 
 from __future__ import annotations
@@ -88,7 +85,7 @@ _QUERY_KEYS, _PASSAGE_KEYS = ("query", "search_query"), ("document", "passage", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefixes:
-    """What stands before a question and before a text that is to be found."""
+    """Texts put before a question and before a passage."""
 
     query: str = ""
     passage: str = ""
@@ -105,7 +102,7 @@ NO_PREFIXES = Prefixes()
 
 
 def prefixes_of(model: str, settings: Settings) -> Prefixes:
-    """Return the prefixes for a model's name or folder; each of the two settings stands over what is known."""
+    """Return the prefixes for a model's name or folder; each of the two settings overrides the known ones."""
     known = (_told_by(Path(model)) if is_folder(model) else None) or _known(model)
     query, passage = settings.embedder_query_prefix, settings.embedder_passage_prefix
     return Prefixes(

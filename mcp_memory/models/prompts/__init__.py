@@ -1,7 +1,7 @@
-"""The questions that models are asked, one text file each, with holes for what they are asked about.
+"""Prompts, one text file each, with placeholders.
 
-A file is what the system says and, after a line `---`, what the user says. A hole is `{{name}}`. What fills one is
-data: it is put in as it stands, and holes or lines in it mean nothing.
+A file holds the system message and, after a line `---`, the user message. A placeholder is `{{name}}`. Its value is
+data: it is inserted unchanged, and placeholders or lines in it have no meaning.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ def prompt(name: str, **holes: str) -> tuple[ChatMessage, ChatMessage]:
 
 
 def fenced(text: str, *tags: str) -> str:
-    """Return data that goes between tags of a question, with `‹` for the `<` of what reads like one of these tags.
+    """Return data to be put between tags of a prompt, with `‹` for the `<` of anything that reads like one of these
+    tags.
 
-    Whatever stands for the `<`, and whatever nobody sees between it and the name, is looked through.
+    This includes encoded forms of `<`, and invisible characters between it and the name.
     """
     return _tag_like(tags).sub("‹", revealed(text))
 
