@@ -1,17 +1,13 @@
-"""The MCP server: one object, for every transport and both protocol generations. It decides nothing.
+"""The MCP server: one object, for every transport and both protocol generations.
 
 Our errors reach the client word for word: as a tool result that says what to do next, as "not found" with the
-address, or as invalid parameters. Anything else is a bug: its traceback goes to the log, its text to nobody.
-What others add to the object with the SDK's own decorators is served beside what is ours.
+address, or as invalid parameters. Anything else is a bug: its traceback goes to the log and not to the client. Tools,
+resources and prompts added with the SDK's decorators are served too.
 
-Who reads an answer: a program, or a model that its client shows the JSON in place of the text.
-
-A tool answers twice, in short text for reading and in the same content structured for programs. Some clients hand
-their model the structured half alone (seen in what Claude Code 2.1.330 and Codex 0.169 send to their models). There the
-text would never be read, and it is what says that quoted lines are data, what to do next, and how to get the rest. So
-these clients are offered the text alone: tools without an output schema, results without structured content.
-
-Completion of prompt arguments and template variables, from what the store holds.
+A tool answers twice, in short text for reading and as structured content for programs. Some clients give their model
+the structured half alone (seen in Claude Code 2.1.330 and Codex 0.169), without the text's notes that quoted lines
+are data, what to do next, and how to get the rest. So these clients get tools without an output schema and results
+without structured content.
 """
 
 from __future__ import annotations
@@ -69,7 +65,7 @@ _NAME = 1_000  # characters of a client's name that are looked at, with each of 
 
 
 def instructions() -> str:
-    """Return what every client is told when it connects: when to use this server, and when not to.
+    """Return the instructions that every client gets when it connects: when to use this server, and when not to.
 
     The first 500 characters say when to search, record and distil, for some clients show no more and load the tools'
     descriptions late; all of it is within 2,048 bytes, where older clients cut. Each sentence corrects something that
@@ -110,9 +106,9 @@ class MemoryServer(MCPServer[None]):
         return self.memory.held()
 
     async def _prepare(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        """Let all that is done for the request know what it may do, and open the store before it is promised updates.
+        """Run a request under its grant, with the store opened before it is promised updates.
 
-        It is opened too while the client still asks for lists.
+        Other requests than those that open a connection start to open the store too.
         """
         with using(of_request(ctx.request)):
             try:
@@ -180,10 +176,10 @@ class MemoryServer(MCPServer[None]):
                 self.updates.written()
 
     async def _memory_of(self, context: Context[None, Any] | None) -> Memory:
-        """Return the memory, under a session of its own for each client that says over HTTP which one it is.
+        """Return the memory, with a separate session for each HTTP client that identifies itself.
 
-        Without that, clients that name no session would draw on one canvas. Those of 2026-07-28 are told apart by the
-        session that answers name, and that they pass.
+        Otherwise clients that name no session would share one canvas. Clients of 2026-07-28 pass the session that
+        answers name.
         """
         memory = await self._memory()
         request = None if context is None else context.request_context.request

@@ -1,7 +1,7 @@
-"""What a tool takes and gives, as JSON Schema, and what is said when a call does not fit.
+"""JSON schemas of tools, and error texts for calls that do not fit.
 
-Everything is read off the signature of the function that runs the tool. It is built on first use, not at
-import: pydantic needs tens of milliseconds for all of it, and `initialize` must not wait for that.
+Everything is read from the signature of the function that declares the tool. It is built on first use, not at import:
+pydantic needs tens of milliseconds for it, and `initialize` must not wait.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def argument_model(run: Callable[..., object]) -> type[BaseModel]:
 
 
 def parse_arguments(tool: str, model: type[BaseModel], given: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call, checked. InvalidInput names each one that is wrong and what it takes."""
+    """Return the checked arguments of a call. Raises InvalidInput, naming each wrong one and the allowed values."""
     try:
         parsed = model.model_validate(given)
     except ValidationError as error:
@@ -51,7 +51,7 @@ def parse_arguments(tool: str, model: type[BaseModel], given: dict[str, Any]) ->
 
 
 def parse_json(text: str, *, what: str, expected: str) -> JsonValue:
-    """Return what a JSON text says; InvalidInput where it is none (NaN and Infinity are none)."""
+    """Return the value of a JSON text. Raises InvalidInput; NaN and Infinity are not JSON."""
     try:
         return cast("JsonValue", from_json(text, allow_inf_nan=False))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The prompts a person picks from a menu: each fetches what it is about, and says how to go on from there."""
+"""Prompts that a person picks from a menu: each fetches its topic from memory and gives the next steps."""
 
 from __future__ import annotations
 

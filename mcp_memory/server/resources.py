@@ -1,7 +1,7 @@
-"""The resources: what a client can show, attach or watch without calling a tool.
+"""Resources: pages that a client can show, attach or watch without calling a tool.
 
-Two fixed pages and a status, the canvases worked on last, and templates for everything that has an id.
-Texts come from Memory as they are; a raw result that is no UTF-8 comes as a blob.
+Two fixed pages and a status, the most recent canvases, and templates for everything that has an id. Texts come from
+Memory unchanged; a raw result that is not UTF-8 is a blob.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ async def _active_canvas(memory: Memory) -> str:
 
 
 async def _atom(memory: Memory, id: str) -> str:
-    """Return an atom as JSON, and under `cites` the tool results that it rests on."""
+    """Return an atom as JSON, with its tool results under `cites`."""
     found = to_jsonable_python(await memory.atom(id))
     return to_json({**found, "cites": await memory.cites(id)}, indent=2).decode()
 

@@ -1,11 +1,10 @@
-"""Updates of resources, to clients of both protocol generations, whoever made the change.
+"""Updates of resources, to clients of both protocol generations, whichever process made the change.
 
-One mechanism: while the Memory is open and somebody listens, a watcher asks the store what changed, every
-half second and right after a write of our own; so a change made by another process arrives the same way.
-Each space has a feed of its own, and who listens hears that of its space alone, not even that others write.
-Clients of 2026-07-28 listen through `subscriptions/listen`, which the SDK serves from the bus that `Updates`
-is. For the handshake era MCPServer serves no subscriptions: there the connections themselves are kept and
-told. That takes private names of the SDK (`_lowlevel_server`, `ServerSession._connection`); tests pin them.
+While the Memory is open and clients listen, a watcher asks the store for changes, every half second and right after a
+write of ours. Each space has a separate feed, so listeners learn nothing about other spaces. Clients of 2026-07-28
+listen through `subscriptions/listen`, which the SDK serves from the bus that `Updates` is. For the handshake era
+MCPServer serves no subscriptions: there the connections are kept and notified, with private names of the SDK
+(`_lowlevel_server`, `ServerSession._connection`) that tests pin.
 
 Updates are advice: nothing is replayed, and a client that stopped reading misses some.
 """
@@ -70,7 +69,7 @@ def uris_of(topic: str) -> list[str]:
 
 @dataclass
 class _Feed:
-    """Who listens to a space, and up to where they were told."""
+    """Listeners of a space, and the last change they were notified of."""
 
     listeners: dict[object, Callable[[ServerEvent], None]] = field(
         default_factory=dict[object, Callable[[ServerEvent], None]]
@@ -163,7 +162,9 @@ class Updates:
                     await self._look(memory, telling)
 
     async def _look(self, memory: Memory, telling: TaskGroup) -> None:
-        """Have each space that is heard told what changed, unless it still is: none waits for another's clients."""
+        """Start to notify each space with listeners, unless it is still being notified: no space waits for another's
+        clients.
+        """
         heard = {space: feed for space, feed in self._feeds.items() if feed.is_heard}
         if len(self._feeds) > _MOST_FEEDS:
             self._feeds = heard

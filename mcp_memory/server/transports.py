@@ -1,19 +1,15 @@
-"""How clients reach the server: stdio, streamable HTTP at `/mcp`, HTTP with SSE at `/sse`.
+"""Transports: stdio, streamable HTTP at `/mcp`, HTTP with SSE at `/sse`.
 
-On stdio standard output carries the protocol and nothing else. HTTP and SSE listen on this machine only, and
-turn away pages that reach it by DNS rebinding; anywhere else they ask every request for a bearer token, and where
-there is none to ask for the server does not start (`access/` is the door before both). Each ends cleanly on SIGTERM,
-on SIGINT and when its client is gone.
+On stdio standard output carries the protocol and nothing else. HTTP and SSE listen on this machine only, and turn
+away pages that reach it by DNS rebinding; on other addresses every request needs a bearer token, and without any
+token the server does not start (`auth/`). Each transport ends cleanly on SIGTERM, on SIGINT and when its client is
+gone.
 
-What the C library keeps of memory that was given back, bounded.
+glibc gives threads separate heaps, up to eight per processor, and each keeps the most that was ever free in it: a
+server grew by 20 MB a minute under load. With two heaps it does not, and answers as fast (`python -m bench.load`).
 
-glibc gives threads heaps of their own, up to eight a processor, and each keeps the most that was ever free in it. A
-server whose work wanders over a pool of threads grew by 20 MB a minute under load, most of it free; with two heaps it
-does not, and answers as fast (`python -m bench.load`). Other C libraries have no such setting, and are left alone.
-
-Connections that send nothing, or the head of a request a byte at a time, or take nothing of an answer, are closed.
-
-(uvicorn waits for ever, and all that a stream has still to say waits with it, in memory.)
+Idle and slow connections are closed: uvicorn has no read timeout, and a client that takes nothing of a stream would
+keep it in memory.
 """
 
 from __future__ import annotations

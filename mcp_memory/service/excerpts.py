@@ -1,10 +1,9 @@
-"""What a search shows: its hits as passages, shortened until the whole answer fits the token budget.
+"""Excerpts of search results that fit a token budget.
 
-Budget: neither form of the answer, its text and its JSON, is over one that was given, counted exactly; without one the
-answer is about as long as `BUDGETS` says. Long turns give way first, each to the part around the words that matched;
-then hits are left out from the end, and the cursor brings them first. Lines of tool results give way before any hit
-does. Passages: where the neighbours of two hits meet,
-they are one passage, each turn once.
+A given budget holds exactly for both forms of the answer, text and JSON; without one the answer is about as long as
+`BUDGETS` says. Long turns are shortened first, each to the part around the matching words; then hits are dropped from
+the end, and the cursor returns them first. Lines of tool results are dropped before any hit. Hits whose neighbours
+meet form one passage, each turn once.
 """
 
 from __future__ import annotations
@@ -138,7 +137,7 @@ def shown_memories(results: MemoryResults, asking: ExcerptRequest) -> ShownMemor
 
 
 def _lines_beside(results: Sequence[ResultHit], facts: int) -> int:
-    """Return how many places of results are shown beside so many facts: they give way together."""
+    """Return how many results are shown with this number of facts: both shrink together."""
     return math.ceil(len(results) * facts / _FACTS[0])
 
 

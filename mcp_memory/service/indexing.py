@@ -1,12 +1,12 @@
-"""Keeps rows embedded by the configured model and all text indexed by the present terms; gives a query's vectors.
+"""Keeps rows embedded and indexed; makes the vectors of a query.
 
-A model on this machine embeds inside the call that stores a row; a remote one follows in the background, so
-that storing never waits for a network. Rows without a vector are the queue: a kill, a failed call or a change
-of model needs no other bookkeeping. Until the configured model has embedded everything, the fullest other
-index that can still be asked is searched too, so a change of model never empties an answer.
+A model on this machine embeds inside the call that stores a row; a remote one follows in the background, so storing
+never waits for a network. Rows without a vector are the queue: a kill, a failed call or a change of model needs no
+other bookkeeping. Until the configured model has embedded everything, the fullest other index that can still be
+queried is searched too, so a change of model never empties an answer.
 
-Rows whose terms an earlier version of this program made are indexed anew, and found by the old ones until then.
-Lines of large tool results are indexed here too, and of those whose process was killed before it came to it.
+Rows with terms of an earlier version are indexed again, and found by the old terms until then. Large tool results are
+indexed here too, and those whose process was killed before.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ IndexResult = Callable[[Callable[[], bool]], bool]
 
 
 class Indexing:
-    """The background thread and what it knows. `start()` and `close()` belong to `open_memory`."""
+    """The background thread and its state. `open_memory` calls `start()` and `close()`."""
 
     def __init__(
         self,
@@ -74,9 +74,9 @@ class Indexing:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop after the batch at hand, or in the middle of a far model's answer: nothing of it is lost.
+        """Stop after the current batch, or in the middle of a remote model's answer.
 
-        What is left is found again by its missing vectors.
+        Nothing is lost: the remaining rows are found by their missing vectors.
         """
         self._stop.set()
         self._bell.set()

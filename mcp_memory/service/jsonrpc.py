@@ -37,7 +37,7 @@ def repaired_message(error: Exception) -> SessionMessage:
 
 
 def _answerable(message: Any) -> Any:
-    """Return a message whose halves of pairs no answer can repeat: they stay in what a tool is to work on alone."""
+    """Return a message without lone surrogates, except in the arguments of a tool."""
     match message:
         case {"method": "tools/call", "params": {"arguments": arguments, **params}, **rest}:
             mended = sendable(params)

@@ -76,10 +76,7 @@ def as_json(answer: Answer) -> str:
 
 
 def quote(text: str) -> str:
-    """Return the text with `> ` before each line, whatever ends its lines: no line of it can stand alone.
-
-    What nobody would see of it is left out.
-    """
+    """Return the text with `> ` before each line, whatever ends its lines; invisible characters are removed."""
     return "\n".join(f"> {line}" for line in revealed(text).splitlines() or [""])
 
 
@@ -216,10 +213,10 @@ def _persona(answer: Persona) -> str:
 
 
 def render_offloaded(answer: Offloaded, *, expand: str = "expand_node") -> str:
-    """Return what stands for a result. `expand` is what the tool that opens it is called where this is read.
+    """Return the replacement of a result. `expand` is the reader's name of the tool that opens it.
 
-    No fence: these words stand where the tool's own words stood, and every later prompt pays for each of them. A
-    result that is no longer than this is not shown again to who has just sent it.
+    No fence: this takes the place of the tool's output, and every later prompt pays for it. A result that is no
+    longer than this is not repeated to its sender.
     """
     preview = answer.preview if answer.tokens_kept < answer.tokens_raw else ""
     shown = stand_in(
@@ -262,7 +259,7 @@ def _forgotten(answer: Forgotten) -> str:
 
 
 def _passage(passage: Passage) -> str:
-    """Return a turn under a line of its own, or a run of them under a line that says once who spoke and when."""
+    """Return a turn under its own heading, or a run of turns under a heading with the speakers and times."""
     first, *others = passage.turns
     if not others:
         return "\n".join([_turn_head(first, passage.session), *_why(first.found), _said(first)])
@@ -355,7 +352,7 @@ def _atom(atom: Atom) -> str:
 
 
 def held(why: Sequence[str]) -> str:
-    """Return the mark of what waits for review."""
+    """Return the mark of a quarantined row."""
     return (
         f"; not believed before a person has reviewed it: {', '.join(REASONS.get(one, one) for one in why)}"
         if why

@@ -1,32 +1,24 @@
-"""Hands out works and takes answers, whoever gives them: the configured model, or the connected agent.
+"""Scheduler of the extraction jobs: decides which stage is due, leases jobs, and applies their results.
 
-A work is planned, leased, asked and applied. What needs no model (a batch of chatter, drafts that resemble nothing
-held) is applied on the spot. What fails is parked with its error and tried again later, in smaller pieces, ever
-less often; its cursor stays where it is.
+Rows are the queue. `due` computes the jobs from rows alone, so a restart changes nothing. A job is leased in the
+store, so no two processes (or an agent and a process) ask the same; a stage commits its output and its cursor in one
+transaction. A kill at any point repeats at most one question and loses nothing. A job is planned, leased, answered
+(by the configured model or the connected agent) and committed. Jobs that need no model (a batch of small talk, drafts
+that resemble nothing stored) are committed at once. A failed job is parked with its error and retried later, in
+smaller pieces, ever less often; its cursor stays.
 
-The background thread that has the configured model do what is due. The bell only wakes it: rows are the queue.
+The background thread runs due jobs with the configured model, for all open spaces in turn, and backs off after a
+failure. The bell only wakes it.
 
-It serves all spaces that are open, a question for each in turn. Where one fails it rests, and goes on with the next.
+Extraction is due for a session after 5 turns of the user, after some silence, or on request; in a new space after 1,
+2 and 4, so that a new user sees results soon. (Upstream warms up in every session, which on short sessions doubles
+the calls.) Merging waits for some drafts, for one question serves many. Scenes are written when enough is new, and
+not too often; the persona when `trigger` says so. There is at most one question per five turns, after the first few:
+anything beyond waits. Requests (`flush`, or `eager`) do not wait.
 
-What is due, computed from rows alone, so that a restart changes nothing.
-
-Extraction is due for a session after 5 turns of the user, after some silence, or when it is asked for; in a space that
-is new after 1, 2 and 4, so that a new user sees soon what it is good for. (Upstream warms up anew in every session,
-which on short sessions doubles the calls.) Merging waits until some drafts have gathered, for one question serves
-many. Scenes are written when enough is new, and not too often; the persona when `trigger` says so.
-
-Over all there is at most one question for five turns, after the first few: what is due beyond that waits, and gathers.
-What is asked for (`flush`, or `eager`) does not.
-
-Then come tasks, which have a budget of their own, since they make many results and few turns: at most one question for
-25 records. Results with a poor line wait until they fill a question; a canvas is looked over when it has grown by as
-much, or its task is done. A task that was not touched for some days is left as it is.
-
-The pipeline: which stage is due, who answers its question, and when.
-
-Rows are the queue. `due` computes what there is to do; a work is leased in the store, so that no two processes
-(or an agent and a process) ask the same; what a stage commits moves its cursor in the same transaction. So a kill at
-any point repeats at most one question and loses nothing.
+Tasks have their own budget, since they make many results and few turns: at most one question per 25 records. Results
+with a poor summary wait until they fill a question; a canvas is reviewed when it has grown by as much, or its task is
+done. A task that was not touched for some days is left alone.
 """
 
 from __future__ import annotations
@@ -234,7 +226,7 @@ class Scheduler:
         return applied
 
     def write_persona(self) -> None:
-        """Bring the page up to date: without a model it lists what was told; its file has the navigation too."""
+        """Update the page and its file: without a model it lists explicit statements."""
         from mcp_memory.longterm import persona as l3_page
 
         store, space = self._store, self._space
@@ -367,7 +359,7 @@ class DueStage:
 
 
 def due(store: Store, space: str, settings: Settings, now: datetime, *, eager: bool = False) -> Iterator[DueStage]:
-    """Yield what is due, what is nearest to its end first. `eager`: all that could be done, waiting for no more."""
+    """Yield the due stages, those nearest to completion first. `eager`: all possible ones, without waiting."""
     log: dict[Stage, Done] = {done.stage: done for done in store.done(space)}
     yield from _of_talk(store, space, settings, now, log, eager=eager)
     yield from _of_tasks(store, space, settings, now, log, eager=eager)
@@ -442,7 +434,7 @@ def _ready(backlog: Backlog, enough: int, settings: Settings, now: datetime) -> 
 
 
 def _says_something(backlog: Backlog) -> bool:
-    """The last word of an assistant, which nobody took up, is read with what follows it."""
+    """Tell whether a backlog is worth reading: an assistant's last words are read with the reply to them."""
     return backlog.asked > 0 or backlog.turns > 2
 
 

@@ -1,9 +1,8 @@
-"""One open Memory a process: opened on first use, closed when the last connection has gone.
+"""One open Memory per process: opened on first use, closed when the last connection has gone.
 
-An SDK lifespan is a connection's on stdio and SSE and the process's on HTTP, so the Memory cannot live in one.
-It lives in a task of its own, which opens it, runs what belongs beside it (`alongside`) and closes it again,
-all in that one task, as task groups demand. A home that cannot be opened fails the call that needed it, and
-the next call tries again.
+An SDK lifespan is a connection's on stdio and SSE and the process's on HTTP, so the Memory cannot live in one. It
+lives in a separate task, which opens it, runs `alongside`, and closes it, all in that one task, as task groups
+demand. A home that cannot be opened fails the call that needed it, and the next call tries again.
 """
 
 from __future__ import annotations
@@ -107,7 +106,7 @@ class SharedMemory:
                 opened.set_exception(error)
 
     async def close(self) -> None:
-        """Close the Memory if it is open. The next `get` opens it anew."""
+        """Close the Memory if it is open. The next `get` opens it again."""
         keeper = self._keeper
         if keeper is None or keeper.done():
             return

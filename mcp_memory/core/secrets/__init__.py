@@ -3,7 +3,7 @@
     key_formats    keys and tokens whose format their makers publish; those of gitleaks are data
     assignments    `DB_PASSWORD=…`, `"api_key": "…"`      structures   tables, `.netrc`, Kubernetes …
     prose          statements: "my password is …"         card_numbers   by issuer and checksum
-    values         tells random and chosen values from words and placeholders
+    values         random and chosen values, words and placeholders
 
 Masking comes before anything is stored, indexed, logged, shown or sent to a model, and cannot be undone. So it has
 two levels. A message is also read as prose. A tool result is evidence: there a secret is masked only where a program

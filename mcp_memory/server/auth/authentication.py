@@ -1,20 +1,17 @@
-"""The door before everything that is served over HTTP and SSE, whatever its route.
+"""Authentication of everything that is served over HTTP and SSE.
 
-In this order: a request that is too large in its head, of a name or page that is not ours, without a good token where
-one is needed, for a space that is not its own, or too frequent for its token is answered here. What comes through has
-its `Grant` in its scope, and the SDK's session of it can be used by the same client in the same space alone. A stream
-ends soon after the token that it was opened with.
+Requests are answered here, in this order, if their head is too large, their host or origin is not ours, a needed
+token is missing or wrong, the space is not the client's, or its rate is exceeded. Admitted requests have a `Grant` in
+their scope, and an SDK session can only be used by the client and space that opened it. A stream ends soon after its
+token.
 
-A good token opens the door whatever others do from its address. Whoever shows none, or a wrong one, is counted by
-address: after twenty wrong tokens in a minute, or too many requests, the answer is to wait. What the door says is the
-same for a space that is not there and one that is another's.
+A good token is admitted whatever others do from its address. Requests without a good token are counted by address:
+after twenty wrong tokens in a minute, or too many requests, the answer is to wait. The answer is the same for an
+unknown space and another client's.
 
-How often and how much: requests a minute, wrong tokens, requests at once. It knows no transport and no clock.
-
-Which client a bearer token is of: the one of the setting, one that the store keeps, or an OAuth access token.
-
-As long as there is none of the three, and only this machine can reach the server, whoever asks is the owner. Tokens
-are never deleted, so a server that once asked for them asks for ever: who was shut out is not let in again by that.
+A bearer token is that of the setting, one of the store, or an OAuth access token. As long as there is none of the
+three, and only this machine can reach the server, every client is the owner. Tokens are never deleted, so a server
+that once required them always does.
 """
 
 from __future__ import annotations
@@ -69,7 +66,7 @@ _NEEDED = "This memory needs its token: send the header `Authorization: Bearer <
 
 @dataclass
 class _Rejected(Exception):
-    """A request that is not let in, and what it is told."""
+    """A request that is not admitted, and the answer to it."""
 
     status: int
     text: str
@@ -77,7 +74,7 @@ class _Rejected(Exception):
 
 
 class AuthenticationMiddleware:
-    """The door before `app`, which is the SDK's."""
+    """ASGI application around `app`, the SDK's."""
 
     def __init__(
         self, app: ASGIApp, credentials: Credentials, *, security: TransportSecuritySettings, a_minute: int
@@ -117,7 +114,7 @@ class AuthenticationMiddleware:
     # --- who comes in -------------------------------------------------------------------------------
 
     async def _looked_at(self, scope: Scope) -> Response | None:
-        """Return how to answer a request that nobody's token would open the door for. Raises _Turned too."""
+        """Return the answer to a request that is refused whatever its token. Raises _Rejected too."""
         if sum(len(name) + len(value) for name, value in scope["headers"]) + len(scope["query_string"]) > _MOST_HEAD:
             raise _Rejected(431, "The headers of this request are too large.")
         if not all(map(hosts.is_plain, Headers(scope=scope).getlist("host") + Headers(scope=scope).getlist("origin"))):
@@ -243,7 +240,7 @@ class _GuardedRequest:
     """One request while it is answered: its body comes in time, and its stream does not outlive its token."""
 
     def __init__(self, credentials: Credentials, client: ApiClient, ended: _Rejected) -> None:
-        """`ended` is what is told, where nothing was yet, once the token has."""
+        """`ended` is the answer once the token has ended, if nothing was sent yet."""
         self._credentials, self._client, self._token_ended = credentials, client, ended
         self._over = anyio.Event()
         self._late = self._began = self._ended = self._has_body = False
@@ -371,7 +368,7 @@ _LOOKED_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiClient:
-    """Who asks. `spaces` are those it may choose from, the first where it names none."""
+    """An authenticated client. `spaces` are those it may use, the first by default."""
 
     who: str
     spaces: tuple[str, ...]
@@ -401,16 +398,16 @@ class Credentials:
         self._looked = float("-inf")
 
     async def owner(self) -> ApiClient | None:
-        """Return the owner, where nobody needs a token."""
+        """Return the owner while no token is required."""
         if not self._needed and anyio.current_time() - self._looked > _LOOKED_S:
             self._needed = bool(await (await self._memory()).tokens())
             self._looked = anyio.current_time()
         return None if self._needed else self._owner
 
     async def of(self, shown: str) -> ApiClient | None:
-        """Return whose token this is, None where it is not good.
+        """Return the client of a token; None for a wrong token.
 
-        Raises TooFew, and oauth.Unreachable where it cannot be told.
+        Raises InsufficientScope, and oauth.Unreachable where the token cannot be checked.
         """
         if self._setting and hmac.compare_digest(shown.encode("utf-8", "replace"), self._setting.encode()):
             return self._owner

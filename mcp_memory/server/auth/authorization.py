@@ -1,7 +1,7 @@
-"""What a client may do, and in which space. Each request has one `Grant`; code that has none at hand asks `current()`.
+"""Rights of a client, and its space. Each request has one `Grant`, which `current()` returns.
 
-A request of a transport without a door (stdio, a client in this process) is the owner's. One that came over HTTP and
-brings no grant has come past the door, and is refused.
+A request of stdio or of a client in this process is the owner's. One over HTTP without a grant bypassed
+authentication, and is refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GRANT = "mcp_memory.grant"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """What a request may do. `who` tells clients apart, `space` is None for the one that is configured."""
+    """Rights of a request. `who` distinguishes clients, `space` is None for the configured one."""
 
     who: str = ""
     space: str | None = None
@@ -101,9 +101,9 @@ _OF_THE_HOME = frozenset({"schema", "disk", "embedding", "model"})
 
 
 def part_of_status(status: dict[str, Any], grant: Grant) -> dict[str, Any]:
-    """Return what a client may know of the status: its space; with the right admin, what the home as a whole does.
+    """Return the part of the status a client may see: its space; with the right admin, the home as a whole.
 
-    Names (of other spaces, tokens, clients, of the folder) are the owner's alone.
+    Names (of other spaces, tokens, clients, of the folder) are for the owner only.
     """
     if grant.is_owner:
         return status

@@ -1,10 +1,12 @@
-"""OAuth: access tokens of an authorization server, which this server takes as its resource server (RFC 9728, 9068).
+"""OAuth: access tokens of an authorization server; this server is the resource server (RFC 9728, 9068).
 
-A token must be a JWT that one of the issuer's published keys has signed, for our `audience`, in time, and say who its
-user is. The keys are found through the issuer's metadata (RFC 8414, or OpenID's), fetched when a token comes that needs
-them, kept for an hour, and asked for anew when a token names one that is not among them, though not in haste.
+A token must be a JWT signed by one of the issuer's published keys, for our `audience`, in time, with a subject. The
+keys are found through the issuer's metadata (RFC 8414, or OpenID's), fetched when needed, cached for an hour, and
+fetched again when a token names an unknown key, at most every ten seconds. PyJWT's own client does not do as well: it
+has no such limit (forged key ids would make it fetch at each request), no limit of size, and no fallback to the last
+known keys.
 
-What an issuer says is believed: which scopes a token has, and, where a claim is set for it, which space it is for.
+The issuer is trusted for a token's scopes and, where a claim is set for it, its space.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ class Unreachable(Exception):
 
 
 def issuer_of(settings: Settings) -> Issuer | None:
-    """Return who issues tokens, or None where none is set. InvalidInput names what is wrong or missing."""
+    """Return the configured issuer; None if none is set. Raises InvalidInput."""
     if settings.oauth_issuer is None and settings.oauth_audience is None:
         return None
     if settings.oauth_issuer is None or settings.oauth_audience is None:
@@ -78,7 +80,7 @@ class Issuer:
     _lock: anyio.Lock = field(default_factory=anyio.Lock, repr=False)
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return what a token says, or None where it is not good. Raises Unreachable where that cannot be told."""
+        """Return the claims of a token; None for a bad one. Raises Unreachable where it cannot be checked."""
         import jwt  # late: it brings cryptography
 
         try:
@@ -186,7 +188,7 @@ class Issuer:
 
 
 async def _json(client: Any, url: str) -> dict[str, Any]:
-    """Return the JSON object at an address. Raises ValueError where there is none, httpx2.HTTPError on the way."""
+    """Return the JSON object at an address. Raises ValueError for anything else, httpx2.HTTPError on the way."""
     answer = await client.get(url, headers={"Accept": "application/json"})
     if answer.status_code != 200 or len(answer.content) > _MOST_BYTES:
         raise ValueError(f"{url} answered {answer.status_code}")

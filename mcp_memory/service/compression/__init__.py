@@ -1,8 +1,7 @@
-"""Lists of messages made to fit: for programs that own what goes to their model.
+"""Compresses lists of messages, for programs that own the context of their model.
 
-rules      when, how far, and when an edit pays for the cache that it breaks
-messages   a list in a neutral form      forms    from and to OpenAI and Anthropic
-replay     what was edited before        plan     what to edit now      in_use   what to spare
-texts      what stands in its place      keep     what goes is stored first
-run        one compression
+message_lists  a list in a neutral form, from and to OpenAI and Anthropic
+plan           rules, and which edits to make now
+storing        stores everything that is removed, and makes the replacements
+compress       one compression, which starts from all earlier edits
 """

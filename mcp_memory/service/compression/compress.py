@@ -1,19 +1,12 @@
-"""One compression: the list is read, brought to where it stood, edited where that is worth it, and written back.
+"""One compression: read the list, replay earlier edits, make new ones where they pay, and write the list back.
 
-    forms     as OpenAI or Anthropic have it  ⇄  neutral messages
-    replay    what was edited before stands again, byte for byte
-    plan      what to edit now: pure
-    keep      what goes is stored first
-    store     the edits, and what they save, in one transaction
+Guarantees: the same list gives the same list, as does one that was compressed before and has grown; everything that
+leaves the list is stored; messages that are not edited come back as the very objects that were given.
 
-Guarantees: the same list gives the same list, as does one that was compressed before and has grown; nothing leaves
-the list that was not stored; messages that are not edited come back as the very objects that were given.
-
-What was edited before, found again in a list and done again, byte for byte: the caller need not remember.
-
-The list may be the caller's own, whole, or one that was compressed before and has grown, or an older one of these.
-Each message is recognised by its place in the conversation: as it was, or as what stands for it. Nothing here asks
-the store: `walk` needs the edits by what they show, `replayed` those by the place they reach to.
+Earlier edits are found again in the list and repeated byte for byte, so the caller need not remember them. The list
+may be the caller's own, a compressed one that has grown, or an older one of these. Each message is recognised by its
+place in the conversation, in its original or its replaced form. The store is read only for the edits that `walk` and
+`replayed` need.
 """
 
 from __future__ import annotations
@@ -88,7 +81,7 @@ def compress_list(
     level: Level | None = None,
     keep_secrets: bool = False,
 ) -> Compressed:
-    """Return the list compressed by the rules; see `Memory.compress`. Raises InvalidInput for what is no list."""
+    """Return the list compressed by the rules; see `Memory.compress`. Raises InvalidInput for anything but a list."""
     read = message_lists.read(messages)
     made = broken = conflicts = 0
     reached: Level | None = None
@@ -217,7 +210,7 @@ def _tokens(part: MessagePart, counter: TokenCounter) -> int:
 def _edits(
     keeper: MessageStorage, plan: EditPlan, standing: Sequence[ReplayedMessage], given: Sequence[Any]
 ) -> Iterator[MessageEdit]:
-    """Store what goes, and yield what stands for it."""
+    """Store the parts to remove, and yield their replacements."""
     for at, puts in groupby(plan.puts, key=lambda put: put.item):
         item, held = keeper.items[at], standing[at].edit
         kept = dict(_put_away(keeper, puts))
@@ -253,7 +246,7 @@ def _edits(
 
 
 def _put_away(keeper: MessageStorage, puts: Iterable[Replacement]) -> Iterator[tuple[int, StoredResult]]:
-    """Put parts away; what was forgotten stays in the list, which is its owner's, and is not kept again."""
+    """Store parts. Forgotten ones stay in the list, which is its owner's, and are not stored again."""
     for put in puts:
         try:
             yield put.part, keeper.put_away(put)
@@ -271,7 +264,7 @@ def _stored(
     at: datetime,
     counter: TokenCounter,
 ) -> int:
-    """Store edits and what they save; return how much of the cache they break."""
+    """Store edits and their savings; return how many cached tokens they invalidate."""
     trial = [replace(edit, id=_LAST + place) for place, edit in enumerate(edits)]
     after = ReplayedState.by(before.read, before.spots, [*before.known, *trial], counter)
     first = min([*(put.item for put in plan.puts), *(cut.start for cut in plan.cuts)])
@@ -329,7 +322,7 @@ class MessagePosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedMessage:
-    """A message as it has to stand; `places` of the list are those of what it stands for."""
+    """A message with its edits applied; `places` are those of the messages in the list that it represents."""
 
     message: ListMessage
     spot: MessagePosition
@@ -348,7 +341,7 @@ class ReplayedMessage:
 def walk(
     messages: Sequence[ListMessage], digests: Sequence[str], shown: Iterable[MessageEdit]
 ) -> list[MessagePosition]:
-    """Return where each message stands, taking what `shown` put there for what it stands for."""
+    """Return the position of each message; a replacement counts as the messages it represents."""
     known = {(edit.before, edit.shown): edit for edit in shown}
     spots: list[MessagePosition] = []
     at = START
@@ -365,7 +358,7 @@ def walk(
 def replayed(
     messages: Sequence[ListMessage], spots: Sequence[MessagePosition], reaching: Iterable[MessageEdit]
 ) -> list[ReplayedMessage]:
-    """Return the list as it stood after the last compression, and what is new behind."""
+    """Return the list as the last compression left it, followed by the new messages."""
     newest: dict[str, MessageEdit] = {}
     notes: list[MessageEdit] = []
     for edit in sorted(reaching, key=lambda edit: edit.id):

@@ -1,18 +1,13 @@
-"""A message list in a neutral form: roles and parts, whoever's API it was written for.
+"""Message lists of OpenAI and Anthropic in a neutral form: roles and parts.
 
-    Part      one text that can be looked at by itself: words, a tool call's arguments, a tool's result
-    Message   a role and its parts
-    digest    what makes two messages the same; marks that callers move about do not count
-    behind    the name of a place in a conversation: everything said up to there
+A part is one text: words, the arguments of a tool call, or a tool's result. `digest` identifies a message; marks that
+callers move about do not count. `behind` names a place in a conversation by everything said up to there, so an edit
+in one conversation never touches a similar message of another. System messages name no place: callers rewrite them
+from call to call.
 
-A place is named by all that came before it, so what is known of a message in one conversation never touches a
-message of another that only looks alike. System messages name no place: callers rewrite them from call to call.
-
-The message lists of OpenAI and Anthropic, read into the neutral form and written back as they came.
-
-The two share no name for what they do differently, so one reader takes both, message by message, and a list need not
-say whose it is. What is not understood is kept as it is: only the texts of an edit are ever written. Objects of the
-vendors' own libraries (anything with `model_dump`) are taken too; one that is edited comes back as a dict.
+The two APIs use different names for different things, so one reader takes both, message by message. Unknown blocks
+are kept unchanged: only the texts of an edit are ever written. Objects of the vendors' libraries (anything with
+`model_dump`) are accepted too; an edited one comes back as a dict.
 """
 
 from __future__ import annotations
@@ -60,7 +55,7 @@ class ListMessage:
 
 
 def digest(message: ListMessage) -> str:
-    """Return what is the same for the same message: of its role and its parts, without blocks that were recalled."""
+    """Return a hash of a message's role and parts, without recalled blocks."""
     told = [message.role, *([p.kind, _RECALLED.sub("", p.text), p.call_id, p.tool] for p in message.parts)]
     return sha256(json.dumps(told).encode()).hexdigest()[:32]
 
@@ -111,9 +106,9 @@ def read(messages: Sequence[object]) -> list[ListMessage]:
 
 
 def write(message: object, texts: Mapping[int, str]) -> Any:
-    """Return the message with other texts in some of its parts, by their place in `Message.parts`.
+    """Return the message with other texts in some of its parts, by their index in `ListMessage.parts`.
 
-    The message itself is not changed; what no text is given for comes back as it was, also its cache marks.
+    The message itself is not changed; parts without a new text keep everything, including cache marks.
     """
     if not texts:
         return message
@@ -130,7 +125,7 @@ def note(text: str) -> Block:
 
 
 def _plain(given: object) -> Block:
-    """A message as a dict, its blocks and calls too; empty where it is none."""
+    """Return a message as a dict, its blocks and calls too; empty for anything else."""
     dump = getattr(given, "model_dump", None)
     if dump is not None:
         return dump(mode="json", exclude_none=True)
@@ -244,7 +239,7 @@ def _unmarked(block: object) -> object:
 
 
 def _json(value: object) -> str:
-    """A value as text; what is a text already stays as it is."""
+    """Return a value as JSON; a string stays unchanged."""
     if isinstance(value, str):
         return value
     try:

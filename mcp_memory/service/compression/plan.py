@@ -1,23 +1,21 @@
-"""What to edit in a list of messages: nothing is read or written here, and the same list gives the same plan.
+"""Decides which edits to make in a list of messages. Pure: the same list gives the same plan.
 
-Guarantees: a call and what answers it go together or stay together; system messages, the first words of the user
-and the last are never put away, and in an emergency at worst shortened; a plan is a batch that pays by the rules,
-or one that the window asks for.
+Guarantees: a call and its results go together or stay together; system messages and the first and last words of the
+user are never removed, and in an emergency at worst shortened; a plan is a batch that pays by the rules, or one that
+the window requires.
 
-When a list is compressed, how far, and when an edit of what was sent before pays.
-
-A provider keeps what it has read of a prompt and reads the same beginning again at a fraction of the price. An edit
-of an old message breaks that from there on: all behind it is read at the full price once. In return every call from
-now on is shorter. So edits come in batches, and a batch has to be worth it:
+A provider caches the beginning of a prompt and reads it again at a fraction of the price. An edit of an old message
+invalidates the cache from there on: everything behind it is read at full price once. In return every later call is
+shorter. So edits come in batches, and a batch has to be worth it:
 
     saves   removed x cached_price x (this call and those expected)
-    costs   what stands behind the first edit and was sent before x (1 - cached_price)
+    costs   tokens behind the first edit that were sent before x (1 - cached_price)
 
-How many calls are still to come nobody knows. Without `further_calls` as many are expected as there were: for a run
-of unknown length the best single guess, and one that keeps the first batch from coming too early. A batch that only
-just pays is better waited for, since the next calls bring more to remove behind the same break: hence `worth`.
+The number of further calls is unknown. Without `further_calls` as many are expected as there were: the best single
+guess, and one that keeps the first batch from coming too early. A batch that only just pays is better postponed,
+since the next calls bring more to remove behind the same break: hence `worth`.
 
-What the model is still working with: results whose names stand in its newest messages are not the first to go.
+Results whose names occur in the model's newest messages are still in use, and are not removed first.
 """
 
 from __future__ import annotations
@@ -210,7 +208,7 @@ class _PlanDraft:
     # --- aggressive ---------------------------------------------------------------------------------
 
     def cut_oldest(self, *, before: int, least: float = 0.0) -> None:
-        """Let the oldest units go until the target is reached; what is pinned stays where it is."""
+        """Remove the oldest units until the target is reached; pinned items stay."""
         goal = self.rules.target * self.rules.window
         most = int(self.rules.canvas * self.rules.window)
         runs: list[list[int]] = [[]]
@@ -260,7 +258,7 @@ class _PlanDraft:
             self.put([largest])
 
     def _shortenable(self, goal: float) -> Iterable[Replacement]:
-        """What is left and can be shortened, each by as much as would be enough."""
+        """Yield the remaining parts that can be shortened, each by as much as would suffice."""
         gone = {at for cut in self.cuts for at in range(cut.start, cut.end)}
         for at, item in enumerate(self.items):
             if at in gone or item.is_note or item.message.role == "system":
@@ -315,9 +313,9 @@ class CompressionRules:
             )
 
     def gain(self, *, removed: int, behind: int, calls: int) -> float:
-        """Return what a batch saves beyond `worth` times its cost, in tokens at full price.
+        """Return the saving of a batch beyond `worth` times its cost, in tokens at full price.
 
-        `behind`: tokens that are read anew, `calls`: how many the model has made so far.
+        `behind`: tokens to be read at full price again; `calls`: calls of the model so far.
         """
         further = calls if self.further_calls is None else self.further_calls
         saves = removed * self.cached_price * (1 + further)

@@ -1,12 +1,10 @@
-"""Everything that an edit takes out of a list is stored first: results on their canvas, the rest as refs and turns.
+"""Stores everything that an edit removes (results on their canvas, the rest as refs and turns) and makes its
+replacement.
 
-Guarantees: what `put_away` returns may stand in the list, for the ids it names are on disk; the same part put away
-twice gives the same ref and node, so a call that was interrupted is only repeated. It does not decide what goes.
-
-What stands in a list where something was put away: short texts that say what it was and where it is.
-
-Guarantees: none is over its limit of tokens; arguments stay the JSON that they were in shape, so that a provider
-takes them; what came from outside is masked, and what is ours is fenced so that nobody stores it as said.
+Guarantees: a replacement may go into the list at once, for the ids it names are on disk; storing the same part twice
+gives the same ref and node, so an interrupted call is simply repeated. No replacement exceeds its limit of tokens;
+arguments stay JSON of the same shape, so that a provider accepts them; outside text is masked, and our own notes are
+fenced so that they are not recorded as said.
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ def stood_in(text: str) -> re.Match[str] | None:
 
 @dataclass(frozen=True, slots=True)
 class StoredResult:
-    """What stands in the list from now on, and the refs that hold what stood there."""
+    """The replacement text, and the refs of the stored originals."""
 
     text: str
     refs: tuple[str, ...]
@@ -64,7 +62,7 @@ class StoredResult:
 
 @dataclass(frozen=True, kw_only=True)
 class MessageStorage:
-    """Puts away for one conversation: `items` are its messages as they stand, `session` what it is known by."""
+    """Stores parts of one conversation: `items` are its messages, `session` its name."""
 
     store: Store
     space: str
@@ -75,7 +73,7 @@ class MessageStorage:
     keep_secrets: bool = False
 
     def put_away(self, put: Replacement) -> StoredResult:
-        """Store a part and return what stands for it. Raises Refused where it was forgotten."""
+        """Store a part and return its replacement. Raises Refused where it was forgotten."""
         part = self.items[put.item].message.parts[put.part]
         match put.how:
             case "result":
@@ -189,7 +187,7 @@ class MessageStorage:
         return (self.items[place] for place in range(at - 1, -1, -1))
 
     def _talk_since(self, at: int) -> str:
-        """What the model said and called after a result, the newest: what it has used of it, it may use again."""
+        """Return the newest words and calls of the model after a result: parts it has used may be used again."""
         later: list[str] = []
         room = TALK_CHARS
         for place in range(len(self.items) - 1, at - 1, -1):
@@ -231,7 +229,7 @@ class MessageStorage:
             return FORGOTTEN
 
     def _turns(self, going: Sequence[PlanItem]) -> dict[str, str]:
-        """Record what was said, unless the session holds it already; return the ids of turns by place."""
+        """Record the messages as turns, unless the session has them already; return the ids of turns by place."""
         held: dict[tuple[str, str], list[str]] = {}
         for turn in self.store.last_turns(self.space, self.session, limit=LOOK_BACK, roles=("user", "assistant")):
             held.setdefault((turn.role, turn.content), []).append(turn.id)
@@ -293,7 +291,7 @@ def said(message: ListMessage) -> str:
 
 
 def _words_of_user(item: PlanItem, turns: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """What the user said in a message, with the id of the turn; of a note what it tells of that."""
+    """Yield the user's words in a message, each with the id of its turn; of a note, the words that it quotes."""
     if item.is_note:
         yield from told_before(item.message.parts[0].text)
     elif _is_asked(item):
@@ -308,7 +306,7 @@ def _value(text: str) -> Any:
 
 
 def _bytes_in(block: Any) -> tuple[str, bytes] | None:
-    """The file in a block: its type and content, where it stands there in base64 as either API has it."""
+    """Return the type and content of a file that a block holds in base64, for either API."""
     match block:
         case {"source": {"type": "base64", "data": str(data), "media_type": str(kind)}}:
             pass
@@ -336,7 +334,9 @@ _SAID = (400, 200, 100, 50)
 def result_record(
     *, node: str, ref: str, summary: str, preview: Callable[[int], str], limit: int, counter: TokenCounter
 ) -> str:
-    """Return what stands for a result: its record, and as much of a preview (made for so many characters) as fits."""
+    """Return the replacement of a result: its record, and as much of a preview as fits (`preview` takes a size in
+    characters).
+    """
     bare = stand_in(node=node, ref=ref, summary=summary, preview="").rstrip("\n")
     room = limit - counter.count(bare) - 1
     if room < 12:
@@ -371,9 +371,9 @@ def _cut(value: Any, most: int, ref: str) -> Any:
 
 
 def middle(text: str, *, ref: str, limit: int, counter: TokenCounter) -> str:
-    """Return the beginning and the end of a text, and between them where the whole of it is.
+    """Return the beginning and the end of a text, and between them a pointer to the whole.
 
-    It is stored, to stand there again at the next call, so secrets are masked in it.
+    Secrets are masked, because the text is stored and used again at the next call.
     """
     text = mask(text)
     mark = f"\n[… {len(text):,} characters in all, whole in {ref}; expand_node opens any part …]\n"
@@ -396,9 +396,9 @@ def earlier_note(
     limit: int,
     counter: TokenCounter,
 ) -> str:
-    """Return the note that stands for messages that went.
+    """Return the note that replaces removed messages.
 
-    `said`: what the user said among them, each with its id; `canvases` draws the tasks within so many tokens.
+    `said`: the user's words among them, each with its id; `canvases` draws the tasks within a number of tokens.
     """
     head = (
         f"Earlier messages of this conversation, {calls} calls of the model among them, were put away to make room. "
@@ -424,7 +424,7 @@ def _fenced(parts: Sequence[str]) -> str:
 
 
 def told_before(note: str) -> Iterator[tuple[str, str]]:
-    """Yield what a note tells that the user said, each with its id: the next note tells it again."""
+    """Yield the user's words that a note quotes, each with its id, for the next note."""
     _, _, rest = note.partition(f"{_SAID_HEAD}\n")
     for line in rest.splitlines():
         found = _SAID_LINE.fullmatch(line)

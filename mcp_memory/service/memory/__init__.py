@@ -1,8 +1,8 @@
-"""Memory: the verbs, for agents (through `server/`), people (through `cli`) and programs.
+"""Memory: the API for agents (through `server/`), people (through `cli`) and programs.
 
-`open_memory()` is the one place where the parts are joined. The verbs are async and never block the event
-loop: each runs in a worker thread, which finishes even when its caller is cancelled, so a write lands whole.
-What they return are the answers of `types`; what they raise is in `errors`.
+`open_memory()` is the one place where the parts are joined. The verbs are async and never block the event loop: each
+runs in a worker thread, which finishes even when its caller is cancelled, so a write lands whole. They return answers
+of `core.types` and raise errors of `core.errors`.
 """
 
 from mcp_memory.service.memory.opening import Memory, open_memory

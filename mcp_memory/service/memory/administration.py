@@ -50,7 +50,9 @@ class StatementToImport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedStatementsReport:
-    """What became of statements: new ones, of which `held` wait for review; those that were here, or forgotten here."""
+    """Counts of imported statements: new ones, of which `held` are quarantined; repeated ones; and those forgotten
+    here.
+    """
 
     told: int = 0
     held: int = 0
@@ -104,7 +106,7 @@ class AdministrationVerbs(RetentionVerbs):
 
     @in_thread
     def revoke_token(self, which: str) -> Token:
-        """Revoke the token of this id or name, in every process at once. NotFound where there is none to revoke."""
+        """Revoke the token of this id or name, in every process at once. Raises NotFound."""
         store = self._parts.store
         live = [token for token in store.tokens() if token.revoked_at is None]
         found = next((token for token in live if which in (token.id, token.name)), None)
@@ -169,9 +171,9 @@ class AdministrationVerbs(RetentionVerbs):
 
     @in_thread
     def take_in(self, parcel: Parcel, space: str) -> Brought:
-        """Take a space of an export into this one. What is here is not stored again, and what was forgotten not at all.
+        """Import a space of an export into this one. Known rows are not stored again, and forgotten ones never.
 
-        What was forgotten there since it last came is forgotten here too, which can be undone.
+        Rows forgotten there since the last import are forgotten here too, which can be undone.
         """
         from mcp_memory.service.portable import bring
 
@@ -192,10 +194,9 @@ class AdministrationVerbs(RetentionVerbs):
 
     @in_thread
     def tell(self, statements: Sequence[StatementToImport]) -> ImportedStatementsReport:
-        """Store what another memory held to be true, each statement once.
+        """Store statements of another memory, each once.
 
-        One that is known by its id and says something new takes the place of what it said before. What was forgotten
-        is not told again.
+        One with a known id and a new text replaces its earlier text. Forgotten ones are not stored again.
         """
         from mcp_memory.longterm.verification.trust import checked_claim
 
@@ -227,7 +228,7 @@ class AdministrationVerbs(RetentionVerbs):
 
     @in_thread
     def forget_again(self, ids: Sequence[str], *, reason: str, how: How) -> str:
-        """Forget what a later state of this memory had forgotten; return the tombstone."""
+        """Forget rows that a later state of this memory had forgotten; return the tombstone."""
         return self._forget_too(ids, reason, how=how)
 
     def _forget_too(self, ids: Sequence[str], reason: str, *, how: How = "import") -> str:
@@ -236,7 +237,7 @@ class AdministrationVerbs(RetentionVerbs):
 
     @in_thread
     def waiting(self, *, limit: int = 100) -> list[Reviewed]:
-        """Return what waits for review, the newest first, each with its words."""
+        """Return the quarantined rows, newest first, each with its text."""
         return self._worded(self._parts.store.held(self.space, limit=limit))
 
     @in_thread
@@ -251,7 +252,9 @@ class AdministrationVerbs(RetentionVerbs):
 
     @in_thread
     def review(self, ids: Sequence[str], verdict: Verdict) -> list[Reviewed]:
-        """Let what is held be recalled (`released`), or leave it so for good (`kept`). NotFound for what is not."""
+        """Release quarantined rows for recall (`released`), or keep them out for good (`kept`). Raises NotFound for
+        others.
+        """
         if not ids:
             raise InvalidInput("Nothing is named: give ids such as a5 or t8. `mcp-memory review` lists what waits.")
         done = self._parts.store.review(self.space, ids, verdict, now=self._parts.now())
@@ -261,9 +264,9 @@ class AdministrationVerbs(RetentionVerbs):
 
     @in_thread
     def scan(self) -> list[Reviewed]:
-        """Judge all that is stored as if it came in now, and return what is held that was not before.
+        """Judge all stored rows as if they came in now; return those newly quarantined.
 
-        What was stored before secrets were masked is held where it has one.
+        Rows stored before secrets were masked are quarantined if they have one.
         """
         from mcp_memory.core.secrets import holds_secret
         from mcp_memory.core.types import NewTurn
@@ -325,9 +328,9 @@ def _hash(secret: str) -> bytes:
 
 
 def _doubts(row: carried.Turn | carried.Atom) -> tuple[str, ...]:
-    """Return why something that comes in is to be held: it reads like an attack on its reader, or has a secret in it.
+    """Return why an imported row is quarantined: it reads like an injected instruction, or contains a secret.
 
-    What comes is not masked: its hash, and what was quoted of it, are of the words that were said.
+    Imported rows are not masked: their hashes and quotes are of the original words.
     """
     from mcp_memory.core.secrets import holds_secret
     from mcp_memory.longterm.verification.trust import source_of_role

@@ -36,10 +36,10 @@ class LongtermVerbs(Verbs):
     def record_turns(
         self, turns: Sequence[NewTurn], *, session: str | None = None, vectors_later: bool = False
     ) -> Recorded:
-        """Store messages verbatim, in order, and index them. What was stored before is not stored again.
+        """Store messages verbatim, in order, and index them. Known ones are not stored again.
 
-        With `vectors_later` they are found by words at once and by meaning when the background has come to them: for
-        histories of many turns. Raises InvalidInput, storing nothing, for an empty or oversized turn or a session name
+        With `vectors_later` they are found by words at once and by meaning after the background has embedded them:
+        for long histories. Raises InvalidInput, storing nothing, for an empty or oversized turn or a session name
         that cannot be part of a file name.
         """
         from mcp_memory.longterm.turns import admit
@@ -139,7 +139,7 @@ class LongtermVerbs(Verbs):
 
     @in_thread
     def ranked_by(self, signals: Collection[str], query: str, *, limit: int = 10) -> list[Turn]:
-        """Return the turns that some signals of the search alone rank first: what it is measured against.
+        """Return the turns that some signals of the search rank first on their own: a baseline for benchmarks.
 
         `longterm.search.ranking` names them: `{"words"}` is BM25, `{"meaning"}` the cosine by the configured model.
         Raises EmbeddingFailed rather than finding less.
@@ -181,18 +181,17 @@ class LongtermVerbs(Verbs):
         source: Source = "user",
         session: str | None = None,
     ) -> Remembered:
-        """Store one durable statement, told explicitly, and say what it replaced or may repeat.
+        """Store one explicit statement; report replaced and similar ones.
 
-        `source` is whose word it is. A rule or a trait is the user's to tell. A rule that no recorded turn of the user
-        states waits for review, and so does what stands in a tool's output and in no words of the user
-        (`longterm.trust`); the answer says so. A memory without the user's turns can vouch for no rule: record the
-        words in which they gave it first.
+        `source` says who stated it. Rules and traits come from the user: a rule that no recorded turn of the user
+        states is quarantined, and so is a text of a tool's output that the user never said; the answer says so
+        (`longterm.verification.trust`). So record the user's words before a rule.
 
-        `cites` names tool results that it rests on, as does its text: refs, with or without lines, or nodes.
-        NotFound where one is not there.
+        `cites` names tool results as evidence, as does the text: refs, with or without lines, or nodes. Raises
+        NotFound.
 
-        `entity`, `relation` and `value` together make it a fact (the user is the entity `user`). What it
-        replaces is closed, never deleted.
+        `entity`, `relation` and `value` together make it a fact (the user is the entity `user`). Replaced statements
+        are closed, never deleted.
         """
         from mcp_memory.longterm.explicit_atoms import explicit_atom
         from mcp_memory.longterm.similarity import similar
@@ -286,7 +285,7 @@ class LongtermVerbs(Verbs):
 
     @in_thread
     def recall(self, query: str = "", *, session: str | None = None, budget_tokens: int = 1200) -> Bundle:
-        """Return what a context needs for this question, within the budget: a stable and a dynamic block."""
+        """Return the context for a question within the budget: a stable and a dynamic block."""
         from mcp_memory.longterm.recall import bundle as recall
 
         in_range(budget_tokens, "budget_tokens", 1, 100_000)
@@ -302,10 +301,10 @@ class LongtermVerbs(Verbs):
 
     @in_thread
     def recall_beyond(self, query: str, *, known: str, session: str, budget_tokens: int = 600) -> Bundle:
-        """Return what a question needs beyond what its context holds, as a dynamic block.
+        """Return the dynamic block for a question, without anything that the context has already.
 
-        For programs that put it there unasked: `known` is all that they recalled into this context before. The turns
-        of the session since its last summary are taken to be there too.
+        For programs that recall automatically: `known` is everything they recalled into this context before. The
+        turns of the session since its last summary are assumed to be in the context too.
         """
         from mcp_memory.longterm.recall import bundle as recall
 
@@ -316,7 +315,7 @@ class LongtermVerbs(Verbs):
 
     @in_thread
     def why(self, id: str) -> Why:
-        """Return which tool results an atom or turn rests on; of a ref or node, which atoms and turns rest on it."""
+        """Return the tool results that support an atom or turn; for a ref or node, the atoms and turns that cite it."""
         from mcp_memory.longterm.verification.evidence import why
 
         return why(self._parts.store, self.space, id)

@@ -1,11 +1,10 @@
-"""Where the parts are joined: settings, store, models, search and the background.
+"""Opens a memory: joins settings, store, models, search and background threads.
 
-The spaces of one open store: one is open from the start, the others from when somebody first asks for them.
+All spaces of one store share the file, the models, the index and one scheduler thread, so a thousand spaces cost
+little more than one. The first space is open from the start, others from their first use; the least recently used are
+closed and opened again on demand.
 
-What they share (the file, the models, the index, one background thread for the stages) costs the same for one space
-or a thousand. A space that others have pushed out is opened anew when it is asked for again; whoever holds it goes on.
-
-`compress` for programs that are not async: one call opens the memory, compresses and closes it again.
+`compress` is for programs that are not async: it opens the memory, compresses and closes it again.
 """
 
 from __future__ import annotations
@@ -84,9 +83,9 @@ async def open_memory(
 ) -> AsyncGenerator[Memory]:
     """Open a store and yield its verbs; background work has ended when this returns.
 
-    `overrides` are settings by name (`home=…`, `space=…`); `now`, `embedder` and `llm` take the place of the
-    clock and of the configured models (a string is the setting). `what` is what the home is opened for, as others
-    are told who look at who holds it. Raises StoreUnavailable and InvalidInput.
+    `overrides` are settings by name (`home=…`, `space=…`); `now`, `embedder` and `llm` replace the clock and the
+    configured models (a string is the setting). `what` is the purpose shown to other processes. Raises
+    StoreUnavailable and InvalidInput.
     """
     parts = await anyio.to_thread.run_sync(partial(_join, settings, now, embedder, llm, what, overrides))
     try:
@@ -182,7 +181,7 @@ MOST = 256
 
 
 class Spaces(Generic[T]):
-    """What is open of each space, those that were asked for last. Any thread may ask."""
+    """The open spaces, least recently used first. Thread-safe."""
 
     def __init__(self, name: str, first: T, *, opened: Callable[[str], T], closed: Callable[[T], None]) -> None:
         self._name, self._first = name, first
@@ -212,10 +211,10 @@ def compress(
     space: str | None = None,
     **options: Any,
 ) -> Compressed:
-    """Return the messages compressed to a window of so many tokens: `Memory.compress`, which says what `options` are.
+    """Return the messages compressed to a window of tokens; `options` are those of `Memory.compress`.
 
-    It works on an open `memory`, or else on the one that `settings`, `home` and `space` name, by default the one of
-    the environment. Async code awaits `memory.compress` instead; where an event loop runs this is InvalidInput.
+    It uses an open `memory`, or the one that `settings`, `home` and `space` name, by default that of the environment.
+    Async code awaits `memory.compress` instead; inside an event loop this raises InvalidInput.
     """
 
     async def once() -> Compressed:

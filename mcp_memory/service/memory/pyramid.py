@@ -1,4 +1,4 @@
-"""L2, L3 and the stages between: scenes and the persona are read, restored and compared, questions are answered."""
+"""Verbs of the scenes, the persona and the scheduler: answer questions, read, compare and restore versions."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class PyramidVerbs(Verbs):
     def distill(self, work_id: str | None = None, reply: str | None = None) -> Distilled:
         """Take the reply to a question and return the next one; without a reply, the question that is due.
 
-        Whoever calls it is the model: no other is asked and nothing is billed. A reply that cannot be used at all
-        comes back once with the reason and the same question; after the second it is put aside for a while, and no
-        question follows. NotFound for a work that never was.
+        The caller is the model: no other is asked and the usage ledger is not touched. An unusable reply comes back
+        once with the reason and the same question; after the second the job is parked, and no question follows.
+        Raises NotFound for an unknown job.
         """
         from mcp_memory.store.protocol import Conflict
 
@@ -53,7 +53,7 @@ class PyramidVerbs(Verbs):
         return self._asking(kept=applied.kept, refused=applied.refused)
 
     def _asking(self, *, kept: Sequence[str] = (), refused: Sequence[str] = (), note: str | None = None) -> Distilled:
-        """Return the next question, with what became of the last reply."""
+        """Return the next question, with the outcome of the last reply."""
         pipeline = self._parts.pipeline
         asked = pipeline.for_agent(f"agent {pipeline.holder}")
         return Distilled(
@@ -66,10 +66,10 @@ class PyramidVerbs(Verbs):
 
     @in_thread
     def consolidate(self, *, told: Callable[[str], None] | None = None) -> int:
-        """Have the configured model do all that could be done now, and return how many questions it took.
+        """Run all possible jobs with the configured model now, and return the number of questions.
 
         `told` gets a line about each. Raises Refused when no model is set or it may not be asked, ModelFailed when it
-        fails; what was done by then is kept, and the rest waits.
+        fails; finished jobs are kept, and the rest waits.
         """
         parts = self._parts
         if parts.model is None:
@@ -180,7 +180,7 @@ class PyramidVerbs(Verbs):
 
     @in_thread
     def persona_history(self) -> list[PersonaVersion]:
-        """Return all versions of the page, the newest first, each without what was forgotten since."""
+        """Return all versions of the page, newest first, without forgotten parts."""
         from mcp_memory.longterm import persona as l3_page
 
         return l3_page.versions(self._parts.store, self.space)
@@ -203,7 +203,7 @@ class PyramidVerbs(Verbs):
 
     @in_thread
     def rebuild_persona(self, *, scratch: bool = True) -> None:
-        """Ask for the page to be written anew, from scratch or from what changed."""
+        """Request a new version of the page, from scratch or from the changes."""
         from mcp_memory.longterm import persona
 
         parts = self._parts
@@ -213,7 +213,7 @@ class PyramidVerbs(Verbs):
 
     @in_thread
     def verify(self) -> Verified:
-        """Walk from the persona over scenes, atoms and quotes to the turns, and tell what no longer holds."""
+        """Check the chain from the persona over scenes, atoms and quotes to the turns, and list broken links."""
         from mcp_memory.longterm.verification.evidence import verify
 
         return verify(self._parts.store, self.space)

@@ -1,8 +1,8 @@
 """Verbs for forgetting, purging and retention.
 
-Forgetting takes rows and everything that quotes them out of memory, and can be undone. Purging erases what was
-forgotten, and searches every byte of the home for what is left of it. Retention policies are off until somebody sets
-them; an open server follows them once a day.
+Forgetting takes rows and everything that quotes them out of memory, and can be undone. Purging erases forgotten rows,
+and searches every byte of the home for remains. Retention policies are off until somebody sets them; an open server
+follows them once a day.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TRIES = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeReport:
-    """What a purge erased, and what became of it; `beside` are the others that hold the home meanwhile."""
+    """Counts of erased rows, and the verification; `beside` are the other processes that have the home open."""
 
     tombstones: Sequence[str]
     turns: int
@@ -64,7 +64,7 @@ _MOST_DAYS = 36_500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverdueRows:
-    """What is older than a policy allows: `going` at its next turn, and `staying` as statements rest on it."""
+    """Rows older than a policy allows: `going` at its next run, and `staying` because statements cite them."""
 
     policy: Policy
     going: int
@@ -96,10 +96,10 @@ class RetentionVerbs(Verbs):
         dry_run: bool | None = None,
         undo: str | None = None,
     ) -> Forgotten:
-        """Take turns, atoms and refs out of every search; with `undo`, bring back what a tombstone took.
+        """Take turns, atoms and refs out of every search; with `undo`, restore those of a tombstone.
 
-        What all of ids, query, session and time name is meant. By ids alone it acts at once; otherwise it shows what
-        it would forget, unless `dry_run` is False.
+        Only rows that match all of ids, query, session and time are chosen. By ids alone it acts at once; otherwise
+        it is a dry run, unless `dry_run` is False.
         """
         from mcp_memory.longterm import forgetting
 
@@ -185,7 +185,7 @@ class RetentionVerbs(Verbs):
         )
 
     def _settled(self, attempt: Callable[[], Tombstone]) -> Tombstone:
-        """Try until no writer of a canvas was first, and bring what is made of it all into line."""
+        """Retry while other writers change a canvas first; then update the persona and the indexes."""
         from mcp_memory.store.protocol import Conflict
 
         for _ in range(_ATTEMPTS):
@@ -205,7 +205,7 @@ class RetentionVerbs(Verbs):
 
     @in_thread
     def purgeable(self, *, older_than: timedelta | None = None) -> list[Tombstone]:
-        """Return what was forgotten in this space and can be brought back still, the oldest first."""
+        """Return the tombstones of this space that can still be undone, oldest first."""
         before = None if older_than is None else self._parts.now() - older_than
         return [
             one
@@ -215,16 +215,16 @@ class RetentionVerbs(Verbs):
 
     @in_thread
     def unproven(self) -> bool:
-        """Return whether a purge of this home was begun and nobody has looked yet for what is left of it."""
+        """Return whether a purge of this home was begun and not verified yet."""
         return bool(self._parts.store.unproven())
 
     @in_thread
     def purge(self, tombstones: Sequence[str] = (), *, delete_copies: bool = False) -> PurgeReport:
-        """Erase what was forgotten under these tombstones, and search every file of the home for what is left of it.
+        """Erase the rows of these tombstones, and search every file of the home for remains.
 
-        It works beside others that hold the home: rows and files change in one transaction, as ever, and what they
-        write waits while the database is made anew. What they hold in memory is theirs until they end. Without
-        tombstones it finishes what was killed. NotFound for one that cannot be purged: then nothing is done.
+        Other processes may have the home open: rows and files change in one transaction, and their writes wait while
+        the database is rebuilt. Their memory is not touched. Without tombstones it finishes an interrupted purge.
+        Raises NotFound, changing nothing, for a tombstone that cannot be purged.
         """
         return self._erase(tombstones, delete_copies=delete_copies)
 
@@ -280,7 +280,7 @@ class RetentionVerbs(Verbs):
         raise StoreUnavailable("A canvas is being written to by many others at once. Nothing was erased; call again.")
 
     def _shredded(self) -> bool:
-        """Make the database anew; once more where readers of an older state would not end."""
+        """Rebuild the database; again where readers of an older state delay it."""
         return any(self._parts.store.shred() for _ in range(_TRIES))
 
     @in_thread
@@ -304,10 +304,10 @@ class RetentionVerbs(Verbs):
 
     @in_thread
     def follow_retention(self, *, eager: bool = False) -> list[RetentionRun]:
-        """Forget what is older than the policies of the space allow, unless that was done today; `eager`: in any case.
+        """Forget rows older than the policies of the space allow, at most once a day; `eager`: now.
 
-        It can be undone like any forgetting. It is purged only where a policy says so, and then only what a policy
-        forgot: what a person forgot waits for that person.
+        It can be undone like any forgetting. It purges only where a policy says so, and only rows that a policy
+        forgot: those that a person forgot wait for that person.
         """
         store = self._parts.store
         if not store.policies(self.space):

@@ -1,7 +1,4 @@
-"""What is held, where, how far it is indexed and read, what it cost, and whether it is whole.
-
-What a home looks like from outside: its files by kind, who holds it, which keys open it. Changes nothing.
-"""
+"""Status of a memory: counts, sizes, indexing, jobs, usage, savings and problems."""
 
 from __future__ import annotations
 
@@ -36,7 +33,7 @@ class StatusVerbs(Verbs):
     """Status, changes and repairs."""
 
     def met(self, client: str) -> None:
-        """Note the name of a client for others who look at who holds the home. Blocks, shortly; never raises."""
+        """Register the name of a client, shown to other processes. Blocks shortly; never raises."""
         if self._parts.note:
             self._parts.note.met(client)
 
@@ -88,7 +85,7 @@ class StatusVerbs(Verbs):
         limit: int = 10,
         budget_tokens: int = 1200,
     ) -> tuple[Explained, Recalled]:
-        """Return how a memory search finds what it shows, and what recall would bring. InvalidInput without a query."""
+        """Explain the ranking of a memory search, and what recall would return. Raises InvalidInput without a query."""
         from mcp_memory.longterm.recall.bundle import recalled
         from mcp_memory.longterm.search.explain import explain
         from mcp_memory.store.protocol import Filters
@@ -119,7 +116,7 @@ class StatusVerbs(Verbs):
 
     @in_thread
     def status(self) -> dict[str, Any]:
-        """Return what is held, where, how it grows, what waits, failed, cost and saved, as plain JSON values."""
+        """Return counts, sizes, growth, waiting and failed jobs, usage and savings, as plain JSON values."""
         pass
 
         parts, store, now = self._parts, self._parts.store, self._parts.now()
@@ -247,7 +244,7 @@ class StatusVerbs(Verbs):
 
 
 def _read(read: Callable[[], list[T]], damaged: list[str]) -> list[T]:
-    """Return what is read. What a damaged row keeps from being read is noted in `damaged`: the rest counts."""
+    """Return the rows; those that a damaged row makes unreadable are counted as none, and noted in `damaged`."""
     try:
         return read()
     except DamagedRow as error:
@@ -260,7 +257,7 @@ CACHED_PRICE = 0.1
 
 
 def _worth(one: Saved) -> float:
-    """What a kind saved, in new tokens. What was offloaded on arrival was never read whole, not even once."""
+    """Return the saving of a kind, in new tokens. A result offloaded on arrival was never read whole, not even once."""
     net, later = one.saved - one.spent, one.saved_later - one.spent_later
     first = CACHED_PRICE if one.kind == "compress" else 1.0
     return net * first + later * CACHED_PRICE - one.cache_broken * (1 - CACHED_PRICE)
@@ -270,7 +267,7 @@ _KINDS = {"refs": "results", "conversations": "journal", "mmds": "canvases", "sc
 
 
 def disk(home: Path) -> dict[str, int]:
-    """Return the bytes that lie in a home, by kind; of all spaces. Kinds of which nothing is there are left out.
+    """Return the bytes in a home, by kind, over all spaces; empty kinds are left out.
 
     `database`, `results` (raw tool results), `journal`, `records`, `canvases`, `scenes`, `backups`, `hooks` (their
     logs and notes) and `other`.
@@ -309,7 +306,7 @@ def _files(folder: str, parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...
 
 
 def connected(home: Path) -> list[dict[str, Any]]:
-    """Return who holds the home now, this process left out where it only came to look."""
+    """Return the processes that have the home open, except this one unless it serves."""
     return [_told(one) for one in all_processes(home) if one.pid != os.getpid() or one.what.startswith("serve")]
 
 

@@ -84,7 +84,7 @@ class TaskVerbs(Verbs):
 
     @in_thread
     def note_replaced(self, done: Offloaded, *, shown: str, note: str) -> None:
-        """Book what a result saves, once `note` stands where its client would have `shown` that much of it."""
+        """Record the saving of a result, once `note` replaces the part of it that its client would have `shown`."""
         from mcp_memory.shortterm.offload import tokens_of
 
         saved, spent = tokens_of(shown, self._parts.counter), self._parts.counter.count(note)
@@ -192,7 +192,7 @@ class TaskVerbs(Verbs):
         return shown
 
     def _note_saving(self, kind: SavingKind, session: str, *, saved: int = 0, spent: int = 0) -> None:
-        """Enter it in the ledger; what was asked for is answered all the same where that cannot be written."""
+        """Add a saving to the ledger; a failure to write it does not fail the call."""
         if self._parts.store.read_only is not None:
             return
         saving = Saving(session=session, at=self._parts.now(), kind=kind, saved=saved, spent=spent)
@@ -230,7 +230,7 @@ class TaskVerbs(Verbs):
 
     @in_thread
     def task_history(self, *, session: str | None = None, but: Sequence[int] = (), budget_tokens: int = 300) -> str:
-        """Return other tasks by their metadata, a line each, the one worked on last first, within the budget."""
+        """Return other tasks by their metadata, one per line, most recent first, within the budget."""
         from mcp_memory.shortterm.canvas.view import history
 
         return history(
@@ -244,14 +244,14 @@ class TaskVerbs(Verbs):
 
     @in_thread
     def rebuild_canvas(self, number: int) -> CanvasRow:
-        """Draw a canvas anew from its records and edits, row and file, and return it."""
+        """Redraw a canvas from its records and edits, row and file, and return it."""
         from mcp_memory.shortterm.canvas.replay import mend
 
         return mend(self._parts.store, self.space, number, now=self._parts.now().astimezone())[0]
 
     @in_thread
     def undo_patch(self, number: int) -> CanvasRow:
-        """Undo the last patch of a canvas, keeping what was done since. NotFound where there is none."""
+        """Undo the last patch of a canvas, keeping later changes. Raises NotFound."""
         from mcp_memory.shortterm.canvas.replay import rollback
 
         return rollback(self._parts.store, self.space, number, now=self._parts.now().astimezone())
@@ -271,14 +271,13 @@ class TaskVerbs(Verbs):
         level: Level | None = None,
         **rules: Any,
     ) -> Compressed:
-        """Return a list of messages that fits a window of so many tokens, in the form of OpenAI or Anthropic it has.
+        """Return a list of messages, of OpenAI or Anthropic, that fits a window of tokens.
 
-        Call it before each call of the model, with the whole list or with what it returned, grown. What leaves the
-        list is stored first: results open with `expand_node`, what was said is found by `conversation_search`.
-        `overhead`: tokens that go to the model beside the list. `level` asks for a level whatever the size, as after
-        a provider refused a prompt. `rules` are fields of `compression.rules.Rules`, `session` is whose canvas and
-        turns these are; without it the conversation has one of its own.
-        Raises InvalidInput for what is no list of messages, and for a rule that cannot be.
+        Call it before each call of the model, with the whole list or with its last result, grown. Removed parts are
+        stored first: `expand_node` opens results, `conversation_search` finds words. `overhead`: tokens sent beside
+        the list. `level` forces a level whatever the size, as after a provider refused a prompt. `rules` are fields
+        of `CompressionRules`. `session` is that of the canvas and turns; by default the conversation has one of its
+        own. Raises InvalidInput for anything but a list of messages, and for an impossible rule.
         """
         from mcp_memory.service.compression.compress import compress_list
         from mcp_memory.service.compression.plan import LEVELS, make_rules

@@ -1,4 +1,4 @@
-"""What the groups of verbs share: the parts they work with, and how a blocking verb becomes awaitable."""
+"""Base of the verbs: the parts they work with, and how a blocking verb becomes awaitable."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Parts:
     note: ProcessNote | None
 
     def moment(self, text: str | None, what: str, *, now: datetime | None = None, end: bool = False) -> datetime | None:
-        """Return the moment that a time filter names, or None where there is none."""
+        """Return the moment that a time filter names; None for no filter."""
         from mcp_memory.language.when import parse_time
 
         return parse_time(text, what=what, now=now or self.now(), end=end) if text else None
