@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -47,7 +47,7 @@ class Profile:
 
 
 @contextmanager
-def profiled() -> Iterator[Profile]:
+def profiled() -> Generator[Profile]:
     profile = Profile()
     sys.setprofile(profile)
     try:

@@ -64,14 +64,13 @@ _MOST_NAMES = 1_000
 _NAME = 1_000  # characters of a client's name that are looked at, with each of its requests
 
 
-def instructions() -> str:
-    """Return the instructions that every client gets when it connects: when to use this server, and when not to.
+INSTRUCTIONS = (resources.files("mcp_memory.server") / "instructions.md").read_text(encoding="utf-8")
+"""What every client gets when it connects: when to use this server, and when not to.
 
-    The first 500 characters say when to search, record and distil, for some clients show no more and load the tools'
-    descriptions late; all of it is within 2,048 bytes, where older clients cut. Each sentence corrects something that
-    an agent did when it had these words alone.
-    """
-    return (resources.files("mcp_memory.server") / "instructions.md").read_text(encoding="utf-8")
+The first 500 characters say when to search, record and distil, for some clients show no more and load the tools'
+descriptions late; all of it is within 2,048 bytes, where older clients cut. Each sentence corrects something that an
+agent did when it had these words alone.
+"""
 
 
 class MemoryServer(MCPServer[None]):
@@ -85,7 +84,7 @@ class MemoryServer(MCPServer[None]):
             title="Memory",
             version=__version__,
             description="Long-term and short-term memory over one local store",
-            instructions=instructions(),
+            instructions=INSTRUCTIONS,
             log_level=settings.log_level.upper(),  # pyright: ignore[reportArgumentType]
             lifespan=_lifespan,
             cache_hints={

@@ -85,7 +85,7 @@ def _sentence(tool: str, model: type[BaseModel], problem: ErrorDetails) -> str:
     text = _SENTENCES.get(problem["type"])
     if text is None:
         return f"{name}: {problem['msg']}."
-    kind = _KINDS.get(type(value), "a number")
+    kind = next((kind for type_, kind in _KINDS.items() if isinstance(value, type_)), "a number")
     return text.format(tool=tool, name=name, ctx=problem.get("ctx", {}), kind=kind, shown=_shown(value))
 
 

@@ -15,7 +15,7 @@ import pytest
 from click.testing import Result
 
 from mcp_memory.cli import doctor
-from tests.test_presence import HOLDS, another
+from tests.core.test_process_registry import HOLDS, another
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 MODEL = {"name": "m", "tokens_today": 10, "daily_tokens": 100, "today": [{"failed": 1}]}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import mcp_memory
-from tests.compression.lists import long_talk, openai
+from tests.service.compression.lists import long_talk, openai
 
 
 def compress(home: Path, given: object, *options: str) -> subprocess.CompletedProcess[str]:

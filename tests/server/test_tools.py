@@ -12,7 +12,7 @@ from mcp import Client
 from mcp.types import Implementation, Tool
 
 from mcp_memory.core.tokens import token_counter
-from mcp_memory.server.app import MemoryServer, instructions
+from mcp_memory.server.app import MemoryServer
 from mcp_memory.server.tools import TOOLS
 from tests.server.answers import answer_of, text_of
 
@@ -133,15 +133,15 @@ def test_output_schemas_are_valid_and_carry_the_docs_of_the_fields(definitions: 
 
 
 def test_the_instructions_say_when_to_search_record_and_distil_in_their_first_500_characters() -> None:
-    assert len(instructions().encode()) <= 2_048
-    start = instructions()[:500]
+    assert len(INSTRUCTIONS.encode()) <= 2_048
+    start = INSTRUCTIONS[:500]
     searches, records = ["recall", "conversation_search", "memory_search"], ["remember", "record_turns", "distill"]
     at = [start.index(name) for name in (*searches, *records)]
     assert at == sorted(at)
 
 
 def test_the_instructions_say_when_to_leave_memory_alone() -> None:
-    _use, leave, _how = instructions().split("\n\n")
+    _use, leave, _how = INSTRUCTIONS.split("\n\n")
     for word in ("small talk", "secrets", "recorded by itself", "<mcp-memory-recall>"):
         assert word in " ".join(leave.split())
 

@@ -1,4 +1,4 @@
-"""A process that works on a home until nothing is due: `python -m tests.pipeline.worker HOME`. It is there to be killed."""
+"""A process that works on a home until nothing is due: `python -m tests.service.scheduler.worker HOME`. It is there to be killed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock
-from tests.pipeline.rounds import working
+from tests.service.scheduler.rounds import working
 
 
 def main() -> None:

@@ -19,9 +19,9 @@ from mcp_memory.longterm.verification.evidence import verify
 from mcp_memory.store.protocol import Filters, Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock
-from tests.pipeline.rounds import EXPECTED, SESSIONS, THINGS, finish, record, working
+from tests.service.scheduler.rounds import EXPECTED, SESSIONS, THINGS, finish, record, working
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 class Died(BaseException):
@@ -122,7 +122,7 @@ def test_killed_processes_leave_what_living_ones_would(home: Path) -> None:
     for _ in range(3):
         running = [
             subprocess.Popen(
-                [sys.executable, "-m", "tests.pipeline.worker", str(home)], stderr=subprocess.PIPE, cwd=ROOT
+                [sys.executable, "-m", "tests.service.scheduler.worker", str(home)], stderr=subprocess.PIPE, cwd=ROOT
             )
             for _ in range(3)
         ]

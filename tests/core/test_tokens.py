@@ -27,7 +27,7 @@ from mcp_memory.core.tokens import (
     token_counter,
 )
 
-FIXTURES = sorted((Path(__file__).parent.parent / "fixtures" / "tokens").iterdir())
+FIXTURES = sorted((Path(__file__).parents[2] / "fixtures" / "tokens").iterdir())
 NAMES: list[EncodingName] = ["o200k_base", "cl100k_base"]
 COUNTERS = [token_counter(name) for name in NAMES]
 

@@ -16,8 +16,8 @@ from mcp_memory.service.compression import message_lists as edges
 from mcp_memory.service.compression.message_lists import units
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
-from tests.compression.conftest import Program
-from tests.compression.lists import Messages, Talk, forms, talks
+from tests.service.compression.conftest import Program
+from tests.service.compression.lists import Messages, Talk, forms, talks
 
 Form = Callable[[Talk], Messages]
 NewProgram = Callable[[], Program]

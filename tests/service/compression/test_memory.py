@@ -11,7 +11,7 @@ import pytest
 import mcp_memory
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.service.memory import open_memory
-from tests.compression.lists import long_talk, openai
+from tests.service.compression.lists import long_talk, openai
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

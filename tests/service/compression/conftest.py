@@ -14,7 +14,7 @@ from mcp_memory.service.compression.compress import Compressed, compress_list
 from mcp_memory.service.compression.plan import CompressionRules, Level
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
-from tests.compression.lists import Messages
+from tests.service.compression.lists import Messages
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 _SPACES = count()

@@ -72,7 +72,7 @@ def test_an_error_is_shown_by_its_type_and_where_it_was_raised(log: Log) -> None
     assert log.lines[0].endswith("ERROR a.library: a search failed: InvalidInput")
     assert log.lines[1] == "  InvalidInput"
     assert re.fullmatch(
-        r"    at \S*tests/test_logs\.py:\d+ test_an_error_is_shown_by_its_type_and_where_.*", log.lines[2]
+        r"    at \S*tests/core/test_logs\.py:\d+ test_an_error_is_shown_by_its_type_and_where_.*", log.lines[2]
     )
     assert MARK not in log.written.getvalue()
 

@@ -13,8 +13,8 @@ from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.tokens import token_counter
 from mcp_memory.service.compression.plan import CompressionRules, make_rules
 from mcp_memory.service.compression.storing import middle, shorter_arguments
-from tests.compression.conftest import Program
-from tests.compression.lists import Step, anthropic, long_talk, openai
+from tests.service.compression.conftest import Program
+from tests.service.compression.lists import Step, anthropic, long_talk, openai
 
 COUNTER = token_counter("cl100k_base")
 DEEP: Any = reduce(lambda inner, _: [inner], range(10_000), 0)

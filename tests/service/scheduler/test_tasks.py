@@ -32,8 +32,8 @@ from mcp_memory.shortterm.summary_stage import AT_ONCE
 from mcp_memory.store.protocol import Store
 from mcp_memory.store.sqlite import open_store
 from mcp_memory.testing import FixedClock
-from tests.pipeline.rounds import finish, working
-from tests.pipeline.test_crashes import Died, Mortal
+from tests.service.scheduler.rounds import finish, working
+from tests.service.scheduler.test_crashes import Died, Mortal
 from tests.shortterm.agent import START, Agent
 
 PROSE = "\n\n".join(f"On day {day} the sea was calm and the boats lay in the harbour until noon." for day in range(90))

@@ -17,9 +17,9 @@ from mcp_memory.models.embed import Embedder, embedder_for, make_embedder
 from mcp_memory.models.embed.bundled import StaticEmbedder
 from mcp_memory.models.embed.protocol import Prefixes, prefixes_of
 from mcp_memory.service.memory import open_memory
-from tests.embed.onnx_model import WORDS, write_model
+from tests.models.embed.onnx_model import WORDS, write_model
 
-BUNDLED = Path(__file__).parents[2] / "mcp_memory" / "models" / "embed" / "model"
+BUNDLED = Path(__file__).parents[3] / "mcp_memory" / "models" / "embed" / "model"
 TEXTS = ["My sister keeps bees in Porto.", "", " \n", "The ferry sails at seven; it rains."]
 
 
