@@ -12,7 +12,7 @@ from mcp import Client
 from mcp.types import Implementation, Tool
 
 from mcp_memory.core.tokens import token_counter
-from mcp_memory.server.app import MemoryServer
+from mcp_memory.server.app import INSTRUCTIONS, MemoryServer
 from mcp_memory.server.tools import TOOLS
 from tests.server.answers import answer_of, text_of
 
