@@ -79,7 +79,7 @@ def test_an_empty_result_opens_as_an_empty_page() -> None:
     assert expand("").text == f"{REF} page (the result has 0 lines)\n"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     raw=st.one_of(
         st.text(max_size=3000),
@@ -94,7 +94,7 @@ def test_the_pages_of_any_text_join_to_the_text_and_keep_to_the_budget(raw: str,
     assert all(COUNTER.count(page.text) == page.tokens <= max_tokens for page in pages)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(raw=st.text(alphabet="ab \n\x00\ud800é漢🦉", max_size=900), max_tokens=st.integers(50, 90))
 def test_the_law_of_pages_holds_for_real_tokens(raw: str, max_tokens: int) -> None:
     counter = token_counter("o200k_base")
@@ -361,7 +361,7 @@ def test_a_string_that_reads_like_json_is_a_string() -> None:
     assert "0 matches" in expand('"[1, 2"', view="json", json_path="$[0]").text
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     raw=st.one_of(st.text(max_size=400), st.recursive(st.integers() | st.text(max_size=9), st.lists).map(json.dumps)),
     view=st.sampled_from(["lines", "grep", "json"]),

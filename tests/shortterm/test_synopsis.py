@@ -444,7 +444,7 @@ def documents() -> st.SearchStrategy[str]:
     )
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     text=documents(),
     arguments=st.one_of(

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from mcp_memory.language import patterns_of
 from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip
-from mcp_memory.shortterm.synopsis.preview import PreviewPart, SynopsisDraft, listed
+from mcp_memory.shortterm.synopsis.preview import SynopsisDraft, line_part, listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,6 @@ def describe_code(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         content_type=language.content_type,
         summary=summary,
         use="names",
-        edges=False,
         score=3 if len(page.lines) > 60 else 4,
         facts=tuple(facts),
         picks=_picks(page, [line for line, _ in defined], focus),
@@ -187,11 +186,7 @@ def describe_diff(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         score=4,
         facts=tuple(facts),
         picks=picks,
-        pieces=tuple(
-            PreviewPart(line.number, line.text, str(line.number))
-            for line in page.lines
-            if line.number in picks and not HUNK.match(line.text)
-        ),
+        pieces=tuple(line_part(line) for line in page.lines if line.number in picks and not HUNK.match(line.text)),
     )
 
 

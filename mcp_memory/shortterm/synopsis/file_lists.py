@@ -56,7 +56,6 @@ def describe_hits(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         kind="diagnostics" if compiled else "matches",
         summary=summary,
         use="names",
-        edges=False,
         score=5 if compiled or len(real) <= 8 else 4,
         picks=picks,
         pieces=tuple(_pieces(hits, clip(summary, SUMMARY))),

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip
-from mcp_memory.shortterm.synopsis.preview import PreviewPart, SynopsisDraft
+from mcp_memory.shortterm.synopsis.preview import SynopsisDraft, line_part
 
 FOREIGN = re.compile(
     r"site-packages|dist-packages|/lib/python\d|node_modules|node:|<frozen|<string>|/usr/(?:local/)?(?:lib|go)/"
@@ -200,14 +200,11 @@ def describe_trace(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         picks[trace.last if trace.language == "Python" else trace.first] = 40.0
     return SynopsisDraft(
         kind="traceback",
-        content_type="text/plain",
         summary=summary,
         score=8,
         facts=tuple(facts),
         picks=picks,
-        pieces=tuple(
-            PreviewPart(line.number, line.text, str(line.number)) for line in page.lines if not FRAME.match(line.text)
-        ),
+        pieces=tuple(line_part(line) for line in page.lines if not FRAME.match(line.text)),
     )
 
 

@@ -30,30 +30,8 @@ LONG_NUMBER = re.compile(r"&#\d{8,}")
 SILENT = {
     name: re.compile(rf"</{name}\b", re.I) for name in ("script", "style", "noscript", "svg", "template", "iframe")
 }
-BLOCKS = frozenset(
-    [
-        "p",
-        "div",
-        "li",
-        "td",
-        "th",
-        "dd",
-        "dt",
-        "tr",
-        "br",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "section",
-        "article",
-        "pre",
-        "blockquote",
-        "title",
-    ]
-)
+_BLOCK_NAMES = "p div li td th dd dt tr br h1 h2 h3 h4 h5 h6 section article pre blockquote title"
+BLOCKS = frozenset(_BLOCK_NAMES.split())
 
 
 @dataclass(slots=True)
@@ -231,7 +209,6 @@ def describe_markdown(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
         content_type="text/markdown",
         summary=summary if sections or about else f"“{clip(title, 80)}”: {clip(opening, 100)}",
         use="text",
-        edges=False,
         score=3,
         facts=tuple(facts),
         picks={at: 3.0 / level for level, at, text in headings if text != title},

@@ -22,7 +22,16 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from mcp_memory.language.words import function_words_of
-from mcp_memory.shortterm.synopsis.page import Focus, ResultPage, clean, clip, located_terms, one_line, terms_in
+from mcp_memory.shortterm.synopsis.page import (
+    Focus,
+    PageLine,
+    ResultPage,
+    clean,
+    clip,
+    located_terms,
+    one_line,
+    terms_in,
+)
 
 SEEN = 12_000
 ALIKE = 3
@@ -60,6 +69,11 @@ class PreviewPart:
     at: int
     text: str
     name: str = ""
+
+
+def line_part(line: PageLine) -> PreviewPart:
+    """Return a line under its number."""
+    return PreviewPart(line.number, line.text, str(line.number))
 
 
 @dataclass(slots=True)
@@ -324,7 +338,7 @@ def page_pieces(page: ResultPage) -> tuple[PreviewPart, ...]:
     lines = page.lines
     if len(lines) > GIST_LINES:
         lines = (*lines[: GIST_LINES * 3 // 4], *lines[-GIST_LINES // 4 :])
-    return tuple(PreviewPart(line.number, line.text, str(line.number)) for line in lines)
+    return tuple(line_part(line) for line in lines)
 
 
 def body(

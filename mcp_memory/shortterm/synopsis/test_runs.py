@@ -13,7 +13,7 @@ from itertools import takewhile
 
 from mcp_memory.shortterm.synopsis.logs import find_traces
 from mcp_memory.shortterm.synopsis.page import Focus, PageLine, ResultPage, clip
-from mcp_memory.shortterm.synopsis.preview import PreviewPart, SynopsisDraft, listed
+from mcp_memory.shortterm.synopsis.preview import PreviewPart, SynopsisDraft, line_part, listed
 
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?|todo|total|ignored)")
 PYTEST_END = re.compile(
@@ -54,11 +54,10 @@ class TestFailure:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestRun:
     runner: str
-    passed: int | None
     total: int | None
     counts: str
-    end: int
-    failures: tuple[TestFailure, ...]
+    end: PageLine
+    failures: Sequence[TestFailure]
 
 
 def describe_tests(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
@@ -68,11 +67,11 @@ def describe_tests(page: ResultPage, focus: Focus) -> SynopsisDraft | None:
     if run is None:
         return None
     ranked = sorted(run.failures, key=lambda f: -focus.of(f"{f.name} {f.why}"))
-    facts = [f"{run.counts} (line {run.end})"] if run.failures else []
+    facts = [f"{run.counts} (line {run.end.number})"] if run.failures else []
     facts += [f"✗ {f.name}" + (f": {clip(f.why, 160)}" if f.why else "") + f" (line {f.at})" for f in ranked[:12]]
     if len(ranked) > 12:
         facts.append("also failed: " + listed([f.name for f in ranked[12:]], 30))
-    picks = {run.end: 60.0} | {failure.at: 5.0 for failure in run.failures[:50]}
+    picks = {run.end.number: 60.0} | {failure.at: 5.0 for failure in run.failures[:50]}
     for trace in find_traces(page.lines)[-6:]:
         picks.update({frame.at: 4.0 for frame in trace.own_frames[:2]})
         picks[trace.last] = 6.0
@@ -92,7 +91,7 @@ def _around(lines: Sequence[PageLine], places: Sequence[int]) -> Iterator[Previe
         at = bisect_left(places, line.number - NEAR)
         near = not places or (at < len(places) and places[at] <= line.number + NEAR)
         if near and not BANNER.match(line.text):
-            yield PreviewPart(line.number, line.text, str(line.number))
+            yield line_part(line)
 
 
 def _summary(run: TestRun) -> str:
@@ -166,10 +165,7 @@ def _pytest(lines: Sequence[PageLine]) -> TestRun | None:
         failures = {name: TestFailure(name=name, why=why, at=at) for name, (at, why) in titles.items()}
     sums = _numbers([end[1][0]])
     total = sum(sums.get(key, 0) for key in ("failed", "error", "passed", "skipped", "xfailed", "xpassed"))
-    return TestRun(
-        runner="pytest", passed=sums.get("passed"), total=total, counts=_told(sums), end=lines[end[0]].number,
-        failures=tuple(failures.values()),
-    )  # fmt: skip
+    return TestRun(runner="pytest", total=total, counts=_told(sums), end=lines[end[0]], failures=[*failures.values()])
 
 
 def _unittest(lines: Sequence[PageLine]) -> TestRun | None:
@@ -184,10 +180,7 @@ def _unittest(lines: Sequence[PageLine]) -> TestRun | None:
             failures.append(TestFailure(name=found["name"], why=trace.headline if trace else "", at=line.number))
     verdict = next((found for line in lines[ran[0] :] if (found := UNIT_END.match(line.text))), None)
     counts = f"{ran[1]['ran']} run" + (f", {verdict[0]}" if verdict else "")
-    return TestRun(
-        runner="unittest", passed=None, total=int(ran[1]["ran"]), counts=counts, end=lines[ran[0]].number,
-        failures=tuple(failures),
-    )  # fmt: skip
+    return TestRun(runner="unittest", total=int(ran[1]["ran"]), counts=counts, end=lines[ran[0]], failures=failures)
 
 
 def _javascript(lines: Sequence[PageLine]) -> TestRun | None:
@@ -203,10 +196,7 @@ def _javascript(lines: Sequence[PageLine]) -> TestRun | None:
     sums = _numbers([text])
     total = sums.pop("total", 0) or sum(sums.values())
     runner = "vitest" if "Tests:" not in text else "jest"
-    return TestRun(
-        runner=runner, passed=sums.get("passed"), total=total, counts=_told(sums), end=lines[end[0]].number,
-        failures=tuple(failures.values()),
-    )  # fmt: skip
+    return TestRun(runner=runner, total=total, counts=_told(sums), end=lines[end[0]], failures=[*failures.values()])
 
 
 def _go(lines: Sequence[PageLine]) -> TestRun | None:
@@ -224,10 +214,7 @@ def _go(lines: Sequence[PageLine]) -> TestRun | None:
     counts = f"{len(packages) - len(bad)} of {len(packages)} packages ok"
     counts += f", failed: {listed(bad, 6)}" if bad else ""
     total = passed + len(failures) if passed else None
-    return TestRun(
-        runner="go test", passed=passed or None, total=total, counts=counts, end=lines[end[0]].number,
-        failures=tuple(failures),
-    )  # fmt: skip
+    return TestRun(runner="go test", total=total, counts=counts, end=lines[end[0]], failures=failures)
 
 
 def _go_reason(lines: Sequence[PageLine], at: int) -> str:
@@ -254,7 +241,4 @@ def _cargo(lines: Sequence[PageLine]) -> TestRun | None:
             failures.append(TestFailure(name=found["name"], why=why, at=start))
     sums = _numbers(m["counts"] for line in lines if (m := CARGO_END.match(line.text)))
     total = sum(sums.get(key, 0) for key in ("failed", "passed", "ignored"))
-    return TestRun(
-        runner="cargo test", passed=sums.get("passed"), total=total, counts=_told(sums), end=lines[end[0]].number,
-        failures=tuple(failures),
-    )  # fmt: skip
+    return TestRun(runner="cargo test", total=total, counts=_told(sums), end=lines[end[0]], failures=failures)

@@ -199,7 +199,7 @@ def test_a_step_that_is_taken_meanwhile_does_not_cost_the_answer(agent: Agent) -
     assert nodes[0].id == node
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     st.lists(
         st.builds(

@@ -80,7 +80,7 @@ def act(agent: Agent, verb: str, **asked: Any) -> None:
         pass
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(calls, max_size=16))
 def test_whatever_was_done_what_is_rebuilt_is_what_is_stored(store: Store, done: list[dict[str, Any]]) -> None:
     agent = Agent(store, space=f"space-{next(SPACES)}")
