@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.core.text import one_line, zoned
+from mcp_memory.language import blocks_of
 from mcp_memory.language.when.vocabulary import (
     ANCHORS,
     LETTER,
@@ -309,55 +310,21 @@ def _back(moment: datetime, unit: str, count: int) -> datetime:
     return moment.replace(year=year, month=month + 1, day=min(moment.day, last))
 
 
-COMMON = """
-    DATE
-    ((WEEKDAY|WDAY) DOT? COMMA? (ON|THE)?)? (NUM|ORD) DOT? OF? (MONTH|MON) DOT? ((COMMA|OF)? YEAR)?
-    (NTH|ORD) OF MONTH ((COMMA|OF)? YEAR)?
-    MONTH (OF|COMMA|ON)? YEAR
-    MON DOT? YEAR
-    (IN|FROM) THE? MONTH ~APOS
-    (IN|FROM) MONTH (AND|COMMA) : MONTH ~APOS
-    (REL|RELP) MONTH | MONTH RELP
-    MONTH OF? THE? (REL UNIT | UNIT RELP | SHIFT)
-    (NUM|ORD) OF? MONTH OF? THE? (REL UNIT | UNIT RELP)
-    SEASON (OF|COMMA|ON)? YEAR
-    (IN|FROM) THE? SEASON ~PLAIN
-    (REL|RELP) SEASON | SEASON RELP
-    SEASON OF? THE? (REL UNIT | UNIT RELP)
-    QUARTER (OF|COMMA)? THE? YEAR
-    (NTH|ORD|NUM) DOT? UNIT (OF|COMMA)? THE? YEAR
-    (IN|FROM|REL) THE? QUARTER
-    (IN|FROM) (ON|THE)? UNIT? YEAR ~PLAIN
-    (IN|ON|AT|FROM) THE? FEAST ~PLAIN
-    (REL|RELP) FEAST | FEAST RELP | FEAST OF? YEAR
-    DAY (IN? THE? PART)? | DAYPART | LATELY
-    REL PART
-    (REL|RELP) UNIT ~OF | UNIT RELP | SHIFT
-    REL WEEKDAY PART? | WEEKDAY RELP PART?
-    (REL UNIT | SHIFT) (ON|THE)? WEEKDAY PART?
-    WEEKDAY PART? COMMA? OF? THE? (REL UNIT | UNIT RELP | SHIFT)
-    (WORD|NUM|FEW|ONE|ONE? AMOUNT|ONE? HALF ONE?) UNIT AGO | ONE? AMOUNT AGO
-    PRIOR (WORD|NUM|FEW|ONE|ONE? HALF) UNIT ~THAT | PRIOR ONE? AMOUNT ~THAT
-    PAST (WORD|NUM|FEW|ONE)? UNIT ~OF | PAST AMOUNT
-    (REL|RELP) (WORD|NUM|FEW) UNIT | (WORD|NUM|FEW) (PAST|RELP) UNIT
-    EDGE DASH? OF? THE? MONTH ((OF|COMMA)? YEAR)?
-    EDGE DASH? OF? (ON|THE)? YEAR
-    EDGE OF? THE? (REL UNIT | UNIT RELP | SHIFT | REL MONTH | SEASON OF? YEAR)
-    (NTH|ORD|REL|RELP|PAST) UNIT OF MONTH ((OF|COMMA)? YEAR)?
-    (IN|ON|AT|FROM) UNIT ~OF
-"""
-
-ALONE = """
-    MONTH | MON | SEASON | QUARTER | FEAST | YEAR | UNIT | REL (MAY|MON|WDAY)
-    (WEEKDAY|WDAY) PART?
-    MAY (NUM|ORD)?
-"""
-"""What is a time only where nothing else is said."""
+@cache
+def shapes_of(kind: str) -> dict[str, list[str]]:
+    """Return the shapes of `time_shapes.txt` whose block begins with `kind`, by the rest of its name."""
+    blocks = blocks_of("mcp_memory.language", "data", "time_shapes.txt")
+    found: dict[str, list[str]] = {}
+    for head, lines in blocks:
+        first, _, rest = head.partition(" ")
+        if first == kind:
+            found.setdefault(rest, []).extend(lines)
+    return found
 
 
-def compiled(shapes: str) -> list[re.Pattern[str]]:
-    """Return a pattern over rows of class letters for each line of shapes."""
-    return [re.compile(_pattern(line)) for line in shapes.splitlines() if line.strip()]
+def compiled(shapes: Iterable[str]) -> list[re.Pattern[str]]:
+    """Return a pattern over rows of class letters for each shape."""
+    return [re.compile(_pattern(shape)) for shape in shapes]
 
 
 def _pattern(shape: str) -> str:
@@ -444,7 +411,9 @@ def _found(text: str, language: str, now: datetime, *, alone: bool = False) -> I
 
 @cache
 def _shapes(language: str, alone: bool) -> list[re.Pattern[str]]:
-    return compiled(COMMON + lexicon(language).language.shapes + (ALONE if alone else ""))
+    return compiled(
+        [*shapes_of("common")[""], *lexicon(language).language.shapes, *(shapes_of("alone")[""] if alone else ())]
+    )
 
 
 def _trimmed(letters: str, first: int, last: int) -> tuple[int, int]:

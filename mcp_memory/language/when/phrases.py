@@ -15,7 +15,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
-from mcp_memory.language.when.intervals import COMMON, compiled
+from mcp_memory.language.when.intervals import compiled, shapes_of
 from mcp_memory.language.when.vocabulary import (
     ANCHORS,
     LETTER,
@@ -107,21 +107,6 @@ class Phrase(NamedTuple):
     """A date of the sentence stands before it, or right after it, that a bare weekday may count from."""
 
 
-_COUNT = "(WORD|NUM|ONE|FEW)"
-_SHAPES = (
-    ("ahead", f"(IN|AHEAD) ({_COUNT}|ONE? HALF ONE?) UNIT | (IN|AHEAD) ONE? AMOUNT | AHEAD UNIT"),
-    ("later", f"{_COUNT} UNIT THAT | AMOUNT THAT"),
-    ("from", f"({_COUNT} UNIT|ONE AMOUNT) ((ON|AT) (WEEKDAY|DAY) | DAY)"),
-    ("from", f"(WEEKDAY|DAY) (IN|AHEAD) ({_COUNT} UNIT|ONE AMOUNT)"),
-    ("from", "(WEEKDAY|DAY) (IN|THE) (WORD|NUM) UNIT?"),
-    ("before", f"DAY PRIOR {_COUNT} UNIT"),
-    ("week", "(WEEKDAY|DAY) UNIT ~NUM ~WORD ~PLAIN ~NAME"),
-    ("next but one", "THE? UNIT FUNC REL"),
-    ("dated", "WEEKDAY COMMA? THE? ORD | WEEKDAY NUM ~PLAIN ~NAME ~UNIT ~MARK ~OF ~WORD ~DASH | ORD OF? WEEKDAY"),
-    ("dated", "WEEKDAY COMMA? THE? (ORD|NUM) DOT? OF? (MONTH|MON) DOT? (COMMA? YEAR)?"),
-    ("", "WEEKDAY REL ~UNIT ~MONTH ~MON ~MAY ~WEEKDAY ~PART ~SEASON"),
-    ("by", "(FUNC|FROM) WEEKDAY PART? ~NAME"),
-)
 _NAME = {letter: name for name, letter in LETTER.items()}
 _SAME = {"MON": "MONTH", "MAY": "MONTH", "WDAY": "WEEKDAY", "RELP": "REL"}
 _TELLING = frozenset(LETTER[name] for name in ANCHORS)
@@ -165,8 +150,8 @@ def _is_more_than_a_weekday(phrase: Phrase) -> bool:
 
 @cache
 def _shapes(language: str) -> list[tuple[str, re.Pattern[str]]]:
-    own = [(kind, compiled(shape)[0]) for kind, shape in _SHAPES]
-    return own + [("", shape) for shape in compiled(COMMON + lexicon(language).language.shapes)]
+    own = [(kind.strip("-"), shape) for kind, shapes in shapes_of("turn").items() for shape in compiled(shapes)]
+    return own + [("", shape) for shape in compiled([*shapes_of("common")[""], *lexicon(language).language.shapes])]
 
 
 def _longest(found: list[_ShapeMatch], letters: str) -> list[_ShapeMatch]:

@@ -20,8 +20,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
+from mcp_memory.language import patterns_of
 from mcp_memory.language.when.intervals import meaning
 from mcp_memory.language.when.phrases import Direction, Phrase, Sentence
 
@@ -54,6 +56,11 @@ class Context(NamedTuple):
     direction: Direction | None
 
 
+@cache
+def _words(name: str) -> re.Pattern[str]:
+    return re.compile(dict(patterns_of("mcp_memory.language", "data", "time_words.txt"))[name])
+
+
 def next_weekday(today: date, weekday: int) -> date | None:
     """Return the next such day; on the day itself it is not certain which is meant."""
     ahead = (weekday - today.weekday()) % 7
@@ -73,7 +80,7 @@ def counted(context: Context, sign: int) -> Meant | None:
         unit, count = words.get("UNIT"), words.get("NUM", words.get("WORD", 1))
     if "HALF" in words:
         unit, count = "month", 6 if unit == "year" else 0
-    if not count or (context.phrase.before and context.phrase.before[-1] in _MORE):
+    if not count or (context.phrase.before and _words("more").match(context.phrase.before[-1])):
         return None
     today = context.today
     match unit:
@@ -94,13 +101,9 @@ def counted(context: Context, sign: int) -> Meant | None:
             return None
 
 
-_MORE = frozenset(("and", "than", "und", "als", "et", "que", "y", "de", "e", "и", "чем", "every"))
-"""Words in front of an amount that make it another one: two and a half years, less than a month."""
-
-
 def counted_ahead(context: Context) -> Meant | None:
     phrase = context.phrase
-    surely = phrase.head.lower() in _SURELY_AHEAD or "AHEAD" in phrase.words
+    surely = _words("surely_ahead").match(phrase.head.lower()) or "AHEAD" in phrase.words
     if context.direction == "past":
         return None
     looks_ahead = context.direction == "future" or (context.direction is None and "ONE" not in phrase.words)
@@ -108,7 +111,7 @@ def counted_ahead(context: Context) -> Meant | None:
         return None
     if not surely and context.sentence.has("past", phrase.start, phrase.end):
         return None
-    if "AGO" in phrase.words or any(_FREQUENCY.match(word) for word in phrase.before):
+    if "AGO" in phrase.words or any(_words("frequency").match(word) for word in phrase.before):
         return None
     return counted(context, 1)
 
@@ -116,22 +119,10 @@ def counted_ahead(context: Context) -> Meant | None:
 def _may_be_a_duration(context: Context) -> bool:
     """Five flights in two months, fix this in a day; but "the exam is in a week"."""
     phrase = context.phrase
-    if phrase.after in ("from", "of", "for") or any(_NUMBER.match(word) for word in phrase.before):
+    if phrase.after in ("from", "of", "for") or any(_words("number").match(word) for word in phrase.before):
         return True
     singular = "ONE" in phrase.words or 1 in (phrase.words.get("NUM"), phrase.words.get("WORD"))
-    return singular and bool(phrase.before) and not _COMES.match(phrase.before[-1])
-
-
-_NUMBER = re.compile(r"\d|(?:two|three|four|five|six|ten|zwei|drei|vier|fünf|dos|tres|cuatro|cinco|dois|duas)$")
-_COMES = re.compile(
-    r"(?:is|are|be|s|re|due|again|you|here|there|starts?|ends?|begins?|opens?|leav\w+|com\w+|mov\w+|ist|sind|termin|"
-    r"urlaub|prüfung|uns|mich|wieder|es|hay|nos|vemos|examen|prova)$"
-)
-_SURELY_AHEAD = frozenset(("dans", "tra", "fra", "через"))
-_FREQUENCY = re.compile(
-    r"once|twice|times?|per|hours?|mal$|\w*mals?$|einmal|veces|vez|fois|volte|vezes|раза?|back|"
-    r"can|could|within|learn|finish|complete|done|lose|gain|lernen|schaffen|only|just|things?"
-)
+    return singular and bool(phrase.before) and not _words("comes").match(phrase.before[-1])
 
 
 def counted_later(context: Context) -> Meant | None:
@@ -151,7 +142,7 @@ def counted_from(context: Context) -> Meant | None:
     else:
         unit, count = words.get("UNIT", "day"), words.get("NUM", words.get("WORD", 1))
     weeks = count if unit == "week" else _DAYS_AS_WEEKS.get(count, 0) if unit == "day" else 0
-    if not 1 <= weeks <= 8 or context.direction == "past" or any(_RATE.match(word) for word in phrase.before):
+    if not 1 <= weeks <= 8 or context.direction == "past" or any(_words("rate").match(word) for word in phrase.before):
         return None
     if "UNIT" not in words and "AMOUNT" not in words and count not in (8, 15):
         return None
@@ -160,7 +151,6 @@ def counted_from(context: Context) -> Meant | None:
 
 _DAYS_AS_WEEKS = {7: 1, 8: 1, 14: 2, 15: 2, 21: 3}
 """The day itself counts in many languages: eight days are a week."""
-_RATE = re.compile(r"once|twice|times?|\d|one|two|three|four|five|days?|hours?|euros?|dollars?|pounds?|per|least|most")
 
 
 def _weeks_after(context: Context, weeks: int) -> Meant | None:
@@ -251,16 +241,13 @@ def whole_day(context: Context) -> Meant | None:
     last = phrase.before[-1] if phrase.before else ""
     if "like" in phrase.before:  # it feels like only yesterday
         return None
-    if phrase.said.get("DAY") == "manana" and last in _A_MORNING:
+    if phrase.said.get("DAY") == "manana" and _words("a_morning").match(last):
         return None
     if phrase.head == "Morgen" and "DAY" in words and (last or not phrase.after or len(words) > 1):
         return None
     offset = words["DAY"] if "DAY" in words else words["DAYPART"][0]
     day = context.today + offset * DAY
     return Meant(day, day)
-
-
-_A_MORNING = frozenset(("la", "una", "cada", "esta", "toda", "aquella", "misma", "media", "buena", "por", "otra"))
 
 
 def part_of_day(context: Context) -> Meant | None:
@@ -293,7 +280,7 @@ def day_of_week(context: Context) -> Meant | None:
             return Meant(day, day) if day > today else None
         case 1:
             soonest, next_week = today + ahead * DAY, monday + WEEK + weekday * DAY
-            if _COMING.search(" ".join(phrase.said.values())):
+            if _words("coming").search(" ".join(phrase.said.values())):
                 return Meant(soonest, soonest)
             return Meant(soonest, next_week, either=soonest != next_week)
         case -1:
@@ -303,10 +290,6 @@ def day_of_week(context: Context) -> Meant | None:
             return Meant(last_week, latest, either=latest != last_week)
         case _:
             return None
-
-
-_COMING = re.compile(r"kommend|que viene|que vem|proxim|次の")
-"""Words for next that mean the one that comes first."""
 
 
 def _bare_weekday(context: Context, weekday: int) -> Meant | None:
@@ -322,13 +305,7 @@ def _bare_weekday(context: Context, weekday: int) -> Meant | None:
 
 def _counts_from_another(phrase: Phrase) -> bool:
     """Tell whether a weekday may be one near another date: "from 3 May until Friday", "am Samstag danach"."""
-    return phrase.among or _AFTERWARDS.match(phrase.after) is not None
-
-
-_AFTERWARDS = re.compile(
-    r"(?:after|before|following|later|that|of|danach|darauf|davor|drauf|nach|vor|suivant|d'apres|despues|antes|depois|"
-    r"dopo|prima|successiv\w*|после|перед|до)$"
-)
+    return phrase.among or _words("afterwards").match(phrase.after) is not None
 
 
 def by_weekday(context: Context) -> Meant | None:
@@ -337,19 +314,13 @@ def by_weekday(context: Context) -> Meant | None:
     if _counts_from_another(context.phrase) or weekday == context.today.weekday() or context.direction == "unsure":
         return None
     day: date | None
-    if head in _SINCE:
+    if _words("since").match(head):
         day = last_weekday(context.today, weekday)
-    elif head in _UNTIL:  # "it lasted until Tuesday" is told from another day
+    elif _words("until").match(head):  # "it lasted until Tuesday" is told from another day
         day = next_weekday(context.today, weekday) if context.direction != "past" else None
     else:
         return _bare_weekday(context, weekday) if "FROM" in context.phrase.words else None
     return Meant(day, day) if day else None
-
-
-_SINCE = frozenset(("since", "seit", "seit dem", "depuis", "depuis le", "desde el", "desde", "desde a"))
-_UNTIL = frozenset(
-    ("by", "until", "till", "bis", "bis zum", "ab", "hasta", "hasta el", "jusqu'à", "até", "fino a", "до")
-)
 
 
 _FAR = timedelta(days=200)

@@ -82,7 +82,7 @@ class TimeLanguage:
     """
 
     words: Mapping[str, Mapping[str, Any]]
-    shapes: str
+    shapes: list[str]
     ordinals: frozenset[str]
     spaced: bool
     forms: Mapping[str, str]
@@ -113,7 +113,7 @@ def read_language(code: str) -> TimeLanguage:
                 rest.setdefault(name, []).append(listed)
     return TimeLanguage(
         words=words,
-        shapes="\n".join(rest.get("shape", ())),
+        shapes=rest.get("shape", []),
         ordinals=frozenset(form for line in rest.get("ordinals", ()) for form in line.split(", ")),
         spaced=rest.get("spaced") != ["no"],
         forms=forms,
