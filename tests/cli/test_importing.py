@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from mcp_memory.cli import importing, program
 from mcp_memory.integrations.importers import records
 from tests.durability.faults import no_file_over
-from tests.importing.agents import TALK, codex, data, written
+from tests.integrations.importers.agents import TALK, codex, data, written
 
 Run = Callable[..., Result]
 

@@ -14,7 +14,7 @@ from click.testing import Result
 
 from mcp_memory.cli.evaluation import KINDS, questions
 from mcp_memory.service.memory import open_memory
-from tests.evaluation.conftest import SESSIONS, talk_of
+from tests.cli.evaluation.conftest import SESSIONS, talk_of
 
 Run = Callable[..., Result]
 

@@ -19,7 +19,7 @@ from mcp_memory.service.compression.plan import CompressionRules
 from mcp_memory.store.access import Token
 from mcp_memory.store.protocol import NewAtom
 from mcp_memory.store.sqlite import forms, open_store
-from tests.importing.agents import followed, written
+from tests.integrations.importers.agents import followed, written
 from tests.portable.homes import CLOCK, lived_in
 from tests.upkeep.conftest import LOG
 

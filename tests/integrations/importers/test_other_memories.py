@@ -21,7 +21,7 @@ from mcp_memory.integrations.importers import other_memories
 from mcp_memory.integrations.importers.history import source_of
 from mcp_memory.integrations.importers.records import ImportedStatement, ImportedTurn, ImportProblem, SkippedParts
 from mcp_memory.service.memory import Memory, open_memory
-from tests.importing.conftest import NOW, brought, jsonl, told
+from tests.integrations.importers.conftest import NOW, brought, jsonl, told
 
 File = Callable[..., Path]
 

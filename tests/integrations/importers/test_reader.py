@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.integrations.importers.reader import ImportSource, SourceValue, layout_of, values
-from tests.importing.conftest import jsonl, seen, told, turn
+from tests.integrations.importers.conftest import jsonl, seen, told, turn
 
 File = Callable[..., Path]
 TALK = [turn("one"), turn("two", role="assistant"), turn("drei ü 三")]

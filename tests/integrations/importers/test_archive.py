@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.integrations.importers import reader
-from tests.importing.conftest import brought, contents, seen, told
+from tests.integrations.importers.conftest import brought, contents, seen, told
 
 File = Callable[..., Path]
-EXPORTS = Path(__file__).parents[2] / "fixtures" / "exports"
+EXPORTS = Path(__file__).parents[3] / "fixtures" / "exports"
 CHATGPT, CLAUDE = ((EXPORTS / name).read_bytes() for name in ("chatgpt.json", "claude-ai.json"))
 
 

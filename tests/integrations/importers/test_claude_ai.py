@@ -23,9 +23,9 @@ from mcp_memory.integrations.importers.chat_exports import (
     is_claude_ai_conversation,
 )
 from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn, ImportProblem, SkippedParts
-from tests.importing.conftest import brought
+from tests.integrations.importers.conftest import brought
 
-EXPORT = json.loads((Path(__file__).parents[2] / "fixtures/exports/claude-ai.json").read_text(encoding="utf-8"))
+EXPORT = json.loads((Path(__file__).parents[3] / "fixtures/exports/claude-ai.json").read_text(encoding="utf-8"))
 
 
 def of(value: Any, passed: SkippedParts | None = None) -> list[Any]:

@@ -8,7 +8,7 @@ import pytest
 
 from mcp_memory.integrations.importers.agent_logs import LogState, codex_records, is_codex_line
 from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn, ImportProblem, SkippedParts
-from tests.importing.agents import at
+from tests.integrations.importers.agents import at
 
 BESIDE = "internal_chat_message_metadata_passthrough"
 

@@ -18,9 +18,9 @@ from mcp_memory.integrations.importers.agent_logs import (
     summary_of,
 )
 from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn, ImportProblem, SkippedParts
-from tests.importing.agents import at, claude, followed, refs, turns
+from tests.integrations.importers.agents import at, claude, followed, refs, turns
 
-TRANSCRIPTS = Path(__file__).parents[2] / "fixtures" / "transcripts"
+TRANSCRIPTS = Path(__file__).parents[3] / "fixtures" / "transcripts"
 
 LINE: dict[str, Any] = {"uuid": "u1", "timestamp": at(0), "sessionId": "s"}
 

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_memory.core.errors import InvalidInput
 from mcp_memory.integrations.proxy.http_server import HttpServer, connected, headers_of
-from tests.wrap.sdk_server import build
+from tests.integrations.proxy.sdk_server import build
 
 WAIT = 20
 HANDSHAKE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}

@@ -14,7 +14,7 @@ from mcp_memory.integrations.hooks.endpoint import DaemonFiles, PendingLog, pend
 from mcp_memory.integrations.hooks.transcripts import LogFollower
 from mcp_memory.integrations.importers import log_file
 from mcp_memory.service.memory import Memory, open_memory
-from tests.importing.agents import TALK, claude, data, followed, turns, written
+from tests.integrations.importers.agents import TALK, claude, data, followed, turns, written
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices have other names there")
 

@@ -13,7 +13,7 @@ from mcp_memory.integrations.importers.history import ImportOptions, preview_fil
 from mcp_memory.integrations.importers.report import HistorySize, ImportReport, estimate_cost
 from mcp_memory.models.llm import price
 from mcp_memory.store.protocol import Imported
-from tests.importing.conftest import jsonl, turn
+from tests.integrations.importers.conftest import jsonl, turn
 
 File = Callable[..., Path]
 AT = datetime(2026, 5, 7, tzinfo=UTC)

@@ -21,9 +21,9 @@ from mcp_memory.integrations.importers.chat_exports import (
     is_chatgpt_conversation,
 )
 from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn, ImportProblem, SkippedParts
-from tests.importing.conftest import brought, contents
+from tests.integrations.importers.conftest import brought, contents
 
-EXPORT = json.loads((Path(__file__).parents[2] / "fixtures/exports/chatgpt.json").read_text(encoding="utf-8"))
+EXPORT = json.loads((Path(__file__).parents[3] / "fixtures/exports/chatgpt.json").read_text(encoding="utf-8"))
 
 
 def of(value: Any, passed: SkippedParts | None = None) -> list[Any]:

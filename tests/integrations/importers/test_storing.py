@@ -20,7 +20,7 @@ from mcp_memory.integrations.importers.history import source_of
 from mcp_memory.integrations.importers.report import ImportReport
 from mcp_memory.service.memory import open_memory
 from mcp_memory.store.protocol import Imported
-from tests.importing.conftest import NOW, Killed, brought, contents, jsonl, rows, turn
+from tests.integrations.importers.conftest import NOW, Killed, brought, contents, jsonl, rows, turn
 
 File = Callable[..., Path]
 DAY = datetime(2023, 5, 8, tzinfo=UTC)

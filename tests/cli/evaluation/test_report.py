@@ -22,7 +22,7 @@ from mcp_memory.core.errors import Refused
 from mcp_memory.core.types import NewTurn
 from mcp_memory.service.memory import Memory, open_memory
 from mcp_memory.testing import HashEmbedder
-from tests.evaluation.conftest import SESSIONS, TURNS, talk_from, talk_of
+from tests.cli.evaluation.conftest import SESSIONS, TURNS, talk_from, talk_of
 
 
 async def test_every_kind_is_measured_beside_both_floors(memory: Memory) -> None:

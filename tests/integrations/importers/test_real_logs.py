@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.importing.agents import followed, refs, turns
+from tests.integrations.importers.agents import followed, refs, turns
 
-TRANSCRIPTS = Path(__file__).parents[2] / "fixtures" / "transcripts"
+TRANSCRIPTS = Path(__file__).parents[3] / "fixtures" / "transcripts"
 ASKED = [("user", "Which berth does the Kestrel take?")]
 ANSWERED = [("assistant", "The Kestrel takes berth B1, because she is 150 m long.")]
 WHAT_WAS_SAID = ("user", "What did we say of the Kestrel and its berth?")

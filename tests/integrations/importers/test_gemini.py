@@ -10,7 +10,7 @@ import pytest
 
 from mcp_memory.integrations.importers.agent_logs import LogState, gemini_records, is_gemini_line
 from mcp_memory.integrations.importers.records import ImportedResult, ImportedTurn, ImportProblem, SkippedParts
-from tests.importing.agents import LONG, at, followed, refs, turns
+from tests.integrations.importers.agents import LONG, at, followed, refs, turns
 
 META = {"sessionId": "g1", "projectHash": "ab", "startTime": at(0), "kind": "main"}
 

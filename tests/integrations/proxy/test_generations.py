@@ -16,12 +16,12 @@ from mcp.client.subscriptions import ResourceUpdated
 from mcp.server.mcpserver import MCPServer
 from mcp.shared.exceptions import MCPError
 
-from tests.wrap.sdk_server import build
+from tests.integrations.proxy.sdk_server import build
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 
 WAIT = 30
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 async def sample(_: Any, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
@@ -39,7 +39,17 @@ async def roots(_: Any) -> types.ListRootsResult:
 def proxied(home: Path) -> StdioServerParameters:
     return StdioServerParameters(
         command=sys.executable,
-        args=["-m", "mcp_memory", "--home", str(home), "wrap", "--", sys.executable, "-m", "tests.wrap.sdk_server"],
+        args=[
+            "-m",
+            "mcp_memory",
+            "--home",
+            str(home),
+            "wrap",
+            "--",
+            sys.executable,
+            "-m",
+            "tests.integrations.proxy.sdk_server",
+        ],
         env={**os.environ, "MCP_MEMORY_EMBEDDER": "none", "PYTHONPATH": str(ROOT)},
         cwd=ROOT,
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mcp_memory.cli.evaluation.questions import KINDS, MinedQuestion, Talk, mine, words_of
-from tests.evaluation.conftest import SESSIONS, talk_from, talk_of
+from tests.cli.evaluation.conftest import SESSIONS, talk_from, talk_of
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -24,12 +24,12 @@ def test_the_seed_decides_the_questions(kind: str, talk: Talk) -> None:
 
 def test_the_questions_do_not_depend_on_how_this_process_hashes_words() -> None:
     code = (
-        "from tests.evaluation.conftest import SESSIONS, talk_from, talk_of\n"
+        "from tests.cli.evaluation.conftest import SESSIONS, talk_from, talk_of\n"
         "from mcp_memory.cli.evaluation.questions import KINDS, mine\n"
         "talk = talk_from([(f's{n}', [turn.content for turn in talk_of(n)]) for n in range(SESSIONS)])\n"
         "print([question.text for kind in KINDS for question in mine(talk, kind, 60, seed=0)])"
     )
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     said = {
         subprocess.run(
             [sys.executable, "-c", code],

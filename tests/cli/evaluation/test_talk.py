@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mcp_memory.cli.evaluation.questions import clean, read, words_of
 from mcp_memory.service.memory import Memory
-from tests.evaluation.conftest import SESSIONS, TURNS, talk_from
+from tests.cli.evaluation.conftest import SESSIONS, TURNS, talk_from
 
 
 def test_words_keep_what_joins_them_and_lose_case_and_genitive() -> None:

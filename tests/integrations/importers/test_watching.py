@@ -14,7 +14,7 @@ from mcp_memory.integrations.importers.follow import FollowReport, watch_logs
 from mcp_memory.integrations.importers.log_file import AgentLog, log_folders, logs_in
 from mcp_memory.integrations.importers.records import AGENTS, Agent
 from mcp_memory.service.memory import open_memory
-from tests.importing.agents import TALK, WRITERS, data, turns, written
+from tests.integrations.importers.agents import TALK, WRITERS, data, turns, written
 
 
 def test_each_client_keeps_its_logs_where_it_is_told_to(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from mcp_memory.core.types import NewTurn, Record, Ref
 from mcp_memory.integrations.importers.follow import follow_log
 from mcp_memory.integrations.importers.records import AGENTS, Agent, session_name
 from mcp_memory.service.memory import Memory, open_memory
-from tests.importing.agents import (
+from tests.integrations.importers.agents import (
     BEGAN,
     IDS,
     LONG,
@@ -33,7 +33,7 @@ from tests.importing.agents import (
     turns,
     written,
 )
-from tests.importing.conftest import Killed
+from tests.integrations.importers.conftest import Killed
 
 
 async def records(memory: Memory) -> list[Record]:
